@@ -1,0 +1,85 @@
+# verify  prove and check every theorem (installs the core, no torch)
+# test    the whole test suite          (adds pytest, torch, tokenizers)
+# lint    ruff, and mypy in strict mode
+# docs    the teaching site, into site/
+# bench   how fast, against what else there is
+#
+# Each makes .venv when it is missing and installs what it needs once: the stamps in .venv say
+# what is there already. PYTHON=... chooses the interpreter that .venv is made with.
+
+PYTHON ?=
+IN := .venv/bin/
+PIP := $(IN)python -m pip install -qq -c constraints.txt
+ENVIRONMENT := pyproject.toml constraints.txt .venv/made
+
+# pip should neither talk about itself nor ask anything, here or where it builds.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.PHONY: verify test lint docs bench clean
+.DEFAULT_GOAL := verify
+
+verify: .venv/core
+	@$(IN)otimes verify
+
+test: .venv/test
+	@$(IN)python -m pytest -n 2
+
+lint: .venv/lint
+	@$(IN)ruff check .
+	@$(IN)ruff format --check .
+	@$(IN)mypy
+
+docs: .venv/docs
+	@$(IN)mkdocs build --strict --quiet
+	@echo "the site is in site/: open site/index.html"
+
+bench: .venv/core
+	@$(IN)python tests/bench/run.py
+
+clean:
+	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/core: $(ENVIRONMENT)
+	@echo "Installing the core (SymPy, NumPy, SciPy and small ones, no torch) into .venv:" \
+	  "about 60 MB to fetch, 350 MB on disk."
+	@$(PIP) -e .
+	@touch $@
+
+# torch goes first and by its exact version: left to a resolver, it can bring gigabytes of
+# GPU libraries that nothing here uses.
+.venv/test: .venv/core
+	@echo "Installing what the tests need (pytest, torch, tokenizers) into .venv:" \
+	  "about 200 MB to fetch with a CPU build of torch, 900 MB on disk."
+	@$(PIP) torch==2.13.0
+	@$(PIP) -e '.[train,test]'
+	@touch $@
+
+.venv/lint: .venv/core
+	@echo "Installing ruff and mypy into .venv: about 30 MB to fetch."
+	@$(PIP) -e '.[test,lint]'
+	@touch $@
+
+.venv/docs: .venv/core
+	@echo "Installing mkdocs, its theme and mini-racer into .venv: about 40 MB to fetch."
+	@$(PIP) -e '.[docs]'
+	@touch $@
+
+# The first interpreter that is new enough and can make an environment. A shim that is on the
+# path but leads nowhere fails the first question like a missing one.
+.venv/made:
+	@found=; lame=; \
+	for python in $(if $(PYTHON),'$(PYTHON)',python3.13 python3.12 python3.11 python3); do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+	  if "$$python" -c 'import venv, ensurepip' >/dev/null 2>&1; \
+	  then found=$$python; break; else lame=$${lame:-$$python}; fi; \
+	done; \
+	if [ -n "$$found" ]; then \
+	  "$$found" -m venv .venv && touch .venv/made; \
+	elif [ -n "$$lame" ]; then \
+	  echo "$$lame cannot make an environment (venv or ensurepip is missing):" \
+	    "install them first, on Debian and Ubuntu with: apt install python3-venv" >&2; exit 1; \
+	else \
+	  echo "$(if $(PYTHON),PYTHON=$(PYTHON) is not a Python 3.11 or newer that runs,otimes needs Python 3.11 or newer and found none):" \
+	    "install one, or name it with: make PYTHON=/path/to/python3" >&2; exit 1; \
+	fi
