@@ -1,1 +1,128 @@
+"""The front door: everything a user needs, by one import, and nothing loaded before it is used.
+
+    >>> import otimes as ot
+    >>> from sympy import KroneckerProduct as kron, MatrixSymbol, symbols
+    >>> n, d = symbols("n d", positive=True, integer=True)
+    >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
+    >>> V, W = MatrixSymbol("V", d, d), MatrixSymbol("W", d, d)
+    >>> ot.decide(kron(A, V) * kron(B, W), kron(A * B, V * W)).status
+    'proved'
+
+`algebra`, `numeric` and `proofs` are packages of their own beside this one, with names that other
+distributions use too. So each carries a mark, and the facade refuses, in one sentence, to hand out
+anything of a package of that name that is not ours.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from algebra.decide import Verdict as Verdict
+    from algebra.decide import decide as decide
+    from algebra.decide import prove as prove
+    from algebra.errors import LanguageError as LanguageError
+    from algebra.errors import OtimesError as OtimesError
+    from algebra.errors import Refuted as Refuted
+    from algebra.errors import ShapeError as ShapeError
+    from algebra.errors import Undecided as Undecided
+    from algebra.evaluate import evaluate as evaluate
+    from algebra.language import ConcatHeads as ConcatHeads
+    from algebra.language import Family as Family
+    from algebra.language import HeadSum as HeadSum
+    from algebra.language import OneHot as OneHot
+    from algebra.language import StackHeads as StackHeads
+    from algebra.language import vec_cols as vec_cols
+    from algebra.language import vec_rows as vec_rows
+    from algebra.normal_form import normal_form as normal_form
+    from numeric.model import load_model as load_model
+    from proofs.catalogue import catalogue as catalogue
+    from proofs.verification import verify as verify
+
+__version__ = "0.1.0"
 __otimes__ = "otimes"
+
+# Where each public name lives: the whole facade, in reading order.
+_HOME = {
+    # ask
+    "decide": "algebra.decide",
+    "prove": "algebra.decide",
+    "Verdict": "algebra.decide",
+    "normal_form": "algebra.normal_form",
+    "evaluate": "algebra.evaluate",
+    # say
+    "Family": "algebra.language",
+    "HeadSum": "algebra.language",
+    "ConcatHeads": "algebra.language",
+    "StackHeads": "algebra.language",
+    "vec_rows": "algebra.language",
+    "vec_cols": "algebra.language",
+    "OneHot": "algebra.language",
+    # know
+    "catalogue": "proofs.catalogue",
+    "verify": "proofs.verification",
+    "load_model": "numeric.model",
+    # be told no
+    "OtimesError": "algebra.errors",
+    "ShapeError": "algebra.errors",
+    "LanguageError": "algebra.errors",
+    "Refuted": "algebra.errors",
+    "Undecided": "algebra.errors",
+}
+
+__all__ = [
+    "ConcatHeads",
+    "Family",
+    "HeadSum",
+    "LanguageError",
+    "OneHot",
+    "OtimesError",
+    "Refuted",
+    "ShapeError",
+    "StackHeads",
+    "Undecided",
+    "Verdict",
+    "catalogue",
+    "decide",
+    "evaluate",
+    "load_model",
+    "normal_form",
+    "prove",
+    "vec_cols",
+    "vec_rows",
+    "verify",
+]
+
+
+class ForeignRoomError(ImportError):
+    """Python found somebody else's package under the name of one of ours."""
+
+
+def load(module: str) -> Any:
+    """Return our module of that dotted name, having made sure that its room is ours.
+
+    Raises: ForeignRoomError if the first package on Python's path with the room's name is another.
+    """
+    room = module.partition(".")[0]
+    package = import_module(room)
+    if getattr(package, "__otimes__", None) != room:
+        found = package.__file__ or ", ".join(package.__path__)
+        raise ForeignRoomError(
+            f"otimes needs its own package {room!r}, but Python found another one, {found}: "
+            "install otimes from its repository into an environment of its own, "
+            "and start Python in a folder that has no such package"
+        )
+    return import_module(module)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'otimes' has no attribute {name!r}")
+    value = getattr(load(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,5 @@
+"""`python -m otimes` is `otimes`."""
+
+from otimes.cli import main
+
+main()

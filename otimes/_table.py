@@ -1,0 +1,148 @@
+"""The report as a person reads it: a table, and a block for each thing that fell short.
+
+One list of cells feeds both faces, the coloured one of a terminal and the plain one of a pipe, so
+that they cannot differ in what they say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import indent
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+    from proofs.verification import ModelEvidence, Report, TheoremReport
+
+COLUMNS = ("theorem", "proof", "exact", "models", "sensitivity", "mutants")
+LEGEND = (
+    "exact: examples drawn · models: how many, and the worst error/bound · sensitivity: the\n"
+    "smallest relative change of one factor that would break the check · mutants: refuted, and\n"
+    "(in brackets) confirmed to be still true"
+)
+WIDE = 110
+"""From this many columns on, a terminal shows the title of each theorem as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one check found, and whether it is well."""
+
+    text: str
+    well: bool = True
+
+
+def row(each: TheoremReport) -> tuple[Cell, ...]:
+    """Return the cells of one theorem, in the order of COLUMNS."""
+    applied = [model for model in each.models if model.applies]
+    failed = [model for model in applied if not model.passed]
+    if applied:
+        ratio = figure(max(model.ratio for model in applied))
+        of = f"{len(applied) - len(failed)} of {len(applied)}" if failed else f"{len(applied)}"
+        models = Cell(f"{of}: {ratio}", not failed)
+        sensitivity = Cell(figure(max(model.sensitivity for model in applied)))
+    else:
+        models = sensitivity = Cell("-")
+    mutants = each.mutants
+    counts = f"{mutants.refuted}"
+    if mutants.still_true:
+        counts += f" ({len(mutants.still_true)})"
+    if mutants.escaped:
+        counts += f", {len(mutants.escaped)} escaped"
+    return (
+        Cell(each.theorem.name, each.passed),
+        Cell(each.proof.status, each.proof.status == "proved"),
+        Cell(str(each.exact.examples) if each.exact.passed else "failed", each.exact.passed),
+        models,
+        sensitivity,
+        Cell(counts, not mutants.escaped),
+    )
+
+
+def plain_table(report: Report) -> str:
+    """Return the table as aligned text: what a pipe, a file or a diff wants."""
+    table = [COLUMNS, *(tuple(cell.text for cell in row(each)) for each in report.theorems)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(COLUMNS))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in table
+    )
+
+
+def rich_table(report: Report, width: int) -> Table:
+    """Return the table for a terminal of that many columns: titles when wide, red where short."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    name, *others = COLUMNS
+    table.add_column(name, overflow="fold")
+    if width >= WIDE:
+        table.add_column("title", overflow="ellipsis", no_wrap=True, ratio=1, style="dim")
+    for other in others:
+        table.add_column(other, no_wrap=True)
+    chapter = None
+    for each in report.theorems:
+        if each.theorem.chapter != chapter and chapter is not None:
+            table.add_section()
+        chapter = each.theorem.chapter
+        first, *cells = (Text(c.text, style="" if c.well else "bold red") for c in row(each))
+        title = [Text(each.theorem.title)] if width >= WIDE else []
+        table.add_row(first, *title, *cells)
+    return table
+
+
+def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield (theorem: check [model], what was seen) for every check that fell short."""
+    for each in report.theorems:
+        name = each.theorem.name
+        if each.proof.status != "proved":
+            yield f"{name}: proof {each.proof.status}", each.proof.detail
+        if not each.exact.passed:
+            yield f"{name}: exact check failed", each.exact.detail
+        for model in each.models:
+            if model.applies and not model.passed:
+                yield f"{name}: model {model.model}", model_detail(model)
+        for mutant in each.mutants.escaped:
+            yield f"{name}: a mutant escaped", mutant
+
+
+def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:
+    """Yield (check, what was seen) for every check of one theorem, well or not."""
+    yield "proof", each.proof.status
+    passed = "all agree" if each.exact.passed else "not all agree"
+    yield "exact", f"{each.exact.examples} examples on random integers, {passed}"
+    for model in each.models:
+        if model.applies:
+            seen = f"error/bound {figure(model.ratio)}, sensitivity {figure(model.sensitivity)}"
+            yield model.model, seen if model.passed else f"{seen}: FAILED"
+        else:
+            yield model.model, f"does not apply: {model.why}"
+    mutants = each.mutants
+    yield "mutants", f"{mutants.refuted} refuted, {mutants.ill_shaped} ill-shaped"
+    for mutant in mutants.still_true:
+        yield "still true", mutant
+
+
+def model_detail(model: ModelEvidence) -> str:
+    """Return where a model check failed, by how much, and what it says itself."""
+    at = f" at {model.where}" if model.where else ""
+    return "\n".join(line for line in (f"error/bound {figure(model.ratio)}{at}", model.why) if line)
+
+
+def block(heading: str, detail: str) -> str:
+    """Return a shortcoming as plain text: the heading, and what was seen set in under it."""
+    return f"{heading}\n{indent(detail.strip(), '    ')}"
+
+
+def figure(number: float) -> str:
+    """Return a ratio or a sensitivity with two digits, the way a person compares them.
+
+    >>> figure(0.1149), figure(3.14e-14), figure(1234567.0), figure(float("inf"))
+    ('0.11', '3.1e-14', '1.2e+06', 'inf')
+    """
+    return f"{number:.2f}" if 0.01 <= abs(number) < 100 else f"{number:.1e}" if number else "0"

@@ -1,0 +1,199 @@
+"""The command line: `otimes verify`, `otimes show THEOREM`, `otimes train NAME`.
+
+What a command finds goes to stdout, everything else to stderr. Exit status 0: all well; 1:
+something was refuted or fell short; 2: it was asked wrongly, in one sentence; 130: interrupted.
+
+Nothing heavy is imported until a command needs it, so that `otimes --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+import otimes as ot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from proofs.verification import Report
+
+ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(ot.__version__, prog_name="otimes")
+def cli() -> None:
+    """The mathematics of transformer circuits, proved for every size and checked on real models."""
+
+
+@cli.command(short_help="Prove and check theorems, all or those named.")
+@click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
+@click.option("--model", "models", metavar="NAME", multiple=True, help="Only on this model.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def verify(theorems: tuple[str, ...], models: tuple[str, ...], as_json: bool) -> int:
+    """Prove and check theorems: all of them on all bundled models, or those named.
+
+    Each is proved for every size, checked exactly on random integers and on real trained models
+    within a computed rounding bound, and its mutants are refuted.
+    """
+    _refuse_unknown("theorem", theorems, _theorem_names())
+    _refuse_unknown("model", models, ot.load("numeric.model").bundled_models(), folders=True)
+    with _progress("verifying") as on_progress:
+        report = ot.verify(theorems or None, models or None, on_progress)
+    if as_json:
+        _print_json(report.to_json())
+    else:
+        _print_report(report)
+    return ALL_WELL if report.passed else FELL_SHORT
+
+
+@cli.command(short_help="Print what a theorem says, and the evidence.")
+@click.argument("theorem", metavar="THEOREM")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def show(theorem: str, as_json: bool) -> int:
+    """Print what a theorem says, where it comes from, and the evidence for it."""
+    _refuse_unknown("theorem", (theorem,), _theorem_names())
+    with _progress("verifying") as on_progress:
+        report = ot.verify((theorem,), None, on_progress)
+    if as_json:
+        _print_json(report.to_json())
+    else:
+        _print_theorem(report)
+    return ALL_WELL if report.passed else FELL_SHORT
+
+
+@cli.command(short_help="Train a bundled model again, from nothing.")
+@click.argument("name", metavar="NAME")
+@click.option("--out", default="trained", metavar="FOLDER", help="Where the model's folder goes.")
+@click.option("--seed", default=0, metavar="N", help="What the random numbers start from.")
+def train(name: str, out: str, seed: int) -> int:
+    """Train a bundled model again, from nothing, into FOLDER/NAME (needs the extra `train`)."""
+    try:
+        training = ot.load("numeric.training")
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("torch", "tokenizers"):
+            raise
+        raise click.UsageError(
+            f"training needs {missing.name}, which is not installed: "
+            "pip install torch==2.13.0, then pip install -e '.[train]' in the checkout"
+        ) from None
+    _refuse_unknown("model", (name,), tuple(training.RECIPES))
+    with _progress(f"training {name}") as on_progress:
+        folder = training.train(
+            name,
+            out,
+            seed,
+            lambda done, total, loss: on_progress(done, total, f"loss {loss:.2f}"),
+        )
+    click.echo(folder)
+    return ALL_WELL
+
+
+def main() -> NoReturn:
+    """Run the command line, turning whatever the user can mend into one sentence and a status."""
+    try:
+        said_no = ot.load("algebra.errors").OtimesError
+    except ot.ForeignRoomError as error:
+        _stop(str(error), ASKED_WRONGLY)
+    try:
+        status = cli.main(prog_name="otimes", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        error.show()
+        status = ASKED_WRONGLY
+    except (said_no, ot.ForeignRoomError) as error:
+        _stop(str(error), ASKED_WRONGLY)
+    except (KeyboardInterrupt, click.Abort):
+        _stop("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever reads us has seen enough; keep Python from complaining about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = FELL_SHORT
+    sys.exit(status)
+
+
+def _stop(sentence: str, status: int) -> NoReturn:
+    click.echo(sentence, err=True)
+    sys.exit(status)
+
+
+def _theorem_names() -> tuple[str, ...]:
+    return tuple(theorem.name for theorem in ot.catalogue())
+
+
+def _refuse_unknown(
+    what: str, asked: Iterable[str], known: tuple[str, ...], *, folders: bool = False
+) -> None:
+    """Raise an OtimesError that names the first thing asked for that is not there."""
+    for name in asked:
+        if name in known or (folders and Path(name).is_dir()):
+            continue
+        near = get_close_matches(name, known, n=3, cutoff=0.5)
+        there = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+        raise ot.OtimesError(f"there is no {what} {name!r}; {there}")
+
+
+@contextmanager
+def _progress(doing: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Yield what a long job calls with (done, in all, at what); a bar, on a terminal's stderr."""
+    if not sys.stderr.isatty():
+        yield lambda done, total, at: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    at_what = TextColumn("{task.fields[at]}")
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), at_what)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None, at="")
+        yield lambda done, total, at: bar.update(task, completed=done, total=total, at=at)
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    click.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _print_report(report: Report) -> None:
+    """Print the table, a block for each thing that fell short, and the summary as last line."""
+    from otimes._table import LEGEND, block, plain_table, rich_table, shortcomings
+
+    short = [block(heading, detail) for heading, detail in shortcomings(report)]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console()
+        console.print(rich_table(report, console.width))
+        console.print(Text(LEGEND, style="dim"))
+        for each in short:
+            console.print(Text(f"\n{each}", style="red"))
+        console.print()
+    else:
+        click.echo("\n\n".join([plain_table(report), LEGEND, *short, ""]), nl=False)
+    click.echo(report.summary())
+
+
+def _print_theorem(report: Report) -> None:
+    """Print a theorem's statement, convention, source and prose, then the evidence for it."""
+    from otimes._table import evidence
+
+    (found,) = report.theorems
+    theorem = found.theorem
+    click.echo(f"{theorem.name}: {theorem.title}\n")
+    click.echo(f"    {theorem.text()}\n")
+    for symbol, shape in theorem.symbols().items():
+        click.echo(f"    {symbol}: {shape}")
+    click.echo(f"\n{theorem.prose}\n")
+    click.echo(f"convention  {theorem.convention}")
+    click.echo(f"source      {theorem.source}")
+    click.echo(f"TeX         {theorem.latex()}\n")
+    for check, seen in evidence(found):
+        click.echo(f"{check:12}{seen}")
