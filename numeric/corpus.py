@@ -1,0 +1,97 @@
+"""The text that the tokenizer and the models learn from: the standard library's own source.
+
+Every Python has it, so nothing is downloaded.  Another Python has another standard library; the
+card of a model says which one it was, with a digest of the files.
+"""
+
+import hashlib
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int
+
+from numeric.model import write_whole
+from numeric.tokenizer import Tokenizer
+
+PIECES = r" ?[A-Za-z_]+| ?[0-9]+| ?[^ \t\r\nA-Za-z0-9_]+|[ \t\r\n]+(?![^ \t\r\n])|[ \t\r\n]+"
+"""How text is cut before merging.  ASCII classes only, so that Python's `re` and the Oniguruma of
+the `tokenizers` library read it alike."""
+
+D_VOCAB = 1024
+
+# Not the library's own source: what others installed, tests, and files that name the machine.
+_SKIPPED_FOLDERS = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
+_HELD_OUT_EVERY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The standard library's Python files, in the order of their paths."""
+
+    texts: tuple[str, ...]
+    n_bytes: int
+    sha256: str
+
+
+def read_source(root: Path | None = None) -> Source:
+    """Return the standard library's own source, without its tests and what others installed."""
+    root = Path(sysconfig.get_path("stdlib")) if root is None else root
+    names = sorted(
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if not _skipped(path.relative_to(root))
+    )
+    digest = hashlib.sha256()
+    texts = []
+    size = 0
+    for name in names:
+        content = (root / name).read_bytes()
+        digest.update(name.encode() + b"\0" + content + b"\0")
+        size += len(content)
+        texts.append(content.decode("utf-8"))
+    return Source(tuple(texts), size, digest.hexdigest())
+
+
+def _skipped(path: Path) -> bool:
+    folders = path.parts[:-1]
+    return any(
+        folder in _SKIPPED_FOLDERS or folder.startswith("config-") for folder in folders
+    ) or path.name.startswith("_sysconfigdata")
+
+
+def encode_source(
+    source: Source, tokenizer: Tokenizer
+) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " held_out"]]:
+    """Return the tokens to train on, and those of every 20th file, which are held out."""
+    train_tokens: list[int] = []
+    held_out_tokens: list[int] = []
+    for place, text in enumerate(source.texts):
+        held_out = place % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
+        (held_out_tokens if held_out else train_tokens).extend(tokenizer.encode(text))
+    return np.array(train_tokens), np.array(held_out_tokens)
+
+
+def train_tokenizer(path: Path) -> None:
+    """Learn the 1024-token vocabulary from the same source and write the tokenizer file."""
+    from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer as LibraryTokenizer
+
+    learner = LibraryTokenizer(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    learner.decoder = decoders.ByteLevel()
+    learner.train_from_iterator(
+        read_source().texts,
+        trainers.BpeTrainer(
+            vocab_size=D_VOCAB,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    write_whole(path, learner.to_str(pretty=False).encode() + b"\n")

@@ -1,0 +1,317 @@
+"""Train the tokenizer and the bundled models again: `otimes train NAME` (extra `train`).
+
+The text is the standard library's own Python source, so nothing is downloaded.  Everything that
+is drawn comes from one seeded NumPy generator and the number of steps is fixed: two runs on one
+machine agree.  (Another Python has another standard library; the card says which one it was.)
+
+The `induction` recipe learns on repeated random sequences first.  Only looking back for the
+earlier occurrence helps there, and the heads that do it survive when text is mixed in.
+Source: Olsson et al. 2022, “In-context Learning and Induction Heads”; positions as in Press, Smith
+and Lewis 2021, “Shortformer”.
+"""
+
+import math
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from safetensors.numpy import save
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from algebra.errors import OtimesError
+from numeric.corpus import D_VOCAB, Source, encode_source, read_source
+from numeric.measure import figures, mean_loss
+from numeric.model import Config, make_model, save_model
+from numeric.tokenizer import load_tokenizer
+from numeric.twin import Twin
+
+Progress = Callable[[int, int, float], None]
+"""What `train` calls now and then: (steps done, steps in all, loss of the last step in nats)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of training on sequences of one length.
+
+    Of each batch, `repeated_fraction` are random sequences that repeat with a period drawn from
+    `periods` (both ends included); the others are windows of the source text.
+    """
+
+    steps: int
+    length: int
+    repeated_fraction: float = 0.0
+    periods: tuple[int, int] = (8, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that decides a training run, besides the text and the seed."""
+
+    config: Config
+    phases: tuple[Phase, ...]
+    batch: int = 64
+    learning_rate: float = 2e-3
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = 0.01
+    warm_up_steps: int = 200
+    decay_fraction: float = 0.3
+    gradient_clip: float = 1.0
+    embedding_std: float = 0.5
+    position_std: float = 0.7
+
+    @property
+    def steps(self) -> int:
+        """The steps of all phases together."""
+        return sum(phase.steps for phase in self.phases)
+
+
+def _attention_only(n_layers: int) -> Config:
+    return Config(
+        n_layers=n_layers,
+        n_heads=4,
+        d_model=128,
+        d_head=32,
+        d_vocab=D_VOCAB,
+        n_ctx=128,
+        positions="shortformer" if n_layers else "none",
+    )
+
+
+RECIPES = {
+    "zero_layer": Recipe(_attention_only(0), (Phase(3600, 128),)),
+    "one_layer": Recipe(_attention_only(1), (Phase(2400, 128),)),
+    "two_layer": Recipe(_attention_only(2), (Phase(1800, 128),)),
+    "induction": Recipe(
+        _attention_only(2),
+        (Phase(3700, 64, repeated_fraction=1.0), Phase(800, 128, repeated_fraction=0.5)),
+    ),
+}
+
+
+def train(
+    name: str,
+    out_folder: str | Path,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+    recipe: Recipe | None = None,
+    source: Source | None = None,
+) -> Path:
+    """Train a model from nothing and return its folder, `out_folder/name`.
+
+    The folder can be given to `load_model`.  Its files appear whole or not at all, whenever the run
+    is interrupted.  `recipe` replaces the one of the table and `source` the standard library, for a
+    model of your own.
+    """
+    if recipe is None:
+        if name not in RECIPES:
+            raise OtimesError(
+                f"there is no recipe {name!r} to train; there are {', '.join(RECIPES)}"
+            )
+        recipe = RECIPES[name]
+    tokenizer = load_tokenizer()
+    source = read_source() if source is None else source
+    train_text, held_out_text = encode_source(source, tokenizer)
+    _check_recipe(recipe, tokenizer.d_vocab, len(train_text), len(held_out_text))
+
+    rng = np.random.default_rng(seed)
+    twin = Twin(recipe.config, initial_weights(recipe, rng))
+    _optimise(twin, recipe, train_text, rng, on_progress)
+
+    weights = {tensor: value.numpy() for tensor, value in twin.weights().items()}
+    card = make_card(name, recipe, seed, weights, source, (train_text, held_out_text))
+    folder = Path(out_folder) / name
+    save_model(folder, recipe.config, weights, card)
+    return folder
+
+
+def _check_recipe(recipe: Recipe, d_vocab: int, n_train: int, n_held_out: int) -> None:
+    """Refuse what would fail half an hour later."""
+    config = recipe.config
+    if config.d_vocab != d_vocab:
+        raise OtimesError(
+            f"the recipe has d_vocab={config.d_vocab}, but the tokenizer has {d_vocab} tokens"
+        )
+    longest = max((phase.length for phase in recipe.phases), default=0)
+    if not 1 <= longest <= config.n_ctx:
+        raise OtimesError(
+            f"the recipe trains at length {longest}, but the model reads"
+            f" at most n_ctx={config.n_ctx}"
+        )
+    if min(n_train, n_held_out) <= config.n_ctx:
+        raise OtimesError(
+            f"the text is too short: {n_train} tokens to train on and {n_held_out} held out,"
+            f" and a window has n_ctx + 1 = {config.n_ctx + 1}"
+        )
+
+
+def make_card(
+    name: str,
+    recipe: Recipe,
+    seed: int,
+    weights: dict[str, np.ndarray],
+    source: Source,
+    texts: tuple[np.ndarray, np.ndarray],
+) -> dict[str, Any]:
+    """Return what `card.json` says: the data, the settings, and the figures of the final weights.
+
+    All figures come from the reference pass on the weights as they are saved, in nats.
+    """
+    model = make_model(name, recipe.config, weights)
+    train_text, held_out_text = texts
+    measured = figures(model)
+    on_text = {
+        "uniform_guess": math.log(recipe.config.d_vocab),
+        "bigram_entropy_of_train": bigram_entropy(train_text),
+        "train": mean_loss(model, even_windows(train_text, recipe.config.n_ctx)),
+        "held_out": mean_loss(model, even_windows(held_out_text, recipe.config.n_ctx)),
+    }
+    settings = asdict(recipe)
+    return {
+        "name": name,
+        "what": (
+            f"attention-only transformer, {recipe.config.n_layers} layers,"
+            " no biases, no norm, trained from nothing on Python source"
+        ),
+        "data": {
+            "text": "the source of Python's standard library, without tests",
+            "python": platform.python_version(),
+            "files": len(source.texts),
+            "bytes": source.n_bytes,
+            "sha256": source.sha256,
+            "train_tokens": len(train_text),
+            "held_out_tokens": len(held_out_text),
+            "held_out": "every 20th file, in the order of their paths",
+        },
+        "settings": {key: value for key, value in settings.items() if key != "config"},
+        "steps": recipe.steps,
+        "seed": seed,
+        "losses_nats": {key: round(value, 4) for key, value in on_text.items()}
+        | measured["losses_nats"],
+        "scores": measured["scores"],
+        "parameters": sum(tensor.size for tensor in weights.values()),
+        "weights_bytes": len(save(weights)),
+        "train_again": f"otimes train {name}",
+    }
+
+
+def even_windows(
+    text: Int[np.ndarray, " tokens"], n_ctx: int, n_windows: int = 200
+) -> Int[np.ndarray, "window n_ctx"]:
+    """Return windows of a text at even distances, the same ones each time."""
+    starts = np.linspace(0, len(text) - n_ctx, n_windows).astype(np.int64)
+    return np.stack([text[start : start + n_ctx] for start in starts])
+
+
+def bigram_entropy(text: Int[np.ndarray, " tokens"]) -> float:
+    """Return $H(t_{i+1} | t_i)$ in nats: what the best bigram model would reach on this text."""
+
+    def entropy(counts: Int[np.ndarray, " kind"]) -> float:
+        shares = counts / counts.sum()
+        return float(-(shares * np.log(shares)).sum())
+
+    _, pairs = np.unique(text[:-1] * (int(text.max()) + 1) + text[1:], return_counts=True)
+    _, firsts = np.unique(text[:-1], return_counts=True)
+    return entropy(pairs) - entropy(firsts)
+
+
+def initial_weights(recipe: Recipe, rng: np.random.Generator) -> dict[str, Tensor]:
+    """Return normal weights of variance 1 / fan-in; embeddings and positions are larger.
+
+    Queries and keys read the sum of both, so the two must be of about the same size: when tokens
+    start much smaller than positions, induction heads form six times later or not at all.
+    """
+    config = recipe.config
+    std = {
+        "W_E": recipe.embedding_std,
+        "W_Q": config.d_model**-0.5,
+        "W_K": config.d_model**-0.5,
+        "W_V": config.d_model**-0.5,
+        "W_O": (config.n_heads * config.d_head) ** -0.5,
+        "W_U": config.d_model**-0.5,
+    }
+    weights = {}
+    for name, shape in config.tensor_shapes().items():
+        if name == "W_pos":
+            values = sinusoidal_positions(config.n_ctx, config.d_model, recipe.position_std)
+        else:
+            values = std[name] * rng.standard_normal(shape)
+        weights[name] = torch.tensor(values, dtype=torch.float32)
+    return weights
+
+
+def sinusoidal_positions(
+    n_ctx: int, d_model: int, std: float
+) -> Float[np.ndarray, "n_ctx d_model"]:
+    """Return sines and cosines of the position at geometric frequencies (Vaswani et al. 2017).
+
+    A sine wave of amplitude √2·std has standard deviation `std`.
+    """
+    frequencies = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+    angles = np.arange(n_ctx)[:, None] * frequencies
+    positions = np.empty((n_ctx, d_model))
+    positions[:, 0::2] = np.sin(angles)
+    positions[:, 1::2] = np.cos(angles)[:, : d_model // 2]
+    return math.sqrt(2) * std * positions
+
+
+def _optimise(
+    twin: Twin,
+    recipe: Recipe,
+    text: Int[np.ndarray, " tokens"],
+    rng: np.random.Generator,
+    on_progress: Progress | None,
+) -> list[float]:
+    """Take all the steps of the recipe; return the loss of each, in nats."""
+    optimizer = torch.optim.AdamW(
+        twin.parameters(),
+        lr=recipe.learning_rate,
+        betas=recipe.betas,
+        weight_decay=recipe.weight_decay,
+    )
+    losses: list[float] = []
+    for phase in recipe.phases:
+        for _ in range(phase.steps):
+            for group in optimizer.param_groups:
+                group["lr"] = recipe.learning_rate * schedule(recipe, len(losses))
+            tokens = torch.from_numpy(draw_batch(phase, recipe, text, rng))
+            logits = twin(tokens[:, :-1])
+            loss = cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(twin.parameters(), recipe.gradient_clip)
+            optimizer.step()
+            losses.append(loss.item())
+            if on_progress is not None and (len(losses) % 20 == 0 or len(losses) == recipe.steps):
+                on_progress(len(losses), recipe.steps, losses[-1])
+    return losses
+
+
+def schedule(recipe: Recipe, step: int) -> float:
+    """Return the share of the learning rate at a step: up, level, and down to 0 in a line."""
+    warm = (step + 1) / recipe.warm_up_steps
+    cool = (recipe.steps - step) / (recipe.decay_fraction * recipe.steps)
+    return min(1.0, warm, cool)
+
+
+def draw_batch(
+    phase: Phase, recipe: Recipe, text: Int[np.ndarray, " tokens"], rng: np.random.Generator
+) -> Int[np.ndarray, "batch length_and_next"]:
+    """Return one batch, repeated random sequences first, then windows of the text.
+
+    Each row has one token more than the model reads: what it is to predict at the last position.
+    """
+    n_repeated = round(phase.repeated_fraction * recipe.batch)
+    rows = []
+    for _ in range(n_repeated):
+        period = int(rng.integers(phase.periods[0], phase.periods[1] + 1))
+        once = rng.integers(0, recipe.config.d_vocab, size=period)
+        rows.append(np.resize(once, phase.length + 1))
+    starts = rng.integers(0, len(text) - phase.length, size=recipe.batch - n_repeated)
+    rows += [text[start : start + phase.length + 1] for start in starts]
+    return np.stack(rows).astype(np.int64)
