@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from proofs.verification import ModelEvidence, Report, TheoremReport
+    from proofs.on_models import ModelEvidence
+    from proofs.verification import Report, TheoremReport
 
 COLUMNS = ("theorem", "proof", "exact", "models", "sensitivity", "mutants")
 LEGEND = (
-    "exact: examples drawn · models: how many, and the worst error/bound · sensitivity: the\n"
-    "smallest relative change of one factor that would break the check · mutants: refuted, and\n"
-    "(in brackets) confirmed to be still true"
+    "exact: examples drawn. models: how many, and the worst error/bound. sensitivity:\n"
+    "the least relative change of a factor that would be noticed. mutants: refuted,\n"
+    "and in brackets those confirmed to be still true."
 )
 WIDE = 110
 """From this many columns on, a terminal shows the title of each theorem as well."""
@@ -45,7 +46,7 @@ def row(each: TheoremReport) -> tuple[Cell, ...]:
         models = Cell(f"{of}: {ratio}", not failed)
         sensitivity = Cell(figure(max(model.sensitivity for model in applied)))
     else:
-        models = sensitivity = Cell("-")
+        models, sensitivity = Cell("none", each.on_models), Cell("-")
     mutants = each.mutants
     counts = f"{mutants.refuted}"
     if mutants.still_true:
@@ -78,22 +79,29 @@ def rich_table(report: Report, width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    rows = [row(each) for each in report.theorems]
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
     name, *others = COLUMNS
-    table.add_column(name, overflow="fold")
-    if width >= WIDE:
-        table.add_column("title", overflow="ellipsis", no_wrap=True, ratio=1, style="dim")
+    table.add_column(name, no_wrap=True)
+    wide = width >= WIDE
+    if wide:
+        table.add_column("title", style="dim", no_wrap=True, max_width=_left_over(rows, width))
     for other in others:
-        table.add_column(other, no_wrap=True)
+        table.add_column(other, no_wrap=wide or other in ("proof", "exact", "sensitivity"))
     chapter = None
-    for each in report.theorems:
+    for each, line in zip(report.theorems, rows, strict=True):
         if each.theorem.chapter != chapter and chapter is not None:
             table.add_section()
         chapter = each.theorem.chapter
-        first, *cells = (Text(c.text, style="" if c.well else "bold red") for c in row(each))
-        title = [Text(each.theorem.title)] if width >= WIDE else []
-        table.add_row(first, *title, *cells)
+        first, *cells = (Text(cell.text, style="" if cell.well else "bold red") for cell in line)
+        table.add_row(first, *([each.theorem.title] if wide else []), *cells)
     return table
+
+
+def _left_over(rows: list[tuple[Cell, ...]], width: int) -> int:
+    """Return the room for one more column once the others and two blanks after each are set."""
+    columns = zip(COLUMNS, *([cell.text for cell in line] for line in rows), strict=True)
+    return width - sum(max(map(len, column)) + 2 for column in columns) - 3
 
 
 def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
@@ -107,6 +115,9 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
         for model in each.models:
             if model.applies and not model.passed:
                 yield f"{name}: model {model.model}", model_detail(model)
+        if not each.on_models and not any(model.applies for model in each.models):
+            why = [f"{model.model}: {model.why}" for model in each.models]
+            yield f"{name}: applies to none of the models", "\n".join(why)
         for mutant in each.mutants.escaped:
             yield f"{name}: a mutant escaped", mutant
 
@@ -136,7 +147,7 @@ def model_detail(model: ModelEvidence) -> str:
 
 def block(heading: str, detail: str) -> str:
     """Return a shortcoming as plain text: the heading, and what was seen set in under it."""
-    return f"{heading}\n{indent(detail.strip(), '    ')}"
+    return f"{heading}\n{indent(detail.strip(), '    ')}".strip()
 
 
 def figure(number: float) -> str:

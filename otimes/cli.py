@@ -12,8 +12,6 @@ import json
 import os
 import sys
 from contextlib import contextmanager
-from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -21,7 +19,7 @@ import click
 import otimes as ot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from proofs.verification import Report
 
@@ -44,8 +42,6 @@ def verify(theorems: tuple[str, ...], models: tuple[str, ...], as_json: bool) ->
     Each is proved for every size, checked exactly on random integers and on real trained models
     within a computed rounding bound, and its mutants are refuted.
     """
-    _refuse_unknown("theorem", theorems, _theorem_names())
-    _refuse_unknown("model", models, ot.load("numeric.model").bundled_models(), folders=True)
     with _progress("verifying") as on_progress:
         report = ot.verify(theorems or None, models or None, on_progress)
     if as_json:
@@ -60,7 +56,6 @@ def verify(theorems: tuple[str, ...], models: tuple[str, ...], as_json: bool) ->
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def show(theorem: str, as_json: bool) -> int:
     """Print what a theorem says, where it comes from, and the evidence for it."""
-    _refuse_unknown("theorem", (theorem,), _theorem_names())
     with _progress("verifying") as on_progress:
         report = ot.verify((theorem,), None, on_progress)
     if as_json:
@@ -85,7 +80,6 @@ def train(name: str, out: str, seed: int) -> int:
             f"training needs {missing.name}, which is not installed: "
             "pip install torch==2.13.0, then pip install -e '.[train]' in the checkout"
         ) from None
-    _refuse_unknown("model", (name,), tuple(training.RECIPES))
     with _progress(f"training {name}") as on_progress:
         folder = training.train(
             name,
@@ -125,22 +119,6 @@ def _stop(sentence: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
-def _theorem_names() -> tuple[str, ...]:
-    return tuple(theorem.name for theorem in ot.catalogue())
-
-
-def _refuse_unknown(
-    what: str, asked: Iterable[str], known: tuple[str, ...], *, folders: bool = False
-) -> None:
-    """Raise an OtimesError that names the first thing asked for that is not there."""
-    for name in asked:
-        if name in known or (folders and Path(name).is_dir()):
-            continue
-        near = get_close_matches(name, known, n=3, cutoff=0.5)
-        there = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-        raise ot.OtimesError(f"there is no {what} {name!r}; {there}")
-
-
 @contextmanager
 def _progress(doing: str) -> Iterator[Callable[[int, int, str], None]]:
     """Yield what a long job calls with (done, in all, at what); a bar, on a terminal's stderr."""
@@ -152,13 +130,20 @@ def _progress(doing: str) -> Iterator[Callable[[int, int, str], None]]:
 
     at_what = TextColumn("{task.fields[at]}")
     columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), at_what)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # No refreshing thread: the job may fork, and a fork should not copy a lock that is held.
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+    with bar:
         task = bar.add_task(doing, total=None, at="")
-        yield lambda done, total, at: bar.update(task, completed=done, total=total, at=at)
+        bar.refresh()
+        yield lambda done, total, at: bar.update(
+            task, completed=done, total=total, at=at, refresh=True
+        )
 
 
 def _print_json(content: dict[str, Any]) -> None:
-    click.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print plain data as JSON; an error/bound that is no number becomes null, as JSON has none."""
+    finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
+    click.echo(json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _print_report(report: Report) -> None:
@@ -183,7 +168,7 @@ def _print_report(report: Report) -> None:
 
 def _print_theorem(report: Report) -> None:
     """Print a theorem's statement, convention, source and prose, then the evidence for it."""
-    from otimes._table import evidence
+    from otimes._table import block, evidence, shortcomings
 
     (found,) = report.theorems
     theorem = found.theorem
@@ -197,3 +182,5 @@ def _print_theorem(report: Report) -> None:
     click.echo(f"TeX         {theorem.latex()}\n")
     for check, seen in evidence(found):
         click.echo(f"{check:12}{seen}")
+    for heading, detail in shortcomings(report):
+        click.echo(f"\n{block(heading, detail)}")

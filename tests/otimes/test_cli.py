@@ -1,0 +1,178 @@
+"""The command line: what goes where, and which status it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+import otimes as ot
+from otimes.cli import main
+from proofs.verification import Report
+from tests.otimes.reports import ALL_WELL, FELL_SHORT, WELL
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+
+class Otimes:
+    """`otimes ARGUMENTS`, in this process, with `verify` answered by a report of ours if given."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str, report: Report | BaseException | None = None) -> Ran:
+        def answer(names: Any, models: Any, on_progress: Any) -> Report:
+            on_progress(1, 2, "kron_mul_kron")
+            if isinstance(report, BaseException):
+                raise report
+            assert report is not None
+            return report
+
+        if report is not None:
+            self.monkeypatch.setattr(ot, "verify", answer)
+        self.monkeypatch.setattr(sys, "argv", ["otimes", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        seen = self.capsys.readouterr()
+        return Ran(int(stop.value.code or 0), seen.out, seen.err)
+
+
+@pytest.fixture
+def otimes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Otimes:
+    return Otimes(monkeypatch, capsys)
+
+
+def test_all_well(otimes: Otimes) -> None:
+    ran = otimes("verify", report=ALL_WELL)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == ALL_WELL.summary()
+    assert ran.out.splitlines()[-1].startswith("1 theorem:")
+    assert "\x1b" not in ran.out
+
+
+def test_what_fell_short_is_shown_and_ends_with_1(otimes: Otimes) -> None:
+    ran = otimes("verify", report=FELL_SHORT)
+    assert (ran.status, ran.err) == (1, "")
+    assert "heads_compose: proof refuted\n    n = 1\n    A = np.array([[2]])" in ran.out
+    assert "heads_compose: model two_layer\n    error/bound 1.2e+03 at layer 1" in ran.out
+    assert ran.out.splitlines()[-1] == FELL_SHORT.summary()
+
+
+def test_json_is_all_there_is_on_stdout(otimes: Otimes) -> None:
+    ran = otimes("verify", "--json", report=FELL_SHORT)
+    assert (ran.status, ran.err) == (1, "")
+    content = json.loads(ran.out)
+    assert content["schema"] == 1
+    assert [each["passed"] for each in content["theorems"]] == [True, False, False]
+
+
+def test_json_stays_json_when_a_figure_is_not_a_number(otimes: Otimes) -> None:
+    broken = replace(WELL.models[0], passed=False, ratio=float("inf"))
+    ran = otimes("verify", "--json", report=Report((replace(WELL, models=(broken,)),)))
+    assert ran.status == 1
+    json.loads(ran.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+def test_show(otimes: Otimes) -> None:
+    ran = otimes("show", "kron_mul_kron", report=ALL_WELL)
+    assert ran.status == 0
+    theorem = WELL.theorem
+    for part in (theorem.title, theorem.text(), theorem.source, theorem.prose, theorem.latex()):
+        assert part in ran.out
+    assert "one_layer   error/bound 0.11, sensitivity 3.1e-14" in ran.out
+
+
+def test_show_json(otimes: Otimes) -> None:
+    ran = otimes("show", "kron_mul_kron", "--json", report=ALL_WELL)
+    assert json.loads(ran.out)["theorems"][0]["name"] == "kron_mul_kron"
+
+
+@pytest.mark.parametrize("command", ["verify", "show"])
+def test_an_unknown_theorem_names_the_near_ones(otimes: Otimes, command: str) -> None:
+    ran = otimes(command, "kron_mul_kro")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("there is no theorem 'kron_mul_kro'; there are kron_mul_kron")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_an_unknown_model_is_named(otimes: Otimes) -> None:
+    ran = otimes("verify", "kron_mul_kron", "--model", "three_layer", "--json")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("there is no model 'three_layer'")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_an_unknown_recipe_is_named(otimes: Otimes) -> None:
+    ran = otimes("train", "three_layer")
+    assert (ran.status, ran.out) == (2, "")
+    assert "'three_layer'" in ran.err
+    assert "induction" in ran.err
+
+
+def test_training_without_torch_says_what_to_install(
+    otimes: Otimes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "numeric.training", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    ran = otimes("train", "induction")
+    assert ran.status == 2
+    assert "training needs torch, which is not installed: pip install" in ran.err
+
+
+def test_a_misspelt_command(otimes: Otimes) -> None:
+    ran = otimes("verfy")
+    assert (ran.status, ran.out) == (2, "")
+    assert "No such command 'verfy'" in ran.err
+
+
+def test_an_interruption_is_one_line(otimes: Otimes) -> None:
+    ran = otimes("verify", report=KeyboardInterrupt())
+    assert (ran.status, ran.out, ran.err.strip()) == (130, "", "interrupted")
+
+
+def test_a_bug_of_ours_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any) -> Report:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ot, "verify", broken)
+    monkeypatch.setattr(sys, "argv", ["otimes", "verify"])
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+def test_one_theorem_really_verified() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "otimes", "verify", "kron_transpose", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    (theorem,) = json.loads(run.stdout)["theorems"]
+    assert theorem["proof"]["status"] == "proved"
+
+
+def test_a_reader_that_leaves_early_is_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = subprocess.run(
+        [sys.executable, "-m", "otimes", "show", "kron_transpose"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert run.stderr == ""

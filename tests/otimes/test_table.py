@@ -1,0 +1,80 @@
+"""The table says what the report holds, in colour and in plain text."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from otimes._table import block, evidence, figure, plain_table, rich_table, shortcomings
+from tests.otimes.reports import ALL_WELL, FELL_SHORT
+
+
+def on_a_terminal(width: int) -> str:
+    page = io.StringIO()
+    Console(file=page, width=width, force_terminal=True, color_system="truecolor").print(
+        rich_table(FELL_SHORT, width)
+    )
+    return page.getvalue()
+
+
+def test_the_plain_table_is_aligned_and_colourless() -> None:
+    head, well, short, nowhere = plain_table(FELL_SHORT).splitlines()
+    assert head.split() == ["theorem", "proof", "exact", "models", "sensitivity", "mutants"]
+    assert well.split() == ["kron_mul_kron", "proved", "40", "1:", "0.11", "3.1e-14", "7", "(1)"]
+    assert short.split()[1:6] == ["refuted", "failed", "0", "of", "1:"]
+    assert short.endswith("1.2e+03  2.0e-13      5, 1 escaped")
+    assert nowhere.split()[3:5] == ["none", "-"]
+    for word in ("proof", "exact", "models", "sensitivity", "mutants"):
+        column = head.index(word)
+        assert all(line[column - 1] == " " != line[column] for line in (well, short, nowhere))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_fits_a_terminal(width: int) -> None:
+    page = Text.from_ansi(on_a_terminal(width)).plain
+    assert all(len(line) <= width for line in page.splitlines())
+    for text in ("kron_mul_kron", "heads_compose", "refuted", "1.2e+03", "2.0e-13", "escaped"):
+        assert page.count(text) == 1, text
+    assert ("Kronecker products multiply" in page) == (width == 120)
+
+
+def test_only_what_fell_short_is_red() -> None:
+    red = [line for line in on_a_terminal(120).splitlines() if "\x1b[1;31m" in line]
+    assert len(red) == 2
+    assert "heads_compose" in red[0]
+    assert "kron_transpose" in red[1]
+
+
+def test_each_shortcoming_names_theorem_check_model_and_figures() -> None:
+    assert not list(shortcomings(ALL_WELL))
+    blocks = [block(heading, detail) for heading, detail in shortcomings(FELL_SHORT)]
+    assert blocks == [
+        "heads_compose: proof refuted\n    n = 1\n    A = np.array([[2]])\n    # left side 2, ...",
+        "heads_compose: exact check failed\n    n = 1; d = 1",
+        "heads_compose: model two_layer\n    error/bound 1.2e+03 at layer 1\n    the places differ",
+        "heads_compose: a mutant escaped\n    drop a term: A = B",
+        "kron_transpose: applies to none of the models\n    zero_layer: nothing to read",
+    ]
+
+
+def test_the_evidence_lists_every_check() -> None:
+    well, short, _ = FELL_SHORT.theorems
+    assert dict(evidence(well)) == {
+        "proof": "proved",
+        "exact": "40 examples on random integers, all agree",
+        "one_layer": "error/bound 0.11, sensitivity 3.1e-14",
+        "zero_layer": "does not apply: it has no heads",
+        "mutants": "7 refuted, 2 ill-shaped",
+        "still true": "rotate: tr(A B) = tr(B A)",
+    }
+    assert dict(evidence(short))["two_layer"].endswith("FAILED")
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0.0, "0"), (99.96, "99.96"), (0.009, "9.0e-03"), (float("nan"), "nan")]
+)
+def test_figures(number: float, text: str) -> None:
+    assert figure(number) == text
