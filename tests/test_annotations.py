@@ -1,0 +1,37 @@
+"""The shapes written in the annotations of `numeric` are the shapes that arrive.
+
+In a process of its own: the tests of wrong input must meet the package's own sentences, and not
+those of a type checker that was quicker.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+CHECKED = """
+from jaxtyping import TypeCheckError, install_import_hook
+with install_import_hook("numeric", "beartype.beartype"):
+    import numpy as np
+    from numeric.forward import forward_pass
+    from numeric.model import bundled_models, load_model
+    from proofs.verification import verify
+from tests.numeric.random_models import TINY, TINY_TOKENS, random_model
+
+tiny = random_model(TINY)
+tiny.forward(TINY_TOKENS)
+try:
+    forward_pass(tiny, np.ones((2, 3), dtype=int))
+except TypeCheckError:
+    print("a prompt with two axes is noticed")
+report = verify(["scores_through_W_QK"], bundled_models())
+print(report.passed)
+"""
+
+
+def test_annotations_hold_at_run_time() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", CHECKED], capture_output=True, text=True, check=False
+    )
+    assert run.stderr == ""
+    assert run.stdout.splitlines() == ["a prompt with two axes is noticed", "True"]
