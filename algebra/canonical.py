@@ -1,0 +1,209 @@
+"""The canonical form of a diagram: the same for two diagrams exactly when they are isomorphic.
+
+An isomorphism renames wires and reorders boxes; it keeps labels, the order of each box's legs, and
+the boundary. `canonical` walks out from the boundary, numbering wires as it meets them. Where the
+walk is forced this is one pass. Where boxes tie, what is left is cut into connected components, and
+in each the wires of the rarest kind are tried one after the other and the least result is kept;
+a try whose first outcome was seen before differs by an automorphism and is skipped.
+
+The result is always a *renaming of the input*: a bug here can lose an equality (and cost an
+`undecided`), but it cannot make two different diagrams agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from algebra.diagram import DEAD, Box, Diagram, Sort, Wire
+from algebra.errors import Undecided
+
+Numbering = dict[Wire, int]
+Key = tuple[Box, ...]
+
+MAX_TRIES = 20_000  # labellings tried before a diagram is called too symmetric
+
+
+def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
+    """Return the canonical diagram, and the sorts of wires that touched nothing (factors).
+
+    Raises Undecided when the symmetry is too great to be settled within `MAX_TRIES` labellings.
+    """
+    rows, cols, named, boxes, sorts = diagram
+    number: Numbering = {}
+    for wire in rows:
+        number.setdefault(wire, len(number))
+    for wire in cols:
+        number.setdefault(wire, len(number))
+    if named:  # an index that nothing uses is no leg: a constant does not depend on it
+        used = set(rows).union(cols, *[box[1:] for box in boxes])
+        named = tuple([leg for leg in named if leg[1] in used])
+        for _, wire in named:
+            number.setdefault(wire, len(number))
+    rest = _walk(boxes, number)
+    if rest:
+        _settle(rest, number, [MAX_TRIES])
+    new_sorts = [0] * len(number)
+    for wire, position in number.items():
+        new_sorts[position] = sorts[wire]
+    free = diagram.named and {wire for _, wire in diagram.named}
+    loops: tuple[Sort, ...] = ()
+    if len(number) != len(sorts):
+        loops = tuple(
+            [
+                sort
+                for wire, sort in enumerate(sorts)
+                if sort != DEAD and wire not in number and not (free and wire in free)
+            ]
+        )
+    result = Diagram(
+        tuple([number[w] for w in rows]),
+        tuple([number[w] for w in cols]),
+        tuple([(name, number[w]) for name, w in named]),
+        tuple(sorted([(box[0], *[number[w] for w in box[1:]]) for box in boxes])),
+        tuple(new_sorts),
+    )
+    return result, loops
+
+
+def _walk(boxes: Sequence[Box], number: Numbering) -> list[Box]:
+    """Extend the numbering as far as it is forced; return the boxes that it did not settle.
+
+    Each choice depends only on labels, leg positions and numbers given before, so isomorphic
+    diagrams are walked alike.
+    """
+    at: dict[Wire, list[tuple[int, int, int]]] = {}
+    for index, box in enumerate(boxes):
+        for position, wire in enumerate(box[1:]):
+            at.setdefault(wire, []).append((box[0], position, index))
+    settled = [len(box) == 1 for box in boxes]
+    front = list(number)
+    done = 0
+    while done < len(front):
+        here = [entry for entry in at.get(front[done], ()) if not settled[entry[2]]]
+        done += 1
+        if not here:
+            continue
+        if len(here) > 1:
+            signed = sorted((label, p, _seen(boxes[i], number), i) for label, p, i in here)
+            if any(x[:3] == y[:3] and x[3] != y[3] for x, y in pairwise(signed)):
+                signed = _without_ties(signed)
+            here = [(label, p, i) for label, p, _, i in signed]
+        for _, _, index in here:
+            settled[index] = True
+            for wire in boxes[index][1:]:
+                if wire not in number:
+                    number[wire] = len(number)
+                    front.append(wire)
+    return [box for box, is_settled in zip(boxes, settled, strict=True) if not is_settled]
+
+
+def _seen(box: Box, number: Numbering) -> tuple[int, ...]:
+    return tuple([number.get(wire, -1) for wire in box[1:]])
+
+
+def _without_ties(
+    signed: list[tuple[int, int, tuple[int, ...], int]],
+) -> list[tuple[int, int, tuple[int, ...], int]]:
+    """Keep the boxes that are told apart, or that are alike but have no wire left to number."""
+    kinds: dict[tuple[int, int, tuple[int, ...]], set[int]] = {}
+    for label, position, seen, index in signed:
+        kinds.setdefault((label, position, seen), set()).add(index)
+    return [
+        entry for entry in signed if len(kinds[entry[:3]]) == 1 or all(n >= 0 for n in entry[2])
+    ]
+
+
+def _settle(boxes: Sequence[Box], number: Numbering, tries: list[int]) -> None:
+    """Number every wire of these boxes, component by component, the least component first."""
+    results = [_least(component, number, tries) for component in _components(boxes, number)]
+    for _, new_wires in sorted(results, key=lambda result: result[0]):
+        for wire in new_wires:
+            number[wire] = len(number)
+
+
+def _least(component: list[Box], number: Numbering, tries: list[int]) -> tuple[Key, list[Wire]]:
+    """Return the least key of a component, and its new wires in the order that gives it."""
+    best: tuple[Key, list[Wire]] | None = None
+    met: set[Key] = set()
+    for wire in _rarest(component, number):
+        tries[0] -= 1
+        if tries[0] < 0:
+            raise Undecided(
+                f"a diagram of {len(component)} boxes has so many symmetries that "
+                f"{MAX_TRIES} labellings did not settle it"
+            )
+        attempt = {**number, wire: len(number)}
+        first = _first(component, attempt)
+        if first in met:
+            continue  # an automorphism carries an earlier choice to this one
+        _settle(_walk(component, attempt), attempt, tries)
+        key = _key(component, attempt)
+        met.update((first, key))
+        if best is None or key < best[0]:
+            best = (key, [w for w in attempt if w not in number])
+    assert best is not None
+    return best
+
+
+def _first(component: list[Box], number: Numbering) -> Key:
+    """Return the key of the labelling in which every choice takes its first candidate."""
+    attempt = dict(number)
+    rest = _walk(component, attempt)
+    while any(wire not in attempt for box in rest for wire in box[1:]):
+        attempt[_rarest(rest, attempt)[0]] = len(attempt)
+        rest = _walk(rest, attempt)
+    return _key(component, attempt)
+
+
+def _key(component: list[Box], number: Numbering) -> Key:
+    return tuple(sorted([(box[0], *_seen(box, number)) for box in component]))
+
+
+def _rarest(component: Sequence[Box], number: Numbering) -> list[Wire]:
+    """Return the unnumbered wires of the rarest (then least) kind, told apart by refinement."""
+    colour: dict[Wire, int] = {
+        wire: -1 for box in component for wire in box[1:] if wire not in number
+    }
+    kinds = 0
+    while True:
+        signature: dict[Wire, list[tuple[int, ...]]] = {wire: [] for wire in colour}
+        for box in component:
+            seen = tuple([number[w] if w in number else -2 - colour[w] for w in box[1:]])
+            for position, wire in enumerate(box[1:]):
+                if wire in colour:
+                    signature[wire].append((box[0], position, *seen))
+        keyed = {w: (colour[w], tuple(sorted(s))) for w, s in signature.items()}
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keyed.values())))}
+        colour = {wire: ranks[key] for wire, key in keyed.items()}
+        if len(ranks) == kinds:
+            break
+        kinds = len(ranks)
+    count: dict[int, int] = {}
+    for rank in colour.values():
+        count[rank] = count.get(rank, 0) + 1
+    rarest = min(count, key=lambda rank: (count[rank], rank))
+    return [wire for wire, rank in colour.items() if rank == rarest]
+
+
+def _components(boxes: Iterable[Box], number: Numbering) -> list[list[Box]]:
+    """Cut the boxes into components joined by unnumbered wires."""
+    leader: dict[Wire, Wire] = {}
+
+    def find(wire: Wire) -> Wire:
+        while leader[wire] != wire:
+            wire = leader[wire]
+        return wire
+
+    loose: list[tuple[Box, list[Wire]]] = []
+    for box in boxes:
+        new = [wire for wire in box[1:] if wire not in number]
+        for wire in new:
+            leader.setdefault(wire, wire)
+            leader[find(wire)] = find(new[0])
+        loose.append((box, new))
+    groups: dict[Wire, list[Box]] = {}
+    for box, new in loose:
+        if new:  # boxes whose wires are all numbered are settled already
+            groups.setdefault(find(new[0]), []).append(box)
+    return list(groups.values())

@@ -1,0 +1,319 @@
+"""What an expression is worth on arrays: NumPy or torch floats, or integers exactly.
+
+`evaluate` is the public face. `Evaluator` reads an expression once and can be called on many sets
+of arrays; it is what the rounding bounds are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+import sympy
+
+from algebra import scalars
+from algebra.contract import contract, is_torch, operations
+from algebra.diagram import Diagram
+from algebra.errors import LanguageError, OtimesError, ShapeError
+from algebra.exact import exact_array, exact_root
+from algebra.interpret import Interpretation
+from algebra.language import Family
+from algebra.scalars import Coefficient
+from algebra.shapes import inspect
+
+INT64_SAFE = 2.0**62
+
+
+def evaluate(expression: Any, arrays: Mapping[Any, Any]) -> Any:
+    """Return the value of an expression on arrays: a 2-D array of their kind, or a number.
+
+    `arrays` maps names or symbols to values: matrix symbols to arrays of their shape, families to
+    arrays [index…, row, column], scalars, free indices and sizes that no array shows to numbers.
+    NumPy or torch, one kind at a time; integer arrays are evaluated exactly (int64 where it cannot
+    overflow, Python integers where it could). Raises ShapeError naming the array whose shape does
+    not fit, OtimesError naming what is missing.
+
+    >>> import numpy as np, sympy
+    >>> n, d = sympy.symbols("n d")
+    >>> A, W = sympy.MatrixSymbol("A", n, n), sympy.MatrixSymbol("W", d, d)
+    >>> evaluate(sympy.KroneckerProduct(A, W), {A: np.eye(2), "W": np.ones((3, 3))}).shape
+    (6, 6)
+    """
+    evaluator = Evaluator(expression)
+    values = evaluator.values(arrays)
+    rows = prod(values.size(d) for d in evaluator.shape[0])
+    cols = prod(values.size(d) for d in evaluator.shape[1])
+    result = evaluator.run(values)
+    for name in evaluator.index_names:
+        if name not in values.indices:
+            raise OtimesError(
+                f"the expression has a free index {name}: give its value, as in {{'{name}': 0}}"
+            )
+        result = result[values.indices[name]]
+    if evaluator.is_scalar:
+        return result if is_torch(result) else result[()]
+    return result.reshape(rows, cols)
+
+
+class Values:
+    """Arrays and numbers that fit a signature, each by its name."""
+
+    def __init__(self, signature: Any, given: Mapping[Any, Any]) -> None:
+        named = {_name(key): value for key, value in given.items()}
+        self.arrays: dict[str, Any] = {}
+        self.sizes: dict[str, int] = {}
+        self.indices = {n: _integer(n, named[n]) for n in signature.indices if n in named}
+        missing = [name for name in (*signature.tensors, *signature.scalars) if name not in named]
+        if missing:
+            raise OtimesError(
+                f"no value is given for {', '.join(sorted(missing))}; given were "
+                f"{', '.join(sorted(named)) or 'none'}"
+            )
+        for name, tensor in signature.tensors.items():
+            self._take(name, tensor, named[name])
+        for name in signature.sizes:
+            if name in named:
+                self._size(name, _integer(name, named[name]), "the given size")
+            elif name not in self.sizes:
+                raise OtimesError(f"no array shows the size {name}: give it, as in {{'{name}': 4}}")
+        for name, tensor in signature.tensors.items():
+            self._check(name, tensor)
+        for name, (_, count) in signature.indices.items():
+            if name in self.indices and not 0 <= self.indices[name] < self.size(count):
+                raise OtimesError(
+                    f"the index {name} is {self.indices[name]}, but it runs from 0 to "
+                    f"{self.size(count) - 1}"
+                )
+        for count, largest in signature.fixed.items():
+            if self.size(count) <= largest:
+                raise OtimesError(
+                    f"the expression uses index {largest} of {count}, which is {self.size(count)}"
+                )
+        self.scalars = {name: named[name] for name in signature.scalars}
+
+    def size(self, dimension: sympy.Expr) -> int:
+        """Return the number a size has."""
+        if isinstance(dimension, sympy.Integer):
+            return int(dimension)
+        if isinstance(dimension, sympy.Symbol):
+            return self.sizes[dimension.name]
+        return int(dimension.subs({s: self.sizes[s.name] for s in dimension.free_symbols}))
+
+    def _take(self, name: str, tensor: Any, array: Any) -> None:
+        expected = _full_shape(tensor)
+        if not hasattr(array, "shape"):
+            array = np.asarray(array)
+        if len(array.shape) != len(expected):
+            raise ShapeError(
+                f"{name} is {' × '.join(map(str, expected))}, and an array of shape "
+                f"{tuple(array.shape)} was given: {len(expected)} axes are needed"
+            )
+        for dimension, size in zip(expected, array.shape, strict=True):
+            if isinstance(dimension, sympy.Symbol):
+                self._size(dimension.name, int(size), f"{name} {tuple(array.shape)}")
+        self.arrays[name] = array
+
+    def _size(self, name: str, size: int, where: str) -> None:
+        known = self.sizes.setdefault(name, size)
+        if known != size:
+            raise ShapeError(
+                f"the size {name} is {known} in one array and {size} in another ({where}): the "
+                "arrays do not belong together"
+            )
+
+    def _check(self, name: str, tensor: Any) -> None:
+        shape = tuple(self.arrays[name].shape)
+        if tuple(self.size(dimension) for dimension in _full_shape(tensor)) != shape:
+            raise ShapeError(
+                f"{name} is {' × '.join(map(str, _full_shape(tensor)))}, and an array of shape "
+                f"{shape} was given"
+            )
+
+
+class Evaluator:
+    """An expression read once, to be evaluated on many sets of arrays."""
+
+    def __init__(self, expression: Any) -> None:
+        if not isinstance(expression, sympy.Basic):
+            raise LanguageError(
+                f"a SymPy expression was expected and {type(expression).__name__} was given"
+            )
+        self.signature = inspect(expression)
+        self.reading = Interpretation(self.signature)
+        (self.value,) = self.reading.read(expression)
+        self.is_scalar = not getattr(expression, "is_Matrix", False)
+        self.index_names = tuple(sorted(self.signature.indices))
+        sorts = self.reading.dimensions.expressions
+        self.shape = tuple([sorts[s] for s in legs] for legs in (self.value.rows, self.value.cols))
+
+    def values(self, given: Mapping[Any, Any]) -> Values:
+        """Return the given arrays and numbers, checked against the signature."""
+        return Values(self.signature, given)
+
+    def run(self, values: Values, absolute: bool = False) -> Any:
+        """Return the value with axes (free indices by name, row legs, column legs).
+
+        With `absolute`, every coefficient and every entry is taken in absolute value: the size that
+        rounding errors scale with. Integers are summed exactly.
+        """
+        arrays = values.arrays
+        if absolute:
+            arrays = {name: abs(array) for name, array in arrays.items()}
+        elif _are_integers(arrays):
+            arrays = self._exact(values)
+        total: Any = None
+        for _, value, _ in self._terms(values, arrays, absolute):
+            total = value if total is None else total + value
+        if total is None:
+            total = self._zero(values, arrays)
+        return total
+
+    def terms(self, values: Values) -> Iterator[tuple[Diagram, Any, int]]:
+        """Yield (diagram, its value with its coefficient, roundings on its longest path)."""
+        yield from self._terms(values, values.arrays, False)
+
+    def _terms(
+        self, values: Values, arrays: Mapping[str, Any], absolute: bool
+    ) -> Iterator[tuple[Diagram, Any, int]]:
+        sort_sizes = [values.size(d) for d in self.reading.dimensions.expressions]
+        like = next(iter(arrays.values()), np.zeros(()))
+        numbers = {**values.sizes, **values.scalars}
+        chosen = selections(values)
+        for diagram, coefficient in self.value.terms.items():
+            sizes = [sort_sizes[sort] for sort in diagram.sorts]
+            operands = [self._operand(box[0], arrays, sort_sizes) for box in diagram.boxes]
+            value = contract(diagram, operands, sizes, like)
+            value = self._with_free_indices(value, diagram, values)
+            roundings = operations(diagram, sizes, self.selecting(diagram, chosen))
+            if isinstance(coefficient, scalars.Scalar) or coefficient != 1:
+                factor = _number(coefficient, numbers, like)
+                value = value * (abs(factor) if absolute else factor)
+                roundings += 3  # forming a coefficient such as 1/sqrt(d), rounding it, applying it
+            yield diagram, value, roundings
+
+    def selecting(self, diagram: Diagram, chosen: Collection[str]) -> set[int]:
+        """Return the wires summed against a factor whose rows each select one entry."""
+        wires: set[int] = set()
+        for box in diagram.boxes:
+            label = self.reading.labels[box[0]]
+            if label.name in chosen and label.cols:
+                wires.update(box[-len(label.cols) :])
+        return wires
+
+    def _operand(self, label: int, arrays: Mapping[str, Any], sort_sizes: list[int]) -> Any:
+        """Return the array of a box: fixed indices taken, legs split as the reading split them."""
+        kind = self.reading.labels[label]
+        array = arrays[kind.name]
+        if kind.indices:
+            array = array[tuple(slice(None) if i is None else i for i in kind.indices)]
+        tensor = self.signature.tensors[kind.name]
+        counts = tensor.counts if isinstance(tensor, Family) else ()
+        wires = [
+            size
+            for size, count, index in zip(
+                arrays[kind.name].shape, counts, kind.indices, strict=False
+            )
+            if index is None and count != 1
+        ]
+        return array.reshape([*wires, *[sort_sizes[s] for s in (*kind.rows, *kind.cols)]])
+
+    def _with_free_indices(self, value: Any, diagram: Diagram, values: Values) -> Any:
+        """Give the value an axis for every free index of the expression, in order of name."""
+        mine = [name for name, _ in diagram.named]
+        if len(mine) == len(self.index_names):
+            return value
+        for axis, name in enumerate(self.index_names):
+            if name not in mine:
+                count = values.size(self.signature.indices[name][1])
+                value = value[(slice(None),) * axis + (None,)]
+                shape = list(value.shape)
+                shape[axis] = count
+                value = value.expand(shape) if is_torch(value) else np.broadcast_to(value, shape)
+        return value
+
+    def _zero(self, values: Values, arrays: Mapping[str, Any]) -> Any:
+        shape = [values.size(self.signature.indices[name][1]) for name in self.index_names]
+        shape += [values.size(d) for legs in self.shape for d in legs]
+        like: Any = next(iter(arrays.values()), np.zeros(()))
+        return like.new_zeros(shape) if is_torch(like) else np.zeros(shape, dtype=like.dtype)
+
+    def _exact(self, values: Values) -> dict[str, Any]:
+        """Return integer arrays in a type that cannot overflow on this expression.
+
+        Arithmetic on int64 is exact modulo 2^64, so it is enough that the result is small.
+        """
+        whole = all(isinstance(c, int) for c in self.value.terms.values())
+        if whole:
+            floats = {name: abs(np.asarray(a, dtype=float)) for name, a in values.arrays.items()}
+            size = sum(np.max(v, initial=0.0) for _, v, _ in self._terms(values, floats, True))
+            if size < INT64_SAFE:
+                return {
+                    name: array if is_torch(array) else array.astype(np.int64)
+                    for name, array in values.arrays.items()
+                }
+        if any(is_torch(array) for array in values.arrays.values()):
+            raise OtimesError(
+                "the value of these torch integers may not fit int64: pass NumPy integers, which "
+                "are evaluated exactly at any size"
+            )
+        return {name: exact_array(array) for name, array in values.arrays.items()}
+
+
+def selections(values: Values) -> set[str]:
+    """Return the names of the matrices whose rows are one-hot or zero: their products select."""
+    return {name for name, array in values.arrays.items() if _selects(array)}
+
+
+def _selects(array: Any) -> bool:
+    if is_torch(array) or array.ndim != 2 or array.dtype.kind != "f":
+        return False
+    return bool(np.all((array == 0) | (array == 1)) and np.all(array.sum(axis=1) <= 1))
+
+
+def _are_integers(arrays: Mapping[str, Any]) -> bool:
+    def integral(array: Any) -> bool:
+        if is_torch(array):
+            return not (array.is_floating_point() or array.is_complex())
+        return array.dtype.kind in "iubO"
+
+    return bool(arrays) and all(integral(array) for array in arrays.values())
+
+
+def _number(coefficient: Coefficient, numbers: Mapping[str, Any], like: Any) -> Any:
+    exact = not is_torch(like) and like.dtype.kind in "iuO"
+
+    def root(base: Any, exponent: Fraction) -> Any:
+        return exact_root(base, exponent) if exact else float(base) ** float(exponent)
+
+    value = scalars.value_at(coefficient, numbers, root)
+    if isinstance(value, Fraction) and not (exact and like.dtype.kind == "O"):
+        return value.numerator / value.denominator
+    return value
+
+
+def _full_shape(tensor: sympy.MatrixSymbol | Family) -> tuple[sympy.Expr, ...]:
+    counts = tensor.counts if isinstance(tensor, Family) else ()
+    return (*counts, *tensor.shape)
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or number != value:
+        raise OtimesError(
+            f"{name} is a size or an index: an integer is needed, {value!r} was given"
+        )
+    return number
+
+
+def _name(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, sympy.MatrixSymbol | sympy.Symbol | Family):
+        return str(key.name)
+    raise OtimesError(f"arrays are keyed by names or symbols, and {key!r:.60} was given")

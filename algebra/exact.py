@@ -1,0 +1,300 @@
+"""What an expression is worth, by walking its tree: the second opinion behind every check.
+
+This evaluator knows nothing of diagrams: it multiplies, sums and takes Kronecker products as the
+tree says. On object arrays of Python integers and Fractions it is exact; on floating-point arrays
+it is plain NumPy. It is written to be obviously right, not fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import sympy
+
+from algebra.errors import LanguageError, OtimesError
+from algebra.language import (
+    ConcatHeads,
+    Family,
+    FamilyMember,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
+
+Number = int | Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Numbers for everything that can vary, each by its name.
+
+    `arrays[name]` has the shape of the matrix symbol, or (counts…, rows, cols) for a family.
+    `exact`: object arrays of integers and Fractions; else floating point. `absolute`: every entry
+    and every number counts with its absolute value, which is what rounding errors scale with.
+    """
+
+    sizes: Mapping[str, int]
+    arrays: Mapping[str, Any]
+    indices: Mapping[str, int] = field(default_factory=dict)
+    scalars: Mapping[str, Number] = field(default_factory=dict)
+    exact: bool = True
+    absolute: bool = False
+
+    def size(self, dimension: sympy.Expr) -> int:
+        """Return the number a dimension has."""
+        if isinstance(dimension, sympy.Integer):
+            return int(dimension)
+        if isinstance(dimension, sympy.Symbol):
+            return int(self.sizes[dimension.name])
+        values = {s: self.sizes[s.name] for s in dimension.free_symbols}
+        return int(dimension.subs(values))
+
+    def leaf(self, array: Any) -> Any:
+        """Return an array of zeros and ones in the kind of numbers that is asked for."""
+        return exact_array(array) if self.exact else np.asarray(array, dtype=float)
+
+
+def tree_value(expression: sympy.Basic, assignment: Assignment) -> Any:
+    """Return a 2-D array for a matrix, a number for a scalar.
+
+    Raises OtimesError when a root is not rational at exact values (draw perfect powers instead).
+    """
+    return _value(expression, assignment, dict(assignment.indices))
+
+
+def exact_array(array: Any) -> Any:
+    """Return an object array of Python integers (or Fractions), so that nothing can overflow."""
+    result = np.empty(np.shape(array), dtype=object)
+    for place, entry in np.ndenumerate(np.asarray(array, dtype=object)):
+        result[place] = entry if isinstance(entry, Fraction) else int(entry)
+    return result
+
+
+def exact_root(base: Number, exponent: Fraction) -> Number:
+    """Return base**exponent when it is rational, else raise OtimesError."""
+    value = Fraction(base)
+    parts = [sympy.integer_nthroot(part, exponent.denominator) for part in value.as_integer_ratio()]
+    if value <= 0 or not all(is_exact for _, is_exact in parts):
+        raise OtimesError(f"{base}**({exponent}) is not rational")
+    root = Fraction(int(parts[0][0]), int(parts[1][0])) ** exponent.numerator
+    return int(root) if root.denominator == 1 else root
+
+
+def _value(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    evaluate = _EVALUATORS.get(type(e))
+    if evaluate is None:
+        raise LanguageError(f"{type(e).__name__} has no exact value")
+    return evaluate(e, a, indices)
+
+
+def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
+    value = a.sizes[e.name] if e.name in a.sizes else a.scalars[e.name]
+    return abs(value) if a.absolute else value
+
+
+def _rational(e: sympy.Rational, a: Assignment, indices: dict[str, int]) -> Number:
+    value = abs(e) if a.absolute else e
+    if not a.exact:
+        return float(value)  # type: ignore[return-value]
+    return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
+
+
+def _matrix_symbol(e: sympy.MatrixSymbol, a: Assignment, indices: dict[str, int]) -> Any:
+    return abs(a.arrays[e.name]) if a.absolute else a.arrays[e.name]
+
+
+def _at(index: Any, indices: dict[str, int]) -> int:
+    return int(index) if index.is_Integer else indices[index.name]
+
+
+def _member(e: FamilyMember, a: Assignment, indices: dict[str, int]) -> Any:
+    array = a.arrays[e.family.name][tuple(_at(i, indices) for i in e.indices)]
+    return abs(array) if a.absolute else array
+
+
+def _special(fill: Callable[[int, int], Any]) -> Callable[[Any, Assignment, dict[str, int]], Any]:
+    return lambda e, a, indices: a.leaf(fill(*[a.size(d) for d in e.shape]))
+
+
+def _one_hot(e: OneHot, a: Assignment, indices: dict[str, int]) -> Any:
+    index, size = e.args
+    column = np.zeros((a.size(size), 1), dtype=int)
+    column[_at(index, indices), 0] = 1
+    return a.leaf(column)
+
+
+def _add(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    values = [_value(argument, a, indices) for argument in e.args]
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+def _mul(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    matrices = [argument for argument in e.args if argument.is_Matrix]
+    factor: Any = 1
+    for argument in e.args:
+        if not argument.is_Matrix:
+            factor = factor * _value(argument, a, indices)
+    if not matrices:
+        return factor
+    if not a.exact and matrices[-1].shape[1] == 1:
+        column = _value(matrices[-1], a, indices)
+        for matrix in reversed(matrices[:-1]):
+            column = _apply(matrix, column, a, indices)
+        return factor * column
+    values = [_value(matrix, a, indices) for matrix in matrices]
+    if len(values) > 1 and not a.exact:
+        return factor * np.linalg.multi_dot(values)  # the cheapest order of the same products
+    return factor * reduce(_dot, values)
+
+
+def _apply(e: Any, column: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    """Return e times a column of floats; sums and Kronecker products act part by part.
+
+    (B ⊗ C) x, by the definition of ⊗ in blocks: C acts on each block of x, and B mixes the blocks.
+    """
+    if isinstance(e, sympy.MatAdd):
+        return sum(_apply(term, column, a, indices) for term in e.args)
+    if isinstance(e, HeadSum):
+        (index, count), *inner = e.limits
+        body = e.body if not inner else HeadSum(e.body, *inner)
+        parts = (_apply(body, column, a, {**indices, index.name: k}) for k in range(a.size(count)))
+        return sum(parts, np.zeros((a.size(e.shape[0]), 1)))
+    if isinstance(e, sympy.KroneckerProduct):
+        *left, right = e.args
+        mixing = reduce(np.kron, [_value(factor, a, indices) for factor in left])
+        blocks = column.reshape(mixing.shape[1], -1, 1)
+        moved = np.stack([_apply(right, block, a, indices)[:, 0] for block in blocks])
+        return (mixing @ moved).reshape(-1, 1)
+    if isinstance(e, sympy.MatMul):
+        for factor in reversed(e.args):
+            if factor.is_Matrix:
+                column = _apply(factor, column, a, indices)
+            else:
+                column = column * _value(factor, a, indices)
+        return column
+    return _value(e, a, indices) @ column
+
+
+def _dot(x: Any, y: Any) -> Any:
+    if x.shape[1] == 0:  # NumPy's dot of empty object arrays has no zero to return
+        return exact_array(np.zeros((x.shape[0], y.shape[1]), dtype=int))
+    return np.dot(x, y)
+
+
+def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
+    base = _value(e.base, a, indices)
+    result = a.leaf(np.eye(base.shape[0], dtype=int))
+    for _ in range(int(e.exp)):
+        result = _dot(result, base)
+    return result
+
+
+def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
+    base = _value(e.base, a, indices)
+    if not a.exact:
+        return float(base) ** float(e.exp)
+    if not e.exp.is_Integer:
+        return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
+    exponent = int(e.exp)
+    if exponent < 0 and base == 0:
+        raise OtimesError(f"{e} divides by zero at these values")
+    return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
+
+
+def _transpose(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices).T
+
+
+def _kron(e: sympy.KroneckerProduct, a: Assignment, indices: dict[str, int]) -> Any:
+    values = [_value(argument, a, indices) for argument in e.args]
+    result = values[0]
+    for value in values[1:]:  # entry ((i, k), (j, l)) = x[i, j] * y[k, l]
+        (p, q), (r, s) = result.shape, value.shape
+        result = (result[:, None, :, None] * value[None, :, None, :]).reshape(p * r, q * s)
+    return result
+
+
+def _hadamard(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    values = [_value(argument, a, indices) for argument in e.args]
+    result = values[0]
+    for value in values[1:]:
+        result = result * value
+    return result
+
+
+def _trace(e: sympy.Trace, a: Assignment, indices: dict[str, int]) -> Any:
+    value = _value(e.args[0], a, indices)
+    return sum((value[i, i] for i in range(value.shape[0])), 0)
+
+
+def _vec_rows(e: vec_rows, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices).reshape(-1, 1)
+
+
+def _vec_cols(e: vec_cols, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices).T.reshape(-1, 1)
+
+
+def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    (index, count), *inner = e.limits
+    rows, cols = (a.size(dimension) for dimension in e.body.shape)
+    body = e.body if not inner else type(e)(e.body, *inner)
+    parts = [_value(body, a, {**indices, index.name: k}) for k in range(a.size(count))]
+    if isinstance(e, HeadSum):
+        return sum(parts, a.leaf(np.zeros((rows, cols), dtype=int)))
+    if not parts:
+        shape = tuple(a.size(dimension) for dimension in e.shape)
+        return a.leaf(np.zeros(shape, dtype=int))
+    return np.concatenate(parts, axis=1 if isinstance(e, ConcatHeads) else 0)
+
+
+_EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
+    sympy.Symbol: _symbol,
+    sympy.MatrixSymbol: _matrix_symbol,
+    FamilyMember: _member,
+    sympy.Identity: _special(lambda n, _: np.eye(n, dtype=int)),
+    sympy.OneMatrix: _special(lambda n, m: np.ones((n, m), dtype=int)),
+    sympy.ZeroMatrix: _special(lambda n, m: np.zeros((n, m), dtype=int)),
+    OneHot: _one_hot,
+    sympy.MatAdd: _add,
+    sympy.Add: _add,
+    sympy.MatMul: _mul,
+    sympy.Mul: _mul,
+    sympy.MatPow: _power,
+    sympy.Pow: _scalar_power,
+    sympy.Transpose: _transpose,
+    sympy.Adjoint: _transpose,
+    sympy.KroneckerProduct: _kron,
+    sympy.HadamardProduct: _hadamard,
+    sympy.Trace: _trace,
+    vec_rows: _vec_rows,
+    vec_cols: _vec_cols,
+    HeadSum: _over_heads,
+    ConcatHeads: _over_heads,
+    StackHeads: _over_heads,
+}
+for _kind in (
+    sympy.Integer,
+    sympy.Rational,
+    sympy.core.numbers.Zero,
+    sympy.core.numbers.One,
+    sympy.core.numbers.NegativeOne,
+    sympy.core.numbers.Half,
+):
+    _EVALUATORS[_kind] = _rational
+
+
+def array_shape(tensor: sympy.MatrixSymbol | Family, assignment: Assignment) -> tuple[int, ...]:
+    """Return the shape of the array that a matrix symbol or a family takes."""
+    counts = tensor.counts if isinstance(tensor, Family) else ()
+    return tuple(assignment.size(dimension) for dimension in (*counts, *tensor.shape))

@@ -1,0 +1,199 @@
+"""Our SymPy classes: what transformer algebra needs and SymPy does not have.
+
+    Family("W_O", (L, H), d_head, d_model)   one matrix for each layer and head; `W_O[l, h]` is one
+    HeadSum(body, (h, H))                    the sum over heads h = 0 … H-1, H a number or a symbol
+    ConcatHeads(body, (h, H))                [body_0 … body_{H-1}] side by side
+    StackHeads(body, (h, H))                 the same, one below the other
+    vec_rows(X), vec_cols(X)                 X as one column, row after row, or column after column
+    OneHot(i, n)                             the i-th unit column of length n
+
+All of them state and none of them evaluates: `kron(I, I)` stays two factors. An index runs from 0,
+and the layer of a family comes before the head.
+
+>>> import sympy
+>>> n, H = sympy.symbols("n H", integer=True, positive=True)
+>>> h = sympy.Symbol("h", integer=True)
+>>> A = Family("A", (H,), n, n)
+>>> HeadSum(A[h], (h, H)).shape
+(n, n)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from sympy import Basic, MatrixExpr, Tuple
+from sympy.core.symbol import Str
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from algebra.errors import ShapeError
+
+Index = Any  # a SymPy Symbol or an integer
+
+
+class _Stated(MatrixExpr):
+    """A matrix expression that keeps what it was given."""
+
+    def _entry(self, i: Any, j: Any, **_: Any) -> sympy.Expr:
+        return MatrixElement(self, i, j)
+
+    def doit(self, **_: Any) -> MatrixExpr:
+        """Return itself: simplifying is a separate, named step."""
+        return self
+
+
+class Family(Basic):
+    """An indexed tensor symbol: one `rows × cols` matrix for each value of its indices.
+
+    `counts` are the numbers of values of the indices, outermost first, as in `(n_layers, n_heads)`.
+    `family[l, h]` is a matrix; each index is a Symbol (free, or bound by a sum) or an integer.
+    Raises ShapeError when the number of indices is wrong or an integer index is out of range.
+    """
+
+    def __new__(cls, name: str, counts: Any, rows: Any, cols: Any) -> Family:
+        counts = counts if isinstance(counts, tuple | list | Tuple) else (counts,)
+        arguments = (Str(str(name)), Tuple(*counts), sympy.sympify(rows), sympy.sympify(cols))
+        return Basic.__new__(cls, *arguments)
+
+    @property
+    def name(self) -> str:
+        return str(self.args[0].name)
+
+    @property
+    def counts(self) -> tuple[sympy.Expr, ...]:
+        return tuple(self.args[1])
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        """The shape of one member."""
+        return self.args[2], self.args[3]
+
+    def __getitem__(self, indices: Index | tuple[Index, ...]) -> FamilyMember:
+        return FamilyMember(self, *(indices if isinstance(indices, tuple) else (indices,)))
+
+
+class FamilyMember(_Stated):
+    """One matrix of a family, `family[indices]`."""
+
+    def __new__(cls, family: Family, *indices: Index) -> FamilyMember:
+        if len(indices) != len(family.counts):
+            raise ShapeError(
+                f"{family.name} has {len(family.counts)} indices and was given {len(indices)}: "
+                f"write {family.name}[{', '.join('i' * len(family.counts))}]"
+            )
+        indices = tuple(sympy.sympify(i) for i in indices)
+        for i, count in zip(indices, family.counts, strict=True):
+            if i.is_Integer and (i < 0 or (count.is_Integer and i >= count)):
+                raise ShapeError(
+                    f"index {i} of {family.name} is out of range: it runs from 0 to {count - 1}"
+                )
+        return MatrixExpr.__new__(cls, family, *indices)
+
+    @property
+    def family(self) -> Family:
+        return self.args[0]
+
+    @property
+    def indices(self) -> tuple[sympy.Expr, ...]:
+        return tuple(self.args[1:])
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.family.shape
+
+
+class _OverHeads(_Stated):
+    """A matrix built from one body for each value of an index that it binds."""
+
+    def __new__(cls, body: MatrixExpr, *limits: tuple[sympy.Symbol, Any]) -> _OverHeads:
+        if not limits:
+            raise ShapeError(f"{cls.__name__} needs its limits, as in (h, H)")
+        return MatrixExpr.__new__(cls, body, *[Tuple(*limit) for limit in limits])
+
+    @property
+    def body(self) -> MatrixExpr:
+        return self.args[0]
+
+    @property
+    def limits(self) -> tuple[tuple[sympy.Symbol, sympy.Expr], ...]:
+        """The pairs (index, number of values), the outermost index first."""
+        return tuple((limit[0], limit[1]) for limit in self.args[1:])
+
+    @property
+    def free_symbols(self) -> set[Basic]:
+        counts: set[Basic] = set().union(*[count.free_symbols for _, count in self.limits])
+        return (self.body.free_symbols - {index for index, _ in self.limits}) | counts
+
+
+class HeadSum(_OverHeads):
+    """The sum of `body` over one index or several, as in `HeadSum(A[l, h], (l, L), (h, H))`."""
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.body.shape
+
+
+class ConcatHeads(_OverHeads):
+    """The matrices `body` side by side: columns (h, k) with the head h as the slow index."""
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        rows, cols = self.body.shape
+        return rows, sympy.Mul(*[count for _, count in self.limits], cols)
+
+
+class StackHeads(_OverHeads):
+    """The matrices `body` one below the other: rows (h, k) with the head h as the slow index."""
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        rows, cols = self.body.shape
+        return sympy.Mul(*[count for _, count in self.limits], rows), cols
+
+
+class _Vec(_Stated):
+    def __new__(cls, matrix: MatrixExpr) -> _Vec:
+        return MatrixExpr.__new__(cls, matrix)
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        rows, cols = self.args[0].shape
+        return rows * cols, sympy.S.One
+
+
+class vec_rows(_Vec):  # noqa: N801 (the name of the operation in the literature)
+    """The rows of a matrix one after the other as one column: NumPy's `reshape(-1, 1)`."""
+
+
+class vec_cols(_Vec):  # noqa: N801
+    """The columns of a matrix one below the other: Magnus and Neudecker's vec, SymPy's `vec`."""
+
+
+class OneHot(_Stated):
+    """The unit column of length n whose entry i is one."""
+
+    def __new__(cls, index: Index, size: Any) -> OneHot:
+        index, size = sympy.sympify(index), sympy.sympify(size)
+        if index.is_Integer and (index < 0 or (size.is_Integer and index >= size)):
+            raise ShapeError(f"OneHot({index}, {size}) is out of range: 0 to {size - 1} is asked")
+        return MatrixExpr.__new__(cls, index, size)
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.args[1], sympy.S.One
+
+
+def matmul(*factors: Any) -> MatrixExpr:
+    """Return the product as stated: nested products stay nested, nothing is combined."""
+    return sympy.MatMul(*factors, evaluate=False)
+
+
+def matadd(*terms: Any) -> MatrixExpr:
+    """Return the sum as stated."""
+    return sympy.MatAdd(*terms, evaluate=False)
+
+
+def kron(*factors: Any) -> MatrixExpr:
+    """Return the Kronecker product as stated; the left factor is the slow index."""
+    return Basic.__new__(sympy.KroneckerProduct, *factors)

@@ -1,0 +1,166 @@
+"""How expressions of the language are typeset: SymPy's printer, taught our classes.
+
+`latex(expression)` keeps brackets and order as stated, and writes a member of a family with its
+indices above (`W_{O}^{l,h}`), transposes included, so that no formula has two superscripts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from sympy.printing.latex import LatexPrinter
+
+from algebra.language import (
+    ConcatHeads,
+    Family,
+    FamilyMember,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
+
+WORDS = {"model", "head", "mlp", "vocab", "heads", "layers", "pos"}
+
+
+def latex(expression: sympy.Basic) -> str:
+    r"""Return the TeX of an expression, as stated.
+
+    >>> latex(sympy.MatrixSymbol("W_O", 2, 2).T)
+    'W_{O}^{\\top}'
+    """
+    return str(_Printer().doprint(expression))
+
+
+class _Printer(LatexPrinter):
+    def _print_Symbol(self, e: sympy.Symbol, style: str = "plain") -> str:
+        return _name(e.name)
+
+    def _print_MatrixSymbol(self, e: Any, **_: Any) -> str:
+        return _name(e.name)
+
+    def _print_Identity(self, e: Any) -> str:
+        return rf"I_{{{self._print(e.shape[0])}}}"
+
+    def _print_OneMatrix(self, e: Any) -> str:
+        rows, cols = (self._print(d) for d in e.shape)
+        return (
+            rf"\mathbf{{1}}_{{{rows}}}"
+            if cols == "1"
+            else rf"\mathbf{{1}}_{{{rows} \times {cols}}}"
+        )
+
+    def _print_FamilyMember(self, e: FamilyMember) -> str:
+        return rf"{_name(e.family.name)}^{{{self._indices(e)}}}"
+
+    def _print_Transpose(self, e: Any) -> str:
+        inner = e.args[0]
+        if isinstance(inner, FamilyMember):
+            return rf"{_name(inner.family.name)}^{{{self._indices(inner)}\,\top}}"
+        return rf"{self._bracket(inner)}^{{\top}}"
+
+    _print_Adjoint = _print_Transpose
+
+    def _print_KroneckerProduct(self, e: Any) -> str:
+        return r" \otimes ".join(
+            rf"\left({self._print(a)}\right)"
+            if isinstance(a, sympy.MatAdd | HeadSum | sympy.KroneckerProduct)
+            else self._print(a)
+            for a in e.args
+        )
+
+    def _print_HadamardProduct(self, e: Any) -> str:
+        return r" \circ ".join(
+            self._print(a) if a.is_Symbol or isinstance(a, FamilyMember) else self._bracket(a)
+            for a in e.args
+        )
+
+    def _print_MatMul(self, e: Any) -> str:
+        parts = []
+        for k, factor in enumerate(e.args):
+            text = self._print(factor)
+            last = k == len(e.args) - 1
+            open_right = isinstance(factor, HeadSum) and not last
+            loose = isinstance(
+                factor,
+                sympy.MatMul
+                | sympy.MatAdd
+                | sympy.Add
+                | sympy.KroneckerProduct
+                | sympy.HadamardProduct,
+            )
+            if isinstance(factor, sympy.Integer) and factor == -1 and not last:
+                parts.append("-")
+            elif loose or open_right:
+                parts.append(rf"\left({text}\right)")
+            else:
+                parts.append(text)
+        return r" \, ".join(parts).replace(r"- \, ", "-")
+
+    def _print_MatAdd(self, e: Any) -> str:
+        text = ""
+        for k, term in enumerate(e.args):
+            part = self._print(term)
+            text += part if not k else (f" - {part[1:]}" if part.startswith("-") else f" + {part}")
+        return text
+
+    def _print_Trace(self, e: Any) -> str:
+        return rf"\operatorname{{tr}}\left({self._print(e.args[0])}\right)"
+
+    def _print_HeadSum(self, e: HeadSum) -> str:
+        signs = " ".join(
+            rf"\sum_{{{self._print(i)}=1}}^{{{self._print(count)}}}" for i, count in e.limits
+        )
+        body = self._print(e.body)
+        return (
+            rf"{signs} \left({body}\right)"
+            if isinstance(e.body, sympy.MatAdd)
+            else f"{signs} {body}"
+        )
+
+    def _print_ConcatHeads(self, e: ConcatHeads) -> str:
+        first, last = self._ends(e)
+        return rf"\begin{{bmatrix}} {first} & \cdots & {last} \end{{bmatrix}}"
+
+    def _print_StackHeads(self, e: StackHeads) -> str:
+        first, last = self._ends(e)
+        return rf"\begin{{bmatrix}} {first} \\ \vdots \\ {last} \end{{bmatrix}}"
+
+    def _print_vec_rows(self, e: vec_rows) -> str:
+        return rf"\operatorname{{vec}}_r\!\left({self._print(e.args[0])}\right)"
+
+    def _print_vec_cols(self, e: vec_cols) -> str:
+        return rf"\operatorname{{vec}}_c\!\left({self._print(e.args[0])}\right)"
+
+    def _print_OneHot(self, e: OneHot) -> str:
+        return rf"e_{{{self._print(e.args[0])}}}"
+
+    def _print_Family(self, e: Family) -> str:
+        return _name(e.name)
+
+    def _indices(self, e: FamilyMember) -> str:
+        """Return the indices as the papers count them, from 1."""
+        return ",".join(
+            str(int(i) + 1) if isinstance(i, sympy.Integer) else self._print(i) for i in e.indices
+        )
+
+    def _ends(self, e: ConcatHeads | StackHeads) -> tuple[str, str]:
+        first = {i: sympy.Symbol("1") for i, _ in e.limits}
+        last = dict(e.limits)
+        return self._print(e.body.xreplace(first)), self._print(e.body.xreplace(last))
+
+    def _bracket(self, e: Any) -> str:
+        text = self._print(e)
+        atomic = isinstance(e, sympy.MatrixSymbol | sympy.Symbol | FamilyMember | sympy.Identity)
+        return text if atomic else rf"\left({text}\right)"
+
+
+def _name(name: str) -> str:
+    """Return a name typeset: one subscript, words upright (`d_head`), the rest italic."""
+    base, *parts = name.split("_")
+    if not parts:
+        return base if len(base) == 1 or base.isdigit() else rf"\mathrm{{{base}}}"
+    below = ",".join(rf"\mathrm{{{p}}}" if p in WORDS else p for p in parts)
+    return rf"{base}_{{{below}}}"

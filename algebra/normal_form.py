@@ -1,0 +1,170 @@
+"""The normal form as a thing to look at: its terms, its einsums, its index notation.
+
+The same diagram is the einsum that computes it and the formula with indices that a page shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+
+from algebra import scalars
+from algebra.diagram import Diagram, Wire
+from algebra.interpret import Interpretation, Label
+from algebra.latex import _name as typeset_name
+from algebra.latex import latex
+from algebra.scalars import Coefficient
+from algebra.shapes import inspect
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+POSITIONS, HEADS, FEATURES = "ijklpqrstuvw", "hgf", "abcdexyz"
+
+
+class NormalForm:
+    """A sum of diagrams: `.terms` are pairs (coefficient, diagram), `.labels` name the boxes.
+
+    Two expressions are equal for all sizes exactly when their normal forms have the same terms.
+    """
+
+    def __init__(self, expression: sympy.Basic) -> None:
+        reading = Interpretation(inspect(expression))
+        (value,) = reading.read(expression)
+        self.labels: tuple[Label, ...] = tuple(reading.labels)
+        self.terms: tuple[tuple[Coefficient, Diagram], ...] = tuple(
+            (coefficient, diagram) for diagram, coefficient in value.terms.items()
+        )
+        self._sizes = tuple(reading.dimensions.expressions)
+
+    def einsum(self) -> str:
+        """Return the sum as NumPy calls, one einsum a term; `eye` and `ones` stand for bare legs.
+
+        >>> from sympy import MatrixSymbol, Symbol
+        >>> n = Symbol("n")
+        >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
+        >>> NormalForm(A * B + A).einsum()
+        "einsum('ab->ab', A) + einsum('ac,cb->ab', A, B)"
+        """
+        terms = sorted(self.terms, key=lambda term: len(term[1].boxes))
+        return " + ".join(self._einsum(*term) for term in terms) or "0"
+
+    def latex(self) -> str:
+        """Return the entry of the expression in index notation, as TeX."""
+        terms = sorted(self.terms, key=lambda term: len(term[1].boxes))
+        return " + ".join(self._indexed(*term) for term in terms).replace("+ -", "- ") or "0"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __repr__(self) -> str:
+        return f"<normal form: {self.einsum()}>"
+
+    def _einsum(self, coefficient: Coefficient, diagram: Diagram) -> str:
+        fresh = iter(_letters())
+        letter = {wire: next(fresh) for wire in range(len(diagram.sorts))}
+        inputs = ["".join(letter[w] for w in box[1:]) for box in diagram.boxes]
+        operands = [self._operand(self.labels[box[0]]) for box in diagram.boxes]
+        touched = {wire for box in diagram.boxes for wire in box[1:]}
+        output = ""
+        met: set[Wire] = set()
+        named = [wire for _, wire in diagram.named]
+        for wire in (*named, *diagram.rows, *diagram.cols):
+            size = self._sizes[diagram.sorts[wire]]
+            if wire in met:  # one wire on two legs
+                twin = next(fresh)
+                inputs.append(letter[wire] + twin)
+                operands.append(f"eye({size})")
+                output += twin
+            else:
+                output += letter[wire]
+                if wire not in touched:
+                    inputs.append(letter[wire])
+                    operands.append(f"ones({size})")
+            met.add(wire)
+        call = f"einsum('{','.join(inputs)}->{output}'{''.join(', ' + o for o in operands)})"
+        if not inputs:
+            return str(scalars.to_sympy(coefficient))
+        plain = not isinstance(coefficient, scalars.Scalar) and coefficient == 1
+        return call if plain else f"({scalars.to_sympy(coefficient)})*{call}"
+
+    @staticmethod
+    def _operand(label: Label) -> str:
+        if not label.indices or all(i is None for i in label.indices):
+            return label.name
+        return f"{label.name}[{', '.join(':' if i is None else str(i) for i in label.indices)}]"
+
+    def _indexed(self, coefficient: Coefficient, diagram: Diagram) -> str:
+        name = self._wire_names(diagram)
+        outside = {*diagram.rows, *diagram.cols, *[wire for _, wire in diagram.named]}
+        inside = [wire for wire in range(len(diagram.sorts)) if wire not in outside]
+        factors = [self._factor(box, name) for box in diagram.boxes]
+        seen: set[Wire] = set()
+        for position, wire in enumerate((*diagram.rows, *diagram.cols)):
+            if wire in seen:
+                factors.append(rf"\delta_{{{name[wire]}\,{name[-1 - position]}}}")
+            seen.add(wire)
+        sums = rf"\sum_{{{','.join(name[w] for w in inside)}}} " if inside else ""
+        number = "" if _is_one(coefficient) else latex(scalars.to_sympy(coefficient)) + r"\, "
+        return number + sums + (r"\, ".join(factors) or "1")
+
+    def _factor(self, box: tuple[int, ...], name: dict[Wire, str]) -> str:
+        label = self.labels[box[0]]
+        wires = iter(box[1:])
+        legs = len(label.rows) + len(label.cols)
+        free = len(box) - 1 - legs
+        above = [name[next(wires)] for _ in range(free)]
+        fixed = [str(i + 1) for i in label.indices if i is not None]
+        below = "".join(f"{name[w]}" + r"\," for w in wires).removesuffix(r"\,")
+        upper = ",".join(fixed + above)
+        text = typeset_name(label.name)
+        text = rf"({text})" if "_" in text and below else text
+        return text + (rf"^{{{upper}}}" if upper else "") + (rf"_{{{below}}}" if below else "")
+
+    def _wire_names(self, diagram: Diagram) -> dict[Wire, str]:
+        """Name wires by what they run over: positions i, j, …, heads h, g, …, features a, b, …
+
+        A leg that shares its wire with an earlier leg gets a name of its own, keyed -1 - position.
+        """
+        pools = {pool: iter(_letters(pool)) for pool in (POSITIONS, HEADS, FEATURES)}
+        name: dict[Wire, str] = {wire: index for index, wire in diagram.named}
+        taken = set(name.values())
+
+        def fresh(wire: Wire) -> str:
+            size = str(self._sizes[diagram.sorts[wire]])
+            pool = HEADS if size[0] in "HL" else POSITIONS if size[0] in "nmp" else FEATURES
+            return next(letter for letter in pools[pool] if letter not in taken)
+
+        for position, wire in enumerate((*diagram.rows, *diagram.cols)):
+            if wire in name:
+                name[-1 - position] = fresh(wire)
+            else:
+                name[wire] = fresh(wire)
+        for wire in range(len(diagram.sorts)):
+            if wire not in name:
+                name[wire] = fresh(wire)
+        return name
+
+
+def normal_form(expression: Any) -> NormalForm:
+    """Return the normal form of an expression: the sum of diagrams that decides equality.
+
+    Raises ShapeError or LanguageError as `decide` does.
+    """
+    return NormalForm(expression)
+
+
+def _is_one(coefficient: Coefficient) -> bool:
+    return not isinstance(coefficient, scalars.Scalar) and coefficient == 1
+
+
+def _letters(pool: str = LETTERS) -> Iterator[str]:
+    yield from pool
+    number = 1
+    while True:
+        for letter in pool:
+            yield f"{letter}_{{{number}}}" if pool is not LETTERS else f"{letter.upper()}"
+        number += 1

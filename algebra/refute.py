@@ -1,0 +1,263 @@
+"""Counterexamples: found by exact random trials, made small, and held by both evaluators.
+
+When two canonical forms differ, some integers tell the sides apart once every size is at least the
+number of wires of the largest diagram in the difference, and random ones find them
+(Schwartz–Zippel). What is returned was evaluated by `exact`, which never saw a diagram.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sympy
+
+from algebra.errors import OtimesError
+from algebra.exact import Assignment, Number, array_shape, tree_value
+from algebra.shapes import Signature
+
+SEED = 20_240
+ENTRY_LIMIT = 60_000  # entries of the largest array tried
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """Numbers at which two expressions differ: exact, small, and checked.
+
+    `sizes` {symbol: int}, `arrays` {name: object array of integers}, `indices` {symbol: int},
+    `scalars` {symbol: number}; `entry` is the (row, column) at which the sides differ, None for
+    scalars; `lhs` and `rhs` are the two values there.
+    """
+
+    sizes: dict[sympy.Symbol, int]
+    arrays: dict[str, Any]
+    indices: dict[sympy.Symbol, int]
+    scalars: dict[sympy.Symbol, Number]
+    entry: tuple[int, int] | None
+    lhs: Number
+    rhs: Number
+
+    def __str__(self) -> str:
+        """Return the counterexample as lines that paste into Python after `import numpy as np`."""
+        lines = []
+        numbers = [*self.sizes.items(), *self.indices.items(), *self.scalars.items()]
+        if numbers:
+            lines.append("; ".join(f"{symbol} = {value}" for symbol, value in numbers))
+        lines += [f"{name} = np.array({_literal(array)})" for name, array in self.arrays.items()]
+        where = "" if self.entry is None else f" at row {self.entry[0]}, column {self.entry[1]}"
+        lines.append(f"# left side {self.lhs}, right side {self.rhs}{where}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An assignment at which the sides differ, before it is made small."""
+
+    assignment: Assignment
+    entry: tuple[int, int] | None
+    lhs: Number
+    rhs: Number
+
+
+def search(
+    lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature, wires: int, deadline: float
+) -> Trial | None:
+    """Return a trial at which the sides differ, or None when none was found.
+
+    `wires` is the number of wires at which a difference is certain to show; `deadline` is a
+    `time.monotonic()` after which the search stops. Raises OtimesError when the expressions have
+    no exact value at all (an irrational constant).
+    """
+    draw = random.Random(SEED)
+    roots = root_degrees(signature, lhs, rhs)
+    found_none: OtimesError | None = None
+    evaluated = 0
+    for largest, entries in _schedule(wires):
+        if time.monotonic() > deadline:
+            break
+        assignment = draw_assignment(signature, draw, largest, entries, roots)
+        if assignment is None:
+            continue
+        try:
+            trial = differs(lhs, rhs, assignment)
+        except OtimesError as error:
+            found_none = error
+            continue
+        evaluated += 1
+        if trial is not None:
+            return trial
+    if not evaluated and found_none is not None:
+        raise found_none
+    return None
+
+
+def _schedule(wires: int) -> Iterator[tuple[int, int]]:
+    """Yield (largest size, largest entry): small first, then up to where a difference must show."""
+    for largest in (2, 2, 3, 3, 2, 3, 4, 4):
+        yield largest, 3
+    for largest in range(4, max(wires, 6) + 1):
+        for _ in range(6):
+            yield largest, 9
+    for _ in range(20):
+        yield 3, 1000
+
+
+def draw_assignment(
+    signature: Signature,
+    draw: random.Random,
+    largest: int,
+    entries: int,
+    roots: dict[str, int],
+) -> Assignment | None:
+    """Return random sizes up to `largest` and integer entries up to `entries` in absolute value.
+
+    Symbols under a q-th root take q-th powers. None when the draw has no such assignment or the
+    arrays would be too large.
+    """
+    sizes = {}
+    for name in signature.sizes:
+        value = draw.choice((largest, largest, draw.randint(1, largest)))
+        sizes[name] = value ** roots.get(name, 1)
+    assignment = Assignment(sizes, {})
+    for count, index in signature.fixed.items():
+        if assignment.size(count) <= index:
+            if not isinstance(count, sympy.Symbol):
+                return None
+            sizes[count.name] = index + 1
+    indices = {}
+    for name, (_, count) in signature.indices.items():
+        if assignment.size(count) < 1:
+            return None
+        indices[name] = draw.randrange(assignment.size(count))
+    scalars: dict[str, Number] = {}
+    for name in signature.scalars:
+        degree = roots.get(name, 1)
+        value = draw.randint(1, entries) if degree > 1 else draw.randint(-entries, entries) or 1
+        scalars[name] = value**degree
+    arrays = {}
+    for name, tensor in signature.tensors.items():
+        shape = array_shape(tensor, assignment)
+        if np.prod(shape) > ENTRY_LIMIT:
+            return None
+        flat = [draw.randint(-entries, entries) for _ in range(int(np.prod(shape)))]
+        arrays[name] = np.array(flat, dtype=object).reshape(shape)
+    return Assignment(sizes, arrays, indices, scalars)
+
+
+def differs(lhs: sympy.Basic, rhs: sympy.Basic, assignment: Assignment) -> Trial | None:
+    """Return where the two sides differ at these numbers, or None when they agree."""
+    left, right = tree_value(lhs, assignment), tree_value(rhs, assignment)
+    if not isinstance(left, np.ndarray):
+        return None if left == right else Trial(assignment, None, left, right)
+    for place, entry in np.ndenumerate(left):
+        if entry != right[place]:
+            return Trial(assignment, (place[0], place[1]), entry, right[place])
+    return None
+
+
+def root_degrees(signature: Signature, *expressions: sympy.Basic) -> dict[str, int]:
+    """Return for each symbol under a root the degree of the powers that make it rational."""
+    degrees: dict[str, int] = {}
+    for expression in expressions:
+        for part in expression.atoms(sympy.Pow):
+            if part.exp.is_Rational and not part.exp.is_Integer:
+                for symbol in part.base.free_symbols:
+                    degree = int(np.lcm(degrees.get(symbol.name, 1), int(part.exp.q)))
+                    degrees[symbol.name] = degree
+    return degrees
+
+
+def shrink(
+    lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature, trial: Trial
+) -> Counterexample:
+    """Return the trial made small: sizes first, then entries towards 0 and 1."""
+    roots = root_degrees(signature, lhs, rhs)
+    trial = _shrink_sizes(lhs, rhs, signature, trial, roots)
+    trial = _shrink_entries(lhs, rhs, trial, roots)
+    a = trial.assignment
+    return Counterexample(
+        sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
+        arrays=dict(a.arrays),
+        indices={symbol: a.indices[name] for name, (symbol, _) in signature.indices.items()},
+        scalars={symbol: a.scalars[name] for name, symbol in signature.scalars.items()},
+        entry=trial.entry,
+        lhs=trial.lhs,
+        rhs=trial.rhs,
+    )
+
+
+def _shrink_sizes(
+    lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature, trial: Trial, roots: dict[str, int]
+) -> Trial:
+    for name in signature.sizes:
+        for value in range(1, 4):
+            size = value ** roots.get(name, 1)
+            if size >= trial.assignment.sizes[name]:
+                break
+            smaller = _cut(signature, trial.assignment, {**trial.assignment.sizes, name: size})
+            better = smaller and differs(lhs, rhs, smaller)
+            if better:
+                trial = better
+                break
+    return trial
+
+
+def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignment | None:
+    """Return the assignment cut down to smaller sizes, or None where an index falls outside."""
+    smaller = replace(a, sizes=sizes)
+    if any(smaller.size(count) <= index for count, index in signature.fixed.items()):
+        return None
+    if any(smaller.size(n) <= a.indices[name] for name, (_, n) in signature.indices.items()):
+        return None
+    arrays = {
+        name: a.arrays[name][tuple(slice(k) for k in array_shape(tensor, smaller))]
+        for name, tensor in signature.tensors.items()
+    }
+    return replace(smaller, arrays=arrays)
+
+
+def _shrink_entries(
+    lhs: sympy.Basic, rhs: sympy.Basic, trial: Trial, roots: dict[str, int]
+) -> Trial:
+    def attempt(smaller: Assignment) -> bool:
+        nonlocal trial
+        try:
+            better = differs(lhs, rhs, smaller)
+        except OtimesError:  # a division by zero: not a value of both sides
+            return False
+        if better is not None:
+            trial = better
+        return better is not None
+
+    for name in trial.assignment.scalars:
+        for value in (0, 1, 2):
+            scalars = {**trial.assignment.scalars, name: value ** roots.get(name, 1)}
+            if trial.assignment.scalars[name] == value or attempt(
+                replace(trial.assignment, scalars=scalars)
+            ):
+                break
+    for name, array in list(trial.assignment.arrays.items()):
+        for place in np.ndindex(array.shape):
+            for value in (0, 1):
+                current = trial.assignment.arrays[name]
+                if current[place] == value:
+                    break
+                changed = current.copy()
+                changed[place] = value
+                arrays = {**trial.assignment.arrays, name: changed}
+                if attempt(replace(trial.assignment, arrays=arrays)):
+                    break
+    return trial
+
+
+def _literal(array: Any) -> str:
+    if isinstance(array, np.ndarray):
+        return "[" + ", ".join(_literal(part) for part in array) + "]"
+    if isinstance(array, Fraction) and array.denominator != 1:
+        return f"Fraction({array.numerator}, {array.denominator})"
+    return str(array)

@@ -1,0 +1,325 @@
+"""Exact coefficients: rational functions of scalars and dimensions, with no simplifier behind them.
+
+A coefficient is an `int`, a `Fraction`, or a `Scalar`: a quotient of two Laurent polynomials, each
+a dictionary `{monomial: number}`, where a monomial is a sorted tuple of `(generator, exponent)`.
+A generator is the name of a symbol, or `#p` for a root of the prime p; exponents may be fractions,
+so that `1/sqrt(d_head)` is a monomial like any other. Two coefficients are equal exactly when the
+numerator of their difference is empty: nothing here guesses, and nothing calls SymPy's `simplify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from fractions import Fraction
+from math import lcm
+from typing import Any, TypeAlias
+
+import sympy
+
+from algebra.errors import LanguageError
+
+Number: TypeAlias = int | Fraction
+Monomial: TypeAlias = tuple[tuple[str, Number], ...]
+Polynomial: TypeAlias = dict[Monomial, Number]
+Coefficient: TypeAlias = "Number | Scalar"
+
+ONE: Monomial = ()
+
+
+class Scalar:
+    """A rational function that is not a plain number. Made by `scalar`, never directly."""
+
+    __slots__ = ("denominator", "numerator")
+
+    def __init__(self, numerator: Polynomial, denominator: Polynomial) -> None:
+        self.numerator = numerator
+        self.denominator = denominator
+
+    def __add__(self, other: Coefficient) -> Coefficient:
+        other = _lift(other)
+        if self.denominator == other.denominator:
+            return scalar(_plus(self.numerator, other.numerator), self.denominator)
+        numerator = _plus(
+            _times(self.numerator, other.denominator), _times(other.numerator, self.denominator)
+        )
+        return scalar(numerator, _times(self.denominator, other.denominator))
+
+    def __mul__(self, other: Coefficient) -> Coefficient:
+        other = _lift(other)
+        return scalar(
+            _times(self.numerator, other.numerator), _times(self.denominator, other.denominator)
+        )
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Coefficient:
+        return self * -1
+
+    def __sub__(self, other: Coefficient) -> Coefficient:
+        return self + (-1 * other)
+
+    def __rsub__(self, other: Coefficient) -> Coefficient:
+        return -self + other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, int | Fraction | Scalar):
+            return NotImplemented
+        return self - other == 0 if isinstance(other, Scalar) else False
+
+    def __hash__(self) -> int:
+        raise TypeError("a Scalar has no canonical form to hash: compare with ==")
+
+    def __repr__(self) -> str:
+        return str(to_sympy(self))
+
+
+def scalar(numerator: Polynomial, denominator: Polynomial | None = None) -> Coefficient:
+    """Return numerator/denominator as the simplest kind that holds it: a number where it is one."""
+    if denominator is not None and len(denominator) == 1:
+        ((monomial, factor),) = denominator.items()
+        if monomial == ONE and factor == 1:
+            denominator = None
+        else:  # dividing by a monomial stays a Laurent polynomial
+            inverse = tuple((name, -exponent) for name, exponent in monomial)
+            numerator, denominator = _times(numerator, {inverse: Fraction(1) / factor}), None
+    if denominator is None:
+        if not numerator:
+            return 0
+        if len(numerator) == 1 and ONE in numerator:
+            return numerator[ONE]
+        return Scalar(numerator, {ONE: 1})
+    return Scalar(numerator, denominator) if numerator else 0
+
+
+def power(base: Coefficient, exponent: int) -> Coefficient:
+    """Return base**exponent for an integer exponent; a zero base refuses a negative one."""
+    if exponent < 0:
+        base, exponent = inverse(base), -exponent
+    result: Coefficient = 1
+    for _ in range(exponent):
+        result = result * base
+    return result
+
+
+def inverse(value: Coefficient) -> Coefficient:
+    """Return 1/value. Proofs hold where both sides are defined, so a symbol may be divided by."""
+    if not isinstance(value, Scalar):
+        if value == 0:
+            raise LanguageError("a scalar factor divides by zero: remove the division")
+        return Fraction(1) / value
+    return scalar(value.denominator, value.numerator)
+
+
+def generator(name: str) -> Scalar:
+    """Return the scalar that is one symbol."""
+    return Scalar({((name, 1),): 1}, {ONE: 1})
+
+
+def from_sympy(expression: sympy.Expr, positive: Collection[str] = ()) -> Coefficient:
+    """Read a SymPy scalar built of numbers, symbols, +, *, and rational powers.
+
+    `positive` names symbols that are positive besides those that say so themselves (dimensions):
+    only of these may a root of a product or power be taken apart.
+    Raises LanguageError naming the first part that is not of this kind.
+    """
+    if isinstance(expression, sympy.Integer):
+        return int(expression)
+    if isinstance(expression, sympy.Rational):
+        return Fraction(int(expression.p), int(expression.q))
+    if isinstance(expression, sympy.Symbol):
+        return generator(expression.name)
+    if isinstance(expression, sympy.Add):
+        total: Coefficient = 0
+        for term in expression.args:
+            total = total + from_sympy(term, positive)
+        return total
+    if isinstance(expression, sympy.Mul):
+        product: Coefficient = 1
+        for factor in expression.args:
+            product = product * from_sympy(factor, positive)
+        return product
+    if isinstance(expression, sympy.Pow) and isinstance(expression.exp, sympy.Rational):
+        base = from_sympy(expression.base, positive)
+        if isinstance(expression.exp, sympy.Integer):
+            return power(base, int(expression.exp))
+        roots = _known_positive(expression.base, positive)
+        return _root(
+            base, Fraction(int(expression.exp.p), int(expression.exp.q)), roots, expression
+        )
+    if isinstance(expression, sympy.Float):
+        raise LanguageError(
+            f"{expression} is a floating-point number: write it exactly, as sympy.Rational"
+        )
+    raise LanguageError(
+        f"the scalar {expression} ({type(expression).__name__}) is not in the language: numbers, "
+        "symbols, sums, products and rational powers are"
+    )
+
+
+def to_sympy(value: Coefficient) -> sympy.Expr:
+    """Return the coefficient as a SymPy expression, for people to read."""
+    if not isinstance(value, Scalar):
+        return sympy.Rational(value.numerator, value.denominator)
+    return _polynomial_to_sympy(value.numerator) / _polynomial_to_sympy(value.denominator)
+
+
+def names(value: Coefficient) -> set[str]:
+    """Return the names of the symbols in a coefficient."""
+    if not isinstance(value, Scalar):
+        return set()
+    parts = (value.numerator, value.denominator)
+    found = {name for part in parts for monomial in part for name, _ in monomial}
+    return {name for name in found if not name.startswith("#")}
+
+
+def value_at(
+    value: Coefficient, values: Mapping[str, Any], root: Callable[[Any, Fraction], Any]
+) -> Any:
+    """Return the number a coefficient has when its symbols have these values.
+
+    `root(base, exponent)` computes the fractional powers: exactly, or in floating point.
+    """
+    if not isinstance(value, Scalar):
+        return value
+
+    def at(polynomial: Polynomial) -> Any:
+        total: Any = 0
+        for monomial, factor in polynomial.items():
+            product: Any = factor
+            for name, exponent in monomial:
+                base = int(name[1:]) if name.startswith("#") else values[name]
+                if isinstance(exponent, int) or exponent.denominator == 1:
+                    whole = int(exponent)
+                    product = (
+                        product * base**whole if whole >= 0 else _divide(product, base**-whole)
+                    )
+                else:
+                    product = product * root(base, exponent)
+            total = total + product
+        return total
+
+    if value.denominator == {ONE: 1}:
+        return at(value.numerator)
+    return _divide(at(value.numerator), at(value.denominator))
+
+
+def _divide(a: Any, b: Any) -> Any:
+    exact = isinstance(a, int | Fraction) and isinstance(b, int | Fraction)
+    return Fraction(a) / b if exact else a / b
+
+
+def _lift(value: Coefficient) -> Scalar:
+    if isinstance(value, Scalar):
+        return value
+    return Scalar({ONE: value} if value else {}, {ONE: 1})
+
+
+def _plus(a: Polynomial, b: Polynomial) -> Polynomial:
+    result = dict(a)
+    for monomial, factor in b.items():
+        total = result.get(monomial, 0) + factor
+        if total:
+            result[monomial] = total
+        else:
+            del result[monomial]
+    return result
+
+
+def _times(a: Polynomial, b: Polynomial) -> Polynomial:
+    if len(a) == 1 and a.get(ONE) == 1:
+        return b
+    if len(b) == 1 and b.get(ONE) == 1:
+        return a
+    result: Polynomial = {}
+    for m1, c1 in a.items():
+        for m2, c2 in b.items():
+            monomial, carry = _multiply_monomials(m1, m2)
+            total = result.get(monomial, 0) + c1 * c2 * carry
+            if total:
+                result[monomial] = total
+            else:
+                result.pop(monomial, None)
+    return result
+
+
+def _multiply_monomials(a: Monomial, b: Monomial) -> tuple[Monomial, Number]:
+    """Return the product of two monomials and the number that roots of primes leave behind."""
+    if not a:
+        return b, 1
+    if not b:
+        return a, 1
+    exponents: dict[str, Number] = dict(a)
+    for name, exponent in b:
+        exponents[name] = exponents.get(name, 0) + exponent
+    carry: Number = 1
+    for name in [name for name in exponents if name.startswith("#")]:
+        whole = exponents[name].__floor__()
+        carry *= Fraction(int(name[1:])) ** whole
+        exponents[name] -= whole
+    return tuple(sorted((n, e) for n, e in exponents.items() if e)), carry
+
+
+def _known_positive(base: sympy.Expr, positive: Collection[str]) -> set[str]:
+    return {s.name for s in base.free_symbols if s.is_positive or s.name in positive}
+
+
+def _root(
+    base: Coefficient, exponent: Fraction, positive: set[str], shown: sympy.Expr
+) -> Coefficient:
+    """Return base**exponent for a positive number or a monomial; a lone symbol needs no sign."""
+    value = _lift(base)
+    if len(value.numerator) != 1 or value.denominator != {ONE: 1}:
+        raise LanguageError(f"{shown} is a root of a sum, which is not in the language")
+    ((monomial, factor),) = value.numerator.items()
+    lone = factor == 1 and len(monomial) == 1 and monomial[0][1] == 1
+    if not lone and not all(n.startswith("#") or n in positive for n, _ in monomial):
+        raise LanguageError(
+            f"{shown} is a root of a product whose factors may be negative: declare the symbols "
+            "positive"
+        )
+    if factor < 0:
+        raise LanguageError(f"{shown} is a root of a negative number: the language is real")
+    result: Coefficient = scalar({tuple((name, e * exponent) for name, e in monomial): 1})
+    fraction = Fraction(factor)
+    for whole, sign in ((fraction.numerator, 1), (fraction.denominator, -1)):
+        for prime, multiplicity in sympy.factorint(whole).items():
+            result = result * _prime_power(int(prime), sign * multiplicity * exponent)
+    return result
+
+
+def _prime_power(prime: int, exponent: Fraction) -> Coefficient:
+    whole = exponent.__floor__()
+    rest = exponent - whole
+    monomial: Monomial = ((f"#{prime}", rest),) if rest else ONE
+    return scalar({monomial: Fraction(prime) ** whole})
+
+
+def _polynomial_to_sympy(polynomial: Polynomial) -> sympy.Expr:
+    terms = []
+    for monomial, factor in polynomial.items():
+        term: sympy.Expr = sympy.Rational(factor.numerator, factor.denominator)
+        for name, exponent in monomial:
+            base = sympy.Integer(name[1:]) if name.startswith("#") else _symbol(name)
+            term *= base ** sympy.Rational(exponent.numerator, exponent.denominator)
+        terms.append(term)
+    return sympy.Add(*terms)
+
+
+def _symbol(name: str) -> sympy.Symbol:
+    return sympy.Symbol(name, positive=True)
+
+
+def root_degree(value: Coefficient, name: str) -> int:
+    """Return the least q such that values of the symbol that are q-th powers make it rational."""
+    if not isinstance(value, Scalar):
+        return 1
+    return lcm(
+        *(
+            Fraction(exponent).denominator
+            for part in (value.numerator, value.denominator)
+            for monomial in part
+            for generator_name, exponent in monomial
+            if generator_name == name
+        )
+    )

@@ -1,0 +1,386 @@
+"""The first pass over an expression: is it in the language, and do its shapes fit?
+
+SymPy does not compare symbolic shapes (`C*C` with C n×m is accepted) and does not mind two symbols
+of one name, so nothing is read before this pass has agreed. It returns everything that can vary in
+the expression, and it raises ShapeError at the first pair of shapes that do not fit, or
+LanguageError naming every kind of expression that the language does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from sympy.core.mul import Mul
+from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatrix
+
+from algebra.dimensions import normal_size, same_size
+from algebra.errors import LanguageError, ShapeError
+from algebra.language import (
+    ConcatHeads,
+    Family,
+    FamilyMember,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
+
+Shape = tuple[sympy.Expr, sympy.Expr]
+SCALAR: Shape | None = None  # the shape of a scalar
+
+
+@dataclass(slots=True)
+class Signature:
+    """What can vary in one or several expressions, each by its name.
+
+    `tensors` are the matrix symbols and families, `sizes` the symbols of dimensions, `indices` the
+    free indices with the number of values each runs over, `scalars` the other symbols.
+    """
+
+    tensors: dict[str, sympy.MatrixSymbol | Family] = field(default_factory=dict)
+    sizes: dict[str, sympy.Symbol] = field(default_factory=dict)
+    indices: dict[str, tuple[sympy.Symbol, sympy.Expr]] = field(default_factory=dict)
+    scalars: dict[str, sympy.Symbol] = field(default_factory=dict)
+    fixed: dict[sympy.Expr, int] = field(default_factory=dict)  # count -> largest integer index
+
+
+def inspect(*expressions: sympy.Basic) -> Signature:
+    """Return the signature of expressions that are used together; refuse what does not fit."""
+    reader = _Reader()
+    try:
+        for expression in expressions:
+            reader.shape(expression)
+    except LanguageError:
+        missing = _unsupported(expressions)
+        if len(missing) > 1:
+            raise LanguageError("; ".join(missing)) from None
+        raise
+    return reader.finish()
+
+
+def shape_of(expression: sympy.Basic) -> Shape | None:
+    """Return the shape of an expression that fits, or None for a scalar."""
+    return _Reader().shape(expression)
+
+
+def same_shape(a: Shape | None, b: Shape | None) -> bool:
+    """Return whether two shapes are equal, as polynomials in their sizes."""
+    if a is None or b is None:
+        return a is b
+    return same_size(a[0], b[0]) and same_size(a[1], b[1])
+
+
+def show_shape(shape: Shape | None) -> str:
+    """Return a shape for a message: `n × d`, or `scalar`."""
+    return "scalar" if shape is None else f"{shape[0]} × {shape[1]}"
+
+
+class _Reader:
+    """One walk over the trees: shapes on the way up, names on the way down."""
+
+    def __init__(self) -> None:
+        self.signature = Signature()
+        self.symbols: dict[str, sympy.Symbol] = {}
+        self.bound: list[dict[sympy.Symbol, sympy.Expr]] = []
+
+    def finish(self) -> Signature:
+        s = self.signature
+        for name in s.sizes.keys() & s.indices.keys() | s.scalars.keys() & s.indices.keys():
+            raise LanguageError(
+                f"{name} is used both as an index and as a number or size, which the language does "
+                "not have: rename one of them"
+            )
+        for name in s.tensors.keys() & (s.sizes.keys() | s.indices.keys() | s.scalars.keys()):
+            raise LanguageError(
+                f"{name} names both a matrix and a scalar, index or size: rename one of them"
+            )
+        for name in s.sizes:
+            s.scalars.pop(name, None)
+        return s
+
+    def shape(self, e: Any) -> Shape | None:
+        read = _READERS.get(type(e))
+        if read is not None:
+            return read(self, e)
+        if isinstance(e, sympy.Expr) and not getattr(e, "is_Matrix", False):
+            self.scalar_atom(e)
+            return SCALAR
+        raise LanguageError(_not_in_language(e))
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def symbol(self, symbol: sympy.Symbol) -> sympy.Symbol:
+        known = self.symbols.setdefault(symbol.name, symbol)
+        if known != symbol:
+            raise LanguageError(
+                f"two different symbols are called {symbol.name} (other assumptions): use one"
+            )
+        return symbol
+
+    def size(self, dimension: sympy.Expr) -> None:
+        if isinstance(dimension, sympy.Integer):
+            return
+        normal_size(dimension)
+        for symbol in dimension.free_symbols:
+            self.signature.sizes[symbol.name] = self.symbol(symbol)
+
+    def tensor(self, tensor: sympy.MatrixSymbol | Family) -> None:
+        known = self.signature.tensors.get(tensor.name)
+        if known is tensor:
+            return
+        if known is not None and known != tensor:
+            raise ShapeError(
+                f"{tensor.name} occurs with two shapes, {show_shape(known.shape)} and "
+                f"{show_shape(tensor.shape)}: rename one of them"
+            )
+        self.signature.tensors[tensor.name] = tensor
+        for dimension in tensor.shape:
+            self.size(dimension)
+
+    def index(self, index: Any, count: sympy.Expr, owner: str) -> None:
+        if isinstance(index, sympy.Integer):
+            largest = self.signature.fixed.get(count, 0)
+            self.signature.fixed[count] = max(largest, int(index))
+            return
+        if not isinstance(index, sympy.Symbol):
+            raise LanguageError(
+                f"the index {index} of {owner} is not in the language: a symbol or an integer is"
+            )
+        for scope in reversed(self.bound):
+            if index in scope:
+                known = scope[index]
+                break
+        else:
+            known = self.signature.indices.setdefault(index.name, (self.symbol(index), count))[1]
+        if not same_size(known, count):
+            raise ShapeError(
+                f"index {index} of {owner} runs over {count} values, but over {known} elsewhere"
+            )
+
+    # -- scalars -------------------------------------------------------------------------------
+
+    def scalar_atom(self, e: sympy.Expr) -> None:
+        if isinstance(e, sympy.Symbol):
+            if any(e in scope for scope in self.bound):
+                raise LanguageError(f"the index {e} is used as a number, not in the language")
+            self.signature.scalars[e.name] = self.symbol(e)
+        elif isinstance(e, sympy.Pow):
+            for argument in e.args:
+                if self.shape(argument) is not None:
+                    raise ShapeError(f"a matrix is used as a number in {e}")
+        elif not isinstance(e, sympy.Rational):
+            if isinstance(e, sympy.Float):
+                raise LanguageError(
+                    f"{e} is a floating-point number: write it exactly, as sympy.Rational"
+                )
+            raise LanguageError(_not_in_language(e))
+
+    def plain(self, e: sympy.Expr) -> Shape | None:
+        """Add and Mul may also hold matrices, in expressions built without evaluation."""
+        shapes = [self.shape(a) for a in e.args]
+        if all(shape is None for shape in shapes):
+            return None
+        if isinstance(e, sympy.Add):
+            return self.addends(e.args, shapes, e)
+        return self.factors(e.args, shapes, e)
+
+    # -- operations ----------------------------------------------------------------------------
+
+    def matrix_symbol(self, e: sympy.MatrixSymbol) -> Shape:
+        self.tensor(e)
+        return e.shape
+
+    def member(self, e: FamilyMember) -> Shape:
+        self.tensor(e.family)
+        for index, count in zip(e.indices, e.family.counts, strict=True):
+            self.size(count)
+            self.index(index, count, e.family.name)
+        return e.family.shape
+
+    def special(self, e: Any) -> Shape:
+        if isinstance(e, GenericIdentity | GenericZeroMatrix):
+            raise LanguageError(
+                f"{type(e).__name__} has no size: use Identity(n), ZeroMatrix(n, m)"
+            )
+        for dimension in e.shape:
+            self.size(dimension)
+        return e.shape
+
+    def one_hot(self, e: OneHot) -> Shape:
+        index, size = e.args
+        self.size(size)
+        self.index(index, size, "OneHot")
+        return e.shape
+
+    def add(self, e: sympy.MatAdd) -> Shape | None:
+        return self.addends(e.args, [self.shape(a) for a in e.args], e)
+
+    def addends(self, args: Any, shapes: list[Shape | None], e: sympy.Expr) -> Shape | None:
+        for term, shape in zip(args[1:], shapes[1:], strict=True):
+            self.agree(args[0], shapes[0], term, shape, "add", e)
+        return shapes[0]
+
+    def agree(
+        self, a: Any, x: Shape | None, b: Any, y: Shape | None, verb: str, whole: Any
+    ) -> None:
+        if not same_shape(x, y):
+            swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
+            mend = f"; did you mean Transpose({b})?" if swapped else ""
+            raise ShapeError(
+                f"cannot {verb} {a} ({show_shape(x)}) and {b} ({show_shape(y)}): the shapes "
+                f"differ{mend}{_place(whole)}"
+            )
+
+    def mul(self, e: sympy.MatMul) -> Shape | None:
+        return self.factors(e.args, [self.shape(a) for a in e.args], e)
+
+    def factors(self, args: Any, shapes: list[Shape | None], e: sympy.Expr) -> Shape | None:
+        result: Shape | None = None
+        last: tuple[Any, Shape] = (None, (sympy.S.One, sympy.S.One))
+        for factor, shape in zip(args, shapes, strict=True):
+            if shape is None:
+                continue
+            if result is None:
+                result = shape
+            elif same_size(result[1], shape[0]):
+                result = (result[0], shape[1])
+            else:
+                raise ShapeError(_bad_product(*last, factor, shape, e))
+            last = (factor, shape)
+        return result
+
+    def power(self, e: sympy.MatPow) -> Shape | None:
+        base = self.shape(e.base)
+        self.square(base, e.base, "raise to a power")
+        if not isinstance(e.exp, sympy.Integer) or e.exp < 0:
+            kind = "Inverse" if e.exp == -1 else f"the power {e.exp} of a matrix"
+            raise LanguageError(f"{kind} is not in the language yet, in {e}")
+        return base
+
+    def square(self, shape: Shape | None, e: Any, verb: str) -> None:
+        if shape is None or not same_size(*shape):
+            raise ShapeError(f"cannot {verb} {e} ({show_shape(shape)}): a square matrix is needed")
+
+    def transpose(self, e: sympy.Transpose) -> Shape:
+        rows, cols = self.matrix(e.args[0], "transpose")
+        return cols, rows
+
+    def matrix(self, e: Any, verb: str) -> Shape:
+        shape = self.shape(e)
+        if shape is None:
+            raise ShapeError(f"cannot {verb} {e}: it is a scalar, a matrix is needed")
+        return shape
+
+    def kron(self, e: sympy.KroneckerProduct) -> Shape:
+        rows = cols = sympy.S.One
+        for factor in e.args:
+            shape = self.matrix(factor, "take the Kronecker product with")
+            rows, cols = Mul(rows, shape[0]), Mul(cols, shape[1])
+        return rows, cols
+
+    def hadamard(self, e: sympy.HadamardProduct) -> Shape | None:
+        shapes: list[Shape | None] = [self.matrix(a, "multiply elementwise by") for a in e.args]
+        for factor, shape in zip(e.args[1:], shapes[1:], strict=True):
+            self.agree(e.args[0], shapes[0], factor, shape, "multiply elementwise", e)
+        return shapes[0]
+
+    def trace(self, e: sympy.Trace) -> None:
+        self.square(self.shape(e.args[0]), e.args[0], "take the trace of")
+
+    def vec(self, e: Any) -> Shape:
+        rows, cols = self.matrix(e.args[0], "vectorise")
+        return Mul(rows, cols), sympy.S.One
+
+    def over_heads(self, e: Any) -> Shape:
+        for index, count in e.limits:
+            if not isinstance(index, sympy.Symbol):
+                raise LanguageError(f"{type(e).__name__} sums over {index}: a Symbol is needed")
+            self.size(count)
+        self.bound.append(dict(e.limits))
+        rows, cols = self.matrix(e.body, "sum over heads")
+        self.bound.pop()
+        for dimension in (rows, cols):
+            if dimension.free_symbols & {index for index, _ in e.limits}:
+                raise ShapeError(f"the size {dimension} depends on an index of {type(e).__name__}")
+        count = Mul(*[count for _, count in e.limits])
+        if isinstance(e, ConcatHeads):
+            return rows, Mul(count, cols)
+        if isinstance(e, StackHeads):
+            return Mul(count, rows), cols
+        return rows, cols
+
+
+_READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
+    sympy.MatrixSymbol: _Reader.matrix_symbol,
+    FamilyMember: _Reader.member,
+    sympy.Identity: _Reader.special,
+    sympy.ZeroMatrix: _Reader.special,
+    GenericIdentity: _Reader.special,
+    GenericZeroMatrix: _Reader.special,
+    sympy.OneMatrix: _Reader.special,
+    OneHot: _Reader.one_hot,
+    sympy.MatAdd: _Reader.add,
+    sympy.MatMul: _Reader.mul,
+    sympy.Add: _Reader.plain,
+    sympy.Mul: _Reader.plain,
+    sympy.MatPow: _Reader.power,
+    sympy.Transpose: _Reader.transpose,
+    sympy.Adjoint: _Reader.transpose,  # the language is real
+    sympy.KroneckerProduct: _Reader.kron,
+    sympy.HadamardProduct: _Reader.hadamard,
+    sympy.Trace: _Reader.trace,
+    vec_rows: _Reader.vec,
+    vec_cols: _Reader.vec,
+    HeadSum: _Reader.over_heads,
+    ConcatHeads: _Reader.over_heads,
+    StackHeads: _Reader.over_heads,
+}
+
+
+def _not_in_language(e: Any) -> str:
+    if not isinstance(e, sympy.Basic):
+        return (
+            f"a SymPy expression was expected and {type(e).__name__} was given: build the two "
+            "sides from sympy.MatrixSymbol and the classes of otimes"
+        )
+    if isinstance(e, Family):
+        return f"the family {e.name} was given without its index: write {e.name}[h]"
+    return f"{type(e).__name__} is not in the language yet, in {_short(e)}"
+
+
+def _bad_product(a: Any, x: Shape, b: Any, y: Shape, whole: Any) -> str:
+    if same_size(x[1], y[1]):
+        mend = f"; did you mean Transpose({b})?"
+    elif same_size(y[1], x[0]):
+        mend = f"; did you mean {b} before {a}?"
+    else:
+        mend = f"; did you mean KroneckerProduct({a}, {b})?"
+    return (
+        f"cannot multiply {a} ({show_shape(x)}) by {b} ({show_shape(y)}): the inner sizes {x[1]} "
+        f"and {y[0]} differ{mend}{_place(whole)}"
+    )
+
+
+def _place(whole: Any) -> str:
+    return f" (in {_short(whole)})"
+
+
+def _short(e: Any, width: int = 100) -> str:
+    text = str(e)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:
+    """Return every part that the language does not have, each as a sentence."""
+    found: list[str] = []
+    for expression in expressions:
+        for part in sympy.preorder_traversal(expression):
+            if isinstance(part, sympy.MatrixExpr) and type(part) not in _READERS:
+                message = _not_in_language(part)
+                if message not in found:
+                    found.append(message)
+    return found

@@ -1,0 +1,211 @@
+"""From the symbols of a statement to the arrays of a model: by name, and by what the axes mean.
+
+A symbol called `W_V` is the model's `W_V`; one called `X` is the stream that a layer reads. The
+axes of each array are named by size (`n` positions, `d` model, `d_head`, `V` vocabulary, `H` heads,
+`L` layers), and the shape of the symbol says how the array is laid: `W_V` of shape d_head × d, the
+column convention, is the transposed array; a symbol of n·d rows is the stream as one column. Axes
+that the symbol does not have (a layer, a head) are run through, together for all symbols of a case.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from algebra.errors import OtimesError, ShapeError
+from algebra.language import Family
+from algebra.shapes import Signature
+from numeric.model import Model
+
+# Where the array of a name comes from, and the axes it has. Places come from the recorded pass.
+WEIGHT_AXES: dict[str, tuple[str, ...]] = {
+    "W_E": ("V", "d"),
+    "W_U": ("d", "V"),
+    "W_pos": ("n", "d"),
+    "W_Q": ("L", "H", "d", "d_head"),
+    "W_K": ("L", "H", "d", "d_head"),
+    "W_V": ("L", "H", "d", "d_head"),
+    "W_O": ("L", "H", "d_head", "d"),
+}
+PLACE_AXES: dict[str, tuple[str, ...]] = {
+    "one_hot": ("n", "V"),
+    "embed": ("n", "d"),
+    "resid_pre": ("L", "n", "d"),
+    "qk_in": ("L", "n", "d"),
+    "q": ("L", "H", "n", "d_head"),
+    "k": ("L", "H", "n", "d_head"),
+    "v": ("L", "H", "n", "d_head"),
+    "scores": ("L", "H", "n", "n"),
+    "pattern": ("L", "H", "n", "n"),
+    "z": ("L", "H", "n", "d_head"),
+    "head_out": ("L", "H", "n", "d"),
+    "attn_out": ("L", "n", "d"),
+    "resid_mid": ("L", "n", "d"),
+    "resid_post": ("L", "n", "d"),
+    "final": ("n", "d"),
+    "logits": ("n", "V"),
+}
+AXES = WEIGHT_AXES | PLACE_AXES
+
+# What a name means in every statement, where it is not the name of a weight.
+USUAL: dict[str, str] = {"A": "pattern", "X": "resid_pre", "x": "resid_pre", "T": "one_hot"}
+
+Layout = Sequence[str]  # the sizes of a symbol's axes, each as it is printed
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a symbol gets its array: a weight or a place, and which part of it.
+
+    `layer` and `head` name the loop that runs through an axis that the symbol does not have, or fix
+    it with a number; `rows`, `cols` keep the first so many; `transposed` turns the matrix.
+    """
+
+    name: str
+    layer: str | int = "layer"
+    head: str | int = "head"
+    rows: int | None = None
+    cols: int | None = None
+    transposed: bool = False
+
+    def __str__(self) -> str:
+        part = ""
+        if self.rows is not None or self.cols is not None:
+            part = f"[:{self.rows or ''}, :{self.cols or ''}]"
+        return self.name + part + (".T" if self.transposed else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One model on one prompt: its name and depth, and its arrays by name (axes: `AXES`)."""
+
+    model: str
+    n_layers: int
+    arrays: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to read a statement on a run: arrays for its symbols, and which layer and head."""
+
+    where: Mapping[str, int]
+    arrays: Mapping[str, np.ndarray]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.where.items())
+
+
+def run_of(model: Model, tokens: Sequence[int]) -> Run:
+    """Return the weights and the recorded places of a model on a prompt, layers stacked."""
+    return run_from_places(model, tokens, model.forward(tokens))
+
+
+def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np.ndarray]) -> Run:
+    """Return a run on places that were recorded before (so that a test can disturb one)."""
+    arrays: dict[str, np.ndarray] = {"one_hot": np.eye(model.d_vocab)[np.asarray(tokens)]}
+    for name in PLACE_AXES:
+        if name in places:
+            arrays[name] = places[name]
+        elif f"{name}.0" in places:
+            layers = [places[f"{name}.{layer}"] for layer in range(model.n_layers)]
+            arrays[name] = np.stack(layers)
+    arrays["final"] = arrays["resid_post"][-1] if model.n_layers else arrays["embed"]
+    for name in WEIGHT_AXES:
+        weight = getattr(model, name)
+        if name == "W_pos":
+            weight = weight[: len(tokens)]
+        if weight.size:
+            arrays[name] = weight
+    return Run(model.name, model.n_layers, arrays)
+
+
+def source_of(name: str, bind: Mapping[str, Source]) -> Source | None:
+    """Return where a symbol of a statement gets its array: as bound, or by its name."""
+    if name in bind:
+        return bind[name]
+    name = USUAL.get(name, name)
+    return Source(name) if name in AXES else None
+
+
+def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterator[Case]:
+    """Yield every layer and head at which a statement can be read on a run.
+
+    Yields nothing when the model lacks an array that the statement needs (no layers, no heads).
+    Raises OtimesError naming a symbol that has no meaning on a model.
+    """
+    sources = {}
+    for name in signature.tensors:
+        source = source_of(name, bind)
+        if source is None or source.name not in AXES:
+            raise OtimesError(
+                f"the symbol {name} has no meaning on a model: bind it to one of {', '.join(AXES)}"
+            )
+        if source.name not in run.arrays:
+            return
+        sources[name] = source
+    for count, largest in signature.fixed.items():
+        if str(count) == "L" and run.n_layers <= largest:
+            return
+    loops: dict[str, int] = {}
+    for name, tensor in signature.tensors.items():
+        loops |= _loops(sources[name], _counts(tensor), run)
+    for values in product(*[range(count) for count in loops.values()]):
+        where = dict(zip(loops, values, strict=True))
+        arrays = {
+            name: take(sources[name], _layout(tensor), where, run)
+            for name, tensor in signature.tensors.items()
+        }
+        yield Case(where, arrays)
+
+
+def recorded(place: str, layout: Layout, case: Case, run: Run) -> np.ndarray | None:
+    """Return a recorded place as a matrix laid out like the expression that claims to be it."""
+    if place not in run.arrays:
+        return None
+    return take(Source(place), layout, case.where, run)
+
+
+def take(source: Source, layout: Layout, where: Mapping[str, int], run: Run) -> np.ndarray:
+    """Return the array of a source, laid out as the sizes of a symbol say.
+
+    Raises ShapeError when the axes of the source cannot be laid out so.
+    """
+    array = run.arrays[source.name]
+    axes = AXES[source.name]
+    for axis, chosen in (("L", source.layer), ("H", source.head)):
+        if axis in axes[:-2] and axis not in layout[:-2]:
+            position = axes.index(axis)
+            array = np.take(array, where[chosen] if isinstance(chosen, str) else chosen, position)
+            axes = axes[:position] + axes[position + 1 :]
+    array = array[..., : source.rows, : source.cols]
+    if source.transposed:
+        array = np.swapaxes(array, -1, -2)
+        axes = (*axes[:-2], axes[-1], axes[-2])
+    if len(axes) != len(layout):
+        raise ShapeError(f"{source} has the axes {axes} and cannot be laid out as {tuple(layout)}")
+    rows, cols = layout[-2:]
+    if axes[-2] != axes[-1] and (rows, cols) == (axes[-1], axes[-2]):
+        return np.swapaxes(array, -1, -2)
+    if cols == "1" and axes[-1] != "1":  # the rows of the stream, one after the other
+        return array.reshape(*array.shape[:-2], -1, 1)
+    return array
+
+
+def _loops(source: Source, counts: Layout, run: Run) -> dict[str, int]:
+    """Return the loops that run through axes which the symbol does not have."""
+    axes, shape = AXES[source.name], run.arrays[source.name].shape
+    found = {}
+    for axis, chosen in (("L", source.layer), ("H", source.head)):
+        if axis in axes[:-2] and axis not in counts and isinstance(chosen, str):
+            found[chosen] = shape[axes.index(axis)]
+    return found
+
+
+def _counts(tensor: Any) -> Layout:
+    return [str(c) for c in tensor.counts] if isinstance(tensor, Family) else []
+
+
+def _layout(tensor: Any) -> Layout:
+    return [*_counts(tensor), *[str(dimension) for dimension in tensor.shape]]

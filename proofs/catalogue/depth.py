@@ -1,0 +1,97 @@
+"""Chapter 6: what layers make of each other: virtual heads and the ensemble of paths."""
+
+from __future__ import annotations
+
+from sympy import Identity, MatrixSymbol
+
+from algebra.language import HeadSum, kron, matadd, matmul, vec_rows
+from numeric.binding import Source
+from proofs.catalogue.symbols import H, V, column, d, d_head, h, layers, n, size
+from proofs.theorem import Statement, theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+
+
+@theorem(
+    title="Two heads in a row are a head: virtual attention heads",
+    chapter=6,
+    convention="column",
+    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
+    covers=("S0-48", "S3-018"),
+)
+def heads_compose() -> Statement:
+    """A head that reads what another head wrote acts like one head, whose pattern is the product of
+    the patterns and whose OV circuit is the product of the OV circuits. That is a virtual head, and
+    the composition is called V-composition.
+
+    The later head stands on the left in both factors. The pattern of a virtual head is not that of
+    any softmax, but it is again causal and its rows sum to one.
+    """
+    A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
+    V_1, V_2 = (MatrixSymbol(f"W_V{k}", d_head, d) for k in (1, 2))
+    O_1, O_2 = (MatrixSymbol(f"W_O{k}", d, d_head) for k in (1, 2))
+
+    def source(name: str, k: int) -> Source:
+        few = 3 if name == "pattern" else None  # (n d)² entries are formed; causality allows it
+        turned = name != "pattern"
+        return Source(name, f"layer {k}", f"head {k}", rows=few, cols=few, transposed=turned)
+
+    return Statement(
+        matmul(kron(A_2, matmul(O_2, V_2)), kron(A_1, matmul(O_1, V_1))),
+        kron(matmul(A_2, A_1), matmul(matmul(O_2, V_2), matmul(O_1, V_1))),
+        bind=(
+            {
+                f"{symbol}{k}": source(name, k)
+                for symbol, name in (("A_", "pattern"), ("W_V", "W_V"), ("W_O", "W_O"))
+                for k in (1, 2)
+            },
+        ),
+    )
+
+
+@theorem(
+    title="The ensemble of paths of a two-layer transformer",
+    chapter=6,
+    convention="column",
+    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”; Ferrando et al. 2024, §2.3",
+    covers=("S4-25", "S2-05", "S3-015"),
+)
+def two_layer_paths() -> Statement:
+    """With the patterns frozen, the product of two layers multiplies out into the direct path, one
+    term for each head of either layer, and one virtual head for each pair of a later and an earlier
+    head: (1 + H)² paths from tokens to logits.
+
+    H is a symbol, so this is one equation for every number of heads. It accounts for what moves
+    along the OV circuits; what heads do to each other's patterns (Q- and K-composition) is inside
+    A², which was computed from what layer 1 wrote.
+    """
+    T = MatrixSymbol("T", n, V)
+    g = size("g")
+    W_E, W_U = column.W_E, column.W_U
+
+    def head(layer: int, index: object) -> tuple[object, object]:
+        member = layers.A[layer, index]
+        return member, matmul(layers.column.W_O[layer, index], layers.column.W_V[layer, index])
+
+    def block(layer: int, index: object) -> object:
+        return matadd(
+            kron(Identity(n), Identity(d)), HeadSum(kron(*head(layer, index)), (index, H))
+        )
+
+    (A_1, OV_1), (A_2, OV_2) = head(0, h), head(1, g)
+    (A_late, OV_late) = head(1, h)
+    logits = matmul(
+        kron(Identity(n), W_U), block(1, h), block(0, h), kron(Identity(n), W_E), vec_rows(T)
+    )
+    paths = matadd(
+        kron(Identity(n), matmul(W_U, W_E)),
+        HeadSum(kron(A_1, matmul(W_U, OV_1, W_E)), (h, H)),
+        HeadSum(kron(A_late, matmul(W_U, OV_late, W_E)), (h, H)),
+        HeadSum(kron(matmul(A_2, A_1), matmul(W_U, OV_2, OV_1, W_E)), (g, H), (h, H)),
+    )
+    return Statement(
+        logits,
+        matmul(paths, vec_rows(T)),
+        places={"logits": logits},
+        depth=2,
+    )

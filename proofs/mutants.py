@@ -1,0 +1,250 @@
+"""Mutants: every small way to get a statement wrong, at every place of both sides.
+
+A check that cannot fail is not a check. Each mutant is put to the same judge as the theorem: it
+must be refuted by exact numbers, or be still true (`tr ABC` rotated), in which case the exact
+evaluator must agree and it is listed. A mutant whose shapes do not fit is tried once more with all
+sizes made equal, where it is a claim after all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import sympy
+
+from algebra.decide import decide
+from algebra.errors import LanguageError, ShapeError
+from algebra.language import (
+    ConcatHeads,
+    FamilyMember,
+    HeadSum,
+    StackHeads,
+    kron,
+    matadd,
+    matmul,
+    vec_cols,
+    vec_rows,
+)
+from algebra.refute import search
+from algebra.shapes import inspect
+from proofs.text import unicode_text
+
+SECONDS_EACH = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A statement with one mistake: which operator made it, and what it says."""
+
+    operator: str
+    lhs: sympy.Basic
+    rhs: sympy.Basic
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {unicode_text(self.lhs)} = {unicode_text(self.rhs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MutantEvidence:
+    """What became of the mutants of a statement; `escaped` ones are a failure of ours."""
+
+    refuted: int
+    still_true: tuple[str, ...]
+    escaped: tuple[str, ...]
+    ill_shaped: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether every mutant was accounted for, and at least one was refuted."""
+        return not self.escaped and self.refuted > 0
+
+
+def check_mutants(lhs: sympy.Basic, rhs: sympy.Basic) -> MutantEvidence:
+    """Return what the judge says of every mutant of a statement."""
+    refuted = ill_shaped = 0
+    still_true, escaped = [], []
+    for mutant in mutants(lhs, rhs):
+        verdict = _judge(mutant.lhs, mutant.rhs) or _judge(
+            *_with_equal_sizes(mutant.lhs, mutant.rhs)
+        )
+        if verdict is None:
+            ill_shaped += 1
+        elif verdict == "refuted":
+            refuted += 1
+        elif verdict == "still true":
+            still_true.append(str(mutant))
+        else:
+            escaped.append(f"{mutant}: {verdict}")
+    return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
+
+
+def mutants(lhs: sympy.Basic, rhs: sympy.Basic) -> Iterator[Mutant]:
+    """Yield every mutant of lhs = rhs once: each operator at each position of each side."""
+    met = {(lhs, rhs)}
+    for name, operator in OPERATORS.items():
+        for side in _everywhere(lhs, operator):
+            if (side, rhs) not in met:
+                met.add((side, rhs))
+                yield Mutant(name, side, rhs)
+        for side in _everywhere(rhs, operator):
+            if (lhs, side) not in met:
+                met.add((lhs, side))
+                yield Mutant(name, lhs, side)
+
+
+def _judge(lhs: sympy.Basic, rhs: sympy.Basic) -> str | None:
+    """Return `refuted`, `still true`, another word for what went wrong, or None if ill shaped."""
+    try:
+        verdict = decide(lhs, rhs, budget=SECONDS_EACH)
+        if verdict.status != "proved":
+            return verdict.status if verdict.status == "refuted" else verdict.reason
+        trial = search(lhs, rhs, inspect(lhs, rhs), 4, time.monotonic() + SECONDS_EACH)
+    except (ShapeError, LanguageError):
+        return None
+    return "still true" if trial is None else "proved, but the exact evaluator disagrees"
+
+
+def _with_equal_sizes(lhs: sympy.Basic, rhs: sympy.Basic) -> tuple[sympy.Basic, sympy.Basic]:
+    """Return both sides with every size made the same symbol."""
+    size = sympy.Symbol("s", positive=True, integer=True)
+    names = {s for e in (lhs, rhs) for s in _size_symbols(e)}
+    return tuple(e.xreplace(dict.fromkeys(names, size)) for e in (lhs, rhs))
+
+
+def _size_symbols(e: sympy.Basic) -> set[sympy.Symbol]:
+    found: set[sympy.Symbol] = set()
+    for part in sympy.preorder_traversal(e):
+        shape = part.shape if isinstance(part, sympy.MatrixExpr) else ()
+        found |= {s for dimension in shape for s in dimension.free_symbols}
+    return found
+
+
+# -- operators: each yields the wrong versions of one node -----------------------------------------
+
+Operator = Callable[[Any], Iterator[Any]]
+
+
+def _swap_factors(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.MatMul | sympy.KroneckerProduct):
+        for k, (left, right) in enumerate(pairwise(e.args)):
+            if left.is_Matrix and right.is_Matrix:  # scalars commute, which is no mistake
+                yield rebuild(e, [*e.args[:k], right, left, *e.args[k + 2 :]])
+
+
+def _lose_factor(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.MatMul | sympy.HadamardProduct) and len(e.args) > 1:
+        for k in range(len(e.args)):
+            rest = [*e.args[:k], *e.args[k + 1 :]]
+            if any(factor.is_Matrix for factor in rest):
+                yield rest[0] if len(rest) == 1 else rebuild(e, rest)
+
+
+def _drop_transpose(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.Transpose):
+        yield e.args[0]
+
+
+def _insert_transpose(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.MatrixSymbol | FamilyMember):
+        yield sympy.Transpose(e)
+
+
+def _lose_term(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.MatAdd) and len(e.args) > 1:
+        for k in range(len(e.args)):
+            rest = [*e.args[:k], *e.args[k + 1 :]]
+            yield rest[0] if len(rest) == 1 else matadd(*rest)
+
+
+def _count_term_twice(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.MatAdd):
+        for k, term in enumerate(e.args):
+            yield matadd(*e.args[:k], matmul(2, term), *e.args[k + 1 :])
+
+
+def _flip_sign(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.MatAdd):
+        for k, term in enumerate(e.args):
+            yield matadd(*e.args[:k], matmul(-1, term), *e.args[k + 1 :])
+
+
+def _invert_scale(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.MatMul):
+        for k, factor in enumerate(e.args):
+            if not factor.is_Matrix:
+                yield matmul(*e.args[:k], 1 / factor, *e.args[k + 1 :])
+
+
+def _rotate_trace(e: Any) -> Iterator[Any]:
+    if isinstance(e, sympy.Trace) and isinstance(e.args[0], sympy.MatMul):
+        first, *rest = e.args[0].args
+        yield sympy.Trace(matmul(*rest, first))
+
+
+def _other_vec(e: Any) -> Iterator[Any]:
+    if isinstance(e, vec_rows | vec_cols):
+        yield (vec_cols if isinstance(e, vec_rows) else vec_rows)(e.args[0])
+
+
+def _first_head_only(e: Any) -> Iterator[Any]:
+    if isinstance(e, HeadSum):
+        for k, (index, _) in enumerate(e.limits):
+            body = e.body.xreplace({index: sympy.S.Zero})
+            rest = [limit for j, limit in enumerate(e.limits) if j != k]
+            yield HeadSum(body, *rest) if rest else body
+
+
+def _other_member(e: Any) -> Iterator[Any]:
+    if isinstance(e, FamilyMember):
+        for k, index in enumerate(e.indices):
+            if index.is_Integer:
+                other = 1 - int(index) if int(index) < 2 else 0
+                yield e.family[(*e.indices[:k], other, *e.indices[k + 1 :])]
+            else:
+                yield e.family[(*e.indices[:k], 0, *e.indices[k + 1 :])]
+
+
+OPERATORS: dict[str, Operator] = {
+    "swap factors": _swap_factors,
+    "lose a factor": _lose_factor,
+    "drop a transpose": _drop_transpose,
+    "insert a transpose": _insert_transpose,
+    "lose a term": _lose_term,
+    "count a term twice": _count_term_twice,
+    "flip a sign": _flip_sign,
+    "invert a scale": _invert_scale,
+    "rotate a trace": _rotate_trace,
+    "the other vec": _other_vec,
+    "first head only": _first_head_only,
+    "another head or layer": _other_member,
+}
+
+
+def _everywhere(e: Any, operator: Operator) -> Iterator[Any]:
+    """Yield the expression with the operator applied at one place, for every place."""
+    yield from operator(e)
+    if isinstance(e, FamilyMember | sympy.MatrixSymbol | sympy.Identity | sympy.OneMatrix):
+        return
+    for k, argument in enumerate(e.args):
+        if isinstance(argument, sympy.MatrixExpr | sympy.Trace):
+            for changed in _everywhere(argument, operator):
+                yield rebuild(e, [*e.args[:k], changed, *e.args[k + 1 :]])
+
+
+def rebuild(e: Any, args: list[Any]) -> Any:
+    """Return a node of the same kind with other arguments, nothing evaluated."""
+    if isinstance(e, sympy.MatMul):
+        return matmul(*args)
+    if isinstance(e, sympy.MatAdd):
+        return matadd(*args)
+    if isinstance(e, sympy.KroneckerProduct):
+        return kron(*args)
+    if isinstance(e, sympy.HadamardProduct | sympy.MatPow):
+        return type(e)(*args, evaluate=False)
+    if isinstance(e, HeadSum | ConcatHeads | StackHeads):
+        return type(e)(args[0], *[tuple(limit) for limit in args[1:]])
+    return type(e)(*args)

@@ -1,0 +1,155 @@
+"""The check on real trained models: the statement on their weights and recorded activations.
+
+Three values are compared wherever they exist: the left side by contraction of its normal form, the
+right side by walking its tree in plain NumPy (Kronecker products formed, brackets kept), and the
+activation that a separately written forward pass recorded for a part of the statement. Each
+difference must lie within the sum of the two computed rounding bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+
+from algebra.errors import OtimesError
+from algebra.evaluate import Evaluator, Values
+from algebra.shapes import inspect
+from numeric.binding import Case, Run, cases, recorded
+from numeric.rounding import (
+    contract_bounded,
+    recorded_bound,
+    smallest_noticed,
+    walk_bounded,
+    worst_ratio,
+)
+from proofs.theorem import Statement, Theorem, layout_of
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEvidence:
+    """What a statement is worth on one model.
+
+    `ratio` is the worst error/bound over all layers, heads and entries, at `where`; `sensitivity`
+    the largest, over the factors of the statement, of the least relative change that would be
+    noticed. `applies` is false, with the reason in `why`, where the model has nothing to read.
+    """
+
+    model: str
+    applies: bool
+    passed: bool
+    ratio: float = 0.0
+    sensitivity: float = 0.0
+    where: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """One difference: what was compared, its error/bound, the change noticed in each factor."""
+
+    what: str
+    ratio: float
+    noticed: Mapping[str, float]
+
+
+def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
+    """Return the evidence for a theorem on one model's run."""
+    stated = theorem.statement()
+    signature = inspect(stated.lhs, stated.rhs, *stated.places.values())
+    compare = _Comparer(stated, run)
+    worst, where, sensitivity, any_case = 0.0, "", 0.0, False
+    for bind in stated.bind:
+        for case in cases(signature, run, bind):
+            any_case = True
+            noticed: dict[str, float] = {}
+            for comparison in compare(case):
+                if comparison.ratio >= worst:
+                    worst = comparison.ratio
+                    where = ", ".join(filter(None, (comparison.what, str(case))))
+                for name, change in comparison.noticed.items():
+                    noticed[name] = min(noticed.get(name, np.inf), change)
+            sensitivity = max([sensitivity, *noticed.values()])
+        if any_case:
+            break
+    if not any_case:
+        why = "the model has no heads or layers that the statement speaks of"
+        return ModelEvidence(run.model, False, True, why=why)
+    passed = worst <= 1.0
+    why = "" if passed else f"error/bound {worst:.3g} at {where}"
+    return ModelEvidence(run.model, True, passed, worst, sensitivity, where, why)
+
+
+class _Comparer:
+    """The comparisons of one statement on one run; expressions are read once."""
+
+    def __init__(self, stated: Statement, run: Run) -> None:
+        self.stated = stated
+        self.run = run
+        self.left = Evaluator(stated.lhs)
+        self.places = {place: Evaluator(part) for place, part in stated.places.items()}
+
+    def __call__(self, case: Case) -> Iterator[_Comparison]:
+        """Yield both sides against each other, then every recorded place against its part."""
+        values = _values(self.left, case)
+        contracted = contract_bounded(self.left, values)
+        shape = _matrix_shape(self.left, values)
+        left, bound = contracted.value.reshape(shape), contracted.bound.reshape(shape)
+        right, right_bound = walk_bounded(self.stated.rhs, _both(values, self.stated, case))
+        total = bound + right_bound
+        noticed = {
+            name: smallest_noticed(np.reshape(share, shape), total)
+            for name, share in contracted.shares.items()
+        }
+        yield _Comparison("left side against right side", worst_ratio(left, right, total), noticed)
+        for place, part in self.stated.places.items():
+            if place != "logits" or self.stated.depth in (None, self.run.n_layers):
+                yield from self._place(place, part, case)
+
+    def _place(self, place: str, part: sympy.Basic, case: Case) -> Iterator[_Comparison]:
+        seen = recorded(place, layout_of(part), case, self.run)
+        if seen is None:
+            return
+        evaluator = self.places[place]
+        values = _values(evaluator, case)
+        contracted = contract_bounded(evaluator, values)
+        shape = _matrix_shape(evaluator, values)
+        if seen.shape != shape:
+            raise OtimesError(
+                f"the part of the statement that claims to be {place} is {shape[0]} × {shape[1]} "
+                f"on {self.run.model}, and the recorded activation is {seen.shape}"
+            )
+        bound = contracted.bound.reshape(shape) + recorded_bound(part, evaluator, values)
+        noticed = {
+            name: smallest_noticed(np.reshape(share, shape), bound)
+            for name, share in contracted.shares.items()
+        }
+        ratio = worst_ratio(contracted.value.reshape(shape), seen, bound)
+        yield _Comparison(f"recorded {place}", ratio, noticed)
+
+
+def _values(evaluator: Evaluator, case: Case) -> Values:
+    mine = {name: case.arrays[name] for name in evaluator.signature.tensors}
+    return evaluator.values({**mine, **_numbers(evaluator.signature, case)})
+
+
+def _both(values: Values, stated: Statement, case: Case) -> Values:
+    """Return values for the right side, which may have symbols that the left has not."""
+    signature = inspect(stated.rhs)
+    numbers = _numbers(signature, case)
+    mine = {name: case.arrays[name] for name in signature.tensors}
+    shown = {name: size for name, size in values.sizes.items() if name in signature.sizes}
+    return Values(signature, {**shown, **mine, **numbers})
+
+
+def _numbers(signature: Any, case: Case) -> dict[str, float]:
+    """Return fixed, generic numbers for the free scalars of a statement."""
+    return {name: 0.75 + 0.5 * k for k, name in enumerate(sorted(signature.scalars))}
+
+
+def _matrix_shape(evaluator: Evaluator, values: Values) -> tuple[int, int]:
+    rows, cols = (int(np.prod([values.size(d) for d in legs])) for legs in evaluator.shape)
+    return rows, cols

@@ -1,0 +1,72 @@
+"""Statements as one line of Unicode, for a terminal: `(A ⊗ W_O W_V) vec_rows(X)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from algebra.language import ConcatHeads, FamilyMember, HeadSum, StackHeads, vec_cols, vec_rows
+
+SUM, KRON, PRODUCT, ATOM = range(4)  # how tightly a piece of text holds together
+
+
+def unicode_text(expression: sympy.Basic) -> str:
+    """Return an expression as it is stated, brackets and order kept.
+
+    >>> A = sympy.MatrixSymbol("A", 2, 2)
+    >>> unicode_text(sympy.KroneckerProduct(A, A + A.T))
+    'A ⊗ (A + Aᵀ)'
+    """
+    return _piece(expression)[0]
+
+
+def _piece(e: Any) -> tuple[str, int]:
+    if isinstance(e, FamilyMember):
+        return f"{e.family.name}[{', '.join(map(str, e.indices))}]", ATOM
+    if isinstance(e, sympy.Identity):
+        return f"I_{_compact(e.shape[0])}", ATOM
+    if isinstance(e, sympy.OneMatrix):
+        return f"1_{_compact(e.shape[0])}×{_compact(e.shape[1])}", ATOM
+    if isinstance(e, sympy.Transpose | sympy.Adjoint):
+        return _inside(e.args[0], ATOM) + "ᵀ", ATOM
+    if isinstance(e, sympy.MatAdd):
+        return " + ".join(_inside(a, KRON) for a in e.args).replace("+ -", "- "), SUM
+    if isinstance(e, sympy.KroneckerProduct):
+        return " ⊗ ".join(_inside(a, PRODUCT) for a in e.args), KRON
+    if isinstance(e, sympy.HadamardProduct):
+        return " ∘ ".join(_inside(a, ATOM) for a in e.args), KRON
+    if isinstance(e, sympy.MatMul):
+        last = len(e.args) - 1
+        parts = [
+            f"({_piece(a)[0]})"
+            if isinstance(a, sympy.MatMul) or (isinstance(a, HeadSum) and k != last)
+            else _inside(a, PRODUCT)
+            for k, a in enumerate(e.args)
+        ]
+        return " ".join(parts), PRODUCT
+    if isinstance(e, sympy.Trace):
+        return f"tr({_piece(e.args[0])[0]})", ATOM
+    if isinstance(e, HeadSum):
+        indices = " ".join(f"Σ_{index}" for index, _ in e.limits)
+        return f"{indices} {_inside(e.body, KRON)}", PRODUCT
+    if isinstance(e, ConcatHeads | StackHeads):
+        index, count = e.limits[0]
+        mark = "…" if isinstance(e, ConcatHeads) else "⋮"
+        return f"[{_piece(e.body)[0]} {mark} {index}<{count}]", ATOM
+    if isinstance(e, vec_rows | vec_cols):
+        return f"{type(e).__name__}({_piece(e.args[0])[0]})", ATOM
+    text = str(e)
+    return text, ATOM if isinstance(e, sympy.Symbol | sympy.MatrixSymbol) else SUM if (
+        isinstance(e, sympy.Add)
+    ) else PRODUCT
+
+
+def _inside(e: Any, needed: float) -> str:
+    text, held = _piece(e)
+    return text if held >= needed else f"({text})"
+
+
+def _compact(size: Any) -> str:
+    text = str(size)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

@@ -1,0 +1,150 @@
+"""What a theorem is here: one SymPy equation, and what a reader needs to know about it.
+
+A theorem is declared by a decorated function: its name is the theorem's, its docstring the prose of
+the page, and what it returns the statement.
+
+    @theorem(title="Mixed product", chapter=1, source="…", covers=("S0-37",))
+    def kron_mul_kron() -> Statement:
+        \"\"\"Two Kronecker products multiply factor by factor. …\"\"\"
+        return Statement(kron(A, B) * kron(C, D), kron(A * C, B * D))
+
+Everything else, the proof, the exact check, the check on models, the mutants and the page, is
+derived from that statement.
+"""
+
+from __future__ import annotations
+
+import inspect as python_inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import sympy
+
+from algebra.errors import ConventionError, OtimesError
+from algebra.latex import latex
+from algebra.shapes import Signature, inspect, shape_of
+from numeric.binding import WEIGHT_AXES, Source
+
+Convention = Literal["row", "column", "either"]
+Binding = Mapping[str, Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An equation, where its parts are seen in a forward pass, and what its symbols are there.
+
+    `places` maps a recorded place (`z`, `attn_out`, …) to the part of the statement that claims to
+    be it. `bind` gives symbols a meaning on a model where their names do not; several bindings are
+    tried in order, and the first that a model can satisfy is used. `depth`: the number of layers of
+    the models whose logits the statement gives, where it says so of one depth only.
+    """
+
+    lhs: sympy.Basic
+    rhs: sympy.Basic
+    places: Mapping[str, sympy.Basic] = field(default_factory=dict)
+    bind: Sequence[Binding] = ({},)
+    depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """A theorem of the catalogue. `.statement()` builds its equation anew."""
+
+    name: str
+    title: str
+    chapter: int
+    convention: Convention
+    source: str
+    covers: tuple[str, ...]
+    prose: str
+    state: Callable[[], Statement]
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        """Travel between processes by name: the catalogue is the same everywhere."""
+        from proofs.catalogue import find
+
+        return find, (self.name,)
+
+    def statement(self) -> Statement:
+        """Return the equation; raise ConventionError when it mixes the two conventions."""
+        try:
+            stated = self.state()
+        except (ValueError, TypeError) as error:  # SymPy's own refusal to build an expression
+            raise OtimesError(f"{self.name} cannot be stated: {error}") from error
+        check_convention(self, inspect(stated.lhs, stated.rhs))
+        return stated
+
+    def latex(self) -> str:
+        """Return the equation as TeX."""
+        stated = self.statement()
+        return f"{latex(stated.lhs)} = {latex(stated.rhs)}"
+
+    def text(self) -> str:
+        """Return the equation as Unicode text, for a terminal."""
+        from proofs.text import unicode_text
+
+        stated = self.statement()
+        return f"{unicode_text(stated.lhs)} = {unicode_text(stated.rhs)}"
+
+    def symbols(self) -> dict[str, str]:
+        """Return the shape of each matrix symbol and family, as `n × d` with its indices before."""
+        stated = self.statement()
+        tensors = inspect(stated.lhs, stated.rhs).tensors
+        return {name: " × ".join(_sizes(tensor)) for name, tensor in tensors.items()}
+
+
+def theorem(
+    *,
+    title: str,
+    chapter: int,
+    source: str,
+    covers: Sequence[str] = (),
+    convention: Convention = "either",
+) -> Callable[[Callable[[], Statement]], Theorem]:
+    """Declare a theorem: the decorated function is its statement, the docstring its prose."""
+
+    def declare(state: Callable[[], Statement]) -> Theorem:
+        prose = python_inspect.cleandoc(state.__doc__ or "")
+        if not prose:
+            raise OtimesError(f"the theorem {state.__name__} needs a paragraph saying what it says")
+        return Theorem(
+            state.__name__, title, chapter, convention, source, tuple(covers), prose, state
+        )
+
+    return declare
+
+
+def check_convention(theorem: Theorem, signature: Signature) -> None:
+    """Refuse a statement whose weights stand as in the other convention than it declares.
+
+    In the row convention weights act on the right (`W_V` is d × d_head), in the column convention
+    on the left (d_head × d).
+    """
+    for name, tensor in signature.tensors.items():
+        axes = WEIGHT_AXES.get(name)
+        if axes is None or name == "W_pos":
+            continue
+        shape = tuple(str(dimension) for dimension in tensor.shape)
+        row = axes[-2:]
+        if theorem.convention == "row" and shape != row:
+            raise ConventionError(
+                f"{theorem.name} is in the row convention, where {name} is {' × '.join(row)}, and "
+                f"its {name} is {' × '.join(shape)}"
+            )
+        if theorem.convention == "column" and shape != row[::-1]:
+            raise ConventionError(
+                f"{theorem.name} is in the column convention, where {name} is "
+                f"{' × '.join(row[::-1])}, and its {name} is {' × '.join(shape)}"
+            )
+
+
+def layout_of(expression: sympy.Basic) -> list[str]:
+    """Return the sizes of an expression's two axes as they are printed."""
+    shape = shape_of(expression)
+    return ["1", "1"] if shape is None else [str(dimension) for dimension in shape]
+
+
+def _sizes(tensor: Any) -> list[str]:
+    counts = getattr(tensor, "counts", ())
+    return [str(dimension) for dimension in (*counts, *tensor.shape)]

@@ -1,0 +1,213 @@
+"""A theorem's whole life: proof, exact check, models, mutants, and the report of it all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from algebra.decide import decide
+from algebra.errors import OtimesError
+from numeric.binding import Run, run_of
+from numeric.model import bundled_models, load_model
+from numeric.tokenizer import sample_tokens
+from proofs.catalogue import catalogue, find
+from proofs.exact import ExactEvidence, check_exactly
+from proofs.mutants import MutantEvidence, check_mutants
+from proofs.on_models import ModelEvidence, check_on_model
+from proofs.theorem import Theorem
+
+SCHEMA = 1
+PROMPT_TOKENS = 12  # enough for every head to look back, few enough to form Kronecker products
+
+OnProgress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProofEvidence:
+    """The verdict on the statement; `detail` holds the reason, or the counterexample's lines."""
+
+    status: Literal["proved", "refuted", "undecided", "error"]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class TheoremReport:
+    """The four checks of one theorem."""
+
+    theorem: Theorem
+    proof: ProofEvidence
+    exact: ExactEvidence
+    models: tuple[ModelEvidence, ...]
+    mutants: MutantEvidence
+    seconds: float
+
+    @property
+    def on_models(self) -> bool:
+        """Whether the statement was seen on at least one model, and held wherever it applies."""
+        return any(m.applies for m in self.models) and all(m.passed for m in self.models)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all four checks passed."""
+        return (
+            self.proof.status == "proved"
+            and self.exact.passed
+            and self.on_models
+            and self.mutants.passed
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        theorem = self.theorem
+        return {
+            "name": theorem.name,
+            "title": theorem.title,
+            "chapter": theorem.chapter,
+            "convention": theorem.convention,
+            "source": theorem.source,
+            "covers": list(theorem.covers),
+            "passed": self.passed,
+            "proof": asdict(self.proof),
+            "exact": asdict(self.exact),
+            "models": [asdict(model) for model in self.models],
+            "mutants": asdict(self.mutants),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The reports of the theorems that were verified, in reading order."""
+
+    theorems: tuple[TheoremReport, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every theorem passed every check."""
+        return bool(self.theorems) and all(t.passed for t in self.theorems)
+
+    def summary(self) -> str:
+        """Return the whole in one line: `12 theorems: 12 proved, 12 exact, …`."""
+        theorems = self.theorems
+        proved = sum(t.proof.status == "proved" for t in theorems)
+        exact = sum(t.exact.passed for t in theorems)
+        held = sum(t.on_models for t in theorems)
+        seen = {m.model for t in theorems for m in t.models if m.applies}
+        worst = max((m.ratio for t in theorems for m in t.models if m.applies), default=0.0)
+        refuted = sum(t.mutants.refuted for t in theorems)
+        still_true = sum(len(t.mutants.still_true) for t in theorems)
+        escaped = sum(len(t.mutants.escaped) for t in theorems)
+        line = (
+            f"{len(theorems)} theorem{'' if len(theorems) == 1 else 's'}: {proved} proved, "
+            f"{exact} exact, {held} on {len(seen)} model{'' if len(seen) == 1 else 's'} "
+            f"(worst error/bound {worst:.2g}), {refuted} mutants refuted, {still_true} still true"
+        )
+        return line + (f", {escaped} escaped" if escaped else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `{"schema", "theorems": [...]}`, plain data."""
+        return {"schema": SCHEMA, "theorems": [t.to_json() for t in self.theorems]}
+
+
+def verify(
+    names: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    on_progress: OnProgress | None = None,
+    executor: Executor | None = None,
+) -> Report:
+    """Return the report on theorems (all of them by default) on models (all bundled by default).
+
+    `executor` is where the pieces run: processes on this machine by default, or any
+    `concurrent.futures.Executor`. `on_progress(done, total, name)` is called after each piece.
+    Raises OtimesError naming a theorem or model that does not exist.
+    """
+    theorems = catalogue() if names is None else tuple(find(name) for name in names)
+    chosen = tuple(bundled_models() if models is None else [str(name) for name in models])
+    for name in chosen:
+        load_model(name)  # a missing or damaged model is said before any work is done
+    if executor is None and len(theorems) > 1:
+        with ProcessPoolExecutor() as own:
+            return verify([t.name for t in theorems], chosen, on_progress, own)
+    done: dict[str, TheoremReport] = {}
+    if executor is None:
+        for theorem in theorems:
+            done[theorem.name] = verify_theorem(theorem, chosen)
+            _tell(on_progress, len(done), len(theorems), theorem.name)
+        return Report(tuple(done[t.name] for t in theorems))
+    futures: dict[Future[TheoremReport], str] = {
+        executor.submit(_verify_named, t.name, chosen): t.name for t in theorems
+    }
+    try:
+        for future in as_completed(futures):
+            done[futures[future]] = future.result()
+            _tell(on_progress, len(done), len(theorems), futures[future])
+    finally:
+        for future in futures:
+            future.cancel()
+    return Report(tuple(done[t.name] for t in theorems))
+
+
+def verify_theorem(theorem: Theorem, models: Sequence[str]) -> TheoremReport:
+    """Return the four checks of one theorem; a check that cannot be made counts as failed."""
+    return verify_on_runs(theorem, [_run(name) for name in models])
+
+
+def verify_on_runs(theorem: Theorem, runs: Sequence[Run]) -> TheoremReport:
+    """Return the four checks of one theorem on runs that were recorded before."""
+    start = time.perf_counter()
+    try:
+        stated = theorem.statement()
+        verdict = decide(stated.lhs, stated.rhs)
+        detail = verdict.reason
+        if verdict.status == "refuted":
+            detail = str(verdict.counterexample)
+        proof = ProofEvidence(verdict.status, detail)
+    except OtimesError as error:
+        failed = str(error)
+        return TheoremReport(
+            theorem,
+            ProofEvidence("error", failed),
+            ExactEvidence(False, 0, failed),
+            tuple(ModelEvidence(run.model, True, False, why=failed) for run in runs),
+            MutantEvidence(0, (), (), 0),
+            time.perf_counter() - start,
+        )
+    return TheoremReport(
+        theorem,
+        proof,
+        check_exactly(stated.lhs, stated.rhs),
+        tuple(_on_model(theorem, run) for run in runs),
+        check_mutants(stated.lhs, stated.rhs),
+        time.perf_counter() - start,
+    )
+
+
+def _on_model(theorem: Theorem, run: Run) -> ModelEvidence:
+    try:
+        return check_on_model(theorem, run)
+    except OtimesError as error:
+        return ModelEvidence(run.model, True, False, why=str(error))
+
+
+def _verify_named(name: str, models: Sequence[str]) -> TheoremReport:
+    return verify_theorem(find(name), models)
+
+
+@lru_cache(maxsize=8)
+def _run(model: str) -> Run:
+    return run_of(load_model(model if not Path(model).is_dir() else Path(model)), _prompt())
+
+
+@lru_cache(maxsize=1)
+def _prompt() -> tuple[int, ...]:
+    return tuple(int(token) for token in sample_tokens(PROMPT_TOKENS))
+
+
+def _tell(on_progress: OnProgress | None, done: int, total: int, name: str) -> None:
+    if on_progress is not None:
+        on_progress(done, total, name)
