@@ -1,0 +1,270 @@
+"""The pages of the theorems, as Markdown, from the report of their checks.
+
+Everything a page says about its theorem is read from the declaration or from the evidence; only
+the words between are written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import prose
+import symbols
+from algebra.latex import latex
+from algebra.normal_form import NormalForm, normal_form
+from equations import aligned, equation, split_sum
+from proofs.catalogue import CHAPTERS
+from proofs.theorem import Theorem
+from proofs.verification import Report, TheoremReport
+from words import block, code, count, figure, table
+
+CONVENTIONS = {
+    "row": "Row convention: a position is a row of $X$, and weights act on the right.",
+    "column": "Column convention: weights act on the left, and in $A \\otimes W$ the pattern $A$ "
+    "acts on the slow index, the position.",
+    "either": "Holds as it stands in the row and in the column convention.",
+}
+
+# A normal form of more diagrams than this is counted and not printed.
+MOST_DIAGRAMS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A theorem with the number that this build gives it."""
+
+    number: str
+    report: TheoremReport
+
+    @property
+    def theorem(self) -> Theorem:
+        """The declaration."""
+        return self.report.theorem
+
+    @property
+    def path(self) -> str:
+        """Where its page lies in the site's sources."""
+        return f"theorems/{self.theorem.name}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Theorems that are read together, in the order of the catalogue."""
+
+    number: int
+    title: str
+    entries: tuple[Entry, ...]
+
+
+Book = tuple[Chapter, ...]
+
+
+def book(report: Report) -> Book:
+    """Number the theorems within their chapters, in the order of the catalogue."""
+    chapters: dict[int, list[TheoremReport]] = {}
+    for each in report.theorems:
+        chapters.setdefault(each.theorem.chapter, []).append(each)
+    return tuple(
+        Chapter(
+            number,
+            CHAPTERS[number][0],
+            tuple(Entry(f"{number}.{place}", each) for place, each in enumerate(members, 1)),
+        )
+        for number, members in chapters.items()
+    )
+
+
+def pages(book: Book) -> list[tuple[str, str]]:
+    """Return the path and the Markdown of every page: the index, then the theorems."""
+    made = [("theorems/index.md", index(book))]
+    made += [(e.path, theorem_page(e)) for chapter in book for e in chapter.entries]
+    return made
+
+
+def place_in(nav: list[Any], book: Book) -> None:
+    """Put the pages under "Theorems" in the navigation, a section for each chapter."""
+    section = next(item for item in nav if isinstance(item, dict) and "Theorems" in item)
+    section["Theorems"] = ["theorems/index.md"] + [
+        {
+            f"{chapter.number} {chapter.title}": [
+                {f"{e.number} {prose.heading(e.theorem.title)}": e.path} for e in chapter.entries
+            ]
+        }
+        for chapter in book
+    ]
+
+
+def shortcomings(report: Report) -> list[str]:
+    """Return a line for each theorem of which a check fell short."""
+    return [
+        f"the theorem {each.theorem.name} did not pass its checks: see its page"
+        for each in report.theorems
+        if not each.passed
+    ]
+
+
+def index(book: Book) -> str:
+    """Return the list of theorems by chapter, each with its equation."""
+    reports = [entry.report for chapter in book for entry in chapter.entries]
+    proved = sum(report.proof.status == "proved" for report in reports)
+    parts = [
+        "# Theorems",
+        f"{count(len(reports), 'theorem')}, {proved} proved for every size.",
+    ]
+    for chapter in book:
+        parts.append(f"## {chapter.number} {chapter.title}")
+        parts.append('<div class="theorem-list" markdown>')
+        for entry in chapter.entries:
+            name = entry.path.removeprefix("theorems/")
+            parts.append(
+                f"**{entry.number}** [{prose.heading(entry.theorem.title)}]({name})"
+                f" {outcome(entry.report)}\n\n{displayed(entry.theorem)}"
+            )
+        parts.append("</div>")
+    return "\n\n".join(parts) + "\n"
+
+
+def theorem_page(entry: Entry) -> str:
+    """Return the page of one theorem."""
+    theorem = entry.theorem
+    parts = [
+        f'# <span class="number">Theorem {entry.number}</span> {prose.heading(theorem.title)}',
+        '<div class="statement" markdown>',
+        displayed(theorem),
+        f"{CONVENTIONS[theorem.convention]}\n{{ .convention }}",
+        "</div>",
+        prose.markdown(theorem.prose),
+        "## Symbols",
+        symbols.text(theorem),
+        "## In index notation",
+        diagrams(entry.report),
+        "## Evidence",
+        evidence(entry.report),
+        "## Source",
+        source(theorem),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def displayed(theorem: Theorem) -> str:
+    """Return the equation on lines of its own."""
+    statement = theorem.statement()
+    return f"$$\n{equation(latex(statement.lhs), latex(statement.rhs))}\n$$"
+
+
+def diagrams(report: TheoremReport) -> str:
+    """Return the normal form in index notation: one for both sides, as the proof found."""
+    statement = report.theorem.statement()
+    left = normal_form(statement.lhs)
+    link = "[normal form](../normal-form.md)"
+    if report.proof.status == "proved":
+        size = count(len(left), "diagram")
+        return f"Both sides have the same {link}, {size}.\n\n{_indexed(left)}"
+    right = normal_form(statement.rhs)
+    return (
+        f"The {link} of the left side, then that of the right.\n\n"
+        f"{_indexed(left)}\n\n{_indexed(right)}"
+    )
+
+
+def _indexed(form: NormalForm) -> str:
+    """Return a sum of diagrams, one a line; a long one is only counted."""
+    if len(form) > MOST_DIAGRAMS:
+        return f"({count(len(form), 'diagram')}: too many to print.)"
+    return f"$$\n{aligned(f'& {term}' for term in split_sum(form.latex()))}\n$$"
+
+
+def evidence(report: TheoremReport) -> str:
+    """Return what the four checks found."""
+    proof, exact, mutants = report.proof, report.exact, report.mutants
+    applied = [model for model in report.models if model.applies]
+    checks = [
+        ["proof, for every size", mark(proof.status, proof.status == "proved"), ""],
+        [
+            "exact, on random sizes and integers",
+            verdict(exact.passed),
+            count(exact.examples, "example"),
+        ],
+    ]
+    if applied:
+        worst = max(model.ratio for model in applied)
+        checks.append(
+            [
+                "trained models",
+                verdict(all(model.passed for model in applied)),
+                f"{count(len(applied), 'model')}, worst error/bound {figure(worst)}",
+            ]
+        )
+    checks.append(
+        [
+            "mutants",
+            verdict(not mutants.escaped),
+            f"{mutants.refuted} refuted, {len(mutants.still_true)} still true"
+            + (f", {len(mutants.escaped)} escaped" if mutants.escaped else ""),
+        ]
+    )
+    parts = [table(["check", "outcome", ""], checks)]
+    if proof.status != "proved":
+        parts.append(block(proof.detail))
+    if not exact.passed:
+        parts.append(block(exact.detail))
+    if report.models:
+        parts += ["### On trained models", models(report)]
+    if mutants.still_true or mutants.escaped:
+        parts += ["### Mutants", mutant_lists(report)]
+    return "\n\n".join(parts)
+
+
+def models(report: TheoremReport) -> str:
+    """Return the table of the comparisons with recorded activations."""
+    rows = []
+    for model in report.models:
+        if model.applies:
+            where = model.where if model.passed else model.why
+            rows.append([code(model.model), figure(model.ratio), figure(model.sensitivity), where])
+        else:
+            rows.append([code(model.model), "", "", f"does not apply: {model.why}"])
+    head = ["model", "error/bound", "sensitivity", "worst at"]
+    return (
+        table(head, rows, right=(1, 2))
+        + "\n\nAn error/bound of at most 1 is what equality looks like in floating point; the"
+        " sensitivity is the least relative change of any one factor that would show."
+        " See [Rounding](../rounding.md)."
+    )
+
+
+def mutant_lists(report: TheoremReport) -> str:
+    """Return the mutants that were not refuted, with what that means."""
+    parts = []
+    if still_true := report.mutants.still_true:
+        parts.append("Still true: here the damage says the same thing in another way.")
+        parts.append("\n".join(f"- {code(mutant)}" for mutant in still_true))
+    if escaped := report.mutants.escaped:
+        parts.append("Escaped: neither refuted nor confirmed.")
+        parts.append("\n".join(f"- {code(mutant)}" for mutant in escaped))
+    return "\n\n".join(parts)
+
+
+def source(theorem: Theorem) -> str:
+    """Return where the theorem comes from, and which entries of the inventory it covers."""
+    name = f"Name: {code(theorem.name)}."
+    covers = f" Inventory: {', '.join(theorem.covers)}." if theorem.covers else ""
+    return f"{theorem.source}\n\n{name}{covers}\n{{ .small }}"
+
+
+def outcome(report: TheoremReport) -> str:
+    """Return how a theorem stands: the verdict of the proof, or that a check failed."""
+    if report.passed or report.proof.status != "proved":
+        return mark(report.proof.status, report.passed)
+    return mark("proved, but a check failed", False)
+
+
+def mark(word: str, good: bool) -> str:
+    """Return a word in the colour of good or bad news."""
+    return f'<span class="mark {"good" if good else "bad"}">{word}</span>'
+
+
+def verdict(passed: bool) -> str:
+    """Return "passed" or "failed" in its colour."""
+    return mark("passed" if passed else "failed", passed)

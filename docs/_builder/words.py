@@ -1,0 +1,93 @@
+"""Small pieces of Markdown: tables, numbers, code, and the words for names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+# What the weights and the places of a forward pass are, in words.
+ARRAYS = {
+    "W_E": "embedding",
+    "W_U": "unembedding",
+    "W_pos": "position vectors, added to what queries and keys read",
+    "W_Q": "query weights",
+    "W_K": "key weights",
+    "W_V": "value weights",
+    "W_O": "output weights",
+    "one_hot": "tokens, each row one-hot",
+    "embed": "embedded tokens",
+    "resid_pre": "residual stream that a layer reads",
+    "qk_in": "what queries and keys read",
+    "q": "queries",
+    "k": "keys",
+    "v": "values",
+    "scores": "attention scores, divided by $\\sqrt{d_h}$ and not yet masked",
+    "pattern": "attention pattern",
+    "z": "values mixed by the pattern",
+    "head_out": "what a head writes",
+    "attn_out": "what an attention layer writes",
+    "resid_mid": "residual stream after attention",
+    "resid_post": "residual stream that a layer leaves",
+    "final": "residual stream that is unembedded",
+    "logits": "logits",
+}
+
+# What the symbols of sizes and indices are, when a statement speaks of a transformer.
+SIZES = {
+    "n": "positions",
+    "m": "positions",
+    "d": "residual stream",
+    "d_model": "residual stream",
+    "d_head": "one head",
+    "d_vocab": "vocabulary",
+    "V": "vocabulary",
+    "H": "heads in a layer",
+    "L": "layers",
+}
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Return a Markdown table; the columns in `right` hold numbers and are set flush right."""
+    flush = set(right)
+    rule = ["--:" if column in flush else "---" for column in range(len(head))]
+    lines = [head, rule, *rows]
+    return "\n".join("| " + " | ".join(cell or " " for cell in line) + " |" for line in lines)
+
+
+def code(text: str) -> str:
+    """Return text as code, whatever backticks and bars it holds."""
+    text = " ".join(text.split()).replace("|", "\\|")
+    fence = "``" if "`" in text else "`"
+    return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
+
+
+def block(text: str) -> str:
+    """Return text as a code block, lines kept."""
+    return "\n".join(["```text", text.rstrip(), "```"])
+
+
+def figure(number: float) -> str:
+    r"""Return a measured number with two digits, as TeX.
+
+    >>> figure(0.1149), figure(3.14e-14), figure(0.0), figure(float("inf"))
+    ('$0.11$', '$3.1 \\times 10^{-14}$', '$0$', '$\\infty$')
+    """
+    if math.isnan(number):
+        return "not a number"
+    if math.isinf(number):
+        return "$\\infty$" if number > 0 else "$-\\infty$"
+    if number == 0:
+        return "$0$"
+    if 0.01 <= abs(number) < 100:
+        return f"${number:.2f}$"
+    mantissa, exponent = f"{number:.1e}".split("e")
+    return f"${mantissa} \\times 10^{{{int(exponent)}}}$"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "theorem"), count(12, "theorem")
+    ('1 theorem', '12 theorems')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,101 @@
+"""Mathematics in Markdown: what is typeset, what is left alone, and what stops a build."""
+
+import re
+
+import pytest
+
+markdown = pytest.importorskip("markdown", reason="the extra `docs` is not installed")
+pytest.importorskip("mkdocs")
+pytest.importorskip("py_mini_racer")
+
+from mathematics import FormulaError, Mathematics, Typesetter  # noqa: E402
+
+FORMULA = re.compile(r"<tex-math.*?<annotation[^>]*>(.*?)</annotation>.*?</tex-math>", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def mathematics():
+    """One V8 for all tests of the file, as a build has one for all pages."""
+    extension = Mathematics(Typesetter())
+    extension.page = "some/page.md"
+    return extension
+
+
+@pytest.fixture
+def read(mathematics):
+    """Markdown to HTML, each typeset formula shown as [[its TeX]]."""
+
+    def convert(text):
+        html = markdown.markdown(text, extensions=["tables", "fenced_code", mathematics])
+        return FORMULA.sub(r"[[\1]]", html)
+
+    return convert
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("a $x_1 * y_2$ and $z*w$", "<p>a [[x_1 * y_2]] and [[z*w]]</p>"),
+        ("$a$-$b$, $c$.", "<p>[[a]]-[[b]], [[c]].</p>"),
+        ("costs \\$5, and $x\\$y$", "<p>costs $5, and [[x\\$y]]</p>"),
+        ("on $$x$$ line", "<p>on [[x]] line</p>"),
+        ("# Of $A$", "<h1>Of [[A]]</h1>"),
+        ("1. a\n2. $b$", "<ol>\n<li>a</li>\n<li>[[b]]</li>\n</ol>"),
+        (r"$\{a\}_b$", r"<p>[[\{a\}_b]]</p>"),
+    ],
+)
+def test_formulas_in_the_line(read, text, html):
+    assert read(text) == html
+
+
+def test_display_may_hold_anything(read):
+    """Blank lines, underlines of headings and ampersands belong to the formula."""
+    text = "before\n$$\n\\begin{aligned}\na &= b \\\\\n\n&= c\n\\end{aligned}\n$$\nafter $x$"
+    before, formula, after = re.split(r"\n?<div class=\"formula\">|</div>\n", read(text))
+    assert before == "<p>before</p>"
+    assert "\n\n&amp;= c\n" in formula
+    assert after == "<p>after [[x]]</p>"
+
+
+def test_formulas_in_a_table(read):
+    html = read("| a | b |\n|---|---|\n| $x_1$ | $\\lvert y \\rvert$ |")
+    assert "<td>[[x_1]]</td>" in html
+    assert "<td>[[\\lvert y \\rvert]]</td>" in html
+
+
+@pytest.mark.parametrize(
+    "text", ["`$x$`", "``$`x`$``", "```\n$x$\n```", "    $$x$$", "```sh\necho $HOME $USER\n```"]
+)
+def test_code_is_left_alone(read, text):
+    html = read(text)
+    assert "[[" not in html
+    assert "$" in html
+
+
+def test_html_and_mathml_and_no_script(mathematics):
+    html = mathematics.typesetter.html(r"A \otimes B", True)
+    assert 'class="katex-html" aria-hidden="true"' in html
+    assert "<math " in html
+    assert "<script" not in html
+
+
+def test_a_formula_is_typeset_once(mathematics):
+    first = mathematics.typesetter.html("a + b", False)
+    assert mathematics.typesetter.html(" a + b ", False) is first
+    assert mathematics.typesetter.html("a + b", True) is not first
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("$\\otimesq$", r"some/page\.md: .*\\\\otimesq.* is not TeX: Undefined control sequence"),
+        ("$$\n\\frac{1}{\n$$", r"some/page\.md: .*frac.* is not TeX"),
+        ("$x \\\\ y$$", "pairs with no other"),
+        ("$$\na", r"some/page\.md: the formula 'a' has no closing \$\$"),
+        ("only 5$", r"some/page\.md: the dollar sign in 'only 5\$' pairs with no other"),
+        ("| a |\n|---|\n| $|x|$ |", r"write .*\\vert for a bar inside a table"),
+    ],
+)
+def test_what_is_not_tex_stops_the_build(read, text, message):
+    with pytest.raises(FormulaError, match=message):
+        read(text)

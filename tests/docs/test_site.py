@@ -1,0 +1,128 @@
+"""A whole site, built from a report at hand: strict, self-contained, no scripts for formulas."""
+
+import logging
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
+pytest.importorskip("material")
+pytest.importorskip("mkdocstrings")
+pytest.importorskip("py_mini_racer")
+
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+
+import evidence
+from tests.docs.reports import report
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("kron_mul_kron", "head_is_kron", "two_layer_paths")
+
+# Deprecations inside MkDocs and its plugins are not ours to mend.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site, and what MkDocs warned of on the way."""
+    folder = tmp_path_factory.mktemp("site")
+    warnings = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: warnings.append(record.getMessage())
+    logging.getLogger("mkdocs").addHandler(handler)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "report", lambda: report(*NAMES))
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+        config.plugins.on_startup(command="build", dirty=False)
+        build(config)
+        config.plugins.on_shutdown()
+    logging.getLogger("mkdocs").removeHandler(handler)
+    assert warnings == []
+    return folder
+
+
+class Loaded(HTMLParser):
+    """What a browser fetches by itself when it shows a page; a link to follow is not."""
+
+    # The relations of <link> that only say something.
+    SAYING = frozenset({"canonical", "prev", "next", "alternate", "license", "author"})
+
+    def __init__(self, html):
+        super().__init__()
+        self.addresses = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        if tag == "link" and attributes.get("rel") not in self.SAYING:
+            self.addresses.append(attributes["href"])
+        for name in ("src", "srcset", "data", "poster", "background"):
+            if attributes.get(name):
+                self.addresses.append(attributes[name])
+        self.addresses += re.findall(r"url\(([^)]*)\)", attributes.get("style") or "")
+        if tag in {"image", "use"}:
+            self.addresses.append(attributes.get("href") or attributes.get("xlink:href") or "")
+
+
+def test_nothing_comes_from_another_host(site):
+    for page in site.rglob("*.html"):
+        outside = [a for a in Loaded(page.read_text("utf-8")).addresses if "//" in a]
+        assert not outside, f"{page.relative_to(site)} loads {outside}"
+    for sheet in site.rglob("*.css"):
+        text = sheet.read_text("utf-8")
+        loaded = re.findall(r"url\(([^)]*)\)|@import\s+([^;]*)", text)
+        outside = [a for pair in loaded for a in pair if "//" in a and "data:" not in a]
+        assert not outside, f"{sheet.relative_to(site)} loads {outside}"
+
+
+def test_scripts_know_few_hosts_and_have_no_cause_to_ask_them(site):
+    """The theme's script names hosts for diagrams, a polyfill and the facts of a repository."""
+    hosts = set()
+    for script in site.rglob("*.js"):
+        if script.name != "search_index.js":
+            hosts |= set(re.findall(r"[\"'`]https?://([\w.-]+)", script.read_text("utf-8")))
+    assert hosts <= {"unpkg.com", "api.github.com", "gitlab.com", "www.w3.org"}
+    for page in site.rglob("*.html"):
+        html = page.read_text("utf-8")
+        assert 'class="mermaid"' not in html
+        assert 'data-md-component="source"' not in html
+
+
+def test_formulas_need_no_script_and_find_their_fonts(site):
+    html = (site / "theorems" / "head_is_kron.html").read_text("utf-8")
+    assert '<div class="formula"><tex-math' in html
+    assert "$$" not in html
+    assert not list(site.rglob("katex*.js"))
+    sheet = site / "assets" / "katex" / "katex.min.css"
+    fonts = re.findall(r"url\(([^)]*)\)", sheet.read_text("utf-8"))
+    assert len(fonts) == 20
+    assert all((sheet.parent / font).is_file() for font in fonts)
+    assert (sheet.parent / "LICENSE").is_file()
+
+
+def test_what_builds_the_site_is_not_in_it(site):
+    assert not list(site.rglob("*.py"))
+    assert not (site / "_builder").exists()
+
+
+def test_pages_follow_one_another(site):
+    html = (site / "theorems" / "head_is_kron.html").read_text("utf-8")
+    assert 'aria-label="Previous: 1.1 Kronecker products multiply factor by factor"' in html
+    assert 'aria-label="Next: 6.1 The ensemble of paths' in html
+
+
+def test_labels_that_are_read_aloud_hold_no_tags(site):
+    for page in site.rglob("*.html"):
+        assert not re.search(r'aria-label="[^"]*&lt;', page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+def test_python_on_the_pages_runs(page):
+    for block in re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL
+    ):
+        exec(compile(block, page, "exec"), {})
