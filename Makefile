@@ -31,7 +31,7 @@ lint: .venv/lint
 	@$(IN)mypy
 
 docs: .venv/docs
-	@$(IN)mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(IN)mkdocs build --strict --quiet
 	@echo "the site is in site/: open site/index.html"
 
 bench: .venv/core
