@@ -59,7 +59,7 @@ def row(each: TheoremReport) -> tuple[Cell, ...]:
         Cell(str(each.exact.examples) if each.exact.passed else "failed", each.exact.passed),
         models,
         sensitivity,
-        Cell(counts, not mutants.escaped),
+        Cell(counts, mutants.passed),
     )
 
 
@@ -94,7 +94,7 @@ def rich_table(report: Report, width: int) -> Table:
             table.add_section()
         chapter = each.theorem.chapter
         first, *cells = (Text(cell.text, style="" if cell.well else "bold red") for cell in line)
-        table.add_row(first, *([each.theorem.title] if wide else []), *cells)
+        table.add_row(first, *([Text(each.theorem.title)] if wide else []), *cells)
     return table
 
 
@@ -110,6 +110,8 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
         name = each.theorem.name
         if each.proof.status != "proved":
             yield f"{name}: proof {each.proof.status}", each.proof.detail
+        if each.proof.status == "error":
+            continue  # what cannot be stated fails every other check for the same reason
         if not each.exact.passed:
             yield f"{name}: exact check failed", each.exact.detail
         for model in each.models:
@@ -120,6 +122,8 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
             yield f"{name}: applies to none of the models", "\n".join(why)
         for mutant in each.mutants.escaped:
             yield f"{name}: a mutant escaped", mutant
+        if not each.mutants.refuted:
+            yield f"{name}: no mutant was refuted", "a check that cannot fail is not a check"
 
 
 def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:

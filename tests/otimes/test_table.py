@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
 from otimes._table import block, evidence, figure, plain_table, rich_table, shortcomings
+from proofs.mutants import MutantEvidence
+from proofs.verification import ProofEvidence, Report
 from tests.otimes.reports import ALL_WELL, FELL_SHORT
 
 
@@ -58,6 +61,23 @@ def test_each_shortcoming_names_theorem_check_model_and_figures() -> None:
         "heads_compose: a mutant escaped\n    drop a term: A = B",
         "kron_transpose: applies to none of the models\n    zero_layer: nothing to read",
     ]
+
+
+def test_what_cannot_be_stated_is_said_once() -> None:
+    failed = replace(
+        FELL_SHORT.theorems[1],
+        proof=ProofEvidence("error", "heads_compose cannot be stated: the sizes differ"),
+        mutants=MutantEvidence(0, (), (), 0),
+    )
+    assert list(shortcomings(Report((failed,)))) == [
+        ("heads_compose: proof error", "heads_compose cannot be stated: the sizes differ")
+    ]
+
+
+def test_mutants_that_were_never_refuted_are_a_shortcoming() -> None:
+    idle = replace(ALL_WELL.theorems[0], mutants=MutantEvidence(0, (), (), 9))
+    ((heading, _),) = shortcomings(Report((idle,)))
+    assert heading == "kron_mul_kron: no mutant was refuted"
 
 
 def test_the_evidence_lists_every_check() -> None:
