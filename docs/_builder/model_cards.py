@@ -54,12 +54,17 @@ def _sizes(model: Model) -> str:
 def _heads(model: Model, scores: dict[str, Any]) -> str:
     """Return the scores of every head, which say what it learned to do."""
     rows = [
-        [f"{layer}.{head}", *[f"{scores[key][layer][head]:.2f}" for key in SCORES if key in scores]]
+        [f"{layer}.{head}", *[_score(scores[key][layer][head]) for key in SCORES if key in scores]]
         for layer in range(model.n_layers)
         for head in range(model.n_heads)
     ]
     head_row = ["layer.head", *[words for key, words in SCORES.items() if key in scores]]
     return table(head_row, rows, right=range(1, len(head_row)))
+
+
+def _score(value: float) -> str:
+    """Return a score with two digits and a minus sign that is one."""
+    return f"{value:.2f}".replace("-", "−")
 
 
 def _made(facts: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from numeric.binding import source_of
 from proofs.theorem import Binding, Statement, Theorem
 from words import ARRAYS, SIZES, table
 
-MEMBERS = {"H": "head", "L": "layer", "L,H": "layer and head"}
+EACH = {"H": "head", "L": "layer", "L,H": "layer and head"}
 
 
 def text(theorem: Theorem) -> str:
@@ -22,7 +22,7 @@ def text(theorem: Theorem) -> str:
     signature = inspect(statement.lhs, statement.rhs)
     binding = _first_whole(statement, list(signature.tensors))
     rows = [
-        [f"${_symbol(tensor)}$", f"${_shape(tensor)}$", _meaning(name, binding)]
+        [f"${_symbol(tensor)}$", _shape(tensor), _meaning(name, binding)]
         for name, tensor in signature.tensors.items()
     ]
     rows += [[f"${latex(symbol)}$", "a number", ""] for symbol in signature.scalars.values()]
@@ -56,8 +56,7 @@ def _meaning(name: str, binding: Binding) -> str:
     if source is None:
         return ""
     part = " (a part)" if source.rows is not None or source.cols is not None else ""
-    turned = ", transposed" if source.transposed else ""
-    return ARRAYS[source.name] + part + turned
+    return ARRAYS[source.name] + part
 
 
 def _symbol(tensor: sympy.MatrixSymbol | Family) -> str:
@@ -65,8 +64,7 @@ def _symbol(tensor: sympy.MatrixSymbol | Family) -> str:
 
 
 def _shape(tensor: Any) -> str:
-    """Return the shape as TeX, with the numbers of a family's members before it."""
+    """Return the shape, and for a family what there is one of for each."""
     rows, cols = (latex(size) for size in tensor.shape)
-    members = ",".join(str(number) for number in getattr(tensor, "counts", ()))
-    each = rf",\ \text{{for each {MEMBERS.get(members, members)}}}" if members else ""
-    return rf"{rows} \times {cols}{each}"
+    counts = ",".join(str(number) for number in getattr(tensor, "counts", ()))
+    return rf"${rows} \times {cols}$" + (f", for each {EACH.get(counts, counts)}" if counts else "")

@@ -6,6 +6,7 @@ the words between are written here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,7 +222,7 @@ def models(report: TheoremReport) -> str:
     rows = []
     for model in report.models:
         if model.applies:
-            where = model.where if model.passed else model.why
+            where = _place(model.where) if model.passed else model.why
             rows.append([code(model.model), figure(model.ratio), figure(model.sensitivity), where])
         else:
             rows.append([code(model.model), "", "", f"does not apply: {model.why}"])
@@ -232,6 +233,11 @@ def models(report: TheoremReport) -> str:
         " sensitivity is the least relative change of any one factor that would show."
         " See [Rounding](../rounding.md)."
     )
+
+
+def _place(where: str) -> str:
+    """Return a place with its loops as equations: `recorded z, layer = 1, head = 3`."""
+    return re.sub(r" (\d+)(?=,|$)", r" = \1", where)
 
 
 def mutant_lists(report: TheoremReport) -> str:

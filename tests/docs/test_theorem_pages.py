@@ -30,7 +30,10 @@ def test_a_page_says_it_all():
     assert ", ".join(theorem.covers) in text
     assert "40 examples" in text
     assert "21 refuted, 1 still true" in text
-    assert "| `two_layer` | $0.11$ | $3.1 \\times 10^{-14}$ | recorded z, layer 1, head 3 |" in text
+    assert (
+        "| `two_layer` | $0.11$ | $3.1 \\times 10^{-14}$ | recorded z, layer = 1, head = 3 |"
+        in text
+    )
     assert "does not apply: the model has no heads" in text
     assert "- `swap factors: A \\| B = B \\| A`" in text
     assert "failed" not in text
