@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -13,6 +13,7 @@ from typing import Any, Literal
 from algebra.decide import decide
 from algebra.errors import OtimesError
 from numeric.binding import Run, run_of
+from numeric.definitions import pattern_ratios
 from numeric.model import bundled_models, load_model
 from numeric.tokenizer import sample_tokens
 from proofs.catalogue import catalogue, find
@@ -81,15 +82,31 @@ class TheoremReport:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinitionEvidence:
+    """The definition of the pattern, softmax of the visible scores, recomputed on one model."""
+
+    model: str
+    passed: bool
+    ratio: float
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """The reports of the theorems that were verified, in reading order."""
+    """The reports of the theorems that were verified, in reading order.
+
+    `definitions` hold what the theorems take for granted about the recorded pass: that patterns are
+    the softmax of the scores.
+    """
 
     theorems: tuple[TheoremReport, ...]
+    definitions: tuple[DefinitionEvidence, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every theorem passed every check."""
-        return bool(self.theorems) and all(t.passed for t in self.theorems)
+        """Whether every theorem passed every check, and every definition held."""
+        held = all(d.passed for d in self.definitions)
+        return bool(self.theorems) and held and all(t.passed for t in self.theorems)
 
     def summary(self) -> str:
         """Return the whole in one line: `12 theorems: 12 proved, 12 exact, …`."""
@@ -110,8 +127,12 @@ class Report:
         return line + (f", {escaped} escaped" if escaped else "")
 
     def to_json(self) -> dict[str, Any]:
-        """Return `{"schema", "theorems": [...]}`, plain data."""
-        return {"schema": SCHEMA, "theorems": [t.to_json() for t in self.theorems]}
+        """Return `{"schema", "theorems": [...], "definitions": [...]}`, plain data."""
+        return {
+            "schema": SCHEMA,
+            "theorems": [t.to_json() for t in self.theorems],
+            "definitions": [asdict(d) for d in self.definitions],
+        }
 
 
 def verify(
@@ -138,7 +159,7 @@ def verify(
         for theorem in theorems:
             done[theorem.name] = verify_theorem(theorem, chosen)
             _tell(on_progress, len(done), len(theorems), theorem.name)
-        return Report(tuple(done[t.name] for t in theorems))
+        return _report(theorems, done, chosen)
     futures: dict[Future[TheoremReport], str] = {
         executor.submit(_verify_named, t.name, chosen): t.name for t in theorems
     }
@@ -149,7 +170,23 @@ def verify(
     finally:
         for future in futures:
             future.cancel()
-    return Report(tuple(done[t.name] for t in theorems))
+    return _report(theorems, done, chosen)
+
+
+def _report(
+    theorems: Sequence[Theorem], done: Mapping[str, TheoremReport], models: Sequence[str]
+) -> Report:
+    definitions = (check_definition(_run(name)) for name in models)
+    return Report(tuple(done[t.name] for t in theorems), tuple(filter(None, definitions)))
+
+
+def check_definition(run: Run) -> DefinitionEvidence | None:
+    """Return whether recorded patterns are the softmax of recorded scores; None without heads."""
+    worst = max(pattern_ratios(run), key=lambda found: found[1], default=None)
+    if worst is None:
+        return None
+    where, ratio = worst
+    return DefinitionEvidence(run.model, ratio <= 1.0, ratio, where)
 
 
 def verify_theorem(theorem: Theorem, models: Sequence[str]) -> TheoremReport:

@@ -150,6 +150,34 @@ def scores_through_W_QK_column() -> Statement:
 
 
 @theorem(
+    title="With positions added to what is read, the scores have four terms",
+    chapter=3,
+    convention="row",
+    source=f"Press, Smith and Lewis 2021, “Shortformer”; {FRAMEWORK}, “Model simplifications”",
+)
+def scores_with_positions() -> Statement:
+    """In a shortformer, queries and keys read X + P, the stream plus position vectors, while the
+    stream itself carries no positions. A bilinear form of a sum has four terms: token with token,
+    token with position, position with token, and position with position.
+
+    The last is a fixed table that depends on no token at all: a head that looks at the previous
+    position needs nothing else.
+    """
+    P = MatrixSymbol("P", n, d)
+    W_Q, W_K = row.W_Q, row.W_K
+    read = matadd(X, P)
+    W_QK = matmul(W_Q, Transpose(W_K))
+    scores = matmul(1 / sqrt(d_head), matmul(read, W_Q), Transpose(matmul(read, W_K)))
+    terms = [matmul(a, W_QK, Transpose(b)) for a in (X, P) for b in (X, P)]
+    return Statement(
+        scores,
+        matmul(1 / sqrt(d_head), matadd(*terms)),
+        places={"qk_in": read, "q": matmul(read, W_Q), "scores": scores},
+        bind=({"P": Source("W_pos")},),
+    )
+
+
+@theorem(
     title="With the patterns frozen, an attention layer is linear",
     chapter=3,
     convention="row",

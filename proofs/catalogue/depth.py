@@ -54,7 +54,7 @@ def heads_compose() -> Statement:
     chapter=6,
     convention="column",
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”; Ferrando et al. 2024, §2.3",
-    covers=("S4-25", "S2-05", "S3-015"),
+    covers=("S4-25",),
 )
 def two_layer_paths() -> Statement:
     """With the patterns frozen, the product of two layers multiplies out into the direct path, one

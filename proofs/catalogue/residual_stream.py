@@ -65,7 +65,7 @@ def logits_are_sum_of_components() -> Statement:
     chapter=2,
     convention="row",
     source="Ferrando et al. 2024, §2",
-    covers=("S0-14", "S0-20"),
+    covers=("S0-14",),
 )
 def embedding_then_reader() -> Statement:
     """Looking up the row of W_E for each token is the product T W_E, with one one-hot row for each

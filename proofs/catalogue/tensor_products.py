@@ -53,7 +53,6 @@ def kron_mul_kron() -> Statement:
     title="The Kronecker product is linear in each factor",
     chapter=1,
     source=KRON,
-    covers=("S0-35",),
 )
 def kron_bilinear() -> Statement:
     """A sum in either factor comes out as a sum, and a scalar comes out of either factor.

@@ -1,0 +1,92 @@
+"""Symbols find their arrays: by name, laid out as their shape says, a layer and head at a time."""
+
+import numpy as np
+import pytest
+from sympy import MatrixSymbol, Symbol
+
+from algebra.errors import OtimesError, ShapeError
+from algebra.language import Family, matmul
+from algebra.shapes import inspect
+from numeric.binding import Run, Source, cases, run_of, take
+from numeric.model import Config, make_model
+
+n, d, d_head, V, H, L = (
+    Symbol(name, positive=True, integer=True) for name in ("n", "d", "d_head", "V", "H", "L")
+)
+h, l = Symbol("h", integer=True), Symbol("l", integer=True)  # noqa: E741
+CONFIG = Config(2, 3, 8, 4, 20, 16, "shortformer")
+TOKENS = (3, 1, 4, 1, 5)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    draw = np.random.default_rng(0)
+    shapes = CONFIG.tensor_shapes()
+    model = make_model("tiny", CONFIG, {k: draw.standard_normal(s) for k, s in shapes.items()})
+    return run_of(model, TOKENS)
+
+
+def _cases(run: Run, expression, bind=None) -> list:
+    return list(cases(inspect(expression), run, bind or {}))
+
+
+def test_every_layer_and_head_is_a_case(run: Run) -> None:
+    W_V = MatrixSymbol("W_V", d, d_head)
+    found = _cases(run, matmul(MatrixSymbol("A", n, n), MatrixSymbol("X", n, d), W_V))
+    assert [str(case) for case in found[:4]] == [
+        "layer 0, head 0",
+        "layer 0, head 1",
+        "layer 0, head 2",
+        "layer 1, head 0",
+    ]
+    assert np.array_equal(found[4].arrays["W_V"], run.arrays["W_V"][1, 1])
+    assert np.array_equal(found[4].arrays["X"], run.arrays["resid_pre"][1])
+
+
+def test_a_family_takes_its_axis_whole(run: Run) -> None:
+    over_heads = _cases(run, Family("W_O", (H,), d_head, d)[h])
+    assert len(over_heads) == 2
+    assert np.array_equal(over_heads[1].arrays["W_O"], run.arrays["W_O"][1])
+    (everything,) = _cases(run, Family("W_O", (L, H), d_head, d)[l, h])
+    assert np.array_equal(everything.arrays["W_O"], run.arrays["W_O"])
+
+
+def test_the_shape_says_how_an_array_is_laid(run: Run) -> None:
+    column = _cases(run, MatrixSymbol("W_V", d_head, d))[0].arrays["W_V"]
+    assert np.array_equal(column, run.arrays["W_V"][0, 0].T)
+    turned = _cases(run, MatrixSymbol("X", d, n))[0].arrays["X"]
+    assert np.array_equal(turned, run.arrays["resid_pre"][0].T)
+    stacked = _cases(run, MatrixSymbol("x", n * d, 1))[0].arrays["x"]
+    assert np.array_equal(stacked[:, 0], run.arrays["resid_pre"][0].reshape(-1))
+
+
+def test_sources_fix_and_cut(run: Run) -> None:
+    where = {"late": 1, "head": 2}
+    source = Source("W_Q", layer="late", rows=3, cols=2, transposed=True)
+    expected = run.arrays["W_Q"][1, 2][:3, :2].T
+    assert np.array_equal(take(source, ["p", "q"], where, run), expected)
+    assert str(source) == "W_Q[:3, :2].T"
+    assert np.array_equal(
+        take(Source("W_Q", layer=0, head=1), ["d", "d_head"], {}, run), run.arrays["W_Q"][0, 1]
+    )
+
+
+def test_a_model_without_heads_has_no_case() -> None:
+    config = Config(0, 1, 8, 4, 20, 16, "none")
+    weights = {k: np.ones(shape) for k, shape in config.tensor_shapes().items()}
+    run = run_of(make_model("flat", config, weights), TOKENS)
+    assert _cases(run, MatrixSymbol("A", n, n)) == []
+    assert len(_cases(run, MatrixSymbol("W_E", V, d))) == 1
+
+
+def test_a_layer_that_is_not_there_is_no_case(run: Run) -> None:
+    A = Family("A", (L, H), n, n)
+    assert len(_cases(run, A[1, h])) == 1
+    assert _cases(run, A[2, h]) == []
+
+
+def test_what_has_no_meaning_is_named(run: Run) -> None:
+    with pytest.raises(OtimesError, match="the symbol Q has no meaning on a model: bind it"):
+        _cases(run, MatrixSymbol("Q", n, n))
+    with pytest.raises(ShapeError, match="cannot be laid out"):
+        take(Source("W_E"), ["H", "V", "d"], {}, run)

@@ -1,0 +1,58 @@
+"""The mutation operators, and that the judge of mutants can say each of its words."""
+
+import pytest
+import sympy
+from sympy import MatrixSymbol, Symbol, Trace, Transpose
+
+from algebra.language import HeadSum, kron, matadd, matmul, vec_cols, vec_rows
+from proofs.catalogue.symbols import H, alpha, h, heads
+from proofs.mutants import OPERATORS, check_mutants, mutants
+
+n = Symbol("n", positive=True, integer=True)
+A, B, C = (MatrixSymbol(name, n, n) for name in "ABC")
+
+
+@pytest.mark.parametrize(
+    ("operator", "expression", "wrong"),
+    [
+        ("swap factors", matmul(A, B), matmul(B, A)),
+        ("swap factors", kron(A, B), kron(B, A)),
+        ("lose a factor", matmul(A, B), A),
+        ("drop a transpose", Transpose(A), A),
+        ("insert a transpose", A, Transpose(A)),
+        ("lose a term", matadd(A, B), B),
+        ("count a term twice", matadd(A, B), matadd(matmul(2, A), B)),
+        ("flip a sign", matadd(A, B), matadd(A, matmul(-1, B))),
+        ("invert a scale", matmul(alpha, A), matmul(1 / alpha, A)),
+        ("rotate a trace", Trace(matmul(A, B, C)), Trace(matmul(B, C, A))),
+        ("the other vec", vec_rows(A), vec_cols(A)),
+        ("first head only", HeadSum(heads.A[h], (h, H)), heads.A[0]),
+        ("another head or layer", heads.A[1], heads.A[0]),
+    ],
+)
+def test_an_operator(operator: str, expression: sympy.Basic, wrong: sympy.Basic) -> None:
+    assert wrong in list(OPERATORS[operator](expression))
+
+
+def test_operators_reach_every_place() -> None:
+    made = [m.lhs for m in mutants(kron(matmul(A, matadd(B, C)), A), B) if m.rhs == B]
+    assert kron(matmul(A, matadd(B, Transpose(C))), A) in made
+    assert kron(matmul(A, B), A) in made
+
+
+def test_a_rotated_trace_is_still_true_and_listed() -> None:
+    evidence = check_mutants(Trace(matmul(A, B, C)), Trace(matmul(C, A, B)))
+    assert evidence.passed
+    assert any(text.startswith("rotate a trace") for text in evidence.still_true)
+
+
+def test_mutants_with_unequal_sizes_are_tried_at_equal_ones() -> None:
+    m = Symbol("m", positive=True, integer=True)
+    P, Q = MatrixSymbol("P", n, m), MatrixSymbol("Q", m, n)
+    evidence = check_mutants(Transpose(matmul(P, Q)), matmul(Transpose(Q), Transpose(P)))
+    assert evidence.refuted >= 8
+    assert evidence.passed
+
+
+def test_a_statement_that_cannot_go_wrong_does_not_pass() -> None:
+    assert not check_mutants(sympy.Identity(n), sympy.Identity(n)).passed

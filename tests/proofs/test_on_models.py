@@ -1,0 +1,135 @@
+"""The check on models: it holds on every bundled model, and it notices what it should.
+
+The disturbances are small on purpose: 1e-9 relative, of one entry of one recorded place, or of one
+line of the reference pass. A check that lets one pass is not worth its name.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+
+import numeric.forward
+from numeric.binding import Run, run_from_places, run_of
+from numeric.model import Model, bundled_models, load_model
+from numeric.tokenizer import sample_tokens
+from proofs.catalogue import catalogue, find
+from proofs.on_models import check_on_model
+from proofs.verification import check_definition
+
+TOKENS = [int(token) for token in sample_tokens(12)]
+SLIGHTLY = 1 + 1e-9
+SENSITIVE_ENOUGH = 1e-8  # what the project promises of its float64 checks
+SEED = 20
+
+# Lemmas about any matrices; the other theorems speak of places.
+LEMMAS = {"kron_mul_kron", "kron_bilinear", "kron_transpose", "vec_rows_mul", "vec_cols_mul"}
+# Those that form the whole path from tokens to logits come last: they cost the most.
+OF_PLACES = sorted(
+    (t for t in catalogue() if t.statement().places), key=lambda t: t.statement().depth is not None
+)
+
+
+@pytest.fixture(scope="module")
+def two_layer() -> Model:
+    return load_model("two_layer")
+
+
+@pytest.mark.parametrize("model", bundled_models())
+@pytest.mark.parametrize("theorem", catalogue(), ids=lambda theorem: theorem.name)
+def test_it_holds_on_the_model(theorem, model: str) -> None:
+    evidence = check_on_model(theorem, run_of(load_model(model), TOKENS))
+    assert evidence.passed, evidence.why
+    if evidence.applies:
+        assert evidence.sensitivity < SENSITIVE_ENOUGH
+        assert evidence.ratio <= 1.0
+
+
+def test_every_theorem_is_seen_on_a_model_and_lemmas_on_all() -> None:
+    runs = [run_of(load_model(name), TOKENS) for name in bundled_models()]
+    for theorem in catalogue():
+        applies = [check_on_model(theorem, run).applies for run in runs]
+        assert any(applies)
+        assert all(applies) or theorem.name not in LEMMAS
+
+
+def _noticed(run: Run) -> bool:
+    """Return whether the definition or some theorem sees that something is wrong."""
+    definition = check_definition(run)
+    if definition is not None and not definition.passed:
+        return True
+    return not all(check_on_model(theorem, run).passed for theorem in OF_PLACES)
+
+
+def test_nothing_is_noticed_on_a_clean_run(two_layer: Model) -> None:
+    assert not _noticed(run_of(two_layer, TOKENS))
+
+
+@pytest.mark.parametrize("place", sorted(load_model("two_layer").forward(TOKENS)))
+def test_a_disturbed_place_is_noticed(two_layer: Model, place: str) -> None:
+    places = two_layer.forward(TOKENS)
+    assert _noticed(run_from_places(two_layer, TOKENS, {**places, place: places[place] * SLIGHTLY}))
+
+
+@pytest.mark.parametrize("place", sorted(load_model("two_layer").forward(TOKENS)))
+def test_one_disturbed_entry_is_noticed(two_layer: Model, place: str) -> None:
+    """The largest entry of a place; a tiny one can hide below the rounding of its neighbours."""
+    places = two_layer.forward(TOKENS)
+    disturbed = places[place].copy()
+    largest = np.unravel_index(np.argmax(np.abs(disturbed)), disturbed.shape)
+    disturbed[largest] *= SLIGHTLY
+    assert _noticed(run_from_places(two_layer, TOKENS, {**places, place: disturbed}))
+
+
+def _with_line(changed: str, by: Callable[[np.ndarray], np.ndarray]) -> Callable:
+    original = numeric.forward.one_head
+
+    def one_head(*arguments: np.ndarray) -> Mapping[str, np.ndarray]:
+        places = dict(original(*arguments))
+        places[changed] = by(places[changed])
+        return places
+
+    return one_head
+
+
+@pytest.mark.parametrize("line", ["q", "k", "v", "scores", "pattern", "z", "head_out"])
+def test_a_changed_line_of_the_pass_is_noticed(
+    two_layer: Model, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        numeric.forward, "one_head", _with_line(line, lambda array: array * SLIGHTLY)
+    )
+    assert _noticed(run_of(two_layer, TOKENS))
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda visible: np.tri(len(visible), k=-1) + np.eye(len(visible)) * 0 > 0,
+        lambda visible: np.ones_like(visible),
+    ],
+    ids=["strictly causal", "not causal"],
+)
+def test_another_mask_is_noticed(
+    two_layer: Model, mistake: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = numeric.forward.masked_softmax
+
+    def masked_softmax(scores: np.ndarray, visible: np.ndarray) -> np.ndarray:
+        wrong = mistake(visible)
+        wrong[0, 0] = True  # a first query that sees nothing would not be finite
+        return original(scores, wrong)
+
+    monkeypatch.setattr(numeric.forward, "masked_softmax", masked_softmax)
+    assert _noticed(run_of(two_layer, TOKENS))
+
+
+def test_what_failed_is_named(two_layer: Model) -> None:
+    places = two_layer.forward(TOKENS)
+    disturbed = {**places, "z.1": places["z.1"] * SLIGHTLY}
+    evidence = check_on_model(find("head_is_kron"), run_from_places(two_layer, TOKENS, disturbed))
+    assert not evidence.passed
+    assert evidence.model == "two_layer"
+    assert evidence.ratio > 1
+    assert "recorded z" in evidence.why
+    assert "layer 1" in evidence.where

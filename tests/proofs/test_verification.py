@@ -1,0 +1,125 @@
+"""Statements broken by hand must turn a theorem red, with a counterexample to hold in the hand."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from sympy import KroneckerProduct, MatMul, MatrixSymbol, Transpose
+
+from algebra.errors import ConventionError, OtimesError
+from algebra.language import HeadSum, matmul
+from numeric.binding import run_of
+from numeric.model import load_model
+from numeric.tokenizer import sample_tokens
+from proofs.catalogue import find
+from proofs.catalogue.symbols import A, X, column, m, n, row
+from proofs.mutants import rebuild
+from proofs.theorem import Statement, Theorem, theorem
+from proofs.verification import Report, verify, verify_on_runs
+
+TOKENS = [int(token) for token in sample_tokens(8)]
+
+
+def _broken(name: str, lhs: Callable | None = None, rhs: Callable | None = None) -> Theorem:
+    original = find(name)
+    stated = original.statement()
+    wrong = replace(
+        stated,
+        lhs=lhs(stated.lhs) if lhs else stated.lhs,
+        rhs=rhs(stated.rhs) if rhs else stated.rhs,
+    )
+    return replace(original, state=lambda: wrong)
+
+
+def _swap(e):
+    return rebuild(e, [e.args[1], e.args[0], *e.args[2:]])
+
+
+def _with_A_transposed(e):
+    return e.xreplace({s: Transpose(s) for s in e.free_symbols if s == MatrixSymbol("A", m, n)})
+
+
+BROKEN = {
+    "swapped ⊗": _broken("kron_transpose", rhs=_swap),
+    "a transpose too many": _broken("vec_rows_mul", rhs=_with_A_transposed),
+    "virtual head the wrong way round": _broken(
+        "heads_compose", rhs=lambda e: KroneckerProduct(_swap(e.args[0]), e.args[1])
+    ),
+    "a lost path": _broken(
+        "two_layer_paths",
+        rhs=lambda e: matmul(rebuild(e.args[0], list(e.args[0].args[:-1])), e.args[1]),
+    ),
+    "a scale forgotten": _broken("scores_through_W_QK", rhs=lambda e: matmul(*e.args[1:])),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_statement_is_refuted(kind: str) -> None:
+    report = verify_on_runs(BROKEN[kind], [run_of(load_model("two_layer"), TOKENS)])
+    assert not report.passed
+    if report.proof.status == "error":  # the shapes do not fit any more, and it says so
+        assert "×" in report.proof.detail
+        return
+    assert report.proof.status == "refuted"
+    assert "np.array" in report.proof.detail
+    assert not report.exact.passed
+    assert "left side" in report.exact.detail
+    text = Report((report,)).summary()
+    assert text.startswith("1 theorem: 0 proved, 0 exact")
+
+
+def test_a_lost_path_is_seen_on_the_model_too() -> None:
+    report = verify_on_runs(BROKEN["a lost path"], [run_of(load_model("two_layer"), TOKENS)])
+    assert not report.models[0].passed
+    assert report.models[0].ratio > 1
+
+
+def test_verify_puts_everything_together() -> None:
+    seen: list[tuple[int, int, str]] = []
+    report = verify(
+        ["kron_mul_kron", "head_is_kron"],
+        ["zero_layer", "one_layer"],
+        on_progress=lambda *told: seen.append(told),
+    )
+    assert report.passed
+    assert [each.theorem.name for each in report.theorems] == ["kron_mul_kron", "head_is_kron"]
+    assert sorted(told[0] for told in seen) == [1, 2]
+    assert report.summary().startswith("2 theorems: 2 proved, 2 exact, 2 on 2 models (worst error/")
+    data = json.loads(json.dumps(report.to_json()))
+    assert data["schema"] == 1
+    assert data["theorems"][0]["proof"]["status"] == "proved"
+    applies = [model["applies"] for model in data["theorems"][1]["models"]]
+    assert applies == [False, True]
+
+
+def test_what_does_not_exist_is_named() -> None:
+    with pytest.raises(OtimesError, match="no theorem 'kron_mull_kron'"):
+        verify(["kron_mull_kron"])
+    with pytest.raises(OtimesError, match="no model 'three_layer'"):
+        verify(["kron_mul_kron"], ["three_layer"])
+
+
+def test_mixing_conventions_raises() -> None:
+    @theorem(title="mixed", chapter=3, source="a slip", convention="row")
+    def mixed() -> Statement:
+        """A row statement with a weight that stands as in the column convention."""
+        both = matmul(A, matmul(X, Transpose(column.W_V)))
+        return Statement(both, both)
+
+    with pytest.raises(ConventionError, match=r"where W_V is d × d_head.*d_head × d"):
+        mixed.statement()
+
+
+def test_a_theorem_without_words_is_refused() -> None:
+    with pytest.raises(OtimesError, match="needs a paragraph"):
+
+        @theorem(title="mute", chapter=1, source="none")
+        def mute() -> Statement:
+            return Statement(row.W_V, row.W_V)
+
+
+def test_sums_over_heads_stay_symbolic() -> None:
+    stated = find("two_layer_paths").statement()
+    assert stated.lhs.atoms(HeadSum)
+    assert isinstance(stated.lhs, MatMul)
