@@ -40,10 +40,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Run the checks and add a page for each theorem, numbered, and their index."""
     report = evidence.report()
-    book = theorem_pages.book(report)
-    for path, text in theorem_pages.pages(book):
+    for path, text in theorem_pages.pages(report):
         files.append(File.generated(config, path, content=text))
-    theorem_pages.place_in(config.nav, book)
+    theorem_pages.place_in(config.nav, theorem_pages.numbered(report))
     for short in theorem_pages.shortcomings(report):
         # A page says what was found, good or bad; under --strict a bad finding stops the build.
         log.warning(short)

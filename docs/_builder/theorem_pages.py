@@ -61,7 +61,7 @@ class Chapter:
 Book = tuple[Chapter, ...]
 
 
-def book(report: Report) -> Book:
+def numbered(report: Report) -> Book:
     """Number the theorems within their chapters, in the order of the catalogue."""
     chapters: dict[int, list[TheoremReport]] = {}
     for each in report.theorems:
@@ -76,9 +76,10 @@ def book(report: Report) -> Book:
     )
 
 
-def pages(book: Book) -> list[tuple[str, str]]:
+def pages(report: Report) -> list[tuple[str, str]]:
     """Return the path and the Markdown of every page: the index, then the theorems."""
-    made = [("theorems/index.md", index(book))]
+    book = numbered(report)
+    made = [("theorems/index.md", index(report, book))]
     made += [(e.path, theorem_page(e)) for chapter in book for e in chapter.entries]
     return made
 
@@ -97,21 +98,25 @@ def place_in(nav: list[Any], book: Book) -> None:
 
 
 def shortcomings(report: Report) -> list[str]:
-    """Return a line for each theorem of which a check fell short."""
-    return [
+    """Return a line for each theorem and each definition of which a check fell short."""
+    theorems = [
         f"the theorem {each.theorem.name} did not pass its checks: see its page"
         for each in report.theorems
         if not each.passed
     ]
+    return theorems + [
+        f"the patterns recorded on {each.model} are not the softmax of the scores"
+        for each in report.definitions
+        if not each.passed
+    ]
 
 
-def index(book: Book) -> str:
+def index(report: Report, book: Book) -> str:
     """Return the list of theorems by chapter, each with its equation."""
-    reports = [entry.report for chapter in book for entry in chapter.entries]
-    proved = sum(report.proof.status == "proved" for report in reports)
+    proved = sum(each.proof.status == "proved" for each in report.theorems)
     parts = [
         "# Theorems",
-        f"{count(len(reports), 'theorem')}, {proved} proved for every size.",
+        f"{count(len(report.theorems), 'theorem')}, {proved} proved for every size.",
     ]
     for chapter in book:
         parts.append(f"## {chapter.number} {chapter.title}")
@@ -123,7 +128,23 @@ def index(book: Book) -> str:
                 f" {outcome(entry.report)}\n\n{displayed(entry.theorem)}"
             )
         parts.append("</div>")
+    if report.definitions:
+        parts += ["## What they stand on", definitions(report)]
     return "\n\n".join(parts) + "\n"
+
+
+def definitions(report: Report) -> str:
+    """Return what is taken for granted about recorded patterns, and how it was checked."""
+    rows = [
+        [code(each.model), verdict(each.passed), figure(each.ratio), _place(each.where)]
+        for each in report.definitions
+    ]
+    return (
+        "The theorems take attention patterns as given matrices. What makes them patterns, the"
+        " softmax of the scores that a position may see, is a definition; the recorded patterns"
+        " are held against a second computation of it.\n\n"
+        + table(["model", "outcome", "error/bound", "worst at"], rows, right=(2,))
+    )
 
 
 def theorem_page(entry: Entry) -> str:

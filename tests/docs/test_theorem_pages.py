@@ -7,13 +7,13 @@ from proofs.catalogue import catalogue, find
 from proofs.exact import ExactEvidence
 from proofs.mutants import MutantEvidence
 from proofs.on_models import ModelEvidence
-from proofs.verification import ProofEvidence, Report
+from proofs.verification import DefinitionEvidence, ProofEvidence, Report
 from tests.docs.reports import passed, report
 from words import ARRAYS
 
 
 def page(name, **evidence):
-    (chapter,) = theorem_pages.book(Report((passed(name, **evidence),)))
+    (chapter,) = theorem_pages.numbered(Report((passed(name, **evidence),)))
     return theorem_pages.theorem_page(chapter.entries[0])
 
 
@@ -61,7 +61,7 @@ def test_bad_news_is_on_the_page_and_in_the_log():
 
 def test_numbers_and_order_are_the_catalogue_s():
     names = [theorem.name for theorem in catalogue()]
-    book = theorem_pages.book(report(*names))
+    book = theorem_pages.numbered(report(*names))
     assert [e.theorem.name for chapter in book for e in chapter.entries] == names
     first, second = book[0].entries[:2]
     assert (first.number, second.number) == ("1.1", "1.2")
@@ -74,9 +74,19 @@ def test_numbers_and_order_are_the_catalogue_s():
     }
 
 
+def test_the_index_says_what_the_theorems_stand_on():
+    found = DefinitionEvidence("two_layer", False, 7.0, "layer 1, head 2")
+    bad = Report(report("head_is_kron").theorems, (found,))
+    _, text = theorem_pages.pages(bad)[0]
+    assert text.startswith("# Theorems\n\n1 theorem, 1 proved for every size.")
+    assert "| $7.00$ | layer = 1, head = 2 |" in text
+    assert theorem_pages.shortcomings(bad) == [
+        "the patterns recorded on two_layer are not the softmax of the scores"
+    ]
+
+
 def test_every_theorem_has_its_page():
-    book = theorem_pages.book(report(*[theorem.name for theorem in catalogue()]))
-    pages = dict(theorem_pages.pages(book))
+    pages = dict(theorem_pages.pages(report(*[theorem.name for theorem in catalogue()])))
     assert len(pages) == 1 + len(catalogue())
     for theorem in catalogue():
         assert f"({theorem.name}.md)" in pages["theorems/index.md"]
