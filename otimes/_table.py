@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from proofs.on_models import ModelEvidence
     from proofs.verification import Report, TheoremReport
 
 COLUMNS = ("theorem", "proof", "exact", "models", "sensitivity", "mutants")
@@ -104,6 +103,18 @@ def _left_over(rows: list[tuple[Cell, ...]], width: int) -> int:
     return width - sum(max(map(len, column)) + 2 for column in columns) - 3
 
 
+def definitions(report: Report) -> str:
+    """Return one line on what the theorems take for granted of the recorded pass, if anything."""
+    if not report.definitions:
+        return ""
+    held = sum(definition.passed for definition in report.definitions)
+    worst = figure(max(definition.ratio for definition in report.definitions))
+    return (
+        "taken for granted: patterns are the softmax of the visible scores; recomputed by SciPy\n"
+        f"on {len(report.definitions)} models, {held} within the bound (worst error/bound {worst})."
+    )
+
+
 def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
     """Yield (theorem: check [model], what was seen) for every check that fell short."""
     for each in report.theorems:
@@ -116,12 +127,16 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
             yield f"{name}: exact check failed", each.exact.detail
         for model in each.models:
             if model.applies and not model.passed:
-                yield f"{name}: model {model.model}", model_detail(model)
+                yield f"{name}: model {model.model}", model.why
         if not each.on_models and not any(model.applies for model in each.models):
             why = [f"{model.model}: {model.why}" for model in each.models]
             yield f"{name}: applies to none of the models", "\n".join(why)
         for mutant in each.mutants.escaped:
             yield f"{name}: a mutant escaped", mutant
+    for definition in report.definitions:
+        if not definition.passed:
+            at = f"error/bound {figure(definition.ratio)} at {definition.where}"
+            yield f"the pattern is the softmax of the scores: model {definition.model}", at
         if not each.mutants.refuted:
             yield f"{name}: no mutant was refuted", "a check that cannot fail is not a check"
 
@@ -141,12 +156,6 @@ def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:
     yield "mutants", f"{mutants.refuted} refuted, {mutants.ill_shaped} ill-shaped"
     for mutant in mutants.still_true:
         yield "still true", mutant
-
-
-def model_detail(model: ModelEvidence) -> str:
-    """Return where a model check failed, by how much, and what it says itself."""
-    at = f" at {model.where}" if model.where else ""
-    return "\n".join(line for line in (f"error/bound {figure(model.ratio)}{at}", model.why) if line)
 
 
 def block(heading: str, detail: str) -> str:

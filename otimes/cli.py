@@ -148,7 +148,9 @@ def _print_json(content: dict[str, Any]) -> None:
 
 def _print_report(report: Report) -> None:
     """Print the table, a block for each thing that fell short, and the summary as last line."""
-    from otimes._table import LEGEND, block, plain_table, rich_table, shortcomings
+    from otimes._table import LEGEND, block, definitions, plain_table, rich_table, shortcomings
+
+    legend = "\n".join(filter(None, (LEGEND, definitions(report))))
 
     short = [block(heading, detail) for heading, detail in shortcomings(report)]
     if sys.stdout.isatty():
@@ -157,12 +159,12 @@ def _print_report(report: Report) -> None:
 
         console = Console()
         console.print(rich_table(report, console.width))
-        console.print(Text(LEGEND, style="dim"))
+        console.print(Text(legend, style="dim"))
         for each in short:
             console.print(Text(f"\n{each}", style="red"))
         console.print()
     else:
-        click.echo("\n\n".join([plain_table(report), LEGEND, *short, ""]), nl=False)
+        click.echo("\n\n".join([plain_table(report), legend, *short, ""]), nl=False)
     click.echo(report.summary())
 
 

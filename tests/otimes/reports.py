@@ -25,7 +25,11 @@ SHORT = TheoremReport(
     find("heads_compose"),
     ProofEvidence("refuted", "n = 1\nA = np.array([[2]])\n# left side 2, ..."),
     ExactEvidence(False, 3, "n = 1; d = 1"),
-    (ModelEvidence("two_layer", True, False, 1234.5, 2e-13, "layer 1", "the places differ"),),
+    (
+        ModelEvidence(
+            "two_layer", True, False, 1234.5, 2e-13, "layer 1", "error/bound 1234.5 at layer 1"
+        ),
+    ),
     MutantEvidence(5, (), ("drop a term: A = B",), 0),
     2.0,
 )

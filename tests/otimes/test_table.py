@@ -57,7 +57,7 @@ def test_each_shortcoming_names_theorem_check_model_and_figures() -> None:
     assert blocks == [
         "heads_compose: proof refuted\n    n = 1\n    A = np.array([[2]])\n    # left side 2, ...",
         "heads_compose: exact check failed\n    n = 1; d = 1",
-        "heads_compose: model two_layer\n    error/bound 1.2e+03 at layer 1\n    the places differ",
+        "heads_compose: model two_layer\n    error/bound 1234.5 at layer 1",
         "heads_compose: a mutant escaped\n    drop a term: A = B",
         "kron_transpose: applies to none of the models\n    zero_layer: nothing to read",
     ]
