@@ -49,10 +49,10 @@ clean:
 # torch goes first and by its exact version: left to a resolver, it can bring gigabytes of
 # GPU libraries that nothing here uses.
 .venv/test: .venv/core
-	@echo "Installing what the tests need (pytest, torch, tokenizers) into .venv:" \
+	@echo "Installing what the tests need (pytest, torch, tokenizers, mkdocs) into .venv:" \
 	  "about 200 MB to fetch with a CPU build of torch, 900 MB on disk."
 	@$(PIP) torch==2.13.0
-	@$(PIP) -e '.[train,test]'
+	@$(PIP) -e '.[train,test,docs]'
 	@touch $@
 
 .venv/lint: .venv/core

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-from sympy.printing.latex import LatexPrinter
+from sympy.printing.latex import LatexPrinter, greek_letters_set
 
 from algebra.language import (
     ConcatHeads,
@@ -22,7 +22,8 @@ from algebra.language import (
     vec_rows,
 )
 
-WORDS = {"model", "head", "mlp", "vocab", "heads", "layers", "pos"}
+CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
+GREEK = {*greek_letters_set, *CAPITALS}
 
 
 def latex(expression: sympy.Basic) -> str:
@@ -160,7 +161,11 @@ class _Printer(LatexPrinter):
 def _name(name: str) -> str:
     """Return a name typeset: one subscript, words upright (`d_head`), the rest italic."""
     base, *parts = name.split("_")
+    if base in GREEK:
+        base = rf"\{base}"
+    elif len(base) > 1 and base.islower():
+        base = rf"\mathrm{{{base}}}"
     if not parts:
-        return base if len(base) == 1 or base.isdigit() else rf"\mathrm{{{base}}}"
-    below = ",".join(rf"\mathrm{{{p}}}" if p in WORDS else p for p in parts)
+        return base
+    below = ",".join(rf"\mathrm{{{p}}}" if len(p) > 1 and p.islower() else p for p in parts)
     return rf"{base}_{{{below}}}"

@@ -133,12 +133,12 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
             yield f"{name}: applies to none of the models", "\n".join(why)
         for mutant in each.mutants.escaped:
             yield f"{name}: a mutant escaped", mutant
+        if not each.mutants.refuted:
+            yield f"{name}: no mutant was refuted", "a check that cannot fail is not a check"
     for definition in report.definitions:
         if not definition.passed:
             at = f"error/bound {figure(definition.ratio)} at {definition.where}"
             yield f"the pattern is the softmax of the scores: model {definition.model}", at
-        if not each.mutants.refuted:
-            yield f"{name}: no mutant was refuted", "a check that cannot fail is not a check"
 
 
 def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:

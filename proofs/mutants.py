@@ -38,14 +38,16 @@ SECONDS_EACH = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A statement with one mistake: which operator made it, and what it says."""
+    """A statement with one mistake: which operator made it, on which side, and what it says."""
 
     operator: str
+    side: str
     lhs: sympy.Basic
     rhs: sympy.Basic
 
     def __str__(self) -> str:
-        return f"{self.operator}: {unicode_text(self.lhs)} = {unicode_text(self.rhs)}"
+        changed = self.lhs if self.side == "left" else self.rhs
+        return f"{self.operator}, {self.side} side: {unicode_text(changed)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,11 @@ def mutants(lhs: sympy.Basic, rhs: sympy.Basic) -> Iterator[Mutant]:
         for side in _everywhere(lhs, operator):
             if (side, rhs) not in met:
                 met.add((side, rhs))
-                yield Mutant(name, side, rhs)
+                yield Mutant(name, "left", side, rhs)
         for side in _everywhere(rhs, operator):
             if (lhs, side) not in met:
                 met.add((lhs, side))
-                yield Mutant(name, lhs, side)
+                yield Mutant(name, "right", lhs, side)
 
 
 def _judge(lhs: sympy.Basic, rhs: sympy.Basic) -> str | None:

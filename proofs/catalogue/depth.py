@@ -34,7 +34,8 @@ def heads_compose() -> Statement:
     def source(name: str, k: int) -> Source:
         few = 3 if name == "pattern" else None  # (n d)² entries are formed; causality allows it
         turned = name != "pattern"
-        return Source(name, f"layer {k}", f"head {k}", rows=few, cols=few, transposed=turned)
+        which = {1: "earlier", 2: "later"}[k]
+        return Source(name, f"{which} layer", f"{which} head", few, few, turned)
 
     return Statement(
         matmul(kron(A_2, matmul(O_2, V_2)), kron(A_1, matmul(O_1, V_1))),

@@ -1,0 +1,121 @@
+"""How fast, side by side in one run: `make bench` prints what otimes takes and what others take.
+
+Only the ratios mean something: absolute times are those of this machine, at this moment.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sympy
+from rich.console import Console
+from rich.table import Table
+from sympy import Identity, KroneckerProduct, MatAdd, MatMul, MatrixSymbol
+from sympy.matrices.expressions.kronecker import combine_kronecker
+
+from algebra.decide import decide
+from algebra.dimensions import normal_size, same_size
+from algebra.evaluate import evaluate
+from algebra.normal_form import normal_form
+from proofs.catalogue import catalogue
+
+n, d = (sympy.Symbol(name, positive=True, integer=True) for name in ("n", "d"))
+
+
+def layers(n_layers: int, n_heads: int, skip: Any) -> sympy.MatrixExpr:
+    """Return the product over layers of (skip + Σ A ⊗ W), with a symbol for each head."""
+
+    def head(layer: int, index: int) -> sympy.MatrixExpr:
+        A = MatrixSymbol(f"A_{layer}_{index}", n, n)
+        return KroneckerProduct(A, MatrixSymbol(f"W_{layer}_{index}", d, d))
+
+    return MatMul(
+        *[MatAdd(skip, *[head(layer, k) for k in range(n_heads)]) for layer in range(n_layers)],
+        evaluate=False,
+    )
+
+
+def seconds(run: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the least time of a few runs, each with nothing remembered from the one before."""
+    times = []
+    for _ in range(repeats):
+        normal_size.cache_clear()
+        same_size.cache_clear()
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def sympy_paths(product: sympy.MatrixExpr) -> int:
+    """Expand with SymPy and combine each term's Kronecker products, which it cannot do at once."""
+    return len([combine_kronecker(term) for term in product.expand().args])
+
+
+def measured() -> list[tuple[str, float, str, float]]:
+    """Return (what, our seconds, against what, their seconds)."""
+    rows = []
+    # SymPy cannot combine I with A ⊗ B; it is given an opaque skip of the same form instead.
+    opaque = KroneckerProduct(MatrixSymbol("S", n, n), MatrixSymbol("U", d, d))
+    product = layers(4, 4, opaque)
+    assert len(normal_form(product)) == sympy_paths(product) == 625
+    rows.append(
+        (
+            "625 paths of 4 layers of 4 heads",
+            seconds(lambda: normal_form(product)),
+            "SymPy expand + combine_kronecker",
+            seconds(lambda: sympy_paths(product), 1),
+        )
+    )
+    two = layers(2, 16, Identity(n * d))
+    one, other = two.args
+    paths = MatAdd(*[MatMul(a, b) for a in one.args for b in other.args])
+    assert decide(two, paths).status == "proved"
+    two_opaque = layers(2, 16, opaque)
+    rows.append(
+        (
+            "decide two layers of 16 heads (289 paths)",
+            seconds(lambda: decide(two, paths)),
+            "SymPy expand + combine_kronecker, one side",
+            seconds(lambda: sympy_paths(two_opaque), 1),
+        )
+    )
+    stated = [theorem.statement() for theorem in catalogue()]
+    each = [seconds(lambda s=s: decide(s.lhs, s.rhs)) for s in stated]
+    rows.append(("decide a theorem of the catalogue (median)", statistics.median(each), "-", 0.0))
+    rows.append(("decide a theorem of the catalogue (slowest)", max(each), "-", 0.0))
+    A, W, X = MatrixSymbol("A", n, n), MatrixSymbol("W", d, d), MatrixSymbol("X", n * d, 1)
+    draw = np.random.default_rng(0)
+    a, w = draw.standard_normal((48, 48)), draw.standard_normal((64, 64))
+    x = draw.standard_normal((48 * 64, 1))
+    head = KroneckerProduct(A, W) * X
+    rows.append(
+        (
+            "(A ⊗ W) x at n=48, d=64",
+            seconds(lambda: evaluate(head, {"A": a, "W": w, "X": x})),
+            "np.kron(A, W) @ x",
+            seconds(lambda: np.kron(a, w) @ x),
+        )
+    )
+    return rows
+
+
+def main() -> None:
+    """Print the table."""
+    table = Table("what", "otimes", "against", "theirs", "ratio")
+    for what, ours, against, theirs in measured():
+        ratio = f"{theirs / ours:.1f}×" if theirs else ""
+        table.add_row(what, _shown(ours), against, _shown(theirs) if theirs else "", ratio)
+    Console().print(table)
+
+
+def _shown(time_taken: float) -> str:
+    return f"{time_taken * 1e3:.3g} ms" if time_taken < 1 else f"{time_taken:.3g} s"
+
+
+if __name__ == "__main__":
+    main()
