@@ -9,9 +9,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from beartype import BeartypeConf, beartype
+
+checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
+"""A whole number will do where a float is asked for."""
+
 CHECKED = """
+import tests.test_annotations
 from jaxtyping import TypeCheckError, install_import_hook
-with install_import_hook("numeric", "beartype.beartype"):
+with install_import_hook("numeric", "tests.test_annotations.checked"):
     import numpy as np
     from numeric.forward import forward_pass
     from numeric.model import bundled_models, load_model

@@ -9,9 +9,17 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from otimes._table import block, evidence, figure, plain_table, rich_table, shortcomings
+from otimes._table import (
+    block,
+    definitions,
+    evidence,
+    figure,
+    plain_table,
+    rich_table,
+    shortcomings,
+)
 from proofs.mutants import MutantEvidence
-from proofs.verification import ProofEvidence, Report
+from proofs.verification import DefinitionEvidence, ProofEvidence, Report
 from tests.otimes.reports import ALL_WELL, FELL_SHORT
 
 
@@ -78,6 +86,17 @@ def test_mutants_that_were_never_refuted_are_a_shortcoming() -> None:
     idle = replace(ALL_WELL.theorems[0], mutants=MutantEvidence(0, (), (), 9))
     ((heading, _),) = shortcomings(Report((idle,)))
     assert heading == "kron_mul_kron: no mutant was refuted"
+
+
+def test_what_is_taken_for_granted_is_said_and_can_fall_short() -> None:
+    assert definitions(ALL_WELL) == ""
+    held = DefinitionEvidence("one_layer", True, 0.25, "layer 0")
+    broken = DefinitionEvidence("two_layer", False, 7.5, "layer 1, head 2")
+    report = replace(ALL_WELL, definitions=(held, broken))
+    assert "on 2 models, 1 within the bound (worst error/bound 7.50)" in definitions(report)
+    ((heading, seen),) = shortcomings(report)
+    assert heading.endswith("model two_layer")
+    assert seen == "error/bound 7.50 at layer 1, head 2"
 
 
 def test_the_evidence_lists_every_check() -> None:
