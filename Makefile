@@ -1,5 +1,5 @@
 # verify  prove and check every theorem (installs the core, no torch)
-# test    the whole test suite          (adds pytest, torch, tokenizers)
+# test    the whole test suite          (adds pytest, torch, tokenizers, mkdocs)
 # lint    ruff, and mypy in strict mode
 # docs    the teaching site, into site/
 # bench   how fast, against what else there is
