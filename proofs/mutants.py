@@ -31,7 +31,7 @@ from algebra.language import (
 )
 from algebra.refute import search
 from algebra.shapes import inspect
-from proofs.text import unicode_text
+from algebra.text import unicode_text
 
 SECONDS_EACH = 10.0
 

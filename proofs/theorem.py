@@ -82,7 +82,7 @@ class Theorem:
 
     def text(self) -> str:
         """Return the equation as Unicode text, for a terminal."""
-        from proofs.text import unicode_text
+        from algebra.text import unicode_text
 
         stated = self.statement()
         return f"{unicode_text(stated.lhs)} = {unicode_text(stated.rhs)}"
