@@ -35,9 +35,10 @@ def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
         number.setdefault(wire, len(number))
     for wire in cols:
         number.setdefault(wire, len(number))
-    if named:  # an index that nothing uses is no leg: a constant does not depend on it
+    if named:  # an index that nothing uses is no leg, but two names on a wire are a Kronecker delta
         used = set(rows).union(cols, *[box[1:] for box in boxes])
-        named = tuple([leg for leg in named if leg[1] in used])
+        wires = [wire for _, wire in named]
+        named = tuple([leg for leg in named if leg[1] in used or wires.count(leg[1]) > 1])
         for _, wire in named:
             number.setdefault(wire, len(number))
     rest = _walk(boxes, number)

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.errors import LanguageError, OtimesError
 from algebra.language import (
@@ -24,6 +26,7 @@ from algebra.language import (
     HeadSum,
     OneHot,
     StackHeads,
+    key,
     vec_cols,
     vec_rows,
 )
@@ -52,8 +55,8 @@ class Assignment:
         if isinstance(dimension, sympy.Integer):
             return int(dimension)
         if isinstance(dimension, sympy.Symbol):
-            return int(self.sizes[dimension.name])
-        values = {s: self.sizes[s.name] for s in dimension.free_symbols}
+            return int(self.sizes[key(dimension)])
+        values = {s: self.sizes[key(s)] for s in dimension.free_symbols}
         return int(dimension.subs(values))
 
     def leaf(self, array: Any) -> Any:
@@ -95,7 +98,8 @@ def _value(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
 
 
 def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
-    value = a.sizes[e.name] if e.name in a.sizes else a.scalars[e.name]
+    name = key(e)
+    value = a.sizes[name] if name in a.sizes else a.scalars[name]
     return abs(value) if a.absolute else value
 
 
@@ -111,7 +115,7 @@ def _matrix_symbol(e: sympy.MatrixSymbol, a: Assignment, indices: dict[str, int]
 
 
 def _at(index: Any, indices: dict[str, int]) -> int:
-    return int(index) if index.is_Integer else indices[index.name]
+    return int(index) if index.is_Integer else indices[key(index)]
 
 
 def _member(e: FamilyMember, a: Assignment, indices: dict[str, int]) -> Any:
@@ -167,7 +171,7 @@ def _apply(e: Any, column: Any, a: Assignment, indices: dict[str, int]) -> Any:
     if isinstance(e, HeadSum):
         (index, count), *inner = e.limits
         body = e.body if not inner else HeadSum(e.body, *inner)
-        parts = (_apply(body, column, a, {**indices, index.name: k}) for k in range(a.size(count)))
+        parts = (_apply(body, column, a, {**indices, key(index): k}) for k in range(a.size(count)))
         return sum(parts, np.zeros((a.size(e.shape[0]), 1)))
     if isinstance(e, sympy.KroneckerProduct):
         *left, right = e.args
@@ -245,11 +249,54 @@ def _vec_cols(e: vec_cols, a: Assignment, indices: dict[str, int]) -> Any:
     return _value(e.args[0], a, indices).T.reshape(-1, 1)
 
 
+def _element(e: MatrixElement, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices)[_at(e.args[1], indices), _at(e.args[2], indices)]
+
+
+def _delta(e: sympy.KroneckerDelta, a: Assignment, indices: dict[str, int]) -> int:
+    return int(_at(e.args[0], indices) == _at(e.args[1], indices))
+
+
+def _index_sum(e: sympy.Sum, a: Assignment, indices: dict[str, int]) -> Any:
+    *inner, (index, _, last) = e.limits
+    body = sympy.Sum(e.function, *inner) if inner else e.function
+    return sum((_value(body, a, {**indices, key(index): k}) for k in range(a.size(last + 1))), 0)
+
+
+def _diag_matrix(e: DiagMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    entries = _value(e.args[0], a, indices).reshape(-1)
+    result = a.leaf(np.zeros((len(entries), len(entries)), dtype=int))
+    for k, entry in enumerate(entries):
+        result[k, k] = entry
+    return result
+
+
+def _diagonal_of(e: DiagonalOf, a: Assignment, indices: dict[str, int]) -> Any:
+    return np.diagonal(_value(e.args[0], a, indices)).reshape(-1, 1)
+
+
+def _diagonal_matrix(e: DiagonalMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    value = _value(e.args[0], a, indices)
+    return value * a.leaf(np.eye(len(value), dtype=int))
+
+
+def _hadamard_power(e: sympy.HadamardPower, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices) ** int(e.args[1])
+
+
+def _explicit(e: sympy.ImmutableDenseMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    result = a.leaf(np.zeros(e.shape, dtype=int))
+    for i in range(e.rows):
+        for j in range(e.cols):
+            result[i, j] = _value(e[i, j], a, indices)
+    return result
+
+
 def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     (index, count), *inner = e.limits
     rows, cols = (a.size(dimension) for dimension in e.body.shape)
     body = e.body if not inner else type(e)(e.body, *inner)
-    parts = [_value(body, a, {**indices, index.name: k}) for k in range(a.size(count))]
+    parts = [_value(body, a, {**indices, key(index): k}) for k in range(a.size(count))]
     if isinstance(e, HeadSum):
         return sum(parts, a.leaf(np.zeros((rows, cols), dtype=int)))
     if not parts:
@@ -260,6 +307,7 @@ def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
 
 _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.Symbol: _symbol,
+    sympy.Dummy: _symbol,
     sympy.MatrixSymbol: _matrix_symbol,
     FamilyMember: _member,
     sympy.Identity: _special(lambda n, _: np.eye(n, dtype=int)),
@@ -279,6 +327,14 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.Trace: _trace,
     vec_rows: _vec_rows,
     vec_cols: _vec_cols,
+    MatrixElement: _element,
+    sympy.KroneckerDelta: _delta,
+    sympy.Sum: _index_sum,
+    DiagMatrix: _diag_matrix,
+    DiagonalOf: _diagonal_of,
+    DiagonalMatrix: _diagonal_matrix,
+    sympy.HadamardPower: _hadamard_power,
+    sympy.ImmutableDenseMatrix: _explicit,
     HeadSum: _over_heads,
     ConcatHeads: _over_heads,
     StackHeads: _over_heads,

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 import sympy
 from sympy.core.mul import Mul
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra import scalars
 from algebra.canonical import canonical
 from algebra.diagram import UNIT, Diagram, Sort, Wire, fuse, join
-from algebra.dimensions import Dimensions, Resplit
+from algebra.dimensions import Dimensions, Resplit, normal_size
 from algebra.errors import LanguageError, Undecided
 from algebra.language import (
     ConcatHeads,
@@ -25,6 +27,7 @@ from algebra.language import (
     HeadSum,
     OneHot,
     StackHeads,
+    key,
     vec_cols,
     vec_rows,
 )
@@ -98,10 +101,12 @@ class Interpretation:
         """Return the sum of diagrams as they come from `join`, in canonical form."""
         terms: Terms = {}
         for diagram, coefficient in made:
-            key, loops = canonical(diagram)
+            if diagram.named and _contradicts(diagram):
+                continue
+            form, loops = canonical(diagram)
             for sort in loops:
                 coefficient = coefficient * self.dimensions.size(sort)
-            _put(terms, key, coefficient)
+            _put(terms, form, coefficient)
             self._made += 1
             if self._made > MAX_TERMS:
                 raise Undecided(f"more than {MAX_TERMS} path terms: too many to expand one by one")
@@ -150,10 +155,11 @@ class Interpretation:
             return []
         if len(legs) > 1:
             raise Undecided(f"the index {index} runs over {count}, which is split elsewhere")
-        if index.name not in wires:
-            wires[index.name] = len(sorts)
+        name = index_name(index, legs[0])
+        if name not in wires:
+            wires[name] = len(sorts)
             sorts += legs
-        return [wires[index.name]]
+        return [wires[name]]
 
     def matrix_symbol(self, e: sympy.MatrixSymbol) -> Value:
         return self.tensor(e.name, e.shape, (), ())
@@ -179,8 +185,6 @@ class Interpretation:
     def one_hot(self, e: OneHot) -> Value:
         index, size = e.args
         rows = self.dimensions.legs(size)
-        if isinstance(index, sympy.Integer):
-            raise LanguageError(f"OneHot at the fixed index {index} is not in the language yet")
         wires: dict[str, Wire] = {}
         sorts: list[Sort] = []
         touched = tuple(self._index(index, size, wires, sorts))
@@ -255,11 +259,13 @@ class Interpretation:
         return result
 
     def scalar_power(self, e: sympy.Pow) -> Value:
-        if not e.has(sympy.Trace):
+        if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
             factor = scalars.from_sympy(e, self.signature.sizes)
             return Value((), (), {UNIT: factor})
         if not isinstance(e.exp, sympy.Integer) or e.exp < 0:
-            raise LanguageError(f"the power {e.exp} of a trace is not in the language, in {e}")
+            raise LanguageError(
+                f"the power {e.exp} of a trace, entry or sum is not in the language, in {e}"
+            )
         result = Value((), (), {UNIT: 1})
         base = self.value(e.base)
         for _ in range(int(e.exp)):
@@ -310,6 +316,105 @@ class Interpretation:
         )
         return self.collect((), (), closed)
 
+    def element(self, e: MatrixElement) -> Value:
+        value = self.value(e.args[0])
+        made = []
+        for d, coefficient in value.terms.items():
+            pairs: list[tuple[Wire, Wire]] = []
+            named = list(d.named)
+            for legs, wires, index in (
+                (value.rows, d.rows, e.args[1]),
+                (value.cols, d.cols, e.args[2]),
+            ):
+                if len(legs) > 1:
+                    raise Undecided(
+                        f"the index {index} runs over legs of sizes {self.dimensions.show(legs)}, "
+                        "which are split elsewhere"
+                    )
+                for sort, wire in zip(legs, wires, strict=True):
+                    name = index_name(index, sort)
+                    pairs += [(known, wire) for other, known in named if other == name]
+                    named.append((name, wire))
+            opened = d._replace(rows=(), cols=(), named=tuple(sorted(dict(named).items())))
+            made.append((fuse(opened, pairs, ((), ())), coefficient))
+        return self.collect((), (), made)
+
+    def delta(self, e: sympy.KroneckerDelta) -> Value:
+        row, col, (_, last) = e.args
+        size = normal_size(last + 1)
+        return self.element(MatrixElement(sympy.Identity(size), row, col))
+
+    def index_sum(self, e: sympy.Sum) -> Value:
+        value = self.value(e.function)
+        for index, _, last in e.limits:
+            value = self._over_one(value, index, last + 1, HeadSum)
+        return value
+
+    def diag_matrix(self, e: DiagMatrix) -> Value:
+        value = self.value(e.args[0])
+        legs = value.rows + value.cols
+        return self.collect(
+            legs,
+            legs,
+            (
+                (d._replace(rows=d.rows + d.cols, cols=d.rows + d.cols), c)
+                for d, c in value.terms.items()
+            ),
+        )
+
+    def diagonal_of(self, e: DiagonalOf) -> Value:
+        value = self.value(e.args[0])
+        return self._on_diagonal(value, ())
+
+    def diagonal_matrix(self, e: DiagonalMatrix) -> Value:
+        value = self.value(e.args[0])
+        return self._on_diagonal(value, value.cols)
+
+    def _on_diagonal(self, value: Value, cols: Legs) -> Value:
+        """Join rows to columns and keep one copy of the legs, or both (when `cols` are kept)."""
+        self.dimensions.fit(value.rows, value.cols)
+        joined = (
+            (fuse(d, list(zip(d.rows, d.cols, strict=True)), (d.rows, d.cols if cols else ())), c)
+            for d, c in value.terms.items()
+        )
+        return self.collect(value.rows, cols, joined)
+
+    def hadamard_power(self, e: sympy.HadamardPower) -> Value:
+        base, exponent = self.value(e.args[0]), int(e.args[1])
+        if exponent == 0:
+            return self.ones(sympy.OneMatrix(*e.shape))
+        result = base
+        for _ in range(exponent - 1):
+            result = self.elementwise(result, base)
+        return result
+
+    def explicit(self, e: sympy.ImmutableDenseMatrix) -> Value:
+        """Return Σ entry · (unit column i)(unit row j), the indices fixed numbers."""
+        rows, cols = (self.dimensions.legs(sympy.Integer(size)) for size in e.shape)
+        if len(rows) > 1 or len(cols) > 1:
+            raise Undecided("a size of an explicit matrix is split elsewhere")
+        made = []
+        for i in range(e.rows):
+            for j in range(e.cols):
+                entry = self.value(e[i, j])
+                sorts = [*rows, *cols]
+                wires = tuple(range(len(sorts)))
+                names = [
+                    index_name(k, s) for k, s in zip((i,) * len(rows) + (j,), sorts, strict=False)
+                ]
+                named: dict[str, Wire] = {}
+                pairs = []
+                for name, wire in zip(names, wires, strict=True):
+                    if name in named:
+                        pairs.append((named[name], wire))
+                    named.setdefault(name, wire)
+                r, c = wires[: len(rows)], wires[len(rows) :]
+                unit = Diagram(r, c, tuple(sorted(named.items())), (), tuple(sorts))
+                unit = fuse(unit, pairs, (r, c))
+                for d, coefficient in entry.terms.items():
+                    made.append((join(unit, d, (), (unit.rows, unit.cols)), coefficient))
+        return self.collect(rows, cols, made)
+
     def vec(self, e: vec_rows | vec_cols) -> Value:
         value = self.value(e.args[0])
         by_rows = isinstance(e, vec_rows)
@@ -333,17 +438,28 @@ class Interpretation:
             raise Undecided(f"the index {index} runs over {count}, which is split elsewhere")
         made: list[tuple[Diagram, Coefficient]] = []
         for d, coefficient in value.terms.items():
-            mine = [wire for name, wire in d.named if name == index.name]
+            mine = [wire for name, wire in d.named if name == key(index)]
             sorts = d.sorts
             if legs and not mine:  # the body does not depend on the index
                 mine, sorts = [len(sorts)], (*sorts, *legs)
             rows = (*mine, *d.rows) if kind is StackHeads else d.rows
             cols = (*mine, *d.cols) if kind is ConcatHeads else d.cols
-            named = tuple((name, wire) for name, wire in d.named if name != index.name)
+            named = tuple((name, wire) for name, wire in d.named if name != key(index))
             made.append((Diagram(rows, cols, named, d.boxes, sorts), coefficient))
         rows_sorts = legs + value.rows if kind is StackHeads else value.rows
         cols_sorts = legs + value.cols if kind is ConcatHeads else value.cols
         return self.collect(rows_sorts, cols_sorts, made)
+
+
+def index_name(index: Any, sort: Sort) -> str:
+    """Return the name of a free index; a fixed one is named by its value and what it runs over."""
+    return f"{int(index)}@{sort}" if isinstance(index, int | sympy.Integer) else key(index)
+
+
+def _contradicts(diagram: Diagram) -> bool:
+    """Return whether two different fixed indices lie on one wire: then the term is zero."""
+    fixed: dict[Wire, str] = {}
+    return any(fixed.setdefault(wire, name) != name for name, wire in diagram.named if "@" in name)
 
 
 def _fused(e: sympy.KroneckerProduct) -> list[Any]:
@@ -401,6 +517,14 @@ _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     sympy.Trace: Interpretation.trace,
     vec_rows: Interpretation.vec,
     vec_cols: Interpretation.vec,
+    MatrixElement: Interpretation.element,
+    sympy.KroneckerDelta: Interpretation.delta,
+    sympy.Sum: Interpretation.index_sum,
+    DiagMatrix: Interpretation.diag_matrix,
+    DiagonalOf: Interpretation.diagonal_of,
+    DiagonalMatrix: Interpretation.diagonal_matrix,
+    sympy.HadamardPower: Interpretation.hadamard_power,
+    sympy.ImmutableDenseMatrix: Interpretation.explicit,
     HeadSum: Interpretation.over_heads,
     ConcatHeads: Interpretation.over_heads,
     StackHeads: Interpretation.over_heads,

@@ -184,6 +184,13 @@ class OneHot(_Stated):
         return self.args[1], sympy.S.One
 
 
+def key(symbol: sympy.Symbol) -> str:
+    """Return the name that stands for a symbol; dummies of one name are told apart."""
+    if isinstance(symbol, sympy.Dummy):
+        return f"{symbol.name}~{symbol.dummy_index}"
+    return str(symbol.name)
+
+
 def matmul(*factors: Any) -> MatrixExpr:
     """Return the product as stated: nested products stay nested, nothing is combined."""
     return sympy.MatMul(*factors, evaluate=False)

@@ -65,7 +65,8 @@ class Scalar:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Fraction | Scalar):
             return NotImplemented
-        return self - other == 0 if isinstance(other, Scalar) else False
+        rest = self - other
+        return not isinstance(rest, Scalar) and rest == 0
 
     def __hash__(self) -> int:
         raise TypeError("a Scalar has no canonical form to hash: compare with ==")
@@ -113,6 +114,8 @@ def inverse(value: Coefficient) -> Coefficient:
 
 def generator(name: str) -> Scalar:
     """Return the scalar that is one symbol."""
+    if name.startswith("#"):
+        raise LanguageError(f"a symbol is called {name}: names that begin with # are taken")
     return Scalar({((name, 1),): 1}, {ONE: 1})
 
 

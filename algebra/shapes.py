@@ -14,6 +14,8 @@ from typing import Any
 
 import sympy
 from sympy.core.mul import Mul
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatrix
 
 from algebra.dimensions import normal_size, same_size
@@ -25,6 +27,7 @@ from algebra.language import (
     HeadSum,
     OneHot,
     StackHeads,
+    key,
     vec_cols,
     vec_rows,
 )
@@ -114,7 +117,7 @@ class _Reader:
     # -- names ---------------------------------------------------------------------------------
 
     def symbol(self, symbol: sympy.Symbol) -> sympy.Symbol:
-        known = self.symbols.setdefault(symbol.name, symbol)
+        known = self.symbols.setdefault(key(symbol), symbol)
         if known != symbol:
             raise LanguageError(
                 f"two different symbols are called {symbol.name} (other assumptions): use one"
@@ -126,7 +129,7 @@ class _Reader:
             return
         normal_size(dimension)
         for symbol in dimension.free_symbols:
-            self.signature.sizes[symbol.name] = self.symbol(symbol)
+            self.signature.sizes[key(symbol)] = self.symbol(symbol)
 
     def tensor(self, tensor: sympy.MatrixSymbol | Family) -> None:
         known = self.signature.tensors.get(tensor.name)
@@ -143,6 +146,10 @@ class _Reader:
 
     def index(self, index: Any, count: sympy.Expr, owner: str) -> None:
         if isinstance(index, sympy.Integer):
+            if index < 0 or (isinstance(count, sympy.Integer) and index >= count):
+                raise ShapeError(
+                    f"index {index} of {owner} is out of range: it runs from 0 to {count - 1}"
+                )
             largest = self.signature.fixed.get(count, 0)
             self.signature.fixed[count] = max(largest, int(index))
             return
@@ -155,7 +162,7 @@ class _Reader:
                 known = scope[index]
                 break
         else:
-            known = self.signature.indices.setdefault(index.name, (self.symbol(index), count))[1]
+            known = self.signature.indices.setdefault(key(index), (self.symbol(index), count))[1]
         if not same_size(known, count):
             raise ShapeError(
                 f"index {index} of {owner} runs over {count} values, but over {known} elsewhere"
@@ -167,7 +174,7 @@ class _Reader:
         if isinstance(e, sympy.Symbol):
             if any(e in scope for scope in self.bound):
                 raise LanguageError(f"the index {e} is used as a number, not in the language")
-            self.signature.scalars[e.name] = self.symbol(e)
+            self.signature.scalars[key(e)] = self.symbol(e)
         elif isinstance(e, sympy.Pow):
             for argument in e.args:
                 if self.shape(argument) is not None:
@@ -295,6 +302,70 @@ class _Reader:
         rows, cols = self.matrix(e.args[0], "vectorise")
         return Mul(rows, cols), sympy.S.One
 
+    def element(self, e: MatrixElement) -> None:
+        rows, cols = self.matrix(e.args[0], "take an entry of")
+        self.index(e.args[1], rows, str(e.args[0]))
+        self.index(e.args[2], cols, str(e.args[0]))
+
+    def delta(self, e: sympy.KroneckerDelta) -> None:
+        """A Kronecker delta says how far its indices run, as SymPy's `Identity(n)[i, j]` does."""
+        if len(e.args) < 3 or e.args[2][0] != 0:
+            raise LanguageError(
+                f"{e} does not say how far its indices run: write Identity(n)[i, j] instead"
+            )
+        count = normal_size(e.args[2][1] + 1)
+        self.size(count)
+        for index in e.args[:2]:
+            self.index(index, count, "KroneckerDelta")
+
+    def index_sum(self, e: sympy.Sum) -> None:
+        """A sum over full ranges of indices; the count of each is its upper limit plus one."""
+        ranges = {}
+        for limit in reversed(e.limits):
+            if len(limit) != 3 or limit[1] != 0:
+                raise LanguageError(
+                    f"{_short(e)} does not run over a full range: write the limits as (k, 0, n - 1)"
+                )
+            index, _, last = limit
+            ranges[index] = normal_size(last + 1)
+            self.size(ranges[index])
+        self.bound.append(ranges)
+        if self.shape(e.function) is not None:
+            raise ShapeError(f"{_short(e)} sums matrices: use HeadSum for that")
+        self.bound.pop()
+
+    def diag_matrix(self, e: DiagMatrix) -> Shape:
+        rows, cols = self.matrix(e.args[0], "make a diagonal matrix of")
+        if cols != 1 and rows != 1:
+            raise ShapeError(
+                f"cannot make a diagonal matrix of {e.args[0]} ({show_shape((rows, cols))}): a "
+                "column or a row is needed"
+            )
+        size = rows if cols == 1 else cols
+        return size, size
+
+    def diagonal_of(self, e: DiagonalOf) -> Shape:
+        rows, cols = self.matrix(e.args[0], "take the diagonal of")
+        self.square((rows, cols), e.args[0], "take the diagonal of")
+        return rows, sympy.S.One
+
+    def diagonal_matrix(self, e: DiagonalMatrix) -> Shape:
+        shape = self.matrix(e.args[0], "keep the diagonal of")
+        self.square(shape, e.args[0], "keep the diagonal of")
+        return shape
+
+    def hadamard_power(self, e: sympy.HadamardPower) -> Shape:
+        shape = self.matrix(e.args[0], "raise the entries of")
+        if not isinstance(e.args[1], sympy.Integer) or e.args[1] < 0:
+            raise LanguageError(f"the elementwise power {e.args[1]} is not in the language, in {e}")
+        return shape
+
+    def explicit(self, e: sympy.ImmutableDenseMatrix) -> Shape:
+        for entry in e:
+            if self.shape(entry) is not None:
+                raise ShapeError(f"an entry of the explicit matrix {_short(e)} is a matrix")
+        return sympy.Integer(e.rows), sympy.Integer(e.cols)
+
     def over_heads(self, e: Any) -> Shape:
         for index, count in e.limits:
             if not isinstance(index, sympy.Symbol):
@@ -335,6 +406,14 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     sympy.Trace: _Reader.trace,
     vec_rows: _Reader.vec,
     vec_cols: _Reader.vec,
+    MatrixElement: _Reader.element,
+    sympy.KroneckerDelta: _Reader.delta,
+    sympy.Sum: _Reader.index_sum,
+    DiagMatrix: _Reader.diag_matrix,
+    DiagonalOf: _Reader.diagonal_of,
+    DiagonalMatrix: _Reader.diagonal_matrix,
+    sympy.HadamardPower: _Reader.hadamard_power,
+    sympy.ImmutableDenseMatrix: _Reader.explicit,
     HeadSum: _Reader.over_heads,
     ConcatHeads: _Reader.over_heads,
     StackHeads: _Reader.over_heads,

@@ -93,6 +93,8 @@ def train(name: str, out: str, seed: int) -> int:
 
 def main() -> NoReturn:
     """Run the command line, turning whatever the user can mend into one sentence and a status."""
+    # The matrices are small and the work is spread over processes: BLAS threads get in the way.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         said_no = ot.load("algebra.errors").OtimesError
     except ot.ForeignRoomError as error:
