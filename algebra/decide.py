@@ -15,8 +15,10 @@ from typing import Any, Literal
 
 import sympy
 
+from algebra import scalars
 from algebra.errors import LanguageError, OtimesError, Refuted, ShapeError, Undecided
-from algebra.interpret import Interpretation, difference
+from algebra.expansion import equal_as_polynomials
+from algebra.interpret import Interpretation, Value, difference
 from algebra.refute import Counterexample, Trial, search, shrink
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape
 
@@ -94,6 +96,10 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
         terms = "one diagram" if count == 1 else f"{count} diagrams"
         return Verdict("proved", f"both sides have the same normal form, {terms}", claim)
     wires = max(len(diagram.sorts) for diagram in rest)
+    if not claim.signature.sizes:
+        degree = max(_degree(left), _degree(right))
+        if equal_as_polynomials(claim.lhs, claim.rhs, claim.signature, degree):
+            return Verdict("proved", "at these sizes both sides are the same polynomials", claim)
     return _refute(
         claim,
         wires,
@@ -111,6 +117,11 @@ def prove(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = 
     if verdict.status == "undecided":
         raise Undecided(verdict.reason)
     return verdict
+
+
+def _degree(value: Value) -> int:
+    """Return a bound on the degree of a sum of diagrams in entries and scalars."""
+    return max((len(d.boxes) + scalars.degree(c) for d, c in value.terms.items()), default=0)
 
 
 def _refute(claim: _Claim, wires: int, deadline: float, otherwise: str) -> Verdict:

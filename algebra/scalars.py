@@ -35,7 +35,9 @@ class Scalar:
         self.numerator = numerator
         self.denominator = denominator
 
-    def __add__(self, other: Coefficient) -> Coefficient:
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, int | Fraction | Scalar):
+            return NotImplemented  # an array of scalars adds entry by entry
         other = _lift(other)
         if self.denominator == other.denominator:
             return scalar(_plus(self.numerator, other.numerator), self.denominator)
@@ -44,7 +46,9 @@ class Scalar:
         )
         return scalar(numerator, _times(self.denominator, other.denominator))
 
-    def __mul__(self, other: Coefficient) -> Coefficient:
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, int | Fraction | Scalar):
+            return NotImplemented
         other = _lift(other)
         return scalar(
             _times(self.numerator, other.numerator), _times(self.denominator, other.denominator)
@@ -53,14 +57,20 @@ class Scalar:
     __radd__ = __add__
     __rmul__ = __mul__
 
-    def __neg__(self) -> Coefficient:
+    def __neg__(self) -> Any:
         return self * -1
 
-    def __sub__(self, other: Coefficient) -> Coefficient:
+    def __sub__(self, other: Any) -> Any:
         return self + (-1 * other)
 
-    def __rsub__(self, other: Coefficient) -> Coefficient:
+    def __rsub__(self, other: Any) -> Any:
         return -self + other
+
+    def __pow__(self, exponent: int) -> Coefficient:
+        return power(self, exponent)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return inverse(self) * other
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Fraction | Scalar):
@@ -174,6 +184,15 @@ def names(value: Coefficient) -> set[str]:
     parts = (value.numerator, value.denominator)
     found = {name for part in parts for monomial in part for name, _ in monomial}
     return {name for name in found if not name.startswith("#")}
+
+
+def degree(value: Coefficient) -> int:
+    """Return the largest total degree of a monomial, roots and inverses counted as positive."""
+    if not isinstance(value, Scalar):
+        return 0
+    parts = (value.numerator, value.denominator)
+    exponents = [[abs(Fraction(e)) for _, e in monomial] for part in parts for monomial in part]
+    return int(max(sum(each, Fraction(1)) for each in exponents))
 
 
 def value_at(
