@@ -50,7 +50,7 @@ clean:
 # GPU libraries that nothing here uses.
 .venv/test: .venv/core
 	@echo "Installing what the tests need (pytest, torch, tokenizers, mkdocs) into .venv:" \
-	  "about 200 MB to fetch with a CPU build of torch, 900 MB on disk."
+	  "about 250 MB to fetch with a CPU build of torch, 1.1 GB on disk."
 	@$(PIP) torch==2.13.0
 	@$(PIP) -e '.[train,test,docs]'
 	@touch $@
@@ -61,7 +61,7 @@ clean:
 	@touch $@
 
 .venv/docs: .venv/core
-	@echo "Installing mkdocs, its theme and mini-racer into .venv: about 40 MB to fetch."
+	@echo "Installing mkdocs, its theme and mini-racer into .venv: about 50 MB to fetch."
 	@$(PIP) -e '.[docs]'
 	@touch $@
 
