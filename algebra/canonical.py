@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from algebra.diagram import DEAD, Box, Diagram, Sort, Wire
+from algebra.diagram import DEAD, Box, Diagram, Named, Sort, Wire
 from algebra.errors import Undecided
 
 Numbering = dict[Wire, int]
@@ -30,20 +30,8 @@ def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
     Raises Undecided when the symmetry is too great to be settled within `MAX_TRIES` labellings.
     """
     rows, cols, named, boxes, sorts = diagram
-    number: Numbering = {}
-    for wire in rows:
-        number.setdefault(wire, len(number))
-    for wire in cols:
-        number.setdefault(wire, len(number))
-    if named:  # an index that nothing uses is no leg, but two names on a wire are a Kronecker delta
-        used = set(rows).union(cols, *[box[1:] for box in boxes])
-        wires = [wire for _, wire in named]
-        named = tuple([leg for leg in named if leg[1] in used or wires.count(leg[1]) > 1])
-        for _, wire in named:
-            number.setdefault(wire, len(number))
-    rest = _walk(boxes, number)
-    if rest:
-        _settle(rest, number, [MAX_TRIES])
+    named = _kept(diagram) if named else named
+    number = _numbering(rows, cols, named, boxes)
     new_sorts = [0] * len(number)
     for wire, position in number.items():
         new_sorts[position] = sorts[wire]
@@ -58,13 +46,46 @@ def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
             ]
         )
     result = Diagram(
-        tuple([number[w] for w in rows]),
-        tuple([number[w] for w in cols]),
+        tuple([number[w] if w >= 0 else w for w in rows]),
+        tuple([number[w] if w >= 0 else w for w in cols]),
         tuple([(name, number[w]) for name, w in named]),
         tuple(sorted([(box[0], *[number[w] for w in box[1:]]) for box in boxes])),
         tuple(new_sorts),
     )
     return result, loops
+
+
+def numbering(diagram: Diagram) -> Numbering:
+    """Return the renaming behind `canonical`: the new number of each wire that is kept.
+
+    Raises Undecided as `canonical` does.
+    """
+    return _numbering(diagram.rows, diagram.cols, _kept(diagram), diagram.boxes)
+
+
+def _kept(diagram: Diagram) -> Named:
+    """Return the named legs without those of an index that nothing uses: a constant has no legs.
+
+    Two names on one wire are a Kronecker delta, which is something.
+    """
+    used = set(diagram.rows).union(diagram.cols, *[box[1:] for box in diagram.boxes])
+    wires = [wire for _, wire in diagram.named]
+    return tuple([leg for leg in diagram.named if leg[1] in used or wires.count(leg[1]) > 1])
+
+
+def _numbering(
+    rows: tuple[Wire, ...], cols: tuple[Wire, ...], named: Named, boxes: tuple[Box, ...]
+) -> Numbering:
+    number: Numbering = {}
+    for wire in (*rows, *cols):
+        if wire >= 0:  # block marks are no wires
+            number.setdefault(wire, len(number))
+    for _, wire in named:
+        number.setdefault(wire, len(number))
+    rest = _walk(boxes, number)
+    if rest:
+        _settle(rest, number, [MAX_TRIES])
+    return number
 
 
 def _walk(boxes: Sequence[Box], number: Numbering) -> list[Box]:

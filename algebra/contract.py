@@ -61,7 +61,8 @@ def operations(diagram: Diagram, sizes: Sequence[int], selecting: Collection[Wir
 
 def legs_of(diagram: Diagram) -> tuple[Wire, ...]:
     """Return the wires of the legs in the order of the axes of the result."""
-    return (*[wire for _, wire in diagram.named], *diagram.rows, *diagram.cols)
+    legs = (*[wire for _, wire in diagram.named], *diagram.rows, *diagram.cols)
+    return tuple([wire for wire in legs if wire >= 0])  # block marks are no wires
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ dimension); a *box* is `(label, wire, wire, ...)`. A wire may join any number of
     trace      join rows to columns                          sum over heads: forget a named leg
 
 and a wire that touches nothing at all is a factor, its dimension.
+Where a size is cut in blocks, a leg list holds the mark -1 - i before the wires of block i.
 This file knows wires only: what labels and sorts mean is the business of `interpret`.
 """
 
@@ -65,8 +66,8 @@ def join(
     boxes += [(box[0], *[target[w + shift] for w in box[1:]]) for box in b.boxes]
     rows, cols = legs
     return Diagram(
-        tuple([target[w] for w in rows]),
-        tuple([target[w] for w in cols]),
+        tuple([target[w] if w >= 0 else w for w in rows]),
+        tuple([target[w] if w >= 0 else w for w in cols]),
         tuple([(name, target[w]) for name, w in named]),
         tuple(boxes),
         _only_live(sorts, target),

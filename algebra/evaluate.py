@@ -6,7 +6,7 @@ of arrays; it is what the rounding bounds are made of.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -21,6 +21,7 @@ from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.exact import exact_array, exact_root
 from algebra.interpret import Interpretation
 from algebra.language import Family
+from algebra.legs import Blocks, Branch, Legs
 from algebra.scalars import Coefficient
 from algebra.shapes import inspect
 
@@ -146,8 +147,10 @@ class Evaluator:
         (self.value,) = self.reading.read(expression)
         self.is_scalar = not getattr(expression, "is_Matrix", False)
         self.index_names = tuple(sorted(self.signature.indices))
-        sorts = self.reading.dimensions.expressions
-        self.shape = tuple([sorts[s] for s in legs] for legs in (self.value.rows, self.value.cols))
+        total = self.reading.dimensions.total
+        self.shape = tuple(
+            [total((leg,)) for leg in legs] for legs in (self.value.rows, self.value.cols)
+        )
 
     def values(self, given: Mapping[Any, Any]) -> Values:
         """Return the given arrays and numbers, checked against the signature."""
@@ -155,6 +158,8 @@ class Evaluator:
 
     def run(self, values: Values, absolute: bool = False) -> Any:
         """Return the value with axes (free indices by name, row legs, column legs).
+
+        A size that is cut in blocks is one axis.
 
         With `absolute`, every coefficient and every entry is taken in absolute value: the size that
         rounding errors scale with. Integers are summed exactly.
@@ -178,15 +183,25 @@ class Evaluator:
     def _terms(
         self, values: Values, arrays: Mapping[str, Any], absolute: bool
     ) -> Iterator[tuple[Diagram, Any, int]]:
-        sort_sizes = [values.size(d) for d in self.reading.dimensions.expressions]
+        dimensions = self.reading.dimensions
+        sort_sizes = [values.size(d) for d in dimensions.expressions]
+
+        def size(legs: Legs) -> int:
+            return values.size(dimensions.total(legs))
+
         like = next(iter(arrays.values()), np.zeros(()))
         numbers = {**values.sizes, **values.scalars}
         chosen = selections(values)
         for diagram, coefficient in self.value.terms.items():
             sizes = [sort_sizes[sort] for sort in diagram.sorts]
-            operands = [self._operand(box[0], arrays, sort_sizes) for box in diagram.boxes]
+            operands = [self._operand(box[0], arrays, size) for box in diagram.boxes]
             value = contract(diagram, operands, sizes, like)
             value = self._with_free_indices(value, diagram, values)
+            first = len(self.index_names)
+            value = put_in_blocks(value, first, self.value.rows, diagram.rows, size)
+            value = put_in_blocks(
+                value, first + len(self.value.rows), self.value.cols, diagram.cols, size
+            )
             roundings = operations(diagram, sizes, self.selecting(diagram, chosen))
             if isinstance(coefficient, scalars.Scalar) or coefficient != 1:
                 factor = _number(coefficient, numbers, like)
@@ -199,12 +214,13 @@ class Evaluator:
         wires: set[int] = set()
         for box in diagram.boxes:
             label = self.reading.labels[box[0]]
-            if label.name in chosen and label.cols:
-                wires.update(box[-len(label.cols) :])
+            columns = sum(item >= 0 for item in label.col_branch)
+            if label.name in chosen and columns:
+                wires.update(box[-columns:])
         return wires
 
-    def _operand(self, label: int, arrays: Mapping[str, Any], sort_sizes: list[int]) -> Any:
-        """Return the array of a box: fixed indices taken, legs split as the reading split them."""
+    def _operand(self, label: int, arrays: Mapping[str, Any], size: Callable[[Legs], int]) -> Any:
+        """Return the array of a box: fixed indices and blocks taken, legs split as read."""
         kind = self.reading.labels[label]
         array = arrays[kind.name]
         if kind.indices:
@@ -218,11 +234,19 @@ class Evaluator:
             )
             if index is None and count != 1
         ]
-        return array.reshape([*wires, *[sort_sizes[s] for s in (*kind.rows, *kind.cols)]])
+        array = array.reshape([*wires, *[size((leg,)) for leg in (*kind.rows, *kind.cols)]])
+        last = len(wires) + len(kind.rows)
+        array = take_block(array, last, kind.cols, kind.col_branch, size)
+        return take_block(array, len(wires), kind.rows, kind.row_branch, size)
 
     def _with_free_indices(self, value: Any, diagram: Diagram, values: Values) -> Any:
         """Give the value an axis for every free index of the expression, in order of name."""
-        mine = [name for name, _ in diagram.named]
+        mine: list[str] = []
+        for name, _ in diagram.named:
+            if "@" in name:  # an index that is a fixed number
+                value = value[(slice(None),) * len(mine) + (int(name.partition("@")[0]),)]
+            else:
+                mine.append(name)
         if len(mine) == len(self.index_names):
             return value
         for axis, name in enumerate(self.index_names):
@@ -260,6 +284,43 @@ class Evaluator:
                 "are evaluated exactly at any size"
             )
         return {name: exact_array(array) for name, array in values.arrays.items()}
+
+
+def take_block(
+    array: Any, axis: int, legs: Legs, branch: Branch, size: Callable[[Legs], int]
+) -> Any:
+    """Return the block of an array that a branch leads to; the axes of `legs` begin at `axis`."""
+    if not legs or not isinstance(legs[-1], Blocks):
+        return array
+    before, blocks = len(legs) - 1, legs[-1]
+    number, inner = -1 - branch[before], branch[before + 1 :]
+    at = axis + before
+    start = sum(size(block) for block in blocks[:number])
+    block = blocks[number]
+    array = array[(slice(None),) * at + (slice(start, start + size(block)),)]
+    shape = [*array.shape[:at], *[size((leg,)) for leg in block], *array.shape[at + 1 :]]
+    return take_block(array.reshape(shape), at, block, inner, size)
+
+
+def put_in_blocks(
+    array: Any, axis: int, legs: Legs, wires: tuple[int, ...], size: Callable[[Legs], int]
+) -> Any:
+    """Return an array put into its place among the blocks, zeros elsewhere (see `take_block`)."""
+    if not legs or not isinstance(legs[-1], Blocks):
+        return array
+    before, blocks = len(legs) - 1, legs[-1]
+    number, inner = -1 - wires[before], wires[before + 1 :]
+    at = axis + before
+    block = blocks[number]
+    array = put_in_blocks(array, at, block, inner, size)
+    width, whole = size(block), size((blocks,))
+    shape = [*array.shape[:at], width, *array.shape[at + len(block) :]]
+    array = array.reshape(shape)
+    start = sum(size(other) for other in blocks[:number])
+    shape[at] = whole
+    result = array.new_zeros(shape) if is_torch(array) else np.zeros(shape, dtype=array.dtype)
+    result[(slice(None),) * at + (slice(start, start + width),)] = array
+    return result
 
 
 def selections(values: Values) -> set[str]:

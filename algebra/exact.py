@@ -292,6 +292,25 @@ def _explicit(e: sympy.ImmutableDenseMatrix, a: Assignment, indices: dict[str, i
     return result
 
 
+def _block_matrix(e: sympy.BlockMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    height, width = e.blockshape
+    lines = [
+        np.concatenate([_value(e.blocks[i, j], a, indices) for j in range(width)], axis=1)
+        for i in range(height)
+    ]
+    return np.concatenate(lines, axis=0)
+
+
+def _block_diagonal(e: sympy.BlockDiagMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    blocks = [_value(block, a, indices) for block in e.args]
+    result = a.leaf(np.zeros(np.sum([block.shape for block in blocks], axis=0), dtype=int))
+    row = col = 0
+    for block in blocks:
+        result[row : row + block.shape[0], col : col + block.shape[1]] = block
+        row, col = row + block.shape[0], col + block.shape[1]
+    return result
+
+
 def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     (index, count), *inner = e.limits
     rows, cols = (a.size(dimension) for dimension in e.body.shape)
@@ -335,6 +354,8 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     DiagonalMatrix: _diagonal_matrix,
     sympy.HadamardPower: _hadamard_power,
     sympy.ImmutableDenseMatrix: _explicit,
+    sympy.BlockMatrix: _block_matrix,
+    sympy.BlockDiagMatrix: _block_diagonal,
     HeadSum: _over_heads,
     ConcatHeads: _over_heads,
     StackHeads: _over_heads,

@@ -31,10 +31,10 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.legs import Branch, Legs, beside, branches, in_block, matched, shifted, stacked
 from algebra.scalars import Coefficient
 from algebra.shapes import Signature
 
-Legs = tuple[Sort, ...]
 Terms = dict[Diagram, Coefficient]
 
 MAX_TERMS = 2_000_000  # diagrams made in one reading before it is given up
@@ -44,13 +44,16 @@ class Label(NamedTuple):
     """What a box is an occurrence of: a tensor, with the indices that are fixed numbers.
 
     The wires of a box are the free indices, then the row legs, then the column legs; `indices`
-    holds None where there is a wire. `legs` are the sorts of rows and columns, after splitting.
+    holds None where there is a wire. `rows` and `cols` are the legs of the tensor after splitting,
+    and the two branches say which block of each the box is.
     """
 
     name: str
     indices: tuple[int | None, ...]
     rows: Legs
     cols: Legs
+    row_branch: Branch
+    col_branch: Branch
 
 
 @dataclass(slots=True, frozen=True)
@@ -129,22 +132,21 @@ class Interpretation:
         fixed = tuple(int(i) if isinstance(i, sympy.Integer) else None for i in indices)
         wires: dict[str, Wire] = {}
         touched: list[Wire] = []
-        sorts: list[Sort] = []
+        index_sorts: list[Sort] = []
         for index, count in zip(indices, counts, strict=True):
             if isinstance(index, sympy.Integer):
                 continue
-            touched += self._index(index, count, wires, sorts)
-        r = range(len(sorts), len(sorts) + len(rows))
-        c = range(r.stop, r.stop + len(cols))
-        label = self.label(Label(name, fixed, rows, cols))
-        diagram = Diagram(
-            tuple(r),
-            tuple(c),
-            tuple(sorted(wires.items())),
-            ((label, *touched, *r, *c),),
-            (*sorts, *rows, *cols),
-        )
-        return self.collect(rows, cols, [(diagram, 1)])
+            touched += self._index(index, count, wires, index_sorts)
+        made = []
+        for row_branch in branches(rows):
+            for col_branch in branches(cols):
+                sorts = list(index_sorts)
+                r, c = _open(row_branch, sorts), _open(col_branch, sorts)
+                label = self.label(Label(name, fixed, rows, cols, row_branch, col_branch))
+                box = (label, *touched, *[w for w in (*r, *c) if w >= 0])
+                named = tuple(sorted(wires.items()))
+                made.append((Diagram(r, c, named, (box,), tuple(sorts)), 1))
+        return self.collect(rows, cols, made)
 
     def _index(
         self, index: sympy.Symbol, count: Any, wires: dict[str, Wire], sorts: list[Sort]
@@ -153,13 +155,22 @@ class Interpretation:
         legs = self.dimensions.legs(count)
         if not legs:
             return []
-        if len(legs) > 1:
-            raise Undecided(f"the index {index} runs over {count}, which is split elsewhere")
-        name = index_name(index, legs[0])
+        sort = self._single(legs, index)
+        name = index_name(index, sort)
         if name not in wires:
             wires[name] = len(sorts)
-            sorts += legs
+            sorts.append(sort)
         return [wires[name]]
+
+    def _single(self, legs: Legs, index: Any) -> Sort:
+        """Return the one sort of what an index runs over, or say that it was split elsewhere."""
+        (first, *more) = legs
+        if more or not isinstance(first, int):
+            raise Undecided(
+                f"the index {index} runs over {self.dimensions.total(legs)}, which is split "
+                f"elsewhere into {self.dimensions.show(legs)}"
+            )
+        return first
 
     def matrix_symbol(self, e: sympy.MatrixSymbol) -> Value:
         return self.tensor(e.name, e.shape, (), ())
@@ -169,14 +180,22 @@ class Interpretation:
 
     def identity(self, e: sympy.Identity) -> Value:
         legs = self.dimensions.legs(e.shape[0])
-        wires = tuple(range(len(legs)))
-        return self.collect(legs, legs, [(Diagram(wires, wires, (), (), legs), 1)])
+        made = []
+        for branch in branches(legs):
+            sorts: list[Sort] = []
+            wires = _open(branch, sorts)
+            made.append((Diagram(wires, wires, (), (), tuple(sorts)), 1))
+        return self.collect(legs, legs, made)
 
     def ones(self, e: sympy.OneMatrix) -> Value:
         rows, cols = (self.dimensions.legs(dimension) for dimension in e.shape)
-        r = tuple(range(len(rows)))
-        c = tuple(range(len(rows), len(rows) + len(cols)))
-        return self.collect(rows, cols, [(Diagram(r, c, (), (), rows + cols), 1)])
+        made = []
+        for row_branch in branches(rows):
+            for col_branch in branches(cols):
+                sorts: list[Sort] = []
+                r, c = _open(row_branch, sorts), _open(col_branch, sorts)
+                made.append((Diagram(r, c, (), (), tuple(sorts)), 1))
+        return self.collect(rows, cols, made)
 
     def zero(self, e: sympy.ZeroMatrix) -> Value:
         rows, cols = (self.dimensions.legs(dimension) for dimension in e.shape)
@@ -227,9 +246,10 @@ class Interpretation:
             for x, coefficient in a.terms.items():
                 shift = len(x.sorts)
                 for y, other in b.terms.items():
-                    pairs = [(p, q + shift) for p, q in zip(x.cols, y.rows, strict=True)]
-                    legs = (x.rows, [w + shift for w in y.cols])
-                    yield join(x, y, pairs, legs), coefficient * other
+                    pairs = matched(x.cols, shifted(y.rows, shift))
+                    if pairs is not None:
+                        legs = (x.rows, shifted(y.cols, shift))
+                        yield join(x, y, pairs, legs), coefficient * other
 
         return self.collect(a.rows, b.cols, made())
 
@@ -243,11 +263,11 @@ class Interpretation:
             for x, coefficient in a.terms.items():
                 shift = len(x.sorts)
                 for y, other in b.terms.items():
-                    rows = (*x.rows, *[w + shift for w in y.rows])
-                    cols = (*x.cols, *[w + shift for w in y.cols])
+                    rows = x.rows + shifted(y.rows, shift)
+                    cols = x.cols + shifted(y.cols, shift)
                     yield join(x, y, (), (rows, cols)), coefficient * other
 
-        return self.collect(a.rows + b.rows, a.cols + b.cols, made())
+        return self.collect(beside(a.rows, b.rows), beside(a.cols, b.cols), made())
 
     def power(self, e: sympy.MatPow) -> Value:
         if int(e.exp) == 0:
@@ -301,9 +321,11 @@ class Interpretation:
             for x, coefficient in a.terms.items():
                 shift = len(x.sorts)
                 for y, other in b.terms.items():
-                    legs = zip(x.rows + x.cols, y.rows + y.cols, strict=True)
-                    pairs = [(p, q + shift) for p, q in legs]
-                    yield join(x, y, pairs, (x.rows, x.cols)), coefficient * other
+                    in_rows = matched(x.rows, shifted(y.rows, shift))
+                    in_cols = matched(x.cols, shifted(y.cols, shift))
+                    if in_rows is not None and in_cols is not None:
+                        made = join(x, y, in_rows + in_cols, (x.rows, x.cols))
+                        yield made, coefficient * other
 
         return self.collect(a.rows, a.cols, made())
 
@@ -311,8 +333,9 @@ class Interpretation:
         value = self.value(e.args[0])
         self.dimensions.fit(value.rows, value.cols)
         closed = (
-            (fuse(d, list(zip(d.rows, d.cols, strict=True)), ((), ())), c)
+            (fuse(d, pairs, ((), ())), c)
             for d, c in value.terms.items()
+            if (pairs := matched(d.rows, d.cols)) is not None
         )
         return self.collect((), (), closed)
 
@@ -326,15 +349,10 @@ class Interpretation:
                 (value.rows, d.rows, e.args[1]),
                 (value.cols, d.cols, e.args[2]),
             ):
-                if len(legs) > 1:
-                    raise Undecided(
-                        f"the index {index} runs over legs of sizes {self.dimensions.show(legs)}, "
-                        "which are split elsewhere"
-                    )
-                for sort, wire in zip(legs, wires, strict=True):
-                    name = index_name(index, sort)
-                    pairs += [(known, wire) for other, known in named if other == name]
-                    named.append((name, wire))
+                if legs:
+                    name = index_name(index, self._single(legs, index))
+                    pairs += [(known, wires[0]) for other, known in named if other == name]
+                    named.append((name, wires[0]))
             opened = d._replace(rows=(), cols=(), named=tuple(sorted(dict(named).items())))
             made.append((fuse(opened, pairs, ((), ())), coefficient))
         return self.collect((), (), made)
@@ -352,7 +370,7 @@ class Interpretation:
 
     def diag_matrix(self, e: DiagMatrix) -> Value:
         value = self.value(e.args[0])
-        legs = value.rows + value.cols
+        legs = beside(value.rows, value.cols)
         return self.collect(
             legs,
             legs,
@@ -374,8 +392,9 @@ class Interpretation:
         """Join rows to columns and keep one copy of the legs, or both (when `cols` are kept)."""
         self.dimensions.fit(value.rows, value.cols)
         joined = (
-            (fuse(d, list(zip(d.rows, d.cols, strict=True)), (d.rows, d.cols if cols else ())), c)
+            (fuse(d, pairs, (d.rows, d.cols if cols else ())), c)
             for d, c in value.terms.items()
+            if (pairs := matched(d.rows, d.cols)) is not None
         )
         return self.collect(value.rows, cols, joined)
 
@@ -391,13 +410,11 @@ class Interpretation:
     def explicit(self, e: sympy.ImmutableDenseMatrix) -> Value:
         """Return Σ entry · (unit column i)(unit row j), the indices fixed numbers."""
         rows, cols = (self.dimensions.legs(sympy.Integer(size)) for size in e.shape)
-        if len(rows) > 1 or len(cols) > 1:
-            raise Undecided("a size of an explicit matrix is split elsewhere")
+        sorts = [self._single(legs, "of an explicit matrix") for legs in (rows, cols) if legs]
         made = []
         for i in range(e.rows):
             for j in range(e.cols):
                 entry = self.value(e[i, j])
-                sorts = [*rows, *cols]
                 wires = tuple(range(len(sorts)))
                 names = [
                     index_name(k, s) for k, s in zip((i,) * len(rows) + (j,), sorts, strict=False)
@@ -418,12 +435,41 @@ class Interpretation:
     def vec(self, e: vec_rows | vec_cols) -> Value:
         value = self.value(e.args[0])
         by_rows = isinstance(e, vec_rows)
-        rows = value.rows + value.cols if by_rows else value.cols + value.rows
+        slow, fast = (value.rows, value.cols) if by_rows else (value.cols, value.rows)
+        rows = beside(slow, fast)
         stood = (
             (d._replace(rows=d.rows + d.cols if by_rows else d.cols + d.rows, cols=()), c)
             for d, c in value.terms.items()
         )
         return self.collect(rows, (), stood)
+
+    def block_matrix(self, e: sympy.BlockMatrix) -> Value:
+        height, width = e.blockshape
+        blocks = {(i, j): self.value(e.blocks[i, j]) for i in range(height) for j in range(width)}
+        return self._stack(blocks, height, width)
+
+    def block_diagonal(self, e: sympy.BlockDiagMatrix) -> Value:
+        blocks = {(k, k): self.value(block) for k, block in enumerate(e.args)}
+        return self._stack(blocks, len(e.args), len(e.args))
+
+    def _stack(self, blocks: dict[tuple[int, int], Value], height: int, width: int) -> Value:
+        """Return blocks put together; a block that is not given is zero."""
+        row_legs: list[Legs] = [()] * height
+        col_legs: list[Legs] = [()] * width
+        for (i, j), block in blocks.items():
+            for legs, k, mine in ((row_legs, i, block.rows), (col_legs, j, block.cols)):
+                if legs[k]:
+                    self.dimensions.fit(legs[k], mine)
+                legs[k] = mine
+        rows, row_starts = stacked(row_legs)
+        cols, col_starts = stacked(col_legs)
+        made = []
+        for (i, j), block in blocks.items():
+            for d, coefficient in block.terms.items():
+                r = in_block(d.rows, block.rows, row_starts[i]) if height > 1 else d.rows
+                c = in_block(d.cols, block.cols, col_starts[j]) if width > 1 else d.cols
+                made.append((d._replace(rows=r, cols=c), coefficient))
+        return self.collect(rows, cols, made)
 
     def over_heads(self, e: HeadSum | ConcatHeads | StackHeads) -> Value:
         value = self.value(e.body)
@@ -434,14 +480,13 @@ class Interpretation:
     def _over_one(self, value: Value, index: sympy.Symbol, count: Any, kind: type) -> Value:
         """Bind one index: close its named leg, or make it the slow part of the rows or columns."""
         legs = self.dimensions.legs(count)
-        if len(legs) > 1:
-            raise Undecided(f"the index {index} runs over {count}, which is split elsewhere")
+        single = (self._single(legs, index),) if legs else ()
         made: list[tuple[Diagram, Coefficient]] = []
         for d, coefficient in value.terms.items():
             mine = [wire for name, wire in d.named if name == key(index)]
             sorts = d.sorts
             if legs and not mine:  # the body does not depend on the index
-                mine, sorts = [len(sorts)], (*sorts, *legs)
+                mine, sorts = [len(sorts)], (*sorts, *single)
             rows = (*mine, *d.rows) if kind is StackHeads else d.rows
             cols = (*mine, *d.cols) if kind is ConcatHeads else d.cols
             named = tuple((name, wire) for name, wire in d.named if name != key(index))
@@ -449,6 +494,18 @@ class Interpretation:
         rows_sorts = legs + value.rows if kind is StackHeads else value.rows
         cols_sorts = legs + value.cols if kind is ConcatHeads else value.cols
         return self.collect(rows_sorts, cols_sorts, made)
+
+
+def _open(branch: Branch, sorts: list[Sort]) -> tuple[Wire, ...]:
+    """Return legs with a new wire for each sort of a branch, which are added to `sorts`."""
+    wires = []
+    for item in branch:
+        if item < 0:
+            wires.append(item)
+        else:
+            wires.append(len(sorts))
+            sorts.append(item)
+    return tuple(wires)
 
 
 def index_name(index: Any, sort: Sort) -> str:
@@ -525,6 +582,8 @@ _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     DiagonalMatrix: Interpretation.diagonal_matrix,
     sympy.HadamardPower: Interpretation.hadamard_power,
     sympy.ImmutableDenseMatrix: Interpretation.explicit,
+    sympy.BlockMatrix: Interpretation.block_matrix,
+    sympy.BlockDiagMatrix: Interpretation.block_diagonal,
     HeadSum: Interpretation.over_heads,
     ConcatHeads: Interpretation.over_heads,
     StackHeads: Interpretation.over_heads,

@@ -72,7 +72,7 @@ class NormalForm:
         output = ""
         met: set[Wire] = set()
         named = [wire for _, wire in diagram.named]
-        for wire in (*named, *diagram.rows, *diagram.cols):
+        for wire in (*named, *_wires(diagram.rows), *_wires(diagram.cols)):
             size = self._sizes[diagram.sorts[wire]]
             if wire in met:  # one wire on two legs
                 twin = next(fresh)
@@ -93,17 +93,19 @@ class NormalForm:
 
     @staticmethod
     def _operand(label: Label) -> str:
+        name = label.name + _blocks(label)
         if not label.indices or all(i is None for i in label.indices):
-            return label.name
-        return f"{label.name}[{', '.join(':' if i is None else str(i) for i in label.indices)}]"
+            return name
+        return f"{name}[{', '.join(':' if i is None else str(i) for i in label.indices)}]"
 
     def _indexed(self, coefficient: Coefficient, diagram: Diagram) -> str:
         name = self._wire_names(diagram)
-        outside = {*diagram.rows, *diagram.cols, *[wire for _, wire in diagram.named]}
+        ends = (*_wires(diagram.rows), *_wires(diagram.cols))
+        outside = {*ends, *[wire for _, wire in diagram.named]}
         inside = [wire for wire in range(len(diagram.sorts)) if wire not in outside]
         factors = [self._factor(box, name) for box in diagram.boxes]
         seen: set[Wire] = set()
-        for position, wire in enumerate((*diagram.rows, *diagram.cols)):
+        for position, wire in enumerate(ends):
             if wire in seen:
                 factors.append(rf"\delta_{{{name[wire]}\,{name[-1 - position]}}}")
             seen.add(wire)
@@ -114,13 +116,13 @@ class NormalForm:
     def _factor(self, box: tuple[int, ...], name: dict[Wire, str]) -> str:
         label = self.labels[box[0]]
         wires = iter(box[1:])
-        legs = len(label.rows) + len(label.cols)
+        legs = len(_wires(label.row_branch)) + len(_wires(label.col_branch))
         free = len(box) - 1 - legs
         above = [name[next(wires)] for _ in range(free)]
         fixed = [str(i + 1) for i in label.indices if i is not None]
         below = "".join(f"{name[w]}" + r"\," for w in wires).removesuffix(r"\,")
         upper = ",".join(fixed + above)
-        text = typeset_name(label.name)
+        text = typeset_name(label.name) + _blocks(label)
         text = rf"({text})" if "_" in text and below else text
         return text + (rf"^{{{upper}}}" if upper else "") + (rf"_{{{below}}}" if below else "")
 
@@ -130,7 +132,7 @@ class NormalForm:
         A leg that shares its wire with an earlier leg gets a name of its own, keyed -1 - position.
         """
         pools = {pool: iter(_letters(pool)) for pool in (POSITIONS, HEADS, FEATURES)}
-        name: dict[Wire, str] = {wire: index for index, wire in diagram.named}
+        name: dict[Wire, str] = {w: index.partition("@")[0] for index, w in diagram.named}
         taken = set(name.values())
 
         def fresh(wire: Wire) -> str:
@@ -138,7 +140,7 @@ class NormalForm:
             pool = HEADS if size[0] in "HL" else POSITIONS if size[0] in "nmp" else FEATURES
             return next(letter for letter in pools[pool] if letter not in taken)
 
-        for position, wire in enumerate((*diagram.rows, *diagram.cols)):
+        for position, wire in enumerate((*_wires(diagram.rows), *_wires(diagram.cols))):
             if wire in name:
                 name[-1 - position] = fresh(wire)
             else:
@@ -155,6 +157,17 @@ def normal_form(expression: Any) -> NormalForm:
     Raises ShapeError or LanguageError as `decide` does.
     """
     return NormalForm(expression)
+
+
+def _wires(legs: tuple[int, ...]) -> tuple[Wire, ...]:
+    """Return the wires among legs, without the marks of blocks."""
+    return tuple([wire for wire in legs if wire >= 0])
+
+
+def _blocks(label: Label) -> str:
+    """Return which block of a tensor that is cut in blocks: `⟨0,1⟩` for row block 0, column 1."""
+    marks = [-1 - item for item in (*label.row_branch, *label.col_branch) if item < 0]
+    return f"⟨{','.join(map(str, marks))}⟩" if marks else ""
 
 
 def _is_one(coefficient: Coefficient) -> bool:

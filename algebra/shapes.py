@@ -366,6 +366,25 @@ class _Reader:
                 raise ShapeError(f"an entry of the explicit matrix {_short(e)} is a matrix")
         return sympy.Integer(e.rows), sympy.Integer(e.cols)
 
+    def block_matrix(self, e: sympy.BlockMatrix) -> Shape:
+        height, width = e.blockshape
+        shapes = [
+            [self.matrix(e.blocks[i, j], "take as a block") for j in range(width)]
+            for i in range(height)
+        ]
+        for i, line in enumerate(shapes):
+            for j, shape in enumerate(line):
+                if not same_size(shape[0], line[0][0]) or not same_size(shape[1], shapes[0][j][1]):
+                    raise ShapeError(
+                        f"block ({i}, {j}) is {show_shape(shape)} and does not fit its row of "
+                        f"height {line[0][0]} and its column of width {shapes[0][j][1]}{_place(e)}"
+                    )
+        return sympy.Add(*[line[0][0] for line in shapes]), sympy.Add(*[s[1] for s in shapes[0]])
+
+    def block_diagonal(self, e: sympy.BlockDiagMatrix) -> Shape:
+        shapes = [self.matrix(block, "take as a block") for block in e.args]
+        return sympy.Add(*[s[0] for s in shapes]), sympy.Add(*[s[1] for s in shapes])
+
     def over_heads(self, e: Any) -> Shape:
         for index, count in e.limits:
             if not isinstance(index, sympy.Symbol):
@@ -414,6 +433,8 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     DiagonalMatrix: _Reader.diagonal_matrix,
     sympy.HadamardPower: _Reader.hadamard_power,
     sympy.ImmutableDenseMatrix: _Reader.explicit,
+    sympy.BlockMatrix: _Reader.block_matrix,
+    sympy.BlockDiagMatrix: _Reader.block_diagonal,
     HeadSum: _Reader.over_heads,
     ConcatHeads: _Reader.over_heads,
     StackHeads: _Reader.over_heads,
