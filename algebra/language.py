@@ -6,6 +6,7 @@
     StackHeads(body, (h, H))                 the same, one below the other
     vec_rows(X), vec_cols(X)                 X as one column, row after row, or column after column
     OneHot(i, n)                             the i-th unit column of length n
+    LayerProduct(body, (l, L))               body[L-1] … body[1] body[0], the later layer left
 
 All of them state and none of them evaluates: `kron(I, I)` stays two factors. An index runs from 0,
 and the layer of a family comes before the head.
@@ -189,6 +190,74 @@ def key(symbol: sympy.Symbol) -> str:
     if isinstance(symbol, sympy.Dummy):
         return f"{symbol.name}~{symbol.dummy_index}"
     return str(symbol.name)
+
+
+class LayerProduct(_Stated):
+    """The ordered product over layers, body[L-1] · … · body[1] · body[0].
+
+    The later layer stands on the left, as weights act on a column. With `reverse=True` it stands on
+    the right, body[0] · body[1] · … · body[L-1], as they act on a row. L is a number or a symbol.
+
+    >>> import sympy
+    >>> n, L = sympy.symbols("n L", integer=True, positive=True)
+    >>> l = sympy.Symbol("l", integer=True)
+    >>> W = Family("W", (L,), n, n)
+    >>> LayerProduct(sympy.Identity(n) + W[l], (l, L)).shape
+    (n, n)
+    >>> [factor.indices for factor in LayerProduct(W[l], (l, 3)).factors()]
+    [(2,), (1,), (0,)]
+    """
+
+    def __new__(
+        cls, body: MatrixExpr, limit: tuple[sympy.Symbol, Any], reverse: Any = False
+    ) -> LayerProduct:
+        if not isinstance(limit, tuple | list | Tuple) or len(limit) != 2:
+            raise ShapeError(f"LayerProduct needs one index and its count, as in (l, L): {limit}")
+        direction = sympy.sympify(bool(reverse))
+        return MatrixExpr.__new__(cls, body, Tuple(*limit), direction)
+
+    @property
+    def body(self) -> MatrixExpr:
+        return self.args[0]
+
+    @property
+    def index(self) -> sympy.Symbol:
+        return self.args[1][0]
+
+    @property
+    def count(self) -> sympy.Expr:
+        return self.args[1][1]
+
+    @property
+    def reverse(self) -> bool:
+        """Whether the later layer stands on the right."""
+        return bool(self.args[2])
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.body.shape
+
+    @property
+    def free_symbols(self) -> set[Basic]:
+        return (self.body.free_symbols - {self.index}) | self.count.free_symbols
+
+    def factors(self) -> tuple[MatrixExpr, ...]:
+        """Return the layers from left to right; the number of layers must be an integer."""
+        if not self.count.is_Integer:
+            raise ShapeError(
+                f"a LayerProduct over {self.count} layers was asked for its factors: put a number "
+                f"for {self.count}"
+            )
+        layers = range(int(self.count))
+        order = layers if self.reverse else reversed(layers)
+        return tuple(self.body.xreplace({self.index: sympy.Integer(k)}) for k in order)
+
+    def _latex(self, printer: Any) -> str:
+        """Return the TeX, by SymPy's protocol: the arrow says on which side the later layer is."""
+        index, count = printer._print(self.index), printer._print(self.count)
+        body = printer._print(self.body)
+        ends = (rf"{index}=1", count) if self.reverse else (rf"{index}={count}", "1")
+        return rf"\prod_{{{ends[0]}}}^{{{ends[1]}}} \left({body}\right)"
 
 
 def matmul(*factors: Any) -> MatrixExpr:

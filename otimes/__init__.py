@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from algebra.language import ConcatHeads as ConcatHeads
     from algebra.language import Family as Family
     from algebra.language import HeadSum as HeadSum
+    from algebra.language import LayerProduct as LayerProduct
     from algebra.language import OneHot as OneHot
     from algebra.language import StackHeads as StackHeads
     from algebra.language import vec_cols as vec_cols
     from algebra.language import vec_rows as vec_rows
     from algebra.normal_form import normal_form as normal_form
+    from algebra.paths import expand_paths as expand_paths
     from numeric.model import load_model as load_model
     from proofs.catalogue import catalogue as catalogue
     from proofs.verification import verify as verify
@@ -50,6 +52,7 @@ _HOME = {
     "prove": "algebra.decide",
     "Verdict": "algebra.decide",
     "normal_form": "algebra.normal_form",
+    "expand_paths": "algebra.paths",
     "evaluate": "algebra.evaluate",
     # say
     "Family": "algebra.language",
@@ -59,6 +62,7 @@ _HOME = {
     "vec_rows": "algebra.language",
     "vec_cols": "algebra.language",
     "OneHot": "algebra.language",
+    "LayerProduct": "algebra.language",
     # know
     "catalogue": "proofs.catalogue",
     "verify": "proofs.verification",
@@ -76,6 +80,7 @@ __all__ = [
     "Family",
     "HeadSum",
     "LanguageError",
+    "LayerProduct",
     "OneHot",
     "OtimesError",
     "Refuted",
@@ -86,6 +91,7 @@ __all__ = [
     "catalogue",
     "decide",
     "evaluate",
+    "expand_paths",
     "load_model",
     "normal_form",
     "prove",

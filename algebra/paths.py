@@ -1,0 +1,362 @@
+r"""The ensemble of paths: a product of layers multiplied out, without building what is not asked.
+
+A product of layers `(I + Σ_h A_h ⊗ W_h) · … · (I + Σ_h A_h ⊗ W_h)` is a sum over paths: from each
+layer one term is taken, the identity (the path goes past the layer) or a head. The *order* of a
+path is the number of terms that it takes other than the identity.
+
+What counts as what:
+
+    layer   a factor that is a sum (MatAdd, HeadSum), wherever it stands in the product; sums inside
+            sums are one sum, and a HeadSum over H heads is H terms for each term of its body
+    order   0 for an identity (also `2*I`, and a Kronecker product of identities), 1 for any other
+            term; any other factor (an unembedding, a vector) is on every path and counts nothing
+    number  layers are counted from 0 in the order in which the stream meets them: from the right,
+            or from the left when the product holds a LayerProduct with `reverse=True`
+
+A number of heads or of layers that is a symbol stays one: then a path with open heads stands for
+all of them, its expression is their sum, and the counts are expressions.
+
+>>> import sympy
+>>> from algebra.language import Family, HeadSum, LayerProduct, kron
+>>> n, d = sympy.symbols("n d", integer=True, positive=True)
+>>> h, l = sympy.symbols("h l", integer=True)
+>>> A, W = Family("A", (12, 12), n, n), Family("W", (12, 12), d, d)
+>>> heads = HeadSum(kron(A[l, h], W[l, h]), (h, 12))
+>>> paths = expand_paths(LayerProduct(sympy.Identity(n * d) + heads, (l, 12)))
+>>> paths.count, paths.mean_order
+(23298085122481, Fraction(144, 13))
+>>> next(paths.order(2)).latex()
+'A^{2,1} \\, A^{1,1} \\otimes W^{2,1} \\, W^{1,1}'
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, islice, product
+from math import prod
+from typing import Any, overload
+
+import sympy
+from sympy import MatrixExpr
+
+from algebra.errors import OtimesError
+from algebra.language import matadd
+from algebra.latex import latex
+from algebra.layers import (
+    Count,
+    Group,
+    Layer,
+    Stack,
+    check_product,
+    multiply,
+    plan_of,
+    polynomial_of,
+    power_of,
+    units_of,
+    whole,
+)
+from algebra.one_path import Path, Taken
+
+MANY = 1000  # terms from which on a sum is not written down
+
+
+class PathExpansion:
+    """The ensemble of paths of a product of layers. Nothing in it is built before it is asked for.
+
+    Iterating gives the paths by increasing order; `.order(k)` those of order k; `[rank]` one of
+    them, or a slice, with no walk through those before it. Where a number of heads is a symbol, one
+    Path stands for all heads; where a number of layers is one, the iteration has no end.
+    """
+
+    def __init__(self, product: MatrixExpr) -> None:
+        check_product(product)
+        self.expression = product
+        self._plan = plan_of(product)
+        found = list(enumerate(self._plan.slots))
+        if not self._plan.from_left:
+            found.reverse()
+        self._layers = [(place, slot) for place, slot in found if isinstance(slot, Layer)]
+        self._stacks = [(place, slot) for place, slot in found if isinstance(slot, Stack)]
+        self._suffixes: list[list[int]] = []
+
+    # -- counting --------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> Count:
+        """The number of paths: an int, or an expression such as (H + 1)**L."""
+        total: Count = 1
+        for (skip, head), times in self._kinds().items():
+            total *= (skip + head) ** times
+        for _, stack in self._stacks:
+            total *= sum(stack.polynomial) ** stack.depth
+        return whole(total)
+
+    @property
+    def count_by_order(self) -> list[Count]:
+        """The number of paths of order 0, 1, 2, … up to the greatest order there is."""
+        self._needs_an_end("the counts of all orders")
+        return polynomial_of(self._kinds())
+
+    def count_of_order(self, order: int) -> Count:
+        """Return the number of paths of one order; the depth may be a symbol."""
+        _check_order(order)
+        total = polynomial_of(self._kinds())[: order + 1]
+        for _, stack in self._stacks:
+            total = multiply(total, power_of(stack, order))[: order + 1]
+        return total[order] if order < len(total) else 0
+
+    @property
+    def mean_order(self) -> Fraction | sympy.Expr:
+        """The mean order of a path: exact; an expression where a number is a symbol."""
+        mean: Any = sympy.S.Zero
+        terms: list[tuple[Count, Sequence[Count]]] = [
+            (times, weights) for weights, times in self._kinds().items()
+        ]
+        terms += [(stack.depth, stack.polynomial) for _, stack in self._stacks]
+        for times, weights in terms:
+            if sum(weights) == 0:
+                raise OtimesError("the mean order was asked of a product that has no paths")
+            orders = sum(k * weight for k, weight in enumerate(weights))
+            mean += times * sympy.sympify(orders) / sum(weights)
+        mean = sympy.sympify(mean)
+        return Fraction(int(mean.p), int(mean.q)) if mean.is_Rational else mean
+
+    # -- paths -----------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Path]:
+        endless = any(stack.layer.of_order(1) for _, stack in self._stacks)
+        order = 0
+        while endless or order <= len(self._layers):
+            yield from self._paths(order, together=False)
+            order += 1
+
+    def order(self, order: int) -> Iterator[Path]:
+        """Return a lazy iterator over the paths of one order."""
+        _check_order(order)
+        return self._paths(order, together=False)
+
+    @overload
+    def __getitem__(self, rank: int) -> Path: ...
+    @overload
+    def __getitem__(self, rank: slice) -> tuple[Path, ...]: ...
+
+    def __getitem__(self, rank: int | slice) -> Path | tuple[Path, ...]:
+        self._needs_an_end("a path by its rank")
+        by_order = polynomial_of(Counter(units_of(layer) for _, layer in self._layers))
+        total = sum(by_order)
+        if isinstance(rank, slice):
+            return tuple([self._at(k, by_order) for k in range(*rank.indices(total))])
+        if not isinstance(rank, int) or not -total <= rank < total:
+            raise OtimesError(f"path {rank!r} was asked for; ranks run from 0 to {total - 1}")
+        return self._at(rank % total, by_order)
+
+    def sum_of_order(self, order: int) -> MatrixExpr:
+        """Return the sum of all paths of one order as one expression.
+
+        The heads of a layer stay together in a HeadSum, so that 12 layers of any number of heads
+        give C(12, k) terms; where the depth is a symbol the sum runs over increasing layers.
+        Raises OtimesError when there are more than a thousand terms.
+        """
+        _check_order(order)
+        terms = list(islice((p.expression for p in self._paths(order, together=True)), MANY + 1))
+        if len(terms) > MANY:
+            raise OtimesError(
+                f"the sum of the paths of order {order} was asked for, and it has more than {MANY} "
+                f"terms with heads kept together: iterate over .order({order}) instead"
+            )
+        if not terms:
+            return sympy.ZeroMatrix(*self.expression.shape)
+        return matadd(*terms) if len(terms) > 1 else terms[0]
+
+    # -- faces -----------------------------------------------------------------------------------
+
+    def latex(self, limit: int | None = None) -> str:
+        """Return the TeX of the first paths, a line an order, and how many there are in all.
+
+        `limit` is the number of paths written; when None, 16, or 3 where the depth is a symbol.
+        """
+        limit = limit if limit is not None else 3 if self._stacks else 16
+        if limit < 1:
+            raise OtimesError(f"latex was asked for {limit} paths: one at least can be written")
+        lines: list[str] = []
+        order = -1
+        shown = list(islice(self, limit + 1))
+        for path in shown[:limit]:
+            part = path.latex()
+            sign = "" if not lines else " - " if part.startswith("-") else " + "
+            part = part[1:] if sign == " - " else part
+            if path.order != order:
+                lines.append(f"{sign.lstrip()}{part}")
+                order = path.order
+            else:
+                lines[-1] += f"{sign}{part}"
+        if len(shown) > limit:
+            lines.append(rf"+ \cdots \quad ({latex(sympy.sympify(self.count))} \text{{ paths}})")
+        if not lines:
+            return "0"
+        if len(lines) == 1:
+            return lines[0]
+        return r"\begin{aligned} & " + r" \\ & ".join(lines) + r" \end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __repr__(self) -> str:
+        return f"<{self.count} paths, mean order {self.mean_order}>"
+
+    # -- the walk --------------------------------------------------------------------------------
+
+    def _kinds(self) -> Counter[tuple[Count, Count]]:
+        """Return how many layers have so many terms of order 0 and of order 1."""
+        weights = {id(layer.groups): layer.weights for _, layer in self._layers}
+        return Counter(weights[id(layer.groups)] for _, layer in self._layers)
+
+    def _paths(self, order: int, together: bool) -> Iterator[Path]:
+        """Yield the paths of one order; heads of a layer together, if asked, or one by one."""
+        must = [k for k, (_, layer) in enumerate(self._layers) if not layer.of_order(0)]
+        free = [
+            k
+            for k, (_, layer) in enumerate(self._layers)
+            if layer.of_order(0) and layer.of_order(1)
+        ]
+        if not all(layer.groups for _, layer in self._layers):
+            return
+        for deep in _shares(order, len(self._stacks)):
+            left = order - sum(deep) - len(must)
+            if not 0 <= left <= len(free):
+                continue
+            for chosen in combinations(free, left):
+                through = tuple(sorted((*must, *chosen))) if must else chosen
+                wheels = self._wheels(through, deep)
+                total = prod(sum(g.units(together) for g in groups) for _, groups, _ in wheels)
+                for rank in range(total):
+                    yield self._turned(wheels, rank, order, together)
+
+    def _wheels(
+        self, through: Sequence[int], deep: Sequence[int]
+    ) -> list[tuple[int, tuple[Group, ...], bool]]:
+        """Return (slot, groups to choose from, whether in a stack) where there is a choice."""
+        wheels: list[tuple[int, tuple[Group, ...], bool]] = []
+        taking = set(through)
+        plain = self._only_plain_skips
+        for k in through if plain else range(len(self._layers)):
+            place, layer = self._layers[k]
+            groups = layer.of_order(int(k in taking))
+            wheels.append((place, groups, False))
+        for (place, stack), times in zip(self._stacks, deep, strict=True):
+            layer = stack.layer
+            wheels += [(place, layer.of_order(1), True)] * times
+        return wheels
+
+    @cached_property
+    def _only_plain_skips(self) -> bool:
+        """Whether going past a layer never leaves a choice."""
+        return all(
+            len(skips := layer.of_order(0)) <= 1 and not any(s.limits for s in skips)
+            for _, layer in self._layers
+        )
+
+    def _turned(
+        self,
+        wheels: Sequence[tuple[int, tuple[Group, ...], bool]],
+        rank: int,
+        order: int,
+        together: bool,
+    ) -> Path:
+        """Return the path with this rank among those of the same wheels, the last turning first."""
+        layers: dict[int, Taken] = {}
+        stacks: dict[int, tuple[Taken, ...]] = {}
+        for place, groups, in_stack in reversed(wheels):
+            rank, here = divmod(rank, sum(group.units(together) for group in groups))
+            for group in groups:
+                units = group.units(together)
+                if here < units:
+                    break
+                here -= units
+            is_open = together or not isinstance(group.count, int)
+            taken = Taken(group, None if is_open else _digits(here, group.limits))
+            if in_stack:
+                stacks[place] = (taken, *stacks.get(place, ()))
+            else:
+                layers[place] = taken
+        return Path(self._plan, order, layers, stacks)
+
+    def _at(self, rank: int, by_order: Sequence[int]) -> Path:
+        """Return the path of a rank, with the counts of what follows each layer as a guide."""
+        order = 0
+        while rank >= by_order[order]:
+            rank -= by_order[order]
+            order += 1
+        after = self._suffix(order)
+        through: list[int] = []
+        weight, left = 1, order
+        for k, (_, layer) in enumerate(self._layers):
+            skip, head = units_of(layer)
+            taking = weight * head * after[k + 1][left - 1] if left else 0
+            if rank < taking:
+                through.append(k)
+                weight, left = weight * head, left - 1
+            else:
+                rank, weight = rank - taking, weight * skip
+        return self._turned(self._wheels(through, ()), rank, order, together=False)
+
+    def _suffix(self, order: int) -> list[list[int]]:
+        """Return, for the layers from the k-th on, the number of ways to take 0 … `order` heads."""
+        if not self._suffixes or len(self._suffixes[0]) <= order:
+            table = [[1] + [0] * order]
+            for _, layer in reversed(self._layers):
+                skip, head = units_of(layer)
+                last = table[-1]
+                row = [skip * last[j] + head * last[j - 1] for j in range(1, order + 1)]
+                table.append([skip * last[0], *row])
+            self._suffixes = table[::-1]
+        return self._suffixes
+
+    def _needs_an_end(self, asked: str) -> None:
+        if self._stacks:
+            depth = self._stacks[0][1].depth
+            raise OtimesError(
+                f"{asked} was asked for, and the number of layers {depth} is a symbol: ask "
+                f".count_of_order(k) or .order(k), or put a number for {depth}"
+            )
+
+
+def expand_paths(product: Any) -> PathExpansion:
+    """Return the ensemble of paths of a product of layers.
+
+    `product`: a SymPy product whose factors are sums of an identity and heads, LayerProducts of
+    such sums, and single terms such as an unembedding or a vector; numbers of heads and of layers
+    may be symbols. The module says what counts as a layer and as an order.
+    Raises LanguageError for what is not such a product, ShapeError when shapes do not fit.
+
+    >>> from sympy import Identity, MatrixSymbol
+    >>> A, B = MatrixSymbol("A", 3, 3), MatrixSymbol("B", 3, 3)
+    >>> paths = expand_paths((Identity(3) + B) * (Identity(3) + A))
+    >>> [path.expression for path in paths]
+    [I, A, B, B*A]
+    >>> paths.count_by_order
+    [1, 2, 1]
+    """
+    return PathExpansion(product)
+
+
+def _digits(rank: int, limits: Sequence[tuple[Any, Any]]) -> tuple[int, ...]:
+    """Return the values of the indices at a rank, the last index turning first."""
+    digits: list[int] = []
+    for _, count in reversed(limits):
+        rank, digit = divmod(rank, int(count))
+        digits.append(digit)
+    return tuple(reversed(digits))
+
+
+def _shares(order: int, stacks: int) -> Iterator[tuple[int, ...]]:
+    """Yield the numbers of layers that a path of one order can take from each stack."""
+    return (deep for deep in product(range(order + 1), repeat=stacks) if sum(deep) <= order)
+
+
+def _check_order(order: Any) -> None:
+    if not isinstance(order, int) or isinstance(order, bool) or order < 0:
+        raise OtimesError(f"the order {order!r} was asked for: orders are integers from 0 on")
