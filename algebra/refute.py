@@ -22,6 +22,7 @@ from algebra.exact import Assignment, Number, array_shape, tree_value
 from algebra.shapes import Signature
 
 SEED = 20_240
+FRESH_DRAWS = 6  # at each smaller size, when the arrays that were cut down no longer differ
 ENTRY_LIMIT = 60_000  # entries of the largest array tried
 
 
@@ -123,6 +124,17 @@ def draw_assignment(
     for name in signature.sizes:
         value = draw.choice((largest, largest, draw.randint(1, largest)))
         sizes[name] = value ** roots.get(name, 1)
+    return draw_at(sizes, signature, draw, entries, roots)
+
+
+def draw_at(
+    sizes: dict[str, int],
+    signature: Signature,
+    draw: random.Random,
+    entries: int,
+    roots: dict[str, int],
+) -> Assignment | None:
+    """Return random entries at given sizes, which grow where a fixed index asks for it."""
     assignment = Assignment(sizes, {})
     for count, index in signature.fixed.items():
         if assignment.size(count) <= index:
@@ -199,12 +211,36 @@ def _shrink_sizes(
             size = value ** roots.get(name, 1)
             if size >= trial.assignment.sizes[name]:
                 break
-            smaller = _cut(signature, trial.assignment, {**trial.assignment.sizes, name: size})
-            better = smaller and differs(lhs, rhs, smaller)
-            if better:
+            sizes = {**trial.assignment.sizes, name: size}
+            better = _at_sizes(lhs, rhs, signature, trial.assignment, sizes, roots)
+            if better is not None:
                 trial = better
                 break
     return trial
+
+
+def _at_sizes(
+    lhs: sympy.Basic,
+    rhs: sympy.Basic,
+    signature: Signature,
+    larger: Assignment,
+    sizes: dict[str, int],
+    roots: dict[str, int],
+) -> Trial | None:
+    """Return a trial at smaller sizes: the arrays cut down, or else a few fresh draws."""
+    draw = random.Random(SEED)
+    tries = [_cut(signature, larger, sizes)]
+    tries += [draw_at(dict(sizes), signature, draw, 2, roots) for _ in range(FRESH_DRAWS)]
+    for smaller in tries:
+        if smaller is None or smaller.sizes != sizes:
+            continue
+        try:
+            trial = differs(lhs, rhs, smaller)
+        except OtimesError:  # a division by zero: not a value of both sides
+            continue
+        if trial is not None:
+            return trial
+    return None
 
 
 def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignment | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -46,11 +47,13 @@ class TheoremReport:
     models: tuple[ModelEvidence, ...]
     mutants: MutantEvidence
     seconds: float
+    models_named: bool = False  # the caller chose the models, so that none may apply
 
     @property
     def on_models(self) -> bool:
-        """Whether the statement was seen on at least one model, and held wherever it applies."""
-        return any(m.applies for m in self.models) and all(m.passed for m in self.models)
+        """Whether the statement held wherever it applies, and was seen on at least one model."""
+        seen = any(m.applies for m in self.models) or self.models_named
+        return seen and all(m.passed for m in self.models)
 
     @property
     def passed(self) -> bool:
@@ -113,7 +116,7 @@ class Report:
         theorems = self.theorems
         proved = sum(t.proof.status == "proved" for t in theorems)
         exact = sum(t.exact.passed for t in theorems)
-        held = sum(t.on_models for t in theorems)
+        held = sum(t.on_models and any(m.applies for m in t.models) for t in theorems)
         seen = {m.model for t in theorems for m in t.models if m.applies}
         worst = max((m.ratio for t in theorems for m in t.models if m.applies), default=0.0)
         refuted = sum(t.mutants.refuted for t in theorems)
@@ -152,14 +155,15 @@ def verify(
     for name in chosen:
         load_model(name)  # a missing or damaged model is said before any work is done
     if executor is None and len(theorems) > 1:
-        with ProcessPoolExecutor() as own:
-            return verify([t.name for t in theorems], chosen, on_progress, own)
+        ignore = (signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent to handle
+        with ProcessPoolExecutor(initializer=signal.signal, initargs=ignore) as own:
+            return verify([t.name for t in theorems], models, on_progress, own)
     done: dict[str, TheoremReport] = {}
     if executor is None:
         for theorem in theorems:
             done[theorem.name] = verify_theorem(theorem, chosen)
             _tell(on_progress, len(done), len(theorems), theorem.name)
-        return _report(theorems, done, chosen)
+        return _report(theorems, done, chosen, models is not None)
     futures: dict[Future[TheoremReport], str] = {
         executor.submit(_verify_named, t.name, chosen): t.name for t in theorems
     }
@@ -170,14 +174,18 @@ def verify(
     finally:
         for future in futures:
             future.cancel()
-    return _report(theorems, done, chosen)
+    return _report(theorems, done, chosen, models is not None)
 
 
 def _report(
-    theorems: Sequence[Theorem], done: Mapping[str, TheoremReport], models: Sequence[str]
+    theorems: Sequence[Theorem],
+    done: Mapping[str, TheoremReport],
+    models: Sequence[str],
+    named: bool,
 ) -> Report:
     definitions = (check_definition(_run(name)) for name in models)
-    return Report(tuple(done[t.name] for t in theorems), tuple(filter(None, definitions)))
+    reports = tuple(replace(done[t.name], models_named=named) for t in theorems)
+    return Report(reports, tuple(filter(None, definitions)))
 
 
 def check_definition(run: Run) -> DefinitionEvidence | None:
