@@ -6,7 +6,15 @@ from typing import Any
 
 import sympy
 
-from algebra.language import ConcatHeads, FamilyMember, HeadSum, StackHeads, vec_cols, vec_rows
+from algebra.language import (
+    ConcatHeads,
+    FamilyMember,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
 
 SUM, KRON, PRODUCT, ATOM = range(4)  # how tightly a piece of text holds together
 
@@ -45,6 +53,10 @@ def _piece(e: Any) -> tuple[str, int]:
             for k, a in enumerate(e.args)
         ]
         return " ".join(parts), PRODUCT
+    if isinstance(e, sympy.MatPow):
+        return _raised(*e.args), ATOM
+    if isinstance(e, sympy.ZeroMatrix):
+        return "0", ATOM
     if isinstance(e, sympy.Trace):
         return f"tr({_piece(e.args[0])[0]})", ATOM
     if isinstance(e, HeadSum):
@@ -56,10 +68,32 @@ def _piece(e: Any) -> tuple[str, int]:
         return f"[{_piece(e.body)[0]} {mark} {index}<{count}]", ATOM
     if isinstance(e, vec_rows | vec_cols):
         return f"{type(e).__name__}({_piece(e.args[0])[0]})", ATOM
+    if isinstance(e, OneHot):
+        return f"e_{_compact(e.args[0])}", ATOM
+    if type(e) in (sympy.Add, sympy.Mul, sympy.Pow) and e.has(sympy.Trace):
+        return _number(e)
     text = str(e)
     return text, ATOM if isinstance(e, sympy.Symbol | sympy.MatrixSymbol) else SUM if (
         isinstance(e, sympy.Add)
     ) else PRODUCT
+
+
+def _number(e: Any) -> tuple[str, int]:
+    """Return a number that holds traces; SymPy's own printer would rewrite what is inside them."""
+    if type(e) is sympy.Add:
+        return " + ".join(_inside(a, KRON) for a in e.args).replace("+ -", "- "), SUM
+    if type(e) is sympy.Mul:
+        return " ".join(_inside(a, ATOM) for a in e.args).replace("-1 ", "-"), PRODUCT
+    return _raised(*e.args), ATOM
+
+
+def _raised(base: Any, exponent: Any) -> str:
+    power = str(exponent)
+    power = power.translate(RAISED) if power.isdigit() else f"^({power})"
+    return f"{_inside(base, ATOM)}{power}"
+
+
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _inside(e: Any, needed: float) -> str:

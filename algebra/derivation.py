@@ -1,0 +1,308 @@
+"""A proof as a person reads it: a chain of expressions, each step one named rule at one place.
+
+A `Derivation` goes from its left side to its right side. Every single use of a rule is a `Step`;
+for reading, uses of one rule that follow each other are one line, and so is a run of bookkeeping
+(brackets, units, order), and each line names all the rules it used.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from algebra.decide import Verdict, decide
+from algebra.errors import OtimesError, RuleError
+from algebra.latex import latex
+from algebra.rules import RULES, Rule
+from algebra.rules.rule import Path, at, children, replaced
+from algebra.text import unicode_text
+
+WIDTH = 100
+FEW_LINES = 6  # up to so many lines, brackets have lines of their own
+BRACKETS = frozenset({"mul_assoc", "add_assoc", "kron_assoc", "hadamard_assoc", "head_sum_nested"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One use of a rule: `before` becomes `after` by the rule named at `path`.
+
+    `path` lists positions of arguments from the root down. A reverse step uses the rule from right
+    to left: the rule takes the part of `after` to the part of `before`.
+    """
+
+    rule: str
+    path: Path
+    reverse: bool
+    before: Any
+    after: Any
+
+    @property
+    def reading(self) -> str:
+        """The rule as an equation, read in the direction it was used."""
+        text = RULES[self.rule].reading
+        left, equals, right = text.partition(" = ")
+        return f"{right} = {left}" if self.reverse and equals and " where " not in text else text
+
+    @property
+    def direction(self) -> Literal["forward", "reverse"]:
+        return "reverse" if self.reverse else "forward"
+
+    def matches(self) -> bool:
+        """Return whether the rule, at that place, gives exactly the other side; pure syntax."""
+        try:
+            old, new = at(self.before, self.path), at(self.after, self.path)
+        except (IndexError, AttributeError):
+            return False
+        if self.rule not in RULES or replaced(self.before, self.path, new) != self.after:
+            return False
+        return RULES[self.rule].relates(*((new, old) if self.reverse else (old, new)))
+
+    def check(self) -> bool:
+        """Return whether the step matches its rule and the judge proves `before = after`."""
+        try:
+            return self.matches() and decide(self.before, self.after).status == "proved"
+        except OtimesError:  # one of the two is not in the language
+            return False
+
+    def turned(self) -> Step:
+        """Return the same step taken backwards."""
+        return Step(self.rule, self.path, not self.reverse, self.after, self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is shown as one line: an expression, and the steps that led to it from the last one."""
+
+    expression: Any
+    steps: tuple[Step, ...]
+
+    @property
+    def rules(self) -> str:
+        """The names of the rules used, with how often, and ← for those used right to left."""
+        uses: dict[tuple[str, bool], int] = {}
+        for step in self.steps:
+            uses[step.rule, step.reverse] = uses.get((step.rule, step.reverse), 0) + 1
+        return ", ".join(
+            f"{name}{' ←' if reverse else ''}{f' ×{count}' if count > 1 else ''}"
+            for (name, reverse), count in uses.items()
+        )
+
+    @property
+    def readings(self) -> str:
+        """The rules used, as equations."""
+        return "; ".join(dict.fromkeys(step.reading for step in self.steps))
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Where the rules were used, step by step."""
+        return tuple(step.path for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A chain of steps from `lhs` to `rhs`; none when the two sides are the same expression."""
+
+    lhs: Any
+    rhs: Any
+    steps: tuple[Step, ...]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    @property
+    def expressions(self) -> tuple[Any, ...]:
+        """Every expression of the chain, both sides included."""
+        return (self.lhs, *[step.after for step in self.steps])
+
+    def check(self) -> bool:
+        """Return whether the chain joins up from side to side and each of its steps checks."""
+        ends = [self.lhs, *[step.after for step in self.steps]]
+        joined = all(step.before == e for step, e in zip(self.steps, ends, strict=False))
+        return joined and ends[-1] == self.rhs and all(step.check() for step in self.steps)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The steps as they are shown: runs of one rule, and runs of bookkeeping, are one line.
+
+        In a long chain, brackets are moved on the line of whatever comes before or after them.
+        """
+        fine = _grouped(self.steps, frozenset())
+        return fine if len(fine) <= FEW_LINES else _grouped(self.steps, BRACKETS)
+
+    # -- renderers -----------------------------------------------------------------------------
+
+    def text(self, width: int = WIDTH) -> str:
+        """Return the chain as Unicode for a terminal, the rule at the side of each line."""
+        rows = [("  ", unicode_text(self.lhs), "")]
+        rows += [("= ", unicode_text(line.expression), line.rules) for line in self.lines]
+        column = min(max(len(expression) for _, expression, _ in rows) + 5, width // 2)
+        shown = []
+        for sign, expression, rules in rows:
+            first, *rest = _wrapped(expression, width - 2)
+            beside = not rest and len(first) + 4 <= column and column + len(rules) <= width
+            if rules and not beside:
+                shown += [f"    by {part}" for part in _wrapped(rules, width - 7)]
+            gap = column - 2
+            shown.append(sign + (f"{first:<{gap}}{rules}" if rules and beside else first))
+            shown += [f"    {part}" for part in rest]
+        return "\n".join(shown)
+
+    def latex(self) -> str:
+        r"""Return the chain as a TeX `aligned`, the rule at the side of each line."""
+        rows = [rf"&\phantom{{={{}}}} {latex(self.lhs)}"]
+        rows += [rf"&= {latex(line.expression)} && {_tex_rules(line.rules)}" for line in self.lines]
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def markdown(self) -> str:
+        """Return the chain as a numbered list: each expression, the rules used and what they say.
+
+        A list and not a table, so that a long expression has the whole width of the page.
+        """
+        shown = [f"$\\displaystyle {latex(self.lhs)}$"]
+        for number, line in enumerate(self.lines, 1):
+            shown.append(
+                f"{number}. by `{line.rules}` ({line.readings})\n\n"
+                f"    $\\displaystyle = {latex(line.expression)}$"
+            )
+        return "\n\n".join(shown)
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.latex()}\n$$"
+
+    def _repr_html_(self) -> str:
+        cell = '<td style="text-align:left">'
+        rows = [f"<tr>{cell}${html.escape(latex(self.lhs))}$</td><td></td></tr>"]
+        rows += [
+            f"<tr>{cell}$= {html.escape(latex(line.expression))}$</td>"
+            f'{cell}<span title="{html.escape(line.readings)}">{html.escape(line.rules)}</span>'
+            "</td></tr>"
+            for line in self.lines
+        ]
+        return "<table>\n" + "\n".join(rows) + "\n</table>"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link of an author's own chain: the judge's verdict, and the rule if one rule does it."""
+
+    before: Any
+    after: Any
+    verdict: Verdict
+    step: Step | None
+
+    def __str__(self) -> str:
+        found = self.step.rule if self.step else "no single rule"
+        why = f"{self.verdict.status}, by {found}"
+        if self.verdict.status != "proved":
+            why = f"{self.verdict.status}: {self.verdict.reason}"
+        return f"{unicode_text(self.before)} = {unicode_text(self.after)}   ({why})"
+
+
+def check_chain(expressions: Sequence[Any]) -> tuple[Link, ...]:
+    """Return one link for each pair of neighbours of a chain e0 = e1 = … = en, as `calc` does.
+
+    A link that is not proved says so in its verdict; a proved link names its rule when one use of
+    one rule explains it, and otherwise holds no step: `explain` may find several.
+    Raises RuleError when there is nothing to check.
+
+    >>> from sympy import MatrixSymbol, Symbol, Transpose
+    >>> from algebra.language import matmul
+    >>> n = Symbol("n")
+    >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
+    >>> (link,) = check_chain([Transpose(matmul(A, B)), matmul(Transpose(B), Transpose(A))])
+    >>> print(link)
+    (A B)ᵀ = Bᵀ Aᵀ   (proved, by transpose_mul)
+    """
+    if len(expressions) < 2:
+        raise RuleError(f"a chain has at least two expressions, and {len(expressions)} was given")
+    links = []
+    for before, after in pairwise(expressions):
+        verdict = decide(before, after)
+        step = one_step(before, after) if verdict.status == "proved" else None
+        links.append(Link(before, after, verdict, step))
+    return tuple(links)
+
+
+def one_step(before: Any, after: Any) -> Step | None:
+    """Return the use of one rule that takes `before` to `after`, if there is one.
+
+    The smallest part in which the two differ is tried first, then the parts around it.
+    """
+    if before == after:
+        return None
+    path: list[int] = []
+    while (
+        position := _only_difference(at(before, tuple(path)), at(after, tuple(path)))
+    ) is not None:
+        path.append(position)
+    for depth in range(len(path), -1, -1):
+        place = tuple(path[:depth])
+        old, new = at(before, place), at(after, place)
+        for rule in RULES.values():
+            for reverse in (False, True):
+                if _may(rule, old, new, reverse) and rule.relates(
+                    *((new, old) if reverse else (old, new))
+                ):
+                    return Step(rule.name, place, reverse, before, after)
+    return None
+
+
+def _may(rule: Rule, old: Any, new: Any, reverse: bool) -> bool:
+    return type(new if reverse else old) in rule.kinds
+
+
+def _only_difference(a: Any, b: Any) -> int | None:
+    """Return the position of the one argument in which two nodes of a kind differ."""
+    if type(a) is not type(b) or len(a.args) != len(b.args):
+        return None
+    differing = [k for k, (x, y) in enumerate(zip(a.args, b.args, strict=True)) if x != y]
+    if len(differing) != 1 or differing[0] not in [k for k, _ in children(a)]:
+        return None
+    return differing[0]
+
+
+def _grouped(steps: Sequence[Step], silent: frozenset[str]) -> tuple[Line, ...]:
+    """Return steps in lines; a rule that is silent joins any line, and takes none of its own."""
+    groups: list[list[Step]] = []
+    for step in steps:
+        if groups and _together(groups[-1], step, silent):
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return tuple(Line(group[-1].after, tuple(group)) for group in groups)
+
+
+def _together(line: list[Step], step: Step, silent: frozenset[str]) -> bool:
+    """Return whether a step joins a line: bookkeeping joins bookkeeping, a rule joins itself."""
+    named = [s for s in line if s.rule not in silent]
+    if step.rule in silent or not named:
+        return True
+    if RULES[named[-1].rule].bookkeeping and RULES[step.rule].bookkeeping:
+        return True
+    return named[-1].rule == step.rule and named[-1].reverse == step.reverse
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return a text in lines of at most `width`, broken at spaces; later lines are indented."""
+    lines = [""]
+    for word in text.split(" "):
+        room = width if len(lines) == 1 else width - 2
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines
+
+
+def _tex_rules(rules: str) -> str:
+    text = rules.replace("_", r"\_").replace("←", r"$\leftarrow$").replace("×", r"$\times$")
+    return rf"\text{{{text}}}"

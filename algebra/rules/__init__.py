@@ -1,0 +1,12 @@
+"""The rules that explanations name, each a few lines: `RULES["kron_mul_kron"]`.
+
+rule          what a rule is; trees taken apart and put together without evaluation
+products      products, sums, units, zeros, numbers, and how ⊗ meets them
+transposes    transposes, traces, the elementwise product, matrices of ones
+heads         sums over heads, heads side by side, selection, stacked matrices
+"""
+
+from algebra.rules import heads, products, transposes
+from algebra.rules.rule import RULES, Rule
+
+__all__ = ["RULES", "Rule", "heads", "products", "transposes"]

@@ -1,0 +1,421 @@
+"""Rules of sums over heads, heads side by side and stacked, selection, and stacked matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Any
+
+import sympy
+from sympy import (
+    HadamardProduct,
+    Identity,
+    KroneckerProduct,
+    MatAdd,
+    MatMul,
+    OneMatrix,
+    Trace,
+    Transpose,
+    ZeroMatrix,
+)
+
+from algebra.language import ConcatHeads, HeadSum, OneHot, StackHeads, vec_cols, vec_rows
+from algebra.rules.rule import (
+    elementwise,
+    is_matrix,
+    mentions,
+    pairs,
+    product,
+    rebuilt,
+    relation,
+    rule,
+    same_size,
+    split_scalars,
+    tensor,
+    total,
+    with_pair,
+)
+
+SIDE_BY_SIDE = (ConcatHeads, StackHeads)
+
+
+def bound(e: Any) -> list[Any]:
+    """Return the indices that a sum over heads binds."""
+    return [index for index, _ in e.limits]
+
+
+# -- sums over heads ----------------------------------------------------------------------------
+
+
+@rule(MatMul)
+def head_sum_mul(e: Any) -> Iterator[Any]:
+    """A (Σ B) C = Σ A B C
+
+    All the other matrices of a product go into the sum; numbers stay in front of it.
+    """
+    numbers, factors = split_scalars(e)
+    for k, x in enumerate(factors):
+        others = factors[:k] + factors[k + 1 :]
+        if type(x) is HeadSum and others and not any(mentions(y, bound(x)) for y in others):
+            inside = product(*factors[:k], x.body, *factors[k + 1 :])
+            yield product(*numbers, HeadSum(inside, *x.limits))
+
+
+@rule(KroneckerProduct)
+def head_sum_kron(e: Any) -> Iterator[Any]:
+    """A ⊗ Σ B = Σ A ⊗ B"""
+    for k, x in enumerate(e.args):
+        others = e.args[:k] + e.args[k + 1 :]
+        if type(x) is HeadSum and not any(mentions(y, bound(x)) for y in others):
+            yield HeadSum(tensor(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
+
+
+@rule(HadamardProduct)
+def head_sum_hadamard(e: Any) -> Iterator[Any]:
+    """A ∘ Σ B = Σ A ∘ B"""
+    for k, x in enumerate(e.args):
+        others = e.args[:k] + e.args[k + 1 :]
+        if type(x) is HeadSum and not any(mentions(y, bound(x)) for y in others):
+            yield HeadSum(elementwise(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
+
+
+@rule(Transpose)
+def head_sum_transpose(e: Any) -> Iterator[Any]:
+    """(Σ A)ᵀ = Σ Aᵀ"""
+    if type(e.args[0]) is HeadSum:
+        yield HeadSum(Transpose(e.args[0].body), *e.args[0].limits)
+
+
+@rule(HeadSum)
+def head_sum_add(e: Any) -> Iterator[Any]:
+    """Σ (A + B) = Σ A + Σ B"""
+    if type(e.body) is MatAdd:
+        yield total(*[HeadSum(x, *e.limits) for x in e.body.args])
+
+
+@rule(HeadSum)
+def head_sum_smul(e: Any) -> Iterator[Any]:
+    """Σ c A = c Σ A"""
+    if type(e.body) is MatMul:
+        numbers, matrices = split_scalars(e.body)
+        out = [c for c in numbers if not mentions(c, bound(e))]
+        inside = [c for c in numbers if mentions(c, bound(e))]
+        if out:
+            yield product(*out, HeadSum(product(*inside, *matrices), *e.limits))
+
+
+@rule(HeadSum)
+def head_sum_zero(e: Any) -> Iterator[Any]:
+    """Σ 0 = 0"""
+    if type(e.body) is ZeroMatrix:
+        yield e.body
+
+
+@rule(HeadSum)
+def head_sum_const(e: Any) -> Iterator[Any]:
+    """Σ A = H A where A is the same for each of H heads"""
+    for k, (index, count) in enumerate(e.limits):
+        rest = e.limits[:k] + e.limits[k + 1 :]
+        if not mentions(e.body, [index]):
+            yield product(count, HeadSum(e.body, *rest) if rest else e.body)
+
+
+@rule(HeadSum, bookkeeping=True)
+def head_sum_nested(e: Any) -> Iterator[Any]:
+    """Σ_g (Σ_h A) = Σ_g Σ_h A"""
+    if type(e.body) is HeadSum and not set(bound(e)) & set(bound(e.body)):
+        yield HeadSum(e.body.body, *e.limits, *e.body.limits)
+
+
+@rule(HeadSum, bookkeeping=True)
+def head_sum_comm(e: Any) -> Iterator[Any]:
+    """Σ_g Σ_h A = Σ_h Σ_g A"""
+    if len(set(bound(e))) == len(e.limits) <= 4:
+        for limits in permutations(e.limits):
+            if limits != e.limits:
+                yield HeadSum(e.body, *limits)
+
+
+@relation(HeadSum, ConcatHeads, StackHeads, bookkeeping=True)
+def index_rename(before: Any, after: Any) -> bool:
+    """The name of a bound index does not matter
+
+    Relate two sums that differ in the names of their indices only.
+    """
+    if type(after) is not type(before) or len(before.limits) != len(after.limits):
+        return False
+    return bool(renamed(before, bound(after)) == after)
+
+
+def renamed(e: Any, names: list[Any]) -> Any:
+    """Return the sum with its indices renamed, or None where a name is taken already."""
+    if len(set(names)) != len(names) or len(set(bound(e))) != len(names):
+        return None
+    if mentions(e, names) or _binds(e.body, {*names, *bound(e)}):
+        return None
+    body = substituted(e.body, dict(zip(bound(e), names, strict=True)))
+    limits = [(new, count) for new, (_, count) in zip(names, e.limits, strict=True)]
+    return type(e)(body, *limits)
+
+
+def substituted(e: Any, names: dict[Any, Any]) -> Any:
+    """Return the tree with symbols replaced; nothing is evaluated."""
+    if e in names:
+        return names[e]
+    if not e.args or not e.free_symbols & names.keys():
+        return e
+    return rebuilt(e, [substituted(x, names) for x in e.args])
+
+
+def _binds(e: Any, names: set[Any]) -> bool:
+    sums = e.atoms(HeadSum, ConcatHeads, StackHeads)
+    return any(names & set(bound(x)) for x in sums)
+
+
+@rule(MatMul)
+def trace_head_sum_smul(e: Any) -> Iterator[Any]:
+    """tr(Σ A) B = Σ tr(A) B"""
+    for k, x in enumerate(e.args):
+        if type(x) is Trace and type(x.args[0]) is HeadSum:
+            inner, others = x.args[0], e.args[:k] + e.args[k + 1 :]
+            if not any(mentions(y, bound(inner)) for y in others):
+                body = product(*e.args[:k], Trace(inner.body), *e.args[k + 1 :])
+                yield HeadSum(body, *inner.limits)
+
+
+# -- heads side by side, and one below the other ------------------------------------------------
+
+
+@rule(MatMul)
+def concat_mul_stack(e: Any) -> Iterator[Any]:
+    """[A₁ … A_H] [B₁; …; B_H] = Σ A_h B_h"""
+    for k, x, y in pairs(e):
+        if type(x) is ConcatHeads and type(y) is StackHeads and len(x.limits) == len(y.limits):
+            same = all(same_size(a[1], b[1]) for a, b in zip(x.limits, y.limits, strict=True))
+            if same and same_size(x.body.shape[1], y.body.shape[0]):
+                other = y if bound(x) == bound(y) else renamed(y, bound(x))
+                if other is not None and not mentions(y, bound(x)):
+                    yield with_pair(e, k, HeadSum(product(x.body, other.body), *x.limits))
+
+
+@rule(Transpose)
+def concat_transpose(e: Any) -> Iterator[Any]:
+    """[A₁ … A_H]ᵀ = [A₁ᵀ; …; A_Hᵀ]"""
+    if type(e.args[0]) is ConcatHeads:
+        yield StackHeads(Transpose(e.args[0].body), *e.args[0].limits)
+
+
+@rule(Transpose)
+def stack_transpose(e: Any) -> Iterator[Any]:
+    """[A₁; …; A_H]ᵀ = [A₁ᵀ … A_Hᵀ]"""
+    if type(e.args[0]) is StackHeads:
+        yield ConcatHeads(Transpose(e.args[0].body), *e.args[0].limits)
+
+
+@rule(MatMul)
+def mul_concat(e: Any) -> Iterator[Any]:
+    """B [A₁ … A_H] = [B A₁ … B A_H]"""
+    if type(e.args[-1]) is ConcatHeads and len(e.args) > 1:
+        x, others = e.args[-1], e.args[:-1]
+        if not any(mentions(y, bound(x)) for y in others):
+            yield ConcatHeads(product(*others, x.body), *x.limits)
+
+
+@rule(MatMul)
+def stack_mul(e: Any) -> Iterator[Any]:
+    """[A₁; …; A_H] B = [A₁ B; …; A_H B]"""
+    k = next(k for k, x in enumerate(e.args) if is_matrix(x) or k == len(e.args) - 1)
+    x, others = e.args[k], e.args[:k] + e.args[k + 1 :]
+    if type(x) is StackHeads and others and not any(mentions(y, bound(x)) for y in others):
+        yield StackHeads(product(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
+
+
+@rule(MatAdd)
+def concat_add(e: Any) -> Iterator[Any]:
+    """[A₁ … A_H] + [B₁ … B_H] = [A₁ + B₁ … A_H + B_H]
+
+    Add what stands side by side, or one below the other, head by head.
+    """
+    kind, limits = type(e.args[0]), getattr(e.args[0], "limits", None)
+    alike = all(type(x) is kind and x.limits == limits for x in e.args if kind in SIDE_BY_SIDE)
+    if limits is not None and kind in SIDE_BY_SIDE and alike:
+        yield kind(total(*[x.body for x in e.args]), *limits)
+
+
+@rule(MatMul)
+def concat_mul_one_kron(e: Any) -> Iterator[Any]:
+    """[A₁ … A_H] (I ⊗ W) = [A₁ W … A_H W]"""
+    for k, x, y in pairs(e):
+        if type(x) is ConcatHeads and type(y) is KroneckerProduct and type(y.args[0]) is Identity:
+            heads = sympy.Mul(*[count for _, count in x.limits])
+            right = tensor(*y.args[1:])
+            if same_size(heads, y.args[0].shape[0]) and not mentions(y, bound(x)):
+                yield with_pair(e, k, ConcatHeads(product(x.body, right), *x.limits))
+
+
+@rule(MatMul)
+def one_kron_mul_stack(e: Any) -> Iterator[Any]:
+    """(I ⊗ W) [A₁; …; A_H] = [W A₁; …; W A_H]"""
+    for k, y, x in pairs(e):
+        if type(x) is StackHeads and type(y) is KroneckerProduct and type(y.args[0]) is Identity:
+            heads = sympy.Mul(*[count for _, count in x.limits])
+            left = tensor(*y.args[1:])
+            if same_size(heads, y.args[0].shape[0]) and not mentions(y, bound(x)):
+                yield with_pair(e, k, StackHeads(product(left, x.body), *x.limits))
+
+
+# -- selection ----------------------------------------------------------------------------------
+
+
+@rule(HeadSum)
+def one_hot_sum(e: Any) -> Iterator[Any]:
+    """Σ_i A e_i e_iᵀ B = A B
+
+    Unit columns times their transposes, summed over all of them, are the identity.
+    """
+    if len(e.limits) != 1 or type(e.body) is not MatMul:
+        return
+    (index, count), body = e.limits[0], e.body
+    for k, x, y in pairs(body):
+        others = body.args[:k] + body.args[k + 2 :]
+        column = type(x) is OneHot and x.args[0] == index and same_size(x.args[1], count)
+        if column and y == Transpose(x) and not any(mentions(z, [index]) for z in others):
+            yield (
+                product(*others)
+                if any(map(is_matrix, others))
+                else with_pair(body, k, Identity(count))
+            )
+
+
+@rule(OneHot, bookkeeping=True)
+def one_hot_one(e: Any) -> Iterator[Any]:
+    """A unit column of length one is I₁"""
+    if e.shape[0] == 1:
+        yield Identity(1)
+
+
+@rule(MatMul)
+def one_hot_mul(e: Any) -> Iterator[Any]:
+    """e_iᵀ e_i = 1"""
+    for k, x, y in pairs(e):
+        if type(y) is OneHot and x == Transpose(y):
+            yield with_pair(e, k, Identity(1))
+
+
+# -- stacked matrices ---------------------------------------------------------------------------
+
+
+@rule(MatMul)
+def vec_rows_mul(e: Any) -> Iterator[Any]:
+    """(A ⊗ W) vec_rows(X) = vec_rows(A X Wᵀ)"""
+    for k, x, y in pairs(e):
+        if type(x) is KroneckerProduct and type(y) is vec_rows and len(x.args) == 2:
+            (left, right), inner = x.args, y.args[0]
+            if same_size(left.shape[1], inner.shape[0]):
+                factors = inner.args if type(inner) is MatMul else (inner,)
+                turned = right.args[0] if type(right) is Transpose else Transpose(right)
+                yield with_pair(e, k, vec_rows(product(left, inner, Transpose(right))))
+                yield with_pair(e, k, vec_rows(product(left, inner, turned)))
+                yield with_pair(e, k, vec_rows(product(left, *factors, Transpose(right))))
+
+
+@rule(MatMul)
+def vec_cols_mul(e: Any) -> Iterator[Any]:
+    """(Bᵀ ⊗ A) vec_cols(X) = vec_cols(A X B)"""
+    for k, x, y in pairs(e):
+        if type(x) is KroneckerProduct and type(y) is vec_cols and len(x.args) == 2:
+            (left, right), inner = x.args, y.args[0]
+            if same_size(left.shape[1], inner.shape[1]):
+                turned = left.args[0] if type(left) is Transpose else Transpose(left)
+                yield with_pair(e, k, vec_cols(product(right, inner, turned)))
+                yield with_pair(e, k, vec_cols(product(right, inner, Transpose(left))))
+
+
+@rule(vec_cols)
+def vec_cols_vec_rows(e: Any) -> Iterator[Any]:
+    """vec_cols(X) = vec_rows(Xᵀ)"""
+    inner = e.args[0]
+    yield vec_rows(Transpose(inner))
+    if type(inner) is Transpose:
+        yield vec_rows(inner.args[0])
+
+
+@rule(vec_rows, vec_cols)
+def vec_add(e: Any) -> Iterator[Any]:
+    """vec(X + Y) = vec(X) + vec(Y)"""
+    if type(e.args[0]) is MatAdd:
+        yield total(*[type(e)(x) for x in e.args[0].args])
+
+
+@rule(vec_rows, vec_cols)
+def vec_smul(e: Any) -> Iterator[Any]:
+    """vec(c X) = c vec(X)"""
+    if type(e.args[0]) is MatMul:
+        numbers, matrices = split_scalars(e.args[0])
+        if numbers:
+            yield product(*numbers, type(e)(product(*matrices)))
+
+
+@rule(vec_rows, vec_cols)
+def vec_head_sum(e: Any) -> Iterator[Any]:
+    """vec(Σ X) = Σ vec(X)"""
+    if type(e.args[0]) is HeadSum:
+        yield HeadSum(type(e)(e.args[0].body), *e.args[0].limits)
+
+
+@rule(vec_rows)
+def vec_rows_outer(e: Any) -> Iterator[Any]:
+    """vec_rows(x yᵀ) = x ⊗ y
+
+    A column times a row, stacked row by row, is a Kronecker product of columns.
+    """
+    if type(e.args[0]) is MatMul:
+        factors = e.args[0].args
+        for k, x, _ in pairs(e.args[0]):
+            if x.shape[1] == 1 and all(map(is_matrix, factors)):
+                yield tensor(product(*factors[: k + 1]), Transpose(product(*factors[k + 1 :])))
+
+
+@rule(vec_rows, vec_cols)
+def vec_ones(e: Any) -> Iterator[Any]:
+    """vec(1) = 1
+
+    The entries of a matrix of ones, stacked, are a column of ones.
+    """
+    if type(e.args[0]) is OneMatrix:
+        yield OneMatrix(e.shape[0], 1)
+
+
+@rule(vec_rows, vec_cols)
+def vec_zero(e: Any) -> Iterator[Any]:
+    """vec(0) = 0"""
+    if type(e.args[0]) is ZeroMatrix:
+        yield ZeroMatrix(*e.shape)
+
+
+@rule(vec_rows, vec_cols)
+def vec_column(e: Any) -> Iterator[Any]:
+    """vec(x) = x for a column x"""
+    if e.args[0].shape[1] == 1:
+        yield e.args[0]
+
+
+@rule(vec_rows, vec_cols)
+def vec_row(e: Any) -> Iterator[Any]:
+    """vec(xᵀ) = x for a row xᵀ"""
+    if e.args[0].shape[0] == 1 and e.args[0].shape[1] != 1:
+        yield Transpose(e.args[0])
+
+
+@rule(KroneckerProduct)
+def kron_column_row(e: Any) -> Iterator[Any]:
+    """X ⊗ yᵀ = x yᵀ
+
+    A column ⊗ a row, in either order, is their product.
+    """
+    if len(e.args) == 2:
+        x, y = e.args
+        if x.shape[1] == 1 and y.shape[0] == 1:
+            yield product(x, y)
+        elif x.shape[0] == 1 and y.shape[1] == 1:
+            yield product(y, x)

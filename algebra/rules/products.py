@@ -1,0 +1,384 @@
+"""Rules of products, sums, units, zeros and numbers, and how ⊗ meets them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+from sympy import Identity, KroneckerProduct, MatAdd, MatMul, MatPow, ZeroMatrix
+
+from algebra import scalars
+from algebra.errors import LanguageError
+from algebra.rules.rule import (
+    is_matrix,
+    pairs,
+    product,
+    relation,
+    rule,
+    same_size,
+    scalar_product,
+    split_scalars,
+    tensor,
+    total,
+    with_pair,
+    without,
+)
+
+# -- brackets and order -------------------------------------------------------------------------
+
+
+@rule(MatMul, bookkeeping=True)
+def mul_assoc(e: Any) -> Iterator[Any]:
+    """(A B) C = A B C
+
+    Take the brackets off one factor of a product, or off all of them.
+    """
+    inner = [k for k, x in enumerate(e.args) if type(x) is MatMul]
+    for k in inner:
+        yield product(*e.args[:k], *e.args[k].args, *e.args[k + 1 :])
+    if len(inner) > 1:
+        yield product(*[y for x in e.args for y in (x.args if type(x) is MatMul else (x,))])
+
+
+@rule(MatAdd, bookkeeping=True)
+def add_assoc(e: Any) -> Iterator[Any]:
+    """(A + B) + C = A + B + C"""
+    inner = [k for k, x in enumerate(e.args) if type(x) is MatAdd]
+    for k in inner:
+        yield total(*e.args[:k], *e.args[k].args, *e.args[k + 1 :])
+    if len(inner) > 1:
+        yield total(*[y for x in e.args for y in (x.args if type(x) is MatAdd else (x,))])
+
+
+@rule(KroneckerProduct, bookkeeping=True)
+def kron_assoc(e: Any) -> Iterator[Any]:
+    """(A ⊗ B) ⊗ C = A ⊗ B ⊗ C"""
+    for k, x in enumerate(e.args):
+        if type(x) is KroneckerProduct:
+            yield tensor(*e.args[:k], *x.args, *e.args[k + 1 :])
+
+
+@relation(MatAdd, bookkeeping=True)
+def add_comm(before: Any, after: Any) -> bool:
+    """A + B = B + A"""
+    return type(after) is MatAdd and Counter(before.args) == Counter(after.args)
+
+
+# -- distributivity -----------------------------------------------------------------------------
+
+
+@rule(MatMul)
+def mul_add(e: Any) -> Iterator[Any]:
+    """A (B + C) = A B + A C
+
+    Multiply out a sum that has a matrix on its left; what is on its right comes along.
+    """
+    for k, x in enumerate(e.args):
+        if type(x) is MatAdd and any(is_matrix(y) for y in e.args[:k]):
+            yield total(*[product(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
+
+
+@rule(MatMul)
+def add_mul(e: Any) -> Iterator[Any]:
+    """(A + B) C = A C + B C
+
+    Multiply out a sum that stands first among the matrices of a product.
+    """
+    for k, x in enumerate(e.args):
+        if type(x) is MatAdd and not any(is_matrix(y) for y in e.args[:k]):
+            if any(is_matrix(y) for y in e.args[k + 1 :]):
+                yield total(*[product(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
+            return
+
+
+@rule(MatMul)
+def smul_add(e: Any) -> Iterator[Any]:
+    """C (A + B) = c A + c B"""
+    numbers, matrices = split_scalars(e)
+    if numbers and len(matrices) == 1 and type(matrices[0]) is MatAdd:
+        yield total(*[product(*numbers, t) for t in matrices[0].args])
+
+
+@rule(KroneckerProduct)
+def kron_add(e: Any) -> Iterator[Any]:
+    """A ⊗ (B + C) = A ⊗ B + A ⊗ C"""
+    for k, x in enumerate(e.args):
+        if type(x) is MatAdd:
+            yield total(*[tensor(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
+
+
+# -- the mixed product --------------------------------------------------------------------------
+
+
+@rule(MatMul)
+def kron_mul_kron(e: Any) -> Iterator[Any]:
+    """(A ⊗ B)(C ⊗ D) = A C ⊗ B D
+
+    Multiply factor by factor; neighbouring factors are taken together where sizes ask for it.
+    """
+    for k, x, y in pairs(e):
+        if type(x) is KroneckerProduct and type(y) is KroneckerProduct:
+            groups = matched(x, y)
+            if groups is not None:
+                mixed = [product(tensor(*a), tensor(*b)) for a, b in groups]
+                yield with_pair(e, k, tensor(*mixed))
+
+
+def matched(x: Any, y: Any) -> list[tuple[list[Any], list[Any]]] | None:
+    """Return the factors of x and y in the smallest groups whose inner sizes fit, if over one."""
+    groups: list[tuple[list[Any], list[Any]]] = []
+    left, right = list(x.args), list(y.args)
+    if len(left) == len(right) and all(
+        same_size(a.shape[1], b.shape[0]) for a, b in zip(left, right, strict=True)
+    ):
+        return [([a], [b]) for a, b in zip(left, right, strict=True)]
+    while left and right:
+        a, b = [left.pop(0)], [right.pop(0)]
+        p, q = a[0].shape[1], b[0].shape[0]
+        while not same_size(p, q):
+            if _divides(p, q) and left:
+                a.append(left.pop(0))
+                p = p * a[-1].shape[1]
+            elif _divides(q, p) and right:
+                b.append(right.pop(0))
+                q = q * b[-1].shape[0]
+            else:
+                return None
+        groups.append((a, b))
+    return groups if not left and not right and len(groups) > 1 else None
+
+
+def _divides(part: Any, whole: Any) -> bool:
+    return bool((whole / part).as_numer_denom()[1] == 1)
+
+
+# -- units and zeros ----------------------------------------------------------------------------
+
+
+@rule(MatMul, bookkeeping=True)
+def one_mul(e: Any) -> Iterator[Any]:
+    """I A = A
+
+    Drop an identity that has a matrix on its right.
+    """
+    for k, x, _ in pairs(e):
+        if type(x) is Identity:
+            yield product(*without(e, k))
+
+
+@rule(MatMul, bookkeeping=True)
+def mul_one(e: Any) -> Iterator[Any]:
+    """A I = A
+
+    Drop an identity that has a matrix on its left.
+    """
+    for k, _, y in pairs(e):
+        if type(y) is Identity:
+            yield product(*without(e, k + 1))
+
+
+@rule(KroneckerProduct)
+def kron_one_one(e: Any) -> Iterator[Any]:
+    """I ⊗ I = I"""
+    for k in range(len(e.args) - 1):
+        x, y = e.args[k : k + 2]
+        if type(x) is Identity and type(y) is Identity:
+            yield tensor(*e.args[:k], Identity(x.shape[0] * y.shape[0]), *e.args[k + 2 :])
+
+
+@rule(MatMul)
+def mul_zero(e: Any) -> Iterator[Any]:
+    """A 0 = 0"""
+    if any(type(x) is ZeroMatrix for x in e.args) or any(x == 0 for x in e.args):
+        yield ZeroMatrix(*e.shape)
+
+
+@rule(MatAdd, bookkeeping=True)
+def add_zero(e: Any) -> Iterator[Any]:
+    """A + 0 = A"""
+    for k, x in enumerate(e.args):
+        if type(x) is ZeroMatrix:
+            yield total(*without(e, k))
+
+
+@rule(KroneckerProduct)
+def kron_zero(e: Any) -> Iterator[Any]:
+    """A ⊗ 0 = 0"""
+    if any(type(x) is ZeroMatrix for x in e.args):
+        yield ZeroMatrix(*e.shape)
+
+
+@rule(KroneckerProduct, bookkeeping=True)
+def kron_one(e: Any) -> Iterator[Any]:
+    """A ⊗ I₁ = A
+
+    Drop an identity of size one, on either side of ⊗.
+    """
+    for k, x in enumerate(e.args):
+        if type(x) is Identity and x.shape[0] == 1 and len(e.args) > 1:
+            yield tensor(*without(e, k))
+
+
+# -- powers -------------------------------------------------------------------------------------
+
+
+@rule(MatPow)
+def pow_succ(e: Any) -> Iterator[Any]:
+    """Aᵏ⁺¹ = Aᵏ A"""
+    if isinstance(e.exp, sympy.Integer) and e.exp >= 1:
+        less = e.exp - 1
+        power = MatPow(e.base, less, evaluate=False) if less > 1 else e.base
+        yield product(power, e.base) if less else e.base
+
+
+@rule(MatPow)
+def pow_zero(e: Any) -> Iterator[Any]:
+    """A⁰ = I"""
+    if e.exp == 0:
+        yield Identity(e.shape[0])
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+@rule(MatMul, bookkeeping=True)
+def mul_smul(e: Any) -> Iterator[Any]:
+    """A (c B) = c A B
+
+    Move the numbers in a product to its front, those inside brackets too.
+    """
+    found: list[Any] = []
+    factors: list[Any] = []
+    for x in e.args:
+        if type(x) is MatMul and not is_matrix(x.args[0]):
+            numbers, matrices = split_scalars(x)
+            found += numbers
+            factors.append(product(*matrices))
+        else:
+            (factors if is_matrix(x) else found).append(x)
+    moved = product(*found, *factors)
+    if moved != e:
+        yield moved
+
+
+@rule(MatMul, bookkeeping=True)
+def smul_smul(e: Any) -> Iterator[Any]:
+    """C (d A) = (c d) A
+
+    Multiply the numbers at the front of a product.
+    """
+    numbers, matrices = split_scalars(e)
+    if len(numbers) > 1 and all(not is_matrix(x) for x in e.args[: len(numbers)]):
+        yield product(scalar_product(*numbers), *matrices)
+
+
+@rule(MatMul, bookkeeping=True)
+def one_smul(e: Any) -> Iterator[Any]:
+    """1 A = A"""
+    for k, x in enumerate(e.args):
+        if x == 1 and len(e.args) > 1:
+            yield product(*without(e, k))
+
+
+@rule(KroneckerProduct)
+def kron_smul(e: Any) -> Iterator[Any]:
+    """A ⊗ c B = c (A ⊗ B)
+
+    Take the numbers out of all the factors of ⊗.
+    """
+    scaled = [split_scalars(x) if type(x) is MatMul else ([], [x]) for x in e.args]
+    numbers = [c for found, _ in scaled for c in found]
+    if numbers:
+        yield product(*numbers, tensor(*[product(*matrices) for _, matrices in scaled]))
+
+
+@rule(MatAdd)
+def add_collect(e: Any) -> Iterator[Any]:
+    """C A + d A = (c + d) A
+
+    Collect all the terms that are multiples of one matrix, at the place of the first.
+    """
+    kinds: dict[Any, list[Any]] = {}
+    for x in e.args:
+        number, core = coefficient(x)
+        kinds.setdefault(core, []).append(number)
+    for core, numbers in kinds.items():
+        if len(numbers) > 1:
+            first = next(k for k, x in enumerate(e.args) if coefficient(x)[1] == core)
+            rest = [x if coefficient(x)[1] != core else None for x in e.args]
+            number = sympy.Add(*numbers, evaluate=False)
+            new = product(number, core)
+            yield total(*[new if k == first else x for k, x in enumerate(rest) if x or k == first])
+
+
+def coefficient(x: Any) -> tuple[Any, Any]:
+    """Return the number in front of a term, and the matrix that it multiplies."""
+    if type(x) is not MatMul:
+        return sympy.S.One, x
+    numbers, matrices = split_scalars(x)
+    return scalar_product(*numbers), product(*matrices)
+
+
+ARITHMETIC = (
+    sympy.Add,
+    sympy.Mul,
+    sympy.Pow,
+    sympy.Symbol,
+    sympy.Integer,
+    sympy.Rational,
+    sympy.core.numbers.Zero,
+    sympy.core.numbers.One,
+    sympy.core.numbers.NegativeOne,
+    sympy.core.numbers.Half,
+    sympy.Trace,
+)
+
+
+@relation(*ARITHMETIC, bookkeeping=True)
+def scalar_arith(before: Any, after: Any) -> bool:
+    """Arithmetic of numbers
+
+    Relate two numbers that are equal as polynomials or quotients of the same symbols and traces.
+
+    Exact, by `algebra.scalars`; a trace counts as a symbol of its own.
+    """
+    if not isinstance(after, sympy.Expr) or is_matrix(after):
+        return False
+    plain = without_traces(before, after)
+    try:
+        left, right = (scalars.from_sympy(x, _positive(x)) for x in plain)
+    except LanguageError:
+        return False
+    return bool(left == right)
+
+
+def without_traces(*numbers: Any) -> tuple[Any, ...]:
+    """Return numbers in which each different trace is a symbol, `tr(0)`, `tr(1)`, …"""
+    names: dict[Any, Any] = {}
+    for x in numbers:
+        for trace in traces(x):
+            names.setdefault(trace, sympy.Symbol(f"tr({len(names)})"))
+    return tuple(_with(x, names) for x in numbers)
+
+
+def traces(x: Any) -> Iterator[Any]:
+    """Yield the traces that a number is made of, from left to right."""
+    if type(x) is sympy.Trace:
+        yield x
+    elif type(x) in (sympy.Add, sympy.Mul, sympy.Pow):
+        for y in x.args:
+            yield from traces(y)
+
+
+def _with(x: Any, names: dict[Any, Any]) -> Any:
+    if x in names:
+        return names[x]
+    if type(x) in (sympy.Add, sympy.Mul, sympy.Pow):
+        return type(x)(*[_with(y, names) for y in x.args], evaluate=False)
+    return x
+
+
+def _positive(x: Any) -> set[str]:
+    return {s.name for s in x.free_symbols if s.is_positive}

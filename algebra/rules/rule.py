@@ -1,0 +1,214 @@
+"""What a rewrite rule is, and how trees are taken apart and put together without evaluation.
+
+A rule is a function from an expression to the expressions it may be replaced by, all equal to it
+for every size. It is named `subject_operation`; used from right to left it keeps its name. Nothing
+here decides anything: a rule proposes, and `Step.check` asks the judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import MatrixExpr
+
+from algebra.language import ConcatHeads, HeadSum, StackHeads, kron, vec_cols, vec_rows
+
+Expression = Any  # a SymPy matrix expression or scalar
+Path = tuple[int, ...]  # positions of arguments, from the root down
+Build = Callable[[Any], Iterator[Expression]]
+Relate = Callable[[Any, Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named rule: `kinds` are the exact types it rewrites, `reading` says it to a person.
+
+    A rule either builds its results, or (where there are too many to list: an order, arithmetic)
+    says of two expressions whether it takes the one to the other.
+    """
+
+    name: str
+    reading: str
+    kinds: tuple[type, ...]
+    build: Build | None = None
+    relate: Relate | None = None
+    bookkeeping: bool = False
+
+    def results(self, e: Expression) -> Iterator[Expression]:
+        """Yield what the rule makes of an expression as a whole, used from left to right."""
+        if self.build is not None and type(e) in self.kinds:
+            yield from self.build(e)
+
+    def relates(self, before: Expression, after: Expression) -> bool:
+        """Return whether the rule takes `before` to `after`, used from left to right."""
+        if self.relate is not None:
+            return type(before) in self.kinds and self.relate(before, after)
+        return any(result == after for result in self.results(before))
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(*kinds: type, bookkeeping: bool = False) -> Callable[[Build], Rule]:
+    """Declare a rule by a generator of its results; its name and first line are the rule's."""
+
+    def declare(build: Build) -> Rule:
+        return _register(Rule(build.__name__, _reading(build), kinds, build, None, bookkeeping))
+
+    return declare
+
+
+def relation(*kinds: type, bookkeeping: bool = False) -> Callable[[Relate], Rule]:
+    """Declare a rule by a test of two expressions, for rules with too many results to list."""
+
+    def declare(relate: Relate) -> Rule:
+        return _register(Rule(relate.__name__, _reading(relate), kinds, None, relate, bookkeeping))
+
+    return declare
+
+
+def _reading(declared: Callable[..., Any]) -> str:
+    """Return the first line of a rule's docstring: the equation as a person reads it."""
+    return (declared.__doc__ or "").strip().partition("\n")[0]
+
+
+def _register(new: Rule) -> Rule:
+    if new.name in RULES:
+        raise AssertionError(f"two rules are called {new.name}")
+    RULES[new.name] = new
+    return new
+
+
+# -- trees ------------------------------------------------------------------------------------
+
+
+def children(e: Expression) -> Iterator[tuple[int, Expression]]:
+    """Yield the arguments of a node that are expressions, with their positions."""
+    kind = type(e)
+    if kind in _SCALAR_NODES:
+        if e.has(sympy.Trace):
+            yield from enumerate(e.args)
+    elif kind is HeadSum or kind is ConcatHeads or kind is StackHeads or kind is sympy.MatPow:
+        yield 0, e.args[0]
+    elif kind in _NODES:
+        for position, argument in enumerate(e.args):
+            if (
+                is_matrix(argument)
+                or type(argument) in _SCALAR_NODES
+                or kind is sympy.Trace
+                or type(argument) is sympy.Trace
+            ):
+                yield position, argument
+
+
+def at(e: Expression, path: Path) -> Expression:
+    """Return the part of a tree at a path."""
+    for position in path:
+        e = e.args[position]
+    return e
+
+
+def replaced(e: Expression, path: Path, new: Expression) -> Expression:
+    """Return the tree with the part at a path replaced; nothing is evaluated."""
+    if not path:
+        return new
+    arguments = list(e.args)
+    arguments[path[0]] = replaced(arguments[path[0]], path[1:], new)
+    return rebuilt(e, arguments)
+
+
+def rebuilt(e: Expression, arguments: Iterable[Expression]) -> Expression:
+    """Return a node of the same kind with other arguments, as stated."""
+    kind = type(e)
+    if kind in _EVALUATING:
+        return kind(*arguments, evaluate=False)
+    if kind is sympy.KroneckerProduct:
+        return kron(*arguments)
+    return kind(*arguments)
+
+
+_SCALAR_NODES = (sympy.Add, sympy.Mul, sympy.Pow)
+_EVALUATING = (*_SCALAR_NODES, sympy.MatMul, sympy.MatAdd, sympy.MatPow)
+_NODES: set[type] = {
+    vec_cols,
+    vec_rows,
+    sympy.MatMul,
+    sympy.MatAdd,
+    sympy.Transpose,
+    sympy.Adjoint,
+    sympy.KroneckerProduct,
+    sympy.HadamardProduct,
+    sympy.Trace,
+}
+
+
+# -- building ---------------------------------------------------------------------------------
+
+
+def is_matrix(e: Expression) -> bool:
+    """Return whether an argument of a product is a matrix and not a number."""
+    return isinstance(e, MatrixExpr)
+
+
+def product(*factors: Expression) -> Expression:
+    """Return the product of scalars and matrices as stated; a single factor is itself."""
+    return factors[0] if len(factors) == 1 else sympy.MatMul(*factors, evaluate=False)
+
+
+def total(*terms: Expression) -> Expression:
+    """Return the sum of matrices as stated; a single term is itself."""
+    return terms[0] if len(terms) == 1 else sympy.MatAdd(*terms, evaluate=False)
+
+
+def tensor(*factors: Expression) -> Expression:
+    """Return the Kronecker product as stated; a single factor is itself."""
+    return factors[0] if len(factors) == 1 else kron(*factors)
+
+
+def elementwise(*factors: Expression) -> Expression:
+    """Return the Hadamard product as stated; a single factor is itself."""
+    return factors[0] if len(factors) == 1 else sympy.HadamardProduct(*factors)
+
+
+def scalar_product(*factors: Expression) -> Expression:
+    """Return the product of numbers as stated; none is one."""
+    if not factors:
+        return sympy.S.One
+    return factors[0] if len(factors) == 1 else sympy.Mul(*factors, evaluate=False)
+
+
+def split_scalars(e: Expression) -> tuple[list[Expression], list[Expression]]:
+    """Return the numbers and the matrices among the factors of a product, in their order."""
+    numbers = [x for x in e.args if not is_matrix(x)]
+    return numbers, [x for x in e.args if is_matrix(x)]
+
+
+def pairs(e: Expression) -> Iterator[tuple[int, Expression, Expression]]:
+    """Yield (position, factor, next factor) for neighbouring matrices of a product."""
+    for k in range(len(e.args) - 1):
+        if is_matrix(e.args[k]) and is_matrix(e.args[k + 1]):
+            yield k, e.args[k], e.args[k + 1]
+
+
+def with_pair(e: Expression, k: int, *new: Expression) -> Expression:
+    """Return a product whose factors k and k + 1 are replaced by these."""
+    return product(*e.args[:k], *new, *e.args[k + 2 :])
+
+
+def without(e: Expression, k: int) -> tuple[Expression, ...]:
+    """Return the arguments of a node but the one at k."""
+    return tuple(e.args[:k]) + tuple(e.args[k + 1 :])
+
+
+def same_size(a: Expression, b: Expression) -> bool:
+    """Return whether two sizes are written alike or expand to the same polynomial."""
+    return bool(a == b or sympy.expand(a - b) == 0)
+
+
+def mentions(e: Expression, symbols: Iterable[Any]) -> bool:
+    """Return whether any of the symbols is free in an expression."""
+    free = e.free_symbols
+    return any(symbol in free for symbol in symbols)
