@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from algebra.errors import ShapeError as ShapeError
     from algebra.errors import Undecided as Undecided
     from algebra.evaluate import evaluate as evaluate
+    from algebra.facts import Fact as Fact
+    from algebra.facts import attention_pattern as attention_pattern
+    from algebra.facts import facts as facts
     from algebra.language import ConcatHeads as ConcatHeads
     from algebra.language import Family as Family
     from algebra.language import HeadSum as HeadSum
@@ -54,6 +57,9 @@ _HOME = {
     "normal_form": "algebra.normal_form",
     "expand_paths": "algebra.paths",
     "evaluate": "algebra.evaluate",
+    "facts": "algebra.facts",
+    "Fact": "algebra.facts",
+    "attention_pattern": "algebra.facts",
     # say
     "Family": "algebra.language",
     "HeadSum": "algebra.language",
@@ -77,6 +83,7 @@ _HOME = {
 
 __all__ = [
     "ConcatHeads",
+    "Fact",
     "Family",
     "HeadSum",
     "LanguageError",
@@ -88,6 +95,7 @@ __all__ = [
     "StackHeads",
     "Undecided",
     "Verdict",
+    "attention_pattern",
     "catalogue",
     "decide",
     "evaluate",

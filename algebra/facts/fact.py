@@ -1,0 +1,230 @@
+"""What a fact is: a property of an expression, and the chain of named rules that gives it.
+
+`PROPERTIES` says every property in words; `Facts` is what `facts()` returns, and prints as a proof:
+each fact, and under it, set in, the facts it follows from, down to the hypotheses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, NamedTuple
+
+import sympy
+
+from algebra.dimensions import same_size
+from algebra.errors import LanguageError, OtimesError, ShapeError
+from algebra.language import Family
+from algebra.shapes import show_shape
+from algebra.text import unicode_text
+
+
+class Property(NamedTuple):
+    """A property in words: of one matrix, of many, and whether only a square matrix can have it."""
+
+    one: str
+    many: str
+    square: bool = False
+
+
+PROPERTIES: dict[str, Property] = {  # the strongest first: the order in which facts are printed
+    "zero": Property("is zero", "zero matrices"),
+    "identity": Property("is the identity", "identities", True),
+    "permutation": Property("is a permutation", "permutations", True),
+    "orthogonal": Property("is orthogonal", "orthogonal matrices", True),
+    "orthonormal_columns": Property("has orthonormal columns", "matrices with orthonormal columns"),
+    "orthonormal_rows": Property("has orthonormal rows", "matrices with orthonormal rows"),
+    "row_stochastic": Property("is row-stochastic", "row-stochastic matrices"),
+    "column_stochastic": Property("is column-stochastic", "column-stochastic matrices"),
+    "diagonal": Property("is diagonal", "diagonal matrices", True),
+    "lower_triangular": Property("is lower triangular", "lower triangular matrices", True),
+    "upper_triangular": Property("is upper triangular", "upper triangular matrices", True),
+    "positive_semidefinite": Property(
+        "is positive semidefinite", "positive semidefinite matrices", True
+    ),
+    "projection": Property("is a projection", "projections", True),
+    "symmetric": Property("is symmetric", "symmetric matrices", True),
+    "antisymmetric": Property("is antisymmetric", "antisymmetric matrices", True),
+    "rows_sum_to_one": Property("has rows that sum to one", "matrices whose rows sum to one"),
+    "columns_sum_to_one": Property(
+        "has columns that sum to one", "matrices whose columns sum to one"
+    ),
+    "rows_sum_to": Property("has rows that each sum to {}", "matrices of constant row sums"),
+    "columns_sum_to": Property(
+        "has columns that each sum to {}", "matrices of constant column sums"
+    ),
+    "nonnegative": Property("has no negative entry", "nonnegative matrices"),
+    "invertible": Property("is invertible", "invertible matrices", True),
+    "rank_at_most": Property("has rank at most {}", "matrices of bounded rank"),
+    "commutes_with": Property("commutes with {}", "commuting matrices", True),
+    "times_is_identity": Property("times {} is the identity", "one-sided inverses"),
+}
+OTHER_NAMES = {"causal": "lower_triangular", "idempotent": "projection"}
+WITH_VALUE = ("rows_sum_to", "columns_sum_to", "rank_at_most", "commutes_with", "times_is_identity")
+GIVEN = "given"
+SAME = "each sum is one"  # between two ways to say so: not worth a line in a proof
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A property of an expression: `Fact("lower_triangular", A)` declares one as a hypothesis.
+
+    `name` is one of `PROPERTIES` ("causal" is another name of "lower_triangular"), `subject`
+    a matrix expression, a family (all its members) or, for "nonnegative", a scalar; `value` is what
+    the property speaks of, as in `Fact("rank_at_most", W, r)`. An inferred fact has the rule that
+    gave it and the facts the rule was used on. A free index in the subject stands for all its
+    values. Raises OtimesError for an unknown property, ShapeError where a square matrix is needed.
+
+    >>> n, m = sympy.symbols("n m")
+    >>> print(Fact("nonnegative", sympy.MatrixSymbol("A", n, m)))
+    A has no negative entry
+    """
+
+    name: str
+    subject: Any
+    value: Any = None
+    rule: str = field(default=GIVEN, compare=False)
+    premises: tuple[Fact, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a property that there is none of, or that the subject cannot have."""
+        name = OTHER_NAMES.get(self.name, self.name)
+        object.__setattr__(self, "name", name)
+        if self.rule == GIVEN:
+            self._check()
+
+    def _check(self) -> None:
+        if self.name not in PROPERTIES:
+            raise OtimesError(
+                f"there is no property {self.name!r}; known are {', '.join(PROPERTIES)}"
+            )
+        if (self.name in WITH_VALUE) != (self.value is not None):
+            needs = "needs a" if self.value is None else "takes no"
+            raise OtimesError(f"{self.name} {needs} value: Fact(name, subject, value)")
+        if self.value is not None:
+            object.__setattr__(self, "value", sympy.sympify(self.value))
+        shape = getattr(self.subject, "shape", None)
+        if shape is None and not (
+            self.name == "nonnegative" and isinstance(self.subject, sympy.Expr)
+        ):
+            raise LanguageError(f"{self.name} is said of a matrix, not of {self.subject!r:.60}")
+        if shape is not None and PROPERTIES[self.name].square and not same_size(*shape):
+            mend = "; a pattern across two sequences has no causality" * (
+                self.name == "lower_triangular"
+            )
+            raise ShapeError(
+                f"{_name(self.subject)} is {show_shape(shape)} and cannot be declared "
+                f"{self.name}: a square matrix is needed{mend}"
+            )
+
+    @property
+    def why(self) -> str:
+        """The derivation as text: the rule, and set in below it the facts it was used on."""
+        return "\n".join(_derivation(self, set()))
+
+    def __str__(self) -> str:
+        name = self.name
+        if self.value == 1 and f"{name}_one" in PROPERTIES:
+            return f"{_name(self.subject)} {PROPERTIES[f'{name}_one'].one}"
+        said = PROPERTIES[name].one
+        value = "" if self.value is None else _name(self.value)
+        return f"{_name(self.subject)} {said.format(value)}"
+
+
+class Facts:
+    """What is known of an expression: `.holds(property)`, `.rank_at_most`, and the facts in order.
+
+    What is not listed is unknown, not false. `.unused` are hypotheses of no recognised form.
+    Printing shows every fact with its derivation; what was derived above is not derived again.
+    """
+
+    def __init__(
+        self, subject: sympy.Basic, known: dict[str, Fact], unused: tuple[Any, ...] = ()
+    ) -> None:
+        self.subject = subject
+        self.unused = unused
+        self._known = {name: known[name] for name in PROPERTIES if name in known}
+
+    @property
+    def rank_at_most(self) -> sympy.Expr:
+        """A bound on the rank that holds for every size: an expression in the sizes."""
+        return self._known["rank_at_most"].value
+
+    def holds(self, name: str) -> bool:
+        """Return whether the property is known to hold; False means unknown.
+
+        Raises OtimesError for a name that is no property.
+        """
+        return self.get(name) is not None
+
+    def get(self, name: str) -> Fact | None:
+        """Return the fact with its derivation, or None where it is unknown."""
+        name = OTHER_NAMES.get(name, name)
+        if name not in PROPERTIES:
+            raise OtimesError(f"there is no property {name!r}; known are {', '.join(PROPERTIES)}")
+        return self._known.get(name)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self._known.values())
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __str__(self) -> str:
+        lines = [f"{_name(self.subject)}  ({show_shape(self.subject.shape)})"]
+        told: set[Fact] = set()
+        for fact in self:
+            if fact not in told:
+                lines += [f"  {line}" for line in _derivation(fact, told)]
+        lines += [f"  not used: {_name_of_hypothesis(each)}" for each in self.unused]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<facts of {_name(self.subject)}: {', '.join(self._known)}>"
+
+    def _repr_html_(self) -> str:
+        told: set[Fact] = set()
+        items = [_html(fact, told) for fact in self if fact not in told]
+        items += [f"<li>not used: {escape(_name_of_hypothesis(e))}</li>" for e in self.unused]
+        head = f"{escape(_name(self.subject))} ({escape(show_shape(self.subject.shape))})"
+        return f"<div><b>{head}</b><ul>{''.join(items)}</ul></div>"
+
+
+def _derivation(fact: Fact, told: set[Fact]) -> list[str]:
+    while fact.rule == SAME:
+        told.add(fact)
+        (fact,) = fact.premises
+    above = fact in told and bool(fact.premises)
+    told.add(fact)
+    lines = [f"{fact}: {'see above' if above else fact.rule}"]
+    if not above:
+        for premise in dict.fromkeys(fact.premises):
+            lines += [f"  {line}" for line in _derivation(premise, told)]
+    return lines
+
+
+def _html(fact: Fact, told: set[Fact]) -> str:
+    while fact.rule == SAME:
+        told.add(fact)
+        (fact,) = fact.premises
+    above = fact in told and bool(fact.premises)
+    told.add(fact)
+    why = "see above" if above else fact.rule
+    inner = "" if above else "".join(_html(p, told) for p in dict.fromkeys(fact.premises))
+    below = f"<ul>{inner}</ul>" if inner else ""
+    return f"<li>{escape(str(fact))}: <i>{escape(why)}</i>{below}</li>"
+
+
+def _name(expression: Any, width: int = 70) -> str:
+    if isinstance(expression, Family):
+        return f"every {expression.name}"
+    text = unicode_text(expression)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _name_of_hypothesis(hypothesis: Any) -> str:
+    if isinstance(hypothesis, Fact):
+        return str(hypothesis)
+    lhs, rhs = hypothesis
+    return f"{_name(lhs)} = {_name(rhs)}"

@@ -1,0 +1,276 @@
+"""What is given: declared facts, and equations recognised by their form.
+
+An equation is recognised when its difference is, up to normal form, sign and transposition, that of
+a known form about some part of it: `1ᵀ Aᵀ = 1ᵀ` says that the rows of A sum to one. A free index in
+a hypothesis stands for all its values, as it does in every statement of the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import sympy
+from sympy.logic.boolalg import BooleanFalse, BooleanTrue
+
+from algebra.decide import decide
+from algebra.dimensions import same_size
+from algebra.errors import LanguageError, OtimesError, Undecided
+from algebra.facts.fact import GIVEN, Fact
+from algebra.facts.settle import product, settle, split, turned
+from algebra.language import Family, FamilyMember, matadd, matmul
+from algebra.text import unicode_text
+
+BUDGET_SECONDS = 0.5  # for one comparison of normal forms
+MOST_PARTS = 16  # parts of an equation that it may speak of
+
+MIRRORED = {
+    "lower_triangular": "upper_triangular",
+    "orthonormal_columns": "orthonormal_rows",
+    "row_stochastic": "column_stochastic",
+    "rows_sum_to_one": "columns_sum_to_one",
+    "rows_sum_to": "columns_sum_to",
+}
+MIRRORED |= {mirrored: name for name, mirrored in MIRRORED.items()}
+PAIRED = ("commutes_with", "times_is_identity")
+
+
+class Hypotheses:
+    """The hypotheses of a question, found by what they speak of."""
+
+    def __init__(self, given: Iterable[Any]) -> None:
+        self.equations: list[tuple[Any, Any]] = []
+        self.scalar_equations: list[tuple[Any, Any]] = []
+        self.nonnegative_scalars: list[Any] = []
+        self.unused: list[Any] = []
+        self._about: dict[Any, list[Fact]] = {}
+        self._members: dict[str, list[Fact]] = {}
+        for hypothesis in given:
+            self._take(hypothesis)
+
+    def expressions(self) -> list[Any]:
+        """Return every expression that occurs, for the check of shapes and names."""
+        found = [side for equation in self.equations for side in equation]
+        facts = [f for table in (self._about, self._members) for fs in table.values() for f in fs]
+        found += [f.subject for f in facts if not isinstance(f.subject, Family)]
+        return found + [f.value for f in facts if f.name in PAIRED]
+
+    def about(self, e: Any) -> Iterator[Fact]:
+        """Yield what is given of a settled expression."""
+        yield from self._about.get(e, ())
+        if isinstance(e, FamilyMember):
+            for fact in self._members.get(e.family.name, ()):
+                binding = _match(fact.subject, e)
+                if binding is not None:
+                    value = None if fact.value is None else fact.value.xreplace(binding)
+                    yield replace(fact, subject=e, value=value)
+
+    def pair(self, name: str, a: Any, b: Any) -> Fact | None:
+        """Return the fact that relates two settled expressions, if it is given."""
+        facts = (f for f in self.about(a) if f.name == name and f.value == b)
+        return next(facts, None)
+
+    def add(self, fact: Fact) -> None:
+        """Keep a fact about an expression, and what it says of the transpose and the partner."""
+        if isinstance(fact.subject, Family):
+            self._members.setdefault(fact.subject.name, []).append(fact)
+            return
+        subject = settle(fact.subject)
+        fact = replace(fact, subject=subject)
+        if fact.name in PAIRED:
+            self._add_pair(replace(fact, value=settle(fact.value)))
+            return
+        self._put(fact)
+        mirrored = MIRRORED.get(fact.name, fact.name)
+        self._put(
+            Fact(mirrored, turned(subject), fact.value, "the transpose of what is given", (fact,))
+        )
+
+    def _add_pair(self, fact: Fact) -> None:
+        a, b = fact.subject, fact.value
+        name = fact.name
+        self._put(fact)
+        if name == "commutes_with":
+            self._put(Fact(name, b, a, "commuting goes both ways", (fact,)))
+            rule = "commuting matrices have commuting transposes"
+            self._put(Fact(name, turned(a), turned(b), rule, (fact,)))
+            self._put(Fact(name, turned(b), turned(a), rule, (fact,)))
+            return
+        self._put(Fact(name, turned(b), turned(a), "the transpose of an identity", (fact,)))
+        if same_size(*a.shape):
+            rule = "a one-sided inverse of a square matrix is its inverse"
+            back = Fact(name, b, a, rule, (fact,))
+            self._put(back)
+            self._put(Fact(name, turned(a), turned(b), "the transpose of an identity", (back,)))
+            for each in (a, b):
+                self._put(Fact("invertible", each, None, rule, (fact,)))
+
+    def _put(self, fact: Fact) -> None:
+        if isinstance(fact.subject, FamilyMember):
+            self._members.setdefault(fact.subject.family.name, []).append(fact)
+        else:
+            self._about.setdefault(fact.subject, []).append(fact)
+
+    def _take(self, hypothesis: Any) -> None:
+        if isinstance(hypothesis, Fact):
+            if hasattr(hypothesis.subject, "shape"):
+                self.add(hypothesis)
+            else:
+                self.nonnegative_scalars.append(hypothesis.subject)
+            return
+        if isinstance(hypothesis, BooleanTrue | bool) and hypothesis:
+            return  # SymPy's word for an equation whose sides are the same
+        if isinstance(hypothesis, BooleanFalse | bool):
+            raise OtimesError("a hypothesis is false as it stands: SymPy found its sides unequal")
+        lhs, rhs = _sides(hypothesis)
+        if not getattr(lhs, "is_Matrix", False):
+            self.scalar_equations.append((lhs, rhs))
+            return
+        self.equations.append((lhs, rhs))
+
+    def recognise(self) -> None:
+        """Find what each equation says; the others are kept as `unused`."""
+        for lhs, rhs in self.equations:
+            facts = recognise(lhs, rhs)
+            for fact in facts:
+                self.add(fact)
+            if not facts:
+                self.unused.append((lhs, rhs))
+
+
+def _sides(hypothesis: Any) -> tuple[Any, Any]:
+    if isinstance(hypothesis, sympy.Equality):
+        return hypothesis.lhs, hypothesis.rhs
+    if isinstance(hypothesis, tuple | list) and len(hypothesis) == 2:
+        lhs, rhs = (sympy.sympify(side) for side in hypothesis)
+        return lhs, rhs
+    raise LanguageError(
+        f"the hypothesis {hypothesis!r:.60} is neither a Fact, nor a pair (lhs, rhs), nor sympy.Eq"
+    )
+
+
+def _match(pattern: Any, member: FamilyMember) -> dict[Any, Any] | None:
+    """Return what the free indices of a pattern stand for, or None where it is another member."""
+    if isinstance(pattern, Family):
+        return {} if pattern == member.family else None
+    if pattern.family != member.family:
+        return None
+    binding: dict[Any, Any] = {}
+    for index, here in zip(pattern.indices, member.indices, strict=True):
+        if isinstance(index, sympy.Symbol):
+            if binding.setdefault(index, here) != here:
+                return None
+        elif index != here:
+            return None
+    return binding
+
+
+# -- the forms of equations ----------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1000)
+def recognise(lhs: Any, rhs: Any) -> tuple[Fact, ...]:
+    """Return what a matrix equation says about its parts, as far as its form is known."""
+    left, right = settle(lhs), settle(rhs)
+    rule = f"{GIVEN}, {unicode_text(lhs)} = {unicode_text(rhs)}"
+    found: dict[tuple[str, Any], Fact] = {}
+    for x, y in ((left, right), (turned(left), turned(right))):
+        for fact, l_form, r_form in _forms(x, y, rule):
+            key = (fact.name, fact.subject)
+            if key not in found and _same_equation(x, y, l_form, r_form):
+                found[key] = fact
+    return tuple(found.values())
+
+
+def _forms(x: Any, y: Any, rule: str) -> Iterator[tuple[Fact, Any, Any]]:
+    """Yield (fact, the two sides of the equation that says it) for parts of fitting shapes."""
+    rows, cols = x.shape
+    for s in _parts(x, y):
+        p, q = s.shape
+        if same_size(p, rows):
+            for value in _multiples_of_ones(x, y):
+                left = matmul(s, sympy.OneMatrix(q, cols))
+                right = product(value, (sympy.OneMatrix(p, cols),))
+                yield Fact("rows_sum_to", s, value, rule), left, right
+        if same_size(p, rows) and same_size(q, cols):
+            yield Fact("zero", s, None, rule), s, sympy.ZeroMatrix(p, q)
+            if same_size(p, q):
+                yield Fact("symmetric", s, None, rule), turned(s), s
+                yield Fact("antisymmetric", s, None, rule), turned(s), _minus(s)
+                yield Fact("projection", s, None, rule), matmul(s, s), s
+                yield Fact("identity", s, None, rule), s, sympy.Identity(p)
+        if same_size(q, rows) and same_size(q, cols):
+            gram = matmul(turned(s), s)
+            yield Fact("orthonormal_columns", s, None, rule), gram, sympy.Identity(q)
+            yield Fact("zero", s, None, rule), gram, sympy.ZeroMatrix(q, q)  # sums of squares
+    for a, b in _cuts(x, y):
+        if same_size(a.shape[0], b.shape[1]):
+            ab = settle(matmul(a, b))
+            yield Fact("times_is_identity", a, b, rule), ab, sympy.Identity(a.shape[0])
+            if same_size(*a.shape):
+                yield Fact("commutes_with", a, b, rule), ab, settle(matmul(b, a))
+
+
+def _parts(x: Any, y: Any) -> list[Any]:
+    """Return the parts that an equation may speak of, and their transposes."""
+    found: dict[Any, None] = {}
+    for side in (x, y):
+        for part in sympy.preorder_traversal(side):
+            if not getattr(part, "is_Matrix", False) or isinstance(part, _CONSTANT):
+                continue
+            _, factors = split(part)
+            whole = product(sympy.S.One, factors)
+            for s in (whole, product(sympy.S.One, factors[:-1]) if len(factors) > 1 else whole):
+                if not isinstance(s, _CONSTANT):
+                    found.setdefault(s)
+                    found.setdefault(turned(s))
+    plain_first = sorted(found, key=lambda s: isinstance(s, sympy.Transpose))
+    return plain_first[:MOST_PARTS]
+
+
+_CONSTANT = (sympy.Identity, sympy.OneMatrix, sympy.ZeroMatrix)
+
+
+def _cuts(x: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the two parts of a product that is a side or a term of one, for every cut."""
+    for side in (x, y):
+        for term in side.args if isinstance(side, sympy.MatAdd) else (side,):
+            power = isinstance(term, sympy.MatPow) and term.exp == 2
+            factors = (term.base, term.base) if power else split(term)[1]
+            for k in range(1, len(factors)):
+                yield product(sympy.S.One, factors[:k]), product(sympy.S.One, factors[k:])
+
+
+def _multiples_of_ones(x: Any, y: Any) -> list[Any]:
+    values: dict[Any, None] = {sympy.S.One: None, sympy.S.Zero: None}
+    for side in (x, y):
+        for term in side.args if isinstance(side, sympy.MatAdd) else (side,):
+            scalar, factors = split(term)
+            if len(factors) == 1 and isinstance(factors[0], sympy.OneMatrix):
+                values.setdefault(scalar)
+                values.setdefault(-scalar)
+    return list(values)
+
+
+def _minus(e: Any) -> Any:
+    scalar, factors = split(e)
+    return product(-scalar, factors)
+
+
+def _same_equation(a: Any, b: Any, c: Any, d: Any) -> bool:
+    """Return whether a - b and c - d are equal up to sign, and so a = b says what c = d says."""
+    if {a, b} == {c, d}:
+        return True
+    difference = matadd(a, _minus(b))
+    return equal(difference, matadd(c, _minus(d))) or equal(difference, matadd(d, _minus(c)))
+
+
+@lru_cache(maxsize=20_000)
+def equal(x: Any, y: Any) -> bool:
+    """Return whether two expressions are proved equal by their normal forms."""
+    try:
+        return decide(x, y, budget=BUDGET_SECONDS).status == "proved"
+    except (LanguageError, Undecided):  # what the judge cannot read, it does not recognise
+        return False

@@ -1,0 +1,166 @@
+"""One way of writing an expression, so that facts meet: transposes at the leaves, brackets gone.
+
+`settle` changes nothing of the value and needs no hypothesis; `turned` is the transpose of what is
+settled. `split` takes a product into its scalar and its matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix
+
+from algebra.language import ConcatHeads, HeadSum, StackHeads, kron, matadd, matmul
+
+LARGEST_HADAMARD_POWER = 8
+
+
+@lru_cache(maxsize=20_000)
+def settle(e: Any) -> Any:
+    """Return an equal expression: transposes at the leaves, products and sums flat, no A⁰ or A¹."""
+    rebuild = _SETTLED.get(type(e))
+    return e if rebuild is None else rebuild(e)
+
+
+def split(e: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the scalar factor and the matrix factors of a settled expression."""
+    if not isinstance(e, sympy.MatMul):
+        return sympy.S.One, (e,)
+    matrices = tuple(a for a in e.args if _is_matrix(a))
+    return sympy.Mul(*[a for a in e.args if not _is_matrix(a)]), matrices
+
+
+def product(scalar: Any, matrices: tuple[Any, ...]) -> Any:
+    """Return the settled product of a scalar and settled factors that are not products."""
+    if scalar == 1:
+        return matrices[0] if len(matrices) == 1 else matmul(*matrices)
+    return matmul(scalar, *matrices)
+
+
+def turned(e: Any) -> Any:
+    """Return the settled transpose of a settled expression."""
+    kind = type(e)
+    if kind in (sympy.Transpose, sympy.Adjoint):
+        return e.args[0]
+    if kind in (sympy.Identity, DiagMatrix):
+        return e
+    if kind in (sympy.OneMatrix, sympy.ZeroMatrix):
+        return kind(e.shape[1], e.shape[0])
+    if kind is sympy.MatMul:
+        scalar, matrices = split(e)
+        return product(scalar, tuple(turned(m) for m in reversed(matrices)))
+    if kind is sympy.MatAdd:
+        return matadd(*[turned(a) for a in e.args])
+    if kind is sympy.KroneckerProduct:
+        return kron(*[turned(a) for a in e.args])
+    if kind is sympy.HadamardProduct:
+        return sympy.HadamardProduct(*[turned(a) for a in e.args], evaluate=False)
+    if kind is sympy.MatPow:
+        return sympy.MatPow(turned(e.base), e.exp, evaluate=False)
+    if kind is sympy.Inverse:
+        return sympy.Inverse(turned(e.args[0]))
+    if kind in _TURNED_HEADS:
+        return _TURNED_HEADS[kind](turned(e.body), *e.limits)
+    if kind is sympy.ImmutableDenseMatrix:
+        return e.T
+    return sympy.Transpose(e)
+
+
+_TURNED_HEADS = {HeadSum: HeadSum, ConcatHeads: StackHeads, StackHeads: ConcatHeads}
+
+
+def _is_matrix(e: Any) -> bool:
+    return bool(getattr(e, "is_Matrix", False))
+
+
+def _transpose(e: Any) -> Any:
+    return turned(settle(e.args[0]))
+
+
+def _product(e: Any) -> Any:
+    scalars: list[Any] = []
+    matrices: list[Any] = []
+    for argument in e.args:
+        if _is_matrix(argument):
+            scalar, parts = split(settle(argument))
+            scalars.append(scalar)
+            matrices += parts
+        else:
+            scalars.append(argument)
+    if not matrices:  # a product of scalars
+        return e
+    kept = [m for m in matrices if not isinstance(m, sympy.Identity)] or matrices[:1]
+    return product(sympy.Mul(*scalars), tuple(kept))
+
+
+def _sum(e: Any) -> Any:
+    if not all(_is_matrix(a) for a in e.args):
+        return e
+    terms: list[Any] = []
+    for argument in e.args:
+        settled = settle(argument)
+        terms += settled.args if isinstance(settled, sympy.MatAdd) else [settled]
+    return terms[0] if len(terms) == 1 else matadd(*terms)
+
+
+def _power(e: Any) -> Any:
+    if not isinstance(e.exp, sympy.Integer):
+        return e
+    if e.exp == 0:
+        return sympy.Identity(e.shape[0])
+    base = settle(e.base)
+    power = base if abs(e.exp) == 1 else sympy.MatPow(base, abs(e.exp), evaluate=False)
+    return power if e.exp > 0 else _inverse(sympy.Inverse(power))
+
+
+def _inverse(e: Any) -> Any:
+    inner = settle(e.args[0])
+    return inner.args[0] if isinstance(inner, sympy.Inverse) else sympy.Inverse(inner)
+
+
+def _kron(e: Any) -> Any:
+    factors: list[Any] = []
+    for argument in e.args:
+        settled = settle(argument)
+        factors += settled.args if isinstance(settled, sympy.KroneckerProduct) else [settled]
+    return factors[0] if len(factors) == 1 else kron(*factors)
+
+
+def _hadamard(e: Any) -> Any:
+    factors: list[Any] = []
+    for argument in e.args:
+        settled = settle(argument)
+        factors += settled.args if isinstance(settled, sympy.HadamardProduct) else [settled]
+    return factors[0] if len(factors) == 1 else sympy.HadamardProduct(*factors, evaluate=False)
+
+
+def _hadamard_power(e: Any) -> Any:
+    base, exponent = e.args
+    if not (isinstance(exponent, sympy.Integer) and 1 <= exponent <= LARGEST_HADAMARD_POWER):
+        return e
+    return _hadamard(sympy.HadamardProduct(*[base] * int(exponent), evaluate=False))
+
+
+def _over_heads(e: Any) -> Any:
+    return type(e)(settle(e.body), *e.limits)
+
+
+_SETTLED: dict[type, Callable[[Any], Any]] = {
+    sympy.Transpose: _transpose,
+    sympy.Adjoint: _transpose,
+    sympy.MatMul: _product,
+    sympy.Mul: _product,
+    sympy.MatAdd: _sum,
+    sympy.Add: _sum,
+    sympy.MatPow: _power,
+    sympy.Inverse: _inverse,
+    sympy.KroneckerProduct: _kron,
+    sympy.HadamardProduct: _hadamard,
+    sympy.HadamardPower: _hadamard_power,
+    HeadSum: _over_heads,
+    ConcatHeads: _over_heads,
+    StackHeads: _over_heads,
+}
