@@ -100,6 +100,7 @@ __all__ = [
     "decide",
     "evaluate",
     "expand_paths",
+    "facts",
     "load_model",
     "normal_form",
     "prove",
