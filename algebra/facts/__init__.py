@@ -34,6 +34,7 @@ from algebra.facts.fact import OTHER_NAMES, PROPERTIES, Fact, Facts
 from algebra.facts.hypotheses import Hypotheses
 from algebra.facts.rules import Walk
 from algebra.facts.settle import settle
+from algebra.language import HeadSum, LayerProduct
 from algebra.shapes import inspect, shape_of, show_shape
 
 __all__ = ["OTHER_NAMES", "PROPERTIES", "Fact", "Facts", "attention_pattern", "facts"]
@@ -115,7 +116,14 @@ def _check_language(expr: Any, hypotheses: Hypotheses) -> set[sympy.Symbol]:
 
 
 def _readable(e: Any) -> Any:
-    """Return the expression with inverses and blocks, which have rules here, as opaque symbols."""
+    """Return the expression with inverses and blocks, which have rules here, as opaque symbols.
+
+    A product of layers is read as a sum: the same shapes, the same index.
+    """
+    if isinstance(e, LayerProduct):
+        if not same_size(*e.shape):
+            raise ShapeError(f"the layers of {e!s:.60} are not square, and have no product")
+        return HeadSum(_readable(e.body), (e.index, e.count))
     if isinstance(e, sympy.Inverse | sympy.BlockMatrix | sympy.BlockDiagMatrix):
         return sympy.MatrixSymbol(f"[{e}]", *e.shape)
     arguments = [_readable(a) if isinstance(a, sympy.MatrixExpr) else a for a in e.args]

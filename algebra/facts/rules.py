@@ -22,6 +22,7 @@ from algebra.language import (
     ConcatHeads,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     matmul,
@@ -274,6 +275,19 @@ def _power(walk: Walk, e: Any, found: Found) -> None:
         if exponent % 4 == 0:
             rule = "an even power of the symmetric square of an antisymmetric matrix"
             found.add("positive_semidefinite", rule, [base["antisymmetric"]])
+
+
+def _layers(walk: Walk, e: LayerProduct, found: Found) -> None:
+    """Add what holds of a product of layers because it holds of each."""
+    body = walk.known(e.body)
+    found.keep("product", [body])
+    rank = body["rank_at_most"]
+    if e.index not in rank.value.free_symbols:
+        found.add("rank_at_most", "no more than the rank of a factor", [rank], rank.value)
+    for name in ("rows_sum_to", "columns_sum_to"):
+        if name in body and e.index not in body[name].value.free_symbols:
+            value = walk.numbers.tidy(body[name].value ** e.count)
+            found.add(name, "the same sums in every layer multiply", [body[name]], value)
 
 
 def _inverse(walk: Walk, e: Any, found: Found) -> None:
@@ -555,6 +569,7 @@ _RULES: dict[type, Callable[[Walk, Any, Found], None]] = {
     sympy.ImmutableDenseMatrix: _explicit,
     sympy.MatMul: _mul,
     sympy.MatPow: _power,
+    LayerProduct: _layers,
     sympy.Inverse: _inverse,
     sympy.Transpose: _transpose,
     sympy.MatAdd: _add,

@@ -13,7 +13,7 @@ from typing import Any
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.language import ConcatHeads, HeadSum, StackHeads, kron, matadd, matmul
+from algebra.language import ConcatHeads, HeadSum, LayerProduct, StackHeads, kron, matadd, matmul
 
 LARGEST_HADAMARD_POWER = 8
 
@@ -64,6 +64,8 @@ def turned(e: Any) -> Any:
         return sympy.Inverse(turned(e.args[0]))
     if kind in _TURNED_HEADS:
         return _TURNED_HEADS[kind](turned(e.body), *e.limits)
+    if kind is LayerProduct:
+        return LayerProduct(turned(e.body), (e.index, e.count), not e.reverse)
     if kind is sympy.ImmutableDenseMatrix:
         return e.T
     return sympy.Transpose(e)
@@ -148,6 +150,10 @@ def _over_heads(e: Any) -> Any:
     return type(e)(settle(e.body), *e.limits)
 
 
+def _layers(e: Any) -> Any:
+    return LayerProduct(settle(e.body), (e.index, e.count), e.reverse)
+
+
 _SETTLED: dict[type, Callable[[Any], Any]] = {
     sympy.Transpose: _transpose,
     sympy.Adjoint: _transpose,
@@ -160,6 +166,7 @@ _SETTLED: dict[type, Callable[[Any], Any]] = {
     sympy.KroneckerProduct: _kron,
     sympy.HadamardProduct: _hadamard,
     sympy.HadamardPower: _hadamard_power,
+    LayerProduct: _layers,
     HeadSum: _over_heads,
     ConcatHeads: _over_heads,
     StackHeads: _over_heads,

@@ -19,6 +19,7 @@ from algebra.language import (
     ConcatHeads,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     vec_cols,
@@ -169,6 +170,12 @@ class Numbers:
             if isinstance(e, HeadSum):
                 return sum(parts[1:], parts[0])
             return np.concatenate(parts, axis=int(isinstance(e, ConcatHeads)))
+        if isinstance(e, LayerProduct):
+            parts = [self.matrix(e.body, {**at, e.index: k}) for k in range(self.size(e.count))]
+            result = parts[0]
+            for part in parts[1:]:
+                result = result.dot(part) if e.reverse else part.dot(result)
+            return result
         if isinstance(e, sympy.MatMul | sympy.Mul):
             result, factor = None, Fraction(1)
             for argument in e.args:
