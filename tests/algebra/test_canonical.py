@@ -185,6 +185,15 @@ def test_what_refinement_cannot_tell_apart_is_told_apart() -> None:
     assert canonical(graph(rook())) != canonical(graph(shrikhande()))
 
 
+def test_alike_is_not_equal() -> None:
+    """Frucht's graph: every wire has the same degree, and none can be carried to another."""
+    frucht = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 0), (0, 7), (1, 7), (2, 8)]
+    frucht += [(3, 9), (4, 9), (5, 10), (6, 10), (7, 11), (8, 11), (8, 9), (10, 11)]
+    draw = random.Random(37)
+    forms = {canonical(renamed(graph(frucht), draw)) for _ in range(20)}
+    assert len(forms) == 1
+
+
 def test_giving_up_is_an_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("algebra.canonical.MAX_TRIES", 3)
     with pytest.raises(Undecided, match="so many symmetries that 3 labellings did not settle it"):

@@ -420,18 +420,16 @@ WRONG: list[tuple[Any, Any, type, str]] = [
     (A, None, LanguageError, "decide was given NoneType"),
     (True, True, LanguageError, "decide was given bool"),
     (0.5, A, LanguageError, "decide was given float"),
-    (A**-1, A, LanguageError, "Inverse is not in the language yet"),
     (0.5 * A, A, LanguageError, "floating-point number: write it exactly"),
     (sympy.Determinant(A), 0, LanguageError, "Determinant is not in the language yet"),
     (sympy.pi * A, A, LanguageError, "Pi is not in the language yet"),
     (2**n * A, A, LanguageError, r"the scalar 2\*\*n \(Pow\) is not in the language"),
     (P, A, LanguageError, r"the family P was given without its index: write P\[h\]"),
-    (kron(A**-1, sympy.per(A) * A), A, LanguageError, "Inverse is not in the language yet"),
     (
-        matmul(A**-1, A.applyfunc(sympy.exp)),
+        A.applyfunc(sympy.exp),
         A,
         LanguageError,
-        "Inverse.*; ElementwiseApplyFunction",
+        "ElementwiseApplyFunction is not in the language yet",
     ),
 ]
 
@@ -499,7 +497,6 @@ def test_a_bound_index_is_no_size() -> None:
         raise AssertionError(status)
 
 
-@pytest.mark.xfail(reason="shrinking a counterexample does not expect a division by zero")
 def test_shrinking_steers_clear_of_poles() -> None:
     refuted(A / (n - 1), 2 * A / (n - 1))
 
@@ -527,3 +524,12 @@ def test_identities_in_both_orders() -> None:
 def test_an_index_with_one_value() -> None:
     single = Family("S", (1,), n, n)
     assert decide(HeadSum(single[h], (h, 1)), single[0]).status == "proved"
+
+
+@pytest.mark.xfail(reason="a fixed index is known by a name that a symbol may bear")
+def test_a_symbol_is_no_fixed_index() -> None:
+    try:
+        status = decide(A[Symbol("0@0"), 0], A[0, 0]).status
+    except LanguageError:
+        return
+    assert status == "refuted"

@@ -81,6 +81,17 @@ def test_roots(left: Any, right: Any) -> None:
     assert is_zero(scalars.from_sympy(left) - scalars.from_sympy(sympy.sympify(right)))
 
 
+def test_roots_meet_in_products() -> None:
+    """Products that SymPy did not get to simplify first."""
+    two, three = (scalars.from_sympy(sympy.sqrt(k)) for k in (2, 3))
+    assert is_zero(two * two - 2)
+    assert is_zero((1 + two) * (1 + -1 * two) + 1)
+    assert is_zero((two + three) * (two + three) - (5 + 2 * two * three))
+    cube = scalars.from_sympy(sympy.cbrt(4))
+    assert is_zero(cube * cube * cube - 4)
+    assert not is_zero(two * three - 6)
+
+
 def test_roots_that_differ() -> None:
     roots = [sympy.sqrt(n), sympy.sqrt(2), sympy.sqrt(3), 1 / sympy.sqrt(n), sympy.cbrt(n)]
     read = [scalars.from_sympy(r) for r in roots]
