@@ -450,11 +450,6 @@ def test_prove_raises_what_it_found() -> None:
         prove(matmul(lhs, rhs), matmul(lhs, kron(A, W)))
 
 
-def test_hypotheses_are_refused_by_name() -> None:
-    with pytest.raises(LanguageError, match=r"hypotheses \(`given`\) are not in the language yet"):
-        decide(A, B, given=[(A, B)])
-
-
 def test_a_delta_is_not_one() -> None:
     delta = matmul(OneHot(i, n).T, OneHot(j, n))
     assert decide(delta, Identity(1)).status == "refuted"
