@@ -218,7 +218,7 @@ def one_by_one_mul(e: Any) -> Iterator[Any]:
         if not is_matrix(x) or x.shape[0] != 1:
             continue
         for j in range(i, len(e.args)):
-            if e.args[j].shape[1] == 1:
+            if is_matrix(e.args[j]) and e.args[j].shape[1] == 1:
                 rest = e.args[:i] + e.args[j + 1 :]
                 if any(is_matrix(y) for y in rest):
                     yield product(Trace(product(*e.args[i : j + 1])), *rest)
@@ -236,7 +236,7 @@ def trace_hadamard_one(e: Any) -> Iterator[Any]:
 
 @rule(Trace)
 def trace_hadamard_mul(e: Any) -> Iterator[Any]:
-    """tr((A ∘ B) C) = tr(Aᵀ (Bᵀ ∘ C))"""
+    """tr((A ∘ B) C) = tr(A (Bᵀ ∘ C))"""
     if type(e.args[0]) is not MatMul:
         return
     numbers, factors = split_scalars(e.args[0])
@@ -245,7 +245,7 @@ def trace_hadamard_mul(e: Any) -> Iterator[Any]:
     x, rest = factors[0], product(*factors[1:])
     for k, y in enumerate(x.args):
         turned = Transpose(elementwise(*without(x, k)))
-        yield Trace(product(*numbers, Transpose(y), elementwise(turned, rest)))
+        yield Trace(product(*numbers, y, elementwise(turned, rest)))
 
 
 # -- the elementwise product --------------------------------------------------------------------

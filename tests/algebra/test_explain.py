@@ -1,0 +1,243 @@
+"""Chains of steps: found, checked, short, honest, and never wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import sympy
+from sympy import Identity, Trace, Transpose
+
+from algebra.decide import decide
+from algebra.derivation import WIDTH, Derivation, Step, check_chain, one_step
+from algebra.errors import RuleError
+from algebra.explain import explain
+from algebra.language import HeadSum, kron, matadd, matmul, vec_cols, vec_rows
+from algebra.rules import RULES
+from proofs.catalogue import catalogue
+from tests.algebra.expressions import (
+    SHAPES,
+    A,
+    B,
+    H,
+    P,
+    Q,
+    W,
+    X,
+    a,
+    d,
+    h,
+    n,
+    random_expression,
+    rewritten,
+)
+
+LONG = os.environ.get("OTIMES_LONG") == "1"
+THEOREMS = catalogue()
+NAMES = [theorem.name for theorem in THEOREMS]
+
+
+def explained(lhs: Any, rhs: Any) -> Derivation:
+    derivation = explain(lhs, rhs)
+    assert derivation is not None
+    return derivation
+
+
+# -- the catalogue ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theorem", THEOREMS, ids=NAMES)
+def test_every_theorem_has_a_chain_of_named_steps(theorem: Any) -> None:
+    stated = theorem.statement()
+    derivation = explained(stated.lhs, stated.rhs)
+    assert derivation.expressions[0] == stated.lhs
+    assert derivation.expressions[-1] == stated.rhs
+    for step in derivation:
+        assert step.rule in RULES
+        assert step.before != step.after
+        assert step.check()
+    assert derivation.check()
+    assert len(set(derivation.expressions)) == len(derivation.expressions), "a detour"
+    if one_step(stated.lhs, stated.rhs) is None:
+        assert len(derivation) >= 2
+        assert all((s.before, s.after) != (stated.lhs, stated.rhs) for s in derivation)
+    else:
+        assert len(derivation) == 1
+
+
+@pytest.mark.parametrize("theorem", THEOREMS, ids=NAMES)
+def test_a_chain_reads_in_every_medium(theorem: Any) -> None:
+    stated = theorem.statement()
+    derivation = explained(stated.lhs, stated.rhs)
+    text = derivation.text()
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert max(map(len, derivation.text(60).splitlines())) <= 60
+    assert len(derivation.lines) <= 10
+    assert sum(len(line.steps) for line in derivation.lines) == len(derivation)
+    for line in derivation.lines:
+        assert len(line.places) == len(line.steps)
+        for step in line.steps:
+            assert step.rule in text
+            assert f"`{line.rules}`" in derivation.markdown()
+    assert derivation.latex().startswith("\\begin{aligned}")
+    assert derivation.latex().count("&=") == len(derivation.lines)
+    assert derivation._repr_latex_().startswith("$$")
+    assert derivation._repr_html_().count("<tr>") == len(derivation.lines) + 1
+
+
+def test_a_head_is_explained_as_a_person_would() -> None:
+    """Mixed product, unit: nothing else is needed, and nothing else is used."""
+    theorem = next(t for t in THEOREMS if t.name == "head_is_kron").statement()
+    derivation = explained(theorem.lhs, theorem.rhs)
+    used = [line.rules for line in derivation.lines]
+    assert used == ["kron_mul_kron ×2", "one_mul, mul_one ×2"]
+    assert str(derivation).splitlines()[-1].startswith("= (A ⊗ W_O W_V) vec_rows(X)")
+
+
+# -- random identities ----------------------------------------------------------------------------
+
+
+def test_random_true_identities_are_explained() -> None:
+    draw = random.Random(17)
+    found = 0
+    cases = 1500 if LONG else 150
+    for _ in range(cases):
+        e = random_expression(draw, draw.choice(SHAPES), draw.choice([1, 2, 3]))
+        f, _ = rewritten(draw, e, draw.choice([2, 4, 8]))
+        derivation = explain(e, f, budget=10)
+        if derivation is not None:
+            found += 1
+            assert derivation.check()
+            assert derivation.expressions[0] == e
+            assert derivation.expressions[-1] == f
+    assert found >= 0.97 * cases, f"{found} of {cases}"
+
+
+def test_random_false_equations_have_no_chain() -> None:
+    draw = random.Random(23)
+    refuted = 0
+    for _ in range(60):
+        shape = draw.choice(SHAPES)
+        e, f = (random_expression(draw, shape, 2) for _ in range(2))
+        verdict = decide(e, f)
+        derivation = explain(e, f, budget=5)
+        if verdict.status != "proved":
+            assert derivation is None, (e, f)
+            refuted += 1
+    assert refuted > 30
+
+
+# -- what a person would ask for ------------------------------------------------------------------
+
+
+HAND = {
+    "same rule in two places": (matmul(Transpose(matmul(A, B)), A), matmul(Transpose(B), A.T, A)),
+    "distributivity both ways": (
+        matmul(matadd(A, B), matadd(A, B)),
+        matadd(matmul(A, A), matmul(A, B), matmul(B, A), matmul(B, B)),
+    ),
+    "trace of a mixed product": (
+        Trace(matmul(kron(A, W), kron(B, Identity(d)))),
+        sympy.Mul(Trace(W), Trace(matmul(B, A)), evaluate=False),
+    ),
+    "two conventions": (
+        vec_rows(matmul(A, X, W)),
+        matmul(kron(A, Transpose(W)), vec_cols(Transpose(X))),
+    ),
+    "heads in any order": (
+        matmul(HeadSum(P[h], (h, H)), HeadSum(Q[h], (h, H)), W),
+        HeadSum(
+            HeadSum(matmul(P[sympy.Symbol("g", integer=True)], Q[h], W), (h, H)),
+            (sympy.Symbol("g", integer=True), H),
+        ),
+    ),
+    "collecting": (matadd(A, matmul(2, B), A), matmul(2, matadd(B, A))),
+}
+
+
+@pytest.mark.parametrize(("lhs", "rhs"), HAND.values(), ids=list(HAND))
+def test_small_identities(lhs: Any, rhs: Any) -> None:
+    derivation = explained(lhs, rhs)
+    assert derivation.check()
+    assert 2 <= len(derivation) <= 14
+    assert len(derivation.lines) <= 8
+
+
+def test_equal_sides_need_no_step() -> None:
+    derivation = explained(A, A)
+    assert len(derivation) == 0
+    assert derivation.check()
+    assert str(derivation).strip() == "A"
+
+
+def test_no_chain_is_none() -> None:
+    assert explain(matmul(A, B), matmul(B, A)) is None
+    assert explain(A, 3) is None
+    assert explain(A, X) is None
+
+
+def test_the_search_is_bounded() -> None:
+    many = matmul(*[matadd(A, B)] * 40)
+    start = time.monotonic()
+    assert explain(many, matmul(many, Identity(n), A), budget=1.0) is None
+    assert time.monotonic() - start < 10
+    deep: Any = A
+    for _ in range(5000):
+        deep = Transpose(deep)
+    assert explain(deep, A) is None
+
+
+# -- steps that are tampered with -----------------------------------------------------------------
+
+
+def test_a_tampered_step_does_not_check() -> None:
+    before = matmul(Transpose(matmul(A, B)), X)
+    after = matmul(matmul(Transpose(B), Transpose(A)), X)
+    good = Step("transpose_mul", (0,), False, before, after)
+    assert good.check()
+    assert good.direction == "forward"
+    assert good.turned().check()
+    assert good.turned().direction == "reverse"
+    assert good.turned().reading == "Bᵀ Aᵀ = (A B)ᵀ"
+    assert not replace(good, rule="transpose_add").check()
+    assert not replace(good, rule="no_such_rule").check()
+    assert not replace(good, path=(1,)).check()
+    assert not replace(good, path=(0, 5)).check()
+    assert not replace(good, path=()).check()
+    assert not replace(good, reverse=True).check()
+    assert not replace(good, after=matmul(matmul(A.T, B.T), X)).check()
+    assert not replace(good, after=matmul(matmul(B.T, A.T), matmul(a, X))).check()
+
+
+def test_a_tampered_chain_does_not_check() -> None:
+    stated = next(t for t in THEOREMS if t.name == "head_is_kron").statement()
+    good = explained(stated.lhs, stated.rhs)
+    assert not replace(good, steps=good.steps[1:]).check()
+    assert not replace(good, steps=good.steps[:-1]).check()
+    assert not replace(good, steps=good.steps[:1] + good.steps[2:]).check()
+    assert not replace(good, rhs=stated.lhs).check()
+
+
+# -- an author's own chain ------------------------------------------------------------------------
+
+
+def test_each_link_of_an_authors_chain_is_decided_and_named() -> None:
+    chain = [
+        matmul(kron(A, Identity(d)), kron(Identity(n), W)),
+        kron(matmul(A, Identity(n)), matmul(Identity(d), W)),
+        kron(A, W),
+    ]
+    mixed, units = check_chain(chain)
+    assert (mixed.verdict.status, mixed.step and mixed.step.rule) == ("proved", "kron_mul_kron")
+    assert (units.verdict.status, units.step) == ("proved", None)
+    assert explained(units.before, units.after).check()
+    (wrong,) = check_chain([kron(A, B), kron(B, A)])
+    assert wrong.verdict.status == "refuted"
+    assert wrong.step is None
+    assert "refuted" in str(wrong)
+    with pytest.raises(RuleError, match="at least two"):
+        check_chain([A])

@@ -1,0 +1,239 @@
+"""Each rule, on instances drawn at random and made by hand: true, and able to be wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+from sympy import (
+    Adjoint,
+    HadamardProduct,
+    Identity,
+    KroneckerProduct,
+    MatPow,
+    OneMatrix,
+    Trace,
+    Transpose,
+    ZeroMatrix,
+)
+
+from algebra.decide import decide
+from algebra.derivation import Step
+from algebra.exact import Assignment, exact_array, tree_value
+from algebra.language import (
+    ConcatHeads,
+    Family,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    kron,
+    matadd,
+    matmul,
+    vec_cols,
+    vec_rows,
+)
+from algebra.rules import RULES, Rule
+from algebra.rules.rule import children, replaced
+from tests.algebra.expressions import (
+    SHAPES,
+    TENSORS,
+    A,
+    B,
+    H,
+    P,
+    Q,
+    W,
+    X,
+    a,
+    b,
+    d,
+    h,
+    i,
+    mutants,
+    n,
+    random_expression,
+)
+
+g = sympy.Symbol("g", integer=True)
+SIZES = {"n": 3, "d": 2, "H": 2}
+EACH = 5  # random instances of a rule, at most
+ones = OneMatrix(n, 1)
+x, y = matmul(X, OneMatrix(d, 1)), matmul(Transpose(X), ones)
+R = Family("R", (H, H), n, n)
+TENSORS = {**TENSORS, "R": R}
+
+BY_HAND: dict[str, list[Any]] = {
+    "head_sum_nested": [HeadSum(HeadSum(R[g, h], (h, H)), (g, H))],
+    "head_sum_comm": [HeadSum(matmul(P[g], Q[h]), (g, H), (h, H))],
+    "trace_head_sum_smul": [matmul(Trace(HeadSum(P[h], (h, H))), A)],
+    "concat_transpose": [Transpose(ConcatHeads(matmul(P[h], X), (h, H)))],
+    "stack_transpose": [Transpose(StackHeads(Q[h], (h, H)))],
+    "mul_concat": [matmul(a, A, ConcatHeads(Q[h], (h, H)))],
+    "stack_mul": [matmul(a, StackHeads(Q[h], (h, H)), W)],
+    "concat_add": [matadd(StackHeads(Q[h], (h, H)), StackHeads(X, (h, H)))],
+    "concat_mul_one_kron": [matmul(ConcatHeads(Q[h], (h, H)), kron(Identity(H), W))],
+    "one_kron_mul_stack": [matmul(kron(Identity(H), A), StackHeads(Q[h], (h, H)))],
+    "one_hot_mul": [matmul(Transpose(OneHot(i, n)), OneHot(i, n))],
+    "one_hot_one": [OneHot(i, 1)],
+    "vec_rows_outer": [vec_rows(matmul(x, Transpose(y)))],
+    "vec_zero": [vec_rows(ZeroMatrix(n, d)), vec_cols(ZeroMatrix(n, d))],
+    "vec_column": [vec_rows(x), vec_cols(x)],
+    "vec_row": [vec_rows(Transpose(x)), vec_cols(Transpose(x))],
+    "vec_cols_mul": [matmul(kron(Transpose(W), A), vec_cols(X))],
+    "kron_column_row": [kron(x, Transpose(y)), kron(Transpose(y), x)],
+    "kron_assoc": [kron(kron(A, X), W), kron(A, kron(W, X))],
+    "kron_one": [kron(Identity(1), A), kron(X, Identity(1))],
+    "kron_mul_kron": [
+        matmul(kron(A, B, W), kron(kron(X, A), W)),
+        matmul(kron(A, y), kron(X, ones.T)),
+    ],
+    "smul_smul": [matmul(a, b, A)],
+    "one_smul": [matmul(sympy.S.One, A)],
+    "adjoint_transpose": [Adjoint(matmul(A, X))],
+    "trace_cyclic": [Trace(HeadSum(matmul(P[h], A), (h, H)))],
+    "trace_hadamard_one": [Trace(HadamardProduct(A, Identity(n), B))],
+    "trace_hadamard_mul": [Trace(matmul(HadamardProduct(A, B), A))],
+    "diagonal_mul_diagonal": [
+        matmul(HadamardProduct(Identity(n), A), HadamardProduct(B, Identity(n)))
+    ],
+    "transpose_one_by_one": [Transpose(matmul(Transpose(ones), A, ones))],
+    "one_by_one_mul": [
+        matmul(Transpose(ones), a, ones, Transpose(y)),
+        matmul(A, ones, Transpose(y), OneMatrix(d, 1)),
+    ],
+    "pow_zero": [MatPow(A, 0, evaluate=False)],
+}
+PAIRS: dict[str, list[tuple[Any, Any]]] = {
+    "add_comm": [(matadd(A, B, A), matadd(B, A, A))],
+    "hadamard_comm": [(HadamardProduct(A, B, A), HadamardProduct(A, A, B))],
+    "index_rename": [
+        (HeadSum(P[h], (h, H)), HeadSum(P[g], (g, H))),
+        (HeadSum(R[g, h], (g, H), (h, H)), HeadSum(R[h, g], (h, H), (g, H))),
+    ],
+    "scalar_arith": [
+        (sympy.Mul(a + b, Trace(A), evaluate=False), a * Trace(A) + b * Trace(A)),
+        ((a**2 - b**2) / (a + b), a - b),
+    ],
+}
+
+
+def parts(e: Any) -> Iterator[Any]:
+    yield e
+    for _, argument in children(e):
+        yield from parts(argument)
+
+
+def harvest() -> dict[str, list[Any]]:
+    """Return for each rule places of random expressions where it applies."""
+    draw = random.Random(4)
+    found: dict[str, list[Any]] = {name: list(BY_HAND.get(name, [])) for name in RULES}
+    for _ in range(600):
+        e = random_expression(draw, draw.choice(SHAPES), 3)
+        for part in parts(e):
+            for name, rule in RULES.items():
+                if len(found[name]) < EACH and next(rule.results(part), None) is not None:
+                    found[name].append(part)
+    return found
+
+
+def instances(rule: Rule) -> list[tuple[Any, Any]]:
+    """Return (before, after) for a rule, used as a whole."""
+    made = [(e, result) for e in FOUND[rule.name] for result in rule.results(e)]
+    return made + PAIRS.get(rule.name, [])
+
+
+def values(seed: int) -> Assignment:
+    """Return integers for everything in the alphabet; s is a square, so that its root is one."""
+    draw = np.random.default_rng(seed)
+    arrays = {}
+    for name, tensor in TENSORS.items():
+        counts = getattr(tensor, "counts", ())
+        shape = [int(sympy.sympify(k).subs({n: 3, d: 2, H: 2})) for k in (*counts, *tensor.shape)]
+        arrays[name] = exact_array(draw.integers(-4, 5, shape))
+    numbers = {"a": Fraction(3), "b": Fraction(-2, 5), "s": Fraction(4)}
+    return Assignment(SIZES, arrays, {"h": 1, "i": 0, "g": 0}, numbers)
+
+
+def same_values(e: Any, f: Any) -> bool:
+    return all(
+        np.array_equal(tree_value(e, values(seed)), tree_value(f, values(seed))) for seed in (0, 1)
+    )
+
+
+FOUND = harvest()
+
+
+def test_a_rule_has_a_name_a_reading_and_a_place_in_one_table() -> None:
+    assert len(RULES) > 80
+    for name, rule in RULES.items():
+        assert name == rule.name
+        assert name.isidentifier()
+        assert 3 < len(rule.reading) < 70, name
+        assert (rule.build is None) != (rule.relate is None)
+    for name in ("kron_mul_kron", "mul_add", "add_mul", "kron_add", "kron_transpose", "pow_succ"):
+        assert name in RULES
+    for name in ("transpose_mul", "trace_cyclic", "trace_kron", "vec_rows_mul", "vec_cols_mul"):
+        assert name in RULES
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_what_a_rule_builds_is_equal_for_all_sizes_and_in_exact_numbers(rule: Rule) -> None:
+    found = instances(rule)
+    assert found, "no instance: add one by hand"
+    for before, after in found:
+        assert rule.relates(before, after)
+        assert decide(before, after).status == "proved", (before, after)
+        assert same_values(before, after), (before, after)
+        for reverse, (start, end) in ((False, (before, after)), (True, (after, before))):
+            assert Step(rule.name, (), reverse, start, end).check()
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_a_wrong_result_is_not_taken_for_the_rule(rule: Rule) -> None:
+    """Change what a rule gives: the step no longer matches, or it is another of its results."""
+    changed = 0
+    for before, after in instances(rule)[:6]:
+        for wrong in wrongs(after):
+            step = Step(rule.name, (), False, before, wrong)
+            assert not step.matches(), (before, wrong)
+            assert not step.check()
+            changed += 1
+    assert changed
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_a_wrong_rule_is_caught(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the rule itself wrong, its steps would match, and the judge would not prove them."""
+    before, wrong = next((e, w) for e, after in instances(rule) for w in wrongs(after))
+    liar = Rule(rule.name, rule.reading, (type(before),), relate=lambda _, new: new == wrong)
+    monkeypatch.setitem(RULES, rule.name, liar)
+    step = Step(rule.name, (), False, before, wrong)
+    assert step.matches()
+    assert not step.check()
+
+
+def wrongs(e: Any) -> Iterator[Any]:
+    """Yield expressions of the same shape that are not equal to e."""
+    changed = list(mutants(e))
+    changed += [matadd(e, e), matadd(e, OneMatrix(*e.shape))] if e.is_Matrix else [e + 1, e + a]
+    return (wrong for wrong in changed if wrong != e and not same_values(e, wrong))
+
+
+def test_a_rule_dispatches_on_the_exact_type() -> None:
+    assert next(RULES["kron_transpose"].results(Adjoint(kron(A, B))), None) is None
+    assert next(RULES["transpose_mul"].results(matmul(A, B)), None) is None
+
+
+def test_nothing_is_evaluated_on_the_way() -> None:
+    inner = kron(Identity(n), Identity(d))
+    e = matmul(inner, kron(A, Transpose(Transpose(W))))
+    again = replaced(e, (1, 1), Transpose(Transpose(W)))
+    assert again == e
+    assert type(again.args[0]) is KroneckerProduct
+    (mixed,) = RULES["kron_mul_kron"].results(e)
+    assert mixed == kron(matmul(Identity(n), A), matmul(Identity(d), Transpose(Transpose(W))))
