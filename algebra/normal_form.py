@@ -57,6 +57,16 @@ class NormalForm:
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex()}$"
 
+    def _repr_svg_(self) -> str:
+        from algebra.draw import draw  # drawing is loaded when something is drawn
+
+        return draw(self)
+
+    @property
+    def sizes(self) -> tuple[sympy.Expr, ...]:
+        """The sizes that the sorts of the wires stand for."""
+        return self._sizes
+
     def __len__(self) -> int:
         return len(self.terms)
 
