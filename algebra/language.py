@@ -213,6 +213,14 @@ class LayerProduct(_Stated):
     ) -> LayerProduct:
         if not isinstance(limit, tuple | list | Tuple) or len(limit) != 2:
             raise ShapeError(f"LayerProduct needs one index and its count, as in (l, L): {limit}")
+        index, count = map(sympy.sympify, limit)
+        if not isinstance(index, sympy.Symbol) or (count.is_Integer and count < 0):
+            raise ShapeError(
+                f"LayerProduct was given ({index}, {count}): a Symbol and how many layers there "
+                "are, 0 or more, as in (l, L)"
+            )
+        if not getattr(body, "is_Matrix", False):
+            raise ShapeError(f"LayerProduct multiplies matrices and was given {body}")
         direction = sympy.sympify(bool(reverse))
         return MatrixExpr.__new__(cls, body, Tuple(*limit), direction)
 

@@ -205,7 +205,7 @@ class PathExpansion:
         return f"$\\displaystyle {self.latex()}$"
 
     def __repr__(self) -> str:
-        return f"<{self.count} paths, mean order {self.mean_order}>"
+        return f"<{self.count} path{'' if self.count == 1 else 's'}, mean order {self.mean_order}>"
 
     # -- the walk --------------------------------------------------------------------------------
 
