@@ -585,11 +585,17 @@ ZEROS = [
 UNITS = list(map(_by, ["one_transpose", "ones_transpose", "one_mul", "mul_one", "one_smul"]))
 UNITS += list(map(_by, ["hadamard_ones", "kron_one", "ones_one", "one_hot_one"]))
 POWERS = list(map(_by, ["adjoint_transpose", "pow_zero", "pow_succ"]))
+POWERS += list(map(_by, ["hadamard_pow_succ", "diag_hadamard", "diagonal_hadamard"]))
+POWERS += list(map(_by, ["diagonal_of_ones", "block_diag"]))
 TRANSPOSES = [
     *map(_by, ["transpose_transpose", "transpose_mul", "transpose_smul", "transpose_add"]),
     *map(_by, ["kron_transpose", "hadamard_transpose", "head_sum_transpose", "concat_transpose"]),
     *map(_by, ["stack_transpose", "transpose_pow", "transpose_one_by_one"]),
 ]
+INVERSES = list(map(_by, ["one_inv", "inv_inv", "mul_inv_rev", "smul_inv", "kron_inv"]))
+INVERSES += list(map(_by, ["transpose_inv", "mul_inv", "inv_mul"]))
+BLOCKS = list(map(_by, ["block_transpose", "block_mul", "block_add", "trace_block", "block_kron"]))
+BLOCKS.append(_by("mul_block"))
 BRACKETS = [_by("mul_assoc", last=True), _by("hadamard_assoc")]
 TENSORS = [_by("kron_one_one"), _by("kron_mul_kron"), _by("ones_mul_ones")]
 NUMBERS = list(map(_by, ["mul_smul", "kron_smul", "hadamard_smul", "trace_smul", "vec_smul"]))
@@ -613,6 +619,7 @@ LATE = [
     _add((MatMul,), _join_ones),
     _add((MatMul,), _split_ones),
     _by("one_by_one_mul"),
+    _by("diagonal_mul"),
     _by("trace_transpose"),
     _by("kron_assoc"),
     _by("vec_cols_vec_rows"),
@@ -630,7 +637,9 @@ EARLY = [*ZEROS, *UNITS, *POWERS]
 STRATEGIES: list[list[int]] = [
     EARLY
     + TRANSPOSES
+    + INVERSES
     + BRACKETS
+    + BLOCKS
     + TENSORS
     + NUMBERS
     + SUMS
@@ -641,6 +650,8 @@ STRATEGIES: list[list[int]] = [
     + LATE,
     EARLY
     + TENSORS
+    + INVERSES
+    + BLOCKS
     + SUMS
     + TRANSPOSES
     + HEADS

@@ -4,9 +4,10 @@ rule          what a rule is; trees taken apart and put together without evaluat
 products      products, sums, units, zeros, numbers, and how ⊗ meets them
 transposes    transposes, traces, the elementwise product, matrices of ones
 heads         sums over heads, heads side by side, selection, stacked matrices
+    structure     blocks, inverses, diagonal matrices
 """
 
-from algebra.rules import heads, products, transposes
+from algebra.rules import heads, products, structure, transposes
 from algebra.rules.rule import RULES, Rule
 
-__all__ = ["RULES", "Rule", "heads", "products", "transposes"]
+__all__ = ["RULES", "Rule", "heads", "products", "structure", "transposes"]

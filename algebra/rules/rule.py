@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from sympy import MatrixExpr
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 
 from algebra.language import ConcatHeads, HeadSum, StackHeads, kron, vec_cols, vec_rows
 
@@ -91,8 +91,12 @@ def children(e: Expression) -> Iterator[tuple[int, Expression]]:
     if kind in _SCALAR_NODES:
         if e.has(sympy.Trace):
             yield from enumerate(e.args)
-    elif kind is HeadSum or kind is ConcatHeads or kind is StackHeads or kind is sympy.MatPow:
+    elif kind in _FIRST_ONLY:
         yield 0, e.args[0]
+    elif kind is sympy.ImmutableDenseMatrix and is_block_table(e):
+        yield 2, e.args[2]
+    elif kind is sympy.Tuple:
+        yield from enumerate(e.args)
     elif kind in _NODES:
         for position, argument in enumerate(e.args):
             if (
@@ -102,6 +106,11 @@ def children(e: Expression) -> Iterator[tuple[int, Expression]]:
                 or type(argument) is sympy.Trace
             ):
                 yield position, argument
+
+
+def is_block_table(e: Expression) -> bool:
+    """Return whether an explicit matrix is the table of the blocks of a block matrix."""
+    return all(is_matrix(x) for x in e.args[2])
 
 
 def at(e: Expression, path: Path) -> Expression:
@@ -127,12 +136,27 @@ def rebuilt(e: Expression, arguments: Iterable[Expression]) -> Expression:
         return kind(*arguments, evaluate=False)
     if kind is sympy.KroneckerProduct:
         return kron(*arguments)
+    if kind is sympy.BlockMatrix:
+        return kind(*[table.tolist() for table in arguments])
     return kind(*arguments)
 
 
 _SCALAR_NODES = (sympy.Add, sympy.Mul, sympy.Pow)
 _EVALUATING = (*_SCALAR_NODES, sympy.MatMul, sympy.MatAdd, sympy.MatPow)
+_FIRST_ONLY = (
+    HeadSum,
+    ConcatHeads,
+    StackHeads,
+    sympy.MatPow,
+    sympy.Inverse,
+    sympy.HadamardPower,
+    sympy.BlockMatrix,
+)
 _NODES: set[type] = {
+    sympy.BlockDiagMatrix,
+    DiagMatrix,
+    DiagonalMatrix,
+    DiagonalOf,
     vec_cols,
     vec_rows,
     sympy.MatMul,
@@ -150,7 +174,7 @@ _NODES: set[type] = {
 
 def is_matrix(e: Expression) -> bool:
     """Return whether an argument of a product is a matrix and not a number."""
-    return isinstance(e, MatrixExpr)
+    return bool(getattr(e, "is_Matrix", False))
 
 
 def product(*factors: Expression) -> Expression:

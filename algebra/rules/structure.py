@@ -1,0 +1,283 @@
+"""Rules of matrices made of blocks, inverses, and diagonal matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+from sympy import (
+    BlockDiagMatrix,
+    BlockMatrix,
+    HadamardPower,
+    HadamardProduct,
+    Identity,
+    Inverse,
+    KroneckerProduct,
+    MatAdd,
+    MatMul,
+    OneMatrix,
+    Trace,
+    Transpose,
+    ZeroMatrix,
+)
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+
+from algebra.rules.rule import (
+    elementwise,
+    pairs,
+    product,
+    rule,
+    same_size,
+    scalar_product,
+    split_scalars,
+    tensor,
+    total,
+    with_pair,
+)
+
+Rows = list[list[Any]]
+
+
+def rows_of(e: Any) -> Rows:
+    """Return the blocks of a block matrix, row by row."""
+    rows: Rows = e.args[0].tolist()
+    return rows
+
+
+def blocks(rows: Rows) -> Any:
+    """Return the matrix made of blocks; a single block is itself."""
+    return rows[0][0] if len(rows) == len(rows[0]) == 1 else BlockMatrix(rows)
+
+
+# -- blocks -------------------------------------------------------------------------------------
+
+
+@rule(MatMul)
+def block_mul(e: Any) -> Iterator[Any]:
+    """[A B] [C; D] = A C + B D"""
+    for k, x, y in pairs(e):
+        if type(x) is BlockMatrix and type(y) is BlockMatrix:
+            left, right = rows_of(x), rows_of(y)
+            inner = [(a.shape[1], row[0].shape[0]) for a, row in zip(left[0], right, strict=False)]
+            if len(left[0]) == len(right) and all(same_size(a, b) for a, b in inner):
+                columns = list(zip(*right, strict=True))
+                rows = [[_dot(row, column) for column in columns] for row in left]
+                yield with_pair(e, k, blocks(rows))
+
+
+def _dot(row: Any, column: Any) -> Any:
+    return total(*[product(a, b) for a, b in zip(row, column, strict=True)])
+
+
+@rule(MatMul)
+def mul_block(e: Any) -> Iterator[Any]:
+    """A [B C] = [A B, A C]
+
+    The same with numbers, and with a column of blocks on the left: [B; C] A = [B A; C A].
+    """
+    numbers, matrices = split_scalars(e)
+    first, last = matrices[0], matrices[-1]
+    if (
+        type(last) is BlockMatrix
+        and len(e.args) > 1
+        and (len(rows_of(last)) == 1 or len(matrices) == 1)
+    ):
+        others = matrices[:-1]
+        yield blocks([[product(*numbers, *others, x) for x in row] for row in rows_of(last)])
+    elif type(first) is BlockMatrix and len(matrices) > 1 and len(rows_of(first)[0]) == 1:
+        yield blocks([[product(*numbers, x, *matrices[1:]) for x in row] for row in rows_of(first)])
+
+
+@rule(MatAdd)
+def block_add(e: Any) -> Iterator[Any]:
+    """[A B] + [C D] = [A + C, B + D]"""
+    if all(type(x) is BlockMatrix for x in e.args):
+        first, *rest = [rows_of(x) for x in e.args]
+        if all(_alike(first, other) for other in rest):
+            columns = range(len(first[0]))
+            everything = [first, *rest]
+            yield blocks(
+                [
+                    [total(*[x[i][j] for x in everything]) for j in columns]
+                    for i in range(len(first))
+                ]
+            )
+
+
+def _alike(a: Rows, b: Rows) -> bool:
+    return (len(a), len(a[0])) == (len(b), len(b[0])) and all(
+        same_size(x.shape[0], y.shape[0]) and same_size(x.shape[1], y.shape[1])
+        for p, q in zip(a, b, strict=True)
+        for x, y in zip(p, q, strict=True)
+    )
+
+
+@rule(Transpose)
+def block_transpose(e: Any) -> Iterator[Any]:
+    """[A B]ᵀ = [Aᵀ; Bᵀ]"""
+    if type(e.args[0]) is BlockMatrix:
+        columns = zip(*rows_of(e.args[0]), strict=True)
+        yield blocks([[Transpose(x) for x in column] for column in columns])
+
+
+@rule(Trace)
+def trace_block(e: Any) -> Iterator[Any]:
+    """The trace of a block matrix is the sum of the traces of its diagonal blocks"""
+    if type(e.args[0]) is BlockMatrix:
+        rows = rows_of(e.args[0])
+        diagonal = [row[k] for k, row in enumerate(rows) if k < len(row)]
+        if len(rows) == len(rows[0]) and all(same_size(*x.shape) for x in diagonal):
+            yield sympy.Add(*[Trace(x) for x in diagonal], evaluate=False)
+
+
+@rule(KroneckerProduct)
+def block_kron(e: Any) -> Iterator[Any]:
+    """[A B] ⊗ C = [A ⊗ C, B ⊗ C]"""
+    if type(e.args[0]) is BlockMatrix:
+        rest = e.args[1:]
+        yield blocks([[tensor(x, *rest) for x in row] for row in rows_of(e.args[0])])
+
+
+@rule(BlockDiagMatrix)
+def block_diag(e: Any) -> Iterator[Any]:
+    """A block-diagonal matrix is a block matrix with zeros beside its diagonal"""
+    parts = e.args
+    yield blocks(
+        [
+            [x if i == j else ZeroMatrix(x.shape[0], y.shape[1]) for j, y in enumerate(parts)]
+            for i, x in enumerate(parts)
+        ]
+    )
+
+
+# -- inverses -----------------------------------------------------------------------------------
+
+
+@rule(MatMul)
+def mul_inv(e: Any) -> Iterator[Any]:
+    """A A⁻¹ = I"""
+    for k, x, y in pairs(e):
+        if type(y) is Inverse and y.args[0] == x:
+            yield with_pair(e, k, Identity(x.shape[0]))
+
+
+@rule(MatMul)
+def inv_mul(e: Any) -> Iterator[Any]:
+    """A⁻¹ A = I"""
+    for k, x, y in pairs(e):
+        if type(x) is Inverse and x.args[0] == y:
+            yield with_pair(e, k, Identity(y.shape[0]))
+
+
+@rule(Inverse)
+def mul_inv_rev(e: Any) -> Iterator[Any]:
+    """(A B)⁻¹ = B⁻¹ A⁻¹"""
+    if type(e.args[0]) is MatMul:
+        numbers, matrices = split_scalars(e.args[0])
+        if len(matrices) > 1 and all(same_size(*x.shape) for x in matrices):
+            inverted = [sympy.Pow(c, -1, evaluate=False) for c in numbers]
+            yield product(*inverted, *[Inverse(x) for x in reversed(matrices)])
+
+
+@rule(Inverse)
+def smul_inv(e: Any) -> Iterator[Any]:
+    """(c A)⁻¹ = c⁻¹ A⁻¹"""
+    if type(e.args[0]) is MatMul:
+        numbers, matrices = split_scalars(e.args[0])
+        if numbers and len(matrices) == 1:
+            yield product(sympy.Pow(scalar_product(*numbers), -1), Inverse(matrices[0]))
+
+
+@rule(Inverse)
+def inv_inv(e: Any) -> Iterator[Any]:
+    """(A⁻¹)⁻¹ = A"""
+    if type(e.args[0]) is Inverse:
+        yield e.args[0].args[0]
+
+
+@rule(Inverse, bookkeeping=True)
+def one_inv(e: Any) -> Iterator[Any]:
+    """I⁻¹ = I"""
+    if type(e.args[0]) is Identity:
+        yield e.args[0]
+
+
+@rule(Inverse)
+def kron_inv(e: Any) -> Iterator[Any]:
+    """(A ⊗ B)⁻¹ = A⁻¹ ⊗ B⁻¹"""
+    if type(e.args[0]) is KroneckerProduct and all(same_size(*x.shape) for x in e.args[0].args):
+        yield tensor(*[Inverse(x) for x in e.args[0].args])
+
+
+@rule(Transpose)
+def transpose_inv(e: Any) -> Iterator[Any]:
+    """(A⁻¹)ᵀ = (Aᵀ)⁻¹"""
+    if type(e.args[0]) is Inverse:
+        yield Inverse(Transpose(e.args[0].args[0]))
+
+
+# -- diagonal matrices --------------------------------------------------------------------------
+
+
+@rule(DiagMatrix)
+def diag_hadamard(e: Any) -> Iterator[Any]:
+    """diag(x) = I ∘ x 1ᵀ"""
+    column = e.args[0]
+    if column.shape[1] == 1:
+        size = column.shape[0]
+        yield elementwise(Identity(size), product(column, OneMatrix(1, size)))
+
+
+@rule(DiagonalMatrix)
+def diagonal_hadamard(e: Any) -> Iterator[Any]:
+    """The diagonal part of A is I ∘ A"""
+    yield elementwise(Identity(e.shape[0]), e.args[0])
+
+
+@rule(DiagonalOf)
+def diagonal_of_ones(e: Any) -> Iterator[Any]:
+    """The diagonal of A, as a column, is (I ∘ A) 1"""
+    size = e.args[0].shape[0]
+    yield product(elementwise(Identity(size), e.args[0]), OneMatrix(size, 1))
+
+
+@rule(MatMul)
+def diagonal_mul(e: Any) -> Iterator[Any]:
+    """(I ∘ x 1ᵀ) A = x 1ᵀ ∘ A
+
+    A diagonal matrix scales rows from the left, and columns from the right.
+    """
+    for k, x, y in pairs(e):
+        for diagonal, other, left in ((x, y, True), (y, x, False)):
+            column = _diagonal_column(diagonal)
+            if column is not None:
+                rows, cols = other.shape
+                scale = product(column, OneMatrix(1, cols))
+                if not left:
+                    scale = product(OneMatrix(rows, 1), Transpose(column))
+                yield with_pair(e, k, elementwise(scale, other))
+
+
+def _diagonal_column(e: Any) -> Any:
+    """Return x when e is I ∘ x 1ᵀ."""
+    if type(e) is HadamardProduct and len(e.args) == 2 and type(e.args[0]) is Identity:
+        other = e.args[1]
+        if type(other) is MatMul and len(other.args) == 2:
+            column, row = other.args
+            if (
+                type(row) is OneMatrix
+                and row.shape[0] == 1
+                and not isinstance(column, sympy.Rational)
+            ):
+                return column
+    return None
+
+
+@rule(HadamardPower)
+def hadamard_pow_succ(e: Any) -> Iterator[Any]:
+    """A∘ᵏ⁺¹ = A∘ᵏ ∘ A"""
+    base, exponent = e.args
+    if isinstance(exponent, sympy.Integer) and exponent > 1:
+        less = HadamardPower(base, exponent - 1) if exponent > 2 else base
+        yield elementwise(less, base)
