@@ -12,8 +12,11 @@ The result is always a *renaming of the input*: a bug here can lose an equality 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from algebra.diagram import DEAD, Box, Diagram, Named, Sort, Wire
 from algebra.errors import Undecided
@@ -24,14 +27,31 @@ Key = tuple[Box, ...]
 MAX_TRIES = 20_000  # labellings tried before a diagram is called too symmetric
 
 
-def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
+@dataclass(slots=True)
+class _Tries:
+    """How many labellings may still be tried, and until when."""
+
+    left: int
+    deadline: float
+
+    def spend(self, component: Sequence[Box]) -> None:
+        if not self.left or (self.deadline != inf and time.monotonic() > self.deadline):
+            raise Undecided(
+                f"a diagram of {len(component)} boxes has so many symmetries that "
+                f"{MAX_TRIES - self.left} labellings did not settle it"
+            )
+        self.left -= 1
+
+
+def canonical(diagram: Diagram, deadline: float = inf) -> tuple[Diagram, tuple[Sort, ...]]:
     """Return the canonical diagram, and the sorts of wires that touched nothing (factors).
 
-    Raises Undecided when the symmetry is too great to be settled within `MAX_TRIES` labellings.
+    Raises Undecided when the symmetry is too great to be settled within `MAX_TRIES` labellings, or
+    before the `deadline` (a `time.monotonic()`).
     """
     rows, cols, named, boxes, sorts = diagram
     named = _kept(diagram) if named else named
-    number = _numbering(rows, cols, named, boxes)
+    number = _numbering(rows, cols, named, boxes, deadline)
     new_sorts = [0] * len(number)
     for wire, position in number.items():
         new_sorts[position] = sorts[wire]
@@ -74,7 +94,11 @@ def _kept(diagram: Diagram) -> Named:
 
 
 def _numbering(
-    rows: tuple[Wire, ...], cols: tuple[Wire, ...], named: Named, boxes: tuple[Box, ...]
+    rows: tuple[Wire, ...],
+    cols: tuple[Wire, ...],
+    named: Named,
+    boxes: tuple[Box, ...],
+    deadline: float = inf,
 ) -> Numbering:
     number: Numbering = {}
     for wire in (*rows, *cols):
@@ -84,7 +108,7 @@ def _numbering(
         number.setdefault(wire, len(number))
     rest = _walk(boxes, number)
     if rest:
-        _settle(rest, number, [MAX_TRIES])
+        _settle(rest, number, _Tries(MAX_TRIES, deadline))
     return number
 
 
@@ -136,7 +160,7 @@ def _without_ties(
     ]
 
 
-def _settle(boxes: Sequence[Box], number: Numbering, tries: list[int]) -> None:
+def _settle(boxes: Sequence[Box], number: Numbering, tries: _Tries) -> None:
     """Number every wire of these boxes, component by component, the least component first."""
     results = [_least(component, number, tries) for component in _components(boxes, number)]
     for _, new_wires in sorted(results, key=lambda result: result[0]):
@@ -144,17 +168,12 @@ def _settle(boxes: Sequence[Box], number: Numbering, tries: list[int]) -> None:
             number[wire] = len(number)
 
 
-def _least(component: list[Box], number: Numbering, tries: list[int]) -> tuple[Key, list[Wire]]:
+def _least(component: list[Box], number: Numbering, tries: _Tries) -> tuple[Key, list[Wire]]:
     """Return the least key of a component, and its new wires in the order that gives it."""
     best: tuple[Key, list[Wire]] | None = None
     met: set[Key] = set()
     for wire in _rarest(component, number):
-        tries[0] -= 1
-        if tries[0] < 0:
-            raise Undecided(
-                f"a diagram of {len(component)} boxes has so many symmetries that "
-                f"{MAX_TRIES} labellings did not settle it"
-            )
+        tries.spend(component)
         attempt = {**number, wire: len(number)}
         first = _first(component, attempt)
         if first in met:

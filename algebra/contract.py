@@ -33,6 +33,8 @@ def contract(diagram: Diagram, operands: Sequence[Any], sizes: Sequence[int], li
         for box, operand in zip(diagram.boxes, operands, strict=True):
             arguments += [operand, list(box[1:])]
         value = opt_einsum.contract(*arguments, list(output), optimize=list(path))
+        if not hasattr(value, "shape"):  # einsum makes a plain number of objects
+            value = as_object(value)
     else:
         value = _full(like, ())
     if len(set(legs)) == len(legs) and len(output) == len(legs):
@@ -98,6 +100,13 @@ def _spread(
     place = dict(zip(unique, grid, strict=True))
     result[tuple(_index(place[wire], like) for wire in legs)] = value
     return result
+
+
+def as_object(number: Any) -> Any:
+    """Return one exact number as an array without axes."""
+    array = np.empty((), dtype=object)
+    array[()] = number
+    return array
 
 
 def is_torch(array: Any) -> bool:

@@ -1,12 +1,14 @@
 """The judge: is an equation true for every size and every value of its symbols?
 
-`proved` is said in one place only, when the canonical forms of both sides agree; it never rests on
-evaluation. `refuted` carries integers at which the sides differ. Anything else is `undecided`, and
-says why.
+`proved` never rests on evaluation at some numbers: the canonical forms of both sides agree, or
+their difference is a sum of hypotheses in contexts, or, at fixed sizes, both sides are the same
+polynomials in all entries. `refuted` carries numbers at which the hypotheses hold and the sides
+differ. Anything else is `undecided`, and says why.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -16,14 +18,19 @@ from typing import Any, Literal
 import sympy
 
 from algebra import scalars
+from algebra.entailment import consequences, entail, relations_of
 from algebra.errors import LanguageError, OtimesError, Refuted, ShapeError, Undecided
+from algebra.exact import Assignment
 from algebra.expansion import equal_as_polynomials
-from algebra.interpret import Interpretation, Value, difference
-from algebra.refute import Counterexample, Trial, search, shrink
+from algebra.interpret import Interpretation, Terms, Value, difference, read
+from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
+from algebra.satisfy import holds, satisfying
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape
 
 Status = Literal["proved", "refuted", "undecided"]
 BUDGET_SECONDS = 20.0
+QUICK_SECONDS = 1.0  # for the simple proof and the first counterexamples under hypotheses
+INVERSE = -1  # the number of the equations E E⁻¹ = I and E⁻¹ E = I
 
 
 class Verdict:
@@ -46,28 +53,41 @@ class Verdict:
         """The numbers that refute the equation, as small as they could be made."""
         if self._trial is None:
             return None
-        return shrink(self._claim.lhs, self._claim.rhs, self._claim.signature, self._trial)
+        claim = self._claim
+        return shrink(claim.lhs, claim.rhs, claim.signature, self._trial, claim.allows)
 
     def __repr__(self) -> str:
         return f"<{self.status}: {self.reason}>"
 
 
 class _Claim:
-    """Two sides that are in the language and of one shape."""
+    """Two sides that are in the language and of one shape, and the hypotheses they stand under."""
 
-    def __init__(self, lhs: Any, rhs: Any) -> None:
+    def __init__(self, lhs: Any, rhs: Any, given: Sequence[Any] = ()) -> None:
         self.lhs, self.rhs = _expression(lhs), _expression(rhs)
-        self.signature: Signature = inspect(self.lhs, self.rhs)
-        left, right = shape_of(self.lhs), shape_of(self.rhs)
-        if not same_shape(left, right):
-            raise ShapeError(_different_shapes(left, right))
+        self.given = tuple(_hypothesis(each) for each in given)
+        sides = [side for pair in self.given for side in pair]
+        self.signature: Signature = inspect(self.lhs, self.rhs, *sides)
+        for left, right in ((self.lhs, self.rhs), *self.given):
+            shapes = shape_of(left), shape_of(right)
+            if not same_shape(*shapes):
+                raise ShapeError(_different_shapes(*shapes))
+
+    def draw(self, signature: Signature, *how: Any) -> Assignment | None:
+        """Return numbers at which the hypotheses hold, or None if this draw found none."""
+        return satisfying(self.given, signature, *how)
+
+    def allows(self, assignment: Assignment) -> bool:
+        """Return whether the hypotheses hold at these numbers."""
+        return holds(self.given, assignment)
 
 
 def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:
     """Return whether lhs = rhs for all sizes and all values of its symbols.
 
     `lhs`, `rhs`: SymPy expressions (matrices or scalars) or exact numbers; symbols for sizes mean
-    every size from 1 on. `budget`: seconds after which the search gives up (20 when None).
+    every size from 1 on. `given`: equations that hold besides, as pairs or `sympy.Eq`; a free index
+    in one means all its values. `budget`: seconds after which the search gives up (20 when None).
     Raises ShapeError when shapes do not fit, LanguageError naming what is not in the language.
 
     >>> from sympy import MatrixSymbol, Symbol
@@ -81,25 +101,30 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
     B = np.array([[0, 0], [1, 0]])
     # left side 1, right side 0 at row 1, column 0
     """
-    if given:
-        raise LanguageError("hypotheses (`given`) are not in the language yet")
     deadline = time.monotonic() + (BUDGET_SECONDS if budget is None else budget)
-    claim = _Claim(lhs, rhs)
-    reading = Interpretation(claim.signature)
+    claim = _Claim(lhs, rhs, given)
+    derived = [(k, *pair) for k, (x, y) in enumerate(claim.given) for pair in consequences(x, y)]
+    groups = [(claim.lhs, claim.rhs), *claim.given, *[(x, y) for _, x, y in derived]]
     try:
-        left, right = reading.read(claim.lhs, claim.rhs)
+        reading, ((left, right), *hypotheses) = read(claim.signature, *groups, deadline=deadline)
     except Undecided as obstacle:
+        if claim.lhs == claim.rhs:
+            return Verdict("proved", "both sides are the same expression", claim)
+        if _same_polynomials(claim):
+            return Verdict("proved", FIXED, claim)
         return _refute(claim, 0, deadline, str(obstacle))
     rest = difference(left.terms, right.terms)
     if not rest:
         count = len(left.terms)
         terms = "one diagram" if count == 1 else f"{count} diagrams"
         return Verdict("proved", f"both sides have the same normal form, {terms}", claim)
-    wires = max(len(diagram.sorts) for diagram in rest)
-    if not claim.signature.sizes:
-        degree = max(_degree(left), _degree(right))
-        if equal_as_polynomials(claim.lhs, claim.rhs, claim.signature, degree):
-            return Verdict("proved", "at these sizes both sides are the same polynomials", claim)
+    if claim.given or reading.inverses:
+        origin = [*range(len(claim.given)), *[k for k, _, _ in derived]]
+        return _under_hypotheses(claim, reading, rest, hypotheses, origin, deadline)
+    # a coefficient is zero at no more sizes than its degree
+    wires = max(len(diagram.sorts) + scalars.degree(c) for diagram, c in rest.items())
+    if _same_polynomials(claim):
+        return Verdict("proved", FIXED, claim)
     return _refute(
         claim,
         wires,
@@ -107,6 +132,70 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
         f"the normal forms differ in {len(rest)} diagrams, but no exact trial told the sides "
         "apart: at fixed sizes two different forms can be equal",
     )
+
+
+FIXED = "at these sizes both sides are the same polynomials"
+
+
+def _same_polynomials(claim: _Claim) -> bool:
+    if claim.given:
+        return False
+    return equal_as_polynomials(claim.lhs, claim.rhs, claim.signature) is True
+
+
+def _under_hypotheses(
+    claim: _Claim,
+    reading: Interpretation,
+    rest: Terms,
+    hypotheses: Sequence[tuple[Value, ...]],
+    origin: Sequence[int],
+    deadline: float,
+) -> Verdict:
+    """Decide a claim whose normal forms differ, from equations that hold besides."""
+    relations = [
+        relation
+        for k, (left, right) in zip(origin, hypotheses, strict=True)
+        for relation in relations_of(k, left, right)
+    ]
+    for left, right in reading.inverse_equations:
+        relations += relations_of(INVERSE, left, right)
+    sizes = claim.signature.sizes
+    quick = min(deadline, time.monotonic() + QUICK_SECONDS)
+    uses = entail(rest, relations, reading.dimensions, sizes, quick, simple=True)
+    if uses is None:
+        trial = search(claim.lhs, claim.rhs, claim.signature, 3, quick, claim.draw)
+        if trial is not None:
+            return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
+        uses = entail(rest, relations, reading.dimensions, sizes, deadline)
+    if uses is not None:
+        kinds = sorted({use.given for use in uses})
+        return Verdict("proved", _because(kinds, len(uses)) + _model_note(claim), claim)
+    return _refute(
+        claim,
+        3,
+        deadline,
+        "the claim was not found among the consequences of the hypotheses, and no exact trial "
+        "that satisfies them told the sides apart",
+    )
+
+
+def _because(kinds: Sequence[int], uses: int) -> str:
+    named = [f"hypothesis {k + 1}" for k in kinds if k != INVERSE]
+    named += ["the definition of the inverse"] if INVERSE in kinds else []
+    times = "once" if uses == 1 else f"{uses} times in all"
+    return f"the difference of the sides is a sum of uses of {', '.join(named)} ({times})"
+
+
+def _model_note(claim: _Claim) -> str:
+    """Say so when no numbers were found that satisfy the hypotheses: then anything may follow."""
+    if not claim.given:
+        return ""
+    draw = random.Random(SEED)
+    roots = root_degrees(claim.signature, claim.lhs, claim.rhs)
+    for largest in (1, 2, 2, 3, 3, 2, 3):
+        if claim.draw(claim.signature, draw, largest, 3, roots) is not None:
+            return ""
+    return "; no numbers were found that satisfy the hypotheses, which may contradict each other"
 
 
 def prove(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:
@@ -119,19 +208,26 @@ def prove(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = 
     return verdict
 
 
-def _degree(value: Value) -> int:
-    """Return a bound on the degree of a sum of diagrams in entries and scalars."""
-    return max((len(d.boxes) + scalars.degree(c) for d, c in value.terms.items()), default=0)
-
-
 def _refute(claim: _Claim, wires: int, deadline: float, otherwise: str) -> Verdict:
+    draw = claim.draw if claim.given else None
     try:
-        trial = search(claim.lhs, claim.rhs, claim.signature, wires, deadline)
+        trial = search(claim.lhs, claim.rhs, claim.signature, wires, deadline, draw)
     except OtimesError as no_value:
         return Verdict("undecided", f"{otherwise}; no exact trial is possible: {no_value}", claim)
     if trial is None:
         return Verdict("undecided", otherwise, claim)
     return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
+
+
+def _hypothesis(each: Any) -> tuple[sympy.Basic, sympy.Basic]:
+    if isinstance(each, sympy.Eq):
+        return each.lhs, each.rhs
+    if isinstance(each, tuple | list) and len(each) == 2:
+        return _expression(each[0]), _expression(each[1])
+    raise LanguageError(
+        f"a hypothesis is a pair (left, right) or a sympy.Eq, and {type(each).__name__} "
+        f"{each!r:.60} was given"
+    )
 
 
 def _expression(side: Any) -> sympy.Basic:

@@ -155,8 +155,8 @@ def normal_size(dimension: sympy.Expr) -> sympy.Expr:
     if isinstance(dimension, sympy.Symbol):
         return dimension
     if isinstance(dimension, sympy.Integer):
-        if dimension < 0:
-            raise ShapeError(f"a size is {dimension}: sizes are not negative")
+        if dimension < 1:
+            raise ShapeError(f"a size is {dimension}: sizes are positive")
         return dimension
     expanded = sympy.expand(dimension)
     polynomial = expanded.is_polynomial(*expanded.free_symbols)

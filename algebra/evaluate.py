@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
+from functools import reduce
+from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -15,11 +17,11 @@ import numpy as np
 import sympy
 
 from algebra import scalars
-from algebra.contract import contract, is_torch, operations
+from algebra.contract import as_object, contract, is_torch, operations
 from algebra.diagram import Diagram
 from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.exact import exact_array, exact_root
-from algebra.interpret import Interpretation
+from algebra.interpret import read
 from algebra.language import Family
 from algebra.legs import Blocks, Branch, Legs
 from algebra.scalars import Coefficient
@@ -143,8 +145,10 @@ class Evaluator:
                 f"a SymPy expression was expected and {type(expression).__name__} was given"
             )
         self.signature = inspect(expression)
-        self.reading = Interpretation(self.signature)
-        (self.value,) = self.reading.read(expression)
+        self.reading, [(self.value,)] = read(self.signature, [expression])
+        if self.reading.inverses:
+            name = next(iter(self.reading.inverses))
+            raise LanguageError(f"{name} cannot be evaluated yet: give its value as a symbol")
         self.is_scalar = not getattr(expression, "is_Matrix", False)
         self.index_names = tuple(sorted(self.signature.indices))
         total = self.reading.dimensions.total
@@ -164,11 +168,13 @@ class Evaluator:
         With `absolute`, every coefficient and every entry is taken in absolute value: the size that
         rounding errors scale with. Integers are summed exactly.
         """
-        arrays = values.arrays
+        arrays: Mapping[str, Any] = values.arrays
         if absolute:
             arrays = {name: abs(array) for name, array in arrays.items()}
         elif _are_integers(arrays):
             arrays = self._exact(values)
+        else:
+            arrays = _of_one_kind(arrays)
         total: Any = None
         for _, value, _ in self._terms(values, arrays, absolute):
             total = value if total is None else total + value
@@ -206,6 +212,8 @@ class Evaluator:
             if isinstance(coefficient, scalars.Scalar) or coefficient != 1:
                 factor = _number(coefficient, numbers, like)
                 value = value * (abs(factor) if absolute else factor)
+                if not hasattr(value, "shape"):  # NumPy makes a plain number of objects
+                    value = as_object(value)
                 roundings += 3  # forming a coefficient such as 1/sqrt(d), rounding it, applying it
             yield diagram, value, roundings
 
@@ -269,7 +277,12 @@ class Evaluator:
 
         Arithmetic on int64 is exact modulo 2^64, so it is enough that the result is small.
         """
-        whole = all(isinstance(c, int) for c in self.value.terms.values())
+        numbers = {**values.sizes, **values.scalars}
+        exact = np.empty((), dtype=object)
+        factors = [_number(c, numbers, exact) for c in self.value.terms.values()]
+        whole = all(_is_integer(x) and abs(x) < INT64_SAFE for x in factors) and all(
+            _holds_integers(array) for array in values.arrays.values()
+        )
         if whole:
             floats = {name: abs(np.asarray(a, dtype=float)) for name, a in values.arrays.items()}
             size = sum(np.max(v, initial=0.0) for _, v, _ in self._terms(values, floats, True))
@@ -334,11 +347,45 @@ def _selects(array: Any) -> bool:
     return bool(np.all((array == 0) | (array == 1)) and np.all(array.sum(axis=1) <= 1))
 
 
+def _is_integer(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def _holds_integers(array: Any) -> bool:
+    """Return whether every entry is an integer; an object array may hold Fractions as well."""
+    return is_torch(array) or array.dtype.kind != "O" or all(map(_is_integer, array.flat))
+
+
+def _of_one_kind(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return floating-point arrays of the dtype that all of them fit into."""
+    if not arrays:
+        return arrays
+    tensors = [is_torch(array) for array in arrays.values()]
+    if any(tensors) and not all(tensors):
+        torch, numpy = (
+            [n for n, a in arrays.items() if is_torch(a) is kind] for kind in (True, False)
+        )
+        raise OtimesError(
+            f"{', '.join(torch)} came as torch tensors and {', '.join(numpy)} as NumPy arrays: "
+            "give all of one kind"
+        )
+    if all(tensors):
+        promote = import_module("torch").promote_types
+        dtype = reduce(promote, [array.dtype for array in arrays.values()])
+        return {name: array.to(dtype) for name, array in arrays.items()}
+    floats = {n: a.astype(float) if a.dtype.kind == "O" else a for n, a in arrays.items()}
+    dtype = np.result_type(*[array.dtype for array in floats.values()])
+    return {name: array.astype(dtype, copy=False) for name, array in floats.items()}
+
+
 def _are_integers(arrays: Mapping[str, Any]) -> bool:
     def integral(array: Any) -> bool:
         if is_torch(array):
             return not (array.is_floating_point() or array.is_complex())
-        return array.dtype.kind in "iubO"
+        exact = (int, np.integer, Fraction)
+        return array.dtype.kind in "iub" or (
+            array.dtype.kind == "O" and all(isinstance(entry, exact) for entry in array.flat)
+        )
 
     return bool(arrays) and all(integral(array) for array in arrays.values())
 

@@ -24,6 +24,7 @@ from algebra.language import (
     Family,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     key,
@@ -88,6 +89,28 @@ def exact_root(base: Number, exponent: Fraction) -> Number:
         raise OtimesError(f"{base}**({exponent}) is not rational")
     root = Fraction(int(parts[0][0]), int(parts[1][0])) ** exponent.numerator
     return int(root) if root.denominator == 1 else root
+
+
+def exact_inverse(matrix: Any) -> Any:
+    """Return the inverse of a square array of integers or Fractions, or say that there is none."""
+    size = len(matrix)
+    rows = [
+        [Fraction(x) for x in row] + [Fraction(i == j) for j in range(size)]
+        for i, row in enumerate(matrix)
+    ]
+    for k in range(size):
+        pivot = next((i for i in range(k, size) if rows[i][k]), None)
+        if pivot is None:
+            raise OtimesError("a matrix that is inverted is singular at these values")
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for i in range(size):
+            if i != k and rows[i][k]:
+                rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
+    result = np.empty((size, size), dtype=object)
+    for i, row in enumerate(rows):
+        result[i, :] = row[size:]
+    return result
 
 
 def _value(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
@@ -197,8 +220,10 @@ def _dot(x: Any, y: Any) -> Any:
 
 def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
     base = _value(e.base, a, indices)
+    if e.exp < 0:
+        base = exact_inverse(base) if a.exact else np.linalg.inv(base)
     result = a.leaf(np.eye(base.shape[0], dtype=int))
-    for _ in range(int(e.exp)):
+    for _ in range(abs(int(e.exp))):
         result = _dot(result, base)
     return result
 
@@ -311,6 +336,14 @@ def _block_diagonal(e: sympy.BlockDiagMatrix, a: Assignment, indices: dict[str, 
     return result
 
 
+def _layers(e: LayerProduct, a: Assignment, indices: dict[str, int]) -> Any:
+    body, order = e.body, range(a.size(e.count))
+    result = a.leaf(np.eye(a.size(e.shape[0]), dtype=int))
+    for layer in order if e.reverse else reversed(order):
+        result = _dot(result, _value(body, a, {**indices, key(e.index): layer}))
+    return result
+
+
 def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     (index, count), *inner = e.limits
     rows, cols = (a.size(dimension) for dimension in e.body.shape)
@@ -338,6 +371,7 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.MatMul: _mul,
     sympy.Mul: _mul,
     sympy.MatPow: _power,
+    sympy.Inverse: _power,
     sympy.Pow: _scalar_power,
     sympy.Transpose: _transpose,
     sympy.Adjoint: _transpose,
@@ -356,6 +390,7 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.ImmutableDenseMatrix: _explicit,
     sympy.BlockMatrix: _block_matrix,
     sympy.BlockDiagMatrix: _block_diagonal,
+    LayerProduct: _layers,
     HeadSum: _over_heads,
     ConcatHeads: _over_heads,
     StackHeads: _over_heads,

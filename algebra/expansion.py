@@ -16,21 +16,24 @@ import sympy
 
 from algebra import scalars
 from algebra.exact import Assignment, array_shape, tree_value
+from algebra.language import FamilyMember
 from algebra.shapes import Signature
 
 MAX_MONOMIALS = 100_000
 
 
-def equal_as_polynomials(
-    lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature, degree: int
-) -> bool | None:
+def equal_as_polynomials(lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature) -> bool | None:
     """Return whether both sides are the same polynomial in all entries; None if not decidable so.
 
-    `degree` bounds the degree of either side. None when a size is a symbol, when a root is taken,
-    or when there could be more than `MAX_MONOMIALS` monomials.
+    None when a size is a symbol, when something is divided by or a root is taken, or when there
+    could be more than `MAX_MONOMIALS` monomials.
     """
-    if signature.sizes or _has_root(lhs) or _has_root(rhs):
+    if signature.sizes:
         return None
+    degrees = _degree(lhs), _degree(rhs)
+    if None in degrees:
+        return None
+    degree = max(d for d in degrees if d is not None)
     sizes = Assignment({}, {})
     shapes = {name: array_shape(tensor, sizes) for name, tensor in signature.tensors.items()}
     unknowns = sum(int(np.prod(shape)) for shape in shapes.values()) + len(signature.scalars)
@@ -55,5 +58,23 @@ def _unknowns(name: str, shape: tuple[int, ...]) -> Any:
     return array
 
 
-def _has_root(e: sympy.Basic) -> bool:
-    return any(part.exp.is_Integer is not True for part in e.atoms(sympy.Pow))
+def _degree(e: Any) -> int | None:
+    """Return a bound on the degree in entries and scalars; None when it is no polynomial."""
+    if isinstance(e, sympy.MatrixSymbol | FamilyMember | sympy.Symbol):
+        return 1
+    if isinstance(e, sympy.Pow | sympy.MatPow | sympy.HadamardPower):
+        base, exponent = _degree(e.args[0]), e.args[1]
+        if base is None or not exponent.is_Integer or (exponent < 0 and base > 0):
+            return None
+        return base * abs(int(exponent))
+    if isinstance(e, sympy.Inverse):
+        return None
+    parts = [_degree(a) for a in e.args if isinstance(a, sympy.Expr)]
+    if isinstance(e, sympy.ImmutableDenseMatrix):
+        parts = [_degree(entry) for entry in e]
+    if None in parts:
+        return None
+    known = [part for part in parts if part is not None]
+    if isinstance(e, sympy.Mul | sympy.MatMul | sympy.KroneckerProduct | sympy.HadamardProduct):
+        return sum(known)
+    return max(known, default=0)

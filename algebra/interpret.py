@@ -7,8 +7,10 @@ the sum of the products of diagrams, each brought to canonical form and collecte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import sympy
@@ -19,12 +21,13 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 from algebra import scalars
 from algebra.canonical import canonical
 from algebra.diagram import UNIT, Diagram, Sort, Wire, fuse, join
-from algebra.dimensions import Dimensions, Resplit, normal_size
+from algebra.dimensions import Dimensions, Resplit, normal_size, same_size
 from algebra.errors import LanguageError, Undecided
 from algebra.language import (
     ConcatHeads,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     key,
@@ -65,30 +68,69 @@ class Value:
     terms: Terms
 
 
+def read(
+    signature: Signature, *groups: Sequence[sympy.Basic], deadline: float = inf
+) -> tuple[Interpretation, list[tuple[Value, ...]]]:
+    """Return groups of expressions read with one table of sizes, and the reading.
+
+    Within a group shapes are one and legs are split alike. Where legs clash, everything is read
+    once more with neighbouring identities fused.
+    """
+    reading = Interpretation(signature, deadline)
+    try:
+        return reading, reading.read_groups(*groups)
+    except Undecided:
+        reading = Interpretation(signature, deadline, fuse=True)
+        return reading, reading.read_groups(*groups)
+
+
 class Interpretation:
     """The reading of one or several expressions with one table of sizes and labels."""
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, deadline: float = inf, fuse: bool = False) -> None:
         self.signature = signature
+        self.fuse = fuse  # read I_a ⊗ I_b as I_ab, which has no inner order of legs
+        self.deadline = deadline
         self.dimensions = Dimensions()
         self.labels: list[Label] = []
         self._label: dict[Label, int] = {}
         self._made = 0
+        self.inverses: dict[str, tuple[Any, Any]] = {}  # name -> (normal form, expression)
+        self.inverse_equations: list[tuple[Value, Value]] = []
 
     def read(self, *expressions: sympy.Basic) -> tuple[Value, ...]:
         """Return the values of expressions of one shape, their legs split alike."""
+        return self.read_groups(expressions)[0]
+
+    def read_groups(self, *groups: Sequence[sympy.Basic]) -> list[tuple[Value, ...]]:
+        """Return the values of groups of expressions; within a group shapes are one, legs alike."""
         while True:
             self.labels.clear()
             self._label.clear()
+            self.inverses.clear()
             self._made = 0
             try:
-                values = tuple(self.value(expression) for expression in expressions)
-                for value in values[1:]:
-                    self.dimensions.fit(values[0].rows, value.rows)
-                    self.dimensions.fit(values[0].cols, value.cols)
+                values = [self._alike([self.value(e) for e in group]) for group in groups]
+                self.inverse_equations = self._equations_of_inverses()
                 return values
             except Resplit:
                 continue
+
+    def _alike(self, values: list[Value]) -> tuple[Value, ...]:
+        for value in values[1:]:
+            self.dimensions.fit(values[0].rows, value.rows)
+            self.dimensions.fit(values[0].cols, value.cols)
+        return tuple(values)
+
+    def _equations_of_inverses(self) -> list[tuple[Value, Value]]:
+        """Return E E⁻¹ = I and E⁻¹ E = I for every inverse that was read as a tensor."""
+        equations = []
+        for name, (_, e) in list(self.inverses.items()):
+            value, inverse = self.value(e), self.tensor(name, e.shape, (), ())
+            identity = self.identity(sympy.Identity(e.shape[0]))
+            equations.append((self.product(value, inverse), identity))
+            equations.append((self.product(inverse, value), identity))
+        return equations
 
     def value(self, e: Any) -> Value:
         """Return the value of an expression that `shapes.inspect` has accepted."""
@@ -106,13 +148,15 @@ class Interpretation:
         for diagram, coefficient in made:
             if diagram.named and _contradicts(diagram):
                 continue
-            form, loops = canonical(diagram)
+            form, loops = canonical(diagram, self.deadline)
             for sort in loops:
                 coefficient = coefficient * self.dimensions.size(sort)
             _put(terms, form, coefficient)
             self._made += 1
             if self._made > MAX_TERMS:
                 raise Undecided(f"more than {MAX_TERMS} path terms: too many to expand one by one")
+            if self._made % 256 == 0 and time.monotonic() > self.deadline:
+                raise Undecided(f"the budget was spent after {self._made} path terms were expanded")
         return Value(rows, cols, terms)
 
     def label(self, label: Label) -> int:
@@ -129,7 +173,10 @@ class Interpretation:
         self, name: str, shape: tuple[Any, Any], indices: tuple[Any, ...], counts: tuple[Any, ...]
     ) -> Value:
         rows, cols = (self.dimensions.legs(dimension) for dimension in shape)
-        fixed = tuple(int(i) if isinstance(i, sympy.Integer) else None for i in indices)
+        fixed = tuple(
+            int(i) if isinstance(i, sympy.Integer) and count != 1 else None
+            for i, count in zip(indices, counts, strict=True)
+        )
         wires: dict[str, Wire] = {}
         touched: list[Wire] = []
         index_sorts: list[Sort] = []
@@ -272,11 +319,59 @@ class Interpretation:
     def power(self, e: sympy.MatPow) -> Value:
         if int(e.exp) == 0:
             return self.identity(sympy.Identity(e.shape[0]))
-        base = self.value(e.base)
+        base = self.value(e.base) if e.exp > 0 else self.inverse(e.base)
         result = base
-        for _ in range(int(e.exp) - 1):
+        for _ in range(abs(int(e.exp)) - 1):
             result = self.product(result, base)
         return result
+
+    def inverse(self, e: Any) -> Value:
+        """Return the value of e⁻¹: pushed into products, or a tensor with its two equations.
+
+        The inverse of a product of square matrices, of a Kronecker product, a transpose, a power
+        and a multiple are those of the parts, which exist because the whole has one.
+        """
+        kind = type(e)
+        if kind is sympy.Identity:
+            return self.value(e)
+        if kind in (sympy.Inverse, sympy.MatPow) and e.exp == -1:
+            return self.value(e.base)
+        if kind is sympy.MatPow:
+            return self.power(sympy.MatPow(e.base, -e.exp, evaluate=False))
+        if kind in (sympy.Transpose, sympy.Adjoint):
+            return self._transposed(self.inverse(e.args[0]))
+        factors = [a for a in e.args if getattr(a, "is_Matrix", False)]
+        if kind is sympy.KroneckerProduct and all(same_size(*f.shape) for f in factors):
+            result = self.inverse(factors[0])
+            for factor in factors[1:]:
+                result = self.beside(result, self.inverse(factor))
+            return result
+        if kind is sympy.MatMul and all(same_size(*f.shape) for f in factors):
+            result = self.inverse(factors[-1])
+            for factor in reversed(factors[:-1]):
+                result = self.product(result, self.inverse(factor))
+            for argument in e.args:
+                if not getattr(argument, "is_Matrix", False):
+                    number = scalars.from_sympy(argument, self.signature.sizes)
+                    result = self.beside(Value((), (), {UNIT: scalars.inverse(number)}), result)
+            return result
+        return self._new_inverse(e)
+
+    def _new_inverse(self, e: Any) -> Value:
+        """Return a tensor that stands for e⁻¹; equal arguments give the same tensor."""
+        value = self.value(e)
+        self.dimensions.fit(value.rows, value.cols)
+        key_of = tuple(sorted((d, str(c)) for d, c in value.terms.items()))
+        for name, (known, _) in self.inverses.items():
+            if known == key_of:
+                return self.tensor(name, e.shape, (), ())
+        if any(d.named for d in value.terms):
+            raise LanguageError(
+                f"the inverse of {e}, which has a free index, is not in the language"
+            )
+        name = f"({e})⁻¹"
+        self.inverses[name] = (key_of, e)
+        return self.tensor(name, e.shape, (), ())
 
     def scalar_power(self, e: sympy.Pow) -> Value:
         if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
@@ -293,14 +388,16 @@ class Interpretation:
         return result
 
     def transpose(self, e: sympy.Transpose) -> Value:
-        value = self.value(e.args[0])
+        return self._transposed(self.value(e.args[0]))
+
+    def _transposed(self, value: Value) -> Value:
         turned = (
             (Diagram(d.cols, d.rows, d.named, d.boxes, d.sorts), c) for d, c in value.terms.items()
         )
         return self.collect(value.cols, value.rows, turned)
 
     def kron(self, e: sympy.KroneckerProduct) -> Value:
-        first, *rest = _fused(e)
+        first, *rest = _fused(e) if self.fuse else e.args
         result = self.value(first)
         for factor in rest:
             result = self.beside(result, self.value(factor))
@@ -471,6 +568,20 @@ class Interpretation:
                 made.append((d._replace(rows=r, cols=c), coefficient))
         return self.collect(rows, cols, made)
 
+    def layers(self, e: LayerProduct) -> Value:
+        if not e.count.is_Integer:
+            raise Undecided(
+                f"a product over {e.count} layers is not expanded: prove it by induction over "
+                f"{e.count}"
+            )
+        factors = e.factors()
+        if not factors:
+            return self.identity(sympy.Identity(e.shape[0]))
+        result = self.value(factors[0])
+        for factor in factors[1:]:
+            result = self.product(result, self.value(factor))
+        return result
+
     def over_heads(self, e: HeadSum | ConcatHeads | StackHeads) -> Value:
         value = self.value(e.body)
         for index, count in reversed(e.limits):
@@ -566,6 +677,7 @@ _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     sympy.MatMul: Interpretation.mul,
     Mul: Interpretation.mul,
     sympy.MatPow: Interpretation.power,
+    sympy.Inverse: Interpretation.power,
     sympy.Pow: Interpretation.scalar_power,
     sympy.Transpose: Interpretation.transpose,
     sympy.Adjoint: Interpretation.transpose,
@@ -584,6 +696,7 @@ _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     sympy.ImmutableDenseMatrix: Interpretation.explicit,
     sympy.BlockMatrix: Interpretation.block_matrix,
     sympy.BlockDiagMatrix: Interpretation.block_diagonal,
+    LayerProduct: Interpretation.layers,
     HeadSum: Interpretation.over_heads,
     ConcatHeads: Interpretation.over_heads,
     StackHeads: Interpretation.over_heads,

@@ -6,31 +6,33 @@ The same diagram is the einsum that computes it and the formula with indices tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
+import opt_einsum
 import sympy
 
 from algebra import scalars
 from algebra.diagram import Diagram, Wire
-from algebra.interpret import Interpretation, Label
+from algebra.interpret import Label, read
 from algebra.latex import _name as typeset_name
 from algebra.latex import latex
 from algebra.scalars import Coefficient
 from algebra.shapes import inspect
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 POSITIONS, HEADS, FEATURES = "ijklpqrstuvw", "hgf", "abcdexyz"
 
 
 class NormalForm:
     """A sum of diagrams: `.terms` are pairs (coefficient, diagram), `.labels` name the boxes.
 
-    Two expressions are equal for all sizes exactly when their normal forms have the same terms.
+    Two expressions read together are equal for all sizes exactly when they have the same terms;
+    that is what `decide` does. Labels are numbered as they are met, so forms read apart may differ
+    in them.
     """
 
     def __init__(self, expression: sympy.Basic) -> None:
-        reading = Interpretation(inspect(expression))
-        (value,) = reading.read(expression)
+        reading, [(value,)] = read(inspect(expression), [expression])
         self.labels: tuple[Label, ...] = tuple(reading.labels)
         self.terms: tuple[tuple[Coefficient, Diagram], ...] = tuple(
             (coefficient, diagram) for diagram, coefficient in value.terms.items()
@@ -184,10 +186,11 @@ def _is_one(coefficient: Coefficient) -> bool:
     return not isinstance(coefficient, scalars.Scalar) and coefficient == 1
 
 
-def _letters(pool: str = LETTERS) -> Iterator[str]:
-    yield from pool
-    number = 1
-    while True:
+def _letters(pool: str = "") -> Iterator[str]:
+    """Yield names for wires: those of a pool and then the same with numbers, or einsum's own."""
+    for number in count():
+        if not pool:
+            yield opt_einsum.get_symbol(number)
+            continue
         for letter in pool:
-            yield f"{letter}_{{{number}}}" if pool is not LETTERS else f"{letter.upper()}"
-        number += 1
+            yield f"{letter}_{{{number}}}" if number else letter

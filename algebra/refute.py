@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -20,6 +20,9 @@ import sympy
 from algebra.errors import OtimesError
 from algebra.exact import Assignment, Number, array_shape, tree_value
 from algebra.shapes import Signature
+
+Draw = Callable[[Signature, random.Random, int, int, dict[str, int]], "Assignment | None"]
+DiffersAt = Callable[[Assignment], "Trial | None"]
 
 SEED = 20_240
 FRESH_DRAWS = 6  # at each smaller size, when the arrays that were cut down no longer differ
@@ -66,12 +69,18 @@ class Trial:
 
 
 def search(
-    lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature, wires: int, deadline: float
+    lhs: sympy.Basic,
+    rhs: sympy.Basic,
+    signature: Signature,
+    wires: int,
+    deadline: float,
+    given: Draw | None = None,
 ) -> Trial | None:
     """Return a trial at which the sides differ, or None when none was found.
 
     `wires` is the number of wires at which a difference is certain to show; `deadline` is a
-    `time.monotonic()` after which the search stops. Raises OtimesError when the expressions have
+    `time.monotonic()` after which the search stops; `given` draws assignments that satisfy
+    hypotheses, where there are any. Raises OtimesError when the expressions have
     no exact value at all (an irrational constant).
     """
     draw = random.Random(SEED)
@@ -81,7 +90,7 @@ def search(
     for largest, entries in _schedule(wires):
         if time.monotonic() > deadline:
             break
-        assignment = draw_assignment(signature, draw, largest, entries, roots)
+        assignment = (given or draw_assignment)(signature, draw, largest, entries, roots)
         if assignment is None:
             continue
         try:
@@ -136,6 +145,8 @@ def draw_at(
 ) -> Assignment | None:
     """Return random entries at given sizes, which grow where a fixed index asks for it."""
     assignment = Assignment(sizes, {})
+    if any(assignment.size(size) < 1 for size in signature.dimensions):
+        return None
     for count, index in signature.fixed.items():
         if assignment.size(count) <= index:
             if not isinstance(count, sympy.Symbol):
@@ -154,7 +165,7 @@ def draw_at(
     arrays = {}
     for name, tensor in signature.tensors.items():
         shape = array_shape(tensor, assignment)
-        if np.prod(shape) > ENTRY_LIMIT:
+        if min(shape) < 0 or np.prod(shape) > ENTRY_LIMIT:  # n - 2 at n = 1 is no size
             return None
         flat = [draw.randint(-entries, entries) for _ in range(int(np.prod(shape)))]
         arrays[name] = np.array(flat, dtype=object).reshape(shape)
@@ -185,12 +196,26 @@ def root_degrees(signature: Signature, *expressions: sympy.Basic) -> dict[str, i
 
 
 def shrink(
-    lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature, trial: Trial
+    lhs: sympy.Basic,
+    rhs: sympy.Basic,
+    signature: Signature,
+    trial: Trial,
+    allowed: Callable[[Assignment], bool] = lambda _: True,
 ) -> Counterexample:
-    """Return the trial made small: sizes first, then entries towards 0 and 1."""
+    """Return the trial made small: sizes first, then entries towards 0 and 1.
+
+    `allowed` says whether an assignment satisfies the hypotheses.
+    """
     roots = root_degrees(signature, lhs, rhs)
-    trial = _shrink_sizes(lhs, rhs, signature, trial, roots)
-    trial = _shrink_entries(lhs, rhs, trial, roots)
+
+    def differs_at(assignment: Assignment) -> Trial | None:
+        try:
+            return differs(lhs, rhs, assignment) if allowed(assignment) else None
+        except OtimesError:  # a division by zero, a singular matrix: not a value of both sides
+            return None
+
+    trial = _shrink_sizes(differs_at, signature, trial, roots)
+    trial = _shrink_entries(differs_at, trial, roots)
     a = trial.assignment
     return Counterexample(
         sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
@@ -204,7 +229,7 @@ def shrink(
 
 
 def _shrink_sizes(
-    lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature, trial: Trial, roots: dict[str, int]
+    differs_at: DiffersAt, signature: Signature, trial: Trial, roots: dict[str, int]
 ) -> Trial:
     for name in signature.sizes:
         for value in range(1, 4):
@@ -212,7 +237,7 @@ def _shrink_sizes(
             if size >= trial.assignment.sizes[name]:
                 break
             sizes = {**trial.assignment.sizes, name: size}
-            better = _at_sizes(lhs, rhs, signature, trial.assignment, sizes, roots)
+            better = _at_sizes(differs_at, signature, trial.assignment, sizes, roots)
             if better is not None:
                 trial = better
                 break
@@ -220,8 +245,7 @@ def _shrink_sizes(
 
 
 def _at_sizes(
-    lhs: sympy.Basic,
-    rhs: sympy.Basic,
+    differs_at: DiffersAt,
     signature: Signature,
     larger: Assignment,
     sizes: dict[str, int],
@@ -232,14 +256,10 @@ def _at_sizes(
     tries = [_cut(signature, larger, sizes)]
     tries += [draw_at(dict(sizes), signature, draw, 2, roots) for _ in range(FRESH_DRAWS)]
     for smaller in tries:
-        if smaller is None or smaller.sizes != sizes:
-            continue
-        try:
-            trial = differs(lhs, rhs, smaller)
-        except OtimesError:  # a division by zero: not a value of both sides
-            continue
-        if trial is not None:
-            return trial
+        if smaller is not None and smaller.sizes == sizes:
+            trial = differs_at(smaller)
+            if trial is not None:
+                return trial
     return None
 
 
@@ -257,15 +277,10 @@ def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignme
     return replace(smaller, arrays=arrays)
 
 
-def _shrink_entries(
-    lhs: sympy.Basic, rhs: sympy.Basic, trial: Trial, roots: dict[str, int]
-) -> Trial:
+def _shrink_entries(differs_at: DiffersAt, trial: Trial, roots: dict[str, int]) -> Trial:
     def attempt(smaller: Assignment) -> bool:
         nonlocal trial
-        try:
-            better = differs(lhs, rhs, smaller)
-        except OtimesError:  # a division by zero: not a value of both sides
-            return False
+        better = differs_at(smaller)
         if better is not None:
             trial = better
         return better is not None

@@ -25,6 +25,7 @@ from algebra.language import (
     Family,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     key,
@@ -49,6 +50,7 @@ class Signature:
     indices: dict[str, tuple[sympy.Symbol, sympy.Expr]] = field(default_factory=dict)
     scalars: dict[str, sympy.Symbol] = field(default_factory=dict)
     fixed: dict[sympy.Expr, int] = field(default_factory=dict)  # count -> largest integer index
+    dimensions: set[sympy.Expr] = field(default_factory=set)  # every composite size, n*d or n - 1
 
 
 def inspect(*expressions: sympy.Basic) -> Signature:
@@ -117,6 +119,11 @@ class _Reader:
     # -- names ---------------------------------------------------------------------------------
 
     def symbol(self, symbol: sympy.Symbol) -> sympy.Symbol:
+        if symbol.name.startswith("#") or "@" in symbol.name or "~" in symbol.name:
+            raise LanguageError(
+                f"the symbol {symbol.name} cannot be used: names with @ or ~, or that begin with "
+                "#, have a meaning of their own here"
+            )
         known = self.symbols.setdefault(key(symbol), symbol)
         if known != symbol:
             raise LanguageError(
@@ -128,7 +135,14 @@ class _Reader:
         if isinstance(dimension, sympy.Integer):
             return
         normal_size(dimension)
+        if not isinstance(dimension, sympy.Symbol):
+            self.signature.dimensions.add(dimension)
         for symbol in dimension.free_symbols:
+            if any(symbol in scope for scope in self.bound):
+                raise LanguageError(
+                    f"the size {dimension} depends on the index {symbol} that a sum runs over, "
+                    "which the language does not have"
+                )
             self.signature.sizes[key(symbol)] = self.symbol(symbol)
 
     def tensor(self, tensor: sympy.MatrixSymbol | Family) -> None:
@@ -137,8 +151,8 @@ class _Reader:
             return
         if known is not None and known != tensor:
             raise ShapeError(
-                f"{tensor.name} occurs with two shapes, {show_shape(known.shape)} and "
-                f"{show_shape(tensor.shape)}: rename one of them"
+                f"{tensor.name} occurs with two shapes, {_full_shape(known)} and "
+                f"{_full_shape(tensor)}: rename one of them"
             )
         self.signature.tensors[tensor.name] = tensor
         for dimension in tensor.shape:
@@ -262,10 +276,9 @@ class _Reader:
 
     def power(self, e: sympy.MatPow) -> Shape | None:
         base = self.shape(e.base)
-        self.square(base, e.base, "raise to a power")
-        if not isinstance(e.exp, sympy.Integer) or e.exp < 0:
-            kind = "Inverse" if e.exp == -1 else f"the power {e.exp} of a matrix"
-            raise LanguageError(f"{kind} is not in the language yet, in {e}")
+        self.square(base, e.base, "raise to a power" if e.exp != -1 else "invert")
+        if not isinstance(e.exp, sympy.Integer):
+            raise LanguageError(f"the power {e.exp} of a matrix is not in the language, in {e}")
         return base
 
     def square(self, shape: Shape | None, e: Any, verb: str) -> None:
@@ -327,6 +340,7 @@ class _Reader:
                     f"{_short(e)} does not run over a full range: write the limits as (k, 0, n - 1)"
                 )
             index, _, last = limit
+            self.symbol(index)
             ranges[index] = normal_size(last + 1)
             self.size(ranges[index])
         self.bound.append(ranges)
@@ -385,10 +399,20 @@ class _Reader:
         shapes = [self.matrix(block, "take as a block") for block in e.args]
         return sympy.Add(*[s[0] for s in shapes]), sympy.Add(*[s[1] for s in shapes])
 
+    def layers(self, e: LayerProduct) -> Shape:
+        self.symbol(e.index)
+        self.size(e.count)
+        self.bound.append({e.index: e.count})
+        shape = self.matrix(e.body, "multiply over layers")
+        self.bound.pop()
+        self.square(shape, e.body, "multiply over layers")
+        return shape
+
     def over_heads(self, e: Any) -> Shape:
         for index, count in e.limits:
             if not isinstance(index, sympy.Symbol):
                 raise LanguageError(f"{type(e).__name__} sums over {index}: a Symbol is needed")
+            self.symbol(index)
             self.size(count)
         self.bound.append(dict(e.limits))
         rows, cols = self.matrix(e.body, "sum over heads")
@@ -418,6 +442,7 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     sympy.Add: _Reader.plain,
     sympy.Mul: _Reader.plain,
     sympy.MatPow: _Reader.power,
+    sympy.Inverse: _Reader.power,
     sympy.Transpose: _Reader.transpose,
     sympy.Adjoint: _Reader.transpose,  # the language is real
     sympy.KroneckerProduct: _Reader.kron,
@@ -435,6 +460,7 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     sympy.ImmutableDenseMatrix: _Reader.explicit,
     sympy.BlockMatrix: _Reader.block_matrix,
     sympy.BlockDiagMatrix: _Reader.block_diagonal,
+    LayerProduct: _Reader.layers,
     HeadSum: _Reader.over_heads,
     ConcatHeads: _Reader.over_heads,
     StackHeads: _Reader.over_heads,
@@ -465,6 +491,11 @@ def _bad_product(a: Any, x: Shape, b: Any, y: Shape, whole: Any) -> str:
     )
 
 
+def _full_shape(tensor: sympy.MatrixSymbol | Family) -> str:
+    counts = tensor.counts if isinstance(tensor, Family) else ()
+    return " × ".join(map(str, (*counts, *tensor.shape)))
+
+
 def _place(whole: Any) -> str:
     return f" (in {_short(whole)})"
 
@@ -479,7 +510,11 @@ def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:
     found: list[str] = []
     for expression in expressions:
         for part in sympy.preorder_traversal(expression):
-            if isinstance(part, sympy.MatrixExpr) and type(part) not in _READERS:
+            of_matrices = isinstance(part, sympy.MatrixExpr) or (
+                isinstance(part, sympy.Expr)
+                and any(isinstance(argument, sympy.MatrixExpr) for argument in part.args)
+            )
+            if of_matrices and type(part) not in _READERS:
                 message = _not_in_language(part)
                 if message not in found:
                     found.append(message)

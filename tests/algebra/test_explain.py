@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import sympy
-from sympy import Identity, Trace, Transpose
+from sympy import Identity, OneMatrix, Trace, Transpose
 
 from algebra.decide import decide
 from algebra.derivation import WIDTH, Derivation, Step, check_chain, one_step
@@ -189,6 +189,52 @@ def test_the_search_is_bounded() -> None:
     for _ in range(5000):
         deep = Transpose(deep)
     assert explain(deep, A) is None
+
+
+ONES = OneMatrix(n, 1)
+HYPOTHESES = {
+    "a right inverse": (
+        matmul(A, P[h], B, A),
+        matmul(A, A),
+        [(matmul(P[h], B), Identity(n))],
+        ["given_1", "one_mul"],
+    ),
+    "rows that sum to one": (
+        matmul(matmul(A, B), ONES),
+        ONES,
+        [
+            (matmul(B, OneMatrix(n, 1)), OneMatrix(n, 1)),
+            sympy.Eq(A * OneMatrix(n, 1), OneMatrix(n, 1)),
+        ],
+        ["mul_assoc", "given_1", "given_2"],
+    ),
+    "symmetric matrices": (
+        Transpose(matmul(A, B)),
+        matmul(B, A),
+        [(Transpose(A), A), (Transpose(B), B)],
+        ["transpose_mul", "given_2", "given_1"],
+    ),
+    "the transpose of a hypothesis": (
+        matmul(Transpose(B), Transpose(A), X),
+        X,
+        [(matmul(A, B), Identity(n))],
+        ["given_1_transpose", "one_mul"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HYPOTHESES.values(), ids=list(HYPOTHESES))
+def test_what_is_given_is_a_rule_with_a_name(case: Any) -> None:
+    lhs, rhs, given, rules = case
+    derivation = explain(lhs, rhs, given=given)
+    assert derivation is not None
+    assert sorted(step.rule for step in derivation) == sorted(rules)
+    assert derivation.check()
+    assert explain(lhs, rhs) is None
+    for step in derivation:
+        if step.rule.startswith("given"):
+            assert not replace(step, given=()).check()
+            assert step.reading in derivation.markdown()
 
 
 # -- steps that are tampered with -----------------------------------------------------------------

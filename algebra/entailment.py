@@ -1,0 +1,306 @@
+"""What follows from equations: claims written as sums of hypotheses in contexts.
+
+A hypothesis L = R is a relation, a sum of diagrams that is zero, and so it is in every context. A
+claim D = 0 follows when D = Σ coefficient · context[relation]. The search collects such instances,
+first those that simplify (the largest diagram of the relation occurs), then all, then those that
+insert an identity; exact linear algebra over the rationals finds the coefficients. The order of the
+search can only cost completeness: what it finds is an equation that anybody can check.
+
+Nothing is ever divided by a symbol that may vanish: an instance is multiplied by a monomial in the
+scalars, never divided by one. Sizes are positive and may stand in denominators.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from algebra import scalars
+from algebra.canonical import canonical
+from algebra.diagram import Diagram
+from algebra.dimensions import Dimensions, same_size
+from algebra.interpret import Terms, Value, difference
+from algebra.language import matmul
+from algebra.matching import Context, insertions, matches
+from algebra.scalars import Coefficient, Monomial
+
+Key = tuple[int, Diagram, Monomial]  # ordered: diagrams with more boxes first
+Vector = dict[Key, Fraction]
+
+MAX_INSTANCES = 3_000
+GROWTH = 6  # boxes that a diagram of the search may have beyond the largest of the claim
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A sum of diagrams of one boundary that is zero, from the hypothesis `given`."""
+
+    given: int
+    terms: tuple[tuple[Diagram, Coefficient], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One term of a proof: coefficient · context[relation], the context with its hole."""
+
+    given: int
+    relation: Relation
+    coefficient: Coefficient
+    context: Context
+
+
+def relations_of(given: int, left: Value, right: Value) -> Iterator[Relation]:
+    """Yield the relations that a hypothesis states, one for each pair of blocks."""
+    parts: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[Diagram, Coefficient]]] = {}
+    for diagram, coefficient in difference(left.terms, right.terms).items():
+        marks = (_marks(diagram.rows), _marks(diagram.cols))
+        bare = diagram._replace(rows=_wires(diagram.rows), cols=_wires(diagram.cols))
+        parts.setdefault(marks, []).append((bare, coefficient))
+    for terms in parts.values():
+        yield Relation(given, tuple(terms))
+
+
+def consequences(left: sympy.Basic, right: sympy.Basic) -> Iterator[tuple[Any, Any]]:
+    """Yield what a hypothesis gives by facts that are not equational.
+
+    Square M N = I gives N M = I (finite dimension). XᵀX = 0 gives X = 0 (the language is real).
+    """
+    for product, other in ((left, right), (right, left)):
+        factors = _factors(product)
+        if isinstance(other, sympy.Identity):
+            for k in range(1, len(factors)):
+                if same_size(factors[0].shape[0], factors[k].shape[0]):
+                    turned = matmul(*factors[k:], *factors[:k])
+                    yield turned, other
+        if isinstance(other, sympy.ZeroMatrix) and len(factors) == 2:
+            x, y = factors
+            if _transposes(x, y):
+                whole = y if isinstance(x, sympy.Transpose) else x
+                yield whole, sympy.ZeroMatrix(*whole.shape)
+
+
+def _factors(e: Any) -> list[Any]:
+    """Return the matrices of a product without scalars, flat; one expression is its own factor."""
+    if isinstance(e, sympy.MatMul) and all(a.is_Matrix for a in e.args):
+        return [factor for a in e.args for factor in _factors(a)]
+    if isinstance(e, sympy.MatPow) and e.exp.is_Integer and e.exp > 0:
+        return _factors(e.base) * int(e.exp)
+    return [e]
+
+
+def _transposes(x: Any, y: Any) -> bool:
+    return (isinstance(x, sympy.Transpose) and x.args[0] == y) or (
+        isinstance(y, sympy.Transpose) and y.args[0] == x
+    )
+
+
+def entail(
+    claim: Terms,
+    relations: Sequence[Relation],
+    dimensions: Dimensions,
+    sizes: Collection[str],
+    deadline: float,
+    simple: bool = False,
+) -> tuple[Use, ...] | None:
+    """Return uses of the relations whose sum is the claim, or None when none were found.
+
+    `sizes` names the symbols that are sizes; `deadline` is a `time.monotonic()`; `simple` looks
+    only where hypotheses simplify.
+    """
+    search = _Search(relations, dimensions, set(sizes), deadline)
+    try:
+        target = search.vector(claim.items())
+    except _NotPolynomial:
+        return None
+    for phase in (_LARGEST,) if simple else (_LARGEST, _ALL, _INSERT):
+        found = search.run(target, phase)
+        if found is not None:
+            return found
+    return None
+
+
+class _NotPolynomial(Exception):
+    """A coefficient has a denominator that is a sum."""
+
+
+_LARGEST, _ALL, _INSERT = range(3)
+
+
+class _Search:
+    def __init__(
+        self,
+        relations: Sequence[Relation],
+        dimensions: Dimensions,
+        sizes: set[str],
+        deadline: float,
+    ) -> None:
+        self.relations = relations
+        self.dimensions = dimensions
+        self.sizes = sizes
+        self.deadline = deadline
+        self.pivots: dict[Key, tuple[Vector, dict[int, Fraction]]] = {}
+        self.uses: list[Use] = []
+        self.seen_uses: set[tuple[int, Diagram, Monomial]] = set()
+
+    def vector(self, terms: Iterable[tuple[Diagram, Coefficient]]) -> Vector:
+        """Return a sum of diagrams as a vector over (diagram, monomial)."""
+        result: Vector = {}
+        for diagram, coefficient in terms:
+            for monomial, factor in _polynomial(coefficient).items():
+                key = (len(diagram.boxes), diagram, monomial)
+                total = result.get(key, Fraction(0)) + factor
+                if total:
+                    result[key] = total
+                else:
+                    result.pop(key, None)
+        return result
+
+    def run(self, target: Vector, phase: int) -> tuple[Use, ...] | None:
+        """Collect instances around the target, breadth first, until the target is their sum."""
+        limit = max((key[0] for key in target), default=0) + GROWTH
+        frontier, met = list(target), set(target)
+        inserted = phase < _INSERT
+        while frontier:
+            grown: list[Key] = []
+            for key in frontier:
+                for relation, context, factor in self.instances(key, phase, inserted):
+                    if time.monotonic() > self.deadline or len(self.uses) > MAX_INSTANCES:
+                        return self.solve(target)
+                    row = self.instance(relation, context, factor)
+                    if row is None or max((k[0] for k in row), default=0) > limit:
+                        continue
+                    self.add(row, Use(relation.given, relation, _coefficient(factor), context))
+                    for other in row:
+                        if other not in met:
+                            met.add(other)
+                            grown.append(other)
+            solved = self.solve(target)
+            if solved is not None:
+                return solved
+            inserted = True  # identities are inserted around the claim itself, once
+            frontier = grown
+        return None
+
+    def instances(
+        self, key: Key, phase: int, inserted: bool
+    ) -> Iterator[tuple[Relation, Context, Monomial]]:
+        """Yield the relations in contexts and monomials in which one of their terms is this key."""
+        _, diagram, monomial = key
+        for relation in self.relations:
+            most = max(len(d.boxes) for d, _ in relation.terms)
+            for term, coefficient in relation.terms:
+                if _has_bare_leg(term):
+                    contexts = insertions(term, diagram) if not inserted else iter(())
+                elif not term.boxes or (phase == _LARGEST and len(term.boxes) < most):
+                    continue
+                else:
+                    contexts = matches(term, diagram)
+                others = {name for d, _ in relation.terms for name, _ in d.named}
+                if others - {name for name, _ in term.named}:
+                    continue  # an index of the hypothesis that this term does not fix
+                for context in contexts:
+                    for of_term in _polynomial(coefficient):
+                        factor = self.quotient(monomial, of_term)
+                        if factor is not None:
+                            yield relation, context, factor
+
+    def quotient(self, monomial: Monomial, divisor: Monomial) -> Monomial | None:
+        """Return monomial/divisor if only sizes (and roots of numbers) are divided by."""
+        exponents = dict(monomial)
+        for name, exponent in divisor:
+            exponents[name] = exponents.get(name, 0) - exponent
+        for name, exponent in exponents.items():
+            if exponent < 0 and not (name in self.sizes or name.startswith("#")):
+                return None
+        return tuple(sorted((n, e) for n, e in exponents.items() if e))
+
+    def instance(self, relation: Relation, context: Context, factor: Monomial) -> Vector | None:
+        """Return factor · context[relation] as a vector, or None if it was made before."""
+        mark = (id(relation), canonical(context.with_hole())[0], factor)
+        if mark in self.seen_uses:
+            return None
+        self.seen_uses.add(mark)
+        terms = []
+        for filling, coefficient in relation.terms:
+            form, loops = canonical(context.plug(filling))
+            for sort in loops:
+                coefficient = coefficient * self.dimensions.size(sort)
+            terms.append((form, coefficient * _coefficient(factor)))
+        return self.vector(terms)
+
+    def add(self, row: Vector, use: Use) -> None:
+        """Bring a new instance into the echelon form."""
+        combination: dict[int, Fraction] = {len(self.uses): Fraction(1)}
+        self.uses.append(use)
+        self.reduce(row, combination)
+        if row:
+            pivot = max(row)
+            scale = row[pivot]
+            self.pivots[pivot] = (
+                {k: v / scale for k, v in row.items()},
+                {k: v / scale for k, v in combination.items()},
+            )
+
+    def reduce(self, row: Vector, combination: dict[int, Fraction]) -> None:
+        """Take multiples of the pivot rows off until no pivot is left in the row."""
+        while True:
+            pivot = max((key for key in row if key in self.pivots), default=None)
+            if pivot is None:
+                return
+            factor = row[pivot]
+            other, uses = self.pivots[pivot]
+            _subtract(row, other, factor)
+            _subtract(combination, uses, factor)
+
+    def solve(self, target: Vector) -> tuple[Use, ...] | None:
+        """Return the uses whose sum is the target, if it is in the span of the instances."""
+        row = dict(target)
+        combination: dict[int, Fraction] = {}
+        self.reduce(row, combination)
+        if row:
+            return None
+        found = []
+        for index, factor in combination.items():
+            use = self.uses[index]
+            found.append(Use(use.given, use.relation, use.coefficient * -factor, use.context))
+        return tuple(found)
+
+
+def _subtract(row: dict, other: dict, factor: Fraction) -> None:  # type: ignore[type-arg]
+    for key, value in other.items():
+        total = row.get(key, Fraction(0)) - factor * value
+        if total:
+            row[key] = total
+        else:
+            row.pop(key, None)
+
+
+def _polynomial(coefficient: Coefficient) -> dict[Monomial, Fraction]:
+    if not isinstance(coefficient, scalars.Scalar):
+        return {scalars.ONE: Fraction(coefficient)}
+    if coefficient.denominator != {scalars.ONE: 1}:
+        raise _NotPolynomial
+    return {monomial: Fraction(factor) for monomial, factor in coefficient.numerator.items()}
+
+
+def _coefficient(monomial: Monomial) -> Coefficient:
+    return scalars.scalar({monomial: 1})
+
+
+def _has_bare_leg(diagram: Diagram) -> bool:
+    """Return whether a leg touches no box: ones, or an identity."""
+    touched = {wire for box in diagram.boxes for wire in box[1:]}
+    return any(wire not in touched for wire in (*diagram.rows, *diagram.cols))
+
+
+def _marks(legs: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(leg for leg in legs if leg < 0)
+
+
+def _wires(legs: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(leg for leg in legs if leg >= 0)

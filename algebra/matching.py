@@ -1,0 +1,184 @@
+"""Where one diagram occurs in another, and what is left around it.
+
+A match sends the boxes of a pattern to boxes of a target, injectively, label by label, and its
+wires to wires. A wire inside the pattern must be *private*: nothing else of the target may touch
+its image. Wires on the pattern's boundary may fall together. A named leg of the pattern stands for
+any index, unless it is a fixed one, which must be the same in the target. What remains of the
+target is a context with one hole, whose wires are the images of the pattern's row legs, then of its
+column legs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from algebra.diagram import DEAD, Box, Diagram, Wire, join
+
+HOLE = -1  # the label of the hole of a context
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A diagram with a hole: `diagram` without the matched boxes, and the wires at the hole.
+
+    `named` are the wires at the hole for the free indices of the pattern, by name.
+    """
+
+    diagram: Diagram
+    rows: tuple[Wire, ...]
+    cols: tuple[Wire, ...]
+    named: tuple[tuple[str, Wire], ...]
+
+    def plug(self, filling: Diagram) -> Diagram:
+        """Return the context with a diagram in its hole, not yet canonical."""
+        shift = len(self.diagram.sorts)
+        pairs = [(a, b + shift) for a, b in zip(self.rows, filling.rows, strict=True)]
+        pairs += [(a, b + shift) for a, b in zip(self.cols, filling.cols, strict=True)]
+        at = dict(self.named)
+        pairs += [(at[name], wire + shift) for name, wire in filling.named]
+        bare = filling._replace(named=())
+        return join(self.diagram, bare, pairs, (self.diagram.rows, self.diagram.cols))
+
+    def with_hole(self) -> Diagram:
+        """Return the context as one diagram, the hole a box labelled `HOLE`."""
+        boxes = (*self.diagram.boxes, (HOLE, *self.rows, *self.cols))
+        return self.diagram._replace(boxes=boxes)
+
+
+def matches(pattern: Diagram, target: Diagram) -> Iterator[Context]:
+    """Yield every context in which the pattern occurs in the target; each of its legs has a box."""
+    boundary = set(_boundary(pattern))
+    outer = {wire for wire in (*target.rows, *target.cols) if wire >= 0}
+    outer |= {wire for _, wire in target.named}
+    touching: dict[Wire, int] = {}
+    for box in target.boxes:
+        for wire in box[1:]:
+            touching[wire] = touching.get(wire, 0) + 1
+    order = _connected(pattern.boxes)
+
+    def extend(done: int, used: tuple[int, ...], image: dict[Wire, Wire]) -> Iterator[Context]:
+        if done == len(order):
+            if _is_fixed_alike(pattern, target, image) and _is_private(
+                pattern, boundary, image, outer, touching
+            ):
+                yield _context(target, used, image, pattern, boundary)
+            return
+        box = order[done]
+        for index, candidate in enumerate(target.boxes):
+            if candidate[0] != box[0] or index in used or len(candidate) != len(box):
+                continue
+            grown = dict(image)
+            if all(
+                grown.setdefault(w, x) == x for w, x in zip(box[1:], candidate[1:], strict=True)
+            ):
+                yield from extend(done + 1, (*used, index), grown)
+
+    yield from extend(0, (), {})
+
+
+def insertions(pattern: Diagram, target: Diagram) -> Iterator[Context]:
+    """Yield the contexts in which an identity (row and column legs on the same wires) occurs.
+
+    A wire of the target is cut at one of its ends: a leg of a box, or a leg of the target itself.
+    An identity of several wires is inserted at all row legs or all column legs of the target.
+    """
+    if pattern.boxes or pattern.rows != pattern.cols or len(set(pattern.rows)) != len(pattern.rows):
+        return
+    sorts = tuple(pattern.sorts[wire] for wire in pattern.rows)
+    if len(sorts) == 1:
+        for place in _ends(target):
+            yield from _cut(target, (place,), sorts)
+    for legs, axis in ((target.rows, 0), (target.cols, 1)):
+        if len(sorts) > 1 and len(legs) == len(sorts) and all(w >= 0 for w in legs):
+            yield from _cut(target, tuple((axis, k) for k in range(len(legs))), sorts)
+
+
+_Place = tuple[int, int]  # (0, k): row leg k; (1, k): column leg k; (2 + b, p): leg p of box b
+
+
+def _ends(target: Diagram) -> Iterator[_Place]:
+    yield from ((0, k) for k, wire in enumerate(target.rows) if wire >= 0)
+    yield from ((1, k) for k, wire in enumerate(target.cols) if wire >= 0)
+    for index, box in enumerate(target.boxes):
+        yield from ((2 + index, p) for p in range(1, len(box)))
+
+
+def _cut(target: Diagram, places: Sequence[_Place], sorts: tuple[int, ...]) -> Iterator[Context]:
+    rows, cols = list(target.rows), list(target.cols)
+    boxes = [list(box) for box in target.boxes]
+    all_sorts = list(target.sorts)
+    outside, inside = [], []
+    for (kind, position), sort in zip(places, sorts, strict=True):
+        holder = rows if kind == 0 else cols if kind == 1 else boxes[kind - 2]
+        wire = holder[position]
+        if all_sorts[wire] != sort:
+            return
+        fresh = len(all_sorts)
+        all_sorts.append(sort)
+        holder[position] = fresh
+        outside.append(fresh)
+        inside.append(wire)
+    kept: tuple[Box, ...] = tuple(tuple(box) for box in boxes)
+    cut = Diagram(tuple(rows), tuple(cols), target.named, kept, tuple(all_sorts))
+    yield Context(cut, tuple(outside), tuple(inside), ())
+    yield Context(cut, tuple(inside), tuple(outside), ())
+
+
+def _boundary(pattern: Diagram) -> tuple[Wire, ...]:
+    return (*pattern.rows, *pattern.cols, *[wire for _, wire in pattern.named])
+
+
+def _connected(boxes: Sequence[Box]) -> list[Box]:
+    """Return the boxes so ordered that each shares a wire with an earlier one where it can."""
+    left, order, met = list(boxes), [], set[Wire]()
+    while left:
+        box = next((b for b in left if met & set(b[1:])), left[0])
+        left.remove(box)
+        order.append(box)
+        met |= set(box[1:])
+    return order
+
+
+def _is_fixed_alike(pattern: Diagram, target: Diagram, image: dict[Wire, Wire]) -> bool:
+    """Return whether fixed indices of the pattern are the same fixed indices in the target."""
+    return all((name, image[wire]) in target.named for name, wire in pattern.named if "@" in name)
+
+
+def _is_private(
+    pattern: Diagram,
+    boundary: set[Wire],
+    image: dict[Wire, Wire],
+    outer: set[Wire],
+    touching: dict[Wire, int],
+) -> bool:
+    """Return whether inner wires have images of their own that nothing else of the target meets."""
+    inner = [wire for wire in image if wire not in boundary]
+    images = [image[wire] for wire in inner]
+    if len(set(images)) != len(images) or set(images) & outer:
+        return False
+    if set(images) & {image[wire] for wire in image if wire in boundary}:
+        return False
+    mine: dict[Wire, int] = {}
+    for box in pattern.boxes:
+        for wire in box[1:]:
+            mine[wire] = mine.get(wire, 0) + 1
+    return all(touching[image[wire]] == mine[wire] for wire in inner)
+
+
+def _context(
+    target: Diagram,
+    used: tuple[int, ...],
+    image: dict[Wire, Wire],
+    pattern: Diagram,
+    boundary: set[Wire],
+) -> Context:
+    """Return what is left of the target; every leg of the pattern has a box, hence an image."""
+    sorts = list(target.sorts)
+    for wire, hit in image.items():
+        if wire not in boundary:
+            sorts[hit] = DEAD  # summed over inside the pattern, so no factor is left behind
+    boxes = tuple(box for index, box in enumerate(target.boxes) if index not in used)
+    rest = Diagram(target.rows, target.cols, target.named, boxes, tuple(sorts))
+    rows, cols = tuple(image[w] for w in pattern.rows), tuple(image[w] for w in pattern.cols)
+    return Context(rest, rows, cols, tuple((name, image[w]) for name, w in pattern.named))
