@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from algebra.decide import Verdict, decide
 from algebra.errors import OtimesError, RuleError
 from algebra.latex import latex
 from algebra.rules import RULES, Rule
+from algebra.rules.given import as_pair, hypotheses
 from algebra.rules.rule import Path, at, children, replaced
 from algebra.text import unicode_text
 
@@ -38,11 +39,17 @@ class Step:
     reverse: bool
     before: Any
     after: Any
+    given: tuple[tuple[Any, Any], ...] = ()
+
+    @property
+    def named(self) -> Rule | None:
+        """The rule of this name, a hypothesis (`given_1`, …) among them; None if there is none."""
+        return RULES.get(self.rule) or hypotheses(self.given).get(self.rule)
 
     @property
     def reading(self) -> str:
         """The rule as an equation, read in the direction it was used."""
-        text = RULES[self.rule].reading
+        text = self.named.reading if self.named else ""
         left, equals, right = text.partition(" = ")
         return f"{right} = {left}" if self.reverse and equals and " where " not in text else text
 
@@ -56,20 +63,22 @@ class Step:
             old, new = at(self.before, self.path), at(self.after, self.path)
         except (IndexError, AttributeError):
             return False
-        if self.rule not in RULES or replaced(self.before, self.path, new) != self.after:
+        rule = self.named
+        if rule is None or replaced(self.before, self.path, new) != self.after:
             return False
-        return RULES[self.rule].relates(*((new, old) if self.reverse else (old, new)))
+        return rule.relates(*((new, old) if self.reverse else (old, new)))
 
     def check(self) -> bool:
         """Return whether the step matches its rule and the judge proves `before = after`."""
         try:
-            return self.matches() and decide(self.before, self.after).status == "proved"
+            return self.matches() and decide(self.before, self.after, self.given).status == "proved"
         except OtimesError:  # one of the two is not in the language
             return False
 
     def turned(self) -> Step:
-        """Return the same step taken backwards."""
-        return Step(self.rule, self.path, not self.reverse, self.after, self.before)
+        """Return the same step taken backwards; a rule that goes both ways stays forward."""
+        back = Step(self.rule, self.path, False, self.after, self.before, self.given)
+        return back if self.reverse or back.matches() else replace(back, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +216,7 @@ class Link:
         return f"{unicode_text(self.before)} = {unicode_text(self.after)}   ({why})"
 
 
-def check_chain(expressions: Sequence[Any]) -> tuple[Link, ...]:
+def check_chain(expressions: Sequence[Any], given: Sequence[Any] = ()) -> tuple[Link, ...]:
     """Return one link for each pair of neighbours of a chain e0 = e1 = … = en, as `calc` does.
 
     A link that is not proved says so in its verdict; a proved link names its rule when one use of
@@ -224,15 +233,16 @@ def check_chain(expressions: Sequence[Any]) -> tuple[Link, ...]:
     """
     if len(expressions) < 2:
         raise RuleError(f"a chain has at least two expressions, and {len(expressions)} was given")
+    pairs = tuple(as_pair(each) for each in given)
     links = []
     for before, after in pairwise(expressions):
-        verdict = decide(before, after)
-        step = one_step(before, after) if verdict.status == "proved" else None
+        verdict = decide(before, after, pairs)
+        step = one_step(before, after, pairs) if verdict.status == "proved" else None
         links.append(Link(before, after, verdict, step))
     return tuple(links)
 
 
-def one_step(before: Any, after: Any) -> Step | None:
+def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -> Step | None:
     """Return the use of one rule that takes `before` to `after`, if there is one.
 
     The smallest part in which the two differ is tried first, then the parts around it.
@@ -244,15 +254,16 @@ def one_step(before: Any, after: Any) -> Step | None:
         position := _only_difference(at(before, tuple(path)), at(after, tuple(path)))
     ) is not None:
         path.append(position)
+    rules = [*hypotheses(given).values(), *RULES.values()]
     for depth in range(len(path), -1, -1):
         place = tuple(path[:depth])
         old, new = at(before, place), at(after, place)
-        for rule in RULES.values():
+        for rule in rules:
             for reverse in (False, True):
                 if _may(rule, old, new, reverse) and rule.relates(
                     *((new, old) if reverse else (old, new))
                 ):
-                    return Step(rule.name, place, reverse, before, after)
+                    return Step(rule.name, place, reverse, before, after, given)
     return None
 
 
@@ -286,7 +297,7 @@ def _together(line: list[Step], step: Step, silent: frozenset[str]) -> bool:
     named = [s for s in line if s.rule not in silent]
     if step.rule in silent or not named:
         return True
-    if RULES[named[-1].rule].bookkeeping and RULES[step.rule].bookkeeping:
+    if all(rule is not None and rule.bookkeeping for rule in (named[-1].named, step.named)):
         return True
     return named[-1].rule == step.rule and named[-1].reverse == step.reverse
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from algebra.derivation import Derivation, Step, one_step
 from algebra.errors import OtimesError
 from algebra.language import ConcatHeads, Family, HeadSum, StackHeads
 from algebra.rules import RULES
+from algebra.rules.given import as_pair, hypotheses
 from algebra.rules.heads import bound, renamed
 from algebra.rules.products import coefficient, traces, without_traces
 from algebra.rules.rule import (
@@ -57,10 +58,13 @@ MAX_DEPTH = 60
 MAX_SHORTCUTS = 60  # chains longer than this are not searched for steps that skip others
 
 
-def explain(lhs: Any, rhs: Any, budget: float | None = None) -> Derivation | None:
+def explain(
+    lhs: Any, rhs: Any, budget: float | None = None, given: Sequence[Any] = ()
+) -> Derivation | None:
     """Return a chain of named steps from lhs to rhs, each of them decided, or None.
 
-    `budget`: seconds after which the search gives up (20 when None).
+    `budget`: seconds after which the search gives up (20 when None). `given`: equations that hold
+    besides, as pairs or `sympy.Eq`; a step that uses the first of them is called `given_1`.
 
     >>> from sympy import Identity, MatrixSymbol, Symbol
     >>> from algebra.language import kron, matmul
@@ -75,10 +79,14 @@ def explain(lhs: Any, rhs: Any, budget: float | None = None) -> Derivation | Non
         return None
     if _is_large(lhs) or _is_large(rhs):
         return None
-    search = _Search(lhs, rhs, time.monotonic() + (SECONDS if budget is None else budget))
+    pairs = tuple(as_pair(each) for each in given)
+    until = time.monotonic() + (SECONDS if budget is None else budget)
+    search = _Search(lhs, rhs, until, pairs)
     steps = search.chain(lhs, rhs)
     if steps is None:
         return None
+    steps = [replace(step, given=pairs) for step in steps]
+    steps = [step.turned().turned() if step.reverse else step for step in steps]
     derivation = Derivation(lhs, rhs, tuple(steps))
     return derivation if derivation.check() else None
 
@@ -114,6 +122,7 @@ class _Search:
     lhs: Any
     rhs: Any
     deadline: float
+    given: tuple[tuple[Any, Any], ...] = ()
     idle: set[tuple[int, Any]] = field(default_factory=set)  # (move, part): nothing to do
     names: list[Any] = field(default_factory=list)
 
@@ -130,7 +139,7 @@ class _Search:
         """Return the shorter of two chains: by the parts that differ, and by what both become."""
         if lhs == rhs:
             return []
-        step = one_step(lhs, rhs)
+        step = one_step(lhs, rhs, self.given)
         if step is not None:
             return [step]
         found = [self._by_parts(lhs, rhs, depth), self._by_rewriting(lhs, rhs)]
@@ -148,7 +157,7 @@ class _Search:
         differing = [k for k, (x, y) in enumerate(zip(lhs.args, rhs.args, strict=True)) if x != y]
         if not inside.issuperset(differing):
             return None
-        if any(not _equal(lhs.args[k], rhs.args[k]) for k in differing):
+        if any(not _equal(lhs.args[k], rhs.args[k], self.given) for k in differing):
             return self._by_middle(lhs, rhs, depth)
         steps: list[Step] = []
         current = lhs
@@ -179,13 +188,13 @@ class _Search:
         if not all(any(map(is_matrix, z)) for z in middles):
             return None
         inner = (product(*middles[0]), product(*middles[1]))
-        if not _equal(*inner):
+        if not _equal(*inner, self.given):
             return None
         part = self.chain(inner[0], inner[1], depth + 1)
         if part is None:
             return None
         ends = [product(*x[:ahead], z, *x[len(x) - behind :]) for z in inner]
-        steps = [] if ends[0] == lhs else [Step("mul_assoc", (), True, lhs, ends[0])]
+        steps = [] if ends[0] == lhs else [Step("mul_assoc", (), True, lhs, ends[0], self.given)]
         current = ends[0]
         for step in part:
             after = replaced(current, (ahead,), step.after)
@@ -205,7 +214,7 @@ class _Search:
             if time.monotonic() > self.deadline and ends[0] != ends[1]:
                 return None
         steps = _shortest(edges, lhs, rhs)
-        return None if steps is None else _with_shortcuts(steps)
+        return None if steps is None else _with_shortcuts(steps, self.given)
 
     def _rewritten(self, e: Any, moves: Sequence[int], edges: dict[Any, list[Step]]) -> Any:
         """Rewrite until nothing applies, adding each step to the edges, both ways round."""
@@ -223,7 +232,7 @@ class _Search:
                 after = replaced(e, path, new)
                 step = Step(name, path, reverse, e, after)
                 edges.setdefault(e, []).append(step)
-                edges.setdefault(after, []).append(step.turned())
+                edges.setdefault(after, []).append(Step(name, path, not reverse, after, e))
                 e = after
             if e in seen:
                 return e
@@ -264,9 +273,9 @@ def _parts(e: Any, path: Path = (), inside_number: bool = False) -> Iterator[tup
 
 
 @lru_cache(maxsize=4096)
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Any, b: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
     try:
-        return decide(a, b, budget=0.0).status == "proved"
+        return decide(a, b, given, budget=0.0).status == "proved"
     except OtimesError:
         return False
 
@@ -297,7 +306,7 @@ def _shortest(edges: dict[Any, list[Step]], start: Any, goal: Any) -> list[Step]
     return chain[::-1]
 
 
-def _with_shortcuts(steps: list[Step]) -> list[Step]:
+def _with_shortcuts(steps: list[Step], given: tuple[tuple[Any, Any], ...]) -> list[Step]:
     """Replace stretches of a chain that one use of one rule does as well."""
     if len(steps) > MAX_SHORTCUTS:
         return steps
@@ -306,7 +315,7 @@ def _with_shortcuts(steps: list[Step]) -> list[Step]:
     here = 0
     while here < len(steps):
         for there in range(len(steps), here + 1, -1):
-            jump = one_step(chain[here], chain[there])
+            jump = one_step(chain[here], chain[there], given)
             if jump is not None:
                 result.append(jump)
                 here = there
@@ -342,6 +351,15 @@ def _by(name: str, last: bool = False) -> int:
 def _add(kinds: tuple[type, ...], move: Move) -> int:
     MOVES.append((kinds, move))
     return len(MOVES) - 1
+
+
+def _by_hypothesis(part: Any, search: _Search) -> list[Change] | None:
+    """Use what is given, from its longer side to its shorter."""
+    for name, rule in hypotheses(search.given).items():
+        new = next(rule.results(part), None)
+        if new is not None:
+            return [Change(name, (), False, new)]
+    return None
 
 
 def _apart(part: Any, search: _Search) -> list[Change] | None:
@@ -592,6 +610,7 @@ TRANSPOSES = [
     *map(_by, ["kron_transpose", "hadamard_transpose", "head_sum_transpose", "concat_transpose"]),
     *map(_by, ["stack_transpose", "transpose_pow", "transpose_one_by_one"]),
 ]
+GIVEN = [_add((), _by_hypothesis)]
 INVERSES = list(map(_by, ["one_inv", "inv_inv", "mul_inv_rev", "smul_inv", "kron_inv"]))
 INVERSES += list(map(_by, ["transpose_inv", "mul_inv", "inv_mul"]))
 BLOCKS = list(map(_by, ["block_transpose", "block_mul", "block_add", "trace_block", "block_kron"]))
@@ -639,6 +658,7 @@ STRATEGIES: list[list[int]] = [
     + TRANSPOSES
     + INVERSES
     + BRACKETS
+    + GIVEN
     + BLOCKS
     + TENSORS
     + NUMBERS
@@ -657,6 +677,7 @@ STRATEGIES: list[list[int]] = [
     + HEADS
     + NUMBERS
     + BRACKETS
+    + GIVEN
     + VECTORS
     + TRACES
     + ELEMENTWISE

@@ -107,6 +107,23 @@ class _Printer(LatexPrinter):
             text += part if not k else (f" - {part[1:]}" if part.startswith("-") else f" + {part}")
         return text
 
+    def _print_Mul(self, e: Any) -> str:
+        """Keep the order of a product of traces; of other numbers, SymPy's is as good."""
+        if not e.has(sympy.Trace):
+            return str(super()._print_Mul(e))
+        parts = [
+            rf"\left({self._print(x)}\right)"
+            if isinstance(x, sympy.Add | sympy.Mul)
+            else self._print(x)
+            for x in e.args
+        ]
+        return r" \, ".join(parts).replace(r"-1 \, ", "-")
+
+    def _print_Add(self, e: Any, order: Any = None) -> str:
+        if not e.has(sympy.Trace):
+            return str(super()._print_Add(e, order=order))
+        return " + ".join(self._print(x) for x in e.args).replace("+ -", "- ")
+
     def _print_Trace(self, e: Any) -> str:
         return rf"\operatorname{{tr}}\left({self._print(e.args[0])}\right)"
 

@@ -52,7 +52,9 @@ def _piece(e: Any) -> tuple[str, int]:
             else _inside(a, PRODUCT)
             for k, a in enumerate(e.args)
         ]
-        return " ".join(parts), PRODUCT
+        parts = parts[:1] + [f"({p})" if p.startswith("-") else p for p in parts[1:]]
+        text = " ".join(parts)
+        return (f"-{text[3:]}" if text.startswith("-1 ") else text), PRODUCT
     if isinstance(e, sympy.MatPow):
         return _raised(*e.args), ATOM
     if isinstance(e, sympy.ZeroMatrix):
