@@ -2,7 +2,7 @@
 
 Not close: equal. The sides are worth what `algebra.exact` finds by walking their trees; no diagram
 is involved, so this check does not lean on the prover. Sizes start at 0 where a size of 0 makes
-sense, and at 1 elsewhere. What fails is shrunk by Hypothesis to the least example.
+sense, and at 1 elsewhere. What fails is shrunk by Hypothesis, and then by `algebra.refute`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, assume, given, seed, setti
 from hypothesis import strategies as st
 
 from algebra.exact import Assignment, array_shape
-from algebra.refute import Counterexample, Trial, differs, root_degrees
+from algebra.refute import Trial, differs, root_degrees, shrink
 from algebra.shapes import Signature, inspect
 
 EXAMPLES = 40
@@ -68,7 +68,7 @@ def check_exactly(lhs: sympy.Basic, rhs: sympy.Basic, examples: int = EXAMPLES) 
     with contextlib.suppress(_Differs):
         equal()
     if least:
-        return ExactEvidence(False, tried, str(as_counterexample(signature, least[0])))
+        return ExactEvidence(False, tried, str(shrink(lhs, rhs, signature, least[0])))
     return ExactEvidence(True, tried)
 
 
@@ -109,20 +109,6 @@ def assignments(
         positive = degree > 1 or name in divided
         scalars[name] = draw(st.integers(1, 3) if positive else ENTRIES) ** degree
     return Assignment(sizes, arrays, indices, scalars)
-
-
-def as_counterexample(signature: Signature, trial: Trial) -> Counterexample:
-    """Return a trial as a counterexample, without shrinking it further."""
-    a = trial.assignment
-    return Counterexample(
-        sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
-        arrays=dict(a.arrays),
-        indices={symbol: a.indices[name] for name, (symbol, _) in signature.indices.items()},
-        scalars={symbol: a.scalars[name] for name, symbol in signature.scalars.items()},
-        entry=trial.entry,
-        lhs=trial.lhs,
-        rhs=trial.rhs,
-    )
 
 
 def _divided(*expressions: sympy.Basic) -> set[str]:

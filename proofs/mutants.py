@@ -71,7 +71,7 @@ def check_mutants(lhs: sympy.Basic, rhs: sympy.Basic) -> MutantEvidence:
     still_true, escaped = [], []
     for mutant in mutants(lhs, rhs):
         verdict = _judge(mutant.lhs, mutant.rhs) or _judge(
-            *_with_equal_sizes(mutant.lhs, mutant.rhs)
+            *with_equal_sizes(mutant.lhs, mutant.rhs)
         )
         if verdict is None:
             ill_shaped += 1
@@ -110,7 +110,7 @@ def _judge(lhs: sympy.Basic, rhs: sympy.Basic) -> str | None:
     return "still true" if trial is None else "proved, but the exact evaluator disagrees"
 
 
-def _with_equal_sizes(lhs: sympy.Basic, rhs: sympy.Basic) -> tuple[sympy.Basic, sympy.Basic]:
+def with_equal_sizes(lhs: sympy.Basic, rhs: sympy.Basic) -> tuple[sympy.Basic, sympy.Basic]:
     """Return both sides with every size made the same symbol."""
     size = sympy.Symbol("s", positive=True, integer=True)
     names = {s for e in (lhs, rhs) for s in _size_symbols(e)}

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from algebra.decide import decide
-from algebra.errors import OtimesError
+from algebra.errors import OtimesError, ShapeError
 from numeric.binding import Run, run_of
 from numeric.definitions import pattern_ratios
 from numeric.model import bundled_models, load_model
 from numeric.tokenizer import sample_tokens
 from proofs.catalogue import catalogue, find
 from proofs.exact import ExactEvidence, check_exactly
-from proofs.mutants import MutantEvidence, check_mutants
+from proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
 from proofs.on_models import ModelEvidence, check_on_model
 from proofs.theorem import Theorem
 
@@ -213,7 +213,7 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run]) -> TheoremReport:
             detail = str(verdict.counterexample)
         proof = ProofEvidence(verdict.status, detail)
     except OtimesError as error:
-        failed = str(error)
+        failed = str(error) + _at_equal_sizes(theorem, error)
         return TheoremReport(
             theorem,
             ProofEvidence("error", failed),
@@ -230,6 +230,20 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run]) -> TheoremReport:
         check_mutants(stated.lhs, stated.rhs),
         time.perf_counter() - start,
     )
+
+
+def _at_equal_sizes(theorem: Theorem, error: OtimesError) -> str:
+    """Return what refutes a statement whose shapes do not fit once all sizes are made equal."""
+    if not isinstance(error, ShapeError):
+        return ""
+    stated = theorem.state()
+    try:
+        verdict = decide(*with_equal_sizes(stated.lhs, stated.rhs))
+    except OtimesError:
+        return ""
+    if verdict.status != "refuted":
+        return ""
+    return f"\nand with all sizes made equal it is false:\n{verdict.counterexample}"
 
 
 def _on_model(theorem: Theorem, run: Run) -> ModelEvidence:
