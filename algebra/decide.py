@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import sympy
 
@@ -27,6 +27,9 @@ from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, sh
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape
 
+if TYPE_CHECKING:
+    from algebra.derivation import Derivation
+
 Status = Literal["proved", "refuted", "undecided"]
 BUDGET_SECONDS = 20.0
 QUICK_SECONDS = 1.0  # for the simple proof and the first counterexamples under hypotheses
@@ -37,7 +40,8 @@ class Verdict:
     """What `decide` found. `.status` is `"proved"`, `"refuted"` or `"undecided"`.
 
     `.reason` says why in one sentence; `.counterexample` (made small when first asked for) is a
-    Counterexample when the status is `refuted`, else None.
+    Counterexample when the status is `refuted`, else None; `.steps` is a chain of named rules from
+    one side to the other when the status is `proved` and such a chain was found, else None.
     """
 
     def __init__(
@@ -55,6 +59,15 @@ class Verdict:
             return None
         claim = self._claim
         return shrink(claim.lhs, claim.rhs, claim.signature, self._trial, claim.allows)
+
+    @cached_property
+    def steps(self) -> Derivation | None:
+        """A chain from the left side to the right, each step one named rule, each decided."""
+        if self.status != "proved":
+            return None
+        from algebra.explain import explain  # which itself asks `decide` about each step
+
+        return explain(self._claim.lhs, self._claim.rhs, given=self._claim.given)
 
     def __repr__(self) -> str:
         return f"<{self.status}: {self.reason}>"

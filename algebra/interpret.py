@@ -376,7 +376,7 @@ class Interpretation:
     def scalar_power(self, e: sympy.Pow) -> Value:
         if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
             factor = scalars.from_sympy(e, self.signature.sizes)
-            return Value((), (), {UNIT: factor})
+            return Value((), (), {UNIT: factor} if factor != 0 else {})
         if not isinstance(e.exp, sympy.Integer) or e.exp < 0:
             raise LanguageError(
                 f"the power {e.exp} of a trace, entry or sum is not in the language, in {e}"
