@@ -12,6 +12,8 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from shutil import get_terminal_size
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -186,5 +188,10 @@ def _print_theorem(report: Report) -> None:
     click.echo(f"TeX         {theorem.latex()}\n")
     for check, seen in evidence(found):
         click.echo(f"{check:12}{seen}")
+    stated = theorem.statement()
+    chain = ot.decide(stated.lhs, stated.rhs).steps if found.proof.status == "proved" else None
+    if chain is not None:
+        width = get_terminal_size((100, 24)).columns
+        click.echo(f"\nstep by step\n\n{indent(chain.text(width - 4), '    ')}")
     for heading, detail in shortcomings(report):
         click.echo(f"\n{block(heading, detail)}")

@@ -12,9 +12,10 @@ from typing import Any
 
 import prose
 import symbols
+from algebra.decide import decide
 from algebra.latex import latex
 from algebra.normal_form import NormalForm, normal_form
-from equations import aligned, equation, split_sum
+from equations import aligned, equation, lines_of, split_sum
 from proofs.catalogue import CHAPTERS
 from proofs.theorem import Theorem
 from proofs.verification import Report, TheoremReport
@@ -159,6 +160,7 @@ def theorem_page(entry: Entry) -> str:
         prose.markdown(theorem.prose),
         "## Symbols",
         symbols.text(theorem),
+        steps(theorem),
         "## In index notation",
         diagrams(entry.report),
         "## Evidence",
@@ -173,6 +175,24 @@ def displayed(theorem: Theorem) -> str:
     """Return the equation on lines of its own."""
     statement = theorem.statement()
     return f"$$\n{equation(latex(statement.lhs), latex(statement.rhs))}\n$$"
+
+
+def steps(theorem: Theorem) -> str:
+    """Return the chain of named rules from one side to the other, if there is one."""
+    statement = theorem.statement()
+    chain = decide(statement.lhs, statement.rhs).steps
+    if chain is None:
+        return ""
+    shown = ["## Step by step", f"$$\n{_in_lines(latex(statement.lhs))}\n$$"]
+    for line in chain.lines:
+        shown.append(f"by {code(line.rules)}: {prose.markdown(line.readings)}\n{{ .rule }}")
+        shown.append(f"$$\n= {_in_lines(latex(line.expression))}\n$$")
+    return "\n\n".join(shown)
+
+
+def _in_lines(tex: str) -> str:
+    first, *more = lines_of(tex)
+    return first if not more else aligned([f"& {first}", *[f"& {line}" for line in more]])
 
 
 def diagrams(report: TheoremReport) -> str:
