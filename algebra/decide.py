@@ -22,10 +22,11 @@ from algebra.entailment import consequences, entail, relations_of
 from algebra.errors import LanguageError, OtimesError, Refuted, ShapeError, Undecided
 from algebra.exact import Assignment
 from algebra.expansion import equal_as_polynomials
-from algebra.interpret import Interpretation, Terms, Value, difference, read
+from algebra.interpret import Interpretation, read
 from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape
+from algebra.values import Terms, Value, difference
 
 if TYPE_CHECKING:
     from algebra.derivation import Derivation

@@ -24,10 +24,10 @@ from algebra import scalars
 from algebra.canonical import canonical
 from algebra.diagram import Diagram
 from algebra.dimensions import Dimensions, same_size
-from algebra.interpret import Terms, Value, difference
 from algebra.language import matmul
 from algebra.matching import Context, insertions, matches
 from algebra.scalars import Coefficient, Monomial
+from algebra.values import Terms, Value, difference
 
 Key = tuple[int, Diagram, Monomial]  # ordered: diagrams with more boxes first
 Vector = dict[Key, Fraction]

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import sympy
 from sympy.core.mul import Mul
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra import scalars
+from algebra import concatenation, entries, scalars
 from algebra.canonical import canonical
 from algebra.diagram import UNIT, Diagram, Sort, Wire, fuse, join
-from algebra.dimensions import Dimensions, Resplit, normal_size, same_size
+from algebra.dimensions import Dimensions, Resplit
 from algebra.errors import LanguageError, Undecided
+from algebra.inverses import inverse
 from algebra.language import (
     ConcatHeads,
     FamilyMember,
@@ -34,38 +34,12 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from algebra.legs import Branch, Legs, beside, branches, in_block, matched, shifted, stacked
+from algebra.legs import Branch, Legs, beside, branches, matched, shifted
 from algebra.scalars import Coefficient
 from algebra.shapes import Signature
-
-Terms = dict[Diagram, Coefficient]
+from algebra.values import Label, Terms, Value, index_name, put
 
 MAX_TERMS = 2_000_000  # diagrams made in one reading before it is given up
-
-
-class Label(NamedTuple):
-    """What a box is an occurrence of: a tensor, with the indices that are fixed numbers.
-
-    The wires of a box are the free indices, then the row legs, then the column legs; `indices`
-    holds None where there is a wire. `rows` and `cols` are the legs of the tensor after splitting,
-    and the two branches say which block of each the box is.
-    """
-
-    name: str
-    indices: tuple[int | None, ...]
-    rows: Legs
-    cols: Legs
-    row_branch: Branch
-    col_branch: Branch
-
-
-@dataclass(slots=True, frozen=True)
-class Value:
-    """A sum of diagrams whose row legs and column legs have these sorts."""
-
-    rows: Legs
-    cols: Legs
-    terms: Terms
 
 
 def read(
@@ -126,10 +100,10 @@ class Interpretation:
         """Return E E⁻¹ = I and E⁻¹ E = I for every inverse that was read as a tensor."""
         equations = []
         for name, (_, e) in list(self.inverses.items()):
-            value, inverse = self.value(e), self.tensor(name, e.shape, (), ())
+            value, inverted = self.value(e), self.tensor(name, e.shape, (), ())
             identity = self.identity(sympy.Identity(e.shape[0]))
-            equations.append((self.product(value, inverse), identity))
-            equations.append((self.product(inverse, value), identity))
+            equations.append((self.product(value, inverted), identity))
+            equations.append((self.product(inverted, value), identity))
         return equations
 
     def value(self, e: Any) -> Value:
@@ -151,7 +125,7 @@ class Interpretation:
             form, loops = canonical(diagram, self.deadline)
             for sort in loops:
                 coefficient = coefficient * self.dimensions.size(sort)
-            _put(terms, form, coefficient)
+            put(terms, form, coefficient)
             self._made += 1
             if self._made > MAX_TERMS:
                 raise Undecided(f"more than {MAX_TERMS} path terms: too many to expand one by one")
@@ -202,14 +176,14 @@ class Interpretation:
         legs = self.dimensions.legs(count)
         if not legs:
             return []
-        sort = self._single(legs, index)
+        sort = self.single(legs, index)
         name = index_name(index, sort)
         if name not in wires:
             wires[name] = len(sorts)
             sorts.append(sort)
         return [wires[name]]
 
-    def _single(self, legs: Legs, index: Any) -> Sort:
+    def single(self, legs: Legs, index: Any) -> Sort:
         """Return the one sort of what an index runs over, or say that it was split elsewhere."""
         (first, *more) = legs
         if more or not isinstance(first, int):
@@ -267,7 +241,7 @@ class Interpretation:
             self.dimensions.fit(first.rows, value.rows)
             self.dimensions.fit(first.cols, value.cols)
             for diagram, coefficient in value.terms.items():
-                _put(terms, diagram, coefficient)
+                put(terms, diagram, coefficient)
         return Value(first.rows, first.cols, terms)
 
     def mul(self, e: sympy.MatMul) -> Value:
@@ -319,59 +293,11 @@ class Interpretation:
     def power(self, e: sympy.MatPow) -> Value:
         if int(e.exp) == 0:
             return self.identity(sympy.Identity(e.shape[0]))
-        base = self.value(e.base) if e.exp > 0 else self.inverse(e.base)
+        base = self.value(e.base) if e.exp > 0 else inverse(self, e.base)
         result = base
         for _ in range(abs(int(e.exp)) - 1):
             result = self.product(result, base)
         return result
-
-    def inverse(self, e: Any) -> Value:
-        """Return the value of e⁻¹: pushed into products, or a tensor with its two equations.
-
-        The inverse of a product of square matrices, of a Kronecker product, a transpose, a power
-        and a multiple are those of the parts, which exist because the whole has one.
-        """
-        kind = type(e)
-        if kind is sympy.Identity:
-            return self.value(e)
-        if kind in (sympy.Inverse, sympy.MatPow) and e.exp == -1:
-            return self.value(e.base)
-        if kind is sympy.MatPow:
-            return self.power(sympy.MatPow(e.base, -e.exp, evaluate=False))
-        if kind in (sympy.Transpose, sympy.Adjoint):
-            return self._transposed(self.inverse(e.args[0]))
-        factors = [a for a in e.args if getattr(a, "is_Matrix", False)]
-        if kind is sympy.KroneckerProduct and all(same_size(*f.shape) for f in factors):
-            result = self.inverse(factors[0])
-            for factor in factors[1:]:
-                result = self.beside(result, self.inverse(factor))
-            return result
-        if kind is sympy.MatMul and all(same_size(*f.shape) for f in factors):
-            result = self.inverse(factors[-1])
-            for factor in reversed(factors[:-1]):
-                result = self.product(result, self.inverse(factor))
-            for argument in e.args:
-                if not getattr(argument, "is_Matrix", False):
-                    number = scalars.from_sympy(argument, self.signature.sizes)
-                    result = self.beside(Value((), (), {UNIT: scalars.inverse(number)}), result)
-            return result
-        return self._new_inverse(e)
-
-    def _new_inverse(self, e: Any) -> Value:
-        """Return a tensor that stands for e⁻¹; equal arguments give the same tensor."""
-        value = self.value(e)
-        self.dimensions.fit(value.rows, value.cols)
-        key_of = tuple(sorted((d, str(c)) for d, c in value.terms.items()))
-        for name, (known, _) in self.inverses.items():
-            if known == key_of:
-                return self.tensor(name, e.shape, (), ())
-        if any(d.named for d in value.terms):
-            raise LanguageError(
-                f"the inverse of {e}, which has a free index, is not in the language"
-            )
-        name = f"({e})⁻¹"
-        self.inverses[name] = (key_of, e)
-        return self.tensor(name, e.shape, (), ())
 
     def scalar_power(self, e: sympy.Pow) -> Value:
         if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
@@ -388,9 +314,9 @@ class Interpretation:
         return result
 
     def transpose(self, e: sympy.Transpose) -> Value:
-        return self._transposed(self.value(e.args[0]))
+        return self.transposed(self.value(e.args[0]))
 
-    def _transposed(self, value: Value) -> Value:
+    def transposed(self, value: Value) -> Value:
         turned = (
             (Diagram(d.cols, d.rows, d.named, d.boxes, d.sorts), c) for d, c in value.terms.items()
         )
@@ -436,65 +362,6 @@ class Interpretation:
         )
         return self.collect((), (), closed)
 
-    def element(self, e: MatrixElement) -> Value:
-        value = self.value(e.args[0])
-        made = []
-        for d, coefficient in value.terms.items():
-            pairs: list[tuple[Wire, Wire]] = []
-            named = list(d.named)
-            for legs, wires, index in (
-                (value.rows, d.rows, e.args[1]),
-                (value.cols, d.cols, e.args[2]),
-            ):
-                if legs:
-                    name = index_name(index, self._single(legs, index))
-                    pairs += [(known, wires[0]) for other, known in named if other == name]
-                    named.append((name, wires[0]))
-            opened = d._replace(rows=(), cols=(), named=tuple(sorted(dict(named).items())))
-            made.append((fuse(opened, pairs, ((), ())), coefficient))
-        return self.collect((), (), made)
-
-    def delta(self, e: sympy.KroneckerDelta) -> Value:
-        row, col, (_, last) = e.args
-        size = normal_size(last + 1)
-        return self.element(MatrixElement(sympy.Identity(size), row, col))
-
-    def index_sum(self, e: sympy.Sum) -> Value:
-        value = self.value(e.function)
-        for index, _, last in e.limits:
-            value = self._over_one(value, index, last + 1, HeadSum)
-        return value
-
-    def diag_matrix(self, e: DiagMatrix) -> Value:
-        value = self.value(e.args[0])
-        legs = beside(value.rows, value.cols)
-        return self.collect(
-            legs,
-            legs,
-            (
-                (d._replace(rows=d.rows + d.cols, cols=d.rows + d.cols), c)
-                for d, c in value.terms.items()
-            ),
-        )
-
-    def diagonal_of(self, e: DiagonalOf) -> Value:
-        value = self.value(e.args[0])
-        return self._on_diagonal(value, ())
-
-    def diagonal_matrix(self, e: DiagonalMatrix) -> Value:
-        value = self.value(e.args[0])
-        return self._on_diagonal(value, value.cols)
-
-    def _on_diagonal(self, value: Value, cols: Legs) -> Value:
-        """Join rows to columns and keep one copy of the legs, or both (when `cols` are kept)."""
-        self.dimensions.fit(value.rows, value.cols)
-        joined = (
-            (fuse(d, pairs, (d.rows, d.cols if cols else ())), c)
-            for d, c in value.terms.items()
-            if (pairs := matched(d.rows, d.cols)) is not None
-        )
-        return self.collect(value.rows, cols, joined)
-
     def hadamard_power(self, e: sympy.HadamardPower) -> Value:
         base, exponent = self.value(e.args[0]), int(e.args[1])
         if exponent == 0:
@@ -503,31 +370,6 @@ class Interpretation:
         for _ in range(exponent - 1):
             result = self.elementwise(result, base)
         return result
-
-    def explicit(self, e: sympy.ImmutableDenseMatrix) -> Value:
-        """Return Σ entry · (unit column i)(unit row j), the indices fixed numbers."""
-        rows, cols = (self.dimensions.legs(sympy.Integer(size)) for size in e.shape)
-        sorts = [self._single(legs, "of an explicit matrix") for legs in (rows, cols) if legs]
-        made = []
-        for i in range(e.rows):
-            for j in range(e.cols):
-                entry = self.value(e[i, j])
-                wires = tuple(range(len(sorts)))
-                names = [
-                    index_name(k, s) for k, s in zip((i,) * len(rows) + (j,), sorts, strict=False)
-                ]
-                named: dict[str, Wire] = {}
-                pairs = []
-                for name, wire in zip(names, wires, strict=True):
-                    if name in named:
-                        pairs.append((named[name], wire))
-                    named.setdefault(name, wire)
-                r, c = wires[: len(rows)], wires[len(rows) :]
-                unit = Diagram(r, c, tuple(sorted(named.items())), (), tuple(sorts))
-                unit = fuse(unit, pairs, (r, c))
-                for d, coefficient in entry.terms.items():
-                    made.append((join(unit, d, (), (unit.rows, unit.cols)), coefficient))
-        return self.collect(rows, cols, made)
 
     def vec(self, e: vec_rows | vec_cols) -> Value:
         value = self.value(e.args[0])
@@ -539,34 +381,6 @@ class Interpretation:
             for d, c in value.terms.items()
         )
         return self.collect(rows, (), stood)
-
-    def block_matrix(self, e: sympy.BlockMatrix) -> Value:
-        height, width = e.blockshape
-        blocks = {(i, j): self.value(e.blocks[i, j]) for i in range(height) for j in range(width)}
-        return self._stack(blocks, height, width)
-
-    def block_diagonal(self, e: sympy.BlockDiagMatrix) -> Value:
-        blocks = {(k, k): self.value(block) for k, block in enumerate(e.args)}
-        return self._stack(blocks, len(e.args), len(e.args))
-
-    def _stack(self, blocks: dict[tuple[int, int], Value], height: int, width: int) -> Value:
-        """Return blocks put together; a block that is not given is zero."""
-        row_legs: list[Legs] = [()] * height
-        col_legs: list[Legs] = [()] * width
-        for (i, j), block in blocks.items():
-            for legs, k, mine in ((row_legs, i, block.rows), (col_legs, j, block.cols)):
-                if legs[k]:
-                    self.dimensions.fit(legs[k], mine)
-                legs[k] = mine
-        rows, row_starts = stacked(row_legs)
-        cols, col_starts = stacked(col_legs)
-        made = []
-        for (i, j), block in blocks.items():
-            for d, coefficient in block.terms.items():
-                r = in_block(d.rows, block.rows, row_starts[i]) if height > 1 else d.rows
-                c = in_block(d.cols, block.cols, col_starts[j]) if width > 1 else d.cols
-                made.append((d._replace(rows=r, cols=c), coefficient))
-        return self.collect(rows, cols, made)
 
     def layers(self, e: LayerProduct) -> Value:
         if not e.count.is_Integer:
@@ -585,13 +399,13 @@ class Interpretation:
     def over_heads(self, e: HeadSum | ConcatHeads | StackHeads) -> Value:
         value = self.value(e.body)
         for index, count in reversed(e.limits):
-            value = self._over_one(value, index, count, type(e))
+            value = self.over_one(value, index, count, type(e))
         return value
 
-    def _over_one(self, value: Value, index: sympy.Symbol, count: Any, kind: type) -> Value:
+    def over_one(self, value: Value, index: sympy.Symbol, count: Any, kind: type) -> Value:
         """Bind one index: close its named leg, or make it the slow part of the rows or columns."""
         legs = self.dimensions.legs(count)
-        single = (self._single(legs, index),) if legs else ()
+        single = (self.single(legs, index),) if legs else ()
         made: list[tuple[Diagram, Coefficient]] = []
         for d, coefficient in value.terms.items():
             mine = [wire for name, wire in d.named if name == key(index)]
@@ -619,11 +433,6 @@ def _open(branch: Branch, sorts: list[Sort]) -> tuple[Wire, ...]:
     return tuple(wires)
 
 
-def index_name(index: Any, sort: Sort) -> str:
-    """Return the name of a free index; a fixed one is named by its value and what it runs over."""
-    return f"{int(index)}@{sort}" if isinstance(index, int | sympy.Integer) else key(index)
-
-
 def _contradicts(diagram: Diagram) -> bool:
     """Return whether two different fixed indices lie on one wire: then the term is zero."""
     fixed: dict[Wire, str] = {}
@@ -649,22 +458,6 @@ def _fused(e: sympy.KroneckerProduct) -> list[Any]:
     return factors
 
 
-def _put(terms: Terms, diagram: Diagram, coefficient: Coefficient) -> None:
-    total = terms.get(diagram, 0) + coefficient
-    if isinstance(total, scalars.Scalar) or total != 0:
-        terms[diagram] = total
-    else:
-        terms.pop(diagram, None)
-
-
-def difference(a: Terms, b: Terms) -> Terms:
-    """Return the terms of a - b: none exactly when the two sums are the same."""
-    result = dict(a)
-    for diagram, coefficient in b.items():
-        _put(result, diagram, -1 * coefficient)
-    return result
-
-
 _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     sympy.MatrixSymbol: Interpretation.matrix_symbol,
     FamilyMember: Interpretation.member,
@@ -686,16 +479,16 @@ _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     sympy.Trace: Interpretation.trace,
     vec_rows: Interpretation.vec,
     vec_cols: Interpretation.vec,
-    MatrixElement: Interpretation.element,
-    sympy.KroneckerDelta: Interpretation.delta,
-    sympy.Sum: Interpretation.index_sum,
-    DiagMatrix: Interpretation.diag_matrix,
-    DiagonalOf: Interpretation.diagonal_of,
-    DiagonalMatrix: Interpretation.diagonal_matrix,
+    MatrixElement: entries.element,
+    sympy.KroneckerDelta: entries.delta,
+    sympy.Sum: entries.index_sum,
+    DiagMatrix: entries.diag_matrix,
+    DiagonalOf: entries.diagonal_of,
+    DiagonalMatrix: entries.diagonal_matrix,
     sympy.HadamardPower: Interpretation.hadamard_power,
-    sympy.ImmutableDenseMatrix: Interpretation.explicit,
-    sympy.BlockMatrix: Interpretation.block_matrix,
-    sympy.BlockDiagMatrix: Interpretation.block_diagonal,
+    sympy.ImmutableDenseMatrix: entries.explicit,
+    sympy.BlockMatrix: concatenation.block_matrix,
+    sympy.BlockDiagMatrix: concatenation.block_diagonal,
     LayerProduct: Interpretation.layers,
     HeadSum: Interpretation.over_heads,
     ConcatHeads: Interpretation.over_heads,

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Literal
 
 from algebra.diagram import Diagram, Wire
-from algebra.interpret import Label
+from algebra.values import Label
 
 Point = tuple[float, float]
 Kind = Literal["row", "column", "index"]

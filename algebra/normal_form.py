@@ -14,11 +14,12 @@ import sympy
 
 from algebra import scalars
 from algebra.diagram import Diagram, Wire
-from algebra.interpret import Label, read
+from algebra.interpret import read
 from algebra.latex import _name as typeset_name
 from algebra.latex import latex
 from algebra.scalars import Coefficient
 from algebra.shapes import inspect
+from algebra.values import Label
 
 POSITIONS, HEADS, FEATURES = "ijklpqrstuvw", "hgf", "abcdexyz"
 

@@ -11,7 +11,7 @@ from sympy import HadamardProduct, Identity, MatrixSymbol, OneMatrix, Trace, sym
 from algebra import scalars
 from algebra.diagram import Diagram
 from algebra.errors import LanguageError, Undecided
-from algebra.interpret import Interpretation, Value, difference
+from algebra.interpret import Interpretation
 from algebra.language import (
     ConcatHeads,
     Family,
@@ -24,6 +24,7 @@ from algebra.language import (
     vec_rows,
 )
 from algebra.shapes import inspect
+from algebra.values import Value, difference
 
 n, d, p, H = symbols("n d p H")
 h, i = symbols("h i")

@@ -18,8 +18,9 @@ import sympy
 
 from algebra.decide import decide
 from algebra.dimensions import Resplit
-from algebra.interpret import Interpretation, Value, difference
+from algebra.interpret import Interpretation
 from algebra.shapes import inspect
+from algebra.values import Value, difference
 from tests.algebra.expressions import (
     IDS,
     SCALAR,

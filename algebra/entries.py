@@ -1,0 +1,119 @@
+"""Reading entries, sums over indices, diagonals and explicit matrices as sums of diagrams.
+
+An entry `A[i, j]` is A with its legs named by the indices; a sum over an index forgets its name. A
+fixed index is a name of its own, and an explicit matrix is the sum of its entries times unit
+columns and rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from algebra.diagram import Diagram, Wire, fuse, join
+from algebra.dimensions import normal_size
+from algebra.language import HeadSum
+from algebra.legs import Legs, beside, matched
+from algebra.values import Value, index_name
+
+if TYPE_CHECKING:
+    from algebra.interpret import Interpretation
+
+
+def element(reading: Interpretation, e: MatrixElement) -> Value:
+    """Return A[i, j]: the row and column legs of A named by the indices."""
+    value = reading.value(e.args[0])
+    made = []
+    for d, coefficient in value.terms.items():
+        pairs: list[tuple[Wire, Wire]] = []
+        named = list(d.named)
+        for legs, wires, index in (
+            (value.rows, d.rows, e.args[1]),
+            (value.cols, d.cols, e.args[2]),
+        ):
+            if legs:
+                name = index_name(index, reading.single(legs, index))
+                pairs += [(known, wires[0]) for other, known in named if other == name]
+                named.append((name, wires[0]))
+        opened = d._replace(rows=(), cols=(), named=tuple(sorted(dict(named).items())))
+        made.append((fuse(opened, pairs, ((), ())), coefficient))
+    return reading.collect((), (), made)
+
+
+def delta(reading: Interpretation, e: sympy.KroneckerDelta) -> Value:
+    """Return a Kronecker delta: an entry of the identity."""
+    row, col, (_, last) = e.args
+    size = normal_size(last + 1)
+    return element(reading, MatrixElement(sympy.Identity(size), row, col))
+
+
+def index_sum(reading: Interpretation, e: sympy.Sum) -> Value:
+    """Return a sum over full ranges of indices: their names are forgotten."""
+    value = reading.value(e.function)
+    for index, _, last in e.limits:
+        value = reading.over_one(value, index, last + 1, HeadSum)
+    return value
+
+
+def diag_matrix(reading: Interpretation, e: DiagMatrix) -> Value:
+    """Return the diagonal matrix of a column or a row: its legs twice."""
+    value = reading.value(e.args[0])
+    legs = beside(value.rows, value.cols)
+    return reading.collect(
+        legs,
+        legs,
+        (
+            (d._replace(rows=d.rows + d.cols, cols=d.rows + d.cols), c)
+            for d, c in value.terms.items()
+        ),
+    )
+
+
+def diagonal_of(reading: Interpretation, e: DiagonalOf) -> Value:
+    """Return the diagonal of a square matrix as a column."""
+    value = reading.value(e.args[0])
+    return _on_diagonal(reading, value, ())
+
+
+def diagonal_matrix(reading: Interpretation, e: DiagonalMatrix) -> Value:
+    """Return a square matrix with everything off its diagonal made zero."""
+    value = reading.value(e.args[0])
+    return _on_diagonal(reading, value, value.cols)
+
+
+def _on_diagonal(reading: Interpretation, value: Value, cols: Legs) -> Value:
+    """Join rows to columns and keep one copy of the legs, or both (when `cols` are kept)."""
+    reading.dimensions.fit(value.rows, value.cols)
+    joined = (
+        (fuse(d, pairs, (d.rows, d.cols if cols else ())), c)
+        for d, c in value.terms.items()
+        if (pairs := matched(d.rows, d.cols)) is not None
+    )
+    return reading.collect(value.rows, cols, joined)
+
+
+def explicit(reading: Interpretation, e: sympy.ImmutableDenseMatrix) -> Value:
+    """Return Σ entry · (unit column i)(unit row j), the indices fixed numbers."""
+    rows, cols = (reading.dimensions.legs(sympy.Integer(size)) for size in e.shape)
+    sorts = [reading.single(legs, "of an explicit matrix") for legs in (rows, cols) if legs]
+    made = []
+    for i in range(e.rows):
+        for j in range(e.cols):
+            entry = reading.value(e[i, j])
+            wires = tuple(range(len(sorts)))
+            names = [index_name(k, s) for k, s in zip((i,) * len(rows) + (j,), sorts, strict=False)]
+            named: dict[str, Wire] = {}
+            pairs = []
+            for name, wire in zip(names, wires, strict=True):
+                if name in named:
+                    pairs.append((named[name], wire))
+                named.setdefault(name, wire)
+            r, c = wires[: len(rows)], wires[len(rows) :]
+            unit = Diagram(r, c, tuple(sorted(named.items())), (), tuple(sorts))
+            unit = fuse(unit, pairs, (r, c))
+            for d, coefficient in entry.terms.items():
+                made.append((join(unit, d, (), (unit.rows, unit.cols)), coefficient))
+    return reading.collect(rows, cols, made)
