@@ -9,6 +9,7 @@ differ. Anything else is `undecided`, and says why.
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -46,7 +47,7 @@ class Verdict:
     """
 
     def __init__(
-        self, status: Status, reason: str, claim: _Claim, trial: Trial | None = None
+        self, status: Status, reason: str, claim: _Claim | None, trial: Trial | None = None
     ) -> None:
         self.status = status
         self.reason = reason
@@ -56,15 +57,15 @@ class Verdict:
     @cached_property
     def counterexample(self) -> Counterexample | None:
         """The numbers that refute the equation, as small as they could be made."""
-        if self._trial is None:
-            return None
         claim = self._claim
+        if self._trial is None or claim is None:
+            return None
         return shrink(claim.lhs, claim.rhs, claim.signature, self._trial, claim.allows)
 
     @cached_property
     def steps(self) -> Derivation | None:
         """A chain from the left side to the right, each step one named rule, each decided."""
-        if self.status != "proved":
+        if self.status != "proved" or self._claim is None:
             return None
         from algebra.explain import explain  # which itself asks `decide` about each step
 
@@ -116,7 +117,17 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
     # left side 1, right side 0 at row 1, column 0
     """
     deadline = time.monotonic() + (BUDGET_SECONDS if budget is None else budget)
-    claim = _Claim(lhs, rhs, given)
+    try:
+        return _decided(_Claim(lhs, rhs, given), deadline)
+    except RecursionError:
+        reason = (
+            "an expression is nested more deeply than Python can follow "
+            f"({sys.getrecursionlimit()} calls): state it with fewer brackets in one another"
+        )
+        return Verdict("undecided", reason, None)
+
+
+def _decided(claim: _Claim, deadline: float) -> Verdict:
     derived = [(k, *pair) for k, (x, y) in enumerate(claim.given) for pair in consequences(x, y)]
     groups = [(claim.lhs, claim.rhs), *claim.given, *[(x, y) for _, x, y in derived]]
     try:
