@@ -12,6 +12,7 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 Status = Literal["proved", "refuted", "undecided"]
 BUDGET_SECONDS = 20.0
-QUICK_SECONDS = 1.0  # for the simple proof and the first counterexamples under hypotheses
+# Rounds under hypotheses: seconds, draws of numbers, and whether only to simplify.
+ROUNDS = ((0.5, 8, True), (1.0, 16, False), (BUDGET_SECONDS, None, False))
 INVERSE = -1  # the number of the equations E E⁻¹ = I and E⁻¹ E = I
 
 
@@ -185,22 +187,25 @@ def _under_hypotheses(
     for left, right in reading.inverse_equations:
         relations += relations_of(INVERSE, left, right)
     sizes = claim.signature.sizes
-    quick = min(deadline, time.monotonic() + QUICK_SECONDS)
-    uses = entail(rest, relations, reading.dimensions, sizes, quick, simple=True)
-    if uses is None:
-        trial = search(claim.lhs, claim.rhs, claim.signature, 3, quick, claim.draw)
+    uses = trial = None
+    # Short attempts at both answers before long ones: which it is, is not known beforehand.
+    for seconds, attempts, simple in ROUNDS:
+        until = min(deadline, time.monotonic() + seconds)
+        uses = entail(rest, relations, reading.dimensions, sizes, until, simple)
+        if uses is not None:
+            break
+        with suppress(OtimesError):  # no numbers at which both sides have an exact value
+            trial = search(claim.lhs, claim.rhs, claim.signature, 3, until, claim.draw, attempts)
         if trial is not None:
             return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
-        uses = entail(rest, relations, reading.dimensions, sizes, deadline)
     if uses is not None:
         kinds = sorted({use.given for use in uses})
         return Verdict("proved", _because(kinds, len(uses)) + _model_note(claim), claim)
-    return _refute(
-        claim,
-        3,
-        deadline,
+    return Verdict(
+        "undecided",
         "the claim was not found among the consequences of the hypotheses, and no exact trial "
         "that satisfies them told the sides apart",
+        claim,
     )
 
 

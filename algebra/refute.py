@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -75,19 +76,20 @@ def search(
     wires: int,
     deadline: float,
     given: Draw | None = None,
+    attempts: int | None = None,
 ) -> Trial | None:
     """Return a trial at which the sides differ, or None when none was found.
 
     `wires` is the number of wires at which a difference is certain to show; `deadline` is a
     `time.monotonic()` after which the search stops; `given` draws assignments that satisfy
-    hypotheses, where there are any. Raises OtimesError when the expressions have
-    no exact value at all (an irrational constant).
+    hypotheses, where there are any; `attempts` limits how often it is tried. Raises OtimesError
+    when the expressions had no exact value in any try (an irrational constant).
     """
     draw = random.Random(SEED)
     roots = root_degrees(signature, lhs, rhs)
     found_none: OtimesError | None = None
     evaluated = 0
-    for largest, entries in _schedule(wires):
+    for largest, entries in islice(_schedule(wires), attempts):
         if time.monotonic() > deadline:
             break
         assignment = (given or draw_assignment)(signature, draw, largest, entries, roots)
