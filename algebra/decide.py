@@ -22,7 +22,7 @@ import sympy
 from algebra import scalars
 from algebra.entailment import consequences, entail, relations_of
 from algebra.errors import LanguageError, OtimesError, Refuted, ShapeError, Undecided
-from algebra.exact import Assignment
+from algebra.exact import Assignment, tree_value
 from algebra.expansion import equal_as_polynomials
 from algebra.interpret import Interpretation, read
 from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
@@ -217,15 +217,21 @@ def _because(kinds: Sequence[int], uses: int) -> str:
 
 
 def _model_note(claim: _Claim) -> str:
-    """Say so when no numbers were found that satisfy the hypotheses: then anything may follow."""
-    if not claim.given:
-        return ""
+    """Say so when no numbers satisfy the hypotheses and give both sides a value: all may follow."""
     draw = random.Random(SEED)
     roots = root_degrees(claim.signature, claim.lhs, claim.rhs)
     for largest in (1, 2, 2, 3, 3, 2, 3):
-        if claim.draw(claim.signature, draw, largest, 3, roots) is not None:
+        numbers = claim.draw(claim.signature, draw, largest, 3, roots)
+        if numbers is None:
+            continue
+        with suppress(OtimesError):  # an inverse that does not exist, an irrational constant
+            tree_value(claim.lhs, numbers)
+            tree_value(claim.rhs, numbers)
             return ""
-    return "; no numbers were found that satisfy the hypotheses, which may contradict each other"
+    return (
+        "; no numbers were found that satisfy the hypotheses and give both sides an exact value, so "
+        "it may be that there are none"
+    )
 
 
 def prove(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:

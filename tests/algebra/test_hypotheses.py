@@ -172,6 +172,9 @@ def test_contradictory_hypotheses_are_said_to_be() -> None:
     verdict = decide(S, T, [(S, O_n), (S, I_n), (T, O_n)])
     assert verdict.status == "proved"
     assert "no numbers were found that satisfy the hypotheses" in verdict.reason
+    nowhere = decide(Inverse(matadd(S, matmul(-1, S))), T)
+    assert nowhere.status == "proved"
+    assert "it may be that there are none" in nowhere.reason
 
 
 def test_hypotheses_may_be_sympy_equations() -> None:
