@@ -229,7 +229,7 @@ def _model_note(claim: _Claim) -> str:
             tree_value(claim.rhs, numbers)
             return ""
     return (
-        "; no numbers were found that satisfy the hypotheses and give both sides an exact value, so "
+        "; no numbers were found that satisfy the hypotheses and give both sides an exact value: "
         "it may be that there are none"
     )
 

@@ -24,7 +24,7 @@ from sympy import (
 from algebra.decide import decide, prove
 from algebra.errors import LanguageError, ShapeError, Undecided
 from algebra.exact import Assignment, tree_value
-from algebra.language import Family, HeadSum, kron, matmul
+from algebra.language import Family, HeadSum, kron, matadd, matmul
 from algebra.satisfy import satisfying
 from algebra.shapes import inspect
 
