@@ -15,16 +15,26 @@ from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import sympy
 
+from algebra import certificate as certificates
 from algebra import scalars
-from algebra.entailment import consequences, entail, relations_of
-from algebra.errors import LanguageError, OtimesError, Refuted, ShapeError, Undecided
+from algebra.entailment import Use, consequences, entail, relations_of
+from algebra.errors import (
+    LanguageError,
+    OtimesError,
+    Refuted,
+    RuleError,
+    ShapeError,
+    Undecided,
+)
 from algebra.exact import Assignment, tree_value
 from algebra.expansion import equal_as_polynomials
 from algebra.interpret import Interpretation, read
+from algebra.language import key
+from algebra.matching import HOLE
 from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape
@@ -38,6 +48,7 @@ BUDGET_SECONDS = 20.0
 # Rounds under hypotheses: seconds, draws of numbers, and whether only to simplify.
 ROUNDS = ((0.5, 8, True), (1.0, 16, False), (BUDGET_SECONDS, None, False))
 INVERSE = -1  # the number of the equations E E⁻¹ = I and E⁻¹ E = I
+CONSEQUENCE = -2  # minus k: the number of what hypothesis k gives besides itself
 
 
 class Verdict:
@@ -46,15 +57,23 @@ class Verdict:
     `.reason` says why in one sentence; `.counterexample` (made small when first asked for) is a
     Counterexample when the status is `refuted`, else None; `.steps` is a chain of named rules from
     one side to the other when the status is `proved` and such a chain was found, else None.
+    `.certificate` is what `proofs/replay.py` checks, as data for JSON; None where the proof rests
+    on inverses, on facts that are not equational, or on fixed sizes, which it cannot tell yet.
     """
 
     def __init__(
-        self, status: Status, reason: str, claim: _Claim | None, trial: Trial | None = None
+        self,
+        status: Status,
+        reason: str,
+        claim: _Claim | None,
+        trial: Trial | None = None,
+        proof: _Proof | None = None,
     ) -> None:
         self.status = status
         self.reason = reason
         self._claim = claim
         self._trial = trial
+        self._proof = proof
 
     @cached_property
     def counterexample(self) -> Counterexample | None:
@@ -73,8 +92,22 @@ class Verdict:
 
         return explain(self._claim.lhs, self._claim.rhs, given=self._claim.given)
 
+    @cached_property
+    def certificate(self) -> dict[str, Any] | None:
+        """The proof as data that an independent program can check."""
+        if self._proof is None or self._claim is None:
+            return None
+        return _certificate(self._claim, self._proof)
+
     def __repr__(self) -> str:
         return f"<{self.status}: {self.reason}>"
+
+
+class _Proof(NamedTuple):
+    """How a claim was proved: what read it, and the uses of hypotheses whose sum it is."""
+
+    reading: Interpretation
+    uses: tuple[Use, ...]
 
 
 class _Claim:
@@ -144,9 +177,10 @@ def _decided(claim: _Claim, deadline: float) -> Verdict:
     if not rest:
         count = len(left.terms)
         terms = "one diagram" if count == 1 else f"{count} diagrams"
-        return Verdict("proved", f"both sides have the same normal form, {terms}", claim)
+        found = f"both sides have the same normal form, {terms}"
+        return Verdict("proved", found, claim, proof=_Proof(reading, ()))
     if claim.given or reading.inverses:
-        origin = [*range(len(claim.given)), *[k for k, _, _ in derived]]
+        origin = [*range(len(claim.given)), *[CONSEQUENCE - k for k, _, _ in derived]]
         return _under_hypotheses(claim, reading, rest, hypotheses, origin, deadline)
     # a coefficient is zero at no more sizes than its degree
     wires = max(len(diagram.sorts) + scalars.degree(c) for diagram, c in rest.items())
@@ -200,7 +234,8 @@ def _under_hypotheses(
             return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
     if uses is not None:
         kinds = sorted({use.given for use in uses})
-        return Verdict("proved", _because(kinds, len(uses)) + _model_note(claim), claim)
+        why = _because(kinds, len(uses)) + _model_note(claim)
+        return Verdict("proved", why, claim, proof=_Proof(reading, uses))
     return Verdict(
         "undecided",
         "the claim was not found among the consequences of the hypotheses, and no exact trial "
@@ -209,8 +244,29 @@ def _under_hypotheses(
     )
 
 
+def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
+    """Return the certificate of a proof, or None for a proof that certificates cannot tell yet."""
+    if proof.reading.inverses or any(use.given < 0 or use.relation.marked for use in proof.uses):
+        return None
+    limits = [[*inspect(*pair).indices.values()] for pair in claim.given]
+    given = [(*pair, ranges) for pair, ranges in zip(claim.given, limits, strict=True)]
+    uses = []
+    for use in proof.uses:
+        at = dict(use.context.named)
+        names = [key(index) for index, _ in limits[use.given]]
+        hole = (HOLE, *use.context.rows, *use.context.cols, *[at[name] for name in names])
+        around = use.context.diagram
+        whole = around._replace(boxes=(*around.boxes, hole))
+        uses.append(certificates.Use(use.given, use.coefficient, whole))
+    try:
+        return certificates.certificate(claim.lhs, claim.rhs, given, uses, proof.reading)
+    except (LanguageError, RuleError):
+        return None
+
+
 def _because(kinds: Sequence[int], uses: int) -> str:
-    named = [f"hypothesis {k + 1}" for k in kinds if k != INVERSE]
+    named = [f"hypothesis {k + 1}" for k in kinds if k >= 0]
+    named += [f"what hypothesis {CONSEQUENCE - k + 1} gives" for k in kinds if k <= CONSEQUENCE]
     named += ["the definition of the inverse"] if INVERSE in kinds else []
     times = "once" if uses == 1 else f"{uses} times in all"
     return f"the difference of the sides is a sum of uses of {', '.join(named)} ({times})"

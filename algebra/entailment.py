@@ -42,6 +42,7 @@ class Relation:
 
     given: int
     terms: tuple[tuple[Diagram, Coefficient], ...]
+    marked: bool = False  # one pair of blocks of a hypothesis whose sizes are cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ def relations_of(given: int, left: Value, right: Value) -> Iterator[Relation]:
         marks = (_marks(diagram.rows), _marks(diagram.cols))
         bare = diagram._replace(rows=_wires(diagram.rows), cols=_wires(diagram.cols))
         parts.setdefault(marks, []).append((bare, coefficient))
-    for terms in parts.values():
-        yield Relation(given, tuple(terms))
+    for (in_rows, in_cols), terms in parts.items():
+        yield Relation(given, tuple(terms), bool(in_rows or in_cols))
 
 
 def consequences(left: sympy.Basic, right: sympy.Basic) -> Iterator[tuple[Any, Any]]:

@@ -120,7 +120,7 @@ class Interpretation:
         """Return the sum of diagrams as they come from `join`, in canonical form."""
         terms: Terms = {}
         for diagram, coefficient in made:
-            if diagram.named and _contradicts(diagram):
+            if diagram.named and contradicts(diagram):
                 continue
             form, loops = canonical(diagram, self.deadline)
             for sort in loops:
@@ -323,7 +323,7 @@ class Interpretation:
         return self.collect(value.cols, value.rows, turned)
 
     def kron(self, e: sympy.KroneckerProduct) -> Value:
-        first, *rest = _fused(e) if self.fuse else e.args
+        first, *rest = fused(e) if self.fuse else e.args
         result = self.value(first)
         for factor in rest:
             result = self.beside(result, self.value(factor))
@@ -433,13 +433,13 @@ def _open(branch: Branch, sorts: list[Sort]) -> tuple[Wire, ...]:
     return tuple(wires)
 
 
-def _contradicts(diagram: Diagram) -> bool:
+def contradicts(diagram: Diagram) -> bool:
     """Return whether two different fixed indices lie on one wire: then the term is zero."""
     fixed: dict[Wire, str] = {}
     return any(fixed.setdefault(wire, name) != name for name, wire in diagram.named if "@" in name)
 
 
-def _fused(e: sympy.KroneckerProduct) -> list[Any]:
+def fused(e: sympy.KroneckerProduct) -> list[Any]:
     """Return the factors of a Kronecker product, nested ones flat, neighbours without a box fused.
 
     I_a ⊗ I_b is I_ab, and the like for ones: as one factor it has no inner order of legs, so that
@@ -447,7 +447,7 @@ def _fused(e: sympy.KroneckerProduct) -> list[Any]:
     """
     factors: list[Any] = []
     for factor in e.args:
-        flat = _fused(factor) if isinstance(factor, sympy.KroneckerProduct) else [factor]
+        flat = fused(factor) if isinstance(factor, sympy.KroneckerProduct) else [factor]
         for part in flat:
             kind = type(part)
             if factors and kind in (sympy.Identity, sympy.OneMatrix) and type(factors[-1]) is kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from algebra.decide import decide
+from algebra.certificate import to_json
+from algebra.decide import Verdict, decide
 from algebra.errors import OtimesError, ShapeError
 from numeric.binding import Run, run_of
 from numeric.definitions import pattern_ratios
 from numeric.model import bundled_models, load_model
 from numeric.tokenizer import sample_tokens
+from proofs import replay
 from proofs.catalogue import catalogue, find
 from proofs.exact import ExactEvidence, check_exactly
 from proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
@@ -26,6 +29,7 @@ from proofs.theorem import Theorem
 SCHEMA = 1
 PROMPT_TOKENS = 12  # enough for every head to look back, few enough to form Kronecker products
 
+ProofStatus = Literal["proved", "refuted", "undecided", "error"]
 OnProgress = Callable[[int, int, str], None]
 
 
@@ -33,7 +37,7 @@ OnProgress = Callable[[int, int, str], None]
 class ProofEvidence:
     """The verdict on the statement; `detail` holds the reason, or the counterexample's lines."""
 
-    status: Literal["proved", "refuted", "undecided", "error"]
+    status: ProofStatus
     detail: str
 
 
@@ -209,9 +213,12 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run]) -> TheoremReport:
         stated = theorem.statement()
         verdict = decide(stated.lhs, stated.rhs)
         detail = verdict.reason
-        if verdict.status == "refuted":
+        status: ProofStatus = verdict.status
+        if status == "refuted":
             detail = str(verdict.counterexample)
-        proof = ProofEvidence(verdict.status, detail)
+        if status == "proved":
+            status, detail = _replayed(verdict)
+        proof = ProofEvidence(status, detail)
     except OtimesError as error:
         failed = str(error) + _at_equal_sizes(theorem, error)
         return TheoremReport(
@@ -230,6 +237,18 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run]) -> TheoremReport:
         check_mutants(stated.lhs, stated.rhs),
         time.perf_counter() - start,
     )
+
+
+def _replayed(verdict: Verdict) -> tuple[ProofStatus, str]:
+    """Return what an independent program says of the certificate of a proof."""
+    made = verdict.certificate
+    if made is None:
+        return "error", f"{verdict.reason}, but there is no certificate of it to replay"
+    try:
+        seen = replay.check(json.loads(to_json(made)))
+    except replay.Rejected as why:
+        return "error", f"{verdict.reason}, but replay rejects its certificate: {why}"
+    return "proved", f"{verdict.reason}; certificate replayed: {seen}"
 
 
 def _at_equal_sizes(theorem: Theorem, error: OtimesError) -> str:
