@@ -59,7 +59,7 @@ def _changed(made: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         return changed
 
     yield "lhs doubled", with_change(["lhs"], ["MatMul", 2, made["lhs"]])
-    if made["rhs"] != 0 and made["rhs"][0] != "ZeroMatrix":
+    if isinstance(made["rhs"], list) and made["rhs"][0] != "ZeroMatrix":  # twice 0 is 0
         yield "rhs doubled", with_change(["rhs"], ["MatMul", 2, made["rhs"]])
     yield "lhs counted twice", with_change(["lhs"], ["MatAdd", made["lhs"], made["lhs"]])
     yield "lhs transposed twice over", with_change(["lhs"], ["Transpose", made["lhs"]])
