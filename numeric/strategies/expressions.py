@@ -1,0 +1,225 @@
+"""Expressions of the language with a drawn shape, and numbers for everything in them.
+
+An `Alphabet` holds the tensors that expressions are made of. Everything is built without
+evaluation, so that the tree is what was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+from hypothesis import assume
+from hypothesis import strategies as st
+from sympy import HadamardProduct, Identity, MatPow, MatrixSymbol, OneMatrix, Transpose, ZeroMatrix
+
+from algebra.dimensions import same_size
+from algebra.errors import OtimesError
+from algebra.exact import Assignment, array_shape
+from algebra.language import Family, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
+from algebra.refute import root_degrees
+from algebra.shapes import inspect
+from numeric.strategies.matrices import LARGEST_ENTRY, integers
+
+Shape = tuple[Any, Any]
+_n, _d, _H = sympy.symbols("n d H", integer=True, positive=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Alphabet:
+    """The tensors that expressions are made of, scalar symbols, and the index of families.
+
+    The default: patterns A, B (n × n), a weight W (d × d), a stream X (n × d), a family P of H
+    patterns, and a scalar a. Expressions have the sizes of the tensors and products of two of them.
+    """
+
+    tensors: tuple[Any, ...] = (
+        MatrixSymbol("A", _n, _n),
+        MatrixSymbol("B", _n, _n),
+        MatrixSymbol("W", _d, _d),
+        MatrixSymbol("X", _n, _d),
+        Family("P", (_H,), _n, _n),
+    )
+    scalars: tuple[sympy.Symbol, ...] = (sympy.Symbol("a"),)
+    index: sympy.Symbol = sympy.Symbol("h", integer=True)  # noqa: RUF009 - SymPy's are immutable
+
+    def sizes(self) -> list[Any]:
+        """Return the sizes of the tensors, in order of first occurrence."""
+        return list(dict.fromkeys(size for tensor in self.tensors for size in tensor.shape))
+
+    def factors(self, size: Any) -> tuple[Any, Any] | None:
+        """Return two sizes of the alphabet whose product is `size`, if there are."""
+        known = self.sizes()
+        pairs = ((p, q) for p in known for q in known if p != 1 and q != 1)
+        return next((pair for pair in pairs if same_size(pair[0] * pair[1], size)), None)
+
+
+DEFAULT = Alphabet()
+COEFFICIENTS = (2, -1, sympy.Rational(1, 2))
+
+
+@st.composite
+def shapes(draw: st.DrawFn, alphabet: Alphabet = DEFAULT) -> Shape:
+    """Draw a shape that expressions over an alphabet can have: (rows, columns) in SymPy.
+
+    >>> from hypothesis import given
+    >>> @given(shapes())
+    ... def test(shape):
+    ...     assert len(shape) == 2
+    >>> test()
+    """
+    known = alphabet.sizes()
+    members = [tensor.shape for tensor in alphabet.tensors]
+    products = [(p * q, p * q) for p in known[:1] for q in known[1:]]
+    columns = [(size, sympy.S.One) for size in known]
+    return draw(st.sampled_from([*members, *columns, *products]))
+
+
+def expressions(
+    shape: Shape | None = None, depth: int = 3, alphabet: Alphabet = DEFAULT
+) -> st.SearchStrategy[Any]:
+    """Draw an expression of a shape (drawn if None), at most `depth` operations deep.
+
+    Sums, products, transposes, powers, Hadamard and Kronecker products, multiples, sums over heads
+    and vec, over the tensors of an alphabet. It shrinks to a symbol.
+
+    >>> from hypothesis import given
+    >>> from algebra.decide import decide
+    >>> from sympy import Transpose  # which states; `e.T` evaluates
+    >>> @given(expressions())
+    ... def test(e):
+    ...     assert decide(Transpose(Transpose(e)), e).status == "proved"
+    >>> test()
+    """
+    return _expressions(shape, depth, alphabet)
+
+
+@st.composite
+def _expressions(draw: st.DrawFn, shape: Shape | None, depth: int, alphabet: Alphabet) -> Any:
+    wanted = draw(shapes(alphabet)) if shape is None else shape
+    rows, cols = (sympy.sympify(size) for size in wanted)
+    return _Builder(draw, alphabet).build((rows, cols), depth, None)
+
+
+class _Builder:
+    """Draws one expression; `bound` is the index of a sum over heads that it stands in."""
+
+    def __init__(self, draw: st.DrawFn, alphabet: Alphabet) -> None:
+        self.draw = draw
+        self.alphabet = alphabet
+
+    def choose(self, options: list[Any]) -> Any:
+        return self.draw(st.sampled_from(options))
+
+    def build(self, shape: Shape, depth: int, bound: Any) -> Any:
+        options = self.operations(shape, depth, bound) if depth > 0 else []
+        return self.choose([lambda: self.leaf(shape, bound), *options])()
+
+    def leaf(self, shape: Shape, bound: Any) -> Any:
+        rows, cols = shape
+        found: list[Any] = []
+        for tensor in self.alphabet.tensors:
+            if isinstance(tensor, Family):
+                if bound is None or len(tensor.counts) != 1:
+                    continue
+                tensor = tensor[bound]
+            if _same(tensor.shape, shape):
+                found.append(tensor)
+            elif _same(tensor.shape[::-1], shape):
+                found.append(Transpose(tensor))
+        if bound is not None:
+            found.reverse()  # in a sum over heads, a member of a family first
+        if same_size(rows, cols):
+            found.append(Identity(rows))
+        return self.choose([*found, OneMatrix(rows, cols), ZeroMatrix(rows, cols)])
+
+    def operations(self, shape: Shape, depth: int, bound: Any) -> list[Callable[[], Any]]:
+        rows, cols = shape
+
+        def part(*shape: Any, bound: Any = bound) -> Any:
+            return self.build(shape, depth - 1, bound)
+
+        inner = self.choose([*self.alphabet.sizes()])
+        factors = [*COEFFICIENTS, *self.alphabet.scalars]
+        options: list[Callable[[], Any]] = [
+            lambda: matmul(part(rows, inner), part(inner, cols)),
+            lambda: matadd(part(*shape), part(*shape)),
+            lambda: Transpose(part(cols, rows)),
+            lambda: matmul(self.choose(factors), part(*shape)),
+            lambda: HadamardProduct(part(*shape), part(*shape), evaluate=False),
+        ]
+        if same_size(rows, cols) and rows != 1:
+            exponents = [1, 2, 0]
+            options.append(lambda: MatPow(part(*shape), self.choose(exponents), evaluate=False))
+        split = self.alphabet.factors(rows)
+        if split is not None and (same_size(rows, cols) or cols == 1):
+            p, q = split
+            if cols == 1:
+                options += [lambda: vec_rows(part(p, q)), lambda: vec_cols(part(q, p))]
+            else:
+                options += [lambda: kron(part(p, p), part(q, q))] * 2
+        counts = [t.counts[0] for t in self.alphabet.tensors if isinstance(t, Family)]
+        if bound is None and counts:
+            index = self.alphabet.index
+            options.append(lambda: HeadSum(part(*shape, bound=index), (index, counts[0])))
+        return options
+
+
+def _same(a: Shape, b: Shape) -> bool:
+    return same_size(a[0], b[0]) and same_size(a[1], b[1])
+
+
+@st.composite
+def assignments(draw: st.DrawFn, *expressions: sympy.Basic, largest: int = 3) -> dict[str, Any]:
+    """Draw numbers for everything that can vary in some expressions, each by its name.
+
+    What `evaluate` takes: sizes from 1 to `largest` (more where a fixed index needs it), int64
+    arrays of the shape of each matrix symbol (a family's has its index first), indices, and
+    integers for other scalars (not zero, and perfect powers under a root). Raises OtimesError
+    without any expression, ShapeError or LanguageError for expressions that are none.
+
+    >>> from hypothesis import given
+    >>> from algebra.evaluate import evaluate
+    >>> A = MatrixSymbol("A", _n, _d)
+    >>> @given(assignments(A.T, A))
+    ... def test(numbers):
+    ...     assert (evaluate(A.T, numbers) == evaluate(A, numbers).T).all()
+    >>> test()
+    """
+    if not expressions:
+        raise OtimesError("assignments needs the expressions that the numbers are for")
+    signature = inspect(*expressions)
+    roots = root_degrees(signature, *expressions)
+    numbers = {
+        name: draw(st.integers(1, largest)) ** roots.get(name, 1) for name in signature.sizes
+    }
+    for count, index in signature.fixed.items():
+        if isinstance(count, sympy.Symbol):
+            numbers[count.name] = max(numbers[count.name], index + 1)
+    drawn = Assignment(numbers, {})
+    assume(all(drawn.size(count) > index for count, index in signature.fixed.items()))
+    values: dict[str, Any] = dict(numbers)
+    for name, tensor in signature.tensors.items():
+        shape = array_shape(tensor, drawn)
+        values[name] = draw(integers(shape, -LARGEST_ENTRY, LARGEST_ENTRY))
+    for name, (_, count) in signature.indices.items():
+        values[name] = draw(st.integers(0, drawn.size(count) - 1))
+    for name in signature.scalars:
+        degree = roots.get(name, 1)
+        entries = st.integers(1, 3) if degree > 1 else st.sampled_from([1, 2, 3, -1, -2, -3])
+        values[name] = draw(entries) ** degree
+    return values
+
+
+def as_assignment(values: dict[str, Any], *expressions: sympy.Basic) -> Assignment:
+    """Return drawn numbers as the exact evaluator of trees takes them."""
+    signature = inspect(*expressions)
+    return Assignment(
+        {name: values[name] for name in signature.sizes},
+        {name: np.asarray(values[name]).astype(object) for name in signature.tensors},
+        {name: values[name] for name in signature.indices},
+        {name: values[name] for name in signature.scalars},
+    )

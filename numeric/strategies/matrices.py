@@ -1,0 +1,162 @@
+"""Sizes, matrices, patterns of attention, residual streams and prompts.
+
+A size may be given as a number, or left out and drawn.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from algebra.errors import OtimesError
+
+Convention = Literal["row", "column"]
+LARGEST_SIZE = 4
+LARGEST_ENTRY = 3
+
+
+def sizes(smallest: int = 1, largest: int = LARGEST_SIZE) -> st.SearchStrategy[int]:
+    """Draw a size, from 1 to 4 unless told; it shrinks to the smallest.
+
+    >>> from hypothesis import given
+    >>> @given(sizes())
+    ... def test(n):
+    ...     assert 1 <= n <= 4
+    >>> test()
+    """
+    if not 0 <= smallest <= largest:
+        raise OtimesError(f"sizes from {smallest} to {largest} were asked: there are none")
+    return st.integers(smallest, largest)
+
+
+@st.composite
+def integer_matrices(
+    draw: st.DrawFn,
+    rows: int | None = None,
+    cols: int | None = None,
+    low: int = -LARGEST_ENTRY,
+    high: int = LARGEST_ENTRY,
+) -> Any:
+    """Draw an int64 matrix [rows, cols] with entries from `low` to `high`; entries shrink to 0.
+
+    >>> from hypothesis import given
+    >>> @given(integer_matrices(2, 3), integer_matrices(3, 2))
+    ... def test(A, B):
+    ...     assert ((A @ B).T == B.T @ A.T).all()
+    >>> test()
+    """
+    shape = (size_or_drawn(draw, rows), size_or_drawn(draw, cols))
+    return draw(integers(shape, low, high))
+
+
+@st.composite
+def float_matrices(
+    draw: st.DrawFn, rows: int | None = None, cols: int | None = None, bound: float = 4.0
+) -> Any:
+    """Draw a float64 matrix [rows, cols], finite, entries at most `bound` in absolute value.
+
+    >>> from hypothesis import given
+    >>> @given(float_matrices(2))
+    ... def test(A):
+    ...     assert A.shape[0] == 2 and np.isfinite(A).all()
+    >>> test()
+    """
+    shape = (size_or_drawn(draw, rows), size_or_drawn(draw, cols))
+    entries = st.floats(-bound, bound, allow_nan=False, allow_subnormal=False)
+    return draw(arrays(np.float64, shape, elements=entries, fill=st.nothing()))
+
+
+@st.composite
+def patterns(
+    draw: st.DrawFn,
+    n_pos: int | None = None,
+    n_source: int | None = None,
+    causal: bool = True,
+    exact: bool = True,
+) -> Any:
+    """Draw a pattern of attention [n_pos, n_source]: no entry is negative, rows sum to one.
+
+    `exact`: an object array of Fractions, rows sum to one exactly; else float64, up to rounding. A
+    causal pattern is square and lower triangular; `causal=False` is what cross-attention has. It
+    shrinks to attending to the first position only. Raises OtimesError for a causal pattern that is
+    asked not to be square.
+
+    >>> from hypothesis import given
+    >>> @given(patterns(3))
+    ... def test(A):
+    ...     assert (A.sum(axis=1) == 1).all() and (np.triu(A, 1) == 0).all()
+    >>> test()
+    """
+    if causal and n_source is not None and n_source != n_pos:
+        raise OtimesError(
+            f"a causal pattern is square, and {n_pos} × {n_source} was asked: for cross-attention "
+            "say causal=False"
+        )
+    rows = size_or_drawn(draw, n_pos)
+    cols = rows if causal else size_or_drawn(draw, n_source)
+    weights = draw(integers((rows, cols), 0, LARGEST_ENTRY))
+    weights = np.tril(weights) if causal else weights
+    weights[weights.sum(axis=1) == 0, 0] = 1
+    totals = weights.sum(axis=1, keepdims=True)
+    if not exact:
+        return weights / totals
+    pattern = np.empty((rows, cols), dtype=object)
+    for (i, j), weight in np.ndenumerate(weights):
+        pattern[i, j] = Fraction(int(weight), int(totals[i, 0]))
+    return pattern
+
+
+@st.composite
+def streams(
+    draw: st.DrawFn,
+    n_pos: int | None = None,
+    d_model: int | None = None,
+    convention: Convention = "row",
+    exact: bool = True,
+) -> Any:
+    """Draw a residual stream: [n_pos, d_model] in the row convention, transposed in the other.
+
+    `exact`: int64; else float64.
+
+    >>> from hypothesis import given
+    >>> @given(streams(n_pos=2, d_model=3, convention="column"))
+    ... def test(X):
+    ...     assert X.shape == (3, 2)
+    >>> test()
+    """
+    shape = (size_or_drawn(draw, n_pos), size_or_drawn(draw, d_model))
+    rows, cols = shape if check_convention(convention) == "row" else shape[::-1]
+    return draw(integer_matrices(rows, cols) if exact else float_matrices(rows, cols))
+
+
+def tokens(d_vocab: int, longest: int = 6, shortest: int = 1) -> st.SearchStrategy[list[int]]:
+    """Draw a prompt: a list of `shortest` to `longest` tokens from 0 to d_vocab - 1.
+
+    >>> from hypothesis import given
+    >>> @given(tokens(11))
+    ... def test(prompt):
+    ...     assert 1 <= len(prompt) <= 6 and all(0 <= token < 11 for token in prompt)
+    >>> test()
+    """
+    return st.lists(st.integers(0, d_vocab - 1), min_size=shortest, max_size=longest)
+
+
+def integers(shape: tuple[int, ...], low: int, high: int) -> st.SearchStrategy[Any]:
+    """Draw an int64 array, each entry for itself."""
+    return arrays(np.int64, shape, elements=st.integers(low, high), fill=st.nothing())
+
+
+def size_or_drawn(draw: st.DrawFn, size: int | None) -> int:
+    """Return the size that was asked for, or draw one."""
+    return draw(sizes()) if size is None else size
+
+
+def check_convention(convention: str) -> str:
+    """Return the convention, or say which there are."""
+    if convention not in ("row", "column"):
+        raise OtimesError(f"the conventions are 'row' and 'column', not {convention!r}")
+    return convention

@@ -1,0 +1,119 @@
+"""Heads and small models with drawn weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from numeric.model import POSITIONS, Config, Model, make_model
+from numeric.strategies.matrices import (
+    Convention,
+    check_convention,
+    float_matrices,
+    integer_matrices,
+    size_or_drawn,
+    sizes,
+)
+
+EIGHTHS = st.integers(-12, 12).map(lambda k: k / 8)  # exact in every float type, and shrink to 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """The weights of one head, and what they make together.
+
+    In the row convention weights act on the right: `W_Q`, `W_K`, `W_V` are [d_model, d_head] and
+    `W_O` [d_head, d_model]; in the column convention each is the transpose of that.
+    """
+
+    W_Q: Any
+    W_K: Any
+    W_V: Any
+    W_O: Any
+    convention: Convention
+
+    @property
+    def d_model(self) -> int:
+        """The width of the residual stream."""
+        return int(self.W_O.shape[1 if self.convention == "row" else 0])
+
+    @property
+    def d_head(self) -> int:
+        """The width of queries, keys and values."""
+        return int(self.W_O.shape[0 if self.convention == "row" else 1])
+
+    @property
+    def W_OV(self) -> Any:
+        """What the head writes for what it attends to, [d_model, d_model] in either convention."""
+        return self.W_V @ self.W_O if self.convention == "row" else self.W_O @ self.W_V
+
+    @property
+    def W_QK(self) -> Any:
+        """What the head attends by, [d_model, d_model] in either convention."""
+        return self.W_Q @ self.W_K.T if self.convention == "row" else self.W_Q.T @ self.W_K
+
+
+@st.composite
+def heads(
+    draw: st.DrawFn,
+    d_model: int | None = None,
+    d_head: int | None = None,
+    convention: Convention = "row",
+    exact: bool = True,
+) -> Head:
+    """Draw a Head with weights of the sizes given, or drawn; `exact`: int64, else float64.
+
+    >>> from hypothesis import given
+    >>> @given(heads(d_model=3, d_head=2))
+    ... def test(head):
+    ...     assert head.W_Q.shape == (3, 2) and head.W_O.shape == (2, 3)
+    ...     assert np.linalg.matrix_rank(head.W_OV) <= 2
+    >>> test()
+    """
+    model, head = size_or_drawn(draw, d_model), size_or_drawn(draw, d_head)
+    reads, writes = (model, head), (head, model)
+    if check_convention(convention) == "column":
+        reads, writes = writes, reads
+    matrices = integer_matrices if exact else float_matrices
+    W_Q, W_K, W_V = (draw(matrices(*reads)) for _ in range(3))
+    return Head(W_Q, W_K, W_V, draw(matrices(*writes)), convention)
+
+
+@st.composite
+def models(
+    draw: st.DrawFn,
+    n_layers: int | None = None,
+    n_heads: int | None = None,
+    d_model: int | None = None,
+    d_head: int | None = None,
+    positions: str | None = None,
+) -> Model:
+    """Draw a small reference model: what is not given is drawn, weights are multiples of 1/8.
+
+    The weights have the names and shapes of `numeric.Model`; d_vocab is 2 to 5, n_ctx 1 to 6.
+    Layers, heads and sizes shrink to 1, weights to 0.
+
+    >>> from hypothesis import given
+    >>> @given(models(n_layers=1))
+    ... def test(model):
+    ...     assert model.forward([0])["logits"].shape == (1, model.d_vocab)
+    >>> test()
+    """
+    config = Config(
+        n_layers=draw(sizes(1, 2)) if n_layers is None else n_layers,
+        n_heads=draw(sizes(1, 2)) if n_heads is None else n_heads,
+        d_model=size_or_drawn(draw, d_model),
+        d_head=draw(sizes(1, 2)) if d_head is None else d_head,
+        d_vocab=draw(sizes(2, 5)),
+        n_ctx=draw(sizes(1, 6)),
+        positions=draw(st.sampled_from(POSITIONS)) if positions is None else positions,
+    )
+    weights = {
+        name: draw(arrays(np.float32, shape, elements=EIGHTHS, fill=st.nothing()))
+        for name, shape in config.tensor_shapes().items()
+    }
+    return make_model("drawn", config, weights)

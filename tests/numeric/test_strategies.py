@@ -1,0 +1,74 @@
+"""The public strategies, used the way a stranger's tests would."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algebra.decide import decide
+from algebra.exact import tree_value
+from numeric import strategies as ots
+from numeric.strategies.expressions import as_assignment
+
+
+@given(ots.integer_matrices(2, 3), ots.float_matrices(4, 1))
+def test_matrices_have_the_shape_that_was_asked_for(whole: np.ndarray, real: np.ndarray) -> None:
+    assert whole.shape == (2, 3)
+    assert whole.dtype == np.int64
+    assert real.shape == (4, 1)
+    assert np.isfinite(real).all()
+
+
+@given(ots.patterns())
+def test_patterns_are_causal_and_row_stochastic(pattern: np.ndarray) -> None:
+    assert (pattern.sum(axis=1) == 1).all()
+    assert (pattern >= 0).all()
+    assert all(pattern[i, j] == 0 for i in range(len(pattern)) for j in range(i + 1, len(pattern)))
+
+
+@pytest.mark.parametrize("convention", ["row", "column"])
+@given(data=st.data())
+def test_heads_stand_as_their_convention_says(convention: str, data: st.DataObject) -> None:
+    head = data.draw(ots.heads(d_model=3, d_head=2, convention=convention))
+    assert head.W_V.shape == ((3, 2) if convention == "row" else (2, 3))
+    assert head.W_O.shape == head.W_V.shape[::-1]
+    assert head.W_OV.shape == (3, 3)
+
+
+@given(ots.models(n_layers=2), st.data())
+def test_models_run(model, data: st.DataObject) -> None:
+    tokens = data.draw(ots.tokens(model.d_vocab, longest=model.n_ctx))
+    assert model.forward(tokens)["logits"].shape == (len(tokens), model.d_vocab)
+
+
+@settings(max_examples=150)
+@given(ots.identities())
+def test_identities_are_proved(identity) -> None:
+    assert decide(identity.lhs, identity.rhs).status == "proved"
+
+
+@settings(max_examples=150)
+@given(ots.near_misses())
+def test_near_misses_are_refuted(miss) -> None:
+    verdict = decide(miss.lhs, miss.rhs)
+    assert verdict.status == "refuted"
+    assert verdict.counterexample is not None
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_assignments_fit_the_expressions_they_are_drawn_for(data: st.DataObject) -> None:
+    identity = data.draw(ots.identities())
+    values = data.draw(ots.assignments(identity.lhs, identity.rhs))
+    numbers = as_assignment(values, identity.lhs, identity.rhs)
+    left, right = tree_value(identity.lhs, numbers), tree_value(identity.rhs, numbers)
+    assert np.all(left == right)
+
+
+def test_hypothesis_is_loaded_only_with_the_strategies() -> None:
+    code = "import sys, numeric, otimes; print('hypothesis' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
