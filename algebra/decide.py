@@ -318,7 +318,7 @@ def _hypothesis(each: Any) -> tuple[sympy.Basic, sympy.Basic]:
         return _expression(each[0]), _expression(each[1])
     raise LanguageError(
         f"a hypothesis is a pair (left, right) or a sympy.Eq, and {type(each).__name__} "
-        f"{each!r:.60} was given"
+        f"{_one_line(each)} was given"
     )
 
 
@@ -328,9 +328,14 @@ def _expression(side: Any) -> sympy.Basic:
     if isinstance(side, sympy.Basic):
         return side
     raise LanguageError(
-        f"decide was given {type(side).__name__} {side!r:.60}: each side is a SymPy expression, "
-        "such as MatrixSymbol('A', n, m) * MatrixSymbol('B', m, p)"
+        f"decide was given {type(side).__name__} {_one_line(side)}: each side is a SymPy "
+        "expression, such as MatrixSymbol('A', n, m) * MatrixSymbol('B', m, p)"
     )
+
+
+def _one_line(given: Any, width: int = 60) -> str:
+    text = " ".join(repr(given).split())
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _different_shapes(left: Shape | None, right: Shape | None) -> str:
