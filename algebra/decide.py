@@ -1,8 +1,8 @@
 """The judge: is an equation true for every size and every value of its symbols?
 
-`proved` never rests on evaluation at some numbers: the canonical forms of both sides agree, or
-their difference is a sum of hypotheses in contexts, or, at fixed sizes, both sides are the same
-polynomials in all entries. `refuted` carries numbers at which the hypotheses hold and the sides
+`proved` never rests on evaluation at some numbers: the canonical forms of both sides agree, at once
+or with the sums over numbered indices written out, or their difference is a sum of hypotheses in
+contexts, or, at fixed sizes, both sides are the same polynomials in all entries. `refuted` carries numbers at which the hypotheses hold and the sides
 differ. Anything else is `undecided`, and says why.
 """
 
@@ -39,6 +39,7 @@ from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, sh
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape
 from algebra.values import Terms, Value, difference
+from algebra.written_out import written_out
 
 if TYPE_CHECKING:
     from algebra.derivation import Derivation
@@ -182,6 +183,9 @@ def _decided(claim: _Claim, deadline: float) -> Verdict:
     if claim.given or reading.inverses:
         origin = [*range(len(claim.given)), *[CONSEQUENCE - k for k, _, _ in derived]]
         return _under_hypotheses(claim, reading, rest, hypotheses, origin, deadline)
+    apart = written_out(rest, reading)
+    if apart is not None and not apart:
+        return Verdict("proved", WRITTEN_OUT, claim)
     # a coefficient is zero at no more sizes than its degree
     wires = max(len(diagram.sorts) + scalars.degree(c) for diagram, c in rest.items())
     if _same_polynomials(claim):
@@ -195,6 +199,7 @@ def _decided(claim: _Claim, deadline: float) -> Verdict:
     )
 
 
+WRITTEN_OUT = "with the sums over numbered indices written out, both sides are the same"
 FIXED = "at these sizes both sides are the same polynomials"
 
 

@@ -34,7 +34,6 @@ from algebra.facts.fact import OTHER_NAMES, PROPERTIES, Fact, Facts
 from algebra.facts.hypotheses import Hypotheses
 from algebra.facts.rules import Walk
 from algebra.facts.settle import settle
-from algebra.language import HeadSum, LayerProduct
 from algebra.shapes import inspect, shape_of, show_shape
 
 __all__ = ["OTHER_NAMES", "PROPERTIES", "Fact", "Facts", "attention_pattern", "facts"]
@@ -100,35 +99,12 @@ def _check_language(expr: Any, hypotheses: Hypotheses) -> set[sympy.Symbol]:
     if not getattr(expr, "is_Matrix", False):
         raise LanguageError(f"facts are about matrices, and {expr!s:.60} is a scalar")
     for lhs, rhs in hypotheses.equations:
-        left, right = (shape_of(_readable(side)) for side in (lhs, rhs))
+        left, right = (shape_of(side) for side in (lhs, rhs))
         if left is None or right is None or not all(map(same_size, left, right)):
             raise ShapeError(
                 f"a hypothesis has a left side that is {show_shape(left)} and a right side that is "
                 f"{show_shape(right)}"
             )
     everything = [expr, *hypotheses.expressions()]
-    inverted = [part.args[0] for e in everything for part in e.atoms(sympy.Inverse)]
-    for part in inverted:
-        if not same_size(*part.shape):
-            raise ShapeError(f"cannot invert {part} ({show_shape(part.shape)}): it is not square")
-    signature = inspect(*[_readable(e) for e in (*everything, *inverted)])
+    signature = inspect(*everything)
     return set(signature.sizes.values())
-
-
-def _readable(e: Any) -> Any:
-    """Return the expression with inverses and blocks, which have rules here, as opaque symbols.
-
-    A product of layers is read as a sum: the same shapes, the same index.
-    """
-    if isinstance(e, LayerProduct):
-        if not same_size(*e.shape):
-            raise ShapeError(f"the layers of {e!s:.60} are not square, and have no product")
-        return HeadSum(_readable(e.body), (e.index, e.count))
-    if isinstance(e, sympy.Inverse | sympy.BlockMatrix | sympy.BlockDiagMatrix):
-        return sympy.MatrixSymbol(f"[{e}]", *e.shape)
-    arguments = [_readable(a) if isinstance(a, sympy.MatrixExpr) else a for a in e.args]
-    if isinstance(e, sympy.MatrixSymbol) or all(
-        new is old for new, old in zip(arguments, e.args, strict=True)
-    ):
-        return e
-    return sympy.Basic.__new__(type(e), *arguments)

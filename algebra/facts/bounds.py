@@ -13,6 +13,7 @@ from typing import Any
 
 import sympy
 
+LARGEST_DEGREE = 6  # of bounds that are compared by writing n = 1 + t
 MOST_CANDIDATES = 8  # a minimum over fewer candidates is a larger bound, and still a bound
 
 
@@ -153,6 +154,12 @@ def _never_less(p: sympy.Expr, q: sympy.Expr, sizes: frozenset[sympy.Symbol]) ->
         return bool(rest >= 0)
     symbols = rest.free_symbols
     if not symbols <= sizes or not rest.is_polynomial(*symbols):
+        return False
+    if not (isinstance(p, sympy.Add) or isinstance(q, sympy.Add)):  # two monomials
+        quotient = p / q if q != 0 else sympy.S.One
+        factor, powers = quotient.as_coeff_Mul()
+        return bool(factor >= 1 and powers.is_polynomial(*symbols))
+    if sympy.Poly(rest).total_degree() > LARGEST_DEGREE:  # unknown, which only costs a candidate
         return False
     shifted = sympy.expand(rest.subs({s: s + 1 for s in symbols}, simultaneous=True))
     return all(c >= 0 for c in sympy.Poly(shifted, *sorted(symbols, key=str)).coeffs())
