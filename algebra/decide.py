@@ -1,9 +1,10 @@
 """The judge: is an equation true for every size and every value of its symbols?
 
-`proved` never rests on evaluation at some numbers: the canonical forms of both sides agree, at once
-or with the sums over numbered indices written out, or their difference is a sum of hypotheses in
-contexts, or, at fixed sizes, both sides are the same polynomials in all entries. `refuted` carries numbers at which the hypotheses hold and the sides
-differ. Anything else is `undecided`, and says why.
+`proved` never rests on evaluation at some numbers: the canonical forms of both sides agree, at
+once or with the sums over numbered indices written out, or their difference is a sum of hypotheses
+in contexts, or, at fixed sizes, both sides are the same polynomials in all entries. `refuted`
+carries numbers at which the hypotheses hold and the sides differ. Anything else is `undecided`,
+and says why.
 """
 
 from __future__ import annotations
