@@ -21,6 +21,7 @@ B A is lower triangular: a product of lower triangular matrices
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,7 +29,7 @@ from typing import Any
 import sympy
 
 from algebra.dimensions import same_size
-from algebra.errors import LanguageError, ShapeError
+from algebra.errors import LanguageError, ShapeError, Undecided
 from algebra.facts.bounds import Numbers
 from algebra.facts.fact import OTHER_NAMES, PROPERTIES, Fact, Facts
 from algebra.facts.hypotheses import Hypotheses
@@ -46,13 +47,24 @@ def facts(expr: Any, given: Sequence[Any] = ()) -> Facts:
     by its form (A 1 = 1, Aᵀ = A, P P = P, Qᵀ Q = I, A B = B A, E F = I, …, up to normal form); what
     is not recognised is listed in `.unused`. An equation of scalars, such as (a + b, 1), is used in
     coefficients. A property that is not in the result is unknown, not false.
-    Raises ShapeError when shapes do not fit, LanguageError for what is not in the language.
+    Raises ShapeError when shapes do not fit, LanguageError for what is not in the language,
+    Undecided when an expression is nested too deeply to be read.
 
     >>> d, k = sympy.symbols("d k", integer=True, positive=True)
     >>> W_V, W_O = sympy.MatrixSymbol("W_V", d, k), sympy.MatrixSymbol("W_O", k, d)
     >>> facts(W_V * W_O).rank_at_most
     Min(d, k)
     """
+    try:
+        return _facts(expr, given)
+    except RecursionError:
+        raise Undecided(
+            "an expression is nested more deeply than Python can follow "
+            f"({sys.getrecursionlimit()} calls): state it with fewer brackets in one another"
+        ) from None
+
+
+def _facts(expr: Any, given: Sequence[Any]) -> Facts:
     hypotheses = Hypotheses(given)
     sizes = _check_language(expr, hypotheses)
     hypotheses.recognise()

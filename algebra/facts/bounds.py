@@ -156,9 +156,8 @@ def _never_less(p: sympy.Expr, q: sympy.Expr, sizes: frozenset[sympy.Symbol]) ->
     if not symbols <= sizes or not rest.is_polynomial(*symbols):
         return False
     if not (isinstance(p, sympy.Add) or isinstance(q, sympy.Add)):  # two monomials
-        quotient = p / q if q != 0 else sympy.S.One
-        factor, powers = quotient.as_coeff_Mul()
-        return bool(factor >= 1 and powers.is_polynomial(*symbols))
+        factor, powers = (p / q if q != 0 else p).as_coeff_Mul()
+        return bool(factor >= (1 if q != 0 else 0) and powers.is_polynomial(*symbols))
     if sympy.Poly(rest).total_degree() > LARGEST_DEGREE:  # unknown, which only costs a candidate
         return False
     shifted = sympy.expand(rest.subs({s: s + 1 for s in symbols}, simultaneous=True))

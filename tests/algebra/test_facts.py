@@ -27,8 +27,8 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
-from algebra.errors import LanguageError, OtimesError, ShapeError
-from algebra.facts import PROPERTIES, Fact, Facts, attention_pattern, facts
+from algebra.errors import LanguageError, OtimesError, ShapeError, Undecided
+from algebra.facts import PROPERTIES, Fact, Facts, attention_pattern, bounds, facts
 from algebra.language import (
     ConcatHeads,
     Family,
@@ -558,3 +558,40 @@ def test_a_false_rule_would_be_noticed(
     monkeypatch.setitem(tables.KEPT, operation, (*tables.KEPT[operation], name))
     with pytest.raises(AssertionError):
         check(facts(e, declared), Numbers({"n": 3}, arrays))
+
+
+def test_what_is_nested_too_deeply_is_refused_in_a_sentence() -> None:
+    e = A
+    for _ in range(3000):
+        e = Transpose(e)
+    with pytest.raises(Undecided, match="nested more deeply"):
+        facts(e)
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "is_never_less"),
+    [
+        (n * m, n, True),
+        (n, n * m, False),
+        (2 * n, n, True),
+        (n, sympy.Integer(1), True),
+        (sympy.Integer(2), n, False),
+        (n * m, n + m - 1, True),
+        (n * m, n + m, False),
+        (n**2 + 1, 2 * n, True),
+        (a * n, n, False),
+        (n * (n + 1) - n**2 - 2 * n, sympy.Integer(0), False),
+    ],
+)
+def test_bounds_are_compared_for_all_sizes_from_one_on(p: Any, q: Any, is_never_less: bool) -> None:
+    numbers = bounds.Numbers([n, m])
+    assert (numbers.least(p, q) == q) is is_never_less
+    if q == 0:
+        assert not numbers.nonnegative(sympy.Add(n * (n + 1), -(n**2), -2 * n, evaluate=False))
+
+
+def test_many_factors_of_small_rank_take_no_time() -> None:
+    symbols = [sympy.symbols(f"p{k} q{k}") for k in range(8)]
+    pairs = [(MatrixSymbol(f"V{p}", p, q), MatrixSymbol(f"O{p}", q, p)) for p, q in symbols]
+    e = kron(*[matmul(v, o) for v, o in pairs])
+    assert facts(e).rank_at_most.free_symbols <= {s for pair in symbols for s in pair}
