@@ -1,8 +1,9 @@
 """What an expression is worth, by walking its tree: the second opinion behind every check.
 
 This evaluator knows nothing of diagrams: it multiplies, sums and takes Kronecker products as the
-tree says. On object arrays of Python integers and Fractions it is exact; on floating-point arrays
-it is plain NumPy. It is written to be obviously right, not fast.
+tree says. On object arrays of Python integers and Fractions it is exact, an entry being an Interval
+where softmax, a norm or an activation makes it irrational; on floating-point arrays it is plain
+NumPy. It is written to be obviously right, not fast.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra import functions
 from algebra.errors import LanguageError, OtimesError
+from algebra.intervals import Interval
 from algebra.language import (
     ConcatHeads,
     Family,
@@ -31,6 +34,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax, definition
 
 Number = int | Fraction
 
@@ -95,7 +99,8 @@ def exact_inverse(matrix: Any) -> Any:
     """Return the inverse of a square array of integers or Fractions, or say that there is none."""
     size = len(matrix)
     rows = [
-        [Fraction(x) for x in row] + [Fraction(i == j) for j in range(size)]
+        [x if isinstance(x, Interval) else Fraction(x) for x in row]
+        + [Fraction(i == j) for j in range(size)]
         for i, row in enumerate(matrix)
     ]
     for k in range(size):
@@ -232,6 +237,8 @@ def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
     base = _value(e.base, a, indices)
     if not a.exact:
         return float(base) ** float(e.exp)
+    if isinstance(base, Interval) and e.exp.is_Integer:
+        return base ** int(e.exp)
     if not e.exp.is_Integer:
         return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
     exponent = int(e.exp)
@@ -344,6 +351,52 @@ def _layers(e: LayerProduct, a: Assignment, indices: dict[str, int]) -> Any:
     return result
 
 
+def _activation(e: Activation, a: Assignment, indices: dict[str, int]) -> Any:
+    value = _value(e.argument, a, indices)
+    if a.absolute:
+        raise LanguageError("a function of absolute values says nothing about rounding")
+    if not a.exact:
+        return functions.on_floats(e.name, value)
+    result = np.empty(value.shape, dtype=object)
+    for place, entry in np.ndenumerate(value):
+        result[place] = functions.value_of(e.name, entry)
+    return result
+
+
+def _norm(e: RMSNorm | LayerNorm, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(definition(e), a, indices)
+
+
+def _causal_mask(e: CausalMask, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.leaf(np.tri(a.size(e.args[0]), dtype=int))
+
+
+def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
+    scores = _value(e.args[0], a, indices)
+    if a.absolute:
+        raise LanguageError("a softmax of absolute values says nothing about rounding")
+    mask = a.leaf(np.ones(scores.shape, dtype=int)) if e.mask is None else None
+    mask = _value(e.mask, a, indices) if mask is None else mask
+    if not a.exact:
+        weights = mask * np.exp(scores - scores.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+    result = np.empty(scores.shape, dtype=object)
+    for i, row in enumerate(scores):
+        # what is subtracted changes nothing, and leaves a row of equal scores rational
+        weights = [m * functions.value_of("exp", x - row[0]) for m, x in zip(mask[i], row, strict=True)]
+        total = sum(weights, 0)
+        if not bool(total):
+            raise OtimesError("a row of a softmax has no weight at these values")
+        result[i, :] = [_quotient(weight, total) for weight in weights]
+    return result
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    if isinstance(a, Interval) or isinstance(b, Interval):
+        return 0 if a == 0 else a / b
+    return Fraction(a) / b
+
+
 def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     (index, count), *inner = e.limits
     rows, cols = (a.size(dimension) for dimension in e.body.shape)
@@ -391,6 +444,11 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.BlockMatrix: _block_matrix,
     sympy.BlockDiagMatrix: _block_diagonal,
     LayerProduct: _layers,
+    Activation: _activation,
+    RMSNorm: _norm,
+    LayerNorm: _norm,
+    CausalMask: _causal_mask,
+    RowSoftmax: _row_softmax,
     HeadSum: _over_heads,
     ConcatHeads: _over_heads,
     StackHeads: _over_heads,

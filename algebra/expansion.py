@@ -17,6 +17,7 @@ import sympy
 from algebra import scalars
 from algebra.exact import Assignment, array_shape, tree_value
 from algebra.language import FamilyMember
+from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.shapes import Signature
 
 MAX_MONOMIALS = 100_000
@@ -67,7 +68,7 @@ def _degree(e: Any) -> int | None:
         if base is None or not exponent.is_Integer or (exponent < 0 and base > 0):
             return None
         return base * abs(int(exponent))
-    if isinstance(e, sympy.Inverse):
+    if isinstance(e, sympy.Inverse | RowSoftmax | Activation | RMSNorm | LayerNorm):
         return None
     parts = [_degree(a) for a in e.args if isinstance(a, sympy.Expr)]
     if isinstance(e, sympy.ImmutableDenseMatrix):

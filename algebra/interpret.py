@@ -17,7 +17,7 @@ from sympy.core.mul import Mul
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra import concatenation, entries, scalars
+from algebra import applied, concatenation, entries, scalars
 from algebra.canonical import canonical
 from algebra.diagram import UNIT, Diagram, Sort, Wire, fuse, join
 from algebra.dimensions import Dimensions, Resplit
@@ -35,6 +35,7 @@ from algebra.language import (
     vec_rows,
 )
 from algebra.legs import Branch, Legs, beside, branches, matched, shifted
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax, definition
 from algebra.scalars import Coefficient
 from algebra.shapes import Signature
 from algebra.values import Label, Terms, Value, index_name, put
@@ -69,6 +70,8 @@ class Interpretation:
         self.labels: list[Label] = []
         self._label: dict[Label, int] = {}
         self._made = 0
+        self._opened = 0  # how many nonlinear functions what is read stands in
+        self.applied: list[applied.Applied] = []
         self.inverses: dict[str, tuple[Any, Any]] = {}  # name -> (normal form, expression)
         self.inverse_equations: list[tuple[Value, Value]] = []
 
@@ -82,6 +85,7 @@ class Interpretation:
             self.labels.clear()
             self._label.clear()
             self.inverses.clear()
+            self.applied.clear()
             self._made = 0
             try:
                 values = [self._alike([self.value(e) for e in group]) for group in groups]
@@ -105,6 +109,21 @@ class Interpretation:
             equations.append((self.product(value, inverted), identity))
             equations.append((self.product(inverted, value), identity))
         return equations
+
+    def opened(self, e: Any) -> Value:
+        """Return the value of an expression with its fixed indices as names, as free ones are."""
+        self._opened += 1
+        try:
+            return self.value(e)
+        finally:
+            self._opened -= 1
+
+    def fresh_name(self, name: str) -> str:
+        """Return a name for a new box: two expressions that print alike are still two."""
+        taken = {*self.signature.tensors, *self.inverses, *[known.name for known in self.applied]}
+        while name in taken:
+            name += "′"
+        return name
 
     def value(self, e: Any) -> Value:
         """Return the value of an expression that `shapes.inspect` has accepted."""
@@ -147,15 +166,16 @@ class Interpretation:
         self, name: str, shape: tuple[Any, Any], indices: tuple[Any, ...], counts: tuple[Any, ...]
     ) -> Value:
         rows, cols = (self.dimensions.legs(dimension) for dimension in shape)
+        opened = self._opened > 0
         fixed = tuple(
-            int(i) if isinstance(i, sympy.Integer) and count != 1 else None
+            int(i) if isinstance(i, sympy.Integer) and count != 1 and not opened else None
             for i, count in zip(indices, counts, strict=True)
         )
         wires: dict[str, Wire] = {}
         touched: list[Wire] = []
         index_sorts: list[Sort] = []
         for index, count in zip(indices, counts, strict=True):
-            if isinstance(index, sympy.Integer):
+            if isinstance(index, sympy.Integer) and not opened:
                 continue
             touched += self._index(index, count, wires, index_sorts)
         made = []
@@ -396,6 +416,9 @@ class Interpretation:
             result = self.product(result, self.value(factor))
         return result
 
+    def norm(self, e: RMSNorm | LayerNorm) -> Value:
+        return self.value(definition(e))
+
     def over_heads(self, e: HeadSum | ConcatHeads | StackHeads) -> Value:
         value = self.value(e.body)
         for index, count in reversed(e.limits):
@@ -490,6 +513,11 @@ _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     sympy.BlockMatrix: concatenation.block_matrix,
     sympy.BlockDiagMatrix: concatenation.block_diagonal,
     LayerProduct: Interpretation.layers,
+    RowSoftmax: applied.row_softmax,
+    Activation: applied.activation,
+    CausalMask: applied.causal_mask,
+    RMSNorm: Interpretation.norm,
+    LayerNorm: Interpretation.norm,
     HeadSum: Interpretation.over_heads,
     ConcatHeads: Interpretation.over_heads,
     StackHeads: Interpretation.over_heads,

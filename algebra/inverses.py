@@ -59,8 +59,6 @@ def _new_inverse(reading: Interpretation, e: Any) -> Value:
             return reading.tensor(name, e.shape, (), ())
     if any(d.named for d in value.terms):
         raise LanguageError(f"the inverse of {e}, which has a free index, is not in the language")
-    name = f"({e})⁻¹"
-    while name in reading.inverses:  # two expressions that print alike are still two
-        name += "′"
+    name = reading.fresh_name(f"({e})⁻¹")
     reading.inverses[name] = (key_of, e)
     return reading.tensor(name, e.shape, (), ())

@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 from sympy.printing.latex import LatexPrinter, greek_letters_set
 
+from algebra.functions import KNOWN
 from algebra.language import (
     ConcatHeads,
     Family,
@@ -21,6 +22,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
 GREEK = {*greek_letters_set, *CAPITALS}
@@ -154,6 +156,25 @@ class _Printer(LatexPrinter):
 
     def _print_OneHot(self, e: OneHot) -> str:
         return rf"e_{{{self._print(e.args[0])}}}"
+
+    def _print_CausalMask(self, e: CausalMask) -> str:
+        return rf"M_{{{self._print(e.args[0])}}}"
+
+    def _print_RowSoftmax(self, e: RowSoftmax) -> str:
+        mask = "" if e.mask is None else rf"_{{{self._print(e.mask)}}}"
+        return rf"\operatorname{{softmax}}{mask}\!\left({self._print(e.args[0])}\right)"
+
+    def _print_Activation(self, e: Activation) -> str:
+        known = KNOWN.get(e.name)
+        name = _name(e.name) if known is None else known.tex
+        return rf"{name}\!\left({self._print(e.argument)}\right)"
+
+    def _print_RMSNorm(self, e: RMSNorm | LayerNorm) -> str:
+        eps = "" if e.eps == 0 else rf"_{{{self._print(e.eps)}}}"
+        argument = self._print(e.args[0])
+        return rf"\operatorname{{{type(e).__name__}}}{eps}\!\left({argument}\right)"
+
+    _print_LayerNorm = _print_RMSNorm
 
     def _print_Family(self, e: Family) -> str:
         return _name(e.name)

@@ -38,7 +38,7 @@ class Scalar:
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, int | Fraction | Scalar):
             return NotImplemented  # an array of scalars adds entry by entry
-        other = _lift(other)
+        other = lift(other)
         if self.denominator == other.denominator:
             return scalar(_plus(self.numerator, other.numerator), self.denominator)
         numerator = _plus(
@@ -49,7 +49,7 @@ class Scalar:
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, int | Fraction | Scalar):
             return NotImplemented
-        other = _lift(other)
+        other = lift(other)
         return scalar(
             _times(self.numerator, other.numerator), _times(self.denominator, other.denominator)
         )
@@ -157,7 +157,7 @@ def from_sympy(expression: sympy.Expr, positive: Collection[str] = ()) -> Coeffi
         if isinstance(expression.exp, sympy.Integer):
             return power(base, int(expression.exp))
         roots = _known_positive(expression.base, positive)
-        return _root(
+        return root(
             base, Fraction(int(expression.exp.p), int(expression.exp.q)), roots, expression
         )
     if isinstance(expression, sympy.Float):
@@ -231,7 +231,8 @@ def _divide(a: Any, b: Any) -> Any:
     return Fraction(a) / b if exact else a / b
 
 
-def _lift(value: Coefficient) -> Scalar:
+def lift(value: Coefficient) -> Scalar:
+    """Return a coefficient as a quotient of polynomials, a plain number too."""
     if isinstance(value, Scalar):
         return value
     return Scalar({ONE: value} if value else {}, {ONE: 1})
@@ -286,11 +287,15 @@ def _known_positive(base: sympy.Expr, positive: Collection[str]) -> set[str]:
     return {s.name for s in base.free_symbols if s.is_positive or s.name in positive}
 
 
-def _root(
-    base: Coefficient, exponent: Fraction, positive: set[str], shown: sympy.Expr
+def root(
+    base: Coefficient, exponent: Fraction, positive: Collection[str], shown: Any = None
 ) -> Coefficient:
-    """Return base**exponent for a positive number or a monomial; a lone symbol needs no sign."""
-    value = _lift(base)
+    """Return base**exponent for a positive number or a monomial; a lone symbol needs no sign.
+
+    `shown` is what an error names. Raises LanguageError for a root of a sum or of a negative number.
+    """
+    shown = base if shown is None else shown
+    value = lift(base)
     if len(value.numerator) != 1 or value.denominator != {ONE: 1}:
         raise LanguageError(f"{shown} is a root of a sum, which is not in the language")
     ((monomial, factor),) = value.numerator.items()

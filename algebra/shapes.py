@@ -32,6 +32,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 Shape = tuple[sympy.Expr, sympy.Expr]
 SCALAR: Shape | None = None  # the shape of a scalar
@@ -408,6 +409,30 @@ class _Reader:
         self.square(shape, e.body, "multiply over layers")
         return shape
 
+    def causal_mask(self, e: CausalMask) -> Shape:
+        self.size(e.args[0])
+        return e.shape
+
+    def row_softmax(self, e: RowSoftmax) -> Shape:
+        shape = self.matrix(e.args[0], "take the softmax of the rows of")
+        if e.mask is not None:
+            mask = self.matrix(e.mask, "use as the mask of a softmax")
+            if not same_shape(shape, mask):
+                raise ShapeError(
+                    f"the mask of a softmax is {show_shape(mask)} and its scores are "
+                    f"{show_shape(shape)}: they need the same shape{_place(e)}"
+                )
+        return shape
+
+    def activation(self, e: Activation) -> Shape:
+        return self.matrix(e.argument, f"apply {e.name} to the entries of")
+
+    def norm(self, e: RMSNorm | LayerNorm) -> Shape:
+        shape = self.matrix(e.args[0], "normalise the rows of")
+        if self.shape(e.eps) is not None:
+            raise ShapeError(f"the eps of a norm is a number, and a matrix was given{_place(e)}")
+        return shape
+
     def over_heads(self, e: Any) -> Shape:
         for index, count in e.limits:
             if not isinstance(index, sympy.Symbol):
@@ -461,6 +486,11 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     sympy.BlockMatrix: _Reader.block_matrix,
     sympy.BlockDiagMatrix: _Reader.block_diagonal,
     LayerProduct: _Reader.layers,
+    CausalMask: _Reader.causal_mask,
+    RowSoftmax: _Reader.row_softmax,
+    Activation: _Reader.activation,
+    RMSNorm: _Reader.norm,
+    LayerNorm: _Reader.norm,
     HeadSum: _Reader.over_heads,
     ConcatHeads: _Reader.over_heads,
     StackHeads: _Reader.over_heads,

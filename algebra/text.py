@@ -15,6 +15,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 SUM, KRON, PRODUCT, ATOM = range(4)  # how tightly a piece of text holds together
 
@@ -72,6 +73,15 @@ def _piece(e: Any) -> tuple[str, int]:
         return f"{type(e).__name__}({_piece(e.args[0])[0]})", ATOM
     if isinstance(e, OneHot):
         return f"e_{_compact(e.args[0])}", ATOM
+    if isinstance(e, CausalMask):
+        return f"M_{_compact(e.args[0])}", ATOM
+    if isinstance(e, RowSoftmax):
+        return f"softmax({', '.join(_piece(a)[0] for a in e.args)})", ATOM
+    if isinstance(e, Activation):
+        return f"{e.name}({_piece(e.argument)[0]})", ATOM
+    if isinstance(e, RMSNorm | LayerNorm):
+        shown = [e.args[0]] if e.eps == 0 else e.args
+        return f"{type(e).__name__}({', '.join(_piece(a)[0] for a in shown)})", ATOM
     if type(e) in (sympy.Add, sympy.Mul, sympy.Pow) and e.has(sympy.Trace):
         return _number(e)
     text = str(e)

@@ -1,0 +1,282 @@
+"""Reading nonlinear functions: boxes that stand for a function of a sum of diagrams.
+
+A function of an argument is a tensor like any other once it is known which arguments are the same.
+`RowSoftmax` acts on each row, an activation on each entry: legs of rows, free indices, and for an
+activation the legs of columns, are its *slots*, which only choose where it acts. Hence, in the
+normal form of otimes, at once and with no rule applied:
+
+    equal arguments, in any writing, give one box
+    slots may be permuted: g(Xᵀ) = g(X)ᵀ, g(vec X) = vec g(X), g(eᵀ X) = eᵀ g(X), for heads alike
+    what an argument does not depend on is no slot: g(1 vᵀ) = 1 g(vᵀ)
+    a term that is constant along its row is dropped from the scores of a softmax
+    scores that are constant give the mean; an activation of a number with an exact value is one
+    rsqrt(c x) = c^(-1/2) rsqrt(x) for a positive factor c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice, permutations
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Any
+
+from algebra import functions, scalars
+from algebra.canonical import canonical
+from algebra.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
+from algebra.errors import Undecided
+from algebra.intervals import Interval
+from algebra.legs import Branch, branches, sorts_of
+from algebra.nonlinear import RSQRT, Activation, CausalMask, RowSoftmax
+from algebra.scalars import Coefficient
+from algebra.text import unicode_text
+from algebra.values import Label, Terms, Value, difference, put
+
+if TYPE_CHECKING:
+    from algebra.interpret import Interpretation
+
+SOFTMAX, CAUSAL_MASK = "softmax", "causal mask"
+MAX_ORDERS = 120  # orders of slots tried before two arguments are taken for different ones
+
+Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features the columns
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A function of an argument that was read: the box `name` stands for it.
+
+    The terms of each argument have the slots as rows; a softmax runs over its columns.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[Terms, ...]
+    slots: tuple[Sort, ...]
+    features: tuple[Sort, ...]
+
+
+def activation(reading: Interpretation, e: Activation) -> Value:
+    """Return an activation: in each block, a function of each entry."""
+    value = reading.opened(e.argument)
+    made = []
+    for row in branches(value.rows):
+        for col in branches(value.cols):
+            here = [term for term in value.terms.items() if _lies(term[0], row, col)]
+            made += _Cell(reading, e, row, col, [here], elementwise=True).result(e.name)
+    return reading.collect(value.rows, value.cols, made)
+
+
+def row_softmax(reading: Interpretation, e: RowSoftmax) -> Value:
+    """Return a softmax: in each block of rows, a function of each row."""
+    values = [reading.opened(argument) for argument in e.args]
+    first = values[0]
+    for other in values[1:]:
+        reading.dimensions.fit(first.rows, other.rows)
+        reading.dimensions.fit(first.cols, other.cols)
+    if len(sorts_of(first.cols)) != len(first.cols):
+        raise Undecided("the rows of a softmax are cut in blocks, which only numbers can settle")
+    made = []
+    for row in branches(first.rows):
+        here = [[t for t in v.terms.items() if _lies(t[0], row, first.cols)] for v in values]
+        cell = _Cell(reading, e, row, sorts_of(first.cols), here, elementwise=False)
+        made += cell.result(SOFTMAX)
+    return reading.collect(first.rows, first.cols, made)
+
+
+def causal_mask(reading: Interpretation, e: CausalMask) -> Value:
+    """Return the causal mask: a tensor whose facts are axioms."""
+    if not reading.dimensions.legs(e.args[0]):
+        return Value((), (), {UNIT: 1})
+    return reading.tensor(CAUSAL_MASK, e.shape, (), ())
+
+
+def _lies(d: Diagram, row: Sequence[int], col: Sequence[int]) -> bool:
+    """Return whether a diagram lies in the blocks that the branches lead to."""
+    pairs = ((d.rows, row), (d.cols, col))
+    return all(
+        (wire if wire < 0 else 0) == (mark if mark < 0 else 0)
+        for legs, branch in pairs
+        for wire, mark in zip(legs, branch, strict=True)
+    )
+
+
+class _Cell:
+    """One function of one sum of diagrams: the slots it has, and the box it is."""
+
+    def __init__(
+        self,
+        reading: Interpretation,
+        e: Activation | RowSoftmax,
+        row: Branch,
+        col: Branch,
+        arguments: Iterable[Iterable[tuple[Diagram, Coefficient]]],
+        elementwise: bool,
+    ) -> None:
+        self.reading, self.e, self.row, self.col = reading, e, row, col
+        given = [list(argument) for argument in arguments]
+        self.names: dict[str, Sort] = {
+            name: d.sorts[wire] for argument in given for d, _ in argument for name, wire in d.named
+        }
+        self.names = dict(sorted(self.names.items()))
+        self.elementwise = elementwise
+        self.sorts = [s for s in (*row, *(col if elementwise else ())) if s >= 0]
+        self.sorts += self.names.values()
+        self.features = () if elementwise else tuple([s for s in col if s >= 0])
+        self.arguments: list[Sum] = [[(self._stood(d), c) for d, c in arg] for arg in given]
+
+    def _stood(self, d: Diagram) -> Diagram:
+        """Return a term with its slots as rows: a free index that it has not is a fresh wire."""
+        own = dict(d.named)
+        sorts = list(d.sorts)
+        named = []
+        for name, sort in self.names.items():
+            if name not in own:
+                own[name] = len(sorts)
+                sorts.append(sort)
+            named.append(own[name])
+        rows, cols = [tuple([w for w in legs if w >= 0]) for legs in (d.rows, d.cols)]
+        slots = (*rows, *(cols if self.elementwise else ()), *named)
+        return Diagram(slots, () if self.elementwise else cols, (), d.boxes, tuple(sorts))
+
+    def result(self, function: str) -> Sum:
+        """Return the function of the argument as one diagram, or none where it is zero."""
+        factor: Coefficient = 1
+        if function == SOFTMAX:
+            self.arguments[0] = [t for t in self.arguments[0] if not _is_constant_along_rows(t[0])]
+            if not self.arguments[0] and len(self.arguments) == 1:
+                for sort in self.features:
+                    factor = factor * scalars.inverse(self.reading.dimensions.size(sort))
+                return [(self._outer((), ()), factor)]
+        elif function == RSQRT:
+            factor, self.arguments[0] = _without_content(self.arguments[0], self.reading)
+        kept = [p for p in range(len(self.sorts)) if not self._is_bare(p)]
+        if function != SOFTMAX and not kept:
+            number = _number(self.arguments[0])
+            value = _exact_value(function, number) if number is not None else None
+            if value is not None:
+                factor = factor * value
+                return [(self._outer((), ()), factor)] if value != 0 else []
+        known, order = self._find(function, kept)
+        label = Label(known.name, (), known.slots, known.features, known.slots, known.features)
+        return [(self._outer((self.reading.label(label),), order), factor)]
+
+    def _is_bare(self, slot: int) -> bool:
+        """Return whether no term of an argument depends on a slot."""
+        return all(
+            _is_loose(d, d.rows[slot], d.rows[:slot] + d.rows[slot + 1 :])
+            for argument in self.arguments
+            for d, _ in argument
+        )
+
+    def _outer(self, label: tuple[int, ...], order: Sequence[int]) -> Diagram:
+        """Return the box with the legs, blocks and free indices of the whole expression."""
+        sorts = [*self.sorts, *self.features]
+        wires = iter(range(len(sorts)))
+        features = tuple(range(len(self.sorts), len(sorts)))
+
+        def legs(branch: Branch) -> tuple[Wire, ...]:
+            return tuple([next(wires) if item >= 0 else item for item in branch])
+
+        rows = legs(self.row)
+        cols = legs(self.col) if self.elementwise else features
+        named = tuple([(name, next(wires)) for name in self.names])
+        boxes: tuple[Box, ...] = ((*label, *order, *features),) if label else ()
+        return Diagram(rows, cols, named, boxes, tuple(sorts))
+
+    def _find(self, function: str, kept: Sequence[int]) -> tuple[Applied, Sequence[int]]:
+        """Return the box of this argument, made if it is new, and its slots in their order."""
+        mine = self._in_order(kept)
+        alike = [
+            known
+            for known in self.reading.applied
+            if known.function == function
+            and known.features == self.features
+            and sorted(known.slots) == sorted(self.sorts[p] for p in kept)
+            and [_boxes(terms) for terms in known.arguments] == [_boxes(terms) for terms in mine]
+        ]
+        for order in islice(permutations(kept), MAX_ORDERS if alike else 0):
+            slots = tuple(self.sorts[p] for p in order)
+            terms = mine if order == tuple(kept) else self._in_order(order)
+            for known in alike:
+                if known.slots == slots and not any(map(difference, known.arguments, terms)):
+                    return known, order
+        name = self.reading.fresh_name(unicode_text(self.e))
+        new = Applied(name, function, mine, tuple(self.sorts[p] for p in kept), self.features)
+        self.reading.applied.append(new)
+        return new, kept
+
+    def _in_order(self, order: Sequence[int]) -> tuple[Terms, ...]:
+        """Return the arguments with these slots only, in this order."""
+        result = []
+        for argument in self.arguments:
+            terms: Terms = {}
+            for d, coefficient in argument:
+                rows = tuple(d.rows[p] for p in order)
+                gone = set(d.rows) - set(rows)
+                sorts = tuple(DEAD if w in gone else sort for w, sort in enumerate(d.sorts))
+                form, loops = canonical(d._replace(rows=rows, sorts=sorts), self.reading.deadline)
+                for sort in loops:
+                    coefficient = coefficient * self.reading.dimensions.size(sort)
+                put(terms, form, coefficient)
+            result.append(terms)
+        return tuple(result)
+
+
+def _is_loose(d: Diagram, wire: Wire, others: Sequence[Wire]) -> bool:
+    """Return whether a wire touches no box, no column and none of the others."""
+    return wire not in others and wire not in d.cols and all(wire not in b[1:] for b in d.boxes)
+
+
+def _is_constant_along_rows(d: Diagram) -> bool:
+    columns = d.cols
+    return all(
+        wire not in d.rows and columns.count(wire) == 1 and all(wire not in b[1:] for b in d.boxes)
+        for wire in columns
+    )
+
+
+def _boxes(terms: Terms) -> list[tuple[int, ...]]:
+    return sorted(tuple(sorted(box[0] for box in d.boxes)) for d in terms)
+
+
+def _number(argument: Sum) -> Fraction | None:
+    """Return the number that an argument without slots is, or None where it is not known."""
+    total = Fraction(0)
+    for d, coefficient in argument:
+        if d.boxes or isinstance(coefficient, scalars.Scalar):
+            return None
+        total += coefficient
+    return total
+
+
+def _exact_value(function: str, number: Fraction) -> Fraction | None:
+    if function not in functions.KNOWN:
+        return None
+    value = functions.value_of(function, number)
+    return None if isinstance(value, Interval) else Fraction(value)
+
+
+def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficient, Sum]:
+    """Return c^(-1/2) and the argument divided by c, its greatest factor known to be positive."""
+    polynomials = []
+    for _, coefficient in argument:
+        value = scalars.lift(coefficient)
+        if value.denominator != {scalars.ONE: 1}:
+            return 1, argument
+        polynomials.append(value.numerator)
+    monomials = [(m, Fraction(f)) for polynomial in polynomials for m, f in polynomial.items()]
+    if not monomials:
+        return 1, argument
+    positive = set(reading.signature.sizes)
+    positive |= {name for name, s in reading.signature.scalars.items() if s.is_positive}
+    content: Any = Fraction(
+        gcd(*[f.numerator for _, f in monomials]), lcm(*[f.denominator for _, f in monomials])
+    )
+    for name in sorted({name for m, _ in monomials for name, _ in m}):
+        if name in positive:
+            least = min(dict(m).get(name, Fraction(0)) for m, _ in monomials)
+            if least:
+                content = content * scalars.scalar({((name, least),): 1})
+    rest = [(d, c * scalars.inverse(content)) for d, c in argument]
+    return scalars.root(content, Fraction(-1, 2), positive), rest
