@@ -10,7 +10,7 @@ normal form of otimes, at once and with no rule applied:
     what an argument does not depend on is no slot: g(1 vᵀ) = 1 g(vᵀ)
     a term that is constant along its row is dropped from the scores of a softmax
     scores that are constant give the mean; an activation of a number with an exact value is one
-    rsqrt(c x) = c^(-1/2) rsqrt(x) for a positive factor c
+    rsqrt(c x) = c^(-1/2) rsqrt(x) and relu(c x) = c relu(x) for a positive factor c
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ from itertools import islice, permutations
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from algebra import functions, scalars
 from algebra.canonical import canonical
+from algebra.contract import is_torch
 from algebra.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
+from algebra.dimensions import normal_size
 from algebra.errors import Undecided
 from algebra.intervals import Interval
 from algebra.legs import Branch, branches, sorts_of
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from algebra.interpret import Interpretation
 
 SOFTMAX, CAUSAL_MASK = "softmax", "causal mask"
+_HOMOGENEOUS = {RSQRT: Fraction(-1, 2), "relu": Fraction(1)}  # g(c x) = c^k g(x) for c > 0
 MAX_ORDERS = 120  # orders of slots tried before two arguments are taken for different ones
 
 Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features the columns
@@ -74,12 +79,13 @@ def row_softmax(reading: Interpretation, e: RowSoftmax) -> Value:
     for other in values[1:]:
         reading.dimensions.fit(first.rows, other.rows)
         reading.dimensions.fit(first.cols, other.cols)
-    if len(sorts_of(first.cols)) != len(first.cols):
+    columns = sorts_of(first.cols)
+    if len(columns) != len(first.cols):
         raise Undecided("the rows of a softmax are cut in blocks, which only numbers can settle")
     made = []
     for row in branches(first.rows):
-        here = [[t for t in v.terms.items() if _lies(t[0], row, first.cols)] for v in values]
-        cell = _Cell(reading, e, row, sorts_of(first.cols), here, elementwise=False)
+        here = [[t for t in v.terms.items() if _lies(t[0], row, columns)] for v in values]
+        cell = _Cell(reading, e, row, columns, here, elementwise=False)
         made += cell.result(SOFTMAX)
     return reading.collect(first.rows, first.cols, made)
 
@@ -88,17 +94,37 @@ def causal_mask(reading: Interpretation, e: CausalMask) -> Value:
     """Return the causal mask: a tensor whose facts are axioms."""
     if not reading.dimensions.legs(e.args[0]):
         return Value((), (), {UNIT: 1})
-    return reading.tensor(CAUSAL_MASK, e.shape, (), ())
+    return reading.tensor(f"{CAUSAL_MASK} {normal_size(e.args[0])}", e.shape, (), ())
+
+
+def is_causal_mask(label: Label) -> bool:
+    """Return whether a box is a causal mask, which no symbol stands for."""
+    return label.name.startswith(CAUSAL_MASK)
 
 
 def _lies(d: Diagram, row: Sequence[int], col: Sequence[int]) -> bool:
     """Return whether a diagram lies in the blocks that the branches lead to."""
     pairs = ((d.rows, row), (d.cols, col))
     return all(
-        (wire if wire < 0 else 0) == (mark if mark < 0 else 0)
+        min(0, wire) == min(0, mark)
         for legs, branch in pairs
         for wire, mark in zip(legs, branch, strict=True)
     )
+
+
+def on_arrays(known: Applied, arguments: Sequence[Any]) -> Any:
+    """Return the array of a function of arrays of floats, its axes slots and then features."""
+    if known.function != SOFTMAX:
+        return functions.on_floats(known.function, arguments[0])
+    scores, *mask = arguments
+    rows = scores.reshape((*scores.shape[: len(known.slots)], -1))
+    if is_torch(rows):
+        weights = (rows - rows.amax(-1, keepdim=True)).exp()
+        weights = weights * mask[0].reshape(rows.shape) if mask else weights
+        return (weights / weights.sum(-1, keepdim=True)).reshape(scores.shape)
+    weights = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    weights = weights * mask[0].reshape(rows.shape) if mask else weights
+    return (weights / weights.sum(axis=-1, keepdims=True)).reshape(scores.shape)
 
 
 class _Cell:
@@ -148,8 +174,9 @@ class _Cell:
                 for sort in self.features:
                     factor = factor * scalars.inverse(self.reading.dimensions.size(sort))
                 return [(self._outer((), ()), factor)]
-        elif function == RSQRT:
-            factor, self.arguments[0] = _without_content(self.arguments[0], self.reading)
+        elif function in _HOMOGENEOUS:
+            content, self.arguments[0] = _without_content(self.arguments[0], self.reading)
+            factor = scalars.root(content, _HOMOGENEOUS[function], scalars.names(content))
         kept = [p for p in range(len(self.sorts)) if not self._is_bare(p)]
         if function != SOFTMAX and not kept:
             number = _number(self.arguments[0])
@@ -258,7 +285,7 @@ def _exact_value(function: str, number: Fraction) -> Fraction | None:
 
 
 def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficient, Sum]:
-    """Return c^(-1/2) and the argument divided by c, its greatest factor known to be positive."""
+    """Return the greatest factor c known to be positive, and the argument divided by it."""
     polynomials = []
     for _, coefficient in argument:
         value = scalars.lift(coefficient)
@@ -279,4 +306,4 @@ def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficien
             if least:
                 content = content * scalars.scalar({((name, least),): 1})
     rest = [(d, c * scalars.inverse(content)) for d, c in argument]
-    return scalars.root(content, Fraction(-1, 2), positive), rest
+    return content, rest

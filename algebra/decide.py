@@ -22,6 +22,8 @@ import sympy
 
 from algebra import certificate as certificates
 from algebra import scalars
+from algebra.applied import is_causal_mask
+from algebra.axioms import Instance, instances
 from algebra.entailment import Use, consequences, entail, relations_of
 from algebra.errors import (
     LanguageError,
@@ -49,8 +51,7 @@ Status = Literal["proved", "refuted", "undecided"]
 BUDGET_SECONDS = 20.0
 # Rounds under hypotheses: seconds, draws of numbers, and whether only to simplify.
 ROUNDS = ((0.5, 8, True), (1.0, 16, False), (BUDGET_SECONDS, None, False))
-INVERSE = -1  # the number of the equations E E⁻¹ = I and E⁻¹ E = I
-CONSEQUENCE = -2  # minus k: the number of what hypothesis k gives besides itself
+PREMISE_SECONDS = 0.5  # for each premise of an axiom
 
 
 class Verdict:
@@ -105,11 +106,32 @@ class Verdict:
         return f"<{self.status}: {self.reason}>"
 
 
+class Origin(NamedTuple):
+    """Where an equation comes from that a proof may use.
+
+    `kind`: a hypothesis, what hypothesis `number` gives besides itself, an axiom, or the definition
+    of an inverse. `instance` is the axiom said of certain matrices.
+    """
+
+    kind: Literal["hypothesis", "consequence", "axiom", "inverse"]
+    number: int = 0
+    instance: Instance | None = None
+
+    def __str__(self) -> str:
+        if self.instance is not None:
+            return f"the axiom {self.instance.axiom}"
+        if self.kind == "inverse":
+            return "the definition of the inverse"
+        name = f"hypothesis {self.number + 1}"
+        return name if self.kind == "hypothesis" else f"what {name} gives"
+
+
 class _Proof(NamedTuple):
-    """How a claim was proved: what read it, and the uses of hypotheses whose sum it is."""
+    """How a claim was proved: what read it, and the uses of equations whose sum it is."""
 
     reading: Interpretation
     uses: tuple[Use, ...]
+    origins: Sequence[Origin] = ()  # of the equations that the uses number
 
 
 class _Claim:
@@ -164,11 +186,19 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
         return Verdict("undecided", reason, None)
 
 
-def _decided(claim: _Claim, deadline: float) -> Verdict:
-    derived = [(k, *pair) for k, (x, y) in enumerate(claim.given) for pair in consequences(x, y)]
-    groups = [(claim.lhs, claim.rhs), *claim.given, *[(x, y) for _, x, y in derived]]
+def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) -> Verdict:
+    equations = [(Origin("hypothesis", k), *pair) for k, pair in enumerate(claim.given)]
+    equations += [
+        (Origin("consequence", k), *pair)
+        for k, (x, y) in enumerate(claim.given)
+        for pair in consequences(x, y)
+    ]
+    equations += [(Origin("axiom", 0, said), said.lhs, said.rhs) for said in axioms]
+    groups = [(claim.lhs, claim.rhs), *[(x, y) for _, x, y in equations]]
     try:
-        reading, ((left, right), *hypotheses) = read(claim.signature, *groups, deadline=deadline)
+        reading, ((left, right), *read_equations) = read(
+            claim.signature, *groups, deadline=deadline
+        )
     except Undecided as obstacle:
         if claim.lhs == claim.rhs:
             return Verdict("proved", "both sides are the same expression", claim)
@@ -181,9 +211,13 @@ def _decided(claim: _Claim, deadline: float) -> Verdict:
         terms = "one diagram" if count == 1 else f"{count} diagrams"
         found = f"both sides have the same normal form, {terms}"
         return Verdict("proved", found, claim, proof=_Proof(reading, ()))
-    if claim.given or reading.inverses:
-        origin = [*range(len(claim.given)), *[CONSEQUENCE - k for k, _, _ in derived]]
-        return _under_hypotheses(claim, reading, rest, hypotheses, origin, deadline)
+    if not axioms and (reading.applied or any(map(is_causal_mask, reading.labels))):
+        said = _said_by_axioms(claim, deadline)
+        if said:
+            return _decided(claim, deadline, said)
+    if equations or reading.inverses or reading.applied:
+        origins = [origin for origin, _, _ in equations]
+        return _under_hypotheses(claim, reading, rest, origins, read_equations, deadline)
     apart = written_out(rest, reading)
     if apart is not None and not apart:
         return Verdict("proved", WRITTEN_OUT, claim)
@@ -200,6 +234,19 @@ def _decided(claim: _Claim, deadline: float) -> Verdict:
     )
 
 
+def _said_by_axioms(claim: _Claim, deadline: float) -> list[Instance]:
+    """Return what the axioms say of the functions in a claim; premises stand under its hypotheses.
+
+    A premise speaks of the arguments of a function, so it holds fewer functions than the claim.
+    """
+
+    def proves(lhs: Any, rhs: Any) -> bool:
+        until = min(deadline, time.monotonic() + PREMISE_SECONDS)
+        return _decided(_Claim(lhs, rhs, claim.given), until).status == "proved"
+
+    return instances([claim.lhs, claim.rhs, *[e for pair in claim.given for e in pair]], proves)
+
+
 WRITTEN_OUT = "with the sums over numbered indices written out, both sides are the same"
 FIXED = "at these sizes both sides are the same polynomials"
 
@@ -214,18 +261,20 @@ def _under_hypotheses(
     claim: _Claim,
     reading: Interpretation,
     rest: Terms,
-    hypotheses: Sequence[tuple[Value, ...]],
-    origin: Sequence[int],
+    origins: Sequence[Origin],
+    equations: Sequence[tuple[Value, ...]],
     deadline: float,
 ) -> Verdict:
     """Decide a claim whose normal forms differ, from equations that hold besides."""
+    origins = [*origins, *[Origin("inverse")] * len(reading.inverse_equations)]
     relations = [
         relation
-        for k, (left, right) in zip(origin, hypotheses, strict=True)
+        for k, (left, right) in enumerate([*equations, *reading.inverse_equations])
         for relation in relations_of(k, left, right)
     ]
-    for left, right in reading.inverse_equations:
-        relations += relations_of(INVERSE, left, right)
+    apart = written_out(rest, reading) if not claim.given else None
+    if apart is not None and not apart:
+        return Verdict("proved", WRITTEN_OUT, claim)
     sizes = claim.signature.sizes
     uses = trial = None
     # Short attempts at both answers before long ones: which it is, is not known beforehand.
@@ -239,9 +288,12 @@ def _under_hypotheses(
         if trial is not None:
             return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
     if uses is not None:
-        kinds = sorted({use.given for use in uses})
-        why = _because(kinds, len(uses)) + _model_note(claim)
-        return Verdict("proved", why, claim, proof=_Proof(reading, uses))
+        used = dict.fromkeys(str(origins[k]) for k in sorted({use.given for use in uses}))
+        times = "once" if len(uses) == 1 else f"{len(uses)} times in all"
+        why = f"the difference of the sides is a sum of uses of {', '.join(used)} ({times})"
+        return Verdict(
+            "proved", why + _model_note(claim), claim, None, _Proof(reading, uses, origins)
+        )
     return Verdict(
         "undecided",
         "the claim was not found among the consequences of the hypotheses, and no exact trial "
@@ -252,7 +304,10 @@ def _under_hypotheses(
 
 def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
     """Return the certificate of a proof, or None for a proof that certificates cannot tell yet."""
-    if proof.reading.inverses or any(use.given < 0 or use.relation.marked for use in proof.uses):
+    others = any(
+        use.relation.marked or proof.origins[use.given].kind != "hypothesis" for use in proof.uses
+    )
+    if others or proof.reading.inverses or proof.reading.applied:
         return None
     limits = [[*inspect(*pair).indices.values()] for pair in claim.given]
     given = [(*pair, ranges) for pair, ranges in zip(claim.given, limits, strict=True)]
@@ -268,14 +323,6 @@ def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
         return certificates.certificate(claim.lhs, claim.rhs, given, uses, proof.reading)
     except (LanguageError, RuleError):
         return None
-
-
-def _because(kinds: Sequence[int], uses: int) -> str:
-    named = [f"hypothesis {k + 1}" for k in kinds if k >= 0]
-    named += [f"what hypothesis {CONSEQUENCE - k + 1} gives" for k in kinds if k <= CONSEQUENCE]
-    named += ["the definition of the inverse"] if INVERSE in kinds else []
-    times = "once" if uses == 1 else f"{uses} times in all"
-    return f"the difference of the sides is a sum of uses of {', '.join(named)} ({times})"
 
 
 def _model_note(claim: _Claim) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import sympy
 
 from algebra import scalars
+from algebra.applied import is_causal_mask, on_arrays
 from algebra.contract import as_object, contract, is_torch, operations
 from algebra.diagram import Diagram
 from algebra.errors import LanguageError, OtimesError, ShapeError
@@ -26,6 +27,7 @@ from algebra.language import Family
 from algebra.legs import Blocks, Branch, Legs
 from algebra.scalars import Coefficient
 from algebra.shapes import inspect
+from algebra.values import Value
 
 INT64_SAFE = 2.0**62
 
@@ -146,9 +148,10 @@ class Evaluator:
             )
         self.signature = inspect(expression)
         self.reading, [(self.value,)] = read(self.signature, [expression])
-        if self.reading.inverses:
-            name = next(iter(self.reading.inverses))
-            raise LanguageError(f"{name} cannot be evaluated yet: give its value as a symbol")
+        reading = self.reading
+        self.inverted = {name: reading.value(e) for name, (_, e) in reading.inverses.items()}
+        self.applied = {known.name: known for known in reading.applied}
+        self.masks = {label.name: label.rows for label in reading.labels if is_causal_mask(label)}
         self.is_scalar = not getattr(expression, "is_Matrix", False)
         self.index_names = tuple(sorted(self.signature.indices))
         total = self.reading.dimensions.total
@@ -166,17 +169,22 @@ class Evaluator:
         A size that is cut in blocks is one axis.
 
         With `absolute`, every coefficient and every entry is taken in absolute value: the size that
-        rounding errors scale with. Integers are summed exactly.
+        rounding errors scale with. Integers are summed exactly; inverses and functions are floating
+        point.
         """
         arrays: Mapping[str, Any] = values.arrays
+        if absolute and (self.inverted or self.applied):
+            raise LanguageError("there is no rounding bound for inverses, norms and activations")
         if absolute:
             arrays = {name: abs(array) for name, array in arrays.items()}
+        elif self.inverted or self.applied:
+            arrays = _of_one_kind({name: floating(array) for name, array in arrays.items()})
         elif _are_integers(arrays):
             arrays = self._exact(values)
         else:
             arrays = _of_one_kind(arrays)
         total: Any = None
-        for _, value, _ in self._terms(values, arrays, absolute):
+        for _, value, _ in self._terms(values, dict(arrays), absolute):
             total = value if total is None else total + value
         if total is None:
             total = self._zero(values, arrays)
@@ -184,38 +192,70 @@ class Evaluator:
 
     def terms(self, values: Values) -> Iterator[tuple[Diagram, Any, int]]:
         """Yield (diagram, its value with its coefficient, roundings on its longest path)."""
-        yield from self._terms(values, values.arrays, False)
+        yield from self._terms(values, dict(values.arrays), False)
 
     def _terms(
-        self, values: Values, arrays: Mapping[str, Any], absolute: bool
+        self, values: Values, arrays: dict[str, Any], absolute: bool
     ) -> Iterator[tuple[Diagram, Any, int]]:
-        dimensions = self.reading.dimensions
-        sort_sizes = [values.size(d) for d in dimensions.expressions]
-
-        def size(legs: Legs) -> int:
-            return values.size(dimensions.total(legs))
-
-        like = next(iter(arrays.values()), np.zeros(()))
-        numbers = {**values.sizes, **values.scalars}
+        sizes = [values.size(d) for d in self.reading.dimensions.expressions]
         chosen = selections(values)
         for diagram, coefficient in self.value.terms.items():
-            sizes = [sort_sizes[sort] for sort in diagram.sorts]
-            operands = [self._operand(box[0], arrays, size) for box in diagram.boxes]
-            value = contract(diagram, operands, sizes, like)
+            value = self._contracted(diagram, values, arrays)
             value = self._with_free_indices(value, diagram, values)
-            first = len(self.index_names)
-            value = put_in_blocks(value, first, self.value.rows, diagram.rows, size)
-            value = put_in_blocks(
-                value, first + len(self.value.rows), self.value.cols, diagram.cols, size
-            )
-            roundings = operations(diagram, sizes, self.selecting(diagram, chosen))
+            value = self._in_place(value, self.value, diagram, values, len(self.index_names))
+            selecting = self.selecting(diagram, chosen)
+            roundings = operations(diagram, [sizes[sort] for sort in diagram.sorts], selecting)
             if isinstance(coefficient, scalars.Scalar) or coefficient != 1:
-                factor = _number(coefficient, numbers, like)
-                value = value * (abs(factor) if absolute else factor)
-                if not hasattr(value, "shape"):  # NumPy makes a plain number of objects
-                    value = as_object(value)
+                value = _times(value, coefficient, values, absolute)
                 roundings += 3  # forming a coefficient such as 1/sqrt(d), rounding it, applying it
             yield diagram, value, roundings
+
+    def _contracted(self, diagram: Diagram, values: Values, arrays: dict[str, Any]) -> Any:
+        """Return the array of a diagram without its coefficient, its legs as they are."""
+        expressions = self.reading.dimensions.expressions
+        operands = [self._operand(box[0], values, arrays) for box in diagram.boxes]
+        like = next(iter(arrays.values()), np.zeros(()))
+        return contract(
+            diagram, operands, [values.size(expressions[s]) for s in diagram.sorts], like
+        )
+
+    def _in_place(self, array: Any, whole: Value, d: Diagram, values: Values, first: int) -> Any:
+        """Return the array of a diagram in its blocks; the axes of its rows begin at `first`."""
+        size = self._size_in(values)
+        array = put_in_blocks(array, first, whole.rows, d.rows, size)
+        return put_in_blocks(array, first + len(whole.rows), whole.cols, d.cols, size)
+
+    def _size_in(self, values: Values) -> Callable[[Legs], int]:
+        return lambda legs: values.size(self.reading.dimensions.total(legs))
+
+    def _made(self, name: str, values: Values, arrays: dict[str, Any]) -> Any:
+        """Return the array of a mask, an inverse or a function, made when it is first needed."""
+        like: Any = next(iter(arrays.values()), np.zeros(()))
+        if name in self.masks:
+            mask = np.tri(self._size_in(values)(self.masks[name]))
+            return like.new_tensor(mask) if is_torch(like) else mask.astype(like.dtype)
+        if name in self.inverted:
+            value = self.inverted[name]
+            size = self._size_in(values)(value.rows)
+            matrix = self._sum(value, values, arrays, like).reshape(size, size)
+            return import_module("torch").linalg.inv(matrix) if is_torch(matrix) else _inv(matrix)
+        known = self.applied[name]
+        arguments = [
+            self._sum(Value(known.slots, known.features, terms), values, arrays, like)
+            for terms in known.arguments
+        ]
+        return on_arrays(known, arguments)
+
+    def _sum(self, value: Value, values: Values, arrays: dict[str, Any], like: Any) -> Any:
+        """Return the array of a sum of diagrams without free indices, a leg an axis."""
+        size = self._size_in(values)
+        shape = [size((leg,)) for leg in (*value.rows, *value.cols)]
+        total = like.new_zeros(shape) if is_torch(like) else np.zeros(shape, dtype=like.dtype)
+        for diagram, coefficient in value.terms.items():
+            array = self._contracted(diagram, values, arrays)
+            array = self._in_place(array, value, diagram, values, 0)
+            total = total + _times(array, coefficient, values)
+        return total
 
     def selecting(self, diagram: Diagram, chosen: Collection[str]) -> set[int]:
         """Return the wires summed against a factor whose rows each select one entry."""
@@ -227,13 +267,15 @@ class Evaluator:
                 wires.update(box[-columns:])
         return wires
 
-    def _operand(self, label: int, arrays: Mapping[str, Any], size: Callable[[Legs], int]) -> Any:
+    def _operand(self, label: int, values: Values, arrays: dict[str, Any]) -> Any:
         """Return the array of a box: fixed indices and blocks taken, legs split as read."""
-        kind = self.reading.labels[label]
+        kind, size = self.reading.labels[label], self._size_in(values)
+        if kind.name not in arrays:
+            arrays[kind.name] = self._made(kind.name, values, arrays)
         array = arrays[kind.name]
         if kind.indices:
             array = array[tuple(slice(None) if i is None else i for i in kind.indices)]
-        tensor = self.signature.tensors[kind.name]
+        tensor = self.signature.tensors.get(kind.name)
         counts = tensor.counts if isinstance(tensor, Family) else ()
         wires = [
             size
@@ -388,6 +430,29 @@ def _are_integers(arrays: Mapping[str, Any]) -> bool:
         )
 
     return bool(arrays) and all(integral(array) for array in arrays.values())
+
+
+def _times(array: Any, coefficient: Coefficient, values: Values, absolute: bool = False) -> Any:
+    """Return an array times a coefficient, still an array."""
+    if not isinstance(coefficient, scalars.Scalar) and coefficient == 1:
+        return array
+    factor = _number(coefficient, {**values.sizes, **values.scalars}, array)
+    array = array * (abs(factor) if absolute else factor)
+    return array if hasattr(array, "shape") else as_object(array)  # NumPy unpacks lone objects
+
+
+def _inv(matrix: Any) -> Any:
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        raise OtimesError("a matrix that is inverted is singular at these values") from None
+
+
+def floating(array: Any) -> Any:
+    """Return an array of floats: integers and Fractions as float64."""
+    if is_torch(array):
+        return array if array.is_floating_point() else array.double()
+    return array if array.dtype.kind == "f" else array.astype(float)
 
 
 def _number(coefficient: Coefficient, numbers: Mapping[str, Any], like: Any) -> Any:

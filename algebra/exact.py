@@ -383,7 +383,9 @@ def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
     result = np.empty(scores.shape, dtype=object)
     for i, row in enumerate(scores):
         # what is subtracted changes nothing, and leaves a row of equal scores rational
-        weights = [m * functions.value_of("exp", x - row[0]) for m, x in zip(mask[i], row, strict=True)]
+        weights = [
+            m * functions.value_of("exp", x - row[0]) for m, x in zip(mask[i], row, strict=True)
+        ]
         total = sum(weights, 0)
         if not bool(total):
             raise OtimesError("a row of a softmax has no weight at these values")

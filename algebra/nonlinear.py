@@ -118,8 +118,8 @@ def definition(e: RMSNorm | LayerNorm) -> MatrixExpr:
     RMSNorm(X*(I + (-1/d)*OneMatrix(d, d)), 0)
     """
     argument, eps = e.args
-    rows, cols = e.shape
     if isinstance(e, LayerNorm):
+        cols = e.shape[1]
         mean = matmul(-1 / cols, sympy.OneMatrix(cols, cols))
         return RMSNorm(matmul(argument, matadd(sympy.Identity(cols), mean)), eps)
     return matmul(DiagMatrix(Activation(RSQRT, mean_square(argument, eps))), argument)

@@ -157,9 +157,7 @@ def from_sympy(expression: sympy.Expr, positive: Collection[str] = ()) -> Coeffi
         if isinstance(expression.exp, sympy.Integer):
             return power(base, int(expression.exp))
         roots = _known_positive(expression.base, positive)
-        return root(
-            base, Fraction(int(expression.exp.p), int(expression.exp.q)), roots, expression
-        )
+        return root(base, Fraction(int(expression.exp.p), int(expression.exp.q)), roots, expression)
     if isinstance(expression, sympy.Float):
         raise LanguageError(
             f"{expression} is a floating-point number: write it exactly, as sympy.Rational"
@@ -292,7 +290,8 @@ def root(
 ) -> Coefficient:
     """Return base**exponent for a positive number or a monomial; a lone symbol needs no sign.
 
-    `shown` is what an error names. Raises LanguageError for a root of a sum or of a negative number.
+    `shown` is what an error names. Raises LanguageError for a root of a sum or of what may be
+    negative.
     """
     shown = base if shown is None else shown
     value = lift(base)
