@@ -278,7 +278,7 @@ def _number(argument: Sum) -> Fraction | None:
 
 
 def _exact_value(function: str, number: Fraction) -> Fraction | None:
-    if function not in functions.KNOWN:
+    if function not in functions.KNOWN or (function == RSQRT and number <= 0):
         return None
     value = functions.value_of(function, number)
     return None if isinstance(value, Interval) else Fraction(value)

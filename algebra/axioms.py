@@ -1,9 +1,11 @@
-"""What is taken as true of the nonlinear functions: each fact named, sourced, and stated once.
+"""What is taken as true and not derived: each axiom named, sourced, and stated once.
 
-An axiom is an equation in any matrices of fitting shapes. Some are built into the reading
-(`applied`), so that both of their sides have one normal form; the others are relations, which
-`decide` adds to the hypotheses for every function that occurs in a claim. Some have premises, which
-are proved before they are used. `otimes axioms` lists them, and each is tested in numbers.
+An axiom is an equation in any matrices of fitting shapes. Those of the nonlinear functions are
+either built into their reading (`applied`), so that both sides have one normal form, or relations,
+which `decide` adds to the hypotheses for every function that occurs in a claim. An axiom with
+premises is used where they were proved. Three axioms are about linear algebra itself: what an
+inverse is, and two that need finite size or real numbers (`entailment.consequences`).
+`otimes axioms` lists them all, and each is tested in numbers.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from sympy.matrices.expressions.diagonal import DiagonalOf
 from algebra.dimensions import same_size
 from algebra.functions import KNOWN
 from algebra.language import OneHot, matadd, matmul
+from algebra.latex import latex
 from algebra.nonlinear import (
     RSQRT,
     Activation,
@@ -34,7 +37,9 @@ Proves = Callable[[Any, Any], bool]
 
 PRIMER = "Ferrando, Sarti, Bisazza and Costa-jussà 2024, A primer on the inner workings, section 2"
 FRAMEWORK = "Elhage et al. 2021, A mathematical framework for transformer circuits"
-SOFTMAX_SOURCE = "Blanchard, Higham and Higham 2021, Accurately computing the softmax function"
+SOFTMAX_SOURCE = (
+    "Blanchard, Higham and Higham 2021, Accurately computing the log-sum-exp and softmax functions"
+)
 LAYER_NORM_SOURCE = "Ba, Kiros and Hinton 2016, Layer normalization, arXiv:1607.06450"
 RMS_NORM_SOURCE = "Zhang and Sennrich 2019, Root mean square layer normalization, arXiv:1910.07467"
 
@@ -68,21 +73,32 @@ class Axiom:
         """The axiom in general matrices: its statement."""
         return next(self.of(self.subject))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the axiom as plain data: its name, words, source, and statement in TeX."""
+        said = self.example
+        return {
+            "name": self.name,
+            "says": self.says,
+            "source": self.source,
+            "tex": f"{latex(said.lhs)} = {latex(said.rhs)}",
+            "premises": [f"{latex(lhs)} = {latex(rhs)}" for lhs, rhs in said.premises],
+        }
+
 
 _n, _m, _d = sympy.symbols("n m d", integer=True, positive=True)
 _i = sympy.Symbol("i", integer=True)
 _c = sympy.Symbol("c", positive=True)
 _S, _X = sympy.MatrixSymbol("S", _n, _m), sympy.MatrixSymbol("X", _n, _d)
 _v, _P = sympy.MatrixSymbol("v", _n, 1), sympy.MatrixSymbol("P", _m, _n)
-_Q = sympy.MatrixSymbol("Q", _m, _m)
+_Q, _E, _F = (sympy.MatrixSymbol(name, _m, _m) for name in "QEF")
 
 AXIOMS: dict[str, Axiom] = {}
 MAX_FUNCTIONS = 60  # in one claim, with those that axioms bring in
 
 
-def _built_in(name: str, says: str, source: str, lhs: Any, rhs: Any) -> None:
+def _built_in(name: str, says: str, source: str, lhs: Any, rhs: Any, *premises: Equation) -> None:
     def instances(e: Any) -> Iterator[Instance]:
-        yield Instance(name, lhs, rhs)
+        yield Instance(name, lhs, rhs, premises)
 
     AXIOMS[name] = Axiom(name, says, source, lhs, instances, built_in=True)
 
@@ -110,7 +126,33 @@ def _square(e: Any) -> Any:
     return sympy.HadamardPower(e, 2)
 
 
-# -- built into the reading ------------------------------------------------------------------------
+# -- linear algebra --------------------------------------------------------------------------------
+
+_built_in(
+    "inverse",
+    "a matrix times its inverse is the identity, on both sides",
+    "the meaning of an inverse, where there is one",
+    matmul(_E, sympy.Inverse(_E)),
+    sympy.Identity(_m),
+)
+_built_in(
+    "inverse_of_square",
+    "a one-sided inverse of a square matrix is two-sided",
+    "an injective map of a space of finite dimension to itself is onto",
+    matmul(_F, _E),
+    sympy.Identity(_m),
+    (matmul(_E, _F), sympy.Identity(_m)),
+)
+_built_in(
+    "gram_zero",
+    "a real matrix whose Gram matrix is zero is zero",
+    "the trace of XᵀX is the sum of the squares of the entries of X",
+    _X,
+    sympy.ZeroMatrix(_n, _d),
+    (matmul(sympy.Transpose(_X), _X), sympy.ZeroMatrix(_d, _d)),
+)
+
+# -- functions: built into the reading -------------------------------------------------------------
 
 _built_in(
     "softmax_shift",
@@ -132,13 +174,6 @@ _built_in(
     PRIMER,
     matmul(OneHot(_i, _n).T, RowSoftmax(_S)),
     RowSoftmax(matmul(OneHot(_i, _n).T, _S)),
-)
-_built_in(
-    "activation_transpose",
-    "an activation does not mind where an entry stands",
-    PRIMER,
-    Activation("g", _S.T),
-    Activation("g", _S).T,
 )
 _built_in(
     "activation_row",
@@ -190,7 +225,7 @@ _built_in(
     RMSNorm(_X),
 )
 
-# -- relations -------------------------------------------------------------------------------------
+# -- functions: relations --------------------------------------------------------------------------
 
 
 @_relation(
@@ -209,7 +244,7 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
     "softmax_mask",
     "what a mask leaves out has no weight",
     "Vaswani et al. 2017, Attention is all you need, section 3.2.3",
-    RowSoftmax(sympy.MatrixSymbol("S", _n, _n), CausalMask(_n)),
+    RowSoftmax(_S, sympy.MatrixSymbol("M", _n, _m)),
 )
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, RowSoftmax) and e.mask is not None:
@@ -238,6 +273,17 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, CausalMask):
         yield matadd(e, sympy.Transpose(e)), matadd(_ones(*e.shape), sympy.Identity(e.shape[0]))
+
+
+@_relation(
+    "activation_transpose",
+    "an activation does not mind where an entry stands",
+    PRIMER,
+    Activation("g", _S),
+)
+def _(e: Any) -> Iterator[tuple[Any, ...]]:
+    if isinstance(e, Activation):  # which the reading knows, but for a symmetric argument
+        yield Activation(e.name, sympy.Transpose(e.argument)), sympy.Transpose(e)
 
 
 @_relation(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -20,6 +20,8 @@ import sympy
 
 from algebra.errors import OtimesError
 from algebra.exact import Assignment, Number, array_shape, tree_value
+from algebra.functions import KNOWN, Polynomial, stand_in
+from algebra.nonlinear import Activation
 from algebra.shapes import Signature
 
 Draw = Callable[[Signature, random.Random, int, int, dict[str, int]], "Assignment | None"]
@@ -36,7 +38,8 @@ class Counterexample:
 
     `sizes` {symbol: int}, `arrays` {name: object array of integers}, `indices` {symbol: int},
     `scalars` {symbol: number}; `entry` is the (row, column) at which the sides differ, None for
-    scalars; `lhs` and `rhs` are the two values there.
+    scalars; `lhs` and `rhs` are the two values there, an Interval where a value is irrational: the
+    two certainly differ. `functions` {name: polynomial} are activations that may be any function.
     """
 
     sizes: dict[sympy.Symbol, int]
@@ -46,6 +49,7 @@ class Counterexample:
     entry: tuple[int, int] | None
     lhs: Number
     rhs: Number
+    functions: dict[str, Polynomial] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the counterexample as lines that paste into Python after `import numpy as np`."""
@@ -54,6 +58,7 @@ class Counterexample:
         if numbers:
             lines.append("; ".join(f"{symbol} = {value}" for symbol, value in numbers))
         lines += [f"{name} = np.array({_literal(array)})" for name, array in self.arrays.items()]
+        lines += [f"{name} = lambda x: {of_x}" for name, of_x in self.functions.items()]
         where = "" if self.entry is None else f" at row {self.entry[0]}, column {self.entry[1]}"
         lines.append(f"# left side {self.lhs}, right side {self.rhs}{where}")
         return "\n".join(lines)
@@ -219,6 +224,7 @@ def shrink(
     trial = _shrink_sizes(differs_at, signature, trial, roots)
     trial = _shrink_entries(differs_at, trial, roots)
     a = trial.assignment
+    names = {e.name for side in (lhs, rhs) for e in side.atoms(Activation)}
     return Counterexample(
         sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
         arrays=dict(a.arrays),
@@ -227,6 +233,7 @@ def shrink(
         entry=trial.entry,
         lhs=trial.lhs,
         rhs=trial.rhs,
+        functions={name: stand_in(name) for name in sorted(names - KNOWN.keys())},
     )
 
 

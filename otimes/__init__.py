@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from algebra.axioms import AXIOMS as AXIOMS
     from algebra.decide import Verdict as Verdict
     from algebra.decide import decide as decide
     from algebra.decide import prove as prove
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from algebra.language import StackHeads as StackHeads
     from algebra.language import vec_cols as vec_cols
     from algebra.language import vec_rows as vec_rows
+    from algebra.nonlinear import Activation as Activation
+    from algebra.nonlinear import CausalMask as CausalMask
+    from algebra.nonlinear import LayerNorm as LayerNorm
+    from algebra.nonlinear import RMSNorm as RMSNorm
+    from algebra.nonlinear import RowSoftmax as RowSoftmax
     from algebra.normal_form import normal_form as normal_form
     from algebra.paths import expand_paths as expand_paths
     from numeric.model import load_model as load_model
@@ -60,6 +66,7 @@ _HOME = {
     "facts": "algebra.facts",
     "Fact": "algebra.facts",
     "attention_pattern": "algebra.facts",
+    "AXIOMS": "algebra.axioms",
     # say
     "Family": "algebra.language",
     "HeadSum": "algebra.language",
@@ -69,6 +76,11 @@ _HOME = {
     "vec_cols": "algebra.language",
     "OneHot": "algebra.language",
     "LayerProduct": "algebra.language",
+    "RowSoftmax": "algebra.nonlinear",
+    "CausalMask": "algebra.nonlinear",
+    "Activation": "algebra.nonlinear",
+    "LayerNorm": "algebra.nonlinear",
+    "RMSNorm": "algebra.nonlinear",
     # know
     "catalogue": "proofs.catalogue",
     "verify": "proofs.verification",
@@ -82,15 +94,21 @@ _HOME = {
 }
 
 __all__ = [
+    "AXIOMS",
+    "Activation",
+    "CausalMask",
     "ConcatHeads",
     "Fact",
     "Family",
     "HeadSum",
     "LanguageError",
+    "LayerNorm",
     "LayerProduct",
     "OneHot",
     "OtimesError",
+    "RMSNorm",
     "Refuted",
+    "RowSoftmax",
     "ShapeError",
     "StackHeads",
     "Undecided",

@@ -1,4 +1,4 @@
-"""The command line: `otimes verify`, `otimes show THEOREM`, `otimes train NAME`.
+"""The command line: `otimes verify`, `show THEOREM`, `axioms`, `train NAME`.
 
 What a command finds goes to stdout, everything else to stderr. Exit status 0: all well; 1:
 something was refuted or fell short; 2: it was asked wrongly, in one sentence; 130: interrupted.
@@ -65,6 +65,26 @@ def show(theorem: str, as_json: bool) -> int:
     else:
         _print_theorem(report)
     return ALL_WELL if report.passed else FELL_SHORT
+
+
+@cli.command(short_help="List what is taken as true and not derived.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def axioms(as_json: bool) -> int:
+    """List what is taken as true and not derived, each with its statement and its source."""
+    from algebra.text import unicode_text
+
+    if as_json:
+        _print_json({"schema": 1, "axioms": [axiom.to_json() for axiom in ot.AXIOMS.values()]})
+        return ALL_WELL
+    for axiom in ot.AXIOMS.values():
+        said = axiom.example
+        click.echo(f"{axiom.name}: {axiom.says}")
+        click.echo(f"    {unicode_text(said.lhs)} = {unicode_text(said.rhs)}")
+        for lhs, rhs in said.premises:
+            click.echo(f"    where {unicode_text(lhs)} = {unicode_text(rhs)}")
+        click.echo(f"    source: {axiom.source}\n")
+    click.echo(f"{len(ot.AXIOMS)} axioms")
+    return ALL_WELL
 
 
 @cli.command(short_help="Train a bundled model again, from nothing.")
