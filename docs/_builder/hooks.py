@@ -1,7 +1,8 @@
 """What MkDocs calls while it builds the site.
 
 The pages of the theorems are made here from the catalogue and from one run of its checks; the
-formulas of every page are typeset here; the cards of the models are put into their page here.
+formulas of every page are typeset here; the cards of the models and the axioms are put into their
+pages here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+import axiom_list
 import evidence
 import model_cards
 import theorem_pages
@@ -26,7 +28,11 @@ log = logging.getLogger("mkdocs.hooks.otimes")
 # Titles in the navigation have subscripts; a label that is read aloud must not spell their tags.
 TAGS_IN_LABEL = re.compile(r"&lt;/?(?:i|sub)&gt;")
 
-CARDS = "<!-- the cards of the bundled models -->"
+# What is put into a page where it says so.
+GENERATED = {
+    "<!-- the cards of the bundled models -->": model_cards.text,
+    "<!-- the axioms -->": axiom_list.text,
+}
 mathematics = Mathematics(Typesetter())
 
 
@@ -50,9 +56,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Tell the typesetter which page it is on, and fill in the cards."""
+    """Tell the typesetter which page it is on, and fill in what is generated."""
     mathematics.page = page.file.src_uri
-    return markdown.replace(CARDS, model_cards.text()) if CARDS in markdown else markdown
+    for mark, text in GENERATED.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, text())
+    return markdown
 
 
 def on_post_page(output: str, **_: Any) -> str:

@@ -176,3 +176,12 @@ def test_a_reader_that_leaves_early_is_no_traceback() -> None:
     )
     os.close(writing)
     assert run.stderr == ""
+
+
+def test_axioms_are_listed(otimes: Otimes) -> None:
+    ran = otimes("axioms")
+    assert (ran.status, ran.err) == (0, "")
+    assert "softmax(S) 1_m×1 = 1_n×1" in ran.out
+    assert ran.out.splitlines()[-1] == f"{len(ot.AXIOMS)} axioms"
+    listed = json.loads(otimes("axioms", "--json").out)
+    assert [axiom["name"] for axiom in listed["axioms"]] == list(ot.AXIOMS)
