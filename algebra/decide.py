@@ -34,13 +34,13 @@ from algebra.errors import (
     Undecided,
 )
 from algebra.exact import Assignment, tree_value
-from algebra.expansion import equal_as_polynomials
+from algebra.expansion import equal_as_polynomials, follows_as_polynomials
 from algebra.interpret import Interpretation, read
 from algebra.language import key
 from algebra.matching import HOLE
 from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
 from algebra.satisfy import holds, satisfying
-from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape
+from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape, with_ranges
 from algebra.values import Terms, Value, difference
 from algebra.written_out import written_out
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Status = Literal["proved", "refuted", "undecided"]
 BUDGET_SECONDS = 20.0
 # Rounds under hypotheses: seconds, draws of numbers, and whether only to simplify.
-ROUNDS = ((0.5, 8, True), (1.0, 16, False), (BUDGET_SECONDS, None, False))
+ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (BUDGET_SECONDS, None, False))
 PREMISE_SECONDS = 0.5  # for each premise of an axiom
 
 
@@ -142,6 +142,11 @@ class _Claim:
         self.given = tuple(_hypothesis(each) for each in given)
         sides = [side for pair in self.given for side in pair]
         self.signature: Signature = inspect(self.lhs, self.rhs, *sides)
+        self.lhs, self.rhs = (with_ranges(side, self.signature) for side in (self.lhs, self.rhs))
+        self.given = tuple(
+            (with_ranges(left, self.signature), with_ranges(right, self.signature))
+            for left, right in self.given
+        )
         for left, right in ((self.lhs, self.rhs), *self.given):
             shapes = shape_of(left), shape_of(right)
             if not same_shape(*shapes):
@@ -249,6 +254,10 @@ def _said_by_axioms(claim: _Claim, deadline: float) -> list[Instance]:
 
 WRITTEN_OUT = "with the sums over numbered indices written out, both sides are the same"
 FIXED = "at these sizes both sides are the same polynomials"
+FIXED_GIVEN = (
+    "at these sizes the entries of the difference are sums of those of the hypotheses times "
+    "polynomials"
+)
 
 
 def _same_polynomials(claim: _Claim) -> bool:
@@ -278,15 +287,21 @@ def _under_hypotheses(
     sizes = claim.signature.sizes
     uses = trial = None
     # Short attempts at both answers before long ones: which it is, is not known beforehand.
-    for seconds, attempts, simple in ROUNDS:
+    for number, (seconds, attempts, simple) in enumerate(ROUNDS):
         until = min(deadline, time.monotonic() + seconds)
         uses = entail(rest, relations, reading.dimensions, sizes, until, simple)
         if uses is not None:
             break
         with suppress(OtimesError):  # no numbers at which both sides have an exact value
-            trial = search(claim.lhs, claim.rhs, claim.signature, 3, until, claim.draw, attempts)
+            trial = search(
+                claim.lhs, claim.rhs, claim.signature, 3, until, claim.draw, attempts, SEED + number
+            )
         if trial is not None:
             return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
+        if not number and follows_as_polynomials(
+            claim.lhs, claim.rhs, claim.given, claim.signature, min(deadline, time.monotonic() + 1)
+        ):
+            return Verdict("proved", FIXED_GIVEN + _model_note(claim), claim)
     if uses is not None:
         used = dict.fromkeys(str(origins[k]) for k in sorted({use.given for use in uses}))
         times = "once" if len(uses) == 1 else f"{len(uses)} times in all"
@@ -366,7 +381,7 @@ def _refute(claim: _Claim, wires: int, deadline: float, otherwise: str) -> Verdi
 
 def _hypothesis(each: Any) -> tuple[sympy.Basic, sympy.Basic]:
     if isinstance(each, sympy.Eq):
-        return each.lhs, each.rhs
+        return _expression(each.lhs), _expression(each.rhs)
     if isinstance(each, tuple | list) and len(each) == 2:
         return _expression(each[0]), _expression(each[1])
     raise LanguageError(
@@ -380,6 +395,8 @@ def _expression(side: Any) -> sympy.Basic:
         return sympy.Rational(side)
     if isinstance(side, sympy.Basic):
         return side
+    if isinstance(side, sympy.MatrixBase):
+        return side.as_immutable()
     raise LanguageError(
         f"decide was given {type(side).__name__} {_one_line(side)}: each side is a SymPy "
         "expression, such as MatrixSymbol('A', n, m) * MatrixSymbol('B', m, p)"

@@ -22,7 +22,7 @@ import sympy
 
 from algebra import scalars
 from algebra.canonical import canonical
-from algebra.diagram import Diagram
+from algebra.diagram import UNIT, Diagram
 from algebra.dimensions import Dimensions, same_size
 from algebra.language import matmul
 from algebra.matching import Context, insertions, matches
@@ -193,6 +193,9 @@ class _Search:
         """Yield the relations in contexts and monomials in which one of their terms is this key."""
         _, diagram, monomial = key
         for relation in self.relations:
+            if [d for d, _ in relation.terms] == [UNIT]:
+                yield from self.scalar_instances(key, relation)
+                continue
             most = max(len(d.boxes) for d, _ in relation.terms)
             for term, coefficient in relation.terms:
                 if _has_bare_leg(term):
@@ -209,6 +212,25 @@ class _Search:
                         factor = self.quotient(monomial, of_term)
                         if factor is not None:
                             yield relation, context, factor
+
+    def scalar_instances(
+        self, key: Key, relation: Relation
+    ) -> Iterator[tuple[Relation, Context, Monomial]]:
+        """Yield a relation of scalars beside the whole diagram, where its degree goes down."""
+        _, diagram, monomial = key
+        ((_, coefficient),) = relation.terms
+        terms = _polynomial(coefficient)
+        highest = max(map(self.degree, terms))
+        for of_term in terms:
+            factor = self.quotient(monomial, of_term)
+            if highest > 0 and self.degree(of_term) == highest and factor is not None:
+                yield relation, Context(diagram, (), (), ()), factor
+
+    def degree(self, monomial: Monomial) -> Fraction:
+        """Return the degree in what is not a size."""
+        return sum(
+            (Fraction(e) for name, e in monomial if name not in self.sizes), start=Fraction(0)
+        )
 
     def quotient(self, monomial: Monomial, divisor: Monomial) -> Monomial | None:
         """Return monomial/divisor if only sizes (and roots of numbers) are divided by."""

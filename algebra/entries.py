@@ -7,16 +7,17 @@ columns and rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.diagram import Diagram, Wire, fuse, join
+from algebra.diagram import Diagram, Sort, Wire, fuse, join
 from algebra.dimensions import normal_size
 from algebra.language import HeadSum
-from algebra.legs import Legs, beside, matched
+from algebra.legs import Blocks, Legs, beside, matched
 from algebra.values import Value, index_name
 
 if TYPE_CHECKING:
@@ -98,22 +99,36 @@ def _on_diagonal(reading: Interpretation, value: Value, cols: Legs) -> Value:
 def explicit(reading: Interpretation, e: sympy.ImmutableDenseMatrix) -> Value:
     """Return Σ entry · (unit column i)(unit row j), the indices fixed numbers."""
     rows, cols = (reading.dimensions.legs(sympy.Integer(size)) for size in e.shape)
-    sorts = [reading.single(legs, "of an explicit matrix") for legs in (rows, cols) if legs]
     made = []
     for i in range(e.rows):
         for j in range(e.cols):
-            entry = reading.value(e[i, j])
-            wires = tuple(range(len(sorts)))
-            names = [index_name(k, s) for k, s in zip((i,) * len(rows) + (j,), sorts, strict=False)]
             named: dict[str, Wire] = {}
-            pairs = []
-            for name, wire in zip(names, wires, strict=True):
-                if name in named:
-                    pairs.append((named[name], wire))
-                named.setdefault(name, wire)
-            r, c = wires[: len(rows)], wires[len(rows) :]
+            sorts: list[Sort] = []
+            r = tuple(_unit(reading, rows, i, named, sorts))
+            c = tuple(_unit(reading, cols, j, named, sorts))
             unit = Diagram(r, c, tuple(sorted(named.items())), (), tuple(sorts))
-            unit = fuse(unit, pairs, (r, c))
-            for d, coefficient in entry.terms.items():
-                made.append((join(unit, d, (), (unit.rows, unit.cols)), coefficient))
+            for d, coefficient in reading.value(e[i, j]).terms.items():
+                made.append((join(unit, d, (), (r, c)), coefficient))
     return reading.collect(rows, cols, made)
+
+
+def _unit(
+    reading: Interpretation, legs: Legs, place: int, named: dict[str, Wire], sorts: list[Sort]
+) -> Iterator[int]:
+    """Yield the legs of the unit column with a one at a place, each wire named by its number."""
+    for position, leg in enumerate(legs):
+        if isinstance(leg, Blocks):
+            for number, block in enumerate(leg):
+                size = int(reading.dimensions.total(block))
+                if place < size:
+                    yield -1 - number
+                    yield from _unit(reading, block, place, named, sorts)
+                    return
+                place -= size
+        else:
+            value, place = divmod(place, int(reading.dimensions.total(legs[position + 1 :])))
+            name = index_name(sympy.Integer(value), leg)
+            if name not in named:
+                named[name] = len(sorts)
+                sorts.append(leg)
+            yield named[name]

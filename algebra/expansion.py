@@ -2,12 +2,17 @@
 
 At fixed small sizes some equations hold that hold for no larger one (Cayley–Hamilton at n = 2), so
 different normal forms do not refute. With every size a number, both sides are polynomials in
-finitely many entries; the tree walker computes them with one symbol for each entry, exactly.
+finitely many entries; the tree walker computes them with one symbol for each entry, exactly. Under
+hypotheses, which are polynomials that vanish, a claim follows when its entries are sums of theirs
+times monomials: linear algebra over the rationals, up to the degree of the claim.
 """
 
 from __future__ import annotations
 
-from itertools import product
+import time
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
 from math import comb
 from typing import Any
 
@@ -21,6 +26,9 @@ from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.shapes import Signature
 
 MAX_MONOMIALS = 100_000
+MAX_MULTIPLES = 2_000
+Pair = tuple[sympy.Basic, sympy.Basic]
+Vector = dict[tuple[int, scalars.Monomial], Fraction]  # by degree first
 
 
 def equal_as_polynomials(lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature) -> bool | None:
@@ -29,9 +37,63 @@ def equal_as_polynomials(lhs: sympy.Basic, rhs: sympy.Basic, signature: Signatur
     None when a size is a symbol, when something is divided by or a root is taken, or when there
     could be more than `MAX_MONOMIALS` monomials.
     """
+    spaces = _spaces([(lhs, rhs)], signature)
+    if spaces is None:
+        return None
+    for assignment in spaces:
+        left, right = tree_value(lhs, assignment), tree_value(rhs, assignment)
+        if not np.all(np.equal(left, right)):
+            return False
+    return True
+
+
+def follows_as_polynomials(
+    lhs: sympy.Basic,
+    rhs: sympy.Basic,
+    given: Sequence[Pair],
+    signature: Signature,
+    deadline: float,
+) -> bool:
+    """Return whether every entry of lhs - rhs is a sum of entries of hypotheses times monomials.
+
+    False also when that was not found: the monomials go up to the degree of the claim, in at most
+    `MAX_MULTIPLES` multiples, until `deadline`, a `time.monotonic()`.
+    """
+    spaces = _spaces([(lhs, rhs), *given], signature)
+    if spaces is None:
+        return False
+    claims: list[Vector] = []
+    facts: dict[tuple[Any, ...], Vector] = {}
+    for assignment in spaces:
+        claims += [_vector(e) for e in _entries(lhs, rhs, assignment)]
+        for pair in given:
+            for vector in map(_vector, _entries(*pair, assignment)):
+                facts[tuple(sorted(vector.items()))] = vector
+    largest = max(max(claim)[0] for claim in claims)
+    multiples = [
+        (vector, largest - max(vector)[0]) for vector in facts.values() if max(vector)[0] <= largest
+    ]
+    names = sorted({name for v in (*claims, *facts.values()) for _, m in v for name, _ in m})
+    if sum(comb(len(names) + spare, spare) for _, spare in multiples) > MAX_MULTIPLES:
+        return False
+    rows: dict[tuple[int, scalars.Monomial], Vector] = {}
+    for vector, spare in multiples:
+        for degree in range(spare + 1):
+            for chosen in combinations_with_replacement(names, degree):
+                if time.monotonic() > deadline:
+                    return False
+                row = _reduced(_times(vector, chosen), rows)
+                if row:
+                    scale = row[max(row)]
+                    rows[max(row)] = {key: value / scale for key, value in row.items()}
+    return not any(_reduced(claim, rows) for claim in claims)
+
+
+def _spaces(pairs: Sequence[Pair], signature: Signature) -> Iterator[Assignment] | None:
+    """Return a symbol for each entry, at every value of the indices; None where not decidable."""
     if signature.sizes:
         return None
-    degrees = _degree(lhs), _degree(rhs)
+    degrees = [_degree(side) for pair in pairs for side in pair]
     if None in degrees:
         return None
     degree = max(d for d in degrees if d is not None)
@@ -43,13 +105,53 @@ def equal_as_polynomials(lhs: sympy.Basic, rhs: sympy.Basic, signature: Signatur
     arrays = {name: _unknowns(name, shape) for name, shape in shapes.items()}
     numbers: Any = {name: scalars.generator(name) for name in signature.scalars}
     ranges = [range(sizes.size(count)) for _, count in signature.indices.values()]
-    for values in product(*ranges):
-        indices = dict(zip(signature.indices, values, strict=True))
-        assignment = Assignment({}, arrays, indices, numbers)
-        left, right = tree_value(lhs, assignment), tree_value(rhs, assignment)
-        if not np.all(np.equal(left, right)):
-            return False
-    return True
+    return (
+        Assignment({}, arrays, dict(zip(signature.indices, values, strict=True)), numbers)
+        for values in product(*ranges)
+    )
+
+
+def _entries(left: sympy.Basic, right: sympy.Basic, at: Assignment) -> Iterator[Any]:
+    """Yield the entries of a difference that are not zero."""
+    rest = np.asarray(tree_value(left, at) - tree_value(right, at), dtype=object)
+    return (entry for entry in rest.flat if entry != 0)
+
+
+def _vector(polynomial: Any) -> Vector:
+    terms = (
+        polynomial.numerator
+        if isinstance(polynomial, scalars.Scalar)
+        else {scalars.ONE: polynomial}
+    )
+    return {(_total(monomial), monomial): Fraction(value) for monomial, value in terms.items()}
+
+
+def _total(monomial: scalars.Monomial) -> int:
+    return sum(int(exponent) for name, exponent in monomial if not name.startswith("#"))
+
+
+def _times(vector: Vector, names: Sequence[str]) -> Vector:
+    result: Vector = {}
+    for (degree, monomial), value in vector.items():
+        exponents = dict(monomial)
+        for name in names:
+            exponents[name] = exponents.get(name, 0) + 1
+        result[degree + len(names), tuple(sorted(exponents.items()))] = value
+    return result
+
+
+def _reduced(vector: Vector, rows: dict[tuple[int, scalars.Monomial], Vector]) -> Vector:
+    """Return what is left of a vector when multiples of the rows have been taken off."""
+    rest = dict(vector)
+    while pivot := max((key for key in rest if key in rows), default=None):
+        factor = rest[pivot]
+        for key, value in rows[pivot].items():
+            total = rest.get(key, 0) - factor * value
+            if total:
+                rest[key] = total
+            else:
+                del rest[key]
+    return rest
 
 
 def _unknowns(name: str, shape: tuple[int, ...]) -> Any:

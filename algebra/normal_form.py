@@ -18,7 +18,7 @@ from algebra.interpret import read
 from algebra.latex import _name as typeset_name
 from algebra.latex import latex
 from algebra.scalars import Coefficient
-from algebra.shapes import inspect
+from algebra.shapes import inspect, with_ranges
 from algebra.values import Label
 
 POSITIONS, HEADS, FEATURES = "ijklpqrstuvw", "hgf", "abcdexyz"
@@ -33,7 +33,8 @@ class NormalForm:
     """
 
     def __init__(self, expression: sympy.Basic) -> None:
-        reading, [(value,)] = read(inspect(expression), [expression])
+        signature = inspect(expression)
+        reading, [(value,)] = read(signature, [with_ranges(expression, signature)])
         self.labels: tuple[Label, ...] = tuple(reading.labels)
         self.terms: tuple[tuple[Coefficient, Diagram], ...] = tuple(
             (coefficient, diagram) for diagram, coefficient in value.terms.items()

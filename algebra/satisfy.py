@@ -3,9 +3,10 @@
 Matrices are found one at a time. Where the hypotheses that speak of a matrix and of known ones are
 affine in it, the solutions are computed over the rationals and a random one is taken; where they
 are not (P² = P, QᵀQ = I), it is drawn from families of special matrices: projections, orthogonal,
-symmetric, nilpotent, permutation and diagonal ones, zero and identity. Whatever is found is checked
-against every hypothesis at the end: that check alone makes it sound, and drawing from several
-kinds makes it generic.
+symmetric, nilpotent, permutation and diagonal ones, zero and identity; from what the affine ones
+among the hypotheses leave; or, if it is small, from all matrices of -1, 0 and 1. What is found is
+checked against every hypothesis at the end: that check alone makes it sound, and drawing from
+several kinds makes it generic.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy
 
 from algebra.errors import OtimesError
-from algebra.exact import Assignment, array_shape, exact_inverse, tree_value
+from algebra.exact import Assignment, Number, array_shape, exact_inverse, tree_value
 from algebra.refute import draw_assignment
 from algebra.shapes import Signature, inspect
 
 Pair = tuple[sympy.Basic, sympy.Basic]
 MAX_UNKNOWNS = 64
 FAMILY_TRIES = 12
+SPACE_TRIES = 40
+MAX_SIGNS = 4  # entries of an array of which all values are tried
 
 
 def satisfying(
@@ -44,17 +47,21 @@ def satisfying(
         return None
     if draw.random() < 0.3:
         scalars = {
-            name: draw.choice((0, 1, 1, 2)) for name in signature.scalars if name not in roots
+            name: draw.choice((0, 1, 1, 2, -1)) for name in signature.scalars if name not in roots
         }
         assignment = replace(assignment, scalars={**assignment.scalars, **scalars})
     speaks = [(pair, _names(pair)) for pair in given]
+    for pair, names in speaks:
+        if not names:
+            assignment = _with_scalar(pair, assignment, draw)
     order = list(signature.tensors)
     draw.shuffle(order)
+    of_signs = draw.random() < 0.5  # all alike: drawn in different ways, few fit each other
     known: set[str] = set()
     for name in order:
         known.add(name)
         mine = [pair for pair, names in speaks if name in names and names <= known]
-        array = _solve_for(name, mine, assignment, signature, draw)
+        array = _solve_for(name, mine, assignment, signature, draw, of_signs)
         if array is None:
             return None
         assignment = replace(assignment, arrays={**assignment.arrays, name: array})
@@ -89,23 +96,53 @@ def _names(pair: Pair) -> set[str]:
     return set(inspect(*pair).tensors)
 
 
+def _with_scalar(pair: Pair, assignment: Assignment, draw: random.Random) -> Assignment:
+    """Return an assignment in which an equation of scalars holds, if it is affine in one of them.
+
+    Of several such equations each is solved in turn, which may undo an earlier one; what is drawn
+    is checked at the end like any other.
+    """
+    names = sorted(inspect(*pair).scalars)
+    draw.shuffle(names)
+
+    def rest(name: str, value: Number) -> Number:
+        numbers = replace(assignment, scalars={**assignment.scalars, name: value})
+        return tree_value(pair[0], numbers) - tree_value(pair[1], numbers)
+
+    for name in names:
+        try:
+            constant, slope = rest(name, 0), rest(name, 1) - rest(name, 0)
+            if slope == 0 or rest(name, 3) != constant + 3 * slope:
+                continue
+        except OtimesError:  # a division by zero, a root that is not rational
+            continue
+        value = Fraction(-constant) / slope
+        scalar = int(value) if value.denominator == 1 else value
+        return replace(assignment, scalars={**assignment.scalars, name: scalar})
+    return assignment
+
+
 def _solve_for(
     name: str,
     given: Sequence[Pair],
     assignment: Assignment,
     signature: Signature,
     draw: random.Random,
+    of_signs: bool,
 ) -> Any | None:
     shape = array_shape(signature.tensors[name], assignment)
     if not given:
         return _special(shape, assignment.arrays[name], draw)
-    solved = _solve_affine(name, given, assignment, shape, draw)
-    if solved is not None:
-        return solved
+    systems = [_affine(name, pair, assignment, shape, draw) for pair in given]
+    linear = [system for system in systems if system is not None]
+    space = _solutions(linear, shape) if linear else None
+    if linear and space is None:
+        return None
+    if space is not None and len(linear) == len(given):
+        return space.element(draw, 2)
     if len(shape) != 2:
         return None
-    for _ in range(FAMILY_TRIES):
-        array = draw.choice(FAMILIES)(shape[0], shape[1], draw)
+    for array in _candidates(shape, draw, of_signs, space):
         if array is not None and holds(
             given, replace(assignment, arrays={**assignment.arrays, name: array})
         ):
@@ -113,52 +150,84 @@ def _solve_for(
     return None
 
 
-def _solve_affine(
-    name: str,
-    given: Sequence[Pair],
-    assignment: Assignment,
-    shape: tuple[int, ...],
-    draw: random.Random,
-) -> Any | None:
-    """Return a random solution of hypotheses that are affine in one tensor, else None."""
-    unknowns = int(np.prod(shape))
-    if unknowns > MAX_UNKNOWNS:
+def _candidates(
+    shape: tuple[int, ...], draw: random.Random, of_signs: bool, space: _Space | None
+) -> Iterator[Any | None]:
+    """Yield arrays that satisfy what people state: seldom 0 or I first, which satisfy too much."""
+    trivial = [make(shape[0], shape[1], draw) for make in draw.sample(TRIVIAL, len(TRIVIAL))]
+    if draw.random() < 0.15:
+        yield from trivial
+    entries = int(np.prod(shape))
+    if space is not None:  # what the other hypotheses leave
+        for _ in range(SPACE_TRIES):
+            yield space.element(draw, 1)
+    elif entries <= MAX_SIGNS and of_signs:
+        arrays = list(product((-1, 0, 1), repeat=entries))
+        draw.shuffle(arrays)
+        for values in arrays:
+            array = _zeros(shape)
+            array.flat = values
+            yield array
+    else:
+        for _ in range(FAMILY_TRIES):
+            yield draw.choice(FAMILIES)(shape[0], shape[1], draw)
+    yield from trivial
+
+
+class _Space(NamedTuple):
+    """The solutions of linear equations: one of them, and a basis of the differences."""
+
+    point: Any
+    basis: Any
+    shape: tuple[int, ...]
+
+    def element(self, draw: random.Random, largest: int) -> Any:
+        """Return a random element, the coefficients integers up to `largest`."""
+        flat = self.point.copy()
+        for direction in self.basis:
+            flat = flat + draw.randint(-largest, largest) * direction
+        return _whole(flat.reshape(self.shape))
+
+
+def _affine(
+    name: str, pair: Pair, assignment: Assignment, shape: tuple[int, ...], draw: random.Random
+) -> tuple[Any, Any] | None:
+    """Return (matrix, target) of a hypothesis that is affine in one tensor, else None."""
+    if int(np.prod(shape)) > MAX_UNKNOWNS:
         return None
 
     def rest(array: Any) -> Any:
         numbers = replace(assignment, arrays={**assignment.arrays, name: array})
         parts = [
-            np.asarray(tree_value(left, each) - tree_value(right, each)).reshape(-1)
-            for left, right in given
-            for each in _at_every_index((left, right), numbers)
+            np.asarray(tree_value(pair[0], each) - tree_value(pair[1], each)).reshape(-1)
+            for each in _at_every_index(pair, numbers)
         ]
         return np.concatenate(parts)
 
     try:
-        zero = _zeros(shape)
-        constant = rest(zero)
+        constant = rest(_zeros(shape))
         columns = []
         for place in np.ndindex(shape):
             unit = _zeros(shape)
             unit[place] = 1
             columns.append(rest(unit) - constant)
-        matrix = np.stack(columns, axis=1) if columns else np.zeros((len(constant), 0))
+        matrix = np.stack(columns, axis=1)
         probe = _draw(shape, draw)
         if not np.all(rest(probe) == constant + matrix @ probe.reshape(-1)):
-            return None  # not affine in this tensor
-    except OtimesError:
+            return None
+    except OtimesError:  # an inverse, which zero does not have
         return None
-    return _random_solution(matrix, -constant, shape, draw)
+    return matrix, -constant
 
 
-def _random_solution(
-    matrix: Any, target: Any, shape: tuple[int, ...], draw: random.Random
-) -> Any | None:
-    """Return a random rational solution of matrix · x = target, or None if there is none."""
+def _solutions(systems: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> _Space | None:
+    """Return all solutions of linear systems over the rationals, or None if there are none."""
     rows = [
-        [Fraction(x) for x in row] + [Fraction(b)] for row, b in zip(matrix, target, strict=True)
+        [Fraction(x) for x in row] + [Fraction(b)]
+        for matrix, target in systems
+        for row, b in zip(matrix, target, strict=True)
     ]
-    width = matrix.shape[1]
+    width = int(np.prod(shape))
     pivots: list[int] = []
     for column in range(width):
         at = next((i for i in range(len(pivots), len(rows)) if rows[i][column]), None)
@@ -173,13 +242,18 @@ def _random_solution(
         pivots.append(column)
     if any(row[width] for row in rows[len(pivots) :]):
         return None
-    solution = [Fraction(draw.randint(-2, 2)) for _ in range(width)]
+    point = _zeros((width,))
     for k, column in enumerate(pivots):
-        others = sum(rows[k][j] * solution[j] for j in range(width) if j not in pivots)
-        solution[column] = rows[k][width] - others
-    flat = np.empty(width, dtype=object)
-    flat[:] = [int(x) if x.denominator == 1 else x for x in solution]
-    return flat.reshape(shape)
+        point[column] = rows[k][width]
+    basis = []
+    for free in range(width):
+        if free not in pivots:
+            direction = _zeros((width,))
+            direction[free] = 1
+            for k, column in enumerate(pivots):
+                direction[column] = -rows[k][free]
+            basis.append(direction)
+    return _Space(point, basis, shape)
 
 
 def _special(shape: tuple[int, ...], generic: Any, draw: random.Random) -> Any:
@@ -334,10 +408,8 @@ def _whole(array: Any) -> Any:
     return result
 
 
+TRIVIAL: tuple[Family, ...] = (_identity, _zero, _scalar_matrix)
 FAMILIES: tuple[Family, ...] = (
-    _identity,
-    _zero,
-    _scalar_matrix,
     _diagonal,
     _projection,
     _projection,

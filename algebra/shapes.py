@@ -52,6 +52,8 @@ class Signature:
     scalars: dict[str, sympy.Symbol] = field(default_factory=dict)
     fixed: dict[sympy.Expr, int] = field(default_factory=dict)  # count -> largest integer index
     dimensions: set[sympy.Expr] = field(default_factory=set)  # every composite size, n*d or n - 1
+    # Kronecker deltas that were written without a range, with one
+    deltas: dict[sympy.KroneckerDelta, sympy.KroneckerDelta] = field(default_factory=dict)
 
 
 def inspect(*expressions: sympy.Basic) -> Signature:
@@ -73,6 +75,11 @@ def shape_of(expression: sympy.Basic) -> Shape | None:
     return _Reader().shape(expression)
 
 
+def with_ranges(expression: sympy.Basic, signature: Signature) -> sympy.Basic:
+    """Return the expression with every Kronecker delta saying how far its indices run."""
+    return expression.xreplace(signature.deltas) if signature.deltas else expression
+
+
 def same_shape(a: Shape | None, b: Shape | None) -> bool:
     """Return whether two shapes are equal, as polynomials in their sizes."""
     if a is None or b is None:
@@ -92,9 +99,17 @@ class _Reader:
         self.signature = Signature()
         self.symbols: dict[str, sympy.Symbol] = {}
         self.bound: list[dict[sympy.Symbol, sympy.Expr]] = []
+        self.open_deltas: list[sympy.KroneckerDelta] = []  # of free indices whose range comes later
 
     def finish(self) -> Signature:
         s = self.signature
+        while self.open_deltas:
+            known = [e for e in self.open_deltas if self.range_of_delta(e) is not None]
+            if not known:
+                raise LanguageError(_no_range(self.open_deltas[0]))
+            self.open_deltas = [e for e in self.open_deltas if e not in known]
+            for e in known:
+                self.delta(e)
         for name in s.sizes.keys() & s.indices.keys() | s.scalars.keys() & s.indices.keys():
             raise LanguageError(
                 f"{name} is used both as an index and as a number or size, which the language does "
@@ -322,15 +337,33 @@ class _Reader:
         self.index(e.args[2], cols, str(e.args[0]))
 
     def delta(self, e: sympy.KroneckerDelta) -> None:
-        """A Kronecker delta says how far its indices run, as SymPy's `Identity(n)[i, j]` does."""
-        if len(e.args) < 3 or e.args[2][0] != 0:
-            raise LanguageError(
-                f"{e} does not say how far its indices run: write Identity(n)[i, j] instead"
-            )
-        count = normal_size(e.args[2][1] + 1)
+        """A Kronecker delta says how far its indices run, or another use of one of them does."""
+        if len(e.args) > 2 and e.args[2][0] != 0:
+            raise LanguageError(_no_range(e))
+        count = self.range_of_delta(e)
+        if count is None:
+            self.open_deltas.append(e)
+            return
         self.size(count)
         for index in e.args[:2]:
             self.index(index, count, "KroneckerDelta")
+        if len(e.args) == 2:
+            ranged = sympy.KroneckerDelta(*e.args, (0, count - 1))
+            if self.signature.deltas.setdefault(e, ranged) != ranged:
+                raise LanguageError(
+                    f"the indices of {e} run over {count} values, but elsewhere over "
+                    f"{self.signature.deltas[e].args[2][1] + 1}: rename them in one place"
+                )
+
+    def range_of_delta(self, e: sympy.KroneckerDelta) -> sympy.Expr | None:
+        if len(e.args) > 2:
+            return normal_size(e.args[2][1] + 1)
+        for scope in reversed(self.bound):
+            for index in e.args:
+                if index in scope:
+                    return scope[index]
+        free = [self.signature.indices.get(key(index)) for index in e.args if index.is_Symbol]
+        return next((known[1] for known in free if known is not None), None)
 
     def index_sum(self, e: sympy.Sum) -> None:
         """A sum over full ranges of indices; the count of each is its upper limit plus one."""
@@ -506,6 +539,10 @@ def _not_in_language(e: Any) -> str:
     if isinstance(e, Family):
         return f"the family {e.name} was given without its index: write {e.name}[h]"
     return f"{type(e).__name__} is not in the language yet, in {_short(e)}"
+
+
+def _no_range(e: sympy.KroneckerDelta) -> str:
+    return f"{e} does not say how far its indices run: write Identity(n)[i, j] instead"
 
 
 def _bad_product(a: Any, x: Shape, b: Any, y: Shape, whole: Any) -> str:

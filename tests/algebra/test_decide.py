@@ -519,3 +519,24 @@ def test_a_symbol_is_no_fixed_index() -> None:
     except LanguageError:
         return
     assert status == "refuted"
+
+
+def test_explicit_matrices_may_be_a_side() -> None:
+    K = MatrixSymbol("K", 2, 2)
+    swap = sympy.Matrix([[0, 1], [1, 0]])
+    assert (
+        decide(sympy.Matrix([[K[1, 0], K[1, 1]], [K[0, 0], K[0, 1]]]), swap * K).status == "proved"
+    )
+    assert decide(swap, sympy.eye(2)).status == "refuted"
+    assert decide(K, K.T, [sympy.Eq(K, swap)]).status == "proved"
+
+
+def test_explicit_matrices_meet_blocks() -> None:
+    blocks = sympy.BlockMatrix([[A, 2 * A, B], [3 * A, B, A]])
+    left, right = sympy.Matrix([[1, 2, 0], [3, 0, 1]]), sympy.Matrix([[0, 0, 1], [0, 1, 0]])
+    assert decide(blocks, kron(left.as_immutable(), A) + kron(right.as_immutable(), B)).status == (
+        "proved"
+    )
+    assert decide(blocks, kron(left.as_immutable(), A) + kron(left.as_immutable(), B)).status == (
+        "refuted"
+    )

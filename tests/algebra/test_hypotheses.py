@@ -227,3 +227,21 @@ def test_verdicts_partition_words_as_their_values_do() -> None:
     for _ in range(150):
         a, b = draw.sample(leaders, 2)
         assert decide(a, b, HYPOTHESES, budget=2).status != "proved", (a, b)
+
+
+def test_equations_of_scalars_are_used() -> None:
+    a, c = sympy.symbols("a c")
+    assert decide(a * S + c * S, S, [(a + c, Integer(1))]).status == "proved"
+    assert decide(a**2 * S, 2 * S + a * S, [(a**2 - a, Integer(2))]).status == "proved"
+    assert decide(a * S, S, [(a**2, Integer(1))]).status == "refuted"
+    assert decide(a * c * S, S, [(a + c, Integer(1))]).status == "refuted"
+
+
+def test_hypotheses_at_fixed_sizes() -> None:
+    A, B = (MatrixSymbol(name, 2, 2) for name in "AB")
+    traceless = [(Trace(A), Integer(0))]
+    assert decide(2 * A**2, Trace(A**2) * Identity(2), traceless).status == "proved"
+    assert decide(A**2, Trace(A**2) * Identity(2), traceless).status == "refuted"
+    assert decide(A * B, -B * A, [*traceless, (Trace(B), Integer(0))]).status == "refuted"
+    squared = decide(Trace(A), Integer(0), [(A**2, ZeroMatrix(2, 2))])
+    assert squared.status == "undecided"  # true, and no polynomial combination says so

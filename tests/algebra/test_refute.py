@@ -90,3 +90,16 @@ def test_standard_sizes_are_reached(wires: int) -> None:
     factor = sympy.Mul(*[n - q for q in range(1, wires)])
     found = counterexample(matmul(factor, A, B), 0 * A * B)
     assert found.sizes[n] >= wires
+
+
+def test_names_and_fractions_paste_too() -> None:
+    """`lambda` is no name in Python, `W_{QK}` neither; a third is not what Python reads in 1/3."""
+    eigenvalue, W = symbols("lambda"), MatrixSymbol("W_{QK}", n, n)
+    given = [(3 * eigenvalue, sympy.Integer(1))]
+    found = decide(eigenvalue * W, W, given).counterexample
+    scope: dict[str, Any] = {"np": np}
+    exec(str(found), scope)
+    assert found is not None
+    assert scope["_lambda"] == found.scalars[eigenvalue]
+    assert 3 * scope["_lambda"] == 1
+    assert np.array_equal(scope["W__QK_"], found.arrays["W_{QK}"])

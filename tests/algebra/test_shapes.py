@@ -23,7 +23,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from algebra.shapes import inspect, same_shape, shape_of, show_shape
+from algebra.shapes import inspect, same_shape, shape_of, show_shape, with_ranges
 
 n, m, d, H, L = symbols("n m d H L")
 h, i, l = symbols("h i l")  # noqa: E741 (the layer)
@@ -133,3 +133,19 @@ def test_every_unknown_kind_is_named_at_once() -> None:
         inspect(matadd(A.applyfunc(sympy.exp), DFT(n)))
     assert "ElementwiseApplyFunction is not" in str(refusal.value)
     assert "; DFT is not in the language yet" in str(refusal.value)
+
+
+def test_a_delta_takes_its_range_from_other_uses_of_its_indices() -> None:
+    j, k = symbols("j k")
+    delta, other = sympy.KroneckerDelta(i, j), sympy.KroneckerDelta(j, k)
+    found = inspect(delta * other * A[i, l])
+    assert found.indices["k"] == (k, n)
+    ranged = with_ranges(delta * other * A[i, l], found)
+    assert all(e.args[2] == (0, n - 1) for e in ranged.atoms(sympy.KroneckerDelta))
+    with pytest.raises(LanguageError, match=r"KroneckerDelta\(i, j\) does not say how far"):
+        inspect(delta)
+    with pytest.raises(ShapeError, match="index i of X runs over n values, but over d elsewhere"):
+        inspect(sympy.Sum(delta * X[i, j], (j, 0, d - 1)))
+    two = [sympy.Sum(delta, (i, 0, size - 1), (j, 0, size - 1)) for size in (n, d)]
+    with pytest.raises(LanguageError, match=r"run over \w values, but elsewhere over \w"):
+        inspect(two[0] + two[1])
