@@ -69,9 +69,19 @@ class Step:
         return rule.relates(*((new, old) if self.reverse else (old, new)))
 
     def check(self) -> bool:
-        """Return whether the step matches its rule and the judge proves `before = after`."""
+        """Return whether the step matches its rule and the judge proves `before = after`.
+
+        The part that is replaced is decided first: where the parts are equal, for every value of
+        the indices around them, so are the wholes.
+        """
+        if not self.matches():
+            return False
+        pairs = [(at(self.before, self.path), at(self.after, self.path)), (self.before, self.after)]
+        return any(self._proved(*pair) for pair in pairs[: 2 if self.path else 1])
+
+    def _proved(self, before: Any, after: Any) -> bool:
         try:
-            return self.matches() and decide(self.before, self.after, self.given).status == "proved"
+            return decide(before, after, self.given).status == "proved"
         except OtimesError:  # one of the two is not in the language
             return False
 
@@ -131,9 +141,14 @@ class Derivation:
 
     def check(self) -> bool:
         """Return whether the chain joins up from side to side and each of its steps checks."""
+        return self.joined and all(step.check() for step in self.steps)
+
+    @property
+    def joined(self) -> bool:
+        """Whether each step begins where the one before it ended, from side to side."""
         ends = [self.lhs, *[step.after for step in self.steps]]
         joined = all(step.before == e for step, e in zip(self.steps, ends, strict=False))
-        return joined and ends[-1] == self.rhs and all(step.check() for step in self.steps)
+        return joined and bool(ends[-1] == self.rhs)
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -194,6 +209,11 @@ class Derivation:
             for line in self.lines
         ]
         return "<table>\n" + "\n".join(rows) + "\n</table>"
+
+    def _repr_svg_(self) -> str:
+        from algebra.draw_steps import draw_steps  # drawing is loaded when something is drawn
+
+        return draw_steps(self)
 
     def __str__(self) -> str:
         return self.text()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
+from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.printing.latex import LatexPrinter, greek_letters_set
 
 from algebra.functions import KNOWN
@@ -25,6 +26,7 @@ from algebra.language import (
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
+OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
 GREEK = {*greek_letters_set, *CAPITALS}
 
 
@@ -110,24 +112,56 @@ class _Printer(LatexPrinter):
         return text
 
     def _print_Mul(self, e: Any) -> str:
-        """Keep the order of a product of traces; of other numbers, SymPy's is as good."""
-        if not e.has(sympy.Trace):
+        """Keep the order of a product of traces or entries; SymPy's is as good for the rest."""
+        if not e.has(*OF_MATRICES):
             return str(super()._print_Mul(e))
         parts = [
             rf"\left({self._print(x)}\right)"
             if isinstance(x, sympy.Add | sympy.Mul)
+            or (isinstance(x, sympy.Sum) and k != len(e.args) - 1)
             else self._print(x)
-            for x in e.args
+            for k, x in enumerate(e.args)
         ]
         return r" \, ".join(parts).replace(r"-1 \, ", "-")
 
     def _print_Add(self, e: Any, order: Any = None) -> str:
-        if not e.has(sympy.Trace):
+        if not e.has(*OF_MATRICES):
             return str(super()._print_Add(e, order=order))
         return " + ".join(self._print(x) for x in e.args).replace("+ -", "- ")
 
     def _print_Trace(self, e: Any) -> str:
         return rf"\operatorname{{tr}}\left({self._print(e.args[0])}\right)"
+
+    def _print_MatrixElement(self, e: Any) -> str:
+        matrix, i, j = e.args
+        below = rf"_{{{self._index(i)},{self._index(j)}}}"
+        if isinstance(matrix, FamilyMember):
+            return rf"{_name(matrix.family.name)}^{{{self._indices(matrix)}}}{below}"
+        text = self._print(matrix)
+        plain = isinstance(matrix, sympy.MatrixSymbol) and "_" not in text
+        return f"{text}{below}" if plain else rf"\left({text}\right){below}"
+
+    def _print_KroneckerDelta(self, e: Any, exp: Any = None) -> str:
+        delta = rf"\delta_{{{self._index(e.args[0])},{self._index(e.args[1])}}}"
+        return delta if exp is None else rf"{delta}^{{{exp}}}"
+
+    def _print_Sum(self, e: Any) -> str:
+        """Count from 1, as papers do."""
+        signs = " ".join(
+            rf"\sum_{{{self._print(index)}=1}}^{{{self._print(last + 1)}}}"
+            for index, _, last in reversed(e.limits)
+        )
+        body = self._print(e.args[0])
+        return (
+            rf"{signs} \left({body}\right)"
+            if isinstance(e.args[0], sympy.Add)
+            else (f"{signs} {body}")
+        )
+
+    def _print_BlockDiagMatrix(self, e: Any) -> str:
+        return rf"\operatorname{{diag}}\left({', '.join(map(self._print, e.args))}\right)"
+
+    _print_DiagMatrix = _print_BlockDiagMatrix
 
     def _print_HeadSum(self, e: HeadSum) -> str:
         signs = " ".join(
@@ -179,11 +213,12 @@ class _Printer(LatexPrinter):
     def _print_Family(self, e: Family) -> str:
         return _name(e.name)
 
+    def _index(self, index: Any) -> str:
+        """Return an index as the papers count it, from 1."""
+        return str(int(index) + 1) if isinstance(index, sympy.Integer) else str(self._print(index))
+
     def _indices(self, e: FamilyMember) -> str:
-        """Return the indices as the papers count them, from 1."""
-        return ",".join(
-            str(int(i) + 1) if isinstance(i, sympy.Integer) else self._print(i) for i in e.indices
-        )
+        return ",".join(map(self._index, e.indices))
 
     def _ends(self, e: ConcatHeads | StackHeads) -> tuple[str, str]:
         first = {i: sympy.Symbol("1") for i, _ in e.limits}

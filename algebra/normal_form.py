@@ -14,12 +14,12 @@ import sympy
 
 from algebra import scalars
 from algebra.diagram import Diagram, Wire
-from algebra.interpret import read
+from algebra.interpret import Interpretation, read
 from algebra.latex import _name as typeset_name
 from algebra.latex import latex
 from algebra.scalars import Coefficient
 from algebra.shapes import inspect, with_ranges
-from algebra.values import Label
+from algebra.values import Label, Value
 
 POSITIONS, HEADS, FEATURES = "ijklpqrstuvw", "hgf", "abcdexyz"
 
@@ -35,6 +35,9 @@ class NormalForm:
     def __init__(self, expression: sympy.Basic) -> None:
         signature = inspect(expression)
         reading, [(value,)] = read(signature, [with_ranges(expression, signature)])
+        self._set(reading, value)
+
+    def _set(self, reading: Interpretation, value: Value) -> None:
         self.labels: tuple[Label, ...] = tuple(reading.labels)
         self.terms: tuple[tuple[Coefficient, Diagram], ...] = tuple(
             (coefficient, diagram) for diagram, coefficient in value.terms.items()
@@ -171,6 +174,21 @@ def normal_form(expression: Any) -> NormalForm:
     Raises ShapeError or LanguageError as `decide` does.
     """
     return NormalForm(expression)
+
+
+def normal_forms(*expressions: Any) -> list[NormalForm]:
+    """Return the normal forms of expressions that are read together, so that equal ones are equal.
+
+    Raises ShapeError, LanguageError or Undecided as reading does.
+    """
+    signature = inspect(*expressions)
+    reading, values = read(signature, *[[with_ranges(e, signature)] for e in expressions])
+    forms = []
+    for (value,) in values:
+        form = NormalForm.__new__(NormalForm)
+        form._set(reading, value)
+        forms.append(form)
+    return forms
 
 
 def _wires(legs: tuple[int, ...]) -> tuple[Wire, ...]:

@@ -174,7 +174,7 @@ class _Reader:
         for dimension in tensor.shape:
             self.size(dimension)
 
-    def index(self, index: Any, count: sympy.Expr, owner: str) -> None:
+    def index(self, index: Any, count: sympy.Expr, owner: object) -> None:
         if isinstance(index, sympy.Integer):
             if index < 0 or (isinstance(count, sympy.Integer) and index >= count):
                 raise ShapeError(
@@ -333,8 +333,8 @@ class _Reader:
 
     def element(self, e: MatrixElement) -> None:
         rows, cols = self.matrix(e.args[0], "take an entry of")
-        self.index(e.args[1], rows, str(e.args[0]))
-        self.index(e.args[2], cols, str(e.args[0]))
+        self.index(e.args[1], rows, e.args[0])
+        self.index(e.args[2], cols, e.args[0])
 
     def delta(self, e: sympy.KroneckerDelta) -> None:
         """A Kronecker delta says how far its indices run, or another use of one of them does."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import (
     ConcatHeads,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     vec_cols,
@@ -82,7 +85,23 @@ def _piece(e: Any) -> tuple[str, int]:
     if isinstance(e, RMSNorm | LayerNorm):
         shown = [e.args[0]] if e.eps == 0 else e.args
         return f"{type(e).__name__}({', '.join(_piece(a)[0] for a in shown)})", ATOM
-    if type(e) in (sympy.Add, sympy.Mul, sympy.Pow) and e.has(sympy.Trace):
+    if isinstance(e, LayerProduct):
+        arrow = "→" if e.reverse else "←"
+        return f"∏{arrow}_{e.index}<{e.count} {_inside(e.body, ATOM)}", PRODUCT
+    if isinstance(e, sympy.BlockDiagMatrix | DiagMatrix):
+        return f"diag({', '.join(_piece(x)[0] for x in e.args)})", ATOM
+    if isinstance(e, sympy.BlockMatrix):
+        return _table(e.args[0].tolist()), ATOM
+    if isinstance(e, sympy.ImmutableDenseMatrix):
+        return _table(e.tolist()), ATOM
+    if isinstance(e, MatrixElement):
+        return f"{_inside(e.args[0], ATOM)}[{e.args[1]}, {e.args[2]}]", ATOM
+    if isinstance(e, sympy.KroneckerDelta):
+        return f"δ[{e.args[0]}, {e.args[1]}]", ATOM
+    if isinstance(e, sympy.Sum):
+        indices = " ".join(f"Σ_{limit[0]}" for limit in reversed(e.limits))
+        return f"{indices} {_inside(e.args[0], KRON)}", PRODUCT
+    if type(e) in (sympy.Add, sympy.Mul, sympy.Pow) and e.has(*NUMBERS):
         return _number(e)
     text = str(e)
     return text, ATOM if isinstance(e, sympy.Symbol | sympy.MatrixSymbol) else SUM if (
@@ -91,7 +110,7 @@ def _piece(e: Any) -> tuple[str, int]:
 
 
 def _number(e: Any) -> tuple[str, int]:
-    """Return a number that holds traces; SymPy's own printer would rewrite what is inside them."""
+    """Return a number that holds matrices; SymPy's own printer would rewrite what is inside."""
     if type(e) is sympy.Add:
         return " + ".join(_inside(a, KRON) for a in e.args).replace("+ -", "- "), SUM
     if type(e) is sympy.Mul:
@@ -101,11 +120,16 @@ def _number(e: Any) -> tuple[str, int]:
 
 def _raised(base: Any, exponent: Any) -> str:
     power = str(exponent)
-    power = power.translate(RAISED) if power.isdigit() else f"^({power})"
+    power = power.translate(RAISED) if power.lstrip("-").isdigit() else f"^({power})"
     return f"{_inside(base, ATOM)}{power}"
 
 
-RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+def _table(rows: list[list[Any]]) -> str:
+    return "[" + "; ".join(", ".join(_piece(x)[0] for x in row) for row in rows) + "]"
+
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+NUMBERS = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
 
 
 def _inside(e: Any, needed: float) -> str:

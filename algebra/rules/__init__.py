@@ -4,10 +4,22 @@ rule          what a rule is; trees taken apart and put together without evaluat
 products      products, sums, units, zeros, numbers, and how ⊗ meets them
 transposes    transposes, traces, the elementwise product, matrices of ones
 heads         sums over heads, heads side by side, selection, stacked matrices
-    structure     blocks, inverses, diagonal matrices
+structure     blocks, inverses, diagonal matrices
+indices       entries, sums over indices, Kronecker's delta
+explicit      matrices and sums of a size that is a number, written out
+given         hypotheses as rules
 """
 
-from algebra.rules import heads, products, structure, transposes
+from algebra.rules import explicit, heads, indices, products, structure, transposes
 from algebra.rules.rule import RULES, Rule
 
-__all__ = ["RULES", "Rule", "heads", "products", "structure", "transposes"]
+__all__ = [
+    "RULES",
+    "Rule",
+    "explicit",
+    "heads",
+    "indices",
+    "products",
+    "structure",
+    "transposes",
+]

@@ -1,18 +1,25 @@
 """Hypotheses as rules: what is given may be used like any rule, and is named like one.
 
-The first equation given is the rule `given_1`, its transpose `given_1_transpose`, and so on.
+The first equation given is the rule `given_1`, its transpose `given_1_transpose`, and so on. What
+it gives by facts that are not equational is `given_1_turned` (square A B = I gives B A = I) and
+`given_1_null` (Aᵀ A = 0 gives A = 0). A free index of an equation stands for each of its values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import product as every
 from typing import Any
 
 import sympy
 from sympy import HadamardProduct, Identity, KroneckerProduct, MatMul, Transpose, ZeroMatrix
+from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.rules.rule import Rule, is_matrix, product, rebuilt
+from algebra.entailment import consequences
+from algebra.language import FamilyMember, OneHot
+from algebra.rules.rule import Rule, is_matrix, product, rebuilt, substituted
+from algebra.shapes import inspect
 from algebra.text import unicode_text
 
 Pair = tuple[Any, Any]
@@ -31,6 +38,9 @@ def hypotheses(given: tuple[Pair, ...]) -> dict[str, Rule]:
         sides = [(f"given_{number}", lhs, rhs)]
         if is_matrix(lhs) and is_matrix(rhs):
             sides.append((f"given_{number}_transpose", transposed(lhs), transposed(rhs)))
+        for k, (left, right) in enumerate(consequences(lhs, rhs)):
+            what = "null" if type(right) is ZeroMatrix else "turned"
+            sides.append((f"given_{number}_{what}{k or ''}", left, right))
         for name, left, right in sides:
             if _size(left) < _size(right):
                 left, right = right, left
@@ -42,17 +52,36 @@ def hypotheses(given: tuple[Pair, ...]) -> dict[str, Rule]:
 
 def _replacing(left: Any, right: Any) -> Callable[[Any], Iterator[Any]]:
     """Return the rule that puts one side for the other, as a whole or inside a product."""
-    factors = list(left.args) if type(left) is MatMul else [left]
+    free = list(inspect(left, right).indices.values())
 
     def build(e: Any) -> Iterator[Any]:
-        if e == left:
-            yield right
-        elif type(e) is MatMul:
-            for k in range(len(e.args) - len(factors) + 1):
-                if list(e.args[k : k + len(factors)]) == factors:
-                    yield product(*e.args[:k], right, *e.args[k + len(factors) :])
+        yield from _replaced(e, left, right)
+        if free:
+            names = [index for index, _ in free]
+            for values in every(_indices(e), repeat=len(names)):
+                at = dict(zip(names, values, strict=True))
+                if list(values) != names:
+                    yield from _replaced(e, substituted(left, at), substituted(right, at))
 
     return build
+
+
+def _indices(e: Any) -> list[Any]:
+    """Return what stands as an index in an expression."""
+    found = [i for x in e.atoms(FamilyMember) for i in x.indices]
+    found += [i for x in e.atoms(MatrixElement) for i in x.args[1:]]
+    found += [x.args[0] for x in e.atoms(OneHot)]
+    return sorted(dict.fromkeys(found), key=str)
+
+
+def _replaced(e: Any, left: Any, right: Any) -> Iterator[Any]:
+    factors = list(left.args) if type(left) is MatMul else [left]
+    if e == left:
+        yield right
+    elif type(e) is MatMul:
+        for k in range(len(e.args) - len(factors) + 1):
+            if list(e.args[k : k + len(factors)]) == factors:
+                yield product(*e.args[:k], right, *e.args[k + len(factors) :])
 
 
 def transposed(e: Any) -> Any:

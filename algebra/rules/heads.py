@@ -21,13 +21,14 @@ from sympy import (
 
 from algebra.language import ConcatHeads, HeadSum, OneHot, StackHeads, vec_cols, vec_rows
 from algebra.rules.rule import (
+    bound,
     elementwise,
     is_matrix,
     mentions,
     pairs,
     product,
-    rebuilt,
     relation,
+    renamed,
     rule,
     same_size,
     split_scalars,
@@ -37,11 +38,6 @@ from algebra.rules.rule import (
 )
 
 SIDE_BY_SIDE = (ConcatHeads, StackHeads)
-
-
-def bound(e: Any) -> list[Any]:
-    """Return the indices that a sum over heads binds."""
-    return [index for index, _ in e.limits]
 
 
 # -- sums over heads ----------------------------------------------------------------------------
@@ -145,31 +141,6 @@ def index_rename(before: Any, after: Any) -> bool:
     if type(after) is not type(before) or len(before.limits) != len(after.limits):
         return False
     return bool(renamed(before, bound(after)) == after)
-
-
-def renamed(e: Any, names: list[Any]) -> Any:
-    """Return the sum with its indices renamed, or None where a name is taken already."""
-    if len(set(names)) != len(names) or len(set(bound(e))) != len(names):
-        return None
-    if mentions(e, names) or _binds(e.body, {*names, *bound(e)}):
-        return None
-    body = substituted(e.body, dict(zip(bound(e), names, strict=True)))
-    limits = [(new, count) for new, (_, count) in zip(names, e.limits, strict=True)]
-    return type(e)(body, *limits)
-
-
-def substituted(e: Any, names: dict[Any, Any]) -> Any:
-    """Return the tree with symbols replaced; nothing is evaluated."""
-    if e in names:
-        return names[e]
-    if not e.args or not e.free_symbols & names.keys():
-        return e
-    return rebuilt(e, [substituted(x, names) for x in e.args])
-
-
-def _binds(e: Any, names: set[Any]) -> bool:
-    sums = e.atoms(HeadSum, ConcatHeads, StackHeads)
-    return any(names & set(bound(x)) for x in sums)
 
 
 @rule(MatMul)
@@ -320,6 +291,16 @@ def vec_rows_mul(e: Any) -> Iterator[Any]:
 
 
 @rule(MatMul)
+def vec_dot(e: Any) -> Iterator[Any]:
+    """vec(A)ᵀ vec(B) = tr(Aᵀ B) I₁"""
+    for k, x, y in pairs(e):
+        stood = type(x) is Transpose and type(x.args[0])
+        if stood in (vec_rows, vec_cols) and type(y) is stood:
+            inner = product(Transpose(x.args[0].args[0]), y.args[0])
+            yield with_pair(e, k, Trace(inner), Identity(1))
+
+
+@rule(MatMul)
 def vec_cols_mul(e: Any) -> Iterator[Any]:
     """(Bᵀ ⊗ A) vec_cols(X) = vec_cols(A X B)"""
     for k, x, y in pairs(e):
@@ -419,3 +400,10 @@ def kron_column_row(e: Any) -> Iterator[Any]:
             yield product(x, y)
         elif x.shape[0] == 1 and y.shape[1] == 1:
             yield product(y, x)
+
+
+@rule(vec_rows, vec_cols)
+def vec_hadamard(e: Any) -> Iterator[Any]:
+    """vec(A ∘ B) = vec(A) ∘ vec(B)"""
+    if type(e.args[0]) is HadamardProduct:
+        yield elementwise(*[type(e)(x) for x in e.args[0].args])

@@ -12,6 +12,7 @@ from sympy import Identity, KroneckerProduct, MatAdd, MatMul, MatPow, ZeroMatrix
 from algebra import scalars
 from algebra.errors import LanguageError
 from algebra.rules.rule import (
+    OF_MATRICES,
     is_matrix,
     pairs,
     product,
@@ -313,6 +314,21 @@ def add_collect(e: Any) -> Iterator[Any]:
             yield total(*[new if k == first else x for k, x in enumerate(rest) if x or k == first])
 
 
+@rule(MatAdd)
+def add_neg(e: Any) -> Iterator[Any]:
+    """A - A = 0
+
+    Drop two terms of a sum that are the same matrix with opposite numbers.
+    """
+    parts = [coefficient(x) for x in e.args]
+    for i, (x, core) in enumerate(parts):
+        for j in range(i + 1, len(parts)):
+            y, other = parts[j]
+            if core == other and scalar_arith.relates(sympy.Add(x, y), sympy.S.Zero):
+                rest = [z for k, z in enumerate(e.args) if k not in (i, j)]
+                yield total(*rest) if rest else ZeroMatrix(*e.shape)
+
+
 def coefficient(x: Any) -> tuple[Any, Any]:
     """Return the number in front of a term, and the matrix that it multiplies."""
     if type(x) is not MatMul:
@@ -332,7 +348,7 @@ ARITHMETIC = (
     sympy.core.numbers.One,
     sympy.core.numbers.NegativeOne,
     sympy.core.numbers.Half,
-    sympy.Trace,
+    *OF_MATRICES,
 )
 
 
@@ -342,7 +358,7 @@ def scalar_arith(before: Any, after: Any) -> bool:
 
     Relate two numbers that are equal as polynomials or quotients of the same symbols and traces.
 
-    Exact, by `algebra.scalars`; a trace counts as a symbol of its own.
+    Exact, by `algebra.scalars`; each trace, entry, delta or sum counts as a symbol of its own.
     """
     if not isinstance(after, sympy.Expr) or is_matrix(after):
         return False
@@ -355,7 +371,7 @@ def scalar_arith(before: Any, after: Any) -> bool:
 
 
 def without_traces(*numbers: Any) -> tuple[Any, ...]:
-    """Return numbers in which each different trace is a symbol, `tr(0)`, `tr(1)`, …"""
+    """Return numbers in which each different trace, entry or sum is a symbol `tr(0)`, `tr(1)`, …"""
     names: dict[Any, Any] = {}
     for x in numbers:
         for trace in traces(x):
@@ -364,8 +380,8 @@ def without_traces(*numbers: Any) -> tuple[Any, ...]:
 
 
 def traces(x: Any) -> Iterator[Any]:
-    """Yield the traces that a number is made of, from left to right."""
-    if type(x) is sympy.Trace:
+    """Yield the traces, entries and sums that a number is made of, from left to right."""
+    if type(x) in OF_MATRICES:
         yield x
     elif type(x) in (sympy.Add, sympy.Mul, sympy.Pow):
         for y in x.args:

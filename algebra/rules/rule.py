@@ -9,12 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import ConcatHeads, HeadSum, StackHeads, kron, vec_cols, vec_rows
+from algebra.language import (
+    ConcatHeads,
+    FamilyMember,
+    HeadSum,
+    LayerProduct,
+    OneHot,
+    StackHeads,
+    kron,
+    vec_cols,
+    vec_rows,
+)
 
 Expression = Any  # a SymPy matrix expression or scalar
 Path = tuple[int, ...]  # positions of arguments, from the root down
@@ -36,27 +48,36 @@ class Rule:
     build: Build | None = None
     relate: Relate | None = None
     bookkeeping: bool = False
+    binds: bool = False  # names an index of its own; any other name would do
 
     def results(self, e: Expression) -> Iterator[Expression]:
         """Yield what the rule makes of an expression as a whole, used from left to right."""
         if self.build is not None and type(e) in self.kinds:
-            yield from self.build(e)
+            yield from _results(self.build, e)
 
     def relates(self, before: Expression, after: Expression) -> bool:
         """Return whether the rule takes `before` to `after`, used from left to right."""
         if self.relate is not None:
             return type(before) in self.kinds and self.relate(before, after)
-        return any(result == after for result in self.results(before))
+        if any(result == after for result in self.results(before)):
+            return True
+        return self.binds and any(alike(result, after) for result in self.results(before))
+
+
+@lru_cache(maxsize=50_000)
+def _results(build: Build, e: Expression) -> tuple[Expression, ...]:
+    return tuple(build(e))
 
 
 RULES: dict[str, Rule] = {}
 
 
-def rule(*kinds: type, bookkeeping: bool = False) -> Callable[[Build], Rule]:
+def rule(*kinds: type, bookkeeping: bool = False, binds: bool = False) -> Callable[[Build], Rule]:
     """Declare a rule by a generator of its results; its name and first line are the rule's."""
 
     def declare(build: Build) -> Rule:
-        return _register(Rule(build.__name__, _reading(build), kinds, build, None, bookkeeping))
+        reading = _reading(build)
+        return _register(Rule(build.__name__, reading, kinds, build, None, bookkeeping, binds))
 
     return declare
 
@@ -89,11 +110,11 @@ def children(e: Expression) -> Iterator[tuple[int, Expression]]:
     """Yield the arguments of a node that are expressions, with their positions."""
     kind = type(e)
     if kind in _SCALAR_NODES:
-        if e.has(sympy.Trace):
+        if e.has(*OF_MATRICES):
             yield from enumerate(e.args)
     elif kind in _FIRST_ONLY:
         yield 0, e.args[0]
-    elif kind is sympy.ImmutableDenseMatrix and is_block_table(e):
+    elif kind is sympy.ImmutableDenseMatrix:
         yield 2, e.args[2]
     elif kind is sympy.Tuple:
         yield from enumerate(e.args)
@@ -103,14 +124,9 @@ def children(e: Expression) -> Iterator[tuple[int, Expression]]:
                 is_matrix(argument)
                 or type(argument) in _SCALAR_NODES
                 or kind is sympy.Trace
-                or type(argument) is sympy.Trace
+                or type(argument) in OF_MATRICES
             ):
                 yield position, argument
-
-
-def is_block_table(e: Expression) -> bool:
-    """Return whether an explicit matrix is the table of the blocks of a block matrix."""
-    return all(is_matrix(x) for x in e.args[2])
 
 
 def at(e: Expression, path: Path) -> Expression:
@@ -138,9 +154,23 @@ def rebuilt(e: Expression, arguments: Iterable[Expression]) -> Expression:
         return kron(*arguments)
     if kind is sympy.BlockMatrix:
         return kind(*[table.tolist() for table in arguments])
+    if kind in (MatrixElement, sympy.Sum):
+        return stated(kind, *arguments)
     return kind(*arguments)
 
 
+def stated(kind: type, *arguments: Expression) -> Expression:
+    """Return an entry or a sum over indices that keeps its arguments.
+
+    SymPy's constructors merge a sum of a sum and take the entries of explicit matrices.
+    """
+    made = sympy.Expr.__new__(kind, *arguments)
+    if kind is sympy.Sum:
+        made.is_commutative = True
+    return made
+
+
+OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
 _SCALAR_NODES = (sympy.Add, sympy.Mul, sympy.Pow)
 _EVALUATING = (*_SCALAR_NODES, sympy.MatMul, sympy.MatAdd, sympy.MatPow)
 _FIRST_ONLY = (
@@ -151,6 +181,9 @@ _FIRST_ONLY = (
     sympy.Inverse,
     sympy.HadamardPower,
     sympy.BlockMatrix,
+    sympy.Sum,
+    MatrixElement,
+    LayerProduct,
 )
 _NODES: set[type] = {
     sympy.BlockDiagMatrix,
@@ -167,6 +200,28 @@ _NODES: set[type] = {
     sympy.HadamardProduct,
     sympy.Trace,
 }
+
+MATRICES: tuple[type, ...] = (
+    sympy.MatrixSymbol,
+    FamilyMember,
+    sympy.Identity,
+    sympy.OneMatrix,
+    sympy.ZeroMatrix,
+    OneHot,
+    HeadSum,
+    sympy.MatPow,
+    sympy.Inverse,
+    sympy.HadamardPower,
+    LayerProduct,
+    sympy.MatMul,
+    sympy.MatAdd,
+    sympy.Transpose,
+    sympy.Adjoint,
+    sympy.HadamardProduct,
+    DiagMatrix,
+    DiagonalMatrix,
+    DiagonalOf,
+)
 
 
 # -- building ---------------------------------------------------------------------------------
@@ -233,6 +288,83 @@ def same_size(a: Expression, b: Expression) -> bool:
 
 
 def mentions(e: Expression, symbols: Iterable[Any]) -> bool:
-    """Return whether any of the symbols is free in an expression."""
-    free = e.free_symbols
+    """Return whether any of the symbols is free in an expression or a size of it."""
+    free = free_symbols(e)
     return any(symbol in free for symbol in symbols)
+
+
+@lru_cache(maxsize=50_000)
+def free_symbols(e: Expression) -> frozenset[Any]:
+    """Return the symbols that are free in an expression.
+
+    SymPy finds those of a sum by putting dummies for its indices, which is far slower.
+    """
+    if isinstance(e, sympy.Symbol):
+        return frozenset([e])
+    if type(e) in (HeadSum, ConcatHeads, StackHeads, sympy.Sum):
+        names = {limit[0] for limit in e.limits}
+        counts = [free_symbols(x) for limit in e.limits for x in limit[1:]]
+        return (free_symbols(e.args[0]) - names).union(*counts)
+    return frozenset().union(*[free_symbols(x) for x in e.args if isinstance(x, sympy.Basic)])
+
+
+# -- indices ----------------------------------------------------------------------------------
+
+BINDERS = (HeadSum, ConcatHeads, StackHeads, sympy.Sum)
+NAMES = tuple(sympy.Symbol(name, integer=True) for name in "ijklpqrstuv")
+
+
+def bound(e: Expression) -> list[Any]:
+    """Return the indices that a sum binds."""
+    return [limit[0] for limit in e.limits]
+
+
+def fresh(count: int, *expressions: Expression) -> list[Any]:
+    """Return names for indices that occur nowhere in these expressions."""
+    taken = frozenset().union(*map(_names, expressions))
+    free = [s for s in NAMES if s.name not in taken]
+    free += [sympy.Symbol(f"i{k}", integer=True) for k in range(max(0, count - len(free)))]
+    return free[:count]
+
+
+@lru_cache(maxsize=50_000)
+def _names(e: Expression) -> frozenset[str]:
+    return frozenset(s.name for s in e.atoms(sympy.Symbol, sympy.MatrixSymbol))
+
+
+def renamed(e: Expression, names: list[Any]) -> Expression:
+    """Return the sum with its indices renamed, or None where a name is taken already."""
+    if len(set(names)) != len(names) or len(set(bound(e))) != len(names):
+        return None
+    if mentions(e, names) or _binds(e.args[0], {*names, *bound(e)}):
+        return None
+    body = substituted(e.args[0], dict(zip(bound(e), names, strict=True)))
+    limits = [sympy.Tuple(new, *limit[1:]) for new, limit in zip(names, e.limits, strict=True)]
+    return rebuilt(e, [body, *limits])
+
+
+def substituted(e: Expression, names: dict[Any, Any]) -> Expression:
+    """Return the tree with symbols replaced; nothing is evaluated."""
+    if e in names:
+        return names[e]
+    if not e.args or not free_symbols(e) & names.keys():
+        return e
+    return rebuilt(e, [substituted(x, names) for x in e.args])
+
+
+def _binds(e: Expression, names: set[Any]) -> bool:
+    return any(names & set(bound(x)) for x in e.atoms(*BINDERS))
+
+
+def alike(a: Expression, b: Expression) -> bool:
+    """Return whether two trees differ in the names of bound indices only."""
+    if a == b:
+        return True
+    if type(a) is not type(b) or len(a.args) != len(b.args):
+        return False
+    if type(a) in BINDERS and bound(a) != bound(b):
+        if len(a.limits) != len(b.limits):
+            return False
+        other = renamed(a, bound(b))
+        return other is not None and alike(other, b)
+    return bool(a.args) and all(alike(x, y) for x, y in zip(a.args, b.args, strict=True))

@@ -105,6 +105,40 @@ def block_add(e: Any) -> Iterator[Any]:
             )
 
 
+@rule(HadamardProduct)
+def block_hadamard(e: Any) -> Iterator[Any]:
+    """[A B] ∘ [C D] = [A ∘ C, B ∘ D]"""
+    if all(type(x) is BlockMatrix for x in e.args):
+        first, *rest = [rows_of(x) for x in e.args]
+        if all(_alike(first, other) for other in rest):
+            everything = [first, *rest]
+            yield blocks(
+                [
+                    [elementwise(*[x[i][j] for x in everything]) for j in range(len(first[0]))]
+                    for i in range(len(first))
+                ]
+            )
+
+
+@rule(BlockMatrix)
+def block_one(e: Any) -> Iterator[Any]:
+    """[I 0; 0 I] = I"""
+    rows = rows_of(e)
+    if len(rows) == len(rows[0]) and all(
+        type(x) is (Identity if i == j else ZeroMatrix)
+        for i, row in enumerate(rows)
+        for j, x in enumerate(row)
+    ):
+        yield Identity(e.shape[0])
+
+
+@rule(BlockMatrix)
+def block_zero(e: Any) -> Iterator[Any]:
+    """[0 0] = 0"""
+    if all(type(x) is ZeroMatrix for row in rows_of(e) for x in row):
+        yield ZeroMatrix(*e.shape)
+
+
 def _alike(a: Rows, b: Rows) -> bool:
     return (len(a), len(a[0])) == (len(b), len(b[0])) and all(
         same_size(x.shape[0], y.shape[0]) and same_size(x.shape[1], y.shape[1])

@@ -225,6 +225,14 @@ def one_by_one_mul(e: Any) -> Iterator[Any]:
                 break
 
 
+@rule(MatMul)
+def one_by_one(e: Any) -> Iterator[Any]:
+    """A 1 × 1 product is its trace times I₁"""
+    numbers, matrices = split_scalars(e)
+    if e.shape == (1, 1) and len(matrices) > 1:
+        yield product(*numbers, Trace(product(*matrices)), Identity(1))
+
+
 @rule(Trace)
 def trace_hadamard_one(e: Any) -> Iterator[Any]:
     """tr(A ∘ I) = tr(A)"""

@@ -7,6 +7,7 @@ import random
 import time
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import sympy
@@ -18,6 +19,7 @@ from algebra.errors import RuleError
 from algebra.explain import explain
 from algebra.language import HeadSum, kron, matadd, matmul, vec_cols, vec_rows
 from algebra.rules import RULES
+from algebra.text import unicode_text
 from proofs.catalogue import catalogue
 from tests.algebra.expressions import (
     SHAPES,
@@ -35,10 +37,12 @@ from tests.algebra.expressions import (
     random_expression,
     rewritten,
 )
+from tests.algebra.identities import IDENTITIES
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
 THEOREMS = catalogue()
 NAMES = [theorem.name for theorem in THEOREMS]
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def explained(lhs: Any, rhs: Any) -> Derivation:
@@ -129,6 +133,77 @@ def test_random_false_equations_have_no_chain() -> None:
             assert derivation is None, (e, f)
             refuted += 1
     assert refuted > 30
+
+
+# -- the twelve kinds ------------------------------------------------------------------------------
+
+CASES = [
+    (f"{kind}-{k}", case) for kind, cases in IDENTITIES.items() for k, case in enumerate(cases)
+]
+
+
+@pytest.mark.parametrize("case", [case for _, case in CASES], ids=[name for name, _ in CASES])
+def test_identities_of_every_kind_have_a_chain(case: Any) -> None:
+    lhs, rhs, given = (*case, ())[:3]
+    derivation = explain(lhs, rhs, given=given)
+    assert derivation is not None
+    assert derivation.check()
+    assert len(set(derivation.expressions)) == len(derivation.expressions), "a detour"
+    if one_step(lhs, rhs, derivation.steps[0].given) is None:
+        assert len(derivation) >= 2
+        assert all((step.before, step.after) != (lhs, rhs) for step in derivation)
+    for step in derivation:
+        assert step.matches()
+        assert step.rule in derivation.text()
+        assert decide(step.before, step.after, given).status == "proved"
+    assert len(derivation.lines) <= 17
+
+
+def test_a_hypothesis_is_used_where_an_identity_must_be_put_in_first() -> None:
+    lhs, rhs, given = IDENTITIES["hypotheses"][6]  # A⁻¹ = Aᵀ from Aᵀ A = I
+    derivation = explain(lhs, rhs, given=given)
+    assert derivation is not None
+    assert [step.rule for step in derivation] == ["one_mul", "given_1", "mul_inv", "mul_one"]
+
+
+def test_push_through_multiplies_by_the_inverse_and_cancels() -> None:
+    lhs, rhs = IDENTITIES["inverse"][2]
+    rules = [step.rule for step in explained(lhs, rhs)]
+    assert {"mul_inv", "inv_mul", "mul_add"} <= set(rules)
+    assert len(explained(lhs, rhs).lines) <= 8
+
+
+def test_what_does_not_follow_has_no_chain() -> None:
+    """The chains by hypotheses are no wider than the judge."""
+    for lhs, rhs, given in (
+        (matmul(A, B), matmul(B, A), [(matmul(A, A), A)]),
+        (matmul(sympy.Inverse(matadd(A, B)), A), matmul(sympy.Inverse(matadd(A, B)), B), []),
+        (A, sympy.ZeroMatrix(n, n), [(matmul(a, A), sympy.ZeroMatrix(n, n))]),
+    ):
+        assert explain(lhs, rhs, budget=3, given=given) is None
+
+
+# -- drawn ----------------------------------------------------------------------------------------
+
+
+def test_every_row_is_drawn_with_its_rule_and_its_diagram() -> None:
+    case = IDENTITIES["hypotheses"][11]
+    derivation = explain(*case[:2], given=case[2])
+    assert derivation is not None
+    svg = derivation._repr_svg_()
+    assert svg == derivation._repr_svg_()
+    root = ET.fromstring(svg)
+    texts = ["".join(x.itertext()) for x in root.iter(f"{SVG}text")]
+    assert [x for x in texts if x.startswith("by ")] == [f"by {x.rules}" for x in derivation.lines]
+    shown = [unicode_text(derivation.lhs), *[unicode_text(x.expression) for x in derivation.lines]]
+    assert [x for x in texts if x in shown] == shown
+    drawn = {x.get("id") for x in root.iter(f"{SVG}g") if x.get("id")}
+    used = [x.get("href") for x in root.iter(f"{SVG}use")]
+    assert len(drawn) + len(used) == len(shown)
+    assert {x.removeprefix("#") for x in used if x} <= drawn
+    assert len(drawn) == 4  # A⁻¹B, A⁻¹BAA⁻¹, A⁻¹ABA⁻¹ and BA⁻¹; brackets and units change nothing
+    flip, one = IDENTITIES["fixed"][9]
+    assert explained(flip, one)._repr_svg_().startswith("<svg")
 
 
 # -- what a person would ask for ------------------------------------------------------------------

@@ -18,8 +18,10 @@ from sympy import (
     HadamardProduct,
     Identity,
     Inverse,
+    KroneckerDelta,
     KroneckerProduct,
     MatPow,
+    MatrixSymbol,
     OneMatrix,
     Trace,
     Transpose,
@@ -34,6 +36,7 @@ from algebra.language import (
     ConcatHeads,
     Family,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     kron,
@@ -43,6 +46,7 @@ from algebra.language import (
     vec_rows,
 )
 from algebra.rules import RULES, Rule
+from algebra.rules.indices import entry, index_sum
 from algebra.rules.rule import children, replaced
 from tests.algebra.expressions import (
     SHAPES,
@@ -70,7 +74,30 @@ ones = OneMatrix(n, 1)
 K = BlockMatrix([[A, X], [Transpose(X), W]])
 x, y = matmul(X, OneMatrix(d, 1)), matmul(Transpose(X), ones)
 R = Family("R", (H, H), n, n)
-TENSORS = {**TENSORS, "R": R}
+P2, A2, B2 = Family("P2", (2,), n, n), MatrixSymbol("A2", 2, 2), MatrixSymbol("B2", 2, 2)
+z2, b1 = MatrixSymbol("z2", 2, 1), MatrixSymbol("b1", 1, 1)
+NUMERIC = {t.name: t for t in (P2, A2, B2, z2, b1)}
+TENSORS = {**TENSORS, "R": R, **NUMERIC}
+M2 = sympy.ImmutableDenseMatrix([[1, a], [A2[0, 1], 3]])
+N2 = sympy.ImmutableDenseMatrix([[B2[0, 0], 2], [b, -1]])
+j, k = sympy.symbols("j k", integer=True)
+
+
+def at(e: Any, row: Any, col: Any) -> Any:
+    return entry(e, sympy.sympify(row), sympy.sympify(col))
+
+
+def over(e: Any, *names: Any) -> Any:
+    return index_sum(e, *[(name, n) for name in names])
+
+
+def delta(e: Any, f: Any) -> Any:
+    return KroneckerDelta(e, f, (0, n - 1))
+
+
+def times(*factors: Any) -> Any:
+    return sympy.Mul(*factors, evaluate=False)
+
 
 BY_HAND: dict[str, list[Any]] = {
     "head_sum_nested": [HeadSum(HeadSum(R[g, h], (h, H)), (g, H))],
@@ -139,6 +166,59 @@ BY_HAND: dict[str, list[Any]] = {
         matmul(A, HadamardProduct(Identity(n), matmul(x, OneMatrix(1, n)))),
     ],
     "hadamard_pow_succ": [HadamardPower(A, 2), HadamardPower(X, 3)],
+    "one_by_one": [matmul(Transpose(x), A, x), matmul(a, ones.T, A, x)],
+    "vec_dot": [
+        matmul(Transpose(vec_rows(X)), vec_rows(A * X)),
+        matmul(vec_cols(A).T, vec_cols(B)),
+    ],
+    "vec_hadamard": [vec_rows(HadamardProduct(A, B)), vec_cols(HadamardProduct(X, A * X))],
+    "block_hadamard": [HadamardProduct(K, K)],
+    "block_one": [BlockMatrix([[Identity(n), ZeroMatrix(n, d)], [ZeroMatrix(d, n), Identity(d)]])],
+    "block_zero": [BlockMatrix([[ZeroMatrix(n, d), ZeroMatrix(n, n)]])],
+    "add_neg": [matadd(A, matmul(-1, B), B), matadd(matmul(2, X), matmul(-2, X))],
+    "entry_mul": [at(matmul(A, X, W), i, g), at(matmul(2, A, x), i, 0), at(matmul(a, A), i, j)],
+    "entry_add": [at(matadd(A, B), i, j)],
+    "entry_transpose": [at(Transpose(X), g, i)],
+    "entry_hadamard": [at(HadamardProduct(A, B, A), i, j)],
+    "entry_one": [at(Identity(n), i, j)],
+    "entry_ones": [at(OneMatrix(n, d), i, g)],
+    "entry_zero": [at(ZeroMatrix(n, d), i, g)],
+    "entry_one_hot": [at(OneHot(j, n), i, sympy.S.Zero)],
+    "entry_head_sum": [at(HeadSum(P[h], (h, H)), i, j)],
+    "trace_sum": [Trace(A), Trace(matmul(X, X.T)), Trace(matmul(x.T, x))],
+    "matrix_of_entries": [A, matmul(A, X), x, Transpose(y), matmul(x.T, x)],
+    "sum_add": [over(A[i, j] + B[i, j], j)],
+    "sum_smul": [over(times(a, A[i, j]), j), over(times(2, B[i, i], A[i, j]), j)],
+    "mul_sum": [times(a, A[i, i], over(A[i, j], j))],
+    "sum_nested": [over(over(A[i, j], j), i)],
+    "sum_comm": [over(times(A[i, j], B[j, k]), i, j)],
+    "sum_const": [over(A[i, i], j), over(A[i, k], j, k), over(sympy.S.One, j)],
+    "sum_delta": [
+        over(times(delta(i, j), A[j, g]), j),
+        over(times(delta(j, k), A[j, k], B[i, k]), j, k),
+        over(delta(i, j), j),
+    ],
+    "delta_mul": [times(delta(i, j), A[j, g])],
+    "sum_written_out": [
+        index_sum(A2[j, 0] * B2[0, j], (j, sympy.Integer(2))),
+        index_sum(times(A2[j, k], A[i, i]), (j, sympy.Integer(2)), (k, sympy.Integer(2))),
+    ],
+    "matrix_written_out": [A2, z2, Identity(2), OneMatrix(2, 3), ZeroMatrix(1, 2), OneHot(0, 2)],
+    "explicit_mul": [matmul(M2, N2), matmul(a, N2, M2)],
+    "explicit_smul": [matmul(3, b, M2)],
+    "explicit_add": [matadd(M2, N2, M2)],
+    "explicit_hadamard": [HadamardProduct(M2, N2)],
+    "explicit_transpose": [Transpose(M2)],
+    "explicit_trace": [Trace(N2)],
+    "explicit_kron": [kron(M2, N2)],
+    "kron_number": [kron(sympy.ImmutableDenseMatrix([[b1[0, 0]]]), A)],
+    "explicit_entry": [at(M2, sympy.S.Zero, sympy.S.One)],
+    "head_sum_written_out": [HeadSum(P2[h], (h, 2)), HeadSum(matmul(P2[h], P[g]), (h, 2), (g, H))],
+    "concat_kron": [ConcatHeads(Q[h], (h, H)), StackHeads(matmul(P[h], A), (h, H))],
+    "layers_written_out": [
+        LayerProduct(matadd(Identity(n), P2[h]), (h, 2)),
+        LayerProduct(P2[h], (h, 2), reverse=True),
+    ],
 }
 PAIRS: dict[str, list[tuple[Any, Any]]] = {
     "add_comm": [(matadd(A, B, A), matadd(B, A, A))],
@@ -150,6 +230,14 @@ PAIRS: dict[str, list[tuple[Any, Any]]] = {
     "scalar_arith": [
         (sympy.Mul(a + b, Trace(A), evaluate=False), a * Trace(A) + b * Trace(A)),
         ((a**2 - b**2) / (a + b), a - b),
+        (
+            times(over(A[i, j], j), A[0, 1] + B[i, i]),
+            A[0, 1] * over(A[i, j], j) + B[i, i] * over(A[i, j], j),
+        ),
+    ],
+    "sum_rename": [
+        (over(A[i, j], j), over(A[i, k], k)),
+        (over(A[g, j], g, j), over(A[j, g], j, g)),
     ],
 }
 
@@ -188,7 +276,7 @@ def values(seed: int) -> Assignment:
         shape = [int(sympy.sympify(k).subs({n: 3, d: 2, H: 2})) for k in (*counts, *tensor.shape)]
         arrays[name] = exact_array(draw.integers(-4, 5, shape))
     numbers = {"a": Fraction(3), "b": Fraction(-2, 5), "s": Fraction(4)}
-    return Assignment(SIZES, arrays, {"h": 1, "i": 0, "g": 0}, numbers)
+    return Assignment(SIZES, arrays, {"h": 1, "i": 0, "g": 0, "j": 1, "k": 0}, numbers)
 
 
 def same_values(e: Any, f: Any) -> bool:

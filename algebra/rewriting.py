@@ -1,0 +1,167 @@
+"""Rewriting two sides, rule by rule, until they meet; the way across is a chain of steps.
+
+Each side is rewritten in several orders of the moves, and everything met on the way is a node of
+one graph, whose edges are single uses of rules. The shortest way through it is the chain.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from algebra.derivation import Step, one_step
+from algebra.language import FamilyMember
+from algebra.moves import ENTRYWISE, MOVES, SWEEPING, TIERS, Change, Scope
+from algebra.rules import RULES
+from algebra.rules.rule import Path, children, is_matrix, replaced
+
+MAX_STEPS = 600  # rewrites of one side before it is left as it is
+MAX_PARTS = 4_000  # of an expression, and how deep it may be, before it is left as it is
+MAX_DEPTH = 80
+MAX_SHORTCUTS = 60  # chains longer than this are not searched for steps that skip others
+
+Edges = dict[Any, list[Step]]
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Rewrites with moves, within a time; what a move cannot do somewhere is asked once only."""
+
+    scope: Scope
+    deadline: float
+    idle: set[tuple[int, Any]] = field(default_factory=set)  # (move, part): nothing to do
+    refused: set[frozenset[Any]] = field(default_factory=set)  # {before, after} of steps not taken
+
+    def refuse(self, steps: Sequence[Step]) -> None:
+        """Take no step again between the expressions of these."""
+        self.refused |= {frozenset((step.before, step.after)) for step in steps}
+
+    def meet(
+        self, lhs: Any, rhs: Any, tiers: Sequence[Sequence[Sequence[int]]] = TIERS
+    ) -> list[Step] | None:
+        """Return the shortest chain between two sides that the first tier to find one gives."""
+        edges: Edges = {}
+        for tier in tiers:
+            for moves in tier:
+                ends = [self.rewritten(side, moves, edges) for side in (lhs, rhs)]
+                if time.monotonic() > self.deadline and ends[0] != ends[1]:
+                    return None
+            steps = _shortest(edges, lhs, rhs, self.refused)
+            if steps is not None:
+                return with_shortcuts(steps, self.scope.given)
+        return None
+
+    def rewritten(self, e: Any, moves: Sequence[int], edges: Edges) -> Any:
+        """Rewrite until nothing applies, adding each step to the edges, both ways round."""
+        seen = {e}
+        last: int | None = None
+        if moves is ENTRYWISE and is_matrix(e):
+            opened = next(RULES["matrix_of_entries"].results(e), None)
+            if opened is None:
+                return e
+            e = _add(edges, Change("matrix_of_entries", (), False, opened), e)
+        for _ in range(MAX_STEPS):
+            if time.monotonic() > self.deadline:
+                return e
+            again = [last] if last is not None and last in SWEEPING else []
+            found = self._next(e, again) or self._next(e, moves)
+            if found is None:
+                return e
+            last, changes = found  # a rule is used up everywhere before another one has its turn
+            for change in changes:
+                e = _add(edges, change, e)
+            if e in seen:
+                return e
+            seen.add(e)
+        return e
+
+    def _next(self, e: Any, moves: Sequence[int]) -> tuple[int, list[Change]] | None:
+        whole: dict[type, list[tuple[Path, Any]]] = {}
+        parts: dict[type, list[tuple[Path, Any]]] = {}
+        for count, (path, part, nested) in enumerate(_parts(e)):
+            if count > MAX_PARTS or len(path) > MAX_DEPTH:
+                return None
+            parts.setdefault(type(part), []).append((path, part))
+            if not nested:
+                whole.setdefault(type(part), []).append((path, part))
+        for number in moves:
+            kinds, move = MOVES[number]
+            among = parts if kinds else whole
+            for kind in kinds or whole:
+                for path, part in among.get(kind, ()):
+                    if (number, part) in self.idle:
+                        continue
+                    changes = move(part, self.scope)
+                    if changes:
+                        return number, [c._replace(path=path + c.path) for c in changes]
+                    self.idle.add((number, part))
+        return None
+
+
+def _add(edges: Edges, change: Change, e: Any) -> Any:
+    """Add a change to the edges, and return what it makes of the expression."""
+    name, path, reverse, new = change
+    after = replaced(e, path, new)
+    edges.setdefault(e, []).append(Step(name, path, reverse, e, after))
+    edges.setdefault(after, []).append(Step(name, path, not reverse, after, e))
+    return after
+
+
+def _parts(
+    e: Any, path: Path = (), inside_number: bool = False
+) -> Iterator[tuple[Path, Any, bool]]:
+    """Yield (path, part, whether it is a number inside a number), parents first."""
+    number = type(e) in (sympy.Add, sympy.Mul, sympy.Pow)
+    yield path, e, number and inside_number
+    if type(e) is MatrixElement and isinstance(e.args[0], sympy.MatrixSymbol | FamilyMember):
+        return  # an entry of a tensor is as far as one can go
+    for position, argument in children(e):
+        yield from _parts(argument, (*path, position), number)
+
+
+def _shortest(
+    edges: Edges, start: Any, goal: Any, refused: Container[frozenset[Any]]
+) -> list[Step] | None:
+    """Return the shortest chain of the edges from start to goal."""
+    came: dict[Any, Step | None] = {start: None}
+    queue = deque([start])
+    while queue and goal not in came:
+        here = queue.popleft()
+        for step in edges.get(here, ()):
+            if step.after not in came and frozenset((here, step.after)) not in refused:
+                came[step.after] = step
+                queue.append(step.after)
+    if goal not in came:
+        return None
+    chain: list[Step] = []
+    back = came[goal]
+    while back is not None:
+        chain.append(back)
+        back = came[back.before]
+    return chain[::-1]
+
+
+def with_shortcuts(steps: list[Step], given: tuple[tuple[Any, Any], ...]) -> list[Step]:
+    """Replace stretches of a chain that one use of one rule does as well."""
+    if len(steps) > MAX_SHORTCUTS:
+        return steps
+    chain = [steps[0].before, *[s.after for s in steps]] if steps else []
+    result: list[Step] = []
+    here = 0
+    while here < len(steps):
+        for there in range(len(steps), here + 1, -1):
+            jump = one_step(chain[here], chain[there], given)
+            if jump is not None:
+                result.append(jump)
+                here = there
+                break
+        else:
+            result.append(steps[here])
+            here += 1
+    return result

@@ -1,0 +1,205 @@
+"""Rules of what has a size that is a number: written out entry by entry, or head by head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product as every
+from typing import Any
+
+import sympy
+from sympy import (
+    HadamardProduct,
+    Identity,
+    ImmutableDenseMatrix,
+    KroneckerProduct,
+    MatAdd,
+    MatMul,
+    OneMatrix,
+    Trace,
+    Transpose,
+    ZeroMatrix,
+)
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from algebra.language import ConcatHeads, FamilyMember, HeadSum, LayerProduct, OneHot, StackHeads
+from algebra.rules.indices import delta, entry
+from algebra.rules.rule import (
+    BINDERS,
+    bound,
+    pairs,
+    product,
+    rule,
+    split_scalars,
+    substituted,
+    tensor,
+    total,
+    with_pair,
+    without,
+)
+
+LARGEST = 16  # entries of a matrix, or terms of a sum, that are written out
+
+
+def matrix(rows: Any, cols: Any, entries: list[Any]) -> Any:
+    """Return the explicit matrix of these entries, row by row."""
+    return ImmutableDenseMatrix(int(rows), int(cols), entries)
+
+
+def is_explicit(e: Any) -> bool:
+    """Return whether an expression is an explicit matrix."""
+    return type(e) is ImmutableDenseMatrix
+
+
+def _places(e: Any) -> Iterator[tuple[int, int]]:
+    return every(range(int(e.shape[0])), range(int(e.shape[1])))
+
+
+# -- matrices -----------------------------------------------------------------------------------
+
+
+@rule(sympy.MatrixSymbol, FamilyMember, Identity, OneMatrix, ZeroMatrix, OneHot)
+def matrix_written_out(e: Any) -> Iterator[Any]:
+    """A = [A_00 A_01; A_10 A_11]"""
+    rows, cols = e.shape
+    if rows.is_Integer and cols.is_Integer and rows * cols <= LARGEST:
+        yield matrix(rows, cols, [_entry(e, i, j) for i, j in _places(e)])
+
+
+def _entry(e: Any, i: int, j: int) -> Any:
+    known = {Identity: int(i == j), OneMatrix: 1, ZeroMatrix: 0}
+    if type(e) in known:
+        return sympy.Integer(known[type(e)])
+    if type(e) is OneHot:
+        return delta(e.args[0], sympy.Integer(i), e.args[1])
+    return entry(e, sympy.Integer(i), sympy.Integer(j))
+
+
+@rule(MatMul)
+def explicit_mul(e: Any) -> Iterator[Any]:
+    """[a b] [c; d] = [a c + b d]
+
+    Multiply two matrices that are written out.
+    """
+    for k, x, y in pairs(e):
+        if is_explicit(x) and is_explicit(y):
+            made = [
+                sympy.Add(*[x[i, s] * y[s, j] for s in range(x.cols)])
+                for i, j in every(range(x.rows), range(y.cols))
+            ]
+            yield with_pair(e, k, matrix(x.rows, y.cols, made))
+
+
+@rule(MatMul)
+def explicit_smul(e: Any) -> Iterator[Any]:
+    """C [a b] = [c a, c b]"""
+    numbers, matrices = split_scalars(e)
+    if numbers and len(matrices) == 1 and is_explicit(matrices[0]):
+        (x,) = matrices
+        yield matrix(x.rows, x.cols, [sympy.Mul(*numbers, y) for y in x])
+
+
+@rule(MatAdd)
+def explicit_add(e: Any) -> Iterator[Any]:
+    """[a b] + [c d] = [a + c, b + d]"""
+    if all(map(is_explicit, e.args)):
+        columns = zip(*e.args, strict=True)
+        yield matrix(e.args[0].rows, e.args[0].cols, [sympy.Add(*entries) for entries in columns])
+
+
+@rule(HadamardProduct)
+def explicit_hadamard(e: Any) -> Iterator[Any]:
+    """[a b] ∘ [c d] = [a c, b d]"""
+    if all(map(is_explicit, e.args)):
+        columns = zip(*e.args, strict=True)
+        yield matrix(e.args[0].rows, e.args[0].cols, [sympy.Mul(*entries) for entries in columns])
+
+
+@rule(Transpose)
+def explicit_transpose(e: Any) -> Iterator[Any]:
+    """[a b]ᵀ = [a; b]"""
+    x = e.args[0]
+    if is_explicit(x):
+        yield matrix(x.cols, x.rows, [x[j, i] for i, j in every(range(x.cols), range(x.rows))])
+
+
+@rule(Trace)
+def explicit_trace(e: Any) -> Iterator[Any]:
+    """Tr [a b; c d] = a + d"""
+    x = e.args[0]
+    if is_explicit(x):
+        yield sympy.Add(*[x[i, i] for i in range(x.rows)])
+
+
+@rule(KroneckerProduct)
+def explicit_kron(e: Any) -> Iterator[Any]:
+    """[a b] ⊗ [c d] = [a c, a d, b c, b d]"""
+    for k in range(len(e.args) - 1):
+        x, y = e.args[k : k + 2]
+        if is_explicit(x) and is_explicit(y) and len(x) * len(y) <= LARGEST:
+            made = [
+                x[i, j] * y[s, t]
+                for i, s, j, t in every(*map(range, (x.rows, y.rows, x.cols, y.cols)))
+            ]
+            whole = matrix(x.rows * y.rows, x.cols * y.cols, made)
+            yield tensor(*e.args[:k], whole, *e.args[k + 2 :])
+
+
+@rule(KroneckerProduct)
+def kron_number(e: Any) -> Iterator[Any]:
+    """[a] ⊗ B = a B"""
+    for k, x in enumerate(e.args):
+        if is_explicit(x) and x.shape == (1, 1):
+            yield product(x[0, 0], tensor(*without(e, k)))
+
+
+@rule(MatrixElement)
+def explicit_entry(e: Any) -> Iterator[Any]:
+    """[a b; c d]_01 = b"""
+    x, i, j = e.args
+    if is_explicit(x) and i.is_Integer and j.is_Integer:
+        yield x[int(i), int(j)]
+
+
+# -- heads and layers ---------------------------------------------------------------------------
+
+
+def _terms(e: Any) -> list[Any]:
+    """Return the body of a sum for each value of its first index, if that is a number of them."""
+    (index, count), *inner = e.limits
+    if not (count.is_Integer and 1 <= count <= LARGEST) or _clash(e.body, index):
+        return []
+    bodies = [substituted(e.body, {index: sympy.Integer(k)}) for k in range(int(count))]
+    return [type(e)(x, *inner) if inner else x for x in bodies]
+
+
+def _clash(e: Any, index: Any) -> bool:
+    return any(index in bound(x) for x in e.atoms(*BINDERS))
+
+
+@rule(HeadSum)
+def head_sum_written_out(e: Any) -> Iterator[Any]:
+    """Σ_{h<2} A_h = A_0 + A_1"""
+    terms = _terms(e)
+    if terms:
+        yield total(*terms)
+
+
+@rule(ConcatHeads, StackHeads)
+def concat_kron(e: Any) -> Iterator[Any]:
+    """[A_h … h<H] = Σ_h e_hᵀ ⊗ A_h
+
+    Heads side by side, with unit rows; heads one below the other, with unit columns.
+    """
+    units = [OneHot(index, count) for index, count in e.limits]
+    if type(e) is ConcatHeads:
+        units = [Transpose(x) for x in units]
+    yield HeadSum(tensor(*units, e.body), *e.limits)
+
+
+@rule(LayerProduct)
+def layers_written_out(e: Any) -> Iterator[Any]:
+    """∏_{l<2} A_l = A_1 A_0"""
+    if e.count.is_Integer and e.count <= LARGEST and not _clash(e.body, e.index):
+        order = [substituted(e.body, {e.index: sympy.Integer(k)}) for k in range(int(e.count))]
+        factors = order if e.reverse else order[::-1]
+        yield product(*factors) if factors else Identity(e.shape[0])
