@@ -41,6 +41,7 @@ from algebra.matching import HOLE
 from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape, with_ranges
+from algebra.text import short_text
 from algebra.values import Terms, Value, difference
 from algebra.written_out import written_out
 
@@ -404,7 +405,12 @@ def _expression(side: Any) -> sympy.Basic:
 
 
 def _one_line(given: Any, width: int = 60) -> str:
-    text = " ".join(repr(given).split())
+    if isinstance(given, sympy.Basic):
+        return short_text(given, width)
+    if isinstance(given, tuple | list):
+        text = f"({', '.join(_one_line(each, width) for each in given)})"
+    else:
+        text = " ".join(repr(given).split())
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

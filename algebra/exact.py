@@ -35,6 +35,7 @@ from algebra.language import (
     vec_rows,
 )
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax, definition
+from algebra.text import short_text
 
 Number = int | Fraction
 
@@ -243,7 +244,7 @@ def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
         return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
     exponent = int(e.exp)
     if exponent < 0 and base == 0:
-        raise OtimesError(f"{e} divides by zero at these values")
+        raise OtimesError(f"{short_text(e)} divides by zero at these values")
     return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
 
 

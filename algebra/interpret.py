@@ -38,6 +38,7 @@ from algebra.legs import Branch, Legs, beside, branches, matched, shifted
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax, definition
 from algebra.scalars import Coefficient
 from algebra.shapes import Signature
+from algebra.text import short_text
 from algebra.values import Label, Terms, Value, index_name, put
 
 MAX_TERMS = 2_000_000  # diagrams made in one reading before it is given up
@@ -325,7 +326,8 @@ class Interpretation:
             return Value((), (), {UNIT: factor} if factor != 0 else {})
         if not isinstance(e.exp, sympy.Integer) or e.exp < 0:
             raise LanguageError(
-                f"the power {e.exp} of a trace, entry or sum is not in the language, in {e}"
+                f"the power {e.exp} of a trace, entry or sum is not in the language, in "
+                f"{short_text(e)}"
             )
         result = Value((), (), {UNIT: 1})
         base = self.value(e.base)

@@ -10,6 +10,7 @@ from algebra import scalars
 from algebra.diagram import UNIT
 from algebra.dimensions import same_size
 from algebra.errors import LanguageError
+from algebra.text import short_text, unicode_text
 from algebra.values import Value
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def _new_inverse(reading: Interpretation, e: Any) -> Value:
         if known == key_of:
             return reading.tensor(name, e.shape, (), ())
     if any(d.named for d in value.terms):
-        raise LanguageError(f"the inverse of {e}, which has a free index, is not in the language")
-    name = reading.fresh_name(f"({e})⁻¹")
+        raise LanguageError(
+            f"the inverse of {short_text(e)}, which has a free index, is not in the language"
+        )
+    name = reading.fresh_name(f"({unicode_text(e)})⁻¹")
     reading.inverses[name] = (key_of, e)
     return reading.tensor(name, e.shape, (), ())

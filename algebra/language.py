@@ -220,7 +220,7 @@ class LayerProduct(_Stated):
                 "are, 0 or more, as in (l, L)"
             )
         if not getattr(body, "is_Matrix", False):
-            raise ShapeError(f"LayerProduct multiplies matrices and was given {body}")
+            raise ShapeError(f"LayerProduct multiplies matrices, not {type(body).__name__}")
         direction = sympy.sympify(bool(reverse))
         return MatrixExpr.__new__(cls, body, Tuple(*limit), direction)
 

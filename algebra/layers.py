@@ -22,6 +22,7 @@ from algebra.dimensions import same_size
 from algebra.errors import LanguageError, ShapeError
 from algebra.language import HeadSum, LayerProduct, _OverHeads, matmul
 from algebra.shapes import inspect, show_shape
+from algebra.text import short_text
 
 Count: TypeAlias = Any  # an int, or an expression where a number of heads or layers is a symbol
 Substitution: TypeAlias = dict[sympy.Symbol, sympy.Expr]
@@ -114,8 +115,8 @@ def check_product(product: Any) -> None:
     """Refuse what is not a matrix product of the language, by the judge's own first pass."""
     if not getattr(product, "is_Matrix", False) or not isinstance(product, sympy.Basic):
         raise LanguageError(
-            f"expand_paths was given {type(product).__name__} {product!r:.60}: a matrix product of "
-            "layers is asked, such as (Identity(n) + A_2) * (Identity(n) + A_1)"
+            f"expand_paths was given {type(product).__name__} {short_text(product, 60)}: a "
+            "matrix product of layers is asked, such as (Identity(n) + A_2) * (Identity(n) + A_1)"
         )
     inspect(_as_sums(product, ()))
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import sympy
 
 from algebra.errors import LanguageError
+from algebra.text import short_text
 
 Number: TypeAlias = int | Fraction
 Monomial: TypeAlias = tuple[tuple[str, Number], ...]
@@ -163,8 +164,8 @@ def from_sympy(expression: sympy.Expr, positive: Collection[str] = ()) -> Coeffi
             f"{expression} is a floating-point number: write it exactly, as sympy.Rational"
         )
     raise LanguageError(
-        f"the scalar {expression} ({type(expression).__name__}) is not in the language: numbers, "
-        "symbols, sums, products and rational powers are"
+        f"the scalar {short_text(expression)} ({type(expression).__name__}) is not in the "
+        "language: numbers, symbols, sums, products and rational powers are"
     )
 
 
@@ -296,16 +297,18 @@ def root(
     shown = base if shown is None else shown
     value = lift(base)
     if len(value.numerator) != 1 or value.denominator != {ONE: 1}:
-        raise LanguageError(f"{shown} is a root of a sum, which is not in the language")
+        raise LanguageError(f"{short_text(shown)} is a root of a sum, which is not in the language")
     ((monomial, factor),) = value.numerator.items()
     lone = factor == 1 and len(monomial) == 1 and monomial[0][1] == 1
     if not lone and not all(n.startswith("#") or n in positive for n, _ in monomial):
         raise LanguageError(
-            f"{shown} is a root of a product whose factors may be negative: declare the symbols "
-            "positive"
+            f"{short_text(shown)} is a root of a product whose factors may be negative: "
+            "declare the symbols positive"
         )
     if factor < 0:
-        raise LanguageError(f"{shown} is a root of a negative number: the language is real")
+        raise LanguageError(
+            f"{short_text(shown)} is a root of a negative number: the language is real"
+        )
     result: Coefficient = scalar({tuple((name, e * exponent) for name, e in monomial): 1})
     fraction = Fraction(factor)
     for whole, sign in ((fraction.numerator, 1), (fraction.denominator, -1)):

@@ -33,6 +33,7 @@ from algebra.language import (
     vec_rows,
 )
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from algebra.text import short_text
 
 Shape = tuple[sympy.Expr, sympy.Expr]
 SCALAR: Shape | None = None  # the shape of a scalar
@@ -110,12 +111,14 @@ class _Reader:
             self.open_deltas = [e for e in self.open_deltas if e not in known]
             for e in known:
                 self.delta(e)
-        for name in s.sizes.keys() & s.indices.keys() | s.scalars.keys() & s.indices.keys():
+        for name in sorted((s.sizes.keys() | s.scalars.keys()) & s.indices.keys()):
             raise LanguageError(
                 f"{name} is used both as an index and as a number or size, which the language does "
                 "not have: rename one of them"
             )
-        for name in s.tensors.keys() & (s.sizes.keys() | s.indices.keys() | s.scalars.keys()):
+        for name in sorted(
+            s.tensors.keys() & (s.sizes.keys() | s.indices.keys() | s.scalars.keys())
+        ):
             raise LanguageError(
                 f"{name} names both a matrix and a scalar, index or size: rename one of them"
             )
@@ -153,7 +156,7 @@ class _Reader:
         normal_size(dimension)
         if not isinstance(dimension, sympy.Symbol):
             self.signature.dimensions.add(dimension)
-        for symbol in dimension.free_symbols:
+        for symbol in sorted(dimension.free_symbols, key=str):
             if any(symbol in scope for scope in self.bound):
                 raise LanguageError(
                     f"the size {dimension} depends on the index {symbol} that a sum runs over, "
@@ -178,14 +181,15 @@ class _Reader:
         if isinstance(index, sympy.Integer):
             if index < 0 or (isinstance(count, sympy.Integer) and index >= count):
                 raise ShapeError(
-                    f"index {index} of {owner} is out of range: it runs from 0 to {count - 1}"
+                    f"index {index} of {short_text(owner)} is out of range: it runs from 0 to {count - 1}"
                 )
             largest = self.signature.fixed.get(count, 0)
             self.signature.fixed[count] = max(largest, int(index))
             return
         if not isinstance(index, sympy.Symbol):
             raise LanguageError(
-                f"the index {index} of {owner} is not in the language: a symbol or an integer is"
+                f"the index {short_text(index)} of {short_text(owner)} is not in the language: a symbol "
+                "or an integer is"
             )
         for scope in reversed(self.bound):
             if index in scope:
@@ -195,7 +199,7 @@ class _Reader:
             known = self.signature.indices.setdefault(key(index), (self.symbol(index), count))[1]
         if not same_size(known, count):
             raise ShapeError(
-                f"index {index} of {owner} runs over {count} values, but over {known} elsewhere"
+                f"index {index} of {short_text(owner)} runs over {count} values, but over {known} elsewhere"
             )
 
     # -- scalars -------------------------------------------------------------------------------
@@ -208,7 +212,7 @@ class _Reader:
         elif isinstance(e, sympy.Pow):
             for argument in e.args:
                 if self.shape(argument) is not None:
-                    raise ShapeError(f"a matrix is used as a number in {e}")
+                    raise ShapeError(f"a matrix is used as a number in {short_text(e)}")
         elif not isinstance(e, sympy.Rational):
             if isinstance(e, sympy.Float):
                 raise LanguageError(
@@ -266,6 +270,7 @@ class _Reader:
     ) -> None:
         if not same_shape(x, y):
             swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
+            a, b = short_text(a), short_text(b)
             mend = f"; did you mean Transpose({b})?" if swapped else ""
             raise ShapeError(
                 f"cannot {verb} {a} ({show_shape(x)}) and {b} ({show_shape(y)}): the shapes "
@@ -294,12 +299,17 @@ class _Reader:
         base = self.shape(e.base)
         self.square(base, e.base, "raise to a power" if e.exp != -1 else "invert")
         if not isinstance(e.exp, sympy.Integer):
-            raise LanguageError(f"the power {e.exp} of a matrix is not in the language, in {e}")
+            raise LanguageError(
+                f"the power {short_text(e.exp)} of a matrix is not in the language, in "
+                f"{short_text(e)}"
+            )
         return base
 
     def square(self, shape: Shape | None, e: Any, verb: str) -> None:
         if shape is None or not same_size(*shape):
-            raise ShapeError(f"cannot {verb} {e} ({show_shape(shape)}): a square matrix is needed")
+            raise ShapeError(
+                f"cannot {verb} {short_text(e)} ({show_shape(shape)}): a square matrix is needed"
+            )
 
     def transpose(self, e: sympy.Transpose) -> Shape:
         rows, cols = self.matrix(e.args[0], "transpose")
@@ -308,7 +318,7 @@ class _Reader:
     def matrix(self, e: Any, verb: str) -> Shape:
         shape = self.shape(e)
         if shape is None:
-            raise ShapeError(f"cannot {verb} {e}: it is a scalar, a matrix is needed")
+            raise ShapeError(f"cannot {verb} {short_text(e)}: it is a scalar, a matrix is needed")
         return shape
 
     def kron(self, e: sympy.KroneckerProduct) -> Shape:
@@ -371,7 +381,8 @@ class _Reader:
         for limit in reversed(e.limits):
             if len(limit) != 3 or limit[1] != 0:
                 raise LanguageError(
-                    f"{_short(e)} does not run over a full range: write the limits as (k, 0, n - 1)"
+                    f"{short_text(e)} does not run over a full range: write the limits as "
+                    "(k, 0, n - 1)"
                 )
             index, _, last = limit
             self.symbol(index)
@@ -379,15 +390,15 @@ class _Reader:
             self.size(ranges[index])
         self.bound.append(ranges)
         if self.shape(e.function) is not None:
-            raise ShapeError(f"{_short(e)} sums matrices: use HeadSum for that")
+            raise ShapeError(f"{short_text(e)} sums matrices: use HeadSum for that")
         self.bound.pop()
 
     def diag_matrix(self, e: DiagMatrix) -> Shape:
         rows, cols = self.matrix(e.args[0], "make a diagonal matrix of")
         if cols != 1 and rows != 1:
             raise ShapeError(
-                f"cannot make a diagonal matrix of {e.args[0]} ({show_shape((rows, cols))}): a "
-                "column or a row is needed"
+                f"cannot make a diagonal matrix of {short_text(e.args[0])} "
+                f"({show_shape((rows, cols))}): a column or a row is needed"
             )
         size = rows if cols == 1 else cols
         return size, size
@@ -405,13 +416,16 @@ class _Reader:
     def hadamard_power(self, e: sympy.HadamardPower) -> Shape:
         shape = self.matrix(e.args[0], "raise the entries of")
         if not isinstance(e.args[1], sympy.Integer) or e.args[1] < 0:
-            raise LanguageError(f"the elementwise power {e.args[1]} is not in the language, in {e}")
+            raise LanguageError(
+                f"the elementwise power {short_text(e.args[1])} is not in the language, in "
+                f"{short_text(e)}"
+            )
         return shape
 
     def explicit(self, e: sympy.ImmutableDenseMatrix) -> Shape:
         for entry in e:
             if self.shape(entry) is not None:
-                raise ShapeError(f"an entry of the explicit matrix {_short(e)} is a matrix")
+                raise ShapeError(f"an entry of the explicit matrix {short_text(e)} is a matrix")
         return sympy.Integer(e.rows), sympy.Integer(e.cols)
 
     def block_matrix(self, e: sympy.BlockMatrix) -> Shape:
@@ -538,14 +552,15 @@ def _not_in_language(e: Any) -> str:
         )
     if isinstance(e, Family):
         return f"the family {e.name} was given without its index: write {e.name}[h]"
-    return f"{type(e).__name__} is not in the language yet, in {_short(e)}"
+    return f"{type(e).__name__} is not in the language yet, in {short_text(e)}"
 
 
 def _no_range(e: sympy.KroneckerDelta) -> str:
-    return f"{e} does not say how far its indices run: write Identity(n)[i, j] instead"
+    return f"{short_text(e)} does not say how far its indices run: write Identity(n)[i, j] instead"
 
 
-def _bad_product(a: Any, x: Shape, b: Any, y: Shape, whole: Any) -> str:
+def _bad_product(left: Any, x: Shape, right: Any, y: Shape, whole: Any) -> str:
+    a, b = short_text(left), short_text(right)
     if same_size(x[1], y[1]):
         mend = f"; did you mean Transpose({b})?"
     elif same_size(y[1], x[0]):
@@ -564,12 +579,7 @@ def _full_shape(tensor: sympy.MatrixSymbol | Family) -> str:
 
 
 def _place(whole: Any) -> str:
-    return f" (in {_short(whole)})"
-
-
-def _short(e: Any, width: int = 100) -> str:
-    text = str(e)
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return f" (in {short_text(whole)})"
 
 
 def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:

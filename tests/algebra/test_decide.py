@@ -394,7 +394,7 @@ WRONG: list[tuple[Any, Any, type, str]] = [
         matmul(X, A),
         A,
         ShapeError,
-        r"by A \(n × n\): the inner sizes d and n differ; did you mean A before X\? \(in X\*A\)",
+        r"by A \(n × n\): the inner sizes d and n differ; did you mean A before X\? \(in X A\)",
     ),
     (
         matmul(X, X),
@@ -412,7 +412,7 @@ WRONG: list[tuple[Any, Any, type, str]] = [
         matadd(X, X.T),
         X,
         ShapeError,
-        r"cannot add X \(n × d\) and X\.T \(d × n\).*did you mean Trans",
+        r"cannot add X \(n × d\) and Xᵀ \(d × n\).*did you mean Trans",
     ),
     (HadamardProduct(A, B) * X + A, A, ShapeError, r"cannot add .*n × d.*n × n"),
     (np.eye(2), A, LanguageError, "decide was given ndarray"),

@@ -85,7 +85,7 @@ WRONG: list[tuple[Any, type, str]] = [
     (matmul(X, X), ShapeError, r"X \(n × d\) by X \(n × d\): the inner sizes d and n differ"),
     (matmul(X, A), ShapeError, r"did you mean A before X\?"),
     (matmul(A, W), ShapeError, r"did you mean KroneckerProduct\(A, W\)\?"),
-    (matmul(X, W.T, A), ShapeError, r"cannot multiply X \(n × d\) by W\.T \(m × d\)"),
+    (matmul(X, W.T, A), ShapeError, r"cannot multiply X \(n × d\) by Wᵀ \(m × d\)"),
     (matadd(X, A), ShapeError, r"cannot add X \(n × d\) and A \(n × n\): the shapes differ"),
     (HadamardProduct(X, F[h].T, evaluate=False), ShapeError, r"cannot multiply elementwise"),
     (Trace(X), ShapeError, r"cannot take the trace of X \(n × d\): a square matrix is needed"),
