@@ -36,6 +36,7 @@ from algebra.facts.hypotheses import Hypotheses
 from algebra.facts.rules import Walk
 from algebra.facts.settle import settle
 from algebra.shapes import inspect, shape_of, show_shape
+from algebra.text import unicode_text
 
 __all__ = ["OTHER_NAMES", "PROPERTIES", "Fact", "Facts", "attention_pattern", "facts"]
 
@@ -69,7 +70,7 @@ def _facts(expr: Any, given: Sequence[Any]) -> Facts:
     sizes = _check_language(expr, hypotheses)
     hypotheses.recognise()
     settled = settle(expr)
-    for part in settled.atoms(sympy.Inverse):
+    for part in sorted(settled.atoms(sympy.Inverse), key=unicode_text):
         hypotheses.add(Fact("invertible", part.args[0], rule="its inverse is taken"))
     numbers = Numbers(sizes, hypotheses.nonnegative_scalars, hypotheses.scalar_equations)
     known = Walk(hypotheses, numbers).known(settled)

@@ -30,7 +30,9 @@ from algebra.dimensions import same_size
 from algebra.language import FamilyMember, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
 from algebra.refute import Trial, differs, draw_assignment, root_degrees
 from algebra.shapes import inspect
+from algebra.text import unicode_text
 from numeric.strategies.expressions import DEFAULT, Alphabet, Shape, expressions
+from numeric.strategies.matrices import one_of
 
 MOST_STEPS = 4
 TRIALS = 6  # exact trials before a mistake is taken to be no mistake
@@ -55,6 +57,11 @@ class Equation:
         """Whether it holds for all sizes and all values."""
         return self.trial is None
 
+    def __repr__(self) -> str:
+        """Return the equation as text; SymPy's own would evaluate the sides and could crash."""
+        sides = f"{unicode_text(self.lhs)} = {unicode_text(self.rhs)}"
+        return f"<{'true' if self.is_true else 'false'}: {sides} ({', '.join(self.changes)})>"
+
 
 @st.composite
 def identities(
@@ -78,7 +85,7 @@ def identities(
             for rule in RULES
             if RULES[rule](part) is not None
         ]
-        path, rule = draw(st.sampled_from(options))
+        path, rule = one_of(draw, options)
         rhs = _replaced(rhs, path, RULES[rule])
         used.append(rule)
     return Equation(lhs, rhs, tuple(used))

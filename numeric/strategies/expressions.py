@@ -22,7 +22,7 @@ from algebra.exact import Assignment, array_shape
 from algebra.language import Family, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
 from algebra.refute import root_degrees
 from algebra.shapes import inspect
-from numeric.strategies.matrices import LARGEST_ENTRY, integers
+from numeric.strategies.matrices import LARGEST_ENTRY, integers, one_of
 
 Shape = tuple[Any, Any]
 _n, _d, _H = sympy.symbols("n d H", integer=True, positive=True)
@@ -75,7 +75,7 @@ def shapes(draw: st.DrawFn, alphabet: Alphabet = DEFAULT) -> Shape:
     members = [tensor.shape for tensor in alphabet.tensors]
     products = [(p * q, p * q) for p in known[:1] for q in known[1:]]
     columns = [(size, sympy.S.One) for size in known]
-    return draw(st.sampled_from([*members, *columns, *products]))
+    return one_of(draw, [*members, *columns, *products])
 
 
 def expressions(
@@ -112,7 +112,7 @@ class _Builder:
         self.alphabet = alphabet
 
     def choose(self, options: list[Any]) -> Any:
-        return self.draw(st.sampled_from(options))
+        return one_of(self.draw, options)
 
     def build(self, shape: Shape, depth: int, bound: Any) -> Any:
         options = self.operations(shape, depth, bound) if depth > 0 else []
@@ -173,13 +173,16 @@ def _same(a: Shape, b: Shape) -> bool:
 
 
 @st.composite
-def assignments(draw: st.DrawFn, *expressions: sympy.Basic, largest: int = 3) -> dict[str, Any]:
+def assignments(
+    draw: st.DrawFn, *expressions: sympy.Basic, smallest: int = 1, largest: int = 3
+) -> dict[str, Any]:
     """Draw numbers for everything that can vary in some expressions, each by its name.
 
-    What `evaluate` takes: sizes from 1 to `largest` (more where a fixed index needs it), int64
-    arrays of the shape of each matrix symbol (a family's has its index first), indices, and
-    integers for other scalars (not zero, and perfect powers under a root). Raises OtimesError
-    without any expression, ShapeError or LanguageError for expressions that are none.
+    What `evaluate` takes: sizes from `smallest` (0 is left out where it makes no sense) to
+    `largest` (more where a fixed index needs it), int64 arrays of the shape of each matrix symbol
+    (a family's has its index first), indices, and integers for other scalars (positive in a
+    denominator, perfect powers under a root). Sizes shrink to 1. Raises OtimesError without any
+    expression, ShapeError or LanguageError for expressions that are none.
 
     >>> from hypothesis import given
     >>> from algebra.evaluate import evaluate
@@ -193,15 +196,20 @@ def assignments(draw: st.DrawFn, *expressions: sympy.Basic, largest: int = 3) ->
         raise OtimesError("assignments needs the expressions that the numbers are for")
     signature = inspect(*expressions)
     roots = root_degrees(signature, *expressions)
-    numbers = {
-        name: draw(st.integers(1, largest)) ** roots.get(name, 1) for name in signature.sizes
-    }
-    for count, index in signature.fixed.items():
-        if isinstance(count, sympy.Symbol):
-            numbers[count.name] = max(numbers[count.name], index + 1)
-    drawn = Assignment(numbers, {})
+    divided = _divided(*expressions)
+    counted = {s.name for _, count in signature.indices.values() for s in count.free_symbols}
+    values: dict[str, Any] = {}
+    for name in signature.sizes:
+        least = max(smallest, int(name in divided or name in counted or name in roots))
+        for count, index in signature.fixed.items():
+            least = max(least, index + 1) if str(count) == name else least
+        most = max(2 if name in roots else largest, least)
+        # 1 to 3 shrink towards 1 before 0 is tried: an example of size 0 shows little
+        size = draw(st.integers(max(least, 1), max(most, 1)) | st.integers(least, most))
+        values[name] = size ** roots.get(name, 1)
+    drawn = Assignment(dict(values), {})
+    assume(all(drawn.size(size) >= smallest for size in signature.dimensions))
     assume(all(drawn.size(count) > index for count, index in signature.fixed.items()))
-    values: dict[str, Any] = dict(numbers)
     for name, tensor in signature.tensors.items():
         shape = array_shape(tensor, drawn)
         values[name] = draw(integers(shape, -LARGEST_ENTRY, LARGEST_ENTRY))
@@ -209,9 +217,20 @@ def assignments(draw: st.DrawFn, *expressions: sympy.Basic, largest: int = 3) ->
         values[name] = draw(st.integers(0, drawn.size(count) - 1))
     for name in signature.scalars:
         degree = roots.get(name, 1)
-        entries = st.integers(1, 3) if degree > 1 else st.sampled_from([1, 2, 3, -1, -2, -3])
-        values[name] = draw(entries) ** degree
+        positive = degree > 1 or name in divided
+        values[name] = draw(st.integers(1, 3) if positive else st.integers(-3, 3)) ** degree
     return values
+
+
+def _divided(*expressions: sympy.Basic) -> set[str]:
+    """Return the names of the symbols that stand in a denominator."""
+    return {
+        symbol.name
+        for expression in expressions
+        for part in expression.atoms(sympy.Pow)
+        if part.exp.is_negative
+        for symbol in part.base.free_symbols
+    }
 
 
 def as_assignment(values: dict[str, Any], *expressions: sympy.Basic) -> Assignment:

@@ -5,8 +5,9 @@ A size may be given as a number, or left out and drawn.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from algebra.errors import OtimesError
 
 Convention = Literal["row", "column"]
+T = TypeVar("T")
 LARGEST_SIZE = 4
 LARGEST_ENTRY = 3
 
@@ -148,6 +150,15 @@ def tokens(d_vocab: int, longest: int = 6, shortest: int = 1) -> st.SearchStrate
 def integers(shape: tuple[int, ...], low: int, high: int) -> st.SearchStrategy[Any]:
     """Draw an int64 array, each entry for itself."""
     return arrays(np.int64, shape, elements=st.integers(low, high), fill=st.nothing())
+
+
+def one_of(draw: st.DrawFn, options: Sequence[T]) -> T:
+    """Draw one of several things by its place; it shrinks to the first.
+
+    `sampled_from` would do, but what it draws depends on the hashes of the things themselves, which
+    for strings and for SymPy's expressions are others in every process.
+    """
+    return options[draw(st.integers(0, len(options) - 1))]
 
 
 def size_or_drawn(draw: st.DrawFn, size: int | None) -> int:

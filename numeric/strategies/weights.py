@@ -15,6 +15,7 @@ from numeric.strategies.matrices import (
     check_convention,
     float_matrices,
     integer_matrices,
+    one_of,
     size_or_drawn,
     sizes,
 )
@@ -110,7 +111,7 @@ def models(
         d_head=draw(sizes(1, 2)) if d_head is None else d_head,
         d_vocab=draw(sizes(2, 5)),
         n_ctx=draw(sizes(1, 6)),
-        positions=draw(st.sampled_from(POSITIONS)) if positions is None else positions,
+        positions=one_of(draw, POSITIONS) if positions is None else positions,
     )
     weights = {
         name: draw(arrays(np.float32, shape, elements=EIGHTHS, fill=st.nothing()))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -103,3 +106,25 @@ def test_names_and_fractions_paste_too() -> None:
     assert scope["_lambda"] == found.scalars[eigenvalue]
     assert 3 * scope["_lambda"] == 1
     assert np.array_equal(scope["W__QK_"], found.arrays["W_{QK}"])
+
+
+COMPOSITE = """
+from sympy import MatrixSymbol, symbols
+from algebra.decide import decide
+n, m, p, q = symbols("n m p q")
+J = MatrixSymbol("J", n*m*p*q + 1, q + p + m + n)
+print(decide(J, 2*J).counterexample, list(decide(J, 2*J).counterexample.sizes))
+"""
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    """The symbols of a size are a set, whose order is another one for every PYTHONHASHSEED."""
+
+    def printed(hash_seed: int) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        run = [sys.executable, "-c", COMPOSITE]
+        return subprocess.run(
+            run, capture_output=True, text=True, check=True, env=environment
+        ).stdout
+
+    assert printed(1) == printed(2) == printed(3) != ""

@@ -1,17 +1,25 @@
 """The public strategies, used the way a stranger's tests would."""
 
+import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+import sympy
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from algebra.decide import decide
 from algebra.exact import tree_value
+from algebra.language import kron, matadd, matmul
 from numeric import strategies as ots
 from numeric.strategies.expressions import as_assignment
+
+n, d = sympy.symbols("n d", integer=True, positive=True)
+A, X = sympy.MatrixSymbol("A", n, n), sympy.MatrixSymbol("X", n, d)
+W = sympy.MatrixSymbol("W", d, d)
 
 
 @given(ots.integer_matrices(2, 3), ots.float_matrices(4, 1))
@@ -72,3 +80,52 @@ def test_hypothesis_is_loaded_only_with_the_strategies() -> None:
     code = "import sys, numeric, otimes; print('hypothesis' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+DRAWS = """
+from hypothesis import given, seed, settings
+from numeric import strategies as ots
+
+@seed(1)
+@settings(database=None, max_examples=40)
+@given(ots.near_misses(), ots.models())
+def test(miss, model):
+    print(miss, model.config, miss.trial.lhs)
+
+test()
+"""
+
+
+def test_the_same_seed_draws_the_same_in_every_process() -> None:
+    def drawn(hash_seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        run = [sys.executable, "-c", DRAWS]
+        return subprocess.run(
+            run, capture_output=True, text=True, check=True, env=environment
+        ).stdout
+
+    assert drawn("1") == drawn("2") != ""
+
+
+@pytest.mark.parametrize(
+    ("rhs", "sizes"), [(matmul(2, A, X), (1, 1)), (matmul(A.T, X), (2, 1))], ids=["1", "2"]
+)
+def test_numbers_that_show_a_difference_shrink_to_the_least_sizes(
+    rhs: Any, sizes: tuple[int, int]
+) -> None:
+    lhs = matmul(A, X)
+
+    def differ(values: dict[str, Any]) -> bool:
+        numbers = as_assignment(values, lhs, rhs)
+        return not np.all(tree_value(lhs, numbers) == tree_value(rhs, numbers))
+
+    least = find(ots.assignments(lhs, rhs, smallest=0), differ)
+    assert (least["n"], least["d"]) == sizes
+    assert sum(abs(least["A"]).flat) == sum(abs(least["X"]).flat) == 1
+
+
+def test_what_sympy_cannot_print_has_a_repr() -> None:
+    cursed = matmul(kron(A, matmul(W, W)), kron(matadd(A, A), matmul(sympy.Transpose(X), X)))
+    assert repr(ots.Equation(cursed, A, ("commute",))) == (
+        "<true: (A ⊗ W W) ((A + A) ⊗ Xᵀ X) = A (commute)>"
+    )
