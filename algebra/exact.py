@@ -58,7 +58,7 @@ class Assignment:
 
     def size(self, dimension: sympy.Expr) -> int:
         """Return the number a dimension has."""
-        if isinstance(dimension, sympy.Integer):
+        if isinstance(dimension, int | sympy.Integer):  # explicit matrices count in Python's ints
             return int(dimension)
         if isinstance(dimension, sympy.Symbol):
             return int(self.sizes[key(dimension)])

@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-from sympy import Basic, MatrixExpr, Tuple
+from sympy import Basic, Dummy, Integer, MatrixExpr, Tuple
 from sympy.core.symbol import Str
 from sympy.matrices.expressions.matexpr import MatrixElement
 
@@ -258,7 +258,12 @@ class LayerProduct(_Stated):
             )
         layers = range(int(self.count))
         order = layers if self.reverse else reversed(layers)
-        return tuple(self.body.xreplace({self.index: sympy.Integer(k)}) for k in order)
+        away = Dummy()  # where an inner sum binds the same index, that one is not this one
+        sums = self.body.atoms(_OverHeads, LayerProduct, sympy.Sum)
+        inner = [part for part in sums if self.index not in part.free_symbols]
+        body = self.body.xreplace({part: part.xreplace({self.index: away}) for part in inner})
+        back = {away: self.index}
+        return tuple(body.xreplace({self.index: Integer(k)}).xreplace(back) for k in order)
 
     def _latex(self, printer: Any) -> str:
         """Return the TeX, by SymPy's protocol: the arrow says on which side the later layer is."""

@@ -150,3 +150,10 @@ def test_roots_are_exact_or_refused() -> None:
 def test_what_has_no_value_is_named() -> None:
     with pytest.raises(LanguageError, match="Determinant has no exact value"):
         tree_value(sympy.Determinant(S), Assignment(SIZES, {"S": exact_array(NP_S)}))
+
+
+def test_explicit_matrices_have_shapes_of_python_integers() -> None:
+    entries = sympy.ImmutableMatrix([[1, 2], [3, c]])
+    numbers = Assignment(SIZES, {}, scalars={"c": 5})
+    value = tree_value(ConcatHeads(HeadSum(entries, (i, 2)), (h, H)), numbers)
+    assert np.all(value == np.tile([[2, 4], [6, 10]], 4))

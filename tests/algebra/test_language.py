@@ -11,6 +11,7 @@ from algebra.language import (
     ConcatHeads,
     Family,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     kron,
@@ -77,3 +78,11 @@ def test_nothing_is_evaluated() -> None:
 def test_errors(make: object, words: str) -> None:
     with pytest.raises(ShapeError, match=words):
         make()  # type: ignore[operator]
+
+
+def test_layers_leave_an_inner_index_of_the_same_name_alone() -> None:
+    A = Family("A", (2,), n, n)
+    total = HeadSum(A[l], (l, 2))
+    inner = sympy.Sum(sympy.Trace(A[l]), (l, 0, 1))
+    layers = LayerProduct(matmul(inner, A[l], total), (l, 2))
+    assert layers.factors() == (matmul(inner, A[1], total), matmul(inner, A[0], total))
