@@ -8,6 +8,7 @@ values with probability about degree/PRIME.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from fractions import Fraction
@@ -15,17 +16,21 @@ from typing import Any
 
 import numpy as np
 import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import (
     ConcatHeads,
     Family,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     StackHeads,
     vec_cols,
     vec_rows,
 )
+from tests.algebra.exact_matrices import inverse
 
 PRIME = 2**31 - 1  # a product of two residues fits int64
 
@@ -91,9 +96,46 @@ class World:
                 return result
             case sympy.MatPow():
                 result = self._leaf(np.eye(self.size(e.shape[0]), dtype=int))
-                for _ in range(int(e.exp)):
-                    result = self._product(result, sub(e.base))
+                base = sub(e.base) if e.exp >= 0 else inverse(sub(e.base))
+                for _ in range(abs(int(e.exp))):
+                    result = self._product(result, base)
                 return result
+            case LayerProduct():
+                result = self._leaf(np.eye(self.size(e.shape[0]), dtype=int))
+                for k in range(self.size(e.count)):
+                    layer = self.value(e.body, {**env, e.index: k})
+                    pair = (result, layer) if e.reverse else (layer, result)
+                    result = self._product(*pair)
+                return result
+            case sympy.HadamardPower():
+                result = self._leaf(np.ones([self.size(s) for s in e.shape], dtype=int))
+                base = sub(e.args[0])
+                for _ in range(int(e.args[1])):
+                    result = self._reduce(result * base)
+                return result
+            case DiagMatrix():
+                return np.diag(sub(e.args[0]).reshape(-1))
+            case DiagonalOf():
+                return np.diag(sub(e.args[0])).reshape(-1, 1)
+            case DiagonalMatrix():
+                return np.diag(np.diag(sub(e.args[0])))
+            case sympy.BlockDiagMatrix() | sympy.BlockMatrix():
+                return np.block(
+                    [
+                        [sub(e.blocks[i, j]) for j in range(e.blockshape[1])]
+                        for i in range(e.blockshape[0])
+                    ]
+                )
+            case sympy.ImmutableDenseMatrix():
+                entries = [[sub(e[i, j]) for j in range(e.cols)] for i in range(e.rows)]
+                return np.array(entries, self._dtype)
+            case MatrixElement():
+                row, col = (self._at(index, env) for index in e.args[1:])
+                return _int(sub(e.args[0])[row, col])
+            case sympy.KroneckerDelta():
+                return int(self._at(e.args[0], env) == self._at(e.args[1], env))
+            case sympy.Sum():
+                return self._index_sum(e.function, list(e.limits), env)
             case sympy.Trace():
                 array = sub(e.args[0])
                 return sum((_int(array[i, i]) for i in range(array.shape[0])), 0)
@@ -117,6 +159,13 @@ class World:
             case sympy.Pow():
                 return self._power(e, sub(e.base))
         raise NotImplementedError(type(e).__name__)
+
+    def _index_sum(self, body: Any, limits: list[Any], env: Mapping[Any, int]) -> Any:
+        if not limits:
+            return self.value(body, env)
+        *inner, (index, first, last) = limits
+        values = range(self.size(first), self.size(last) + 1)
+        return sum(self._index_sum(body, inner, {**env, index: k}) for k in values)
 
     def _over_heads(self, e: Any, limits: Any, env: Mapping[Any, int]) -> Any:
         if not limits:
@@ -197,6 +246,9 @@ def world_of(counterexample: Any) -> World:
     """Return the exact world of a counterexample, free indices left to the caller."""
     sizes = {symbol.name: size for symbol, size in counterexample.sizes.items()}
     scalars = {symbol.name: value for symbol, value in counterexample.scalars.items()}
+    for name, value in list(scalars.items()):
+        if value >= 0 and value == (root := math.isqrt(int(value))) ** 2:
+            scalars[f"sqrt {name}"] = root
     return World(sizes, counterexample.arrays, scalars, prime=None)
 
 
