@@ -25,6 +25,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from algebra.shapes import _READERS
 from algebra.text import short_text, unicode_text
 
@@ -79,6 +80,11 @@ SHOWN = [
     (StackHeads(P[h], (h, 2)), "[P[h] ⋮ h<2]"),
     (LayerProduct(matadd(A, P[l]), (l, H)), "Π_l=H-1…0 (A + P[l])"),
     (LayerProduct(P[l], (l, 3), reverse=True), "Π_l=0…2 P[l]"),
+    (RowSoftmax(A), "softmax(A)"),
+    (RowSoftmax(matadd(A, B), CausalMask(n)), "softmax(A + B, M_n)"),
+    (Activation("gelu", matmul(A, B)), "gelu(A B)"),
+    (RMSNorm(X), "RMSNorm(X)"),
+    (LayerNorm(X, a), "LayerNorm(X, a)"),
     (sympy.Determinant(A), "Determinant(A)"),
     (HUGE, "⟨16610 bits⟩"),
     (-HUGE, "-⟨16610 bits⟩"),
@@ -112,6 +118,9 @@ WRAPPERS = [
     lambda e: matmul(a, e),
     lambda e: sympy.Transpose(e),
     lambda e: DiagonalOf(e),
+    lambda e: RowSoftmax(e, e),
+    lambda e: Activation("g", e),
+    lambda e: LayerNorm(e),
 ]
 
 
