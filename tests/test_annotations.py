@@ -15,6 +15,9 @@ checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
 """A whole number will do where a float is asked for."""
 
 CHECKED = """
+import warnings
+# beartype draws which item of a container it looks at, also while a strategy draws
+warnings.filterwarnings("ignore", "Do not use the `random` module inside strategies")
 import tests.test_annotations
 from jaxtyping import TypeCheckError, install_import_hook
 with install_import_hook("numeric", "tests.test_annotations.checked"):

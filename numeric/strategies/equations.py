@@ -32,7 +32,7 @@ from algebra.refute import Trial, differs, draw_assignment, root_degrees
 from algebra.shapes import inspect
 from algebra.text import unicode_text
 from numeric.strategies.expressions import DEFAULT, Alphabet, Shape, expressions
-from numeric.strategies.matrices import one_of
+from numeric.strategies.matrices import Draw, one_of
 
 MOST_STEPS = 4
 TRIALS = 6  # exact trials before a mistake is taken to be no mistake
@@ -65,7 +65,7 @@ class Equation:
 
 @st.composite
 def identities(
-    draw: st.DrawFn, shape: Shape | None = None, depth: int = 3, alphabet: Alphabet = DEFAULT
+    draw: Draw, shape: Shape | None = None, depth: int = 3, alphabet: Alphabet = DEFAULT
 ) -> Equation:
     """Draw an Equation that is true: an expression, and one to four sound rewritings of it.
 
@@ -93,7 +93,7 @@ def identities(
 
 @st.composite
 def near_misses(
-    draw: st.DrawFn, shape: Shape | None = None, depth: int = 3, alphabet: Alphabet = DEFAULT
+    draw: Draw, shape: Shape | None = None, depth: int = 3, alphabet: Alphabet = DEFAULT
 ) -> Equation:
     """Draw an Equation that is false: a true one with one mistake on its right side.
 

@@ -22,7 +22,7 @@ from algebra.exact import Assignment, array_shape
 from algebra.language import Family, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
 from algebra.refute import root_degrees
 from algebra.shapes import inspect
-from numeric.strategies.matrices import LARGEST_ENTRY, integers, one_of
+from numeric.strategies.matrices import LARGEST_ENTRY, Draw, integers, one_of
 
 Shape = tuple[Any, Any]
 _n, _d, _H = sympy.symbols("n d H", integer=True, positive=True)
@@ -62,7 +62,7 @@ COEFFICIENTS = (2, -1, sympy.Rational(1, 2))
 
 
 @st.composite
-def shapes(draw: st.DrawFn, alphabet: Alphabet = DEFAULT) -> Shape:
+def shapes(draw: Draw, alphabet: Alphabet = DEFAULT) -> Shape:
     """Draw a shape that expressions over an alphabet can have: (rows, columns) in SymPy.
 
     >>> from hypothesis import given
@@ -98,7 +98,7 @@ def expressions(
 
 
 @st.composite
-def _expressions(draw: st.DrawFn, shape: Shape | None, depth: int, alphabet: Alphabet) -> Any:
+def _expressions(draw: Draw, shape: Shape | None, depth: int, alphabet: Alphabet) -> Any:
     wanted = draw(shapes(alphabet)) if shape is None else shape
     rows, cols = (sympy.sympify(size) for size in wanted)
     return _Builder(draw, alphabet).build((rows, cols), depth, None)
@@ -107,7 +107,7 @@ def _expressions(draw: st.DrawFn, shape: Shape | None, depth: int, alphabet: Alp
 class _Builder:
     """Draws one expression; `bound` is the index of a sum over heads that it stands in."""
 
-    def __init__(self, draw: st.DrawFn, alphabet: Alphabet) -> None:
+    def __init__(self, draw: Draw, alphabet: Alphabet) -> None:
         self.draw = draw
         self.alphabet = alphabet
 
@@ -174,7 +174,7 @@ def _same(a: Shape, b: Shape) -> bool:
 
 @st.composite
 def assignments(
-    draw: st.DrawFn, *expressions: sympy.Basic, smallest: int = 1, largest: int = 3
+    draw: Draw, *expressions: sympy.Basic, smallest: int = 1, largest: int = 3
 ) -> dict[str, Any]:
     """Draw numbers for everything that can vary in some expressions, each by its name.
 

@@ -5,7 +5,7 @@ A size may be given as a number, or left out and drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from algebra.errors import OtimesError
 
 Convention = Literal["row", "column"]
 T = TypeVar("T")
+Draw = Callable[..., Any]  # Hypothesis's DrawFn, which cannot be checked at run time
 LARGEST_SIZE = 4
 LARGEST_ENTRY = 3
 
@@ -37,7 +38,7 @@ def sizes(smallest: int = 1, largest: int = LARGEST_SIZE) -> st.SearchStrategy[i
 
 @st.composite
 def integer_matrices(
-    draw: st.DrawFn,
+    draw: Draw,
     rows: int | None = None,
     cols: int | None = None,
     low: int = -LARGEST_ENTRY,
@@ -57,7 +58,7 @@ def integer_matrices(
 
 @st.composite
 def float_matrices(
-    draw: st.DrawFn, rows: int | None = None, cols: int | None = None, bound: float = 4.0
+    draw: Draw, rows: int | None = None, cols: int | None = None, bound: float = 4.0
 ) -> Any:
     """Draw a float64 matrix [rows, cols], finite, entries at most `bound` in absolute value.
 
@@ -74,7 +75,7 @@ def float_matrices(
 
 @st.composite
 def patterns(
-    draw: st.DrawFn,
+    draw: Draw,
     n_pos: int | None = None,
     n_source: int | None = None,
     causal: bool = True,
@@ -114,7 +115,7 @@ def patterns(
 
 @st.composite
 def streams(
-    draw: st.DrawFn,
+    draw: Draw,
     n_pos: int | None = None,
     d_model: int | None = None,
     convention: Convention = "row",
@@ -152,7 +153,7 @@ def integers(shape: tuple[int, ...], low: int, high: int) -> st.SearchStrategy[A
     return arrays(np.int64, shape, elements=st.integers(low, high), fill=st.nothing())
 
 
-def one_of(draw: st.DrawFn, options: Sequence[T]) -> T:
+def one_of(draw: Draw, options: Sequence[T]) -> T:
     """Draw one of several things by its place; it shrinks to the first.
 
     `sampled_from` would do, but what it draws depends on the hashes of the things themselves, which
@@ -161,7 +162,7 @@ def one_of(draw: st.DrawFn, options: Sequence[T]) -> T:
     return options[draw(st.integers(0, len(options) - 1))]
 
 
-def size_or_drawn(draw: st.DrawFn, size: int | None) -> int:
+def size_or_drawn(draw: Draw, size: int | None) -> int:
     """Return the size that was asked for, or draw one."""
     return draw(sizes()) if size is None else size
 

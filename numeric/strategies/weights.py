@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numeric.model import POSITIONS, Config, Model, make_model
 from numeric.strategies.matrices import (
     Convention,
+    Draw,
     check_convention,
     float_matrices,
     integer_matrices,
@@ -60,7 +61,7 @@ class Head:
 
 @st.composite
 def heads(
-    draw: st.DrawFn,
+    draw: Draw,
     d_model: int | None = None,
     d_head: int | None = None,
     convention: Convention = "row",
@@ -86,7 +87,7 @@ def heads(
 
 @st.composite
 def models(
-    draw: st.DrawFn,
+    draw: Draw,
     n_layers: int | None = None,
     n_heads: int | None = None,
     d_model: int | None = None,

@@ -371,9 +371,10 @@ def _power_as_hadamard(draw: random.Random, e: Any) -> Any:
 
 
 def _diagonal_scales_rows(draw: random.Random, e: Any) -> Any:
-    if isinstance(e, MatMul) and len(e.args) == 2 and isinstance(e.args[0], DiagMatrix):
-        column, right = e.args[0].args[0], e.args[1]
-        if column.shape[1] == 1:
+    if isinstance(e, MatMul) and len(e.args) == 2 and _matrices(e):
+        left, right = e.args
+        if isinstance(left, DiagMatrix) and left.args[0].shape[1] == 1:
+            column = left.args[0]
             spread = matmul(column, OneMatrix(1, right.shape[1]))
             return HadamardProduct(spread, right, evaluate=False)
     return None

@@ -228,7 +228,7 @@ WRONG: list[tuple[Any, dict[Any, Any], type, str]] = [
     (S, {matmul(S, S): NP_S}, OtimesError, r"keyed by names or symbols, and S\*S was given"),
     ("S", {S: NP_S}, LanguageError, "a SymPy expression was expected and str was given"),
     (sympy.Determinant(S), {S: NP_S}, LanguageError, "Determinant is not in the language yet"),
-    (matmul(S, A.T), {S: NP_S, A: NP_A}, ShapeError, r"cannot multiply S \(n × n\) by A\.T"),
+    (matmul(S, A.T), {S: NP_S, A: NP_A}, ShapeError, r"cannot multiply S \(n × n\) by Aᵀ"),
 ]
 
 
