@@ -361,7 +361,7 @@ class _Reader:
             ranged = sympy.KroneckerDelta(*e.args, (0, count - 1))
             if self.signature.deltas.setdefault(e, ranged) != ranged:
                 raise LanguageError(
-                    f"the indices of {e} run over {count} values, but elsewhere over "
+                    f"the indices of {short_text(e)} run over {count} values, but elsewhere over "
                     f"{self.signature.deltas[e].args[2][1] + 1}: rename them in one place"
                 )
 
