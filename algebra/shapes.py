@@ -181,15 +181,16 @@ class _Reader:
         if isinstance(index, sympy.Integer):
             if index < 0 or (isinstance(count, sympy.Integer) and index >= count):
                 raise ShapeError(
-                    f"index {index} of {short_text(owner)} is out of range: it runs from 0 to {count - 1}"
+                    f"index {index} of {short_text(owner)} is out of range: it runs from 0 "
+                    f"to {count - 1}"
                 )
             largest = self.signature.fixed.get(count, 0)
             self.signature.fixed[count] = max(largest, int(index))
             return
         if not isinstance(index, sympy.Symbol):
             raise LanguageError(
-                f"the index {short_text(index)} of {short_text(owner)} is not in the language: a symbol "
-                "or an integer is"
+                f"the index {short_text(index)} of {short_text(owner)} is not in the language: "
+                "a symbol or an integer is"
             )
         for scope in reversed(self.bound):
             if index in scope:
@@ -199,7 +200,8 @@ class _Reader:
             known = self.signature.indices.setdefault(key(index), (self.symbol(index), count))[1]
         if not same_size(known, count):
             raise ShapeError(
-                f"index {index} of {short_text(owner)} runs over {count} values, but over {known} elsewhere"
+                f"index {index} of {short_text(owner)} runs over {count} values, but over "
+                f"{known} elsewhere"
             )
 
     # -- scalars -------------------------------------------------------------------------------
