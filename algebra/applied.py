@@ -29,10 +29,10 @@ from algebra.canonical import canonical
 from algebra.contract import is_torch
 from algebra.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
 from algebra.dimensions import normal_size
-from algebra.errors import Undecided
+from algebra.errors import OtimesError, Undecided
 from algebra.intervals import Interval
 from algebra.legs import Branch, branches, sorts_of
-from algebra.nonlinear import RSQRT, Activation, CausalMask, RowSoftmax
+from algebra.nonlinear import CAUSAL_MASK, RSQRT, Activation, CausalMask, RowSoftmax
 from algebra.scalars import Coefficient
 from algebra.text import unicode_text
 from algebra.values import Label, Terms, Value, difference, put
@@ -40,7 +40,7 @@ from algebra.values import Label, Terms, Value, difference, put
 if TYPE_CHECKING:
     from algebra.interpret import Interpretation
 
-SOFTMAX, CAUSAL_MASK = "softmax", "causal mask"
+SOFTMAX = "softmax"
 _HOMOGENEOUS = {RSQRT: Fraction(-1, 2), "relu": Fraction(1)}  # g(c x) = c^k g(x) for c > 0
 MAX_ORDERS = 120  # orders of slots tried before two arguments are taken for different ones
 
@@ -280,7 +280,10 @@ def _number(argument: Sum) -> Fraction | None:
 def _exact_value(function: str, number: Fraction) -> Fraction | None:
     if function not in functions.KNOWN or (function == RSQRT and number <= 0):
         return None
-    value = functions.value_of(function, number)
+    try:
+        value = functions.value_of(function, number)
+    except OtimesError as not_defined:
+        raise Undecided(str(not_defined)) from None
     return None if isinstance(value, Interval) else Fraction(value)
 
 

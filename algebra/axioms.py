@@ -410,9 +410,8 @@ def _(pair: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(pair, tuple):
         e, f = pair
         mine, theirs = _matrices(e), _matrices(f)
-        alike = type(e) is type(f) and len(mine) == len(theirs)
-        named = getattr(e, "name", None) == getattr(f, "name", None)
-        if alike and named and all(map(same_size, e.shape, f.shape)):
+        alike = type(e) is type(f) and _parameters(e) == _parameters(f)
+        if alike and len(mine) == len(theirs) and all(map(same_size, e.shape, f.shape)):
             yield e, f, *zip(mine, theirs, strict=True)
 
 
@@ -475,6 +474,11 @@ def _product(factors: tuple[Any, ...]) -> Any:
 
 def _matrices(e: Any) -> tuple[Any, ...]:
     return tuple(a for a in e.args if getattr(a, "is_Matrix", False))
+
+
+def _parameters(e: Any) -> tuple[Any, ...]:
+    """Return what a function has besides matrices: its name, or the eps of a norm."""
+    return tuple(a for a in e.args if not getattr(a, "is_Matrix", False))
 
 
 def _applied_to(e: Any, argument: Any) -> Any:

@@ -111,7 +111,7 @@ def exact_inverse(matrix: Any) -> Any:
         rows[k], rows[pivot] = rows[pivot], rows[k]
         rows[k] = [x / rows[k][k] for x in rows[k]]
         for i in range(size):
-            if i != k and rows[i][k]:
+            if i != k:  # an interval that may be zero is not known to be
                 rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
     result = np.empty((size, size), dtype=object)
     for i, row in enumerate(rows):

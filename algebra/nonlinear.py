@@ -30,6 +30,7 @@ from algebra.errors import LanguageError
 from algebra.language import _Stated, matadd, matmul
 
 RSQRT = "rsqrt"
+CAUSAL_MASK = "causal mask"  # begins the names of the tensors that causal masks are read as
 
 
 class RowSoftmax(_Stated):

@@ -192,10 +192,10 @@ def draw_at(
 
 
 def differs(lhs: sympy.Basic, rhs: sympy.Basic, assignment: Assignment) -> Trial | None:
-    """Return where the two sides differ at these numbers, or None when they agree."""
+    """Return where the two sides certainly differ at these numbers, or None."""
     left, right = tree_value(lhs, assignment), tree_value(rhs, assignment)
     if not isinstance(left, np.ndarray):
-        return None if left == right else Trial(assignment, None, left, right)
+        return Trial(assignment, None, left, right) if left != right else None
     for place, entry in np.ndenumerate(left):
         if entry != right[place]:
             return Trial(assignment, (place[0], place[1]), entry, right[place])

@@ -32,7 +32,14 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from algebra.nonlinear import (
+    CAUSAL_MASK,
+    Activation,
+    CausalMask,
+    LayerNorm,
+    RMSNorm,
+    RowSoftmax,
+)
 from algebra.text import short_text
 
 Shape = tuple[sympy.Expr, sympy.Expr]
@@ -165,6 +172,8 @@ class _Reader:
             self.signature.sizes[key(symbol)] = self.symbol(symbol)
 
     def tensor(self, tensor: sympy.MatrixSymbol | Family) -> None:
+        if tensor.name.startswith(CAUSAL_MASK):
+            raise LanguageError(f"{tensor.name!r} is a name of the causal mask: rename the symbol")
         known = self.signature.tensors.get(tensor.name)
         if known is tensor:
             return
