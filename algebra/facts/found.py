@@ -179,6 +179,10 @@ class Found:
                         self.add(total, rule, [known[name], theirs], sign * theirs.value)
             if "zero" in known:
                 self.add(total, "it is zero", [known["zero"]], sympy.S.Zero)
+            if total in known and known[total].value == 0:
+                rule = f"its {other} add to zero, so one of them depends on the rest"
+                size = self.e.shape[side == "rows"]
+                self.add("rank_at_most", rule, [known[total]], size - 1)
 
 
 def _of(operation: str) -> str:

@@ -13,6 +13,7 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 
 from algebra.dimensions import same_size
+from algebra.facts import nonlinear
 from algebra.facts.bounds import Numbers
 from algebra.facts.fact import PROPERTIES, Fact
 from algebra.facts.found import TRIANGLES, Found, Known
@@ -29,6 +30,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import CausalMask
 
 LARGEST_FOR_NORMAL_FORM = 16  # nodes
 
@@ -468,6 +470,8 @@ def _vec(walk: Walk, e: Any, found: Found) -> None:
 def _diag_matrix(walk: Walk, e: Any, found: Found) -> None:
     part = walk.known(settle(e.args[0]))
     found.add("diagonal", "by definition")
+    if nonlinear.is_positive(settle(e.args[0])):
+        found.add("invertible", "no number on its diagonal is zero")
     for name in ("nonnegative", "zero"):
         if name in part:
             found.add(name, "the same entries on a diagonal", [part[name]])
@@ -478,6 +482,9 @@ def _diagonal_of(walk: Walk, e: Any, found: Found) -> None:
     for name in ("nonnegative", "positive_semidefinite"):
         if name in part:
             found.add("nonnegative", "no entry on its diagonal is negative", [part[name]])
+    if isinstance(e.args[0], CausalMask):
+        rule = "the axiom causal_mask_diagonal, a position sees itself"
+        found.add("rows_sum_to", rule, (), sympy.S.One)
     if "antisymmetric" in part:
         found.add("zero", "the diagonal of an antisymmetric matrix", [part["antisymmetric"]])
 
@@ -586,4 +593,5 @@ _RULES: dict[type, Callable[[Walk, Any, Found], None]] = {
     DiagonalOf: _diagonal_of,
     sympy.BlockDiagMatrix: _block_diagonal,
     sympy.BlockMatrix: _blocks,
+    **nonlinear.RULES,
 }

@@ -14,6 +14,7 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra.language import ConcatHeads, HeadSum, LayerProduct, StackHeads, kron, matadd, matmul
+from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 
 LARGEST_HADAMARD_POWER = 8
 
@@ -66,6 +67,8 @@ def turned(e: Any) -> Any:
         return _TURNED_HEADS[kind](turned(e.body), *e.limits)
     if kind is LayerProduct:
         return LayerProduct(turned(e.body), (e.index, e.count), not e.reverse)
+    if kind is Activation:
+        return Activation(e.name, turned(e.argument))
     if kind is sympy.ImmutableDenseMatrix:
         return e.T
     return sympy.Transpose(e)
@@ -150,6 +153,10 @@ def _over_heads(e: Any) -> Any:
     return type(e)(settle(e.body), *e.limits)
 
 
+def _function(e: Any) -> Any:
+    return type(e)(*[settle(a) if _is_matrix(a) else a for a in e.args])
+
+
 def _layers(e: Any) -> Any:
     return LayerProduct(settle(e.body), (e.index, e.count), e.reverse)
 
@@ -170,4 +177,8 @@ _SETTLED: dict[type, Callable[[Any], Any]] = {
     HeadSum: _over_heads,
     ConcatHeads: _over_heads,
     StackHeads: _over_heads,
+    RowSoftmax: _function,
+    Activation: _function,
+    RMSNorm: _function,
+    LayerNorm: _function,
 }

@@ -25,6 +25,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 Matrix = Any
 
@@ -203,7 +204,19 @@ class Numbers:
                 for i in range(grid.shape[0])
             ]
             return np.concatenate([np.concatenate(row, axis=1) for row in rows])
+        if isinstance(e, CausalMask):
+            return exact(np.tri(self.size(e.args[0]), dtype=int))
+        if isinstance(e, Activation):
+            value = self.matrix(e.argument, at)
+            return exact([[ACTIVATIONS[e.name](x) for x in row] for row in value])
+        if isinstance(e, RMSNorm | LayerNorm):
+            value, eps = self.matrix(e.args[0], at), self.scalar(e.eps, at)
+            if isinstance(e, LayerNorm):
+                value = value - value.sum(axis=1, keepdims=True) / Fraction(value.shape[1])
+            return exact([[x / (max(map(abs, row)) + eps) for x in row] for row in value])
         values = [self.matrix(argument, at) for argument in e.args]
+        if isinstance(e, RowSoftmax):
+            return softmax(*values)
         if isinstance(e, sympy.MatAdd | sympy.Add):
             return sum(values[1:], values[0])
         if isinstance(e, sympy.Transpose | sympy.Adjoint):
@@ -228,6 +241,36 @@ class Numbers:
         for value in values[1:]:
             result = join(result, value)
         return result
+
+
+# -- functions that have rational values, and what is said of softmax, norms and activations
+
+
+def softmax(scores: Matrix, mask: Matrix | None = None) -> Matrix:
+    """Weights that fall with the distance from the largest score: a shift changes nothing."""
+    distance = exact(scores) - exact([[max(row)] for row in scores])
+    weights = 1 / (1 + distance * distance)
+    weights = weights if mask is None else weights * mask
+    return weights / exact(weights.sum(axis=1, keepdims=True))
+
+
+def _exp(x: Fraction) -> Fraction:
+    return 1 + x if x > 0 else 1 / (1 - x)  # positive, and exp(x) exp(-x) = 1
+
+
+def _sigmoid(x: Fraction) -> Fraction:
+    return _exp(x) / (1 + _exp(x))  # positive, and its values at x and -x add to 1
+
+
+ACTIVATIONS: dict[str, Callable[[Fraction], Fraction]] = {
+    "relu": lambda x: max(x, Fraction(0)),
+    "gelu": lambda x: x * _sigmoid(x),
+    "silu": lambda x: x * _sigmoid(2 * x),
+    "tanh": lambda x: x / (1 + abs(x)),
+    "sigmoid": _sigmoid,
+    "exp": _exp,
+    "g": lambda x: 2 - 3 * x + x * x,
+}
 
 
 def block_diagonal(blocks: list[Matrix]) -> Matrix:
