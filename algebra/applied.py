@@ -23,6 +23,7 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy
 
 from algebra import functions, scalars
 from algebra.canonical import canonical
@@ -31,6 +32,7 @@ from algebra.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
 from algebra.dimensions import normal_size
 from algebra.errors import OtimesError, Undecided
 from algebra.intervals import Interval
+from algebra.language import matadd, matmul
 from algebra.legs import Branch, branches, sorts_of
 from algebra.nonlinear import CAUSAL_MASK, RSQRT, Activation, CausalMask, RowSoftmax
 from algebra.scalars import Coefficient
@@ -49,7 +51,7 @@ Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A function of an argument that was read: the box `name` stands for it.
+    """A function of an argument that was read: the box `name` stands for it, shown as `stated`.
 
     The terms of each argument have the slots as rows; a softmax runs over its columns.
     """
@@ -59,6 +61,7 @@ class Applied:
     arguments: tuple[Terms, ...]
     slots: tuple[Sort, ...]
     features: tuple[Sort, ...]
+    stated: Any
 
 
 def activation(reading: Interpretation, e: Activation) -> Value:
@@ -100,6 +103,11 @@ def causal_mask(reading: Interpretation, e: CausalMask) -> Value:
 def is_causal_mask(label: Label) -> bool:
     """Return whether a box is a causal mask, which no symbol stands for."""
     return label.name.startswith(CAUSAL_MASK)
+
+
+def mask_size(label: Label) -> str:
+    """Return the size of a causal mask as text."""
+    return label.name.removeprefix(f"{CAUSAL_MASK} ")
 
 
 def _lies(d: Diagram, row: Sequence[int], col: Sequence[int]) -> bool:
@@ -176,6 +184,11 @@ class _Cell:
                 return [(self._outer((), ()), factor)]
         elif function in _HOMOGENEOUS:
             content, self.arguments[0] = _without_content(self.arguments[0], self.reading)
+            if content != 1:
+                symbols = {**self.reading.signature.sizes, **self.reading.signature.scalars}
+                number = scalars.to_sympy(content)
+                number = number.xreplace({s: symbols[s.name] for s in number.free_symbols})
+                self.e = Activation(function, _divided(self.e.argument, number))
             factor = scalars.root(content, _HOMOGENEOUS[function], scalars.names(content))
         kept = [p for p in range(len(self.sorts)) if not self._is_bare(p)]
         if function != SOFTMAX and not kept:
@@ -229,7 +242,8 @@ class _Cell:
                 if known.slots == slots and not any(map(difference, known.arguments, terms)):
                     return known, order
         name = self.reading.fresh_name(unicode_text(self.e))
-        new = Applied(name, function, mine, tuple(self.sorts[p] for p in kept), self.features)
+        slots = tuple(self.sorts[p] for p in kept)
+        new = Applied(name, function, mine, slots, self.features, self.e)
         self.reading.applied.append(new)
         return new, kept
 
@@ -285,6 +299,17 @@ def _exact_value(function: str, number: Fraction) -> Fraction | None:
     except OtimesError as not_defined:
         raise Undecided(str(not_defined)) from None
     return None if isinstance(value, Interval) else Fraction(value)
+
+
+def _divided(e: Any, content: sympy.Expr) -> Any:
+    """Return an expression divided by a number, which joins the numbers that stand in it."""
+    if isinstance(e, sympy.MatAdd):
+        return matadd(*[_divided(term, content) for term in e.args])
+    parts = e.args if isinstance(e, sympy.MatMul) else (e,)
+    matrices = [part for part in parts if part.is_Matrix]
+    factor = sympy.Mul(*[part for part in parts if not part.is_Matrix]) / content
+    kept = matrices if factor == 1 else [factor, *matrices]
+    return kept[0] if len(kept) == 1 else matmul(*kept)
 
 
 def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficient, Sum]:

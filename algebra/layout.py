@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+from algebra.applied import is_causal_mask, mask_size
 from algebra.diagram import Diagram, Wire
 from algebra.values import Label
 
@@ -119,7 +120,8 @@ def lay_out(diagram: Diagram, labels: Sequence[Label], sizes: Sequence[str]) -> 
 
 def name_of(label: Label) -> Text:
     """Return the name of a box: `W_O` with its fixed indices, counted from 1, above."""
-    base, _, below = label.name.partition("_")
+    name = f"M_{mask_size(label)}" if is_causal_mask(label) else label.name
+    base, _, below = (name, "", "") if "(" in name else name.partition("_")  # a function is no name
     marks = [-1 - item for item in (*label.row_branch, *label.col_branch) if item < 0]
     above = ",".join(str(i + 1) for i in label.indices if i is not None)
     blocks = f"⟨{','.join(map(str, marks))}⟩" if marks else ""

@@ -13,6 +13,7 @@ import opt_einsum
 import sympy
 
 from algebra import scalars
+from algebra.applied import is_causal_mask, mask_size
 from algebra.diagram import Diagram, Wire
 from algebra.interpret import Interpretation, read
 from algebra.latex import _name as typeset_name
@@ -42,6 +43,9 @@ class NormalForm:
         self.terms: tuple[tuple[Coefficient, Diagram], ...] = tuple(
             (coefficient, diagram) for diagram, coefficient in value.terms.items()
         )
+        stated = {known.name: known.stated for known in reading.applied}
+        stated |= {name: sympy.Inverse(e) for name, (_, e) in reading.inverses.items()}
+        self._stated: dict[str, sympy.Basic] = stated
         self._sizes = tuple(reading.dimensions.expressions)
 
     def einsum(self) -> str:
@@ -110,7 +114,8 @@ class NormalForm:
 
     @staticmethod
     def _operand(label: Label) -> str:
-        name = label.name + _blocks(label)
+        name = f"tri({mask_size(label)})" if is_causal_mask(label) else label.name
+        name += _blocks(label)
         if not label.indices or all(i is None for i in label.indices):
             return name
         return f"{name}[{', '.join(':' if i is None else str(i) for i in label.indices)}]"
@@ -139,8 +144,10 @@ class NormalForm:
         fixed = [str(i + 1) for i in label.indices if i is not None]
         below = "".join(f"{name[w]}" + r"\," for w in wires).removesuffix(r"\,")
         upper = ",".join(fixed + above)
-        text = typeset_name(label.name) + _blocks(label)
-        text = rf"({text})" if "_" in text and below else text
+        stated = self._stated.get(label.name)
+        text = typeset_name(label.name) if stated is None else latex(stated)
+        text = (rf"M_{{{mask_size(label)}}}" if is_causal_mask(label) else text) + _blocks(label)
+        text = rf"({text})" if ("_" in text or stated is not None) and below else text
         return text + (rf"^{{{upper}}}" if upper else "") + (rf"_{{{below}}}" if below else "")
 
     def _wire_names(self, diagram: Diagram) -> dict[Wire, str]:

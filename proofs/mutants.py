@@ -29,6 +29,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.refute import search
 from algebra.shapes import inspect
 from algebra.text import unicode_text
@@ -210,6 +211,32 @@ def _other_member(e: Any) -> Iterator[Any]:
                 yield e.family[(*e.indices[:k], 0, *e.indices[k + 1 :])]
 
 
+def _wrong_axis(e: Any) -> Iterator[Any]:
+    """The softmax of each column: as if queries and keys had changed places."""
+    if isinstance(e, RowSoftmax):
+        yield sympy.Transpose(RowSoftmax(*[sympy.Transpose(a) for a in e.args]))
+
+
+def _lose_mask(e: Any) -> Iterator[Any]:
+    if isinstance(e, RowSoftmax) and e.mask is not None:
+        yield RowSoftmax(e.args[0])
+
+
+def _lose_function(e: Any) -> Iterator[Any]:
+    if isinstance(e, RowSoftmax | Activation | RMSNorm | LayerNorm):
+        yield next(a for a in e.args if isinstance(a, sympy.MatrixExpr))
+
+
+def _other_norm(e: Any) -> Iterator[Any]:
+    if isinstance(e, RMSNorm | LayerNorm):
+        yield (LayerNorm if isinstance(e, RMSNorm) else RMSNorm)(*e.args)
+
+
+def _other_eps(e: Any) -> Iterator[Any]:
+    if isinstance(e, RMSNorm | LayerNorm):
+        yield type(e)(e.args[0], e.eps + 1)
+
+
 OPERATORS: dict[str, Operator] = {
     "swap factors": _swap_factors,
     "lose a factor": _lose_factor,
@@ -223,6 +250,11 @@ OPERATORS: dict[str, Operator] = {
     "the other vec": _other_vec,
     "first head only": _first_head_only,
     "another head or layer": _other_member,
+    "softmax over the wrong axis": _wrong_axis,
+    "lose a mask": _lose_mask,
+    "lose a function": _lose_function,
+    "the other norm": _other_norm,
+    "another eps": _other_eps,
 }
 
 

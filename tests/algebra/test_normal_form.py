@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
-from sympy import HadamardProduct, Identity, MatrixSymbol, OneMatrix, Trace, symbols
+from sympy import HadamardProduct, Identity, Inverse, MatrixSymbol, OneMatrix, Trace, symbols
 
 from algebra.errors import LanguageError, ShapeError
 from algebra.exact import Assignment, tree_value
 from algebra.language import Family, HeadSum, kron, matadd, matmul
+from algebra.nonlinear import Activation, CausalMask, RMSNorm, RowSoftmax
 from algebra.normal_form import normal_form
 from tests.algebra.expressions import SHAPES, TENSORS, random_expression
 
@@ -111,3 +112,23 @@ def test_many_wires_have_names_of_their_own() -> None:
     text = normal_form(A**70).einsum()
     inputs = text.split("'")[1].split("->")[0].split(",")
     assert len(set("".join(inputs))) == 71
+
+
+def test_functions_are_shown_as_they_are_stated() -> None:
+    eps = sympy.Symbol("epsilon", positive=True)
+    X, W_Q = MatrixSymbol("X", n, d), MatrixSymbol("W_Q", d, d)
+    pattern = RowSoftmax(X * W_Q * X.T, CausalMask(n))
+    form = normal_form(matmul(pattern, X))
+    assert form.einsum() == "einsum('cb,ac->ab', X, softmax(X W_Q Xᵀ, M_n))"
+    assert r"(\operatorname{softmax}_{M_{n}}\!\left(X \, W_{Q}" in form.latex()
+    assert ">softmax(X W_Q Xᵀ, M_n)<" in form._repr_svg_()
+    assert normal_form(CausalMask(n)).einsum() == "einsum('ab->ab', tri(n))"
+    assert normal_form(CausalMask(n)).latex() == r"(M_{n})_{i\,j}"
+    assert r"\operatorname{rsqrt}" in normal_form(RMSNorm(X, eps)).latex()
+    assert normal_form(matmul(Inverse(A + A.T), A)).latex().startswith(r"\sum_{k} ")
+
+
+def test_a_factor_that_left_a_function_is_not_shown_in_it() -> None:
+    """relu(2 W) = 2 relu(W): what stands beside the number is relu(W)."""
+    shown = normal_form(Activation("relu", matmul(2, W))).einsum()
+    assert shown == "(2)*einsum('ab->ab', relu(W))"

@@ -4,7 +4,9 @@ import pytest
 import sympy
 from sympy import MatrixSymbol, Symbol, Trace, Transpose
 
+from algebra.decide import decide
 from algebra.language import HeadSum, kron, matadd, matmul, vec_cols, vec_rows
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from proofs.catalogue.symbols import H, alpha, h, heads
 from proofs.mutants import OPERATORS, check_mutants, mutants
 
@@ -28,6 +30,11 @@ A, B, C = (MatrixSymbol(name, n, n) for name in "ABC")
         ("the other vec", vec_rows(A), vec_cols(A)),
         ("first head only", HeadSum(heads.A[h], (h, H)), heads.A[0]),
         ("another head or layer", heads.A[1], heads.A[0]),
+        ("softmax over the wrong axis", RowSoftmax(A), Transpose(RowSoftmax(Transpose(A)))),
+        ("lose a mask", RowSoftmax(A, CausalMask(n)), RowSoftmax(A)),
+        ("lose a function", Activation("gelu", A), A),
+        ("the other norm", RMSNorm(A, 1), LayerNorm(A, 1)),
+        ("another eps", LayerNorm(A), LayerNorm(A, 1)),
     ],
 )
 def test_an_operator(operator: str, expression: sympy.Basic, wrong: sympy.Basic) -> None:
@@ -38,6 +45,39 @@ def test_operators_reach_every_place() -> None:
     made = [m.lhs for m in mutants(kron(matmul(A, matadd(B, C)), A), B) if m.rhs == B]
     assert kron(matmul(A, matadd(B, Transpose(C))), A) in made
     assert kron(matmul(A, B), A) in made
+
+
+def test_operators_reach_into_functions() -> None:
+    scores = RowSoftmax(matmul(A, Transpose(B)), CausalMask(n))
+    made = [m.lhs for m in mutants(matmul(scores, C), A) if m.rhs == A]
+    assert matmul(RowSoftmax(matmul(A, B), CausalMask(n)), C) in made
+    assert matmul(RowSoftmax(matmul(Transpose(B), A), CausalMask(n)), C) in made
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "operators"),
+    [
+        (
+            matmul(RowSoftmax(matmul(A, Transpose(A)), CausalMask(n)), A, B),
+            matmul(RowSoftmax(Transpose(matmul(A, Transpose(A))), CausalMask(n)), matmul(A, B)),
+            ("softmax over the wrong axis", "lose a mask", "lose a function"),
+        ),
+        (RMSNorm(matmul(2, A)), RMSNorm(A), ("the other norm", "another eps")),
+        (
+            Activation("gelu", A),
+            matadd(A, Activation("gelu", matmul(-1, A))),
+            ("lose a function", "lose a factor", "insert a transpose"),
+        ),
+    ],
+)
+def test_mistakes_in_functions_are_refuted(
+    lhs: sympy.Basic, rhs: sympy.Basic, operators: tuple[str, ...]
+) -> None:
+    assert decide(lhs, rhs).status == "proved"
+    assert set(operators) <= {mutant.operator for mutant in mutants(lhs, rhs)}
+    evidence = check_mutants(lhs, rhs)
+    assert evidence.passed
+    assert evidence.refuted >= 8
 
 
 def test_a_rotated_trace_is_still_true_and_listed() -> None:
