@@ -30,7 +30,7 @@ from algebra.canonical import canonical
 from algebra.contract import is_torch
 from algebra.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
 from algebra.dimensions import normal_size
-from algebra.errors import OtimesError, Undecided
+from algebra.errors import Undecided
 from algebra.intervals import Interval
 from algebra.language import matadd, matmul
 from algebra.legs import Branch, branches, sorts_of
@@ -294,10 +294,7 @@ def _number(argument: Sum) -> Fraction | None:
 def _exact_value(function: str, number: Fraction) -> Fraction | None:
     if function not in functions.KNOWN or (function == RSQRT and number <= 0):
         return None
-    try:
-        value = functions.value_of(function, number)
-    except OtimesError as not_defined:
-        raise Undecided(str(not_defined)) from None
+    value = functions.value_of(function, number)
     return None if isinstance(value, Interval) else Fraction(value)
 
 

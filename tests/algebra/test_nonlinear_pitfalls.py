@@ -60,9 +60,7 @@ def test_an_inverse_eliminates_what_may_be_other_than_zero() -> None:
     ],
 )
 def test_what_is_defined_nowhere_is_undecided(e: Any) -> None:
-    verdict = decide(e, OneMatrix(n, d))
-    assert verdict.status == "undecided"
-    assert "is not positive" in verdict.reason
+    assert decide(e, OneMatrix(n, d)).status == "undecided"
 
 
 def test_functions_may_stand_under_sums_that_share_the_name_of_an_index() -> None:
