@@ -30,6 +30,7 @@ Pair = tuple[sympy.Basic, sympy.Basic]
 MAX_UNKNOWNS = 64
 FAMILY_TRIES = 12
 SPACE_TRIES = 40
+ANGLES = tuple(map(Fraction, ("0", "1", "-1", "1/2", "-1/2", "2", "-1/3")))  # (half) tangents
 MAX_SIGNS = 4  # entries of an array of which all values are tried
 
 
@@ -155,22 +156,22 @@ def _candidates(
 ) -> Iterator[Any | None]:
     """Yield arrays that satisfy what people state: seldom 0 or I first, which satisfy too much."""
     trivial = [make(shape[0], shape[1], draw) for make in draw.sample(TRIVIAL, len(TRIVIAL))]
-    if draw.random() < 0.15:
+    if draw.random() < 0.1:
         yield from trivial
-    entries = int(np.prod(shape))
+    families = (draw.choice(FAMILIES)(shape[0], shape[1], draw) for _ in range(FAMILY_TRIES))
+    if not of_signs:
+        yield from families
     if space is not None:  # what the other hypotheses leave
         for _ in range(SPACE_TRIES):
             yield space.element(draw, 1)
-    elif entries <= MAX_SIGNS and of_signs:
-        arrays = list(product((-1, 0, 1), repeat=entries))
+    elif of_signs and int(np.prod(shape)) <= MAX_SIGNS:
+        arrays = list(product((-1, 0, 1), repeat=int(np.prod(shape))))
         draw.shuffle(arrays)
         for values in arrays:
             array = _zeros(shape)
             array.flat = values
             yield array
-    else:
-        for _ in range(FAMILY_TRIES):
-            yield draw.choice(FAMILIES)(shape[0], shape[1], draw)
+    yield from families
     yield from trivial
 
 
@@ -311,21 +312,28 @@ def _diagonal(rows: int, cols: int, draw: random.Random) -> Any:
 
 def _projection(rows: int, cols: int, draw: random.Random) -> Any | None:
     """S D S⁻¹ with D of zeros and ones."""
-    return _conjugated(rows, cols, draw, lambda: draw.randint(0, 1))
+    return _conjugated(rows, cols, draw, (0, 1))
 
 
 def _involution(rows: int, cols: int, draw: random.Random) -> Any | None:
-    return _conjugated(rows, cols, draw, lambda: draw.choice((-1, 1)))
+    return _conjugated(rows, cols, draw, (-1, 1))
 
 
-def _conjugated(rows: int, cols: int, draw: random.Random, entry: Callable[[], int]) -> Any | None:
+def _conjugated(rows: int, cols: int, draw: random.Random, values: tuple[int, int]) -> Any | None:
     if rows != cols:
         return None
     basis = _unimodular(rows, draw)
-    middle = _zeros((rows, rows))
-    for k in range(rows):
-        middle[k, k] = entry()
-    return _whole(basis @ middle @ exact_inverse(basis))
+    return _whole(basis @ _of_both(rows, draw, values) @ exact_inverse(basis))
+
+
+def _of_both(size: int, draw: random.Random, values: tuple[int, int]) -> Any:
+    """Return a diagonal matrix of two values, of both of them where there is room."""
+    array = _zeros((size, size))
+    chosen = [*values, *[draw.choice(values) for _ in range(size)]][:size]
+    draw.shuffle(chosen)
+    for k, value in enumerate(chosen):
+        array[k, k] = value
+    return array
 
 
 def _unimodular(size: int, draw: random.Random) -> Any:
@@ -342,7 +350,7 @@ def _orthogonal(rows: int, cols: int, draw: random.Random) -> Any | None:
     skew = _zeros((size, size))
     for i in range(size):
         for j in range(i):
-            skew[i, j] = draw.randint(-1, 1)
+            skew[i, j] = draw.choice(ANGLES)
             skew[j, i] = -skew[i, j]
     one = _identity(size, size, draw)
     q = (one - skew) @ exact_inverse(one + skew)
@@ -352,13 +360,14 @@ def _orthogonal(rows: int, cols: int, draw: random.Random) -> Any | None:
 
 
 def _orthogonal_projection(rows: int, cols: int, draw: random.Random) -> Any | None:
+    """Onto a column x, x xᵀ / xᵀ x, or onto the columns of an orthogonal matrix."""
+    x = _draw((rows, 1), draw)
     if rows != cols:
         return None
+    if draw.random() < 0.5 and np.any(x):
+        return _whole(x @ x.T * Fraction(1, int((x.T @ x)[0, 0])))
     q = _orthogonal(rows, rows, draw)
-    keep = _zeros((rows, rows))
-    for k in range(rows):
-        keep[k, k] = draw.randint(0, 1)
-    return None if q is None else _whole(q @ keep @ q.T)
+    return None if q is None else _whole(q @ _of_both(rows, draw, (0, 1)) @ q.T)
 
 
 def _permutation(rows: int, cols: int, draw: random.Random) -> Any | None:
@@ -387,14 +396,16 @@ def _antisymmetric(rows: int, cols: int, draw: random.Random) -> Any | None:
 
 
 def _nilpotent(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Conjugated strictly upper triangular with square zero: one block of corners."""
+    """Conjugated strictly upper triangular; half of them have square zero: one block of corners."""
     if rows != cols:
         return None
     array = _zeros((rows, rows))
     half = max(1, rows // 2)
-    for i in range(half):
-        for j in range(half, rows):
-            array[i, j] = draw.randint(-2, 2)
+    square_zero = draw.random() < 0.5
+    for i in range(rows):
+        for j in range(i + 1, rows):
+            if not square_zero or i < half <= j:
+                array[i, j] = draw.randint(-2, 2)
     basis = _unimodular(rows, draw)
     return _whole(basis @ array @ exact_inverse(basis))
 
@@ -417,8 +428,10 @@ FAMILIES: tuple[Family, ...] = (
     _orthogonal,
     _orthogonal,
     _orthogonal_projection,
+    _orthogonal_projection,
     _permutation,
     _symmetric,
     _antisymmetric,
+    _nilpotent,
     _nilpotent,
 )
