@@ -324,14 +324,17 @@ class Interpretation:
         if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
             factor = scalars.from_sympy(e, self.signature.sizes)
             return Value((), (), {UNIT: factor} if factor != 0 else {})
-        if not isinstance(e.exp, sympy.Integer) or e.exp < 0:
+        if not isinstance(e.exp, sympy.Integer):
             raise LanguageError(
                 f"the power {e.exp} of a trace, entry or sum is not in the language, in "
                 f"{short_text(e)}"
             )
+        if e.exp > 0:
+            base = self.value(e.base)
+        else:  # as the inverse of a matrix of one entry
+            base = inverse(self, sympy.ImmutableDenseMatrix([[e.base]]))
         result = Value((), (), {UNIT: 1})
-        base = self.value(e.base)
-        for _ in range(int(e.exp)):
+        for _ in range(abs(int(e.exp))):
             result = self.beside(result, base)
         return result
 

@@ -126,8 +126,14 @@ def test_too_many_terms_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_powers_of_traces() -> None:
     assert only(Trace(A) ** 3).boxes == ((0, 0, 0), (0, 1, 1), (0, 2, 2))
-    with pytest.raises(LanguageError, match="the power -1 of a trace"):
-        read(1 / Trace(A))
+    with pytest.raises(LanguageError, match="the power 1/2 of a trace"):
+        read(sympy.sqrt(Trace(A)))
+
+
+def test_one_over_a_trace_is_the_inverse_of_one_entry() -> None:
+    reading, (left, right) = read(A / Trace(A * B) ** 2, A / Trace(B * A) ** 2)
+    assert not difference(left.terms, right.terms)
+    assert len(reading.inverses) == 1
 
 
 def test_sums_that_do_not_meet_are_not_collected() -> None:

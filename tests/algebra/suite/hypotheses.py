@@ -5,8 +5,11 @@ from sympy import (
     HadamardProduct,
     Identity,
     Integer,
+    Inverse,
     MatrixSymbol,
+    Sum,
 )  # fmt: skip
+from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra.language import Family, HeadSum
 from tests.algebra.suite.identity import Kind
@@ -35,6 +38,8 @@ from tests.algebra.suite.symbols import (
     commutator,
     d,
     h,
+    i,
+    j,
     m,
     mul,
     n,
@@ -297,6 +302,29 @@ false("square of a unit vector", x * x.T, I_n, (x.T * x, Identity(1)))
 false("mixture that is none", (a * A + b * B) * one, one, stochastic, stochastic_too)
 false("given for one member only", A * B * A, A * A * B, (C * B, B * C))
 false("q-commuting counted once", A * A * B, a * B * A * A, (A * B, a * B * A))
+
+pseudo = ((A * B * A, A), (B * A * B, B))
+true("pseudoinverse, least squares", A.T * A * B, A.T, *pseudo, (t(mul(A, B)), A * B))
+true("pseudoinverse, projection", (A * B) ** 2, A * B, *pseudo)
+true("braid", A * B * A * B, B * A * B * B, (A * B * A, B * A * B))
+true("Clifford", (a * A + b * B) ** 2, (a**2 + b**2) * I_n,
+     involution, (B * B, I_n), (A * B, -B * A))  # fmt: skip
+true("inverse of three", C * A * B, I_n, (A * B * C, I_n))
+true("diagonalised", A**3, C * D**3 * Inverse(C), (A, C * D * Inverse(C)))
+true("partition of the identity", A * B, O_n, (A * A, A), (A + B, I_n))
+true("row sums by entries", A * B * one, one,
+     (Sum(A[i, j], (j, 0, n - 1)), Integer(1)), (B * one, one))  # fmt: skip
+true("diagonal matrices commute", A * B, B * A, (A, DiagMatrix(x)), (B, DiagMatrix(y)))
+false("pseudoinverse commutes", A * B, B * A, *pseudo)
+false("weak pseudoinverse", B * A * B, B, pseudo[0])
+false("nilpotent of degree three", A**2, O_n, (A**3, O_n))
+false(
+    "normal sum", (A + B) * (A + B).T, (A + B).T * (A + B), (A * A.T, A.T * A), (B * B.T, B.T * B)
+)
+false("equal Kronecker products", A, B, (Kron(A, W), Kron(B, W)))
+false("equal squares", A, B, (A * A, B * B))
+false("idempotent traces", tr(A) ** 2, tr(A), (A * A, A))
+false("isotropic", A, O_n, (x.T * A * x, Zero(1, 1)))
 
 BEYOND = Kind("hypotheses")  # true for reasons that are no equations: eigenvalues, order, rank
 true = BEYOND.true

@@ -165,3 +165,35 @@ false(
     BlockMatrix([[A, B], [Zero(n, n), D - B * inv(A) * C]]),
 )
 false("parallel sum without a factor", inv(inv(A) + inv(B)), inv(A + B))
+
+true(
+    "Sherman-Morrison with a scalar",
+    inv(I_n + x * y.T),
+    I_n - x * y.T / (1 + tr(x * y.T)),
+)
+true(
+    "Sherman-Morrison with a bilinear form",
+    inv(A + x * y.T),
+    inv(A) - inv(A) * x * y.T * inv(A) / (1 + tr(y.T * inv(A) * x)),
+)
+true("Hua", inv(inv(A) + inv(inv(B) - A)), A - A * B * A)
+true("inverse of an inverse in a sum", inv(I_n + inv(A)), A * inv(A + I_n))
+true("scaled to trace one", tr(A / tr(A)), tr(I_n) / n)
+schur = inv(E - Y * inv(A) * P)
+true(
+    "block inverse",
+    inv(BlockMatrix([[A, P], [Y, E]])),
+    BlockMatrix(
+        [
+            [inv(A) + inv(A) * P * schur * Y * inv(A), -inv(A) * P * schur],
+            [-schur * Y * inv(A), schur],
+        ]
+    ),
+)
+false(
+    "Sherman-Morrison with the sign of the scalar lost",
+    inv(I_n + x * y.T),
+    I_n - x * y.T / (1 - tr(x * y.T)),
+)
+false("Sherman-Morrison without the scalar", inv(I_n + x * y.T), I_n - x * y.T)
+false("Hua with the factors swapped", inv(inv(A) + inv(inv(B) - A)), A - B * A * B)

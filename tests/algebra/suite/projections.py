@@ -132,6 +132,8 @@ true(
     A * B * A + A * B * (I_n - A) + (I_n - A) * B * A + (I_n - A) * B * (I_n - A),
     B,
 )
+true("onto a vector", (x * x.T / tr(x * x.T)) ** 2, x * x.T / tr(x.T * x))
+true("reflection in a vector", (I_n - 2 * x * x.T / tr(x * x.T)) ** 2, I_n)
 
 false("centring over the wrong size", (I_n - Ones(n, n)) ** 2, I_n - Ones(n, n))
 false("trace of a centring is the size", tr(centre), n)
@@ -151,3 +153,5 @@ false("reflection without the two", (I_n - A) ** 2, I_n, idempotent)
 false("span on the other side", P.T * hat, P.T * P * P.T)
 false("compressed to a projection", A * B * A, A * B, idempotent)
 false("difference of projections", (A - B) ** 2, A - B, idempotent, other, (A * B, B))
+false("reflection in a vector without the two", (I_n - x * x.T / tr(x * x.T)) ** 2, I_n)
+false("orthogonal projections commute", A * B, B * A, idempotent, other, symmetric, (B.T, B))
