@@ -72,12 +72,21 @@ class Verdict:
         claim: _Claim | None,
         trial: Trial | None = None,
         proof: _Proof | None = None,
+        conditional: bool = False,
     ) -> None:
         self.status = status
-        self.reason = reason
+        self._reason = reason
         self._claim = claim
         self._trial = trial
         self._proof = proof
+        self._conditional = conditional  # on equations, which may hold nowhere
+
+    @cached_property
+    def reason(self) -> str:
+        """Why, in one sentence."""
+        if self.status != "proved" or self._claim is None or not self._conditional:
+            return self._reason
+        return self._reason + _model_note(self._claim)
 
     @cached_property
     def counterexample(self) -> Counterexample | None:
@@ -306,14 +315,13 @@ def _under_hypotheses(
         if not number and follows_as_polynomials(
             claim.lhs, claim.rhs, claim.given, claim.signature, min(deadline, time.monotonic() + 1)
         ):
-            return Verdict("proved", FIXED_GIVEN + _model_note(claim), claim)
+            return Verdict("proved", FIXED_GIVEN, claim, conditional=True)
     if uses is not None:
         used = dict.fromkeys(str(origins[k]) for k in sorted({use.given for use in uses}))
         times = "once" if len(uses) == 1 else f"{len(uses)} times in all"
         why = f"the difference of the sides is a sum of uses of {', '.join(used)} ({times})"
-        return Verdict(
-            "proved", why + _model_note(claim), claim, None, _Proof(reading, uses, origins)
-        )
+        proof = _Proof(reading, uses, origins)
+        return Verdict("proved", why, claim, proof=proof, conditional=True)
     return Verdict(
         "undecided",
         "the claim was not found among the consequences of the hypotheses, and no exact trial "

@@ -15,6 +15,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -86,7 +87,7 @@ def _equal(left: sympy.Basic, right: sympy.Basic, assignment: Assignment) -> boo
 
 def _at_every_index(pair: Pair, assignment: Assignment) -> Iterator[Assignment]:
     """Yield the assignment at every value of the free indices of a hypothesis: it holds for all."""
-    indices = inspect(*pair).indices
+    indices = _inspected(*pair).indices
     ranges = [range(assignment.size(count)) for _, count in indices.values()]
     for values in product(*ranges):
         free = dict(zip(indices, values, strict=True))
@@ -94,7 +95,13 @@ def _at_every_index(pair: Pair, assignment: Assignment) -> Iterator[Assignment]:
 
 
 def _names(pair: Pair) -> set[str]:
-    return set(inspect(*pair).tensors)
+    return set(_inspected(*pair).tensors)
+
+
+@lru_cache(maxsize=256)
+def _inspected(left: sympy.Basic, right: sympy.Basic) -> Signature:
+    """Return what a hypothesis speaks of, which every draw of numbers asks for many times."""
+    return inspect(left, right)
 
 
 def _with_scalar(pair: Pair, assignment: Assignment, draw: random.Random) -> Assignment:
@@ -103,7 +110,7 @@ def _with_scalar(pair: Pair, assignment: Assignment, draw: random.Random) -> Ass
     Of several such equations each is solved in turn, which may undo an earlier one; what is drawn
     is checked at the end like any other.
     """
-    names = sorted(inspect(*pair).scalars)
+    names = sorted(_inspected(*pair).scalars)
     draw.shuffle(names)
 
     def rest(name: str, value: Number) -> Number:

@@ -8,7 +8,7 @@ LanguageError naming every kind of expression that the language does not have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,24 +160,27 @@ class _Reader:
     def size(self, dimension: sympy.Expr) -> None:
         if isinstance(dimension, sympy.Integer):
             return
-        normal_size(dimension)
+        symbols: Collection[sympy.Symbol] = (dimension,)
         if not isinstance(dimension, sympy.Symbol):
+            normal_size(dimension)
             self.signature.dimensions.add(dimension)
-        for symbol in sorted(dimension.free_symbols, key=str):
+            symbols = sorted(dimension.free_symbols, key=str)
+        for symbol in symbols:
             if any(symbol in scope for scope in self.bound):
                 raise LanguageError(
                     f"the size {dimension} depends on the index {symbol} that a sum runs over, "
                     "which the language does not have"
                 )
-            self.signature.sizes[key(symbol)] = self.symbol(symbol)
+            if self.signature.sizes.get(key(symbol)) is not symbol:
+                self.signature.sizes[key(symbol)] = self.symbol(symbol)
 
     def tensor(self, tensor: sympy.MatrixSymbol | Family) -> None:
         if tensor.name.startswith(CAUSAL_MASK):
             raise LanguageError(f"{tensor.name!r} is a name of the causal mask: rename the symbol")
         known = self.signature.tensors.get(tensor.name)
-        if known is tensor:
+        if known is tensor or known == tensor:
             return
-        if known is not None and known != tensor:
+        if known is not None:
             raise ShapeError(
                 f"{tensor.name} occurs with two shapes, {_full_shape(known)} and "
                 f"{_full_shape(tensor)}: rename one of them"
