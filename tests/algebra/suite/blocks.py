@@ -27,6 +27,7 @@ from tests.algebra.suite.symbols import (
     k,
     kron,
     m,
+    mul,
     n,
     one,
     one_d,
@@ -36,7 +37,7 @@ from tests.algebra.suite.symbols import (
     tr,
     x,
     y,
-)  # fmt: skip
+)
 
 BLOCK = Kind("block")
 true, false = BLOCK.true, BLOCK.false
@@ -184,3 +185,22 @@ false(
     BlockDiagMatrix(A * B, A * B),
 )
 false("Gram matrix with cross terms", rows([P, P2]) * rows([P, P2]).T, (P + P2) * (P + P2).T)
+
+true(
+    "blocks under identities of a sum of sizes",
+    Kron(Identity(n + m), W),
+    BlockDiagMatrix(Kron(I_n, W), Kron(I_m, W)),
+)
+true("column of ones cut in two adds", rows([A, B]) * kron(Ones(2, 1), I_n), A + B)
+true(
+    "permutation of rows of blocks", rows([O_mn, I_m], [I_n, O_nm]) * rows([A], [Y]), rows([Y], [A])
+)
+true(
+    "trace after swapping blocks of rows",
+    tr(rows([Zero(n, n), I_n], [I_n, Zero(n, n)]) * rows([A, B], [C, D])),
+    tr(B) + tr(C),
+)
+true("nested block diagonal", BlockDiagMatrix(A, BlockDiagMatrix(E, W)), BlockDiagMatrix(A, E, W))
+true("ones of d + 1 meet", mul(Ones(n, d + 1), Ones(d + 1, m)), (d + 1) * Ones(n, m))
+false("column of ones on the other side", rows([A, B]) * kron(I_n, Ones(2, 1)), A + B)
+false("trace of a square without the corners", tr(rows([A, B], [C, D]) ** 2), tr(A**2) + tr(D**2))

@@ -8,7 +8,7 @@ from sympy import (
     Inverse,
     MatrixSymbol,
     Sum,
-)  # fmt: skip
+)
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra.language import Family, HeadSum
@@ -49,7 +49,7 @@ from tests.algebra.suite.symbols import (
     tr,
     x,
     y,
-)  # fmt: skip
+)
 
 HYPOTHESES = Kind("hypotheses")
 true, false = HYPOTHESES.true, HYPOTHESES.false
@@ -307,13 +307,19 @@ pseudo = ((A * B * A, A), (B * A * B, B))
 true("pseudoinverse, least squares", A.T * A * B, A.T, *pseudo, (t(mul(A, B)), A * B))
 true("pseudoinverse, projection", (A * B) ** 2, A * B, *pseudo)
 true("braid", A * B * A * B, B * A * B * B, (A * B * A, B * A * B))
-true("Clifford", (a * A + b * B) ** 2, (a**2 + b**2) * I_n,
-     involution, (B * B, I_n), (A * B, -B * A))  # fmt: skip
+true(
+    "Clifford", (a * A + b * B) ** 2, (a**2 + b**2) * I_n, involution, (B * B, I_n), (A * B, -B * A)
+)
 true("inverse of three", C * A * B, I_n, (A * B * C, I_n))
 true("diagonalised", A**3, C * D**3 * Inverse(C), (A, C * D * Inverse(C)))
 true("partition of the identity", A * B, O_n, (A * A, A), (A + B, I_n))
-true("row sums by entries", A * B * one, one,
-     (Sum(A[i, j], (j, 0, n - 1)), Integer(1)), (B * one, one))  # fmt: skip
+true(
+    "row sums by entries",
+    A * B * one,
+    one,
+    (Sum(A[i, j], (j, 0, n - 1)), Integer(1)),
+    (B * one, one),
+)
 true("diagonal matrices commute", A * B, B * A, (A, DiagMatrix(x)), (B, DiagMatrix(y)))
 false("pseudoinverse commutes", A * B, B * A, *pseudo)
 false("weak pseudoinverse", B * A * B, B, pseudo[0])

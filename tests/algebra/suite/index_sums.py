@@ -11,6 +11,7 @@ from tests.algebra.suite.symbols import (
     B,
     C,
     I_n,
+    Kron,
     Ones,
     P,
     Q,
@@ -32,7 +33,7 @@ from tests.algebra.suite.symbols import (
     u,
     x,
     y,
-)  # fmt: skip
+)
 
 INDEX_SUM = Kind("index sum")
 true, false = INDEX_SUM.true, INDEX_SUM.false
@@ -183,3 +184,28 @@ false(
 )
 false("diagonal of a product", mul(A, B)[i, i], A[i, i] * B[i, i])
 false("antisymmetric double sum", over((A[i, j] - A[j, i]) * B[i, j], (i, n), (j, n)), Integer(0))
+
+true("a delta makes indices equal", KroneckerDelta(i, j) * A[i, j], KroneckerDelta(i, j) * A[i, i])
+true("a delta at a number", over(KroneckerDelta(i, 0) * x[i, 0], (i, n)), x[0, 0])
+true(
+    "deltas in nested sums",
+    over(over(KroneckerDelta(i, j) * A[i, l] * B[j, l], (i, n)), (j, n)),
+    over(A[i, l] * B[i, l], (i, n)),
+)
+true(
+    "sum of squares of deviations",
+    over((x[i, 0] - over(x[j, 0], (j, n)) / n) ** 2, (i, n)),
+    over(x[i, 0] ** 2, (i, n)) - over(x[j, 0], (j, n)) ** 2 / n,
+)
+true("entry of a third power", (A**3)[i, j], over(A[i, l] * A[l, u] * A[u, j], (l, n), (u, n)))
+true(
+    "entry of a Kronecker product at numbers",
+    MatrixElement(Kron(MatrixSymbol("K", 2, 2), MatrixSymbol("L", 2, 2)), 1, 2),
+    MatrixSymbol("K", 2, 2)[0, 1] * MatrixSymbol("L", 2, 2)[1, 0],
+)
+false("entries at two places", A[0, 0], A[1, 1])
+false(
+    "deviations without the mean",
+    over((x[i, 0] - over(x[j, 0], (j, n))) ** 2, (i, n)),
+    over(x[i, 0] ** 2, (i, n)) - over(x[j, 0], (j, n)) ** 2,
+)

@@ -1,6 +1,7 @@
 """Kronecker products: the mixed product, its units and its scalars, and what people swap."""
 
-from sympy import BlockMatrix, HadamardProduct, Identity, Matrix
+from sympy import BlockMatrix, HadamardProduct, Identity, Matrix, MatrixSymbol
+from sympy.matrices.expressions.diagonal import DiagonalOf
 
 from tests.algebra.suite.identity import Kind
 from tests.algebra.suite.symbols import (
@@ -39,9 +40,11 @@ from tests.algebra.suite.symbols import (
     w,
     x,
     y,
-)  # fmt: skip
+)
 
 KRON = Kind("kron")
+two, three, I_3 = MatrixSymbol("K", 2, 2), MatrixSymbol("G", 3, 3), Identity(3)
+stream = MatrixSymbol("X", n * d, 1)
 true, false = KRON.true, KRON.false
 
 true("mixed product", Kron(A, W) * Kron(B, V), Kron(A * B, W * V))
@@ -130,3 +133,15 @@ false(
     Kron(A, Matrix([[1, 1], [0, 1]])),
     BlockMatrix([[A, A], [Zero(n, n), A]]),
 )
+
+true("trace does not see the order", tr(Kron(A, W) * Kron(B, V)), tr(Kron(V, B) * Kron(W, A)))
+true("ones in either order", Ones(n * d, 1), kron(Ones(d, 1), Ones(n, 1)))
+true("identity in either order", Identity(n * d), kron(I_d, I_n))
+true("diagonals", DiagonalOf(Kron(A, W)), Kron(DiagonalOf(A), DiagonalOf(W)))
+true("numbers as sizes", Kron(two, I_3) * Kron(Identity(2), three), Kron(two, three))
+false(
+    "numbers as sizes, swapped",
+    Kron(two, MatrixSymbol("L", 2, 2)),
+    Kron(MatrixSymbol("L", 2, 2), two),
+)
+false("both orders on one stream", Kron(A, I_d) * stream, Kron(I_d, A) * stream)
