@@ -1,7 +1,9 @@
 """What it is worth in numbers: trained models, their reference pass, and what they score.
 
-- `model`: a transformer as plain arrays, read from a folder and checked;
-- `forward`: the reference pass, every place recorded, in float64;
+- `config`, `model`: what kind of transformer; one as plain arrays, read from a folder, checked;
+- `forward`, `functions`: the reference pass, every place recorded, in float64;
+- `random_weights`: a model of any kind with drawn weights;
+- `processing`: other weights, same function;
 - `tokenizer`: byte-level byte-pair encoding and the bundled sample text;
 - `measure`: losses and the scores of heads;
 - `twin`, `corpus`, `training`: the same model in torch and how it is trained (extra `train`).
@@ -13,7 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from numeric.model import Config, Model, bundled_models, load_model, make_model
+    from numeric.config import Config, gpt2_config, llama_config
+    from numeric.model import Model, bundled_models, load_model, make_model, save_model
+    from numeric.random_weights import random_model
     from numeric.tokenizer import Tokenizer, load_tokenizer, sample_text, sample_tokens
 
 __otimes__ = "numeric"
@@ -23,14 +27,22 @@ __all__ = [
     "Model",
     "Tokenizer",
     "bundled_models",
+    "gpt2_config",
+    "llama_config",
     "load_model",
     "load_tokenizer",
     "make_model",
+    "random_model",
     "sample_text",
     "sample_tokens",
+    "save_model",
 ]
 
-_HOME = dict.fromkeys(("Config", "Model", "bundled_models", "load_model", "make_model"), "model")
+_HOME = dict.fromkeys(("Config", "gpt2_config", "llama_config"), "config")
+_HOME |= dict.fromkeys(
+    ("Model", "bundled_models", "load_model", "make_model", "save_model"), "model"
+)
+_HOME |= {"random_model": "random_weights"}
 _HOME |= dict.fromkeys(("Tokenizer", "load_tokenizer", "sample_text", "sample_tokens"), "tokenizer")
 
 

@@ -1,10 +1,11 @@
 """From the symbols of a statement to the arrays of a model: by name, and by what the axes mean.
 
 A symbol called `W_V` is the model's `W_V`; one called `X` is the stream that a layer reads. The
-axes of each array are named by size (`n` positions, `d` model, `d_head`, `V` vocabulary, `H` heads,
-`L` layers), and the shape of the symbol says how the array is laid: `W_V` of shape d_head × d, the
-column convention, is the transposed array; a symbol of n·d rows is the stream as one column. Axes
-that the symbol does not have (a layer, a head) are run through, together for all symbols of a case.
+axes of each array are named by size (`n` positions, `d` model, `d_head`, `d_mlp`, `V` vocabulary,
+`H` heads, `L` layers), and the shape of the symbol says how the array is laid: `W_V` of shape
+d_head × d, the column convention, is the transposed array; a symbol of n·d rows is the stream as
+one column. Axes that the symbol does not have (a layer, a head) are run through, together for all
+symbols of a case.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +29,15 @@ WEIGHT_AXES: dict[str, tuple[str, ...]] = {
     "W_K": ("L", "H", "d", "d_head"),
     "W_V": ("L", "H", "d", "d_head"),
     "W_O": ("L", "H", "d_head", "d"),
+    "W_in": ("L", "d", "d_mlp"),
+    "W_gate": ("L", "d", "d_mlp"),
+    "W_out": ("L", "d_mlp", "d"),
 }
 PLACE_AXES: dict[str, tuple[str, ...]] = {
     "one_hot": ("n", "V"),
     "embed": ("n", "d"),
     "resid_pre": ("L", "n", "d"),
+    "ln1": ("L", "n", "d"),
     "qk_in": ("L", "n", "d"),
     "q": ("L", "H", "n", "d_head"),
     "k": ("L", "H", "n", "d_head"),
@@ -43,8 +48,13 @@ PLACE_AXES: dict[str, tuple[str, ...]] = {
     "head_out": ("L", "H", "n", "d"),
     "attn_out": ("L", "n", "d"),
     "resid_mid": ("L", "n", "d"),
+    "ln2": ("L", "n", "d"),
+    "mlp_pre": ("L", "n", "d_mlp"),
+    "mlp_post": ("L", "n", "d_mlp"),
+    "mlp_out": ("L", "n", "d"),
     "resid_post": ("L", "n", "d"),
     "final": ("n", "d"),
+    "ln_final": ("n", "d"),
     "logits": ("n", "V"),
 }
 AXES = WEIGHT_AXES | PLACE_AXES
@@ -111,7 +121,6 @@ def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np
         elif f"{name}.0" in places:
             layers = [places[f"{name}.{layer}"] for layer in range(model.n_layers)]
             arrays[name] = np.stack(layers)
-    arrays["final"] = arrays["resid_post"][-1] if model.n_layers else arrays["embed"]
     for name in WEIGHT_AXES:
         weight = getattr(model, name)
         if name == "W_pos":

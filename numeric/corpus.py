@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
-from numeric.model import write_whole
+from numeric.files import write_whole
 from numeric.tokenizer import Tokenizer
 
 PIECES = r" ?[A-Za-z_]+| ?[0-9]+| ?[^ \t\r\nA-Za-z0-9_]+|[ \t\r\n]+(?![^ \t\r\n])|[ \t\r\n]+"

@@ -2,75 +2,141 @@
 
 This is what theorems and foreign code are compared with, so it is written to be *read*: plain
 matrix products, one head at a time, as the formulas stand in the papers.  It uses nothing of the
-prover.  Source: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”.
+prover.  Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”; the
+papers named in `config` and `functions`.
+
+A block takes the stream X (`resid_pre`) and leaves `resid_post`:
+
+    attention   Y = norm(X),  Z = Y + W_pos in a shortformer model, else Y
+                A = softmax of (Z W_Q + b_Q)(Z W_K + b_K)ᵀ / √d_head, both turned if rotary
+                M = X + Σ_heads A (Y W_V + b_V) W_O + b_O                           (resid_mid)
+    MLP         N = norm(M), or norm(X) in a parallel block
+                M + act(N W_in + b_in) W_out + b_out                               (resid_post)
+                gated: act(N W_gate + b_gate) · (N W_in + b_in) for the activated part
 """
 
+from collections.abc import Container
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+from algebra.errors import OtimesError
+from numeric.config import Config
+from numeric.functions import ACTIVATION, causal_mask, masked_softmax, normalise, rotate
+from numeric.layer import HeadWeights, Layer
 
 if TYPE_CHECKING:
     from numeric.model import Model
 
 Places = dict[str, np.ndarray]
 
+OF_HEADS = ("q", "k", "v", "scores", "pattern", "z", "head_out")
 
-def forward_pass(model: "Model", tokens: Int[np.ndarray, " pos"]) -> Places:
-    """Return every place by name; the tokens must be valid (`Model.forward` checks them).
 
-    `embed` [pos, d_model], then for each layer l `resid_pre.l`, `qk_in.l` (what queries and keys
-    read), `q.l`, `k.l`, `v.l`, `z.l` [head, pos, d_head], `scores.l`, `pattern.l` [head, query,
-    key], `head_out.l` [head, pos, d_model], `attn_out.l`, `resid_mid.l`, `resid_post.l`
-    [pos, d_model], and at the end `logits` [pos, d_vocab].
+def forward_pass(
+    model: "Model", tokens: Int[np.ndarray, " pos"], record: Container[str] | None = None
+) -> Places:
+    """Return every place by name, or those in `record`; `Model.forward` checks tokens and names.
+
+    `embed` [pos, d_model] (tokens only), then for each layer l `resid_pre.l`, `ln1.l`, `qk_in.l`
+    (what queries and keys read) [pos, d_model], `q.l`, `k.l` (turned, if rotary), `v.l`, `z.l`
+    [head, pos, d_head], `scores.l`, `pattern.l` [head, query, key], `head_out.l` [head, pos,
+    d_model], `attn_out.l`, `resid_mid.l`, `ln2.l` [pos, d_model], `mlp_pre.l`, `mlp_post.l`
+    [pos, d_mlp], `mlp_out.l`, `resid_post.l`, and at the end `final`, `ln_final` [pos, d_model] and
+    `logits` [pos, d_vocab].  A model without norms has no `ln…`, one without MLPs no `mlp…`.
+
+    Raises: OtimesError naming the place where numbers grow beyond float64.
     """
-    n_pos = len(tokens)
-    visible = causal_mask(n_pos)
-    residual = model.W_E[tokens]
-    places: Places = {"embed": residual}
-    for layer in range(model.n_layers):
-        resid_pre = residual
-        qk_in = resid_pre + model.W_pos[:n_pos]
-        heads = [
-            one_head(
-                qk_in,
-                resid_pre,
-                visible,
-                model.W_Q[layer, head],
-                model.W_K[layer, head],
-                model.W_V[layer, head],
-                model.W_O[layer, head],
-            )
-            for head in range(model.n_heads)
-        ]
-        for place in ("q", "k", "v", "scores", "pattern", "z", "head_out"):
-            places[f"{place}.{layer}"] = np.stack([head[place] for head in heads])
-        attn_out = places[f"head_out.{layer}"].sum(axis=0)
-        # Without an MLP the stream is the same in the middle of a block and at its end.
-        residual = resid_pre + attn_out
-        places[f"resid_pre.{layer}"] = resid_pre
-        places[f"qk_in.{layer}"] = qk_in
-        places[f"attn_out.{layer}"] = attn_out
-        places[f"resid_mid.{layer}"] = residual
-        places[f"resid_post.{layer}"] = residual
-    places["logits"] = residual @ model.W_U
+    config, n_pos = model.config, len(tokens)
+    W_pos = model.part("W_pos", slice(n_pos))
+    places: Places = {}
+
+    def keep(name: str, value: np.ndarray) -> np.ndarray:
+        if record is None or name in record:
+            places[name] = value
+        return value
+
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        residual = keep("embed", model.part("W_E", tokens))
+        if config.positions == "learned":
+            residual = residual + W_pos
+        for number in range(config.n_layers):
+            at = block(config, model.layer(number), residual, W_pos)
+            for place, value in at.items():
+                keep(f"{place}.{number}", value)
+            residual = _finite(at["resid_post"], f"resid_post.{number}")
+        keep("final", residual)
+        if config.final_norm:
+            gain, bias = model.part("ln_final_gain"), model.part("ln_final_bias")
+            residual = normalise(residual, config.norm, config.norm_eps, gain, bias)
+            keep("ln_final", residual)
+        logits = residual @ model.part("W_U") + model.part("b_U")
+        keep("logits", _finite(logits, "logits"))
     return places
 
 
-def one_head(
-    qk_in: Float[np.ndarray, "pos d_model"],
-    v_in: Float[np.ndarray, "pos d_model"],
-    visible: Bool[np.ndarray, "pos pos"],
-    W_Q: Float[np.ndarray, "d_model d_head"],
-    W_K: Float[np.ndarray, "d_model d_head"],
-    W_V: Float[np.ndarray, "d_model d_head"],
-    W_O: Float[np.ndarray, "d_head d_model"],
+def block(
+    config: Config,
+    layer: Layer,
+    resid_pre: Float[np.ndarray, "pos d_model"],
+    W_pos: Float[np.ndarray, "pos d_model"],
 ) -> Places:
-    """Return what one head computes: $A = softmax(Q K^T / √d_head)$ and $A V W_O$."""
-    q = qk_in @ W_Q
-    k = qk_in @ W_K
-    v = v_in @ W_V
-    scores = q @ k.T / np.sqrt(W_Q.shape[1])
+    """Return the places of one block, without its number: attention, then the MLP, if any."""
+    norm = partial(normalise, kind=config.norm, eps=config.norm_eps)
+    attn_in = resid_pre
+    at: Places = {"resid_pre": resid_pre}
+    if config.norm != "none":
+        attn_in = at["ln1"] = norm(resid_pre, gain=layer.ln1_gain, bias=layer.ln1_bias)
+    at |= attention(config, layer, attn_in, W_pos)
+    resid_post = at["resid_mid"] = resid_pre + at["attn_out"]
+    if config.d_mlp:
+        mlp_in = resid_pre if config.parallel else at["resid_mid"]
+        if config.norm != "none":
+            mlp_in = at["ln2"] = norm(mlp_in, gain=layer.ln2_gain, bias=layer.ln2_bias)
+        at |= mlp(config, layer, mlp_in)
+        resid_post = at["resid_mid"] + at["mlp_out"]
+    return {**at, "resid_post": resid_post}
+
+
+def attention(
+    config: Config,
+    layer: Layer,
+    rows: Float[np.ndarray, "pos d_model"],
+    W_pos: Float[np.ndarray, "pos d_model"],
+) -> Places:
+    """Return what the heads of one layer compute, stacked, and their sum with b_O."""
+    qk_in = rows + W_pos if config.positions == "shortformer" else rows
+    visible = causal_mask(len(rows))
+    heads = [
+        one_head(qk_in, qk_in, rows, visible, layer.head(h), config) for h in range(config.n_heads)
+    ]
+    at = {place: np.stack([head[place] for head in heads]) for place in OF_HEADS}
+    return {"qk_in": qk_in, **at, "attn_out": at["head_out"].sum(axis=0) + layer.b_O}
+
+
+def one_head(
+    query_in: Float[np.ndarray, "query d_model"],
+    key_in: Float[np.ndarray, "key d_source"],
+    value_in: Float[np.ndarray, "key d_source"],
+    visible: Bool[np.ndarray, "query key"],
+    head: HeadWeights,
+    config: Config | None = None,
+) -> Places:
+    """Return what one head computes: $A = softmax(Q K^T / √d_head)$ and $A V W_O$.
+
+    Queries may come from another text than keys and values: that is cross-attention, with any
+    number of keys and a mask of your own.  With a `config` of rotary positions, queries and keys
+    are turned by their positions.
+    """
+    q = query_in @ head.W_Q + head.b_Q
+    k = key_in @ head.W_K + head.b_K
+    v = value_in @ head.W_V + head.b_V
+    if config is not None and config.positions == "rotary":
+        q = rotate(q, config.rotary_dims, config.rotary_base, config.rotary_layout)
+        k = rotate(k, config.rotary_dims, config.rotary_base, config.rotary_layout)
+    scores = q @ k.T / np.sqrt(head.W_Q.shape[1])
     pattern = masked_softmax(scores, visible)
     z = pattern @ v
     return {
@@ -80,26 +146,53 @@ def one_head(
         "scores": scores,
         "pattern": pattern,
         "z": z,
-        "head_out": z @ W_O,
+        "head_out": z @ head.W_O,
     }
 
 
-def causal_mask(n_pos: int) -> Bool[np.ndarray, "pos pos"]:
-    """Return which key each query sees: itself and all before it."""
-    return np.tri(n_pos, dtype=bool)
+def mlp(config: Config, layer: Layer, rows: Float[np.ndarray, "pos d_model"]) -> Places:
+    """Return what the MLP computes for each position by itself."""
+    assert config.activation is not None  # the configuration of a model with an MLP names one
+    activate = ACTIVATION[config.activation]
+    linear = rows @ layer.W_in + layer.b_in
+    if config.gated:
+        pre = rows @ layer.W_gate + layer.b_gate
+        post = activate(pre) * linear
+    else:
+        pre = linear
+        post = activate(pre)
+    return {"mlp_pre": pre, "mlp_post": post, "mlp_out": post @ layer.W_out + layer.b_out}
 
 
-def masked_softmax(
-    scores: Float[np.ndarray, "query key"], visible: Bool[np.ndarray, "query key"]
-) -> Float[np.ndarray, "query key"]:
-    """Return the softmax of each row over its visible entries; the others are exactly 0.
+def place_names(config: Config) -> tuple[str, ...]:
+    """Return the names of all places that a pass of such a model records, in order.
 
-    The row maximum is taken over the visible entries only: a large hidden score would otherwise
-    make the whole row underflow.
+    >>> place_names(Config(0, 1, 4, 2, 10, 8, "none"))
+    ('embed', 'final', 'logits')
     """
-    row_max = np.where(visible, scores, -np.inf).max(axis=1, keepdims=True)
-    # A hidden entry is put to the maximum before exp, which then cannot overflow, and to 0 after.
-    raised = np.exp(np.where(visible, scores, row_max) - row_max)
-    weights = np.where(visible, raised, 0.0)
-    pattern: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
-    return pattern
+    norms, mlps = config.norm != "none", config.d_mlp > 0
+    of_block = (
+        "resid_pre",
+        *(["ln1"] if norms else []),
+        "qk_in",
+        *OF_HEADS,
+        "attn_out",
+        "resid_mid",
+        *(["ln2"] if norms and mlps else []),
+        *(["mlp_pre", "mlp_post", "mlp_out"] if mlps else []),
+        "resid_post",
+    )
+    blocks = [f"{place}.{number}" for number in range(config.n_layers) for place in of_block]
+    end = ("final", "ln_final", "logits") if config.final_norm else ("final", "logits")
+    return ("embed", *blocks, *end)
+
+
+def _finite(array: np.ndarray, place: str) -> np.ndarray:
+    """Return the array; weights that are finite can still make numbers that are not."""
+    if not np.isfinite(array).all():
+        entry = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise OtimesError(
+            f"{place} is not finite, its entry {entry} is {array[entry]}: the weights are so large"
+            " that float64 overflows on the way there, or a norm divides by zero (norm_eps=0)"
+        )
+    return array

@@ -45,7 +45,7 @@ def losses(
     targets = np.asarray(tokens)[1:]
     if len(targets) == 0:
         raise OtimesError("a loss needs a prompt of at least two tokens, got one")
-    logits = model.forward(tokens)["logits"][:-1]
+    logits = model.forward(tokens, ["logits"])["logits"][:-1]
     row_max = logits.max(axis=1)
     log_sum = row_max + np.log(np.exp(logits - row_max[:, None]).sum(axis=1))
     by_token: np.ndarray = log_sum - logits[np.arange(len(targets)), targets]
@@ -77,8 +77,9 @@ def mean_attention(
 ) -> Float[np.ndarray, "n_layers n_heads"]:
     """Return for each head its attention $A_{q k}$ averaged over pairs (q, k) and over prompts."""
     total = np.zeros((model.n_layers, model.n_heads))
+    patterns = [f"pattern.{layer}" for layer in range(model.n_layers)]
     for prompt in prompts:
-        places = model.forward(prompt)
+        places = model.forward(prompt, patterns)
         for layer in range(model.n_layers):
             total[layer] += places[f"pattern.{layer}"][:, queries, keys].mean(axis=1)
     return total / len(prompts)

@@ -1,109 +1,102 @@
-"""A trained transformer as plain arrays: what it consists of, and how a folder holds it.
+"""A transformer as plain arrays: what it consists of, and how a folder holds it.
 
 A model folder holds three files:
 
-- `config.json`: the seven fields of `Config`;
-- `weights.safetensors`: float32, the names and shapes of `Config.tensor_shapes`;
+- `config.json`: the fields of `Config`, those with their default value left out;
+- `weights.safetensors`: the names and shapes of `Config.tensor_shapes`; float64, 32 or 16;
 - `card.json`: how the model was made and what it can do, for people.
 
 Everything is checked when it is read, so that whatever holds a `Model` can rely on its shapes and
-on every entry being a finite float64.
+on every entry being finite. The stored weights stay where they are, memory-mapped: the pass takes
+them a layer at a time (`Model.layer`), and what is asked for by name, as `model.W_Q`, is float64.
 """
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Integer
-from safetensors import SafetensorError, safe_open
+from jaxtyping import Integer
 from safetensors.numpy import save
 
 from algebra.errors import OtimesError, ShapeError
-from numeric.forward import forward_pass
+from numeric.config import TENSORS, Config, listed
+from numeric.files import json_bytes, read_json, read_weights, refuse_pickle, write_whole
+from numeric.forward import forward_pass, place_names
+from numeric.layer import Layer
 from numeric.tokenizer import BUNDLED
 
-POSITIONS = ("none", "shortformer")
+__all__ = [
+    "Config",
+    "Model",
+    "bundled_models",
+    "checked_model",
+    "load_model",
+    "make_model",
+    "save_model",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
-    """The sizes of an attention-only transformer without biases or norms.
+class Whole:
+    """A tensor of a model by its name, whole and in float64, converted when first asked for."""
 
-    `positions` is "none", or "shortformer": position vectors are added to what queries and keys
-    read, in every layer, and never to the residual stream (Press, Smith and Lewis 2021).
-    """
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
 
-    n_layers: int
-    n_heads: int
-    d_model: int
-    d_head: int
-    d_vocab: int
-    n_ctx: int
-    positions: str
-
-    def __post_init__(self) -> None:
-        """Refuse sizes that no model can have."""
-        for name, least in (
-            ("n_layers", 0),
-            ("n_heads", 1),
-            ("d_model", 1),
-            ("d_head", 1),
-            ("d_vocab", 1),
-            ("n_ctx", 1),
-        ):
-            size = getattr(self, name)
-            if type(size) is not int or size < least:
-                raise OtimesError(
-                    f"the configuration asks for {name}={size!r};"
-                    f" it must be a whole number, at least {least}"
-                )
-        if self.positions not in POSITIONS:
-            raise OtimesError(
-                f"the configuration asks for positions={self.positions!r};"
-                f" known are {_listed(POSITIONS)}"
-            )
-
-    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every weight, by name."""
-        per_head = (self.n_layers, self.n_heads)
-        shapes: dict[str, tuple[int, ...]] = {
-            "W_E": (self.d_vocab, self.d_model),
-            "W_Q": (*per_head, self.d_model, self.d_head),
-            "W_K": (*per_head, self.d_model, self.d_head),
-            "W_V": (*per_head, self.d_model, self.d_head),
-            "W_O": (*per_head, self.d_head, self.d_model),
-            "W_U": (self.d_model, self.d_vocab),
-        }
-        if self.positions == "shortformer":
-            shapes["W_pos"] = (self.n_ctx, self.d_model)
-        return shapes
+    def __get__(self, model: Any, owner: type) -> np.ndarray:
+        if model is None:
+            return self  # type: ignore[return-value]  # the class itself is asked, as by help()
+        whole: dict[str, np.ndarray] = model._whole
+        if self.name not in whole:
+            whole[self.name] = model.part(self.name)
+        return whole[self.name]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A transformer in float64: its sizes, its weights (read-only) and its reference pass.
+    """A transformer: its kind and sizes, its weights (read-only) and its reference pass.
 
-    Residual rows are positions and weights act on the right, the row convention.  A model without
-    positions has `W_pos` = 0, so that what queries and keys read is always X + W_pos.
+    Residual rows are positions and weights act on the right, the row convention. What a model does
+    not have is zero (`W_pos`, a bias) or one (a gain); in grouped-query attention each head has its
+    group's `W_K` and `W_V`, so that head h is `W_Q[l, h]`, `W_K[l, h]`, `W_V[l, h]`, `W_O[l, h]`.
+    `weights` are the tensors as they are stored.
     """
 
     name: str
     config: Config
-    W_E: Float[np.ndarray, "d_vocab d_model"]
-    W_Q: Float[np.ndarray, "n_layers n_heads d_model d_head"]
-    W_K: Float[np.ndarray, "n_layers n_heads d_model d_head"]
-    W_V: Float[np.ndarray, "n_layers n_heads d_model d_head"]
-    W_O: Float[np.ndarray, "n_layers n_heads d_head d_model"]
-    W_U: Float[np.ndarray, "d_model d_vocab"]
-    W_pos: Float[np.ndarray, "n_ctx d_model"]
+    weights: Mapping[str, np.ndarray]
     card: dict[str, Any] = field(default_factory=dict)
+    _whole: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+
+    W_E = Whole()  # [d_vocab, d_model]
+    W_pos = Whole()  # [n_ctx, d_model]
+    W_Q = Whole()  # [n_layers, n_heads, d_model, d_head]
+    W_K = Whole()  # [n_layers, n_heads, d_model, d_head]
+    W_V = Whole()  # [n_layers, n_heads, d_model, d_head]
+    W_O = Whole()  # [n_layers, n_heads, d_head, d_model]
+    b_Q = Whole()  # [n_layers, n_heads, d_head]
+    b_K = Whole()  # [n_layers, n_heads, d_head]
+    b_V = Whole()  # [n_layers, n_heads, d_head]
+    b_O = Whole()  # [n_layers, d_model]
+    W_in = Whole()  # [n_layers, d_model, d_mlp]
+    W_gate = Whole()  # [n_layers, d_model, d_mlp]
+    W_out = Whole()  # [n_layers, d_mlp, d_model]
+    b_in = Whole()  # [n_layers, d_mlp]
+    b_gate = Whole()  # [n_layers, d_mlp]
+    b_out = Whole()  # [n_layers, d_model]
+    ln1_gain = Whole()  # [n_layers, d_model]
+    ln1_bias = Whole()  # [n_layers, d_model]
+    ln2_gain = Whole()  # [n_layers, d_model]
+    ln2_bias = Whole()  # [n_layers, d_model]
+    ln_final_gain = Whole()  # [d_model]
+    ln_final_bias = Whole()  # [d_model]
+    W_U = Whole()  # [d_model, d_vocab]
+    b_U = Whole()  # [d_vocab]
 
     @property
     def n_layers(self) -> int:
-        """How many attention layers there are, 0 in the bigram model."""
+        """How many blocks there are, 0 in the bigram model."""
         return self.config.n_layers
 
     @property
@@ -133,12 +126,64 @@ class Model:
 
     @property
     def positions(self) -> str:
-        """Where positions enter: "none" or "shortformer"."""
+        """Where positions enter: "none", "learned", "shortformer" or "rotary"."""
         return self.config.positions
 
-    def forward(self, tokens: Sequence[int] | Integer[np.ndarray, " pos"]) -> dict[str, np.ndarray]:
-        """Return every place of the forward pass on one prompt, by name (`numeric/forward.py`)."""
-        return forward_pass(self, self.check_tokens(tokens))
+    def forward(
+        self,
+        tokens: Sequence[int] | Integer[np.ndarray, " pos"],
+        record: Collection[str] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Return every place of the forward pass on one prompt, by name (`numeric/forward.py`).
+
+        With `record` only the places named in it are kept, so that a deep model needs no more
+        memory than they do. Raises: OtimesError for a wrong prompt or a place there is not.
+        """
+        known = place_names(self.config)
+        unknown = [place for place in record or () if place not in known]
+        if unknown:
+            raise OtimesError(f"{self.name} has no place {listed(unknown)}; it has {listed(known)}")
+        return forward_pass(self, self.check_tokens(tokens), record)
+
+    def layer(self, number: int) -> Layer:
+        """Return the weights of one block in float64; no other block is looked at."""
+        return Layer(
+            **{
+                name: self.part(name, number)
+                for name, (first, *_) in TENSORS.items()
+                if first == "n_layers"
+            }
+        )
+
+    def part(self, name: str, index: Any = slice(None)) -> np.ndarray:
+        """Return entries of a tensor in float64, all or those at `index`, and convert no others.
+
+        The index is for the first axis. What is stored as float64 is not copied.
+        """
+        if name == "W_U" and self.config.tied:
+            return self.part("W_E").T[index]
+        if name in self.weights:
+            part = np.asarray(self.weights[name][index], dtype=np.float64)
+        else:
+            absent = np.float64(1.0 if name.endswith("_gain") else 0.0)
+            part = np.broadcast_to(absent, self.config.shape(name))[index]
+        shares = self.config.n_heads // self.config.kv_heads
+        if shares > 1 and "kv_heads" in TENSORS[name]:
+            # Counted from the last axis, as the first may be gone.
+            axis = TENSORS[name].index("kv_heads") - len(TENSORS[name])
+            part = np.repeat(part, shares, axis=axis)
+        part.flags.writeable = False
+        return part
+
+    def changed(self, weights: Mapping[str, np.ndarray], config: Config | None = None) -> "Model":
+        """Return this model with some weights replaced, and perhaps of another kind; check it.
+
+        Tensors that the new kind does not have are left behind, and so is the card.
+        """
+        kind = self.config if config is None else config
+        shapes = kind.tensor_shapes()
+        every = {name: each for name, each in self.weights.items() if name in shapes}
+        return checked_model(self.name, kind, {**every, **weights})
 
     def check_tokens(self, tokens: Sequence[int] | Integer[np.ndarray, " pos"]) -> np.ndarray:
         """Return a prompt as an array of token numbers, or say what is wrong with it."""
@@ -177,40 +222,68 @@ class Model:
 def make_model(
     name: str,
     config: Config,
-    weights: dict[str, np.ndarray],
+    weights: Mapping[str, np.ndarray],
     card: dict[str, Any] | None = None,
 ) -> Model:
-    """Return a model on these weights, as read-only float64 copies; refuse what does not fit."""
+    """Return a model on float64 copies of these weights; refuse what does not fit."""
+    copies = {
+        tensor: each.astype(np.float64)
+        if isinstance(each, np.ndarray) and each.dtype.kind in "fiu"
+        else each
+        for tensor, each in weights.items()
+    }
+    return checked_model(name, config, copies, card)
+
+
+def checked_model(
+    name: str,
+    config: Config,
+    weights: Mapping[str, np.ndarray],
+    card: dict[str, Any] | None = None,
+) -> Model:
+    """Return a model on these very arrays, from now on read-only; refuse what does not fit."""
     shapes = config.tensor_shapes()
     missing = [tensor for tensor in shapes if tensor not in weights]
     if missing:
         raise OtimesError(
-            f"model {name}: the weights lack {_listed(missing)}; there are {_listed(weights)}"
+            f"model {name}: the weights lack {listed(missing)}; there are {listed(weights)}"
         )
     surplus = [tensor for tensor in weights if tensor not in shapes]
     if surplus:
         raise OtimesError(
-            f"model {name}: the weights hold {_listed(surplus)}, which a model with"
-            f" positions={config.positions!r} does not have"
+            f"model {name}: the weights hold {listed(surplus)}, which a model of the configuration"
+            f" {config.to_json()} does not have"
         )
     arrays = {}
     for tensor, shape in shapes.items():
-        if weights[tensor].shape != shape:
+        array = weights[tensor]
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+            kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+            raise OtimesError(
+                f"model {name}: {tensor} is {kind}; a weight is a NumPy array of real numbers"
+            )
+        if array.shape != shape:
             raise ShapeError(
-                f"model {name}: {tensor} has shape {weights[tensor].shape},"
+                f"model {name}: {tensor} has shape {array.shape},"
                 f" but the configuration asks for {shape}"
             )
-        arrays[tensor] = weights[tensor].astype(np.float64)
-        if not np.isfinite(arrays[tensor]).all():
-            entry = tuple(int(i) for i in np.argwhere(~np.isfinite(arrays[tensor]))[0])
-            raise OtimesError(
-                f"model {name}: {tensor} is not finite, its entry {entry} is"
-                f" {arrays[tensor][entry]}"
-            )
-    arrays.setdefault("W_pos", np.zeros((config.n_ctx, config.d_model)))
-    for array in arrays.values():
-        array.flags.writeable = False
-    return Model(name=name, config=config, card=card or {}, **arrays)
+        _check_finite(array, f"model {name}: {tensor}")
+        arrays[tensor] = array.view()
+        arrays[tensor].flags.writeable = False
+    return Model(name=name, config=config, weights=arrays, card=card or {})
+
+
+def _check_finite(array: np.ndarray, what: str) -> None:
+    """Raise OtimesError naming the first entry that is not finite, looking at a part at a time."""
+    if not array.size:
+        return
+    rows = max(1, 2**20 * len(array) // array.size)
+    for start in range(0, len(array), rows):
+        wrong = ~np.isfinite(array[start : start + rows])
+        if wrong.any():
+            first, *others = (int(i) for i in np.argwhere(wrong)[0])
+            entry = (start + first, *others)
+            raise OtimesError(f"{what} is not finite, its entry {entry} is {array[entry]}")
 
 
 def bundled_models() -> tuple[str, ...]:
@@ -230,74 +303,33 @@ def load_model(name_or_folder: str | Path) -> Model:
         folder = BUNDLED / name_or_folder
     else:
         folder = Path(name_or_folder)
+        if folder.is_file():
+            refuse_pickle(folder)
+            raise OtimesError(
+                f"{folder} is a file; a model is a folder with config.json and weights.safetensors"
+            )
         if not folder.is_dir():
             raise OtimesError(
                 f"there is no model {str(name_or_folder)!r}: it is neither bundled"
                 f" ({', '.join(bundled_models())}) nor a folder"
             )
-    config = _read_config(folder / "config.json")
-    weights = _read_weights(folder / "weights.safetensors")
+    config = Config.from_json(read_json(folder / "config.json"), str(folder / "config.json"))
+    weights = read_weights(folder / "weights.safetensors")
     card_file = folder / "card.json"
-    card = _read_json(card_file) if card_file.exists() else {}
-    return make_model(folder.resolve().name, config, weights, card)
+    card = read_json(card_file) if card_file.exists() else {}
+    return checked_model(folder.resolve().name, config, weights, card)
 
 
 def save_model(
-    folder: Path, config: Config, weights: dict[str, np.ndarray], card: dict[str, Any]
+    folder: Path, config: Config, weights: Mapping[str, np.ndarray], card: dict[str, Any]
 ) -> None:
-    """Write a model folder, the weights last: a run that is interrupted leaves no model."""
+    """Write a model folder, the weights last: a run that is interrupted leaves no model.
+
+    The weights are written in the type that they have.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "config.json", _json_bytes(asdict(config)))
-    write_whole(folder / "card.json", _json_bytes(card))
-    write_whole(folder / "weights.safetensors", save(weights))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_bytes(content)
-    unfinished.replace(path)
-
-
-def _json_bytes(content: dict[str, Any]) -> bytes:
-    return (json.dumps(content, indent=2) + "\n").encode()
-
-
-def _read_config(path: Path) -> Config:
-    content = _read_json(path)
-    expected = [each.name for each in fields(Config)]
-    if sorted(content) != sorted(expected):
-        raise OtimesError(
-            f"{path} must have exactly the fields {_listed(expected)}, it has {_listed(content)}"
-        )
-    return Config(**content)
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise OtimesError(f"{path.parent} is not a model folder: it has no {path.name}") from None
-    except ValueError as error:
-        raise OtimesError(f"{path} is not a JSON file: {error}") from None
-    if not isinstance(content, dict):
-        raise OtimesError(f"{path} must hold a JSON object, it holds a {type(content).__name__}")
-    return content
-
-
-def _read_weights(path: Path) -> dict[str, np.ndarray]:
-    if not path.exists():
-        raise OtimesError(f"{path.parent} is not a model folder: it has no {path.name}")
-    try:
-        with safe_open(path, framework="numpy") as opened:
-            return {tensor: opened.get_tensor(tensor) for tensor in opened.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
-        raise OtimesError(
-            f"the weights file {path} is damaged or not a safetensors file: {error}"
-        ) from None
-
-
-def _listed(names: Sequence[str] | dict[str, Any]) -> str:
-    """Return names for a sentence: `a, b and c`."""
-    *most, last = list(names) or ["nothing"]
-    return f"{', '.join(most)} and {last}" if most else last
+    write_whole(folder / "config.json", json_bytes(config.to_json()))
+    write_whole(folder / "card.json", json_bytes(card))
+    # The library writes the memory of an array as it lies, whatever its order: it must lie by rows.
+    by_rows = {name: np.ascontiguousarray(weight) for name, weight in weights.items()}
+    write_whole(folder / "weights.safetensors", save(by_rows))

@@ -2,23 +2,34 @@
 
 It has the weights of `numeric.model.Model` under the same names and shapes, takes a batch of
 prompts, and records the same places, each with a batch axis in front.  Nothing of the reference
-pass is used here, so that the two can be compared (`tests/numeric/test_twin.py`).
+pass is used here, so that the two can be compared (`tests/numeric/test_twin.py`): norms and
+activations are torch's own, all heads are one matrix product, grouped keys are shared.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from numeric.model import Config, Model
+from numeric.config import Config
+from numeric.model import Model
+
+ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+    "relu": functional.relu,
+    "silu": functional.silu,
+}
 
 
 class Twin(nn.Module):
-    """An attention-only transformer without biases or norms.
+    """A transformer of any kind that `Config` can say.
 
-    Weights: `W_E` [d_vocab, d_model], `W_U` [d_model, d_vocab], `W_Q`, `W_K`, `W_V`
-    [layer, head, d_model, d_head], `W_O` [layer, head, d_head, d_model] and, with shortformer
-    positions, `W_pos` [n_ctx, d_model], which only the queries and keys read.
+    Its parameters have the names and shapes of `Config.tensor_shapes`, and any floating type of
+    torch; on whatever device they are, there the prompts must be.
     """
 
     def __init__(self, config: Config, weights: dict[str, Tensor]) -> None:
@@ -32,10 +43,7 @@ class Twin(nn.Module):
         """Return the twin of a reference model, with copies of its weights."""
         return cls(
             model.config,
-            {
-                name: torch.tensor(getattr(model, name), dtype=dtype)
-                for name in model.config.tensor_shapes()
-            },
+            {name: torch.tensor(weight).to(dtype) for name, weight in model.weights.items()},
         )
 
     def weights(self) -> dict[str, Tensor]:
@@ -44,46 +52,147 @@ class Twin(nn.Module):
 
     def forward(self, tokens: Tensor, record: dict[str, Tensor] | None = None) -> Tensor:
         """Return the logits [batch, pos, d_vocab]; put every place into `record` when given."""
-        places: dict[str, Tensor] = {} if record is None else record
         config = self.config
-        batch, n_pos = tokens.shape
-        residual = self.W_E[tokens]
-        places["embed"] = residual
-        visible = torch.ones(n_pos, n_pos, dtype=torch.bool, device=tokens.device).tril()
-
-        def heads(rows: Tensor, weight: Tensor) -> Tensor:
-            """Map [batch, pos, d_model] to [batch, head, pos, d_head] in one matrix product."""
-            wide = weight.transpose(0, 1).reshape(config.d_model, -1)
-            return (rows @ wide).view(batch, n_pos, config.n_heads, -1).transpose(1, 2)
-
+        n_pos = tokens.shape[1]
+        places: dict[str, Tensor] = {}
+        residual = places["embed"] = self.W_E[tokens]
+        if config.positions == "learned":
+            residual = residual + self.W_pos[:n_pos]
         for layer in range(config.n_layers):
-            qk_in = residual
-            if config.positions == "shortformer":
-                qk_in = residual + self.W_pos[:n_pos]
-            query = heads(qk_in, self.W_Q[layer])
-            key = heads(qk_in, self.W_K[layer])
-            value = heads(residual, self.W_V[layer])
-            scores = query @ key.transpose(-1, -2) / math.sqrt(config.d_head)
-            pattern = scores.masked_fill(~visible, -math.inf).softmax(-1)
-            z = pattern @ value
-            # Training needs the sum over the heads only: heads side by side times stacked W_O.
-            side_by_side = z.transpose(1, 2).reshape(batch, n_pos, -1)
-            attn_out = side_by_side @ self.W_O[layer].reshape(-1, config.d_model)
-            if record is not None:
-                record[f"resid_pre.{layer}"] = residual
-                record[f"qk_in.{layer}"] = qk_in
-                record[f"q.{layer}"] = query
-                record[f"k.{layer}"] = key
-                record[f"v.{layer}"] = value
-                record[f"scores.{layer}"] = scores
-                record[f"pattern.{layer}"] = pattern
-                record[f"z.{layer}"] = z
-                record[f"head_out.{layer}"] = z @ self.W_O[layer]
-                record[f"attn_out.{layer}"] = attn_out
-            residual = residual + attn_out
-            if record is not None:
-                record[f"resid_mid.{layer}"] = residual
-                record[f"resid_post.{layer}"] = residual
-        logits = residual @ self.W_U
+            at, residual = self._block(layer, residual, record is not None)
+            places |= {f"{place}.{layer}": value for place, value in at.items()}
+        places["final"] = residual
+        if config.final_norm:
+            residual = places["ln_final"] = self._norm("ln_final", None, residual)
+        logits = residual @ (self.W_E.mT if config.tied else self.W_U)
+        if "b_U" in config.biases:
+            logits = logits + self.b_U
         places["logits"] = logits
+        if record is not None:
+            record |= places
         return logits
+
+    def _block(
+        self, layer: int, resid_pre: Tensor, recording: bool
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the places of one block, if they are asked for, and the stream at its end."""
+        config = self.config
+        at = {"resid_pre": resid_pre}
+        attn_in = at["ln1"] = self._norm("ln1", layer, resid_pre)
+        attention = self._attention(layer, attn_in)
+        # Training needs the sum over the heads only: heads side by side times stacked W_O.
+        side_by_side = attention["z"].transpose(1, 2).flatten(2)
+        attn_out = side_by_side @ self.W_O[layer].flatten(0, 1)
+        if "b_O" in config.biases:
+            attn_out = attn_out + self.b_O[layer]
+        resid_post = resid_mid = resid_pre + attn_out
+        if config.d_mlp:
+            mlp_in = at["ln2"] = self._norm(
+                "ln2", layer, resid_pre if config.parallel else resid_mid
+            )
+            mlp = self._mlp(layer, mlp_in)
+            resid_post = resid_mid + mlp["mlp_out"]
+            at |= mlp
+        if not recording:
+            return {}, resid_post
+        if config.norm == "none":
+            at = {place: value for place, value in at.items() if place not in ("ln1", "ln2")}
+        at |= {
+            **attention,
+            "head_out": attention["z"] @ self.W_O[layer],
+            "attn_out": attn_out,
+            "resid_mid": resid_mid,
+            "resid_post": resid_post,
+        }
+        return at, resid_post
+
+    def _attention(self, layer: int, rows: Tensor) -> dict[str, Tensor]:
+        """Return what all heads of a layer compute, [batch, head, …]."""
+        config = self.config
+        n_pos = rows.shape[1]
+        qk_in = rows
+        if config.positions == "shortformer":
+            qk_in = rows + self.W_pos[:n_pos]
+        query = self._heads("Q", layer, qk_in)
+        key = self._heads("K", layer, qk_in)
+        if config.positions == "rotary":
+            query, key = self._turned(query), self._turned(key)
+        shares = config.n_heads // config.kv_heads
+        key = key.repeat_interleave(shares, dim=1)
+        value = self._heads("V", layer, rows).repeat_interleave(shares, dim=1)
+        scores = query @ key.mT / math.sqrt(config.d_head)
+        visible = torch.ones(n_pos, n_pos, dtype=torch.bool, device=rows.device).tril()
+        pattern = scores.masked_fill(~visible, -math.inf).softmax(-1)
+        return {
+            "qk_in": qk_in,
+            "q": query,
+            "k": key,
+            "v": value,
+            "scores": scores,
+            "pattern": pattern,
+            "z": pattern @ value,
+        }
+
+    def _heads(self, letter: str, layer: int, rows: Tensor) -> Tensor:
+        """Map [batch, pos, d_model] to [batch, head, pos, d_head] in one matrix product."""
+        weight = getattr(self, f"W_{letter}")[layer]
+        wide = rows @ weight.transpose(0, 1).flatten(1)
+        if f"b_{letter}" in self.config.biases:
+            wide = wide + getattr(self, f"b_{letter}")[layer].flatten()
+        return wide.unflatten(-1, (len(weight), -1)).transpose(1, 2)
+
+    def _turned(self, rows: Tensor) -> Tensor:
+        """Return queries or keys [batch, head, pos, d_head] turned by their positions.
+
+        As the multiplication of complex numbers by e^{i·angle}, not by the formula for pairs. The
+        angles of bfloat16 rows are made and used in float32: a position is too large a number for
+        its eight bits.
+        """
+        config = self.config
+        half = config.rotary_dims // 2
+        wide = rows if rows.dtype == torch.float64 else rows.float()
+        turning, rest = wide.split([2 * half, config.d_head - 2 * half], dim=-1)
+        if config.rotary_layout == "half":
+            pairs = turning.unflatten(-1, (2, half)).mT
+        else:
+            pairs = turning.unflatten(-1, (half, 2))
+        numbers = {"dtype": torch.float64, "device": rows.device}
+        exponent = torch.arange(half, **numbers) / half
+        frequency = torch.pow(config.rotary_base, -exponent)
+        angle = torch.outer(torch.arange(rows.shape[2], **numbers), frequency)
+        unit = torch.polar(torch.ones_like(angle), angle)
+        numbers_turned = torch.view_as_complex(pairs.contiguous()) * unit.to(
+            torch.complex128 if wide.dtype == torch.float64 else torch.complex64
+        )
+        pairs = torch.view_as_real(numbers_turned)
+        turned = pairs.mT.flatten(-2) if config.rotary_layout == "half" else pairs.flatten(-2)
+        return torch.cat([turned, rest], dim=-1).to(rows.dtype)
+
+    def _mlp(self, layer: int, rows: Tensor) -> dict[str, Tensor]:
+        config = self.config
+        assert config.activation is not None  # the configuration of a model with an MLP names one
+        activate = ACTIVATION[config.activation]
+
+        def through(name: str, rows: Tensor) -> Tensor:
+            mapped = rows @ getattr(self, f"W_{name}")[layer]
+            biased = f"b_{name}" in config.biases
+            return mapped + getattr(self, f"b_{name}")[layer] if biased else mapped
+
+        pre = through("gate" if config.gated else "in", rows)
+        post = activate(pre)
+        if config.gated:
+            post = post * through("in", rows)
+        return {"mlp_pre": pre, "mlp_post": post, "mlp_out": through("out", post)}
+
+    def _norm(self, name: str, layer: int | None, rows: Tensor) -> Tensor:
+        """Return the rows as the norm of that name leaves them; as they are without norms."""
+        config = self.config
+        if config.norm == "none":
+            return rows
+        gain = getattr(self, f"{name}_gain")
+        gain = gain if layer is None else gain[layer]
+        if config.norm == "rms":
+            return functional.rms_norm(rows, (config.d_model,), gain, config.norm_eps)
+        bias = getattr(self, f"{name}_bias")
+        bias = bias if layer is None else bias[layer]
+        return functional.layer_norm(rows, (config.d_model,), gain, bias, config.norm_eps)

@@ -25,10 +25,11 @@ with install_import_hook("numeric", "tests.test_annotations.checked"):
     from numeric.forward import forward_pass
     from numeric.model import bundled_models, load_model
     from proofs.verification import verify
-from tests.numeric.random_models import TINY, TINY_TOKENS, random_model
+from tests.numeric.random_models import KINDS, TINY, TINY_TOKENS, random_model
 
 tiny = random_model(TINY)
-tiny.forward(TINY_TOKENS)
+for config in KINDS.values():
+    random_model(config).forward(TINY_TOKENS)
 try:
     forward_pass(tiny, np.ones((2, 3), dtype=int))
 except TypeCheckError:

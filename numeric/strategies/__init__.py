@@ -2,7 +2,8 @@
 
     sizes, integer_matrices, float_matrices     the raw material
     patterns, streams, tokens                   what attention makes and what it works on
-    heads, models                               weights, in either convention, with their sizes
+    heads                                       weights, in either convention, with their sizes
+    configs, models                             transformers of any kind, and with drawn weights
     shapes, expressions, assignments            the language, and numbers for what is in it
     identities, near_misses                     equations that are true, and some that are not
 
@@ -29,13 +30,14 @@ from numeric.strategies.matrices import (
     streams,
     tokens,
 )
-from numeric.strategies.weights import Head, heads, models
+from numeric.strategies.weights import Head, configs, heads, models
 
 __all__ = [
     "Alphabet",
     "Equation",
     "Head",
     "assignments",
+    "configs",
     "expressions",
     "float_matrices",
     "heads",

@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from numeric.model import POSITIONS, Config, Model, make_model
+from numeric.config import ACTIVATIONS, BIASES, LAYOUTS, NORMS, POSITIONS, Config
+from numeric.model import Model, make_model
 from numeric.strategies.matrices import (
     Convention,
     Draw,
@@ -86,6 +87,53 @@ def heads(
 
 
 @st.composite
+def configs(draw: Draw, /, **fields: Any) -> Config:
+    """Draw the configuration of a small model of any kind; the fields given are kept.
+
+    Sizes shrink to 1, and the kind to attention-only without positions, biases and norms.
+
+    >>> from hypothesis import given
+    >>> @given(configs(norm="rms"))
+    ... def test(config):
+    ...     assert "ln1_bias" not in config.tensor_shapes()
+    >>> test()
+    """
+
+    def drawn(name: str, values: st.SearchStrategy[Any]) -> Any:
+        """Return a field as it was given, or draw it."""
+        return fields[name] if name in fields else draw(values)
+
+    found: dict[str, Any] = dict(fields)
+    found["positions"] = drawn("positions", st.sampled_from(POSITIONS))
+    rotary = found["positions"] == "rotary"
+    kv_heads = drawn("n_kv_heads", sizes(1, 2)) or 1
+    found["n_kv_heads"] = kv_heads
+    found["n_heads"] = drawn("n_heads", sizes(1, 2).map(lambda group: group * kv_heads))
+    found["d_head"] = drawn("d_head", sizes(2, 4) if rotary else sizes(1, 3))
+    found["d_mlp"] = d_mlp = drawn("d_mlp", sizes(0, 3))
+    found["norm"] = drawn("norm", st.sampled_from(NORMS))
+    for name, least, most in (("n_layers", 0, 2), ("d_model", 1, 3), ("d_vocab", 2, 5)):
+        found[name] = drawn(name, sizes(least, most))
+    found["n_ctx"] = drawn("n_ctx", sizes(1, 6))
+    if rotary:
+        pairs = sizes(1, found["d_head"] // 2)
+        found["rotary_dims"] = drawn("rotary_dims", pairs.map(lambda pair: 2 * pair))
+        found["rotary_layout"] = drawn("rotary_layout", st.sampled_from(LAYOUTS))
+    if d_mlp:
+        found["activation"] = drawn("activation", st.sampled_from(ACTIVATIONS))
+        found["gated"] = drawn("gated", st.booleans())
+        found["parallel"] = drawn("parallel", st.booleans())
+    if found["norm"] != "none":
+        found["final_norm"] = drawn("final_norm", st.booleans())
+    found["tied"] = drawn("tied", st.booleans())
+    without_mlp = {"b_in", "b_out"} if not d_mlp else set()
+    without_gate = {"b_gate"} if not found.get("gated") else set()
+    possible = [name for name in BIASES if name not in without_mlp | without_gate]
+    found["biases"] = drawn("biases", st.lists(st.sampled_from(possible), unique=True).map(tuple))
+    return Config(**found)
+
+
+@st.composite
 def models(
     draw: Draw,
     n_layers: int | None = None,
@@ -93,11 +141,14 @@ def models(
     d_model: int | None = None,
     d_head: int | None = None,
     positions: str | None = None,
+    config: Config | None = None,
 ) -> Model:
     """Draw a small reference model: what is not given is drawn, weights are multiples of 1/8.
 
-    The weights have the names and shapes of `numeric.Model`; d_vocab is 2 to 5, n_ctx 1 to 6.
-    Layers, heads and sizes shrink to 1, weights to 0.
+    It is attention-only, with shortformer positions or none, unless a `config` says otherwise (see
+    `configs`); then the sizes are those of the config. The weights have the names and shapes of
+    `numeric.Model`; d_vocab is 2 to 5, n_ctx 1 to 6. Layers, heads and sizes shrink to 1, weights
+    to 0.
 
     >>> from hypothesis import given
     >>> @given(models(n_layers=1))
@@ -105,17 +156,17 @@ def models(
     ...     assert model.forward([0])["logits"].shape == (1, model.d_vocab)
     >>> test()
     """
-    config = Config(
+    kind = config or Config(
         n_layers=draw(sizes(1, 2)) if n_layers is None else n_layers,
         n_heads=draw(sizes(1, 2)) if n_heads is None else n_heads,
         d_model=size_or_drawn(draw, d_model),
         d_head=draw(sizes(1, 2)) if d_head is None else d_head,
         d_vocab=draw(sizes(2, 5)),
         n_ctx=draw(sizes(1, 6)),
-        positions=one_of(draw, POSITIONS) if positions is None else positions,
+        positions=one_of(draw, ("none", "shortformer")) if positions is None else positions,
     )
     weights = {
         name: draw(arrays(np.float32, shape, elements=EIGHTHS, fill=st.nothing()))
-        for name, shape in config.tensor_shapes().items()
+        for name, shape in kind.tensor_shapes().items()
     }
-    return make_model("drawn", config, weights)
+    return make_model("drawn", kind, weights)

@@ -1,13 +1,79 @@
 """Small models with generic weights: no zero, no two equal sizes, so that no mix-up goes unseen."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from numeric.model import Config, Model, make_model
+from numeric.config import BIASES, Config
+from numeric.model import Model, make_model
 
 TINY = Config(
     n_layers=2, n_heads=3, d_model=5, d_head=2, d_vocab=11, n_ctx=7, positions="shortformer"
 )
 TINY_TOKENS = [3, 0, 10, 3, 7, 7]
+
+FULL = Config(
+    n_layers=2,
+    n_heads=4,
+    d_model=9,
+    d_head=6,
+    d_vocab=11,
+    n_ctx=7,
+    positions="learned",
+    d_mlp=13,
+    activation="gelu_tanh",
+    norm="layer",
+    final_norm=True,
+    biases=("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out"),
+)
+
+# Each flag in at least one kind, each kind with something that no other has.
+KINDS = {
+    "attention only": TINY,
+    "without positions": replace(TINY, positions="none"),
+    "without layers": replace(TINY, n_layers=0),
+    "biases only": replace(TINY, biases=("b_Q", "b_K", "b_V", "b_O", "b_U")),
+    "gpt2": replace(FULL, tied=True),
+    "shortformer with norms": replace(FULL, positions="shortformer", activation="gelu"),
+    "llama": replace(
+        FULL,
+        positions="rotary",
+        rotary_dims=6,
+        n_kv_heads=2,
+        activation="silu",
+        gated=True,
+        norm="rms",
+        norm_eps=1e-2,
+        biases=(),
+    ),
+    "neox": replace(FULL, positions="rotary", rotary_dims=4, activation="gelu", parallel=True),
+    "gptj": replace(
+        FULL,
+        positions="rotary",
+        rotary_dims=4,
+        rotary_base=50.0,
+        rotary_layout="interleaved",
+        parallel=True,
+        biases=("b_in", "b_out", "b_U"),
+    ),
+    "everything": replace(
+        FULL,
+        positions="rotary",
+        rotary_dims=2,
+        n_kv_heads=1,
+        activation="gelu",
+        gated=True,
+        parallel=True,
+        norm_eps=0.5,
+        tied=True,
+        biases=BIASES,
+    ),
+    "relu, no norm at the end": replace(
+        FULL, activation="relu", norm="rms", final_norm=False, positions="none", biases=()
+    ),
+    "mlp without norms": replace(FULL, norm="none", final_norm=False, biases=("b_out",)),
+    "norms but no layers": replace(FULL, n_layers=0),
+}
 
 
 def random_weights(config: Config, seed: int = 0) -> dict[str, np.ndarray]:

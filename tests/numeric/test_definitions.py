@@ -5,7 +5,7 @@ import pytest
 
 from numeric.binding import run_of
 from numeric.definitions import pattern_ratios, softmax_bound, softmax_of_visible
-from numeric.forward import causal_mask, masked_softmax
+from numeric.functions import causal_mask, masked_softmax
 from numeric.model import Config, make_model
 from numeric.rounding import worst_ratio
 

@@ -1,98 +1,41 @@
 """The reference pass against loops over plain Python numbers, and bugs that it must not survive."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.special
 
 import numeric.forward
-from numeric.forward import causal_mask, masked_softmax
-from numeric.model import Model
-from tests.numeric.random_models import TINY, TINY_TOKENS, random_model
+from algebra.errors import OtimesError
+from numeric.config import Config
+from numeric.forward import block, one_head, place_names
+from numeric.functions import masked_softmax, normalise, rotate
+from numeric.layer import HeadWeights
+from numeric.model import Model, make_model
+from tests.numeric.loops import by_loops
+from tests.numeric.random_models import (
+    FULL,
+    KINDS,
+    TINY,
+    TINY_TOKENS,
+    random_model,
+    random_weights,
+)
 
 # Unit roundoff 1.1e-16; entries up to about 100; at most 8 rounded sums of at most 7 terms in a
 # row lead from the tokens to the logits: 1.1e-16 * 100 * 8 * 7 = 6e-13, and as much again for the
-# condition of the softmax.  A wrong formula is wrong in the first digits.
+# condition of the softmax.  With MLPs there are 14 sums of at most 13 terms on the way, but of
+# entries up to about 10, since norms bring the stream back to order one.  A wrong formula is wrong
+# in the first digits.
 TOLERANCE = 1e-12
-
-
-def by_loops(model: Model, tokens: list[int]) -> dict[str, list]:
-    """Every place by sums over indices, as the formulas define them, on lists of floats."""
-    d_model, d_head, n_heads = model.d_model, model.d_head, model.n_heads
-    n = len(tokens)
-    X = [[float(model.W_E[t, c]) for c in range(d_model)] for t in tokens]
-    places: dict[str, list] = {"embed": X}
-    for L in range(model.n_layers):
-        places[f"resid_pre.{L}"] = X
-        P = [[X[i][c] + float(model.W_pos[i, c]) for c in range(d_model)] for i in range(n)]
-        places[f"qk_in.{L}"] = P
-        for place in ("q", "k", "v", "scores", "pattern", "z", "head_out"):
-            places[f"{place}.{L}"] = []
-        for h in range(n_heads):
-
-            def read(rows, weight, h=h, L=L):
-                return [
-                    [
-                        math.fsum(rows[i][c] * float(weight[L, h, c, a]) for c in range(d_model))
-                        for a in range(d_head)
-                    ]
-                    for i in range(n)
-                ]
-
-            q, k, v = read(P, model.W_Q), read(P, model.W_K), read(X, model.W_V)
-            scores = [
-                [math.fsum(q[i][a] * k[j][a] for a in range(d_head)) / math.sqrt(d_head)
-                 for j in range(n)]
-                for i in range(n)
-            ]  # fmt: skip
-            pattern = [
-                [
-                    math.exp(scores[i][j]) / math.fsum(math.exp(s) for s in scores[i][: i + 1])
-                    if j <= i
-                    else 0.0
-                    for j in range(n)
-                ]
-                for i in range(n)
-            ]
-            z = [
-                [math.fsum(pattern[i][j] * v[j][a] for j in range(n)) for a in range(d_head)]
-                for i in range(n)
-            ]
-            out = [
-                [
-                    math.fsum(z[i][a] * float(model.W_O[L, h, a, c]) for a in range(d_head))
-                    for c in range(d_model)
-                ]
-                for i in range(n)
-            ]
-            for place, value in zip(
-                ("q", "k", "v", "scores", "pattern", "z", "head_out"),
-                (q, k, v, scores, pattern, z, out),
-                strict=True,
-            ):
-                places[f"{place}.{L}"].append(value)
-        heads_out = places[f"head_out.{L}"]
-        attn_out = [
-            [math.fsum(heads_out[h][i][c] for h in range(n_heads)) for c in range(d_model)]
-            for i in range(n)
-        ]
-        X = [[X[i][c] + attn_out[i][c] for c in range(d_model)] for i in range(n)]
-        places[f"attn_out.{L}"] = attn_out
-        places[f"resid_mid.{L}"] = X
-        places[f"resid_post.{L}"] = X
-    places["logits"] = [
-        [math.fsum(X[i][c] * float(model.W_U[c, t]) for c in range(d_model))
-         for t in range(model.d_vocab)]
-        for i in range(n)
-    ]  # fmt: skip
-    return places
 
 
 def largest_difference(model: Model, tokens: list[int]) -> float:
     found = model.forward(tokens)
     expected = by_loops(model, tokens)
+    assert tuple(found) == place_names(model.config)
     assert sorted(found) == sorted(expected)
     return max(float(np.abs(found[place] - np.array(expected[place])).max()) for place in found)
 
@@ -118,6 +61,12 @@ def test_the_edges_of_the_sizes(config) -> None:
     assert largest_difference(random_model(config), tokens) < TOLERANCE
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tokens", [TINY_TOKENS, [4]])
+def test_every_kind_is_what_loops_compute(kind: str, tokens: list[int]) -> None:
+    assert largest_difference(random_model(KINDS[kind], seed=3), tokens) < TOLERANCE
+
+
 def test_shapes_and_types_of_the_places() -> None:
     places = random_model().forward(TINY_TOKENS)
     shapes = {
@@ -130,7 +79,65 @@ def test_shapes_and_types_of_the_places() -> None:
     }  # fmt: skip
     assert {place: places[place].shape for place in shapes} == shapes
     assert {array.dtype for array in places.values()} == {np.dtype(np.float64)}
-    assert len(places) == 2 + 2 * 12
+    assert len(places) == 3 + 2 * 12
+
+
+def test_shapes_of_the_places_of_a_full_block() -> None:
+    model = random_model(KINDS["llama"])
+    places = model.forward(TINY_TOKENS)
+    shapes = {
+        "ln1.1": (6, 9), "q.1": (4, 6, 6), "k.1": (4, 6, 6), "v.1": (4, 6, 6),
+        "ln2.1": (6, 9), "mlp_pre.1": (6, 13), "mlp_post.1": (6, 13), "mlp_out.1": (6, 9),
+        "resid_post.1": (6, 9), "final": (6, 9), "ln_final": (6, 9), "logits": (6, 11),
+    }  # fmt: skip
+    assert {place: places[place].shape for place in shapes} == shapes
+
+
+def test_only_what_is_asked_for_is_kept() -> None:
+    model = random_model(FULL)
+    places = model.forward(TINY_TOKENS)
+    some = model.forward(TINY_TOKENS, ["pattern.1", "embed", "logits"])
+    assert sorted(some) == ["embed", "logits", "pattern.1"]
+    assert all(np.array_equal(some[place], places[place]) for place in some)
+    with pytest.raises(OtimesError, match=r"random has no place pattern and q\.2; it has embed, "):
+        model.forward(TINY_TOKENS, ["pattern", "q.2"])
+
+
+def test_numbers_that_grow_beyond_float64_are_named_by_their_place() -> None:
+    config = replace(TINY, positions="none")
+    weights = {name: weight.astype(float) for name, weight in random_weights(config).items()}
+    weights["W_V"][1] *= 1e200
+    weights["W_O"][1] *= 1e200
+    with pytest.raises(OtimesError, match=r"resid_post\.1 is not finite, its entry \(0, 0\)"):
+        make_model("huge", config, weights).forward(TINY_TOKENS)
+
+
+def test_cross_attention_of_one_head() -> None:
+    """Three queries on one text, five keys on another of another width, any mask."""
+    draw = np.random.default_rng(0)
+    x, y = draw.standard_normal((3, 4)), draw.standard_normal((5, 6))
+    shapes = {"W_Q": (4, 2), "W_K": (6, 2), "W_V": (6, 2), "W_O": (2, 4)}
+    head = HeadWeights(
+        **{name: draw.standard_normal(shape) for name, shape in shapes.items()},
+        **{name: draw.standard_normal(2) for name in ("b_Q", "b_K", "b_V")},
+    )
+    visible = draw.random((3, 5)) < 0.5
+    visible[:, 0] = True
+    at = one_head(x, y, y, visible, head)
+    for i in range(3):
+        q = x[i] @ head.W_Q + head.b_Q
+        scores = [
+            q @ (y[j] @ head.W_K + head.b_K) / np.sqrt(2) if visible[i, j] else -np.inf
+            for j in range(5)
+        ]
+        pattern = scipy.special.softmax(scores)
+        z = sum(pattern[j] * (y[j] @ head.W_V + head.b_V) for j in range(5))
+        # Ten roundings on numbers below 20.
+        assert np.abs(at["pattern"][i] - pattern).max() < 10 * 20 * 2.0**-53
+        assert np.abs(at["head_out"][i] - z @ head.W_O).max() < 10 * 20 * 2.0**-53
+    visible[1] = False
+    with pytest.raises(OtimesError, match="query 1 sees no key"):
+        one_head(x, y, y, visible, head)
 
 
 def test_a_pattern_is_causal_and_its_rows_sum_to_one() -> None:
@@ -144,33 +151,30 @@ def test_scores_are_recorded_before_the_mask() -> None:
     assert np.isfinite(random_model().forward(TINY_TOKENS)["scores.0"]).all()
 
 
-def test_a_large_hidden_score_changes_nothing() -> None:
-    """With the maximum over the whole row, the visible entries would all underflow to 0 / 0."""
-    scores = np.array([[1.0, 5000.0], [2.0, 3.0]])
-    pattern = masked_softmax(scores, causal_mask(2))
-    assert pattern[0].tolist() == [1.0, 0.0]
-    assert np.isfinite(pattern).all()
+def _swap_queries_and_keys(query_in, key_in, value_in, visible, head, config):
+    swapped = replace(head, W_Q=head.W_K, W_K=head.W_Q)
+    return ONE_HEAD(query_in, key_in, value_in, visible, swapped, config)
 
 
-def test_large_scores_do_not_overflow() -> None:
-    pattern = masked_softmax(np.array([[0.0, 0.0], [1e4, -1e4]]), causal_mask(2))
-    assert pattern.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+def _values_with_positions(query_in, key_in, value_in, *rest):
+    return ONE_HEAD(query_in, key_in, query_in, *rest)
 
 
-def _swap_queries_and_keys(qk_in, v_in, visible, W_Q, W_K, W_V, W_O):
-    return ONE_HEAD(qk_in, v_in, visible, W_K, W_Q, W_V, W_O)
+def _keys_without_positions(query_in, key_in, value_in, *rest):
+    return ONE_HEAD(value_in, value_in, value_in, *rest)
 
 
-def _values_with_positions(qk_in, v_in, visible, *weights):
-    return ONE_HEAD(qk_in, qk_in, visible, *weights)
+def _temperature_forgotten(query_in, key_in, value_in, visible, head, config):
+    warm = replace(head, W_Q=head.W_Q * np.sqrt(head.W_Q.shape[1]))
+    return ONE_HEAD(query_in, key_in, value_in, visible, warm, config)
 
 
-def _keys_without_positions(qk_in, v_in, visible, *weights):
-    return ONE_HEAD(v_in, v_in, visible, *weights)
+def _without_bias(name):
+    def bug(query_in, key_in, value_in, visible, head, config):
+        less = replace(head, **{name: np.zeros_like(getattr(head, name))})
+        return ONE_HEAD(query_in, key_in, value_in, visible, less, config)
 
-
-def _temperature_forgotten(qk_in, v_in, visible, W_Q, *weights):
-    return ONE_HEAD(qk_in, v_in, visible, W_Q * np.sqrt(W_Q.shape[1]), *weights)
+    return bug
 
 
 ONE_HEAD = numeric.forward.one_head
@@ -198,3 +202,99 @@ def test_the_loops_see_a_planted_bug(bug: str, monkeypatch: pytest.MonkeyPatch) 
     where, wrong = BUGS[bug]
     monkeypatch.setattr(numeric.forward, where, wrong)
     assert largest_difference(random_model(), TINY_TOKENS) > 1e6 * TOLERANCE
+
+
+def _changed_config(**changes):
+    """A block that takes the model for one of another kind."""
+    return "block", lambda config, *rest: block(replace(config, **changes), *rest)
+
+
+def _norm_with(formula: Callable) -> tuple[str, Callable]:
+    return "normalise", lambda rows, kind, eps, gain, bias: formula(rows, kind, eps, gain, bias)
+
+
+FULL_BUGS: dict[str, tuple[str, tuple[str, Callable]]] = {
+    "queries have no bias": ("gpt2", ("one_head", _without_bias("b_Q"))),
+    "values have no bias": ("gpt2", ("one_head", _without_bias("b_V"))),
+    "the other activation": ("gpt2", _changed_config(activation="gelu")),
+    "relu for gelu": ("neox", _changed_config(activation="relu")),
+    "not gated": ("llama", _changed_config(gated=False)),
+    "the parallel block in a row": ("neox", _changed_config(parallel=False)),
+    "a block in parallel": ("gpt2", _changed_config(parallel=True)),
+    "the other layout": ("gptj", _changed_config(rotary_layout="half")),
+    "the layout of the others": ("neox", _changed_config(rotary_layout="interleaved")),
+    "all of d_head turned": ("gptj", _changed_config(rotary_dims=6)),
+    "another base": ("gptj", _changed_config(rotary_base=10000.0)),
+    "turned the other way": (
+        "neox",
+        ("rotate", lambda rows, *kind: rotate(rows[::-1], *kind)[::-1]),
+    ),
+    "centred in RMSNorm": (
+        "llama",
+        _norm_with(lambda rows, kind, *rest: normalise(rows, "layer", *rest)),
+    ),
+    "not centred in LayerNorm": (
+        "gpt2",
+        _norm_with(lambda rows, kind, *rest: normalise(rows, "rms", *rest)),
+    ),
+    "no epsilon": (
+        "llama",
+        _norm_with(lambda rows, kind, eps, *rest: normalise(rows, kind, 0.0, *rest)),
+    ),
+    "epsilon outside of the root": (
+        "llama",
+        _norm_with(lambda rows, kind, eps, *rest: normalise(rows, kind, eps**2, *rest)),
+    ),
+    "the variance of a sample": (
+        "gpt2",
+        _norm_with(
+            lambda x, kind, eps, gain, bias: (
+                (x - x.mean(1, keepdims=True))
+                / np.sqrt(x.var(1, ddof=1, keepdims=True) + eps)
+                * gain
+                + bias
+            )
+        ),
+    ),
+    "the gain on the bias too": (
+        "gpt2",
+        _norm_with(
+            lambda rows, kind, eps, gain, bias: (
+                (normalise(rows, kind, eps, np.ones(1), 0 * bias) + bias) * gain
+            )
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", FULL_BUGS)
+def test_the_loops_see_a_bug_in_a_full_block(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, (where, wrong) = FULL_BUGS[bug]
+    monkeypatch.setattr(numeric.forward, where, wrong)
+    assert largest_difference(random_model(KINDS[kind], seed=3), TINY_TOKENS) > 1e6 * TOLERANCE
+
+
+def test_grouped_heads_share_keys_in_order() -> None:
+    """Heads 0 and 1 have the first key head, 2 and 3 the second; loops see heads dealt in turn."""
+    model = random_model(KINDS["llama"])
+    assert np.array_equal(model.W_K[:, 0], model.W_K[:, 1])
+    assert np.array_equal(model.W_K[1, 3], model.weights["W_K"][1, 1])
+    weights = {**model.weights, "W_K": model.weights["W_K"][:, ::-1]}
+    other = make_model("other", model.config, weights)
+    difference = other.forward(TINY_TOKENS)["k.0"] - np.array(by_loops(model, TINY_TOKENS)["k.0"])
+    assert np.abs(difference).max() > 1e6 * TOLERANCE
+
+
+def test_rotary_scores_depend_on_the_distance_alone() -> None:
+    """The same token everywhere: every diagonal of the scores is constant."""
+    for kind in ("llama", "neox", "gptj"):
+        scores = random_model(KINDS[kind]).forward([5] * 7)["scores.0"]
+        for distance in range(1, 6):
+            diagonal = np.diagonal(scores, -distance, axis1=1, axis2=2)
+            # Twelve products and turns of numbers below 10.
+            assert np.ptp(diagonal, axis=1).max() < 12 * 10 * 10 * 2.0**-53
+        assert np.ptp(scores[:, 6], axis=1).min() > 1e-3
+
+
+def test_config_is_what_the_places_say() -> None:
+    assert place_names(Config(0, 1, 2, 1, 2, 2, "none")) == ("embed", "final", "logits")

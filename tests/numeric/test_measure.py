@@ -59,7 +59,7 @@ def test_large_logits_do_not_overflow() -> None:
     weights = random_weights(TINY)
     weights["W_U"] *= 1e5
     model = random_model()
-    model = Model(**{**_fields(model), "W_U": weights["W_U"].astype(float)})
+    model = model.changed({"W_U": weights["W_U"].astype(float)})
     assert np.isfinite(losses(model, TINY_TOKENS)).all()
 
 
@@ -93,7 +93,7 @@ def test_attention_scores_are_means_over_the_right_entries() -> None:
 def test_a_head_that_looks_one_back_scores_one(monkeypatch: pytest.MonkeyPatch) -> None:
     back = np.stack([np.eye(12, k=-1)] * 3)
     monkeypatch.setattr(
-        Model, "forward", lambda self, tokens: {f"pattern.{at}": back for at in (0, 1)}
+        Model, "forward", lambda self, tokens, record: {f"pattern.{at}": back for at in (0, 1)}
     )
     model = random_model(LONG)
     prompts = repeated_prompts(11, period=6)
@@ -104,7 +104,9 @@ def test_a_head_that_looks_one_back_scores_one(monkeypatch: pytest.MonkeyPatch) 
 def test_a_perfect_induction_head_scores_one(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = np.eye(12, k=-5)
     monkeypatch.setattr(
-        Model, "forward", lambda self, tokens: {f"pattern.{at}": pattern[None] for at in (0, 1)}
+        Model,
+        "forward",
+        lambda self, tokens, record: dict.fromkeys(record, pattern[None]),
     )
     model = random_model(replace(LONG, n_heads=1))
     assert prefix_matching_score(model, repeated_prompts(11, period=6)).tolist() == [[1.0]] * 2
@@ -132,13 +134,13 @@ def test_copying_and_anti_copying_heads_score_one_and_minus_one() -> None:
         for head in range(3):
             W_V[layer, head] = inverse @ model.W_O[layer, head].T
     W_V[1] *= -1
-    copying = Model(**{**_fields(model), "W_V": W_V})
+    copying = model.changed({"W_V": W_V})
     assert np.abs(copying_score(copying) - np.array([[1.0] * 3, [-1.0] * 3])).max() < 1e-9
 
 
 def test_a_head_that_writes_nothing_copies_nothing() -> None:
     model = random_model()
-    silent = Model(**{**_fields(model), "W_O": np.zeros_like(model.W_O)})
+    silent = model.changed({"W_O": np.zeros_like(model.W_O)})
     assert not copying_score(silent).any()
 
 
@@ -154,8 +156,3 @@ def test_figures_need_the_bundled_vocabulary() -> None:
     found = figures(model)
     assert np.array(found["scores"]["copying"]).shape == (2, 3)
     assert found["losses_nats"]["sample_text"] > 0
-
-
-def _fields(model: Model) -> dict:
-    names = "name config W_E W_Q W_K W_V W_O W_U W_pos card"
-    return {name: getattr(model, name) for name in names.split()}

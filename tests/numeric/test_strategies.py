@@ -52,6 +52,21 @@ def test_models_run(model, data: st.DataObject) -> None:
     assert model.forward(tokens)["logits"].shape == (len(tokens), model.d_vocab)
 
 
+@given(ots.configs(n_layers=1), st.data())
+def test_models_of_any_kind_run(config, data: st.DataObject) -> None:
+    model = data.draw(ots.models(config=config))
+    assert model.config == config
+    tokens = data.draw(ots.tokens(model.d_vocab, longest=model.n_ctx))
+    assert model.forward(tokens)["logits"].shape == (len(tokens), model.d_vocab)
+
+
+@given(ots.configs(positions="rotary", d_mlp=2, gated=True, norm="rms", tied=True))
+def test_what_is_given_of_a_config_is_kept(config) -> None:
+    assert (config.positions, config.d_mlp, config.norm) == ("rotary", 2, "rms")
+    assert config.gated
+    assert config.tied
+
+
 @settings(max_examples=150)
 @given(ots.identities())
 def test_identities_are_proved(identity) -> None:

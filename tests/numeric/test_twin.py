@@ -6,10 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from numeric import strategies as ots
+from numeric.config import Config
 from numeric.model import Model
 from numeric.twin import Twin
-from tests.numeric.random_models import TINY, TINY_TOKENS, random_model
+from tests.numeric.random_models import FULL, KINDS, TINY, TINY_TOKENS, random_model
 
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -83,6 +87,7 @@ def rounding_bounds(model: Model, places: dict[str, np.ndarray]) -> dict[str, np
         residual = residual + attn_out + gamma(1) * np.abs(places[f"resid_post.{L}"])
         bounds |= {f"resid_mid.{L}": residual, f"resid_post.{L}": residual}
     last = places[f"resid_post.{model.n_layers - 1}"] if model.n_layers else places["embed"]
+    bounds["final"] = residual
     bounds["logits"] = product_error(last, residual, model.W_U, np.zeros_like(model.W_U))
     return bounds
 
@@ -150,3 +155,100 @@ def test_the_twin_learns_every_weight() -> None:
     twin(torch.tensor([TINY_TOKENS])).square().sum().backward()
     without = [name for name, weight in twin.named_parameters() if weight.grad is None]
     assert without == []
+
+
+# --- all kinds, at a tolerance
+
+# Both passes round: 2 · 1.1e-16 relative in each of at most 14 sums in a row of at most 13 terms
+# with entries up to about 10 (`test_forward.py`), and norms of rows that vary by 0.5 or more, which
+# enlarge what they are given by at most 2: 2 · 1.1e-16 · 14 · 13 · 10 · 2 = 8e-13. A wrong
+# formula is wrong in the first digits.
+TOLERANCE = 1e-12
+
+
+def largest_difference(model: Model, twin: Twin, tokens: list[int]) -> float:
+    places, others = model.forward(tokens), recorded(twin, tokens)
+    assert sorted(others) == sorted(places)
+    return max(float(np.abs(places[place] - others[place]).max()) for place in places)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tokens", [TINY_TOKENS, [4]])
+def test_twin_and_reference_agree_on_every_kind(kind: str, tokens: list[int]) -> None:
+    model = random_model(KINDS[kind], seed=3)
+    assert largest_difference(model, Twin.of_model(model), tokens) < TOLERANCE
+
+
+@settings(max_examples=60)
+@given(ots.configs(norm_eps=0.25), st.data())
+def test_twin_and_reference_agree_on_drawn_models(config: Config, data: st.DataObject) -> None:
+    """Weights up to 1.5, sizes up to 4: all numbers stay below 1000."""
+    model = data.draw(ots.models(config=config))
+    tokens = data.draw(ots.tokens(model.d_vocab, longest=model.n_ctx))
+    places = model.forward(tokens)
+    size = max(float(np.abs(place).max()) for place in places.values())
+    assert largest_difference(model, Twin.of_model(model), tokens) < TOLERANCE * max(1.0, size) ** 2
+
+
+EVERY_TENSOR = [
+    (kind, name) for kind in ("gpt2", "everything", "llama") for name in KINDS[kind].tensor_shapes()
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERY_TENSOR)
+def test_the_tolerance_sees_one_entry_off_by_a_millionth(kind: str, name: str) -> None:
+    """b_K without rotary moves the scores and nothing after them, but is seen there."""
+    model = random_model(KINDS[kind], seed=3)
+    twin = Twin.of_model(model)
+    with torch.no_grad():
+        entry = getattr(twin, name)
+        (entry[3] if name == "W_E" else entry[0]).flatten()[0].mul_(1 + 1e-6)
+    assert largest_difference(model, twin, TINY_TOKENS) > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("gptj", {"rotary_layout": "half"}),
+        ("gptj", {"rotary_base": 51.0}),
+        ("neox", {"parallel": False}),
+        ("neox", {"activation": "gelu_tanh"}),
+        ("llama", {"norm_eps": 1.1e-2}),
+        ("gpt2", {"positions": "none"}),
+    ],
+)
+def test_the_tolerance_sees_another_kind(kind: str, change: dict) -> None:
+    model = random_model(KINDS[kind], seed=3)
+    twin = Twin.of_model(model)
+    twin.config = replace(model.config, **change)
+    assert largest_difference(model, twin, TINY_TOKENS) > 1e4 * TOLERANCE
+
+
+@pytest.mark.parametrize("kind", [kind for kind, config in KINDS.items() if config.n_layers])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_twin_learns_every_weight_of_every_kind(kind: str, dtype: torch.dtype) -> None:
+    twin = Twin.of_model(random_model(KINDS[kind], seed=3), dtype)
+    # Not the plain sum: a sum over a normalised row does not depend on what was normalised.
+    twin(torch.tensor([TINY_TOKENS]))[..., 0].square().sum().backward()
+    without = [name for name, weight in twin.named_parameters() if weight.grad is None]
+    assert without == []
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "gptj"])
+def test_fewer_bits_are_less_exact_by_as_much(kind: str) -> None:
+    """Errors grow as the unit roundoff, 2^-53 : 2^-24 : 2^-8, within a factor of 50."""
+    model = random_model(KINDS[kind], seed=3)
+    logits = model.forward(TINY_TOKENS)["logits"]
+    for dtype, unit in ((torch.float32, 2.0**-24), (torch.bfloat16, 2.0**-8)):
+        with torch.no_grad():
+            found = Twin.of_model(model, dtype)(torch.tensor([TINY_TOKENS]))[0]
+        assert found.dtype == dtype
+        error = np.abs(found.double().numpy() - logits).max() / np.abs(logits).max()
+        assert unit / 50 < error < 50 * unit
+
+
+def test_in_place_of_float32_the_stored_type_is_no_matter() -> None:
+    model = random_model(FULL)
+    single = model.changed({n: w.astype(np.float32) for n, w in model.weights.items()})
+    same = [Twin.of_model(each)(torch.tensor([[1, 2]])) for each in (model, single)]
+    assert torch.equal(*same)

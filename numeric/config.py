@@ -1,0 +1,282 @@
+"""What kind of transformer it is and how large: one record that decides every tensor and its shape.
+
+    attention   n_heads, d_head; n_kv_heads < n_heads is grouped-query attention
+    positions   "none", "learned" (added to the stream), "shortformer" (added to what queries and
+                keys read, in every layer, and never to the stream), "rotary" (queries and keys are
+                turned; two layouts, and perhaps only the first `rotary_dims` of d_head)
+    MLP         d_mlp (0: none), activation, gated, parallel (it reads what attention reads)
+    norms       "none", "layer" (gain and bias), "rms" (gain); before each part, perhaps at the end
+    the ends    tied: W_U is the transpose of W_E
+    biases      the names of those there are
+
+Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Press, Smith and Lewis 2021
+(shortformer); Su et al. 2021 (rotary); Wang and Komatsuzaki 2021 (parallel); Touvron et al.
+2023 (Llama).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any
+
+from algebra.errors import OtimesError
+
+POSITIONS = ("none", "shortformer", "learned", "rotary")
+LAYOUTS = ("half", "interleaved")
+ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+NORMS = ("none", "layer", "rms")
+BIASES = ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_gate", "b_out", "b_U")
+
+# Every tensor a model can have, and the sizes of its axes. The first ones stand in the order in
+# which training draws them: another order would train other models from the same seed.
+TENSORS: dict[str, tuple[str, ...]] = {
+    "W_E": ("d_vocab", "d_model"),
+    "W_Q": ("n_layers", "n_heads", "d_model", "d_head"),
+    "W_K": ("n_layers", "kv_heads", "d_model", "d_head"),
+    "W_V": ("n_layers", "kv_heads", "d_model", "d_head"),
+    "W_O": ("n_layers", "n_heads", "d_head", "d_model"),
+    "W_U": ("d_model", "d_vocab"),
+    "W_pos": ("n_ctx", "d_model"),
+    "W_in": ("n_layers", "d_model", "d_mlp"),
+    "W_gate": ("n_layers", "d_model", "d_mlp"),
+    "W_out": ("n_layers", "d_mlp", "d_model"),
+    "b_Q": ("n_layers", "n_heads", "d_head"),
+    "b_K": ("n_layers", "kv_heads", "d_head"),
+    "b_V": ("n_layers", "kv_heads", "d_head"),
+    "b_O": ("n_layers", "d_model"),
+    "b_in": ("n_layers", "d_mlp"),
+    "b_gate": ("n_layers", "d_mlp"),
+    "b_out": ("n_layers", "d_model"),
+    "b_U": ("d_vocab",),
+    "ln1_gain": ("n_layers", "d_model"),
+    "ln1_bias": ("n_layers", "d_model"),
+    "ln2_gain": ("n_layers", "d_model"),
+    "ln2_bias": ("n_layers", "d_model"),
+    "ln_final_gain": ("d_model",),
+    "ln_final_bias": ("d_model",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The sizes and the kind of a transformer; the defaults are attention-only without norms.
+
+    `n_kv_heads` None means as many as `n_heads`. A rotary angle at position p is
+    p · rotary_base^(-2i/rotary_dims); layout "interleaved" (GPT-J) turns the dimensions 2i and
+    2i + 1 together, "half" (GPT-NeoX, Llama) i and i + rotary_dims/2. A model in which attention
+    and MLP share one norm (GPT-J) has the same ln1 and ln2.
+
+    Raises: OtimesError naming every field that no model can have.
+    """
+
+    n_layers: int
+    n_heads: int
+    d_model: int
+    d_head: int
+    d_vocab: int
+    n_ctx: int
+    positions: str
+    n_kv_heads: int | None = None
+    rotary_dims: int = 0
+    rotary_base: float = 10000.0
+    rotary_layout: str = "half"
+    d_mlp: int = 0
+    activation: str | None = None
+    gated: bool = False
+    parallel: bool = False
+    norm: str = "none"
+    norm_eps: float = 1e-5
+    final_norm: bool = False
+    tied: bool = False
+    biases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no model can have, all of it in one sentence."""
+        wrong = [*self._wrong_types()] or [*self._wrong_together()]
+        if wrong:
+            raise OtimesError(f"the configuration asks for {'; and for '.join(wrong)}")
+        in_order = tuple(name for name in BIASES if name in self.biases)
+        object.__setattr__(self, "biases", in_order)
+
+    def _wrong_types(self) -> Iterable[str]:
+        """Yield each field that is not what its kind of field must be, looked at alone."""
+        least = {"n_layers": 0, "rotary_dims": 0, "d_mlp": 0}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type in (int, int | None):
+                fewest = least.get(field.name, 1)
+                may_be_none = field.type is not int and value is None
+                if not may_be_none and (type(value) is not int or value < fewest):
+                    yield f"{field.name}={value!r}; it must be a whole number, at least {fewest}"
+            elif field.type is bool and type(value) is not bool:
+                yield f"{field.name}={value!r}; it must be True or False"
+            elif field.type is float and not (
+                type(value) in (int, float) and math.isfinite(value) and value >= 0
+            ):
+                yield f"{field.name}={value!r}; it must be a number, finite and not negative"
+        for name, known in (
+            ("positions", POSITIONS),
+            ("rotary_layout", LAYOUTS),
+            ("norm", NORMS),
+            ("activation", (*ACTIVATIONS, None)),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                yield f"{name}={value!r}; known are {listed(known)}"
+        for bias in self.biases:
+            if bias not in BIASES:
+                yield f"the bias {bias!r}; known are {listed(BIASES)}"
+
+    def _wrong_together(self) -> Iterable[str]:
+        """Yield what does not fit together, the fields being each of its kind."""
+        if self.n_heads % self.kv_heads:
+            yield (
+                f"n_kv_heads={self.n_kv_heads} with n_heads={self.n_heads};"
+                " it must divide the number of heads"
+            )
+        if self.positions == "rotary":
+            if self.rotary_dims % 2 or not 0 < self.rotary_dims <= self.d_head:
+                yield (
+                    f"rotary_dims={self.rotary_dims}; rotary positions turn pairs:"
+                    f" it must be even, from 2 to d_head={self.d_head}"
+                )
+            if not self.rotary_base > 0:
+                yield f"rotary_base={self.rotary_base}; it must be positive"
+        elif self.rotary_dims:
+            yield f"rotary_dims={self.rotary_dims} with positions={self.positions!r}; it must be 0"
+        if self.d_mlp and self.activation is None:
+            yield f"d_mlp={self.d_mlp} without an activation; known are {listed(ACTIVATIONS)}"
+        for name, needed, kind in (
+            ("activation", self.d_mlp > 0, "an MLP (d_mlp is 0)"),
+            ("gated", self.d_mlp > 0, "an MLP (d_mlp is 0)"),
+            ("parallel", self.d_mlp > 0, "an MLP (d_mlp is 0)"),
+            ("final_norm", self.norm != "none", "norms (norm is 'none')"),
+        ):
+            if getattr(self, name) and not needed:
+                yield f"{name}={getattr(self, name)!r} of a model without {kind}"
+        for bias in self.biases:
+            if (bias in ("b_in", "b_out") and not self.d_mlp) or (
+                bias == "b_gate" and not self.gated
+            ):
+                yield f"the bias {bias} of a model without {bias.replace('b_', 'W_')}"
+
+    @property
+    def kv_heads(self) -> int:
+        """How many heads have keys and values of their own; each serves n_heads / kv_heads."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every weight that such a model has, by name."""
+        return {name: self.shape(name) for name in TENSORS if self._has(name)}
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        """Return the shape of a weight, whether such a model has it or not."""
+        return tuple(getattr(self, size) for size in TENSORS[tensor])
+
+    def _has(self, tensor: str) -> bool:
+        if tensor in BIASES:
+            return tensor in self.biases
+        needs = {
+            "W_pos": self.positions in ("learned", "shortformer"),
+            "W_U": not self.tied,
+            "W_in": self.d_mlp > 0,
+            "W_out": self.d_mlp > 0,
+            "W_gate": self.gated,
+            "ln1_gain": self.norm != "none",
+            "ln1_bias": self.norm == "layer",
+            "ln2_gain": self.norm != "none" and self.d_mlp > 0,
+            "ln2_bias": self.norm == "layer" and self.d_mlp > 0,
+            "ln_final_gain": self.final_norm,
+            "ln_final_bias": self.final_norm and self.norm == "layer",
+        }
+        return needs.get(tensor, True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain data; what has its default value is left out."""
+        required = {each.name for each in fields(self) if each.default is MISSING}
+        default = {each.name: each.default for each in fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+            if name in required or value != default[name]
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any], where: str) -> "Config":
+        """Return a configuration from plain data; `where` it was read is for the error."""
+        required = [each.name for each in fields(cls) if each.default is MISSING]
+        optional = [each.name for each in fields(cls) if each.default is not MISSING]
+        missing = [name for name in required if name not in content]
+        unknown = [name for name in content if name not in (*required, *optional)]
+        if missing or unknown:
+            lacks = f"lacks {listed(missing)}" if missing else ""
+            holds = f"holds {listed(unknown)}" if unknown else ""
+            raise OtimesError(
+                f"{where} must have the fields {listed(required)}, and may have {listed(optional)};"
+                f" it {' and '.join(filter(None, (lacks, holds)))}"
+            )
+        biases = content.get("biases", ())
+        if not isinstance(biases, list | tuple) or not all(isinstance(b, str) for b in biases):
+            raise OtimesError(f"{where}: biases must be a list of names, got {biases!r}")
+        return cls(**{**content, "biases": tuple(biases)})
+
+
+def gpt2_config(**changes: Any) -> Config:
+    """Return the configuration of GPT-2 small, or of one that differs in the fields given.
+
+    >>> gpt2_config(n_layers=2).d_mlp
+    3072
+    """
+    small: dict[str, Any] = {
+        "n_layers": 12,
+        "n_heads": 12,
+        "d_model": 768,
+        "d_head": 64,
+        "d_vocab": 50257,
+        "n_ctx": 1024,
+        "positions": "learned",
+        "d_mlp": 3072,
+        "activation": "gelu_tanh",
+        "norm": "layer",
+        "final_norm": True,
+        "tied": True,
+        "biases": ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out"),
+    }
+    return Config(**{**small, **changes})
+
+
+def llama_config(**changes: Any) -> Config:
+    """Return the configuration of Llama 3.2 1B, or of one that differs in the fields given.
+
+    The long-context stretching of the rotary frequencies is left out: it changes nothing that is
+    computed but the frequencies.
+
+    >>> llama_config().kv_heads
+    8
+    """
+    one_billion: dict[str, Any] = {
+        "n_layers": 16,
+        "n_heads": 32,
+        "d_model": 2048,
+        "d_head": 64,
+        "d_vocab": 128256,
+        "n_ctx": 8192,
+        "positions": "rotary",
+        "n_kv_heads": 8,
+        "rotary_dims": 64,
+        "rotary_base": 500000.0,
+        "rotary_layout": "half",
+        "d_mlp": 8192,
+        "activation": "silu",
+        "gated": True,
+        "norm": "rms",
+        "final_norm": True,
+        "tied": True,
+    }
+    return Config(**{**one_billion, **changes})
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Return names for a sentence: `a, b and c`."""
+    *most, last = [str(name) for name in names] or ["nothing"]
+    return f"{', '.join(most)} and {last}" if most else last

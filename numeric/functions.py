@@ -1,0 +1,132 @@
+"""What a transformer computes besides matrix products: softmax, norms, activations, rotation.
+
+Each is the formula of its paper, in float64 NumPy, for arrays whose last axis is the one of the
+formula. Nothing here knows of a model.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.special import ndtr
+
+from algebra.errors import OtimesError
+
+Array = np.ndarray
+
+
+def causal_mask(n_pos: int) -> Bool[Array, "pos pos"]:
+    """Return which key each query sees: itself and all before it.
+
+    >>> causal_mask(2).tolist()
+    [[True, False], [True, True]]
+    """
+    return np.tri(n_pos, dtype=bool)
+
+
+def masked_softmax(
+    scores: Float[Array, "query key"], visible: Bool[Array, "query key"]
+) -> Float[Array, "query key"]:
+    """Return the softmax of each row over its visible entries; the others are exactly 0.
+
+    The row maximum is taken over the visible entries only: a large hidden score would otherwise
+    make the whole row underflow. Raises: OtimesError if a query sees no key.
+    """
+    blind = np.flatnonzero(~visible.any(axis=1))
+    if blind.size:
+        raise OtimesError(f"query {blind[0]} sees no key: the softmax of nothing is not defined")
+    row_max = np.where(visible, scores, -np.inf).max(axis=1, keepdims=True)
+    # A hidden entry is put to the maximum before exp, which then cannot overflow, and to 0 after.
+    raised = np.exp(np.where(visible, scores, row_max) - row_max)
+    weights = np.where(visible, raised, 0.0)
+    pattern: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+    return pattern
+
+
+def norm_scale(rows: Float[Array, "*rows d_model"], kind: str, eps: float) -> Array:
+    r"""Return what a norm divides each row by, [*rows, 1]: $\sqrt{mean(x^2) + ε}$.
+
+    For "layer" x is taken off its mean first, for "rms" it is not; without a norm it is 1.
+    """
+    if kind == "none":
+        return np.ones((*rows.shape[:-1], 1))
+    scale: np.ndarray = np.sqrt(np.mean(centred(rows, kind) ** 2, axis=-1, keepdims=True) + eps)
+    return scale
+
+
+def centred(rows: Float[Array, "*rows d_model"], kind: str) -> Float[Array, "*rows d_model"]:
+    """Return the rows without their means for a LayerNorm, and as they are for any other norm."""
+    if kind != "layer":
+        return rows
+    return rows - rows.mean(axis=-1, keepdims=True)
+
+
+def normalise(
+    rows: Float[Array, "*rows d_model"],
+    kind: str,
+    eps: float,
+    gain: Float[Array, " d_model"],
+    bias: Float[Array, " d_model"],
+) -> Float[Array, "*rows d_model"]:
+    r"""Return $g · x / \sqrt{mean(x^2) + ε} + b$ for each row x, centred first in a LayerNorm.
+
+    Source: Ba, Kiros and Hinton 2016 ("layer"); Zhang and Sennrich 2019 ("rms").
+
+    >>> normalise(np.array([1.0, 3.0]), "layer", 0.0, np.ones(2), np.zeros(2)).tolist()
+    [-1.0, 1.0]
+    """
+    scaled: np.ndarray = centred(rows, kind) / norm_scale(rows, kind, eps) * gain + bias
+    return scaled
+
+
+def gelu(x: Array) -> Array:
+    r"""Return $x · Φ(x)$, Φ the normal distribution function (Hendrycks and Gimpel 2016)."""
+    activated: np.ndarray = x * ndtr(x)
+    return activated
+
+
+def gelu_tanh(x: Array) -> Array:
+    r"""Return $\frac{x}{2} (1 + \tanh(\sqrt{2/π} (x + 0.044715 x^3)))$, as GPT-2 computes it."""
+    activated: np.ndarray = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return activated
+
+
+def relu(x: Array) -> Array:
+    """Return $max(x, 0)$."""
+    return np.maximum(x, 0.0)
+
+
+def silu(x: Array) -> Array:
+    """Return $x / (1 + e^{-x})$; the exponent is never positive, so that nothing overflows."""
+    small = np.exp(-np.abs(x))
+    activated: np.ndarray = x * np.where(x >= 0, 1.0, small) / (1 + small)
+    return activated
+
+
+ACTIVATION: dict[str, Callable[[Array], Array]] = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu": relu,
+    "silu": silu,
+}
+
+
+def rotate(
+    rows: Float[Array, "pos d_head"], dims: int, base: float, layout: str
+) -> Float[Array, "pos d_head"]:
+    r"""Return each row turned by its position: pair i of row p by the angle $p · base^{-2i/dims}$.
+
+    Only the first `dims` entries take part. A pair is (2i, 2i + 1) in the layout "interleaved"
+    (GPT-J) and (i, i + dims/2) in "half" (GPT-NeoX, Llama). The product of a turned query and a
+    turned key depends on their distance alone. Source: Su et al. 2021, “RoFormer”, §3.2.
+    """
+    pair = np.arange(dims // 2)
+    first, second = (
+        (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + dims // 2)
+    )
+    angle = np.arange(len(rows))[:, None] * base ** (-2 * pair / dims)
+    cos, sin = np.cos(angle), np.sin(angle)
+    turned = rows.copy()
+    turned[:, first] = rows[:, first] * cos - rows[:, second] * sin
+    turned[:, second] = rows[:, first] * sin + rows[:, second] * cos
+    return turned

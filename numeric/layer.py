@@ -1,0 +1,59 @@
+"""The weights of one block, and of one head of it, in float64: what the reference pass works on.
+
+What a model does not have is zero (a bias) or one (a gain), so that formulas stand without ifs, and
+each head has keys and values of its own: in grouped-query attention those of its group.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadWeights:
+    """The weights of one head; the source of keys and values may be another, of another width."""
+
+    W_Q: Float[np.ndarray, "d_model d_head"]
+    W_K: Float[np.ndarray, "d_source d_head"]
+    W_V: Float[np.ndarray, "d_source d_head"]
+    W_O: Float[np.ndarray, "d_head d_model"]
+    b_Q: Float[np.ndarray, " d_head"]
+    b_K: Float[np.ndarray, " d_head"]
+    b_V: Float[np.ndarray, " d_head"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """The weights of one block, in float64."""
+
+    ln1_gain: Float[np.ndarray, " d_model"]
+    ln1_bias: Float[np.ndarray, " d_model"]
+    W_Q: Float[np.ndarray, "n_heads d_model d_head"]
+    b_Q: Float[np.ndarray, "n_heads d_head"]
+    W_K: Float[np.ndarray, "n_heads d_model d_head"]
+    b_K: Float[np.ndarray, "n_heads d_head"]
+    W_V: Float[np.ndarray, "n_heads d_model d_head"]
+    b_V: Float[np.ndarray, "n_heads d_head"]
+    W_O: Float[np.ndarray, "n_heads d_head d_model"]
+    b_O: Float[np.ndarray, " d_model"]
+    ln2_gain: Float[np.ndarray, " d_model"]
+    ln2_bias: Float[np.ndarray, " d_model"]
+    W_in: Float[np.ndarray, "d_model d_mlp"]
+    b_in: Float[np.ndarray, " d_mlp"]
+    W_gate: Float[np.ndarray, "d_model d_mlp"]
+    b_gate: Float[np.ndarray, " d_mlp"]
+    W_out: Float[np.ndarray, "d_mlp d_model"]
+    b_out: Float[np.ndarray, " d_model"]
+
+    def head(self, h: int) -> HeadWeights:
+        """Return the weights of head h, as views."""
+        return HeadWeights(
+            W_Q=self.W_Q[h],
+            W_K=self.W_K[h],
+            W_V=self.W_V[h],
+            W_O=self.W_O[h],
+            b_Q=self.b_Q[h],
+            b_K=self.b_K[h],
+            b_V=self.b_V[h],
+        )

@@ -1,0 +1,102 @@
+"""What a configuration says of a model, and what none can say."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from algebra.errors import OtimesError
+from numeric import strategies as ots
+from numeric.config import BIASES, TENSORS, Config, gpt2_config, llama_config
+from tests.numeric.random_models import FULL, KINDS, TINY
+
+
+def test_old_folders_say_seven_things() -> None:
+    old = {
+        "n_layers": 2, "n_heads": 4, "d_model": 128, "d_head": 32, "d_vocab": 1024, "n_ctx": 128,
+        "positions": "shortformer",
+    }  # fmt: skip
+    config = Config.from_json(old, "old")
+    assert config.to_json() == old
+    assert list(config.tensor_shapes()) == ["W_E", "W_Q", "W_K", "W_V", "W_O", "W_U", "W_pos"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_json_and_back(kind: str) -> None:
+    assert Config.from_json(KINDS[kind].to_json(), kind) == KINDS[kind]
+
+
+@given(ots.configs())
+def test_any_config_comes_back_from_json(config: Config) -> None:
+    assert Config.from_json(config.to_json(), "drawn") == config
+
+
+def test_the_parameters_of_gpt2_small_and_of_llama_3_2_1b() -> None:
+    """As published: 124,439,808 (GPT-2 small) and 1,235,814,400 (Llama 3.2 1B)."""
+
+    def parameters(config: Config) -> int:
+        total = 0
+        for shape in config.tensor_shapes().values():
+            size = 1
+            for each in shape:
+                size *= each
+            total += size
+        return total
+
+    assert parameters(gpt2_config()) == 124_439_808
+    assert parameters(llama_config()) == 1_235_814_400
+
+
+def test_the_kinds_have_every_tensor() -> None:
+    assert {name for config in KINDS.values() for name in config.tensor_shapes()} == set(TENSORS)
+
+
+def test_the_order_of_biases_does_not_matter() -> None:
+    assert replace(FULL, biases=("b_O", "b_Q")) == replace(FULL, biases=("b_Q", "b_O", "b_Q"))
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"n_layers": -1}, "n_layers=-1; it must be a whole number, at least 0$"),
+    ({"d_head": 0}, "d_head=0; it must be a whole number, at least 1$"),
+    ({"d_model": 5.0}, "d_model=5.0; it must be a whole number"),
+    ({"n_heads": True}, "n_heads=True; it must be a whole number"),
+    ({"n_kv_heads": 0}, "n_kv_heads=0; it must be a whole number, at least 1$"),
+    ({"d_mlp": -1}, "d_mlp=-1; it must be a whole number, at least 0$"),
+    ({"tied": 1}, "tied=1; it must be True or False"),
+    ({"norm_eps": -1e-5}, "norm_eps=-1e-05; it must be a number, finite and not negative"),
+    ({"norm_eps": float("nan")}, "norm_eps=nan; it must be a number, finite"),
+    ({"rotary_base": "10"}, "rotary_base='10'; it must be a number"),
+    ({"positions": "alibi"}, "'alibi'; known are none, shortformer, learned and rotary"),
+    ({"norm": "batch"}, "norm='batch'; known are none, layer and rms"),
+    ({"activation": "tanh"}, "activation='tanh'; known are gelu, gelu_tanh, relu, silu and None"),
+    ({"rotary_layout": "zip"}, "rotary_layout='zip'; known are half and interleaved"),
+    ({"biases": ("b_q",)}, "the bias 'b_q'; known are b_Q, "),
+    ({"n_layers": -1, "norm": "batch"}, "n_layers=-1; .*; and for norm='batch'; known"),
+    ({"n_kv_heads": 2}, "n_kv_heads=2 with n_heads=3; it must divide the number of heads"),
+    ({"positions": "rotary"}, "rotary_dims=0; .* it must be even, from 2 to d_head=2"),
+    ({"positions": "rotary", "rotary_dims": 4}, "rotary_dims=4; .* from 2 to d_head=2"),
+    ({"positions": "rotary", "rotary_dims": 1}, "rotary_dims=1; .* it must be even"),
+    (
+        {"positions": "rotary", "rotary_dims": 2, "rotary_base": 0.0},
+        "base=0.0; it must be positive",
+    ),
+    ({"rotary_dims": 2}, "rotary_dims=2 with positions='shortformer'; it must be 0"),
+    ({"d_mlp": 4}, "d_mlp=4 without an activation; known are gelu"),
+    ({"activation": "relu"}, "activation='relu' of a model without an MLP"),
+    ({"gated": True}, "gated=True of a model without an MLP"),
+    ({"parallel": True}, "parallel=True of a model without an MLP"),
+    ({"final_norm": True}, "final_norm=True of a model without norms"),
+    ({"biases": ("b_in",)}, "the bias b_in of a model without W_in"),
+    ({"biases": ("b_gate",)}, "the bias b_gate of a model without W_gate"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_what_no_model_can_have(change: dict, message: str) -> None:
+    with pytest.raises(OtimesError, match=message):
+        replace(TINY, **change)
+
+
+def test_biases_are_those_of_the_tensors() -> None:
+    assert set(BIASES) == {name for name in TENSORS if name.startswith("b_")}
