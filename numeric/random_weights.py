@@ -15,7 +15,6 @@ from algebra.errors import OtimesError
 from numeric.config import Config, listed
 from numeric.model import Model, checked_model
 
-
 SMALL: dict[str, Any] = {
     "n_layers": 2,
     "n_heads": 4,
