@@ -2,7 +2,8 @@
 
 The text is the standard library's own Python source, so nothing is downloaded.  Everything that
 is drawn comes from one seeded NumPy generator and the number of steps is fixed: two runs on one
-machine agree.  (Another Python has another standard library; the card says which one it was.)
+machine agree, on a CUDA device if torch sees one, else on the processor.  (Another Python has
+another standard library; the card says which one it was.)
 
 The `induction` recipe learns on repeated random sequences first.  Only looking back for the
 earlier occurrence helps there, and the heads that do it survive when text is mixed in.
@@ -11,8 +12,10 @@ and Lewis 2021, “Shortformer”.
 """
 
 import math
+import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +28,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from algebra.errors import OtimesError
+from numeric.config import BIASES, Config, gpt2_config
 from numeric.corpus import D_VOCAB, Source, encode_source, read_source
 from numeric.measure import figures, mean_loss
-from numeric.model import Config, make_model, save_model
+from numeric.model import make_model, save_model
 from numeric.tokenizer import load_tokenizer
 from numeric.twin import Twin
 
@@ -91,6 +95,16 @@ RECIPES = {
         _attention_only(2),
         (Phase(3700, 64, repeated_fraction=1.0), Phase(800, 128, repeated_fraction=0.5)),
     ),
+    # GPT-2 in small: its kinds of parts and its way to initialise, and our vocabulary. Of a tied
+    # embedding the logits are products, so it starts small; the first norm makes up for that.
+    "gpt2_tiny": Recipe(
+        gpt2_config(
+            n_layers=4, n_heads=4, d_model=128, d_head=32, d_mlp=512, d_vocab=D_VOCAB, n_ctx=128
+        ),
+        (Phase(3000, 128),),
+        embedding_std=0.05,
+        position_std=0.05,
+    ),
 }
 
 
@@ -101,12 +115,14 @@ def train(
     on_progress: Progress | None = None,
     recipe: Recipe | None = None,
     source: Source | None = None,
+    device: str | None = None,
 ) -> Path:
     """Train a model from nothing and return its folder, `out_folder/name`.
 
     The folder can be given to `load_model`.  Its files appear whole or not at all, whenever the run
     is interrupted.  `recipe` replaces the one of the table and `source` the standard library, for a
-    model of your own.
+    model of your own.  `device` is torch's name of where to compute, "cuda" by default if there is
+    one, else "cpu".
     """
     if recipe is None:
         if name not in RECIPES:
@@ -120,10 +136,12 @@ def train(
     _check_recipe(recipe, tokenizer.d_vocab, len(train_text), len(held_out_text))
 
     rng = np.random.default_rng(seed)
-    twin = Twin(recipe.config, initial_weights(recipe, rng))
-    _optimise(twin, recipe, train_text, rng, on_progress)
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    with _repeatable(where):
+        twin = Twin(recipe.config, initial_weights(recipe, rng)).to(where)
+        _optimise(twin, recipe, train_text, rng, on_progress)
 
-    weights = {tensor: value.numpy() for tensor, value in twin.weights().items()}
+    weights = {tensor: value.cpu().numpy() for tensor, value in twin.weights().items()}
     card = make_card(name, recipe, seed, weights, source, (train_text, held_out_text))
     folder = Path(out_folder) / name
     save_model(folder, recipe.config, weights, card)
@@ -174,10 +192,7 @@ def make_card(
     settings = asdict(recipe)
     return {
         "name": name,
-        "what": (
-            f"attention-only transformer, {recipe.config.n_layers} layers,"
-            " no biases, no norm, trained from nothing on Python source"
-        ),
+        "what": f"{describe(recipe.config)}, trained from nothing on Python source",
         "data": {
             "text": "the source of Python's standard library, without tests",
             "python": platform.python_version(),
@@ -198,6 +213,25 @@ def make_card(
         "weights_bytes": len(save(weights)),
         "train_again": f"otimes train {name}",
     }
+
+
+def describe(config: Config) -> str:
+    """Return what kind of transformer it is, in a line.
+
+    >>> describe(RECIPES["two_layer"].config)
+    'attention-only transformer, 2 layers, no biases, no norm'
+    """
+    kind = "transformer with MLPs" if config.d_mlp else "attention-only transformer"
+    norm = {"none": "no norm", "layer": "LayerNorm", "rms": "RMSNorm"}[config.norm]
+    positions = {"learned": ["learned positions"], "rotary": ["rotary positions"]}
+    parts = [
+        f"{kind}, {config.n_layers} layers",
+        "biases" if config.biases else "no biases",
+        norm,
+        *positions.get(config.positions, []),
+        *(["tied embedding"] if config.tied else []),
+    ]
+    return ", ".join(parts)
 
 
 def even_windows(
@@ -221,26 +255,31 @@ def bigram_entropy(text: Int[np.ndarray, " tokens"]) -> float:
 
 
 def initial_weights(recipe: Recipe, rng: np.random.Generator) -> dict[str, Tensor]:
-    """Return normal weights of variance 1 / fan-in; embeddings and positions are larger.
+    """Return normal weights of variance 1 / fan-in, zero biases and unit gains.
 
-    Queries and keys read the sum of both, so the two must be of about the same size: when tokens
-    start at a tenth of the positions, induction heads form after some 3,200 steps and not 500.
+    Embeddings and positions have the sizes of the recipe.  In a shortformer model queries and keys
+    read the sum of both, so the two must be of about the same size: when tokens start at a tenth of
+    the positions, induction heads form after some 3,200 steps and not 500.  With MLPs, what writes
+    to the stream starts smaller by √(2 n_layers), as in GPT-2.
     """
     config = recipe.config
+    deep = math.sqrt(2 * config.n_layers) if config.d_mlp else 1.0
     std = {
         "W_E": recipe.embedding_std,
-        "W_Q": config.d_model**-0.5,
-        "W_K": config.d_model**-0.5,
-        "W_V": config.d_model**-0.5,
-        "W_O": (config.n_heads * config.d_head) ** -0.5,
-        "W_U": config.d_model**-0.5,
+        "W_pos": recipe.position_std,
+        "W_O": (config.n_heads * config.d_head) ** -0.5 / deep,
+        "W_out": max(config.d_mlp, 1) ** -0.5 / deep,
     }
     weights = {}
     for name, shape in config.tensor_shapes().items():
-        if name == "W_pos":
+        if name == "W_pos" and config.positions == "shortformer":
             values = sinusoidal_positions(config.n_ctx, config.d_model, recipe.position_std)
+        elif name in BIASES or name.endswith("_bias"):
+            values = np.zeros(shape)
+        elif name.endswith("_gain"):
+            values = np.ones(shape)
         else:
-            values = std[name] * rng.standard_normal(shape)
+            values = std.get(name, config.d_model**-0.5) * rng.standard_normal(shape)
         weights[name] = torch.tensor(values, dtype=torch.float32)
     return weights
 
@@ -260,6 +299,19 @@ def sinusoidal_positions(
     return math.sqrt(2) * std * positions
 
 
+@contextmanager
+def _repeatable(device: torch.device) -> Iterator[None]:
+    """Have a CUDA device add in the same order each time, and say so where it cannot."""
+    before = torch.are_deterministic_algorithms_enabled()
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs for it
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
 def _optimise(
     twin: Twin,
     recipe: Recipe,
@@ -274,12 +326,13 @@ def _optimise(
         betas=recipe.betas,
         weight_decay=recipe.weight_decay,
     )
+    device = next(twin.parameters()).device
     losses: list[float] = []
     for phase in recipe.phases:
         for _ in range(phase.steps):
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate * schedule(recipe, len(losses))
-            tokens = torch.from_numpy(draw_batch(phase, recipe, text, rng))
+            tokens = torch.from_numpy(draw_batch(phase, recipe, text, rng)).to(device)
             logits = twin(tokens[:, :-1])
             loss = cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
             optimizer.zero_grad()

@@ -91,7 +91,8 @@ def axioms(as_json: bool) -> int:
 @click.argument("name", metavar="NAME")
 @click.option("--out", default="trained", metavar="FOLDER", help="Where the model's folder goes.")
 @click.option("--seed", default=0, metavar="N", help="What the random numbers start from.")
-def train(name: str, out: str, seed: int) -> int:
+@click.option("--device", metavar="DEVICE", help="cpu or cuda; cuda by default if there is one.")
+def train(name: str, out: str, seed: int, device: str | None) -> int:
     """Train a bundled model again, from nothing, into FOLDER/NAME (needs the extra `train`)."""
     try:
         training = ot.load("numeric.training")
@@ -108,6 +109,7 @@ def train(name: str, out: str, seed: int) -> int:
             out,
             seed,
             lambda done, total, loss: on_progress(done, total, f"loss {loss:.2f}"),
+            device=device,
         )
     click.echo(folder)
     return ALL_WELL
