@@ -18,6 +18,7 @@ import numpy as np
 from algebra.errors import OtimesError, ShapeError
 from algebra.language import Family
 from algebra.shapes import Signature
+from numeric.config import Config
 from numeric.model import Model
 
 # Where the array of a name comes from, and the axes it has. Places come from the recorded pass.
@@ -89,11 +90,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One model on one prompt: its name and depth, and its arrays by name (axes: `AXES`)."""
+    """One model on one prompt: its name and kind, and its arrays by name (axes: `AXES`)."""
 
     model: str
-    n_layers: int
+    config: Config
     arrays: Mapping[str, np.ndarray]
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers the model has."""
+        return self.config.n_layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np
             weight = weight[: len(tokens)]
         if weight.size:
             arrays[name] = weight
-    return Run(model.name, model.n_layers, arrays)
+    return Run(model.name, model.config, arrays)
 
 
 def source_of(name: str, bind: Mapping[str, Source]) -> Source | None:

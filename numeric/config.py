@@ -165,6 +165,16 @@ class Config:
         """How many heads have keys and values of their own; each serves n_heads / kv_heads."""
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
+    @property
+    def bare(self) -> bool:
+        """Whether the formulas for bare heads hold as they stand: no norm, MLP, bias or rotation.
+
+        Positions may be those of a shortformer model. It is the attention-only transformer of
+        Elhage et al. 2021.
+        """
+        plain = self.norm == "none" and not self.d_mlp and not self.biases
+        return plain and self.positions in ("none", "shortformer")
+
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight that such a model has, by name."""
         return {name: self.shape(name) for name in TENSORS if self._has(name)}

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from algebra.normal_form import normal_form as normal_form
     from algebra.paths import expand_paths as expand_paths
     from numeric.model import load_model as load_model
+    from numeric.random_weights import random_model as random_model
     from proofs.catalogue import catalogue as catalogue
     from proofs.verification import verify as verify
 
@@ -85,6 +86,7 @@ _HOME = {
     "catalogue": "proofs.catalogue",
     "verify": "proofs.verification",
     "load_model": "numeric.model",
+    "random_model": "numeric.random_weights",
     # be told no
     "OtimesError": "algebra.errors",
     "ShapeError": "algebra.errors",
@@ -122,6 +124,7 @@ __all__ = [
     "load_model",
     "normal_form",
     "prove",
+    "random_model",
     "vec_cols",
     "vec_rows",
     "verify",

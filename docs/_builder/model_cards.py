@@ -21,6 +21,12 @@ SCORES = {
     "prefix_matching": "prefix matching",
     "copying": "copying",
 }
+POSITIONS = {
+    "none": "no positions",
+    "shortformer": "positions for queries and keys",
+    "learned": "learned positions, added to the embedding",
+    "rotary": "rotary positions",
+}
 
 
 def text() -> str:
@@ -44,9 +50,10 @@ def card(model: Model) -> str:
 
 def _sizes(model: Model) -> str:
     layers = f"{count(model.n_heads, 'head')} in a layer of width {model.d_head} each, "
-    positions = "no positions" if model.positions == "none" else "positions for queries and keys"
+    positions = POSITIONS[model.positions]
+    mlps = f"MLPs of width {model.config.d_mlp}, " if model.config.d_mlp else ""
     return (
-        f"Residual stream of width {model.d_model}, {layers if model.n_layers else ''}"
+        f"Residual stream of width {model.d_model}, {layers if model.n_layers else ''}{mlps}"
         f"{model.d_vocab} tokens, at most {model.n_ctx} positions in a prompt; {positions}."
     )
 

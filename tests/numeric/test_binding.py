@@ -8,7 +8,9 @@ from algebra.errors import OtimesError, ShapeError
 from algebra.language import Family, matmul
 from algebra.shapes import inspect
 from numeric.binding import Run, Source, cases, run_of, take
-from numeric.model import Config, make_model
+from numeric.config import Config
+from numeric.model import make_model
+from tests.numeric.random_models import KINDS, random_model
 
 n, d, d_head, V, H, L = (
     Symbol(name, positive=True, integer=True) for name in ("n", "d", "d_head", "V", "H", "L")
@@ -77,6 +79,24 @@ def test_a_model_without_heads_has_no_case() -> None:
     run = run_of(make_model("flat", config, weights), TOKENS)
     assert _cases(run, MatrixSymbol("A", n, n)) == []
     assert len(_cases(run, MatrixSymbol("W_E", V, d))) == 1
+
+
+def test_a_full_block_has_places_and_weights_of_its_own() -> None:
+    model = random_model(KINDS["llama"])
+    found = run_of(model, TOKENS)
+    shapes = {
+        "ln1": (2, 5, 9), "ln2": (2, 5, 9), "mlp_pre": (2, 5, 13), "mlp_post": (2, 5, 13),
+        "mlp_out": (2, 5, 9), "final": (5, 9), "ln_final": (5, 9), "k": (2, 4, 5, 6),
+        "W_in": (2, 9, 13), "W_gate": (2, 9, 13), "W_out": (2, 13, 9), "W_K": (2, 4, 9, 6),
+    }  # fmt: skip
+    assert {name: found.arrays[name].shape for name in shapes} == shapes
+    assert np.array_equal(found.arrays["final"], found.arrays["resid_post"][1])
+    d_mlp = Symbol("d_mlp", positive=True, integer=True)
+    (first, second) = _cases(
+        found, matmul(MatrixSymbol("mlp_post", n, d_mlp), MatrixSymbol("W_out", d_mlp, d))
+    )
+    assert np.array_equal(second.arrays["W_out"], model.W_out[1])
+    assert not np.array_equal(first.arrays["mlp_post"], second.arrays["mlp_post"])
 
 
 def test_a_layer_that_is_not_there_is_no_case(run: Run) -> None:

@@ -52,6 +52,11 @@ def test_the_kinds_have_every_tensor() -> None:
     assert {name for config in KINDS.values() for name in config.tensor_shapes()} == set(TENSORS)
 
 
+def test_only_attention_without_anything_is_bare() -> None:
+    bare = [kind for kind, config in KINDS.items() if config.bare]
+    assert bare == ["attention only", "without positions", "without layers"]
+
+
 def test_the_order_of_biases_does_not_matter() -> None:
     assert replace(FULL, biases=("b_O", "b_Q")) == replace(FULL, biases=("b_Q", "b_O", "b_Q"))
 
