@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,37 +100,42 @@ def configs(draw: Draw, /, **fields: Any) -> Config:
     >>> test()
     """
 
-    def drawn(name: str, values: st.SearchStrategy[Any]) -> Any:
-        """Return a field as it was given, or draw it."""
-        return fields[name] if name in fields else draw(values)
+    def size(name: str, least: int, most: int) -> Any:
+        """Return a size as it was given, or draw it."""
+        return fields[name] if name in fields else draw(sizes(least, most))
+
+    def kind(name: str, options: Sequence[Any]) -> Any:
+        """Return a kind of something as it was given, or draw it."""
+        return fields[name] if name in fields else one_of(draw, options)
 
     found: dict[str, Any] = dict(fields)
-    found["positions"] = drawn("positions", st.sampled_from(POSITIONS))
+    found["positions"] = kind("positions", POSITIONS)
     rotary = found["positions"] == "rotary"
-    kv_heads = drawn("n_kv_heads", sizes(1, 2)) or 1
-    found["n_kv_heads"] = kv_heads
-    found["n_heads"] = drawn("n_heads", sizes(1, 2).map(lambda group: group * kv_heads))
-    found["d_head"] = drawn("d_head", sizes(2, 4) if rotary else sizes(1, 3))
-    found["d_mlp"] = d_mlp = drawn("d_mlp", sizes(0, 3))
-    found["norm"] = drawn("norm", st.sampled_from(NORMS))
+    groups = fields.get("n_kv_heads") or 1
+    found["n_heads"] = n_heads = fields.get("n_heads") or groups * draw(sizes(1, 4))
+    divisors = [count for count in range(n_heads, 0, -1) if n_heads % count == 0]
+    found["n_kv_heads"] = kind("n_kv_heads", divisors)
+    found["d_head"] = size("d_head", 2 if rotary else 1, 4)
+    found["d_mlp"] = d_mlp = size("d_mlp", 0, 3)
+    found["norm"] = kind("norm", NORMS)
     for name, least, most in (("n_layers", 0, 2), ("d_model", 1, 3), ("d_vocab", 2, 5)):
-        found[name] = drawn(name, sizes(least, most))
-    found["n_ctx"] = drawn("n_ctx", sizes(1, 6))
+        found[name] = size(name, least, most)
+    found["n_ctx"] = size("n_ctx", 1, 6)
     if rotary:
-        pairs = sizes(1, found["d_head"] // 2)
-        found["rotary_dims"] = drawn("rotary_dims", pairs.map(lambda pair: 2 * pair))
-        found["rotary_layout"] = drawn("rotary_layout", st.sampled_from(LAYOUTS))
+        found["rotary_dims"] = kind("rotary_dims", range(2, found["d_head"] + 1, 2))
+        found["rotary_layout"] = kind("rotary_layout", LAYOUTS)
     if d_mlp:
-        found["activation"] = drawn("activation", st.sampled_from(ACTIVATIONS))
-        found["gated"] = drawn("gated", st.booleans())
-        found["parallel"] = drawn("parallel", st.booleans())
+        found["activation"] = kind("activation", ACTIVATIONS)
+        found["gated"] = kind("gated", (False, True))
+        found["parallel"] = kind("parallel", (False, True))
     if found["norm"] != "none":
-        found["final_norm"] = drawn("final_norm", st.booleans())
-    found["tied"] = drawn("tied", st.booleans())
-    without_mlp = {"b_in", "b_out"} if not d_mlp else set()
-    without_gate = {"b_gate"} if not found.get("gated") else set()
-    possible = [name for name in BIASES if name not in without_mlp | without_gate]
-    found["biases"] = drawn("biases", st.lists(st.sampled_from(possible), unique=True).map(tuple))
+        found["final_norm"] = kind("final_norm", (False, True))
+    found["tied"] = kind("tied", (False, True))
+    if "biases" not in fields:
+        without = [] if d_mlp else ["b_in", "b_out"]
+        without += [] if found.get("gated") else ["b_gate"]
+        possible = [name for name in BIASES if name not in without]
+        found["biases"] = tuple(name for name in possible if draw(st.booleans()))
     return Config(**found)
 
 

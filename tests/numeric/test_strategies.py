@@ -67,6 +67,12 @@ def test_what_is_given_of_a_config_is_kept(config) -> None:
     assert config.tied
 
 
+@given(ots.configs(n_heads=3), ots.configs(n_kv_heads=3))
+def test_groups_of_heads_come_out_even(three_heads, three_groups) -> None:
+    assert three_heads.kv_heads in (1, 3)
+    assert three_groups.n_heads % 3 == 0
+
+
 @settings(max_examples=150)
 @given(ots.identities())
 def test_identities_are_proved(identity) -> None:
