@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import sympy
 from sympy import (
+    BlockMatrix,
     HadamardProduct,
     Identity,
     KroneckerDelta,
@@ -50,6 +51,7 @@ from algebra.rules.rule import (
     split_scalars,
     tensor,
 )
+from algebra.rules.structure import rows_of
 from algebra.text import unicode_text
 
 
@@ -71,7 +73,8 @@ def index_names(*expressions: Any) -> tuple[Any, ...]:
     spare = [Symbol(name, integer=True) for name in ("h", "g", "f")]
     named = (Symbol, sympy.MatrixSymbol, Family)
     known = {s.name for e in expressions for s in e.atoms(*named)}
-    first = sorted(used, key=lambda index: str(index.name))
+    plain = [index for index in used if not isinstance(index, sympy.Dummy)]  # dummies share names
+    first = sorted(plain, key=lambda index: str(index.name))
     return (*first, *[s for s in (*spare, *NAMES) if s.name not in known])
 
 
@@ -189,6 +192,53 @@ def _reverse_kron(split: Any, name: str, path: Path) -> list[Change]:
             return []
         states.append(merged)
     return [Change(name, path, True, new) for new in reversed(states[:-1])]
+
+
+def _beside_one(part: Any, search: Scope) -> list[Change] | None:
+    """Write X as X ⊗ I₁ next to ⊗ whose other factors have size one there, and multiply."""
+    for k in range(len(part.args) - 1):
+        for mine, other, axis in ((k, k + 1, 0), (k + 1, k, 1)):
+            x, y = part.args[mine], part.args[other]
+            if not is_matrix(x) or type(x) is KroneckerProduct or type(y) is not KroneckerProduct:
+                continue
+            wide = [j for j, z in enumerate(y.args) if z.shape[axis] != 1]
+            if len(wide) != 1:
+                continue
+            split = tensor(*[x if j == wide[0] else Identity(1) for j in range(len(y.args))])
+            opened = rebuilt(part, [*part.args[:mine], split, *part.args[mine + 1 :]])
+            mixed = next(iter(RULES["kron_mul_kron"].results(opened)), None)
+            if mixed is not None:
+                steps = _reverse_kron(split, "kron_one", (mine,))
+                return [*steps, Change("kron_mul_kron", (), False, mixed)]
+    return None
+
+
+def _ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
+    """Cut ones next to a block matrix as that is cut."""
+    for k in range(len(part.args) - 1):
+        for mine, other in ((k, k + 1), (k + 1, k)):
+            x, y = part.args[mine], part.args[other]
+            if type(x) is not OneMatrix or type(y) is not BlockMatrix:
+                continue
+            if mine > other:
+                cut = [[OneMatrix(z.shape[1], x.shape[1])] for z in rows_of(y)[0]]
+            else:
+                cut = [[OneMatrix(x.shape[0], row[0].shape[0]) for row in rows_of(y)]]
+            if len(cut) * len(cut[0]) > 1:
+                return [Change("block_ones", (mine,), True, BlockMatrix(cut))]
+    return None
+
+
+def _blocks_together(part: Any, search: Scope) -> list[Change] | None:
+    """Take the common factors out of a sum of products that end in block matrices."""
+    if all(type(x) is MatMul and type(x.args[-1]) is BlockMatrix for x in part.args):
+        fronts = {x.args[:-1] for x in part.args}
+        if len(fronts) == 1:
+            (front,) = fronts
+            together = product(*front, MatAdd(*[x.args[-1] for x in part.args], evaluate=False))
+            if any(map(is_matrix, front)):
+                return [Change("mul_add", (), True, together)]
+    return None
 
 
 def _split_in_hadamard(part: Any, search: Scope) -> list[Change] | None:
@@ -439,7 +489,7 @@ ZEROS = [
 UNITS = list(map(_by, ["one_transpose", "ones_transpose", "one_mul", "mul_one", "one_smul"]))
 UNITS += list(map(_by, ["hadamard_ones", "kron_one", "ones_one", "one_hot_one"]))
 POWERS = list(map(_by, ["adjoint_transpose", "pow_zero", "pow_succ"]))
-POWERS += list(map(_by, ["hadamard_pow_succ", "diag_hadamard", "diagonal_hadamard"]))
+POWERS += list(map(_by, ["pow_neg", "hadamard_pow_succ", "diag_hadamard", "diagonal_hadamard"]))
 POWERS += list(map(_by, ["diagonal_of_ones", "block_diag"]))
 TRANSPOSES = [
     *map(_by, ["transpose_transpose", "transpose_mul", "transpose_smul", "transpose_add"]),
@@ -451,7 +501,9 @@ INVERSES = list(map(_by, ["one_inv", "inv_inv", "mul_inv_rev", "smul_inv", "kron
 INVERSES.append(_by("transpose_inv"))
 CANCEL = list(map(_by, ["mul_inv", "inv_mul"]))
 BLOCKS = list(map(_by, ["block_transpose", "block_mul", "block_add", "trace_block", "block_kron"]))
-BLOCKS += list(map(_by, ["mul_block", "block_hadamard", "block_one", "block_zero"]))
+BLOCKS += list(map(_by, ["mul_block", "block_hadamard", "block_one", "block_zero", "block_ones"]))
+BLOCKS += [_by("block_nested"), _by("block_diag_inv"), _add((MatMul,), _ones_in_blocks)]
+BLOCKS += [_add((MatAdd,), _blocks_together)]
 BRACKETS = [_by("mul_assoc", last=True), _by("hadamard_assoc")]
 TENSORS = [_by("kron_one_one"), _by("kron_mul_kron"), _by("ones_mul_ones")]
 NUMBERS = list(map(_by, ["mul_smul", "kron_smul", "hadamard_smul", "trace_smul", "vec_smul"]))
@@ -483,8 +535,11 @@ VECTORS += list(map(_by, ["vec_rows_outer", "kron_column_row", "kron_ones_ones"]
 ELEMENTWISE = list(map(_by, ["hadamard_one_one", "kron_hadamard_kron", "trace_hadamard_one"]))
 ELEMENTWISE += [_add((HadamardProduct,), _split_in_hadamard), _by("diagonal_mul_diagonal")]
 TRACES = list(map(_by, ["trace_one", "trace_ones", "trace_kron"]))
+NUMBER = _by("one_by_one")
+OUTSIDE_TRACE = {NUMBER}  # moves that are not made of what a trace is taken of: it is there already
 LATE = [
     _add((MatMul,), _split_special),
+    _add((MatMul,), _beside_one),
     _add((MatMul,), _join_ones),
     _add((MatMul,), _split_ones),
     _by("one_by_one_mul"),
@@ -495,7 +550,7 @@ LATE = [
     _add((HadamardProduct,), _diagonal_way),
     _add((HadamardProduct,), _ordered("hadamard_comm")),
     _add((Trace,), _least_rotation),
-    _by("one_by_one"),
+    NUMBER,
     _by("smul_smul"),
     _add((), _arithmetic),
     _add((HeadSum,), _ordered_sum),
@@ -523,7 +578,12 @@ INDEX_SUMS = [
     _add((Sum,), _ordered_index_sum),
 ]
 OPENED = list(map(_by, ["head_sum_written_out", "layers_written_out", "sum_written_out"]))
-EXPLICIT = [_by("matrix_written_out"), _by("explicit_transpose"), _by("explicit_trace")]
+EXPLICIT = [
+    _by("matrix_written_out"),
+    _by("kron_blocks"),
+    _by("explicit_transpose"),
+    _by("explicit_trace"),
+]
 EXPLICIT += list(map(_by, ["explicit_mul", "explicit_hadamard", "explicit_kron", "kron_number"]))
 EXPLICIT += [_add((), _arithmetic), _by("explicit_smul"), _by("explicit_add")]
 
@@ -563,7 +623,8 @@ PLAIN: list[list[int]] = [
 INDEXWISE = [*ZEROS, *UNITS, *POWERS, *TRANSPOSES, *BRACKETS, *NUMBERS, _by("add_assoc", last=True)]
 INDEXWISE += [*ENTRIES, *INDEX_SUMS, _by("smul_smul"), _add((HeadSum,), _ordered_sum)]
 ENTRYWISE = list(INDEXWISE)  # the same, but a matrix is first opened into its entries
-FIXED = [*POWERS, *TRANSPOSES, *BRACKETS, *NUMBERS, *OPENED, *EXPLICIT, *ENTRIES, *INDEX_SUMS]
+FIXED = [*ZEROS, *POWERS, *TRANSPOSES, *BRACKETS, *NUMBERS, *OPENED, *BLOCKS, *EXPLICIT]
+FIXED += [*ENTRIES, *INDEX_SUMS]
 TIERS = [PLAIN, [PLAIN[0] + OPENED], [OPENED + PLAIN[0]], [INDEXWISE], [ENTRYWISE], [FIXED]]
 # The same without the cancelling of inverses: between two uses of E E⁻¹ = I they stay as they are.
 LINKS = [[[k for k in PLAIN[0] if k not in CANCEL]], [INDEXWISE], [ENTRYWISE]]

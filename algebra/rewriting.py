@@ -17,9 +17,9 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.derivation import Step, one_step
 from algebra.language import FamilyMember
-from algebra.moves import ENTRYWISE, MOVES, SWEEPING, TIERS, Change, Scope
+from algebra.moves import ENTRYWISE, MOVES, OUTSIDE_TRACE, SWEEPING, TIERS, Change, Scope
 from algebra.rules import RULES
-from algebra.rules.rule import Path, children, is_matrix, replaced
+from algebra.rules.rule import Path, at, children, is_matrix, replaced
 
 MAX_STEPS = 600  # rewrites of one side before it is left as it is
 MAX_PARTS = 4_000  # of an expression, and how deep it may be, before it is left as it is
@@ -95,7 +95,9 @@ class Rewriter:
             among = parts if kinds else whole
             for kind in kinds or whole:
                 for path, part in among.get(kind, ()):
-                    if (number, part) in self.idle:
+                    if (number, part) in self.idle or (
+                        number in OUTSIDE_TRACE and path and type(at(e, path[:-1])) is sympy.Trace
+                    ):
                         continue
                     changes = move(part, self.scope)
                     if changes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 from sympy import (
+    BlockMatrix,
     HadamardProduct,
     Identity,
     ImmutableDenseMatrix,
@@ -150,6 +151,24 @@ def kron_number(e: Any) -> Iterator[Any]:
     for k, x in enumerate(e.args):
         if is_explicit(x) and x.shape == (1, 1):
             yield product(x[0, 0], tensor(*without(e, k)))
+
+
+@rule(KroneckerProduct)
+def kron_blocks(e: Any) -> Iterator[Any]:
+    """[a b] ⊗ C = [a C, b C]"""
+    x, rest = e.args[0], tensor(*e.args[1:])
+    if is_explicit(x) and len(e.args) > 1 and len(x) > 1 and not all(map(_numeric, rest.shape)):
+        yield BlockMatrix([[_times(x[i, j], rest) for j in range(x.cols)] for i in range(x.rows)])
+
+
+def _numeric(size: Any) -> bool:
+    return bool(size.is_Integer)
+
+
+def _times(number: Any, e: Any) -> Any:
+    if number == 0:
+        return ZeroMatrix(*e.shape)
+    return e if number == 1 else product(number, e)
 
 
 @rule(MatrixElement)

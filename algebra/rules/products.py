@@ -241,6 +241,14 @@ def pow_zero(e: Any) -> Iterator[Any]:
         yield Identity(e.shape[0])
 
 
+@rule(MatPow)
+def pow_neg(e: Any) -> Iterator[Any]:
+    """A⁻ᵏ = (A⁻¹)ᵏ"""
+    if isinstance(e.exp, sympy.Integer) and e.exp < 0:
+        inverse = sympy.Inverse(e.base)
+        yield inverse if e.exp == -1 else MatPow(inverse, -e.exp, evaluate=False)
+
+
 # -- numbers ------------------------------------------------------------------------------------
 
 

@@ -139,6 +139,37 @@ def block_zero(e: Any) -> Iterator[Any]:
         yield ZeroMatrix(*e.shape)
 
 
+@rule(BlockMatrix)
+def block_ones(e: Any) -> Iterator[Any]:
+    """[1 1] = 1
+
+    A matrix of blocks of ones is a matrix of ones.
+    """
+    if all(type(x) is OneMatrix for row in rows_of(e) for x in row):
+        yield OneMatrix(*e.shape)
+
+
+@rule(BlockMatrix, bookkeeping=True)
+def block_nested(e: Any) -> Iterator[Any]:
+    """[[A B] C] = [A B C]"""
+    rows = rows_of(e)
+    tables = [[rows_of(x) if type(x) is BlockMatrix else [[x]] for x in row] for row in rows]
+    heights = [{len(table) for table in row} for row in tables]
+    widths = [{len(row[j][0]) for row in tables} for j in range(len(rows[0]))]
+    fits = all(len(sizes) == 1 for sizes in [*heights, *widths])
+    if fits and any(type(x) is BlockMatrix for row in rows for x in row):
+        yield blocks(
+            [[x for table in row for x in table[k]] for row in tables for k in range(len(row[0]))]
+        )
+
+
+@rule(Inverse)
+def block_diag_inv(e: Any) -> Iterator[Any]:
+    """diag(A, B)⁻¹ = diag(A⁻¹, B⁻¹)"""
+    if type(e.args[0]) is BlockDiagMatrix and all(same_size(*x.shape) for x in e.args[0].args):
+        yield BlockDiagMatrix(*[Inverse(x) for x in e.args[0].args])
+
+
 def _alike(a: Rows, b: Rows) -> bool:
     return (len(a), len(a[0])) == (len(b), len(b[0])) and all(
         same_size(x.shape[0], y.shape[0]) and same_size(x.shape[1], y.shape[1])
