@@ -15,14 +15,14 @@ from functools import lru_cache
 from typing import Any
 
 import sympy
-from sympy import MatMul
+from sympy import Identity, Inverse, MatMul
 
 from algebra.by_uses import exchanges
 from algebra.decide import decide
 from algebra.derivation import Derivation, Step, one_step
 from algebra.errors import OtimesError
-from algebra.moves import LINKS, Scope, index_names
-from algebra.rewriting import Rewriter, with_shortcuts
+from algebra.moves import LINKS, PLAIN, Scope, index_names
+from algebra.rewriting import Rewriter, shortest, with_shortcuts
 from algebra.rules.given import as_pair
 from algebra.rules.rule import children, is_matrix, product, replaced
 
@@ -30,6 +30,7 @@ SECONDS = 20.0
 MAX_NODES = 2_000  # of one side, and how deep it may be
 MAX_DEPTH = 60
 ATTEMPTS = 3
+EQUAL_SECONDS = 0.2  # for a part that is equal by hypotheses or inverses only
 
 
 def explain(
@@ -57,7 +58,7 @@ def explain(
     until = time.monotonic() + (SECONDS if budget is None else budget)
     search = _Search(until, pairs, Rewriter(Scope(index_names(lhs, rhs), pairs), until))
     for _ in range(ATTEMPTS):
-        steps = search.chain(lhs, rhs) or search.by_uses(lhs, rhs)
+        steps = search.chain(lhs, rhs)
         if steps is None:
             return None
         steps = [replace(step, given=pairs) for step in steps]
@@ -98,13 +99,20 @@ class _Search:
         if step is not None:
             return [step]
         found = [self._by_parts(lhs, rhs, depth), self.rewriter.meet(lhs, rhs)]
-        return min((steps for steps in found if steps is not None), key=_length, default=None)
+        known = [steps for steps in found if steps is not None]
+        if known:
+            return min(known, key=_length)
+        for way in (self._by_uses, self._by_inverse, self._simpler):
+            steps = way(lhs, rhs, depth)
+            if steps is not None:
+                return with_shortcuts(_direct(steps), self.given)
+        return None
 
-    def by_uses(self, lhs: Any, rhs: Any) -> list[Step] | None:
+    def _by_uses(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Use the equations of a proof one after the other, and rewrite in between."""
         uses = exchanges(lhs, rhs, self.given, self.deadline)
         if uses is None:
-            return [] if lhs == rhs else None
+            return None
         between = Rewriter(replace(self.rewriter.scope, given=()), self.deadline)
         steps: list[Step] = []
         here = lhs
@@ -116,7 +124,44 @@ class _Search:
             steps += [*link, use]
             here = after
         last = between.meet(here, rhs, LINKS)
-        return None if last is None else with_shortcuts(_direct([*steps, *last]), self.given)
+        return None if last is None else [*steps, *last]
+
+    def _by_inverse(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Show that M⁻¹ is N by M N = I: M⁻¹ = M⁻¹ (M N) = N."""
+        if type(lhs) is not Inverse:
+            if type(rhs) is not Inverse:
+                return None
+            there = self._by_inverse(rhs, lhs, depth)
+            return None if there is None else [step.turned() for step in reversed(there)]
+        one, checked = Identity(lhs.shape[0]), product(lhs.args[0], rhs)
+        if depth > 3 or not _equal(checked, one, self.given):
+            return None
+        part = self.chain(checked, one, depth + 1)
+        if part is None:
+            return None
+        whole = [product(lhs, x) for x in (one, *[s.before for s in reversed(part)])]
+        steps = [Step("mul_one", (), True, lhs, whole[0])]
+        for k, step in enumerate(reversed(part)):
+            back = step.turned()
+            inside = replace(back, path=(1, *back.path), before=whole[k], after=whole[k + 1])
+            steps.append(inside)
+        flat = product(lhs, *checked.args)
+        cancelled = product(one, rhs)
+        steps.append(Step("mul_assoc", (), False, whole[-1], flat))
+        steps.append(Step("inv_mul", (), False, flat, cancelled))
+        return [*steps, Step("one_mul", (), False, cancelled, rhs)]
+
+    def _simpler(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Simplify both sides as far as rewriting goes, and explain what is left by its parts."""
+        edges: dict[Any, list[Step]] = {}
+        ends = [self.rewriter.rewritten(side, PLAIN[0], edges) for side in (lhs, rhs)]
+        if depth > 3 or ends == [lhs, rhs]:
+            return None
+        middle = self._by_parts(ends[0], ends[1], depth + 1)
+        first, last = (shortest(edges, *pair) for pair in ((lhs, ends[0]), (ends[1], rhs)))
+        if middle is None or first is None or last is None:
+            return None
+        return [*first, *middle, *last]
 
     # -- by parts ------------------------------------------------------------------------------
 
@@ -130,12 +175,16 @@ class _Search:
         differing = [k for k, (x, y) in enumerate(zip(lhs.args, rhs.args, strict=True)) if x != y]
         if not inside.issuperset(differing):
             return None
-        if any(not _equal(lhs.args[k], rhs.args[k], self.given) for k in differing):
+        tables = {k for k in differing if _is_table(lhs.args[k])}
+        if any(
+            not _equal(lhs.args[k], rhs.args[k], self.given) for k in differing if k not in tables
+        ):
             return self._by_middle(lhs, rhs, depth)
         steps: list[Step] = []
         current = lhs
         for k in differing:
-            part = self.chain(lhs.args[k], rhs.args[k], depth + 1)
+            explain_part = self._by_parts if k in tables else self.chain
+            part = explain_part(lhs.args[k], rhs.args[k], depth + 1)
             if part is None:
                 return None
             for step in part:
@@ -178,10 +227,18 @@ class _Search:
         return steps if all(s.matches() for s in steps[:1] + steps[-1:]) else None
 
 
+def _is_table(e: Any) -> bool:
+    """Return whether this is the table of a block matrix or of its entries, not an expression."""
+    return type(e) is sympy.Tuple or (
+        type(e) is sympy.ImmutableDenseMatrix and any(map(is_matrix, e.args[2]))
+    )
+
+
 @lru_cache(maxsize=4096)
 def _equal(a: Any, b: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
     try:
-        return decide(a, b, given, budget=0.0).status == "proved"
+        searched = bool(given) or a.has(Inverse) or b.has(Inverse)
+        return decide(a, b, given, budget=EQUAL_SECONDS if searched else 0.0).status == "proved"
     except OtimesError:
         return False
 

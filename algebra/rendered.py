@@ -34,9 +34,6 @@ class _Piece:
     row: Wire | None
     col: Wire | None
 
-    def turned(self) -> _Piece:
-        return _Piece(transposed(self.matrix), self.col, self.row)
-
 
 class Renderer:
     """Writes diagrams of one reading as expressions; what it cannot write is None."""
@@ -74,6 +71,7 @@ class _Term:
         self.at_hole = at_hole
         self.held: dict[Wire, Any] = {}  # wire -> its index, a symbol or an integer
         self.bound: list[Wire] = []  # of the held ones, those that are summed over
+        self.filling: Any = None
         self.names = iter(fresh(len(diagram.sorts), *renderer.avoid))
 
     def written(self, coefficient: Coefficient) -> Any:
@@ -144,7 +142,9 @@ class _Term:
     def matrix(self, box: tuple[int, ...]) -> Any:
         if box[0] == HOLE:
             assert self.hole is not None
-            return self.hole({name: self.held[wire] for name, wire in self.at_hole.items()})
+            at = {name: self.held[wire] for name, wire in self.at_hole.items()}
+            self.filling = self.hole(at)
+            return self.filling
         reading = self.r.reading
         label = reading.labels[box[0]]
         if label.name in reading.inverses:
@@ -201,7 +201,7 @@ class _Term:
 
     def _row(self, wire: Wire, left: list[_Piece]) -> list[Any]:
         word, _ = self.walk(wire, left)
-        return [transposed(x) for x in reversed(word)]
+        return [self.transposed(x) for x in reversed(word)]
 
     def _strays(self, wire: Wire, partner: Wire | None, left: list[_Piece]) -> bool:
         """Return whether the way from a leg ends at another leg than its partner."""
@@ -222,7 +222,7 @@ class _Term:
             if piece is None:
                 return [*word, OneMatrix(self.r.size(self.d, here), 1)], None
             left.remove(piece)
-            piece = piece if piece.row == here else piece.turned()
+            piece = piece if piece.row == here else self.turned(piece)
             word.append(piece.matrix)
             if piece.col is None:
                 return word, None
@@ -245,7 +245,7 @@ class _Term:
                     continue
             if around is not None:
                 back, _ = self.onward(around, None, left)
-                before = [transposed(x) for x in reversed(back)]
+                before = [self.transposed(x) for x in reversed(back)]
             whole = product(*before, piece.matrix, *after)
             is_matrix = getattr(whole, "is_Matrix", False)
             yield Trace(whole) if is_matrix else whole
@@ -263,17 +263,21 @@ class _Term:
             if piece is None:
                 return [*word, OneMatrix(self.r.size(self.d, here), 1)], False
             left.remove(piece)
-            piece = piece if piece.row == here else piece.turned()
+            piece = piece if piece.row == here else self.turned(piece)
             word.append(piece.matrix)
             if piece.col is None:
                 return word, False
             here = piece.col
 
+    def turned(self, piece: _Piece) -> _Piece:
+        return _Piece(self.transposed(piece.matrix), piece.col, piece.row)
 
-def transposed(e: Any) -> Any:
-    """Return the transpose; of a transpose what it is of."""
-    if isinstance(e, Transpose):
-        return e.args[0]
-    if isinstance(e, Identity):
-        return e
-    return OneMatrix(*reversed(e.shape)) if isinstance(e, OneMatrix) else Transpose(e)
+    def transposed(self, e: Any) -> Any:
+        """Return the transpose; what fills the hole is left as it is, so that both sides fit."""
+        if e is self.filling:
+            return Transpose(e)
+        if isinstance(e, Transpose):
+            return e.args[0]
+        if isinstance(e, Identity):
+            return e
+        return OneMatrix(*reversed(e.shape)) if isinstance(e, OneMatrix) else Transpose(e)

@@ -52,7 +52,7 @@ class Rewriter:
                 ends = [self.rewritten(side, moves, edges) for side in (lhs, rhs)]
                 if time.monotonic() > self.deadline and ends[0] != ends[1]:
                     return None
-            steps = _shortest(edges, lhs, rhs, self.refused)
+            steps = shortest(edges, lhs, rhs, self.refused)
             if steps is not None:
                 return with_shortcuts(steps, self.scope.given)
         return None
@@ -127,8 +127,8 @@ def _parts(
         yield from _parts(argument, (*path, position), number)
 
 
-def _shortest(
-    edges: Edges, start: Any, goal: Any, refused: Container[frozenset[Any]]
+def shortest(
+    edges: Edges, start: Any, goal: Any, refused: Container[frozenset[Any]] = ()
 ) -> list[Step] | None:
     """Return the shortest chain of the edges from start to goal."""
     came: dict[Any, Step | None] = {start: None}
