@@ -21,10 +21,11 @@ from algebra.by_uses import exchanges
 from algebra.decide import decide
 from algebra.derivation import Derivation, Step, one_step
 from algebra.errors import OtimesError
-from algebra.moves import LINKS, PLAIN, Scope, index_names
+from algebra.moves import Scope, index_names
 from algebra.rewriting import Rewriter, shortest, with_shortcuts
 from algebra.rules.given import as_pair
 from algebra.rules.rule import children, is_matrix, product, replaced
+from algebra.strategies import LINKS, PLAIN
 
 SECONDS = 20.0
 MAX_NODES = 2_000  # of one side, and how deep it may be

@@ -1,8 +1,7 @@
-"""Moves: the small rewritings that a search for steps tries, and the orders it tries them in.
+"""Moves: small rewritings that a search for steps may try; `strategies` says in which order.
 
-A move looks at one part of an expression and proposes changes, each the use of one named rule. A
-strategy is a list of moves: the first that applies anywhere is made, and then the search begins
-again. All of this only proposes; every step is matched with its rule and decided afterwards.
+A move looks at one part of an expression and proposes changes, each the use of one named rule. All
+of this only proposes; every step is matched with its rule and decided afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from sympy import (
     BlockMatrix,
     HadamardProduct,
     Identity,
-    KroneckerDelta,
     KroneckerProduct,
     MatAdd,
     MatMul,
@@ -34,12 +32,10 @@ from algebra.errors import OtimesError
 from algebra.language import ConcatHeads, Family, HeadSum, StackHeads
 from algebra.rules import RULES
 from algebra.rules.given import hypotheses
-from algebra.rules.indices import apart
 from algebra.rules.products import coefficient, traces, without_traces
 from algebra.rules.rule import (
     BINDERS,
     NAMES,
-    OF_MATRICES,
     Path,
     bound,
     is_matrix,
@@ -47,7 +43,6 @@ from algebra.rules.rule import (
     product,
     rebuilt,
     renamed,
-    scalar_product,
     split_scalars,
     tensor,
 )
@@ -86,34 +81,7 @@ class Scope:
     given: tuple[tuple[Any, Any], ...] = ()
 
 
-# -- moves: what is done, in which order ----------------------------------------------------------
-
-MOVES: list[tuple[tuple[type, ...], Move]] = []
-SWEEPING: set[int] = set()  # moves that, once begun, are made everywhere before another
-
-
-def _by(name: str, last: bool = False) -> int:
-    """Add the move that uses a rule from left to right, and return its number."""
-    rule = RULES[name]
-
-    def move(part: Any, _: Scope) -> list[Change] | None:
-        results = rule.results(part)
-        new = next(results, None)
-        if last:
-            new = [new, *results][-1]
-        return None if new is None else [Change(name, (), False, new)]
-
-    number = _add(rule.kinds, move)
-    SWEEPING.add(number)
-    return number
-
-
-def _add(kinds: tuple[type, ...], move: Move) -> int:
-    MOVES.append((kinds, move))
-    return len(MOVES) - 1
-
-
-def _by_hypothesis(part: Any, search: Scope) -> list[Change] | None:
+def by_hypothesis(part: Any, search: Scope) -> list[Change] | None:
     """Use what is given, from its longer side to its shorter."""
     for name, rule in hypotheses(search.given).items():
         new = next(rule.results(part), None)
@@ -122,7 +90,7 @@ def _by_hypothesis(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _apart(part: Any, search: Scope) -> list[Change] | None:
+def apart(part: Any, search: Scope) -> list[Change] | None:
     """Rename the index of a sum where a neighbouring factor uses the same one."""
     for k, x in enumerate(part.args):
         if type(x) not in BINDERS:
@@ -140,7 +108,7 @@ def _apart(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _concat_first(part: Any, search: Scope) -> list[Change] | None:
+def concat_first(part: Any, search: Scope) -> list[Change] | None:
     """Under a trace, bring heads side by side before heads one below the other."""
     inner = part.args[0]
     if type(inner) is MatMul and (type(inner.args[0]), type(inner.args[-1])) == (
@@ -156,7 +124,7 @@ def _touches(e: Any, symbol: Any) -> bool:
     return mentions(e, [symbol]) or any(symbol in bound(z) for z in e.atoms(*BINDERS))
 
 
-def _split_special(part: Any, search: Scope) -> list[Change] | None:
+def split_special(part: Any, search: Scope) -> list[Change] | None:
     """Write I or 1 as a Kronecker product next to one, and multiply factor by factor."""
     for k in range(len(part.args) - 1):
         for mine, other, axis in ((k, k + 1, 0), (k + 1, k, 1)):
@@ -194,7 +162,7 @@ def _reverse_kron(split: Any, name: str, path: Path) -> list[Change]:
     return [Change(name, path, True, new) for new in reversed(states[:-1])]
 
 
-def _beside_one(part: Any, search: Scope) -> list[Change] | None:
+def beside_one(part: Any, search: Scope) -> list[Change] | None:
     """Write X as X ⊗ I₁ next to ⊗ whose other factors have size one there, and multiply."""
     for k in range(len(part.args) - 1):
         for mine, other, axis in ((k, k + 1, 0), (k + 1, k, 1)):
@@ -213,7 +181,7 @@ def _beside_one(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
+def ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
     """Cut ones next to a block matrix as that is cut."""
     for k in range(len(part.args) - 1):
         for mine, other in ((k, k + 1), (k + 1, k)):
@@ -229,7 +197,7 @@ def _ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _blocks_together(part: Any, search: Scope) -> list[Change] | None:
+def blocks_together(part: Any, search: Scope) -> list[Change] | None:
     """Take the common factors out of a sum of products that end in block matrices."""
     if all(type(x) is MatMul and type(x.args[-1]) is BlockMatrix for x in part.args):
         fronts = {x.args[:-1] for x in part.args}
@@ -241,7 +209,7 @@ def _blocks_together(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _split_in_hadamard(part: Any, search: Scope) -> list[Change] | None:
+def split_in_hadamard(part: Any, search: Scope) -> list[Change] | None:
     """Write I as I ⊗ I next to a Kronecker product, so that both multiply elementwise."""
     krons = [y for y in part.args if type(y) is KroneckerProduct]
     for k, x in enumerate(part.args):
@@ -253,7 +221,7 @@ def _split_in_hadamard(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _split_ones(part: Any, search: Scope) -> list[Change] | None:
+def split_ones(part: Any, search: Scope) -> list[Change] | None:
     """Write a matrix of ones inside a product as a column times a row."""
     _, matrices = split_scalars(part)
     if len(matrices) > 1:
@@ -264,7 +232,7 @@ def _split_ones(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _join_ones(part: Any, search: Scope) -> list[Change] | None:
+def join_ones(part: Any, search: Scope) -> list[Change] | None:
     """Write a column of ones times a row of ones, when that is the whole product, as one matrix."""
     numbers, matrices = split_scalars(part)
     if len(matrices) == 2 and all(type(x) is OneMatrix for x in matrices):
@@ -281,7 +249,7 @@ def _join_ones(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-def _least_rotation(part: Any, search: Scope) -> list[Change] | None:
+def least_rotation(part: Any, search: Scope) -> list[Change] | None:
     """Turn a product under a trace, and transpose it, to the way that comes first in order."""
     inner = part.args[0]
     body = inner.body if type(inner) is HeadSum else inner
@@ -328,7 +296,7 @@ def _turned(x: Any) -> Any:
     return Transpose(x)
 
 
-def _diagonal_way(part: Any, search: Scope) -> list[Change] | None:
+def diagonal_way(part: Any, search: Scope) -> list[Change] | None:
     """Of I ∘ A and I ∘ Aᵀ, take the one that comes first in order."""
     if any(type(x) is Identity for x in part.args):
         for k, x in enumerate(part.args):
@@ -344,7 +312,9 @@ def _way(x: Any) -> Any:
     return _turned(x) if type(x) is KroneckerProduct else x
 
 
-def _ordered(name: str) -> Move:
+def ordered(name: str) -> Move:
+    """Return the move that puts the arguments in order by the rule of this name."""
+
     def move(part: Any, _: Scope) -> list[Change] | None:
         arguments = sorted(part.args, key=order)
         if arguments == list(part.args):
@@ -354,7 +324,7 @@ def _ordered(name: str) -> Move:
     return move
 
 
-def _ordered_sum(part: Any, search: Scope) -> list[Change] | None:
+def ordered_sum(part: Any, search: Scope) -> list[Change] | None:
     """Order the indices of a sum over heads and name them, the same way on both sides."""
     if len(part.limits) > 4 or len(set(bound(part))) != len(part.limits):
         return None
@@ -372,96 +342,19 @@ def _ordered_sum(part: Any, search: Scope) -> list[Change] | None:
     return changes + ([Change("index_rename", (), False, named)] if named != turned else [])
 
 
-def _arithmetic(part: Any, search: Scope) -> list[Change] | None:
+def arithmetic(part: Any, search: Scope) -> list[Change] | None:
     """Write a number as one sum of monomials, or as one quotient of two."""
     if type(part) not in (sympy.Add, sympy.Mul, sympy.Pow):
         return None
-    best = _canonical_number(part)
+    best = canonical_number(part)
     if best is None or best == part:
         return None
     return [Change("scalar_arith", (), False, best)]
 
 
-def _apart_inside(part: Any, search: Scope) -> list[Change] | None:
-    """Rename the index of a sum that stands in a sum over an index of the same name."""
-    body = part.args[0]
-    inner = enumerate(body.args) if type(body) is sympy.Mul else [(None, body)]
-    for k, x in inner:
-        if type(x) is Sum and set(bound(x)) & set(bound(part)):
-            new = apart(x, part)
-            if new is not None:
-                return [Change("sum_rename", (0,) if k is None else (0, k), False, new)]
-    return None
-
-
-def _by_delta(part: Any, search: Scope) -> list[Change] | None:
-    """Write the first of the two indices of a delta for the second, in the other factors."""
-    for new in RULES["delta_mul"].results(part):
-        deltas = [x for x in part.args if type(x) is KroneckerDelta]
-        if any(_besides(part, x) and not _besides(new, x) for x in deltas):
-            return [Change("delta_mul", (), False, new)]
-    return None
-
-
-def _besides(e: Any, delta: Any) -> bool:
-    """Return whether the second index of a delta occurs in the other factors of a product."""
-    return any(x != delta and mentions(x, [delta.args[1]]) for x in e.args)
-
-
-def _flat_product(part: Any, search: Scope) -> list[Change] | None:
-    """Take the brackets off a product of numbers, and drop ones."""
-    if any(type(x) is sympy.Mul or x in (0, 1) for x in part.args):
-        factors = [y for x in part.args for y in (x.args if type(x) is sympy.Mul else (x,))]
-        kept = [x for x in factors if x != 1]
-        flat = sympy.S.Zero if 0 in kept else scalar_product(*kept)
-        return [Change("scalar_arith", (), False, flat)]
-    return None
-
-
-def _open_power(part: Any, search: Scope) -> list[Change] | None:
-    """Write a power of a sum over indices as a product."""
-    base, exponent = part.args
-    if base.has(Sum) and exponent.is_Integer and 1 < exponent < 9:
-        opened = sympy.Mul(*[base] * int(exponent), evaluate=False)
-        return [Change("scalar_arith", (), False, opened)]
-    return None
-
-
-def _numbers_out(part: Any, search: Scope) -> list[Change] | None:
-    """Take plain numbers out of a sum; entries and other sums stay inside."""
-    factors = part.args[0].args if type(part.args[0]) is sympy.Mul else part.args[:1]
-    if any(x != 1 and not mentions(x, bound(part)) and not x.has(*OF_MATRICES) for x in factors):
-        return [Change("sum_smul", (), False, next(RULES["sum_smul"].results(part)))]
-    return None
-
-
-def _ordered_index_sum(part: Any, search: Scope) -> list[Change] | None:
-    """Order the indices of a sum and name them, and order its entries, alike on both sides."""
-    if len(part.limits) > 5 or len(set(bound(part))) != len(part.limits):
-        return None
-    names = [s for s in search.names if not mentions(part, [s])][: len(part.limits)]
-    ways = []
-    for limits in permutations(part.args[1:]):
-        turned = rebuilt(part, [part.args[0], *limits])
-        named = renamed(turned, names) if bound(turned) != names else turned
-        if named is not None:
-            body = named.args[0]
-            best = _canonical_number(body) if type(body) in (sympy.Mul, sympy.Pow) else body
-            final = rebuilt(named, [best or body, *named.args[1:]])
-            ways.append((order(final), turned, named, final))
-    _, turned, named, final = min(ways, key=lambda way: way[0], default=(None, part, part, part))
-    states = [part, turned, named, final]
-    rules = [("sum_comm", ()), ("sum_rename", ()), ("scalar_arith", (0,))]
-    changes = [
-        Change(name, path, False, new.args[0] if path else new)
-        for (name, path), old, new in zip(rules, states, states[1:], strict=False)
-        if old != new
-    ]
-    return changes or None
-
-
 @lru_cache(maxsize=4096)
-def _canonical_number(number: Any) -> Any:
+def canonical_number(number: Any) -> Any:
+    """Return a number as one sum of monomials, or as one quotient; None if it cannot be read."""
     names = {s.name: s for s in number.free_symbols if isinstance(s, Symbol)}
     names.update({f"tr({k})": t for k, t in enumerate(dict.fromkeys(traces(number)))})
     (plain,) = without_traces(number)
@@ -480,151 +373,3 @@ def order(e: Any) -> tuple[int, str]:
     """Return a key by which terms and factors are put in order: the shortest first."""
     text = unicode_text(coefficient(e)[1]) if type(e) is MatMul else unicode_text(e)
     return len(text), text + unicode_text(e)
-
-
-ZEROS = [
-    *map(_by, ["mul_zero", "add_zero", "kron_zero", "hadamard_zero", "head_sum_zero"]),
-    *map(_by, ["trace_zero", "zero_transpose", "vec_zero"]),
-]
-UNITS = list(map(_by, ["one_transpose", "ones_transpose", "one_mul", "mul_one", "one_smul"]))
-UNITS += list(map(_by, ["hadamard_ones", "kron_one", "ones_one", "one_hot_one"]))
-POWERS = list(map(_by, ["adjoint_transpose", "pow_zero", "pow_succ"]))
-POWERS += list(map(_by, ["pow_neg", "hadamard_pow_succ", "diag_hadamard", "diagonal_hadamard"]))
-POWERS += list(map(_by, ["diagonal_of_ones", "block_diag"]))
-TRANSPOSES = [
-    *map(_by, ["transpose_transpose", "transpose_mul", "transpose_smul", "transpose_add"]),
-    *map(_by, ["kron_transpose", "hadamard_transpose", "head_sum_transpose", "concat_transpose"]),
-    *map(_by, ["stack_transpose", "transpose_pow", "transpose_one_by_one"]),
-]
-GIVEN = [_add((), _by_hypothesis)]
-INVERSES = list(map(_by, ["one_inv", "inv_inv", "mul_inv_rev", "smul_inv", "kron_inv"]))
-INVERSES.append(_by("transpose_inv"))
-CANCEL = list(map(_by, ["mul_inv", "inv_mul"]))
-BLOCKS = list(map(_by, ["block_transpose", "block_mul", "block_add", "trace_block", "block_kron"]))
-BLOCKS += list(map(_by, ["mul_block", "block_hadamard", "block_one", "block_zero", "block_ones"]))
-BLOCKS += [_by("block_nested"), _by("block_diag_inv"), _add((MatMul,), _ones_in_blocks)]
-BLOCKS += [_add((MatAdd,), _blocks_together)]
-BRACKETS = [_by("mul_assoc", last=True), _by("hadamard_assoc")]
-TENSORS = [_by("kron_one_one"), _by("kron_mul_kron"), _by("ones_mul_ones")]
-NUMBERS = list(map(_by, ["mul_smul", "kron_smul", "hadamard_smul", "trace_smul", "vec_smul"]))
-NUMBERS.append(_by("head_sum_smul"))
-SUMS = [_by("add_assoc", last=True)]
-SUMS += list(map(_by, ["mul_add", "add_mul", "smul_add", "kron_add", "hadamard_add", "trace_add"]))
-SUMS += list(map(_by, ["head_sum_add", "vec_add"]))
-HEADS = list(map(_by, ["one_hot_sum", "one_hot_mul", "concat_mul_stack", "concat_mul_one_kron"]))
-HEADS += [_add((Trace,), _concat_first)]
-HEADS += list(map(_by, ["one_kron_mul_stack", "mul_concat", "stack_mul", "concat_add"]))
-HEADS += [_add((MatMul, KroneckerProduct, HadamardProduct), _apart)]
-HEADS += list(map(_by, ["head_sum_mul", "head_sum_kron", "head_sum_hadamard", "vec_head_sum"]))
-HEADS += list(map(_by, ["head_sum_nested", "head_sum_const", "trace_head_sum_smul"]))
-VECTORS = list(
-    map(
-        _by,
-        [
-            "vec_dot",
-            "vec_hadamard",
-            "vec_rows_mul",
-            "vec_cols_mul",
-            "vec_ones",
-            "vec_column",
-            "vec_row",
-        ],
-    )
-)
-VECTORS += list(map(_by, ["vec_rows_outer", "kron_column_row", "kron_ones_ones"]))
-ELEMENTWISE = list(map(_by, ["hadamard_one_one", "kron_hadamard_kron", "trace_hadamard_one"]))
-ELEMENTWISE += [_add((HadamardProduct,), _split_in_hadamard), _by("diagonal_mul_diagonal")]
-TRACES = list(map(_by, ["trace_one", "trace_ones", "trace_kron"]))
-NUMBER = _by("one_by_one")
-OUTSIDE_TRACE = {NUMBER}  # moves that are not made of what a trace is taken of: it is there already
-LATE = [
-    _add((MatMul,), _split_special),
-    _add((MatMul,), _beside_one),
-    _add((MatMul,), _join_ones),
-    _add((MatMul,), _split_ones),
-    _by("one_by_one_mul"),
-    _by("diagonal_mul"),
-    _by("trace_transpose"),
-    _by("kron_assoc"),
-    _by("vec_cols_vec_rows"),
-    _add((HadamardProduct,), _diagonal_way),
-    _add((HadamardProduct,), _ordered("hadamard_comm")),
-    _add((Trace,), _least_rotation),
-    NUMBER,
-    _by("smul_smul"),
-    _add((), _arithmetic),
-    _add((HeadSum,), _ordered_sum),
-    _add((MatAdd,), _ordered("add_comm")),
-    _by("add_neg"),
-    _by("add_collect"),
-]
-
-ENTRIES = [
-    *map(_by, ["entry_one", "entry_ones", "entry_zero", "entry_one_hot", "entry_transpose"]),
-    *map(_by, ["entry_add", "entry_hadamard", "entry_mul", "entry_head_sum", "explicit_entry"]),
-    _by("trace_sum"),
-]
-INDEX_SUMS = [
-    _add((sympy.Mul,), _flat_product),
-    *map(_by, ["sum_add", "sum_delta"]),
-    _add((Sum,), _apart_inside),
-    *map(_by, ["sum_nested", "sum_const"]),
-    _add((sympy.Pow,), _open_power),
-    _add((sympy.Mul,), _apart),
-    _by("mul_sum"),
-    _add((sympy.Mul,), _by_delta),
-    _add((Sum,), _numbers_out),
-    _add((), _arithmetic),
-    _add((Sum,), _ordered_index_sum),
-]
-OPENED = list(map(_by, ["head_sum_written_out", "layers_written_out", "sum_written_out"]))
-EXPLICIT = [
-    _by("matrix_written_out"),
-    _by("kron_blocks"),
-    _by("explicit_transpose"),
-    _by("explicit_trace"),
-]
-EXPLICIT += list(map(_by, ["explicit_mul", "explicit_hadamard", "explicit_kron", "kron_number"]))
-EXPLICIT += [_add((), _arithmetic), _by("explicit_smul"), _by("explicit_add")]
-
-EARLY = [*ZEROS, *UNITS, *POWERS]
-PLAIN: list[list[int]] = [
-    EARLY
-    + TRANSPOSES
-    + INVERSES
-    + CANCEL
-    + BRACKETS
-    + GIVEN
-    + BLOCKS
-    + TENSORS
-    + NUMBERS
-    + SUMS
-    + HEADS
-    + TRACES
-    + ELEMENTWISE
-    + VECTORS
-    + LATE,
-    EARLY
-    + TENSORS
-    + INVERSES
-    + CANCEL
-    + BLOCKS
-    + SUMS
-    + TRANSPOSES
-    + HEADS
-    + NUMBERS
-    + BRACKETS
-    + GIVEN
-    + VECTORS
-    + TRACES
-    + ELEMENTWISE
-    + LATE,
-]
-INDEXWISE = [*ZEROS, *UNITS, *POWERS, *TRANSPOSES, *BRACKETS, *NUMBERS, _by("add_assoc", last=True)]
-INDEXWISE += [*ENTRIES, *INDEX_SUMS, _by("smul_smul"), _add((HeadSum,), _ordered_sum)]
-ENTRYWISE = list(INDEXWISE)  # the same, but a matrix is first opened into its entries
-FIXED = [*ZEROS, *POWERS, *TRANSPOSES, *BRACKETS, *NUMBERS, *OPENED, *BLOCKS, *EXPLICIT]
-FIXED += [*ENTRIES, *INDEX_SUMS]
-TIERS = [PLAIN, [PLAIN[0] + OPENED], [OPENED + PLAIN[0]], [INDEXWISE], [ENTRYWISE], [FIXED]]
-# The same without the cancelling of inverses: between two uses of E E⁻¹ = I they stay as they are.
-LINKS = [[[k for k in PLAIN[0] if k not in CANCEL]], [INDEXWISE], [ENTRYWISE]]

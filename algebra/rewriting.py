@@ -17,9 +17,10 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.derivation import Step, one_step
 from algebra.language import FamilyMember
-from algebra.moves import ENTRYWISE, MOVES, OUTSIDE_TRACE, SWEEPING, TIERS, Change, Scope
+from algebra.moves import Change, Scope
 from algebra.rules import RULES
 from algebra.rules.rule import Path, at, children, is_matrix, replaced
+from algebra.strategies import ENTRYWISE, MOVES, OUTSIDE_TRACE, SWEEPING, TIERS
 
 MAX_STEPS = 600  # rewrites of one side before it is left as it is
 MAX_PARTS = 4_000  # of an expression, and how deep it may be, before it is left as it is

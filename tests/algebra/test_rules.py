@@ -79,6 +79,7 @@ z2, b1 = MatrixSymbol("z2", 2, 1), MatrixSymbol("b1", 1, 1)
 NUMERIC = {t.name: t for t in (P2, A2, B2, z2, b1)}
 TENSORS = {**TENSORS, "R": R, **NUMERIC}
 M2 = sympy.ImmutableDenseMatrix([[1, a], [A2[0, 1], 3]])
+E2 = sympy.ImmutableDenseMatrix([[1, a], [0, b]])
 N2 = sympy.ImmutableDenseMatrix([[B2[0, 0], 2], [b, -1]])
 j, k = sympy.symbols("j k", integer=True)
 
@@ -181,7 +182,7 @@ BY_HAND: dict[str, list[Any]] = {
         BlockMatrix([[K, BlockMatrix([[ones], [y]])]]),
     ],
     "block_diag_inv": [Inverse(BlockDiagMatrix(A, W))],
-    "kron_blocks": [kron(M2, X), kron(N2, A, W)],
+    "kron_blocks": [kron(E2, X), kron(E2, A, W)],
     "pow_neg": [MatPow(A, -2, evaluate=False), MatPow(W, -1, evaluate=False)],
     "add_neg": [matadd(A, matmul(-1, B), B), matadd(matmul(2, X), matmul(-2, X))],
     "entry_mul": [at(matmul(A, X, W), i, g), at(matmul(2, A, x), i, 0), at(matmul(a, A), i, j)],
