@@ -148,8 +148,6 @@ def _solve_for(
         return None
     if space is not None and len(linear) == len(given):
         return space.element(draw, 2)
-    if len(shape) != 2:
-        return None
     for array in _candidates(shape, draw, of_signs, space):
         if array is not None and holds(
             given, replace(assignment, arrays={**assignment.arrays, name: array})
@@ -162,10 +160,10 @@ def _candidates(
     shape: tuple[int, ...], draw: random.Random, of_signs: bool, space: _Space | None
 ) -> Iterator[Any | None]:
     """Yield arrays that satisfy what people state: seldom 0 or I first, which satisfy too much."""
-    trivial = [make(shape[0], shape[1], draw) for make in draw.sample(TRIVIAL, len(TRIVIAL))]
+    trivial = [_members(make, shape, draw) for make in draw.sample(TRIVIAL, len(TRIVIAL))]
     if draw.random() < 0.1:
         yield from trivial
-    families = (draw.choice(FAMILIES)(shape[0], shape[1], draw) for _ in range(FAMILY_TRIES))
+    families = (_members(draw.choice(FAMILIES), shape, draw) for _ in range(FAMILY_TRIES))
     if not of_signs:
         yield from families
     if space is not None:  # what the other hypotheses leave
@@ -180,6 +178,15 @@ def _candidates(
             yield array
     yield from families
     yield from trivial
+
+
+def _members(make: Family, shape: tuple[int, ...], draw: random.Random) -> Any | None:
+    """Return a matrix of a kind, or one for each index of a tensor that has more than two axes."""
+    *counts, rows, cols = shape
+    if not counts:
+        return make(rows, cols, draw)
+    members: list[Any] = [_members(make, (*counts[1:], rows, cols), draw) for _ in range(counts[0])]
+    return None if any(member is None for member in members) else np.stack(members)
 
 
 class _Space(NamedTuple):

@@ -332,6 +332,30 @@ false("equal squares", A, B, (A * A, B * B))
 false("idempotent traces", tr(A) ** 2, tr(A), (A * A, A))
 false("isotropic", A, O_n, (x.T * A * x, Zero(1, 1)))
 
+true("fifth power by the golden ratio", A**5, 5 * A + 3 * I_n, (A**2, A + I_n))
+true("inverse from a quadratic", Inverse(A), A - I_n, (A**2, A + I_n))
+true("read-out undone twice", (I_d - W_E.T * W_U.T) ** 2, I_d - W_E.T * W_U.T, (W_U * W_E, I_d))
+true(
+    "heads that commute with a map",
+    HeadSum(pattern[h], (h, H)) * A,
+    A * HeadSum(pattern[h], (h, H)),
+    (pattern[h] * A, A * pattern[h]),
+)
+false(
+    "sum of heads that project",
+    HeadSum(pattern[h], (h, H)) ** 2,
+    HeadSum(pattern[h], (h, H)),
+    (pattern[h] ** 2, pattern[h]),
+)
+false(
+    "heads that commute with a map, squared",
+    HeadSum(pattern[h], (h, H)) ** 2,
+    HeadSum(pattern[h] ** 2, (h, H)),
+    (pattern[h] * A, A * pattern[h]),
+)
+false("one head is their sum", pattern[h], A, (HeadSum(pattern[h], (h, H)), A))
+false("fifth power counted wrongly", A**5, 5 * A + 5 * I_n, (A**2, A + I_n))
+
 BEYOND = Kind("hypotheses")  # true for reasons that are no equations: eigenvalues, order, rank
 true = BEYOND.true
 true("trace of a nilpotent matrix", tr(A), Integer(0), square_zero)
