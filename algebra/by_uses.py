@@ -39,7 +39,7 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> lis
 
     `given` are the hypotheses; the equations that inverses stand under are used besides.
     """
-    derived = [pair for x, y in given for pair in consequences(x, y)]
+    derived = [(x, y) for k, pair in enumerate(given) for _, x, y in consequences(k, *pair)]
     signature = inspect(lhs, rhs, *[side for pair in given for side in pair])
     equations: list[Pair] = [*given, *derived]
     try:
@@ -51,8 +51,8 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> lis
     for _, e in reading.inverses.values():
         one = Identity(e.shape[0])
         equations += [(product(e, Inverse(e)), one), (product(Inverse(e), e), one)]
-    values = [*values, *reading.inverse_equations]
-    relations = [r for k, pair in enumerate(values) for r in relations_of(k, *pair)]
+    values = [*values, *[(x, y) for _, x, y in reading.inverse_equations]]
+    relations = [r for k, pair in enumerate(values) for r in relations_of(("equation", k), *pair)]
     rest = difference(left.terms, right.terms)
     if not relations or not rest:
         return None
@@ -61,7 +61,7 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> lis
         uses = entail(rest, relations, reading.dimensions, signature.sizes, until, simple)
         if uses is not None:
             scalar = not getattr(lhs, "is_Matrix", False)
-            if any(use.relation.marked for use in uses):
+            if any(min((*use.relation.rows, *use.relation.cols), default=0) < 0 for use in uses):
                 return None  # one block of an equation of matrices in blocks
             writer = _Writer(reading, equations, values, scalar, (lhs, rhs))
             return writer.exchanges(left.terms, uses)
@@ -115,7 +115,7 @@ class _Writer:
     def side(self, use: Use, number: int) -> Terms:
         """Return coefficient · context[left side], or of the right side, as a sum of diagrams."""
         result: Terms = {}
-        for diagram, coefficient in self.values[use.given][number].terms.items():
+        for diagram, coefficient in self.values[use.relation.fact[1]][number].terms.items():
             form, loops = canonical(use.context.plug(diagram))
             factor = coefficient * use.coefficient
             for sort in loops:
@@ -125,7 +125,7 @@ class _Writer:
 
     def exchange(self, rest: Terms, use: Use, forward: bool) -> Exchange | None:
         """Return the two expressions: the rest of the sum beside the use before and after it."""
-        left, right = self.equations[use.given]
+        left, right = self.equations[use.relation.fact[1]]
         old, new = (left, right) if forward else (right, left)
         beside = [self.renderer.term(c, d) for d, c in rest.items()]
         context = use.context

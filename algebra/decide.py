@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import sympy
@@ -24,17 +25,16 @@ from algebra import certificate as certificates
 from algebra import scalars
 from algebra.applied import is_causal_mask
 from algebra.axioms import Instance, instances
-from algebra.entailment import Use, consequences, entail, relations_of
+from algebra.entailment import Fact, Relation, Use, consequences, entail, relations_of
 from algebra.errors import (
     LanguageError,
     OtimesError,
     Refuted,
-    RuleError,
     ShapeError,
     Undecided,
 )
 from algebra.exact import Assignment, tree_value
-from algebra.expansion import equal_as_polynomials, follows_as_polynomials
+from algebra.expansion import Multiple, equal_as_polynomials, follows_as_polynomials
 from algebra.interpret import Interpretation, read
 from algebra.language import key
 from algebra.matching import HOLE
@@ -42,7 +42,7 @@ from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, sh
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape, with_ranges
 from algebra.text import short_text
-from algebra.values import Terms, Value, difference
+from algebra.values import Terms, difference
 from algebra.written_out import written_out
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ class Verdict:
     `.reason` says why in one sentence; `.counterexample` (made small when first asked for) is a
     Counterexample when the status is `refuted`, else None; `.steps` is a chain of named rules from
     one side to the other when the status is `proved` and such a chain was found, else None.
-    `.certificate` is what `proofs/replay.py` checks, as data for JSON; None where the proof rests
-    on inverses, on facts that are not equational, or on fixed sizes, which it cannot tell yet.
+    `.certificate` is what `proofs/replay.py` checks, as data for JSON, when the status is `proved`,
+    else None; None also for a proof about softmax, activations or norms, which certificates cannot
+    tell yet.
     """
 
     def __init__(
@@ -116,32 +117,13 @@ class Verdict:
         return f"<{self.status}: {self.reason}>"
 
 
-class Origin(NamedTuple):
-    """Where an equation comes from that a proof may use.
-
-    `kind`: a hypothesis, what hypothesis `number` gives besides itself, an axiom, or the definition
-    of an inverse. `instance` is the axiom said of certain matrices.
-    """
-
-    kind: Literal["hypothesis", "consequence", "axiom", "inverse"]
-    number: int = 0
-    instance: Instance | None = None
-
-    def __str__(self) -> str:
-        if self.instance is not None:
-            return f"the axiom {self.instance.axiom}"
-        if self.kind == "inverse":
-            return "the definition of the inverse"
-        name = f"hypothesis {self.number + 1}"
-        return name if self.kind == "hypothesis" else f"what {name} gives"
-
-
 class _Proof(NamedTuple):
-    """How a claim was proved: what read it, and the uses of equations whose sum it is."""
+    """How a claim was proved: how, what read it, and the uses of facts whose sum it is."""
 
-    reading: Interpretation
-    uses: tuple[Use, ...]
-    origins: Sequence[Origin] = ()  # of the equations that the uses number
+    mode: certificates.Mode
+    reading: Interpretation | None = None
+    uses: tuple[Use, ...] = ()
+    multiples: tuple[Multiple, ...] = ()
 
 
 class _Claim:
@@ -202,44 +184,45 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
 
 
 def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) -> Verdict:
-    equations = [(Origin("hypothesis", k), *pair) for k, pair in enumerate(claim.given)]
-    equations += [
-        (Origin("consequence", k), *pair)
-        for k, (x, y) in enumerate(claim.given)
-        for pair in consequences(x, y)
+    facts: list[tuple[Fact, Any, Any]] = [
+        (("given", k), x, y) for k, (x, y) in enumerate(claim.given)
     ]
-    equations += [(Origin("axiom", 0, said), said.lhs, said.rhs) for said in axioms]
-    groups = [(claim.lhs, claim.rhs), *[(x, y) for _, x, y in equations]]
+    facts += [one for k, (x, y) in enumerate(claim.given) for one in consequences(k, x, y)]
+    facts += [(("axiom", said.axiom), said.lhs, said.rhs) for said in axioms]
+    groups = [(claim.lhs, claim.rhs), *[(x, y) for _, x, y in facts]]
     try:
-        reading, ((left, right), *read_equations) = read(
-            claim.signature, *groups, deadline=deadline
-        )
+        reading, ((left, right), *equations) = read(claim.signature, *groups, deadline=deadline)
     except Undecided as obstacle:
         if claim.lhs == claim.rhs:
-            return Verdict("proved", "both sides are the same expression", claim)
+            same = "both sides are the same expression"
+            return Verdict("proved", same, claim, proof=_Proof("same trees"))
         if _same_polynomials(claim):
-            return Verdict("proved", FIXED, claim)
+            return Verdict("proved", FIXED, claim, proof=_Proof("written out"))
         return _refute(claim, 0, deadline, str(obstacle))
     rest = difference(left.terms, right.terms)
     if not rest:
         count = len(left.terms)
         terms = "one diagram" if count == 1 else f"{count} diagrams"
         found = f"both sides have the same normal form, {terms}"
-        return Verdict("proved", found, claim, proof=_Proof(reading, ()))
+        return Verdict("proved", found, claim, proof=_Proof("normal forms", reading))
     if not axioms and (reading.applied or any(map(is_causal_mask, reading.labels))):
         said = _said_by_axioms(claim, deadline)
         if said:
             return _decided(claim, deadline, said)
-    if equations or reading.inverses or reading.applied:
-        origins = [origin for origin, _, _ in equations]
-        return _under_hypotheses(claim, reading, rest, origins, read_equations, deadline)
+    if facts or reading.inverses or reading.applied:
+        relations = [
+            relation
+            for (fact, _, _), (x, y) in zip(facts, equations, strict=True)
+            for relation in relations_of(fact, x, y)
+        ]
+        return _under_hypotheses(claim, reading, rest, relations, deadline)
     apart = written_out(rest, reading)
     if apart is not None and not apart:
-        return Verdict("proved", WRITTEN_OUT, claim)
+        return Verdict("proved", WRITTEN_OUT, claim, proof=_Proof("written out", reading))
     # a coefficient is zero at no more sizes than its degree
     wires = max(len(diagram.sorts) + scalars.degree(c) for diagram, c in rest.items())
     if _same_polynomials(claim):
-        return Verdict("proved", FIXED, claim)
+        return Verdict("proved", FIXED, claim, proof=_Proof("written out", reading))
     return _refute(
         claim,
         wires,
@@ -280,24 +263,25 @@ def _same_polynomials(claim: _Claim) -> bool:
     return equal_as_polynomials(claim.lhs, claim.rhs, claim.signature) is True
 
 
+def _multiples(claim: _Claim, deadline: float) -> tuple[Multiple, ...] | None:
+    indices = list(inspect(claim.lhs, claim.rhs).indices)
+    given = [(*pair, list(inspect(*pair).indices)) for pair in claim.given]
+    return follows_as_polynomials(claim.lhs, claim.rhs, given, indices, claim.signature, deadline)
+
+
 def _under_hypotheses(
     claim: _Claim,
     reading: Interpretation,
     rest: Terms,
-    origins: Sequence[Origin],
-    equations: Sequence[tuple[Value, ...]],
+    relations: Sequence[Relation],
     deadline: float,
 ) -> Verdict:
     """Decide a claim whose normal forms differ, from equations that hold besides."""
-    origins = [*origins, *[Origin("inverse")] * len(reading.inverse_equations)]
-    relations = [
-        relation
-        for k, (left, right) in enumerate([*equations, *reading.inverse_equations])
-        for relation in relations_of(k, left, right)
-    ]
+    inverses = [relations_of(*equation) for equation in reading.inverse_equations]
+    relations = [*relations, *chain.from_iterable(inverses)]
     apart = written_out(rest, reading) if not claim.given else None
     if apart is not None and not apart:
-        return Verdict("proved", WRITTEN_OUT, claim)
+        return Verdict("proved", WRITTEN_OUT, claim, proof=_Proof("written out", reading))
     sizes = claim.signature.sizes
     uses = trial = None
     # Short attempts at both answers before long ones: which it is, is not known beforehand.
@@ -312,15 +296,12 @@ def _under_hypotheses(
             )
         if trial is not None:
             return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
-        if not number and follows_as_polynomials(
-            claim.lhs, claim.rhs, claim.given, claim.signature, min(deadline, time.monotonic() + 1)
-        ):
-            return Verdict("proved", FIXED_GIVEN, claim, conditional=True)
+        if not number and (found := _multiples(claim, min(deadline, time.monotonic() + 1))):
+            proof = _Proof("written out", None, (), found)
+            return Verdict("proved", FIXED_GIVEN, claim, proof=proof, conditional=True)
     if uses is not None:
-        used = dict.fromkeys(str(origins[k]) for k in sorted({use.given for use in uses}))
-        times = "once" if len(uses) == 1 else f"{len(uses)} times in all"
-        why = f"the difference of the sides is a sum of uses of {', '.join(used)} ({times})"
-        proof = _Proof(reading, uses, origins)
+        why = _because([use.relation.fact for use in uses])
+        proof = _Proof("normal forms", reading, uses)
         return Verdict("proved", why, claim, proof=proof, conditional=True)
     return Verdict(
         "undecided",
@@ -332,25 +313,34 @@ def _under_hypotheses(
 
 def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
     """Return the certificate of a proof, or None for a proof that certificates cannot tell yet."""
-    others = any(
-        use.relation.marked or proof.origins[use.given].kind != "hypothesis" for use in proof.uses
-    )
-    if others or proof.reading.inverses or proof.reading.applied:
+    reading = proof.reading
+    if reading and (reading.applied or any(map(is_causal_mask, reading.labels))):
         return None
     limits = [[*inspect(*pair).indices.values()] for pair in claim.given]
     given = [(*pair, ranges) for pair, ranges in zip(claim.given, limits, strict=True)]
-    uses = []
+    uses: list[certificates.Use | Multiple] = []
     for use in proof.uses:
-        at = dict(use.context.named)
-        names = [key(index) for index, _ in limits[use.given]]
-        hole = (HOLE, *use.context.rows, *use.context.cols, *[at[name] for name in names])
+        fact, at = use.relation.fact, dict(use.context.named)
+        names = [] if fact[0] == "inverse" else [key(index) for index, _ in limits[fact[1]]]
+        wires = iter((*use.context.rows, *use.context.cols))
+        legs = [leg or next(wires) for leg in (*use.relation.rows, *use.relation.cols)]
         around = use.context.diagram
+        hole = (HOLE, *legs, *[at[name] for name in names if name in at])
         whole = around._replace(boxes=(*around.boxes, hole))
-        uses.append(certificates.Use(use.given, use.coefficient, whole))
-    try:
-        return certificates.certificate(claim.lhs, claim.rhs, given, uses, proof.reading)
-    except (LanguageError, RuleError):
-        return None
+        uses.append(certificates.Use(fact, use.coefficient, whole))
+    uses += proof.multiples
+    return certificates.certificate(claim.lhs, claim.rhs, given, uses, reading, proof.mode)
+
+
+def _because(facts: Sequence[Fact]) -> str:
+    given = sorted({fact[1] for fact in facts if fact[0] == "given"})
+    besides = sorted({fact[1] for fact in facts if fact[0] in ("turned", "root")})
+    named = [f"hypothesis {k + 1}" for k in given]
+    named += [f"what hypothesis {k + 1} gives" for k in besides]
+    named += [f"the axiom {name}" for name in sorted({f[1] for f in facts if f[0] == "axiom"})]
+    named += ["the definition of the inverse"] * any(fact[0] == "inverse" for fact in facts)
+    times = "once" if len(facts) == 1 else f"{len(facts)} times in all"
+    return f"the difference of the sides is a sum of uses of {', '.join(named)} ({times})"
 
 
 def _model_note(claim: _Claim) -> str:

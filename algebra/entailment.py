@@ -29,6 +29,10 @@ from algebra.matching import Context, insertions, matches
 from algebra.scalars import Coefficient, Monomial
 from algebra.values import Terms, Value, difference
 
+# How a relation is known: ("given", k) is hypothesis k, ("turned", k, j) and ("root", k) what it
+# gives besides (`consequences`), ("axiom", name) an axiom, ("inverse", name, side) an equation of
+# the inverse of that name.
+Fact = tuple[Any, ...]
 Key = tuple[int, Diagram, Monomial]  # ordered: diagrams with more boxes first
 Vector = dict[Key, Fraction]
 
@@ -38,35 +42,40 @@ GROWTH = 6  # boxes that a diagram of the search may have beyond the largest of 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A sum of diagrams of one boundary that is zero, from the hypothesis `given`."""
+    """A sum of diagrams of one boundary that is zero by a fact, or by one pair of its blocks.
 
-    given: int
+    `rows` and `cols` say where the marks of these blocks stand among the legs: 0 for each wire.
+    """
+
+    fact: Fact
     terms: tuple[tuple[Diagram, Coefficient], ...]
-    marked: bool = False  # one pair of blocks of a hypothesis whose sizes are cut
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """One term of a proof: coefficient · context[relation], the context with its hole."""
 
-    given: int
     relation: Relation
     coefficient: Coefficient
     context: Context
 
 
-def relations_of(given: int, left: Value, right: Value) -> Iterator[Relation]:
-    """Yield the relations that a hypothesis states, one for each pair of blocks."""
+def relations_of(fact: Fact, left: Value, right: Value) -> Iterator[Relation]:
+    """Yield the relations that an equation states, one for each pair of blocks."""
     parts: dict[tuple[tuple[int, ...], tuple[int, ...]], list[tuple[Diagram, Coefficient]]] = {}
     for diagram, coefficient in difference(left.terms, right.terms).items():
-        marks = (_marks(diagram.rows), _marks(diagram.cols))
+        places = (_places(diagram.rows), _places(diagram.cols))
         bare = diagram._replace(rows=_wires(diagram.rows), cols=_wires(diagram.cols))
-        parts.setdefault(marks, []).append((bare, coefficient))
-    for (in_rows, in_cols), terms in parts.items():
-        yield Relation(given, tuple(terms), bool(in_rows or in_cols))
+        parts.setdefault(places, []).append((bare, coefficient))
+    for (rows, cols), terms in parts.items():
+        yield Relation(fact, tuple(terms), rows, cols)
 
 
-def consequences(left: sympy.Basic, right: sympy.Basic) -> Iterator[tuple[Any, Any]]:
+def consequences(
+    number: int, left: sympy.Basic, right: sympy.Basic
+) -> Iterator[tuple[Fact, Any, Any]]:
     """Yield what a hypothesis gives by facts that are not equational.
 
     Square M N = I gives N M = I (finite dimension). XᵀX = 0 gives X = 0 (the language is real).
@@ -76,13 +85,12 @@ def consequences(left: sympy.Basic, right: sympy.Basic) -> Iterator[tuple[Any, A
         if isinstance(other, sympy.Identity):
             for k in range(1, len(factors)):
                 if same_size(factors[0].shape[0], factors[k].shape[0]):
-                    turned = matmul(*factors[k:], *factors[:k])
-                    yield turned, other
+                    yield ("turned", number, k), matmul(*factors[k:], *factors[:k]), other
         if isinstance(other, sympy.ZeroMatrix) and len(factors) == 2:
             x, y = factors
             if _transposes(x, y):
                 whole = y if isinstance(x, sympy.Transpose) else x
-                yield whole, sympy.ZeroMatrix(*whole.shape)
+                yield ("root", number), whole, sympy.ZeroMatrix(*whole.shape)
 
 
 def _factors(e: Any) -> list[Any]:
@@ -175,7 +183,7 @@ class _Search:
                     row = self.instance(relation, context, factor)
                     if row is None or max((k[0] for k in row), default=0) > limit:
                         continue
-                    self.add(row, Use(relation.given, relation, _coefficient(factor), context))
+                    self.add(row, Use(relation, _coefficient(factor), context))
                     for other in row:
                         if other not in met:
                             met.add(other)
@@ -290,7 +298,7 @@ class _Search:
         found = []
         for index, factor in combination.items():
             use = self.uses[index]
-            found.append(Use(use.given, use.relation, use.coefficient * -factor, use.context))
+            found.append(Use(use.relation, use.coefficient * -factor, use.context))
         return tuple(found)
 
 
@@ -321,8 +329,8 @@ def _has_bare_leg(diagram: Diagram) -> bool:
     return any(wire not in touched for wire in (*diagram.rows, *diagram.cols))
 
 
-def _marks(legs: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(leg for leg in legs if leg < 0)
+def _places(legs: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(min(leg, 0) for leg in legs)
 
 
 def _wires(legs: tuple[int, ...]) -> tuple[int, ...]:

@@ -89,8 +89,10 @@ def exact_array(array: Any) -> Any:
 def exact_root(base: Number, exponent: Fraction) -> Number:
     """Return base**exponent when it is rational, else raise OtimesError."""
     value = Fraction(base)
+    if value <= 0:
+        raise OtimesError(f"{base}**({exponent}) is not rational")
     parts = [sympy.integer_nthroot(part, exponent.denominator) for part in value.as_integer_ratio()]
-    if value <= 0 or not all(is_exact for _, is_exact in parts):
+    if not all(is_exact for _, is_exact in parts):
         raise OtimesError(f"{base}**({exponent}) is not rational")
     root = Fraction(int(parts[0][0]), int(parts[1][0])) ** exponent.numerator
     return int(root) if root.denominator == 1 else root

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy
@@ -28,7 +28,29 @@ from algebra.shapes import Signature
 MAX_MONOMIALS = 100_000
 MAX_MULTIPLES = 2_000
 Pair = tuple[sympy.Basic, sympy.Basic]
+Place = tuple[int, ...]  # the values of indices, or a row and a column, or () for a scalar
 Vector = dict[tuple[int, scalars.Monomial], Fraction]  # by degree first
+Factors = tuple[str, ...]  # names of entries, as `A[0,1]`, and of scalars
+
+
+class Multiple(NamedTuple):
+    """One term of a proof: coefficient · factors · one entry of hypothesis number `given`.
+
+    It counts for the entry `entry` of lhs - rhs where the indices of the claim have the values
+    `at`; `given_at` and `given_entry` say the same of the hypothesis.
+    """
+
+    at: Place
+    entry: Place
+    given: int
+    given_at: Place
+    given_entry: Place
+    factors: Factors
+    coefficient: Fraction
+
+
+Combination = dict[tuple[tuple[int, Place, Place], Factors], Fraction]
+Rows = dict[tuple[int, scalars.Monomial], tuple[Vector, Combination]]
 
 
 def equal_as_polynomials(lhs: sympy.Basic, rhs: sympy.Basic, signature: Signature) -> bool | None:
@@ -50,43 +72,64 @@ def equal_as_polynomials(lhs: sympy.Basic, rhs: sympy.Basic, signature: Signatur
 def follows_as_polynomials(
     lhs: sympy.Basic,
     rhs: sympy.Basic,
-    given: Sequence[Pair],
+    given: Sequence[tuple[sympy.Basic, sympy.Basic, Sequence[str]]],
+    indices: Sequence[str],
     signature: Signature,
     deadline: float,
-) -> bool:
-    """Return whether every entry of lhs - rhs is a sum of entries of hypotheses times monomials.
+) -> tuple[Multiple, ...] | None:
+    """Return the entries of lhs - rhs as sums of entries of hypotheses times monomials.
 
-    False also when that was not found: the monomials go up to the degree of the claim, in at most
+    `indices` names the free indices of the claim, the third part of each hypothesis its own. None
+    when that was not found: the monomials go up to the degree of the claim, in at most
     `MAX_MULTIPLES` multiples, until `deadline`, a `time.monotonic()`.
     """
-    spaces = _spaces([(lhs, rhs), *given], signature)
+    spaces = _spaces([(lhs, rhs), *[(x, y) for x, y, _ in given]], signature)
     if spaces is None:
-        return False
-    claims: list[Vector] = []
-    facts: dict[tuple[Any, ...], Vector] = {}
+        return None
+    claims: dict[tuple[Place, Place], Vector] = {}
+    facts: dict[tuple[Any, ...], tuple[Vector, tuple[int, Place, Place]]] = {}
     for assignment in spaces:
-        claims += [_vector(e) for e in _entries(lhs, rhs, assignment)]
-        for pair in given:
-            for vector in map(_vector, _entries(*pair, assignment)):
-                facts[tuple(sorted(vector.items()))] = vector
-    largest = max(max(claim)[0] for claim in claims)
+        at = _values(assignment, indices)
+        claims |= {(at, p): _vector(e) for p, e in _entries(lhs, rhs, assignment)}
+        for k, (x, y, own) in enumerate(given):
+            for place, entry in _entries(x, y, assignment):
+                vector = _vector(entry)
+                facts[tuple(sorted(vector.items()))] = vector, (k, _values(assignment, own), place)
+    largest = max(max(claim)[0] for claim in claims.values())
     multiples = [
-        (vector, largest - max(vector)[0]) for vector in facts.values() if max(vector)[0] <= largest
+        (vector, source, largest - max(vector)[0])
+        for vector, source in facts.values()
+        if max(vector)[0] <= largest
     ]
-    names = sorted({name for v in (*claims, *facts.values()) for _, m in v for name, _ in m})
-    if sum(comb(len(names) + spare, spare) for _, spare in multiples) > MAX_MULTIPLES:
-        return False
-    rows: dict[tuple[int, scalars.Monomial], Vector] = {}
-    for vector, spare in multiples:
+    vectors = (*claims.values(), *[vector for vector, _ in facts.values()])
+    names = sorted({name for v in vectors for _, m in v for name, _ in m})
+    if sum(comb(len(names) + spare, spare) for *_, spare in multiples) > MAX_MULTIPLES:
+        return None
+    rows: Rows = {}
+    for vector, source, spare in multiples:
         for degree in range(spare + 1):
             for chosen in combinations_with_replacement(names, degree):
                 if time.monotonic() > deadline:
-                    return False
-                row = _reduced(_times(vector, chosen), rows)
+                    return None
+                row, uses = _reduced(_times(vector, chosen), {(source, chosen): Fraction(1)}, rows)
                 if row:
                     scale = row[max(row)]
-                    rows[max(row)] = {key: value / scale for key, value in row.items()}
-    return not any(_reduced(claim, rows) for claim in claims)
+                    scaled = {key: value / scale for key, value in row.items()}
+                    rows[max(row)] = scaled, {key: value / scale for key, value in uses.items()}
+    found = []
+    for (at, place), claim in claims.items():
+        rest, uses = _reduced(claim, {}, rows)
+        if rest:
+            return None
+        found += [
+            Multiple(at, place, *source, chosen, -factor)
+            for (source, chosen), factor in uses.items()
+        ]
+    return tuple(found)
+
+
+def _values(assignment: Assignment, indices: Sequence[str]) -> Place:
+    return tuple(assignment.indices[name] for name in indices)
 
 
 def _spaces(pairs: Sequence[Pair], signature: Signature) -> Iterator[Assignment] | None:
@@ -111,10 +154,10 @@ def _spaces(pairs: Sequence[Pair], signature: Signature) -> Iterator[Assignment]
     )
 
 
-def _entries(left: sympy.Basic, right: sympy.Basic, at: Assignment) -> Iterator[Any]:
-    """Yield the entries of a difference that are not zero."""
+def _entries(left: sympy.Basic, right: sympy.Basic, at: Assignment) -> Iterator[tuple[Place, Any]]:
+    """Yield the entries of a difference that are not zero, each with its place."""
     rest = np.asarray(tree_value(left, at) - tree_value(right, at), dtype=object)
-    return (entry for entry in rest.flat if entry != 0)
+    return ((place, entry) for place, entry in np.ndenumerate(rest) if entry != 0)
 
 
 def _vector(polynomial: Any) -> Vector:
@@ -140,18 +183,24 @@ def _times(vector: Vector, names: Sequence[str]) -> Vector:
     return result
 
 
-def _reduced(vector: Vector, rows: dict[tuple[int, scalars.Monomial], Vector]) -> Vector:
-    """Return what is left of a vector when multiples of the rows have been taken off."""
-    rest = dict(vector)
+def _reduced(vector: Vector, uses: Combination, rows: Rows) -> tuple[Vector, Combination]:
+    """Return what is left of a vector when multiples of the rows are taken off, and of its uses."""
+    rest, left = dict(vector), dict(uses)
     while pivot := max((key for key in rest if key in rows), default=None):
         factor = rest[pivot]
-        for key, value in rows[pivot].items():
-            total = rest.get(key, 0) - factor * value
-            if total:
-                rest[key] = total
-            else:
-                del rest[key]
-    return rest
+        row, others = rows[pivot]
+        _subtract(rest, row, factor)
+        _subtract(left, others, factor)
+    return rest, left
+
+
+def _subtract(rest: dict[Any, Fraction], other: dict[Any, Fraction], factor: Fraction) -> None:
+    for key, value in other.items():
+        total = rest.get(key, Fraction(0)) - factor * value
+        if total:
+            rest[key] = total
+        else:
+            rest.pop(key, None)
 
 
 def _unknowns(name: str, shape: tuple[int, ...]) -> Any:

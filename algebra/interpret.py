@@ -74,7 +74,7 @@ class Interpretation:
         self._opened = 0  # how many nonlinear functions what is read stands in
         self.applied: list[applied.Applied] = []
         self.inverses: dict[str, tuple[Any, Any]] = {}  # name -> (normal form, expression)
-        self.inverse_equations: list[tuple[Value, Value]] = []
+        self.inverse_equations: list[tuple[tuple[Any, ...], Value, Value]] = []
 
     def read(self, *expressions: sympy.Basic) -> tuple[Value, ...]:
         """Return the values of expressions of one shape, their legs split alike."""
@@ -101,14 +101,18 @@ class Interpretation:
             self.dimensions.fit(values[0].cols, value.cols)
         return tuple(values)
 
-    def _equations_of_inverses(self) -> list[tuple[Value, Value]]:
-        """Return E E⁻¹ = I and E⁻¹ E = I for every inverse that was read as a tensor."""
+    def _equations_of_inverses(self) -> list[tuple[tuple[Any, ...], Value, Value]]:
+        """Return E E⁻¹ = I and E⁻¹ E = I for every inverse that was read as a tensor.
+
+        Each with what `entailment` calls it.
+        """
         equations = []
         for name, (_, e) in list(self.inverses.items()):
             value, inverted = self.value(e), self.tensor(name, e.shape, (), ())
             identity = self.identity(sympy.Identity(e.shape[0]))
-            equations.append((self.product(value, inverted), identity))
-            equations.append((self.product(inverted, value), identity))
+            right, left = self.product(value, inverted), self.product(inverted, value)
+            equations.append((("inverse", name, "right"), right, identity))
+            equations.append((("inverse", name, "left"), left, identity))
         return equations
 
     def opened(self, e: Any) -> Value:

@@ -38,7 +38,7 @@ def hypotheses(given: tuple[Pair, ...]) -> dict[str, Rule]:
         sides = [(f"given_{number}", lhs, rhs)]
         if is_matrix(lhs) and is_matrix(rhs):
             sides.append((f"given_{number}_transpose", transposed(lhs), transposed(rhs)))
-        for k, (left, right) in enumerate(consequences(lhs, rhs)):
+        for k, (_, left, right) in enumerate(consequences(number - 1, lhs, rhs)):
             what = "null" if type(right) is ZeroMatrix else "turned"
             sides.append((f"given_{number}_{what}{k or ''}", left, right))
         for name, left, right in sides:

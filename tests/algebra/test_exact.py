@@ -143,6 +143,8 @@ def test_roots_are_exact_or_refused() -> None:
     assert exact_root(8, Fraction(-1, 3)) == Fraction(1, 2)
     with pytest.raises(OtimesError, match=r"2\*\*\(1/2\) is not rational"):
         exact_root(2, Fraction(1, 2))
+    with pytest.raises(OtimesError, match=r"-4\*\*\(1/2\) is not rational"):
+        exact_root(-4, Fraction(1, 2))
     with pytest.raises(OtimesError, match="divides by zero at these values"):
         tree_value(1 / (n - 2), Assignment({"n": 2}, {}))
 

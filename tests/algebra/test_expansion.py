@@ -19,7 +19,9 @@ null, zero = ZeroMatrix(2, 2), Integer(0)
 
 def follows(lhs: Any, rhs: Any, *given: tuple[Any, Any], seconds: float = 10) -> bool:
     signature = inspect(lhs, rhs, *[side for pair in given for side in pair])
-    return follows_as_polynomials(lhs, rhs, given, signature, time.monotonic() + seconds)
+    facts = [(*pair, ()) for pair in given]
+    until = time.monotonic() + seconds
+    return follows_as_polynomials(lhs, rhs, facts, (), signature, until) is not None
 
 
 @pytest.mark.parametrize(
