@@ -35,6 +35,7 @@ from algebra.errors import (
 )
 from algebra.exact import Assignment, tree_value
 from algebra.expansion import Multiple, equal_as_polynomials, follows_as_polynomials
+from algebra.induction import depths_of, inductions
 from algebra.interpret import Interpretation, read
 from algebra.language import key
 from algebra.matching import HOLE
@@ -196,6 +197,9 @@ def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) ->
         if claim.lhs == claim.rhs:
             same = "both sides are the same expression"
             return Verdict("proved", same, claim, proof=_Proof("same trees"))
+        proved = _by_induction(claim, deadline)
+        if proved is not None:
+            return proved
         if _same_polynomials(claim):
             return Verdict("proved", FIXED, claim, proof=_Proof("written out"))
         return _refute(claim, 0, deadline, str(obstacle))
@@ -230,6 +234,33 @@ def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) ->
         f"the normal forms differ in {len(rest)} diagrams, but no exact trial told the sides "
         "apart: at fixed sizes two different forms can be equal",
     )
+
+
+def _by_induction(claim: _Claim, deadline: float) -> Verdict | None:
+    """Return the proof of a claim about every depth, or None where induction does not give it."""
+
+    def proved(equation: tuple[Any, Any], *more: tuple[Any, Any]) -> Verdict | None:
+        verdict = _decided(_Claim(*equation, (*claim.given, *more)), deadline)
+        return verdict if verdict.status == "proved" else None
+
+    def same(lhs: Any, rhs: Any) -> bool:
+        return proved((lhs, rhs)) is not None
+
+    for depth in depths_of(claim.lhs, claim.rhs):
+        with suppress(RuleError):
+            for found in inductions(claim.lhs, claim.rhs, claim.given, depth, same):
+                base = proved(found.base)
+                if base is None:
+                    continue
+                step = proved(found.step, found.hypothesis)
+                if step is None:
+                    break
+                reason = (
+                    f"by induction over {depth}: it holds for {depth} = {found.start}, and if it "
+                    f"holds for {depth} layers, it does for one more"
+                )
+                return Verdict("proved", reason, claim)
+    return None
 
 
 def _said_by_axioms(claim: _Claim, deadline: float) -> list[Instance]:

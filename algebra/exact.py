@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from algebra.language import (
     HeadSum,
     LayerProduct,
     OneHot,
+    OrderSum,
     StackHeads,
     key,
     vec_cols,
@@ -239,12 +241,12 @@ def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
 def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
     base = _value(e.base, a, indices)
     if not a.exact:
-        return float(base) ** float(e.exp)
+        return float(base) ** float(_value(e.exp, a, indices))
     if isinstance(base, Interval) and e.exp.is_Integer:
         return base ** int(e.exp)
-    if not e.exp.is_Integer:
+    if isinstance(e.exp, sympy.Rational) and not e.exp.is_Integer:
         return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
-    exponent = int(e.exp)
+    exponent = int(_value(e.exp, a, indices))
     if exponent < 0 and base == 0:
         raise OtimesError(f"{short_text(e)} divides by zero at these values")
     return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
@@ -346,12 +348,31 @@ def _block_diagonal(e: sympy.BlockDiagMatrix, a: Assignment, indices: dict[str, 
     return result
 
 
+def _count(count: Any, a: Assignment, indices: dict[str, int]) -> int:
+    """Return how many layers there are; it may be an index: the layers before that one."""
+    name = key(count) if isinstance(count, sympy.Symbol) else ""
+    return indices[name] if name in indices else a.size(count)
+
+
 def _layers(e: LayerProduct, a: Assignment, indices: dict[str, int]) -> Any:
-    body, order = e.body, range(a.size(e.count))
+    order = range(_count(e.count, a, indices))
     result = a.leaf(np.eye(a.size(e.shape[0]), dtype=int))
     for layer in order if e.reverse else reversed(order):
-        result = _dot(result, _value(body, a, {**indices, key(e.index): layer}))
+        result = _dot(result, _value(e.body, a, {**indices, key(e.index): layer}))
     return result
+
+
+def _orders(e: OrderSum, a: Assignment, indices: dict[str, int]) -> Any:
+    n_layers, order = (_count(number, a, indices) for number in (e.count, e.order))
+    size = a.size(e.shape[0])
+    layers = [_value(e.body, a, {**indices, key(e.index): k}) for k in range(n_layers)]
+    total = a.leaf(np.zeros((size, size), dtype=int))
+    for chosen in combinations(layers, order):
+        one = a.leaf(np.eye(size, dtype=int))
+        for layer in chosen:
+            one = _dot(one, layer) if e.reverse else _dot(layer, one)
+        total = total + one
+    return total
 
 
 def _activation(e: Activation, a: Assignment, indices: dict[str, int]) -> Any:
@@ -449,6 +470,7 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.BlockMatrix: _block_matrix,
     sympy.BlockDiagMatrix: _block_diagonal,
     LayerProduct: _layers,
+    OrderSum: _orders,
     Activation: _activation,
     RMSNorm: _norm,
     LayerNorm: _norm,

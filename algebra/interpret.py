@@ -29,8 +29,10 @@ from algebra.language import (
     HeadSum,
     LayerProduct,
     OneHot,
+    OrderSum,
     StackHeads,
     key,
+    matadd,
     vec_cols,
     vec_rows,
 )
@@ -259,10 +261,11 @@ class Interpretation:
     # -- operations ------------------------------------------------------------------------------
 
     def add(self, e: sympy.MatAdd) -> Value:
-        values = [self.value(argument) for argument in e.args]
-        first = values[0]
+        return self.plus(*[self.value(argument) for argument in e.args])
+
+    def plus(self, first: Value, *others: Value) -> Value:
         terms = dict(first.terms)
-        for value in values[1:]:
+        for value in others:
             self.dimensions.fit(first.rows, value.rows)
             self.dimensions.fit(first.cols, value.cols)
             for diagram, coefficient in value.terms.items():
@@ -428,7 +431,19 @@ class Interpretation:
     def norm(self, e: RMSNorm | LayerNorm) -> Value:
         return self.value(definition(e))
 
+    def orders(self, e: OrderSum) -> Value:
+        if not (e.count.is_Integer and e.order.is_Integer):
+            raise Undecided(
+                f"a sum over the paths of order {e.order} through {e.count} layers is not "
+                "expanded: prove it by induction over the layers"
+            )
+        terms = [self.value(term) for term in e.products()]
+        return self.plus(self.zero(sympy.ZeroMatrix(*e.shape)), *terms)
+
     def over_heads(self, e: HeadSum | ConcatHeads | StackHeads) -> Value:
+        written = _written_out(e)
+        if written is not None:
+            return self.value(written)
         value = self.value(e.body)
         for index, count in reversed(e.limits):
             value = self.over_one(value, index, count, type(e))
@@ -451,6 +466,24 @@ class Interpretation:
         rows_sorts = legs + value.rows if kind is StackHeads else value.rows
         cols_sorts = legs + value.cols if kind is ConcatHeads else value.cols
         return self.collect(rows_sorts, cols_sorts, made)
+
+
+def _written_out(e: HeadSum | ConcatHeads | StackHeads) -> Any:
+    """Return a sum over numbered layers term by term where it holds the layers before each."""
+    for index, count in e.limits if type(e) is HeadSum else ():
+        if count.is_Integer and any(index in _counts(part) for part in e.atoms(*LAYERED)):
+            others = [limit for limit in e.limits if limit[0] != index]
+            body = HeadSum(e.body, *others) if others else e.body
+            terms = [body.xreplace({index: sympy.Integer(k)}) for k in range(int(count))]
+            return matadd(*terms) if len(terms) > 1 else terms[0]
+    return None
+
+
+LAYERED = (LayerProduct, OrderSum)
+
+
+def _counts(e: LayerProduct | OrderSum) -> tuple[Any, ...]:
+    return (e.count, e.order) if isinstance(e, OrderSum) else (e.count,)
 
 
 def _open(branch: Branch, sorts: list[Sort]) -> tuple[Wire, ...]:
@@ -522,6 +555,7 @@ _READERS: dict[type, Callable[[Interpretation, Any], Value]] = {
     sympy.BlockMatrix: concatenation.block_matrix,
     sympy.BlockDiagMatrix: concatenation.block_diagonal,
     LayerProduct: Interpretation.layers,
+    OrderSum: Interpretation.orders,
     RowSoftmax: applied.row_softmax,
     Activation: applied.activation,
     CausalMask: applied.causal_mask,

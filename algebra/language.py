@@ -7,6 +7,7 @@
     vec_rows(X), vec_cols(X)                 X as one column, row after row, or column after column
     OneHot(i, n)                             the i-th unit column of length n
     LayerProduct(body, (l, L))               body[L-1] … body[1] body[0], the later layer left
+    OrderSum(body, (l, L), k)                the sum of body[l_k] … body[l_1] over l_1 < … < l_k
 
 All of them state and none of them evaluates: `kron(I, I)` stays two factors. An index runs from 0,
 and the layer of a family comes before the head.
@@ -21,6 +22,8 @@ and the layer of a family comes before the head.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 import sympy
@@ -273,6 +276,77 @@ class LayerProduct(_Stated):
         return rf"\prod_{{{ends[0]}}}^{{{ends[1]}}} \left({body}\right)"
 
 
+class OrderSum(_Stated):
+    """The sum of body[l_k] · … · body[l_1] over all choices of k layers, l_1 < … < l_k.
+
+    These are the paths of order k through L layers `Identity + body[l]`, taken together: for k = 0
+    the identity, for k > L nothing. `reverse=True` puts the later layer on the right.
+
+    >>> import sympy
+    >>> n, L, k = sympy.symbols("n L k", integer=True, positive=True)
+    >>> l = sympy.Symbol("l", integer=True)
+    >>> W = Family("W", (L,), n, n)
+    >>> OrderSum(W[l], (l, L), k).shape
+    (n, n)
+    >>> len(OrderSum(W[l], (l, 4), 2).products())
+    6
+    """
+
+    def __new__(
+        cls, body: MatrixExpr, limit: tuple[sympy.Symbol, Any], order: Any, reverse: Any = False
+    ) -> OrderSum:
+        whole = LayerProduct(body, limit, reverse)  # which refuses what is no layer
+        order = sympy.sympify(order)
+        if order.is_Integer and order < 0:
+            raise ShapeError(f"OrderSum was given order {order}: 0 or more is needed")
+        return MatrixExpr.__new__(cls, body, whole.args[1], order, whole.args[2])
+
+    @property
+    def body(self) -> MatrixExpr:
+        return self.args[0]
+
+    @property
+    def index(self) -> sympy.Symbol:
+        return self.args[1][0]
+
+    @property
+    def count(self) -> sympy.Expr:
+        return self.args[1][1]
+
+    @property
+    def order(self) -> sympy.Expr:
+        return self.args[2]
+
+    @property
+    def reverse(self) -> bool:
+        """Whether the later layer stands on the right."""
+        return bool(self.args[3])
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.body.shape
+
+    @property
+    def free_symbols(self) -> set[Basic]:
+        inside = self.body.free_symbols - {self.index}
+        return inside | self.count.free_symbols | self.order.free_symbols
+
+    def products(self) -> list[MatrixExpr]:
+        """Return the products of layers that are added; count and order must be integers."""
+        if not (self.count.is_Integer and self.order.is_Integer):
+            raise ShapeError(
+                f"an OrderSum of order {self.order} over {self.count} layers was asked for its "
+                "terms: put numbers for both"
+            )
+        chosen = combinations(range(int(self.count)), int(self.order))
+        found = []
+        for layers in chosen:
+            order = layers if self.reverse else reversed(layers)
+            factors = [self.body.xreplace({self.index: sympy.Integer(k)}) for k in order]
+            found.append(matmul(*factors) if factors else sympy.Identity(self.shape[0]))
+        return found
+
+
 def matmul(*factors: Any) -> MatrixExpr:
     """Return the product as stated: nested products stay nested, nothing is combined."""
     return sympy.MatMul(*factors, evaluate=False)
@@ -286,3 +360,31 @@ def matadd(*terms: Any) -> MatrixExpr:
 def kron(*factors: Any) -> MatrixExpr:
     """Return the Kronecker product as stated; the left factor is the slow index."""
     return Basic.__new__(sympy.KroneckerProduct, *factors)
+
+
+def rebuilt(e: Any, arguments: Iterable[Any]) -> Any:
+    """Return a node of the same kind with other arguments, as stated: nothing is evaluated."""
+    kind = type(e)
+    if kind in _EVALUATING:
+        return kind(*arguments, evaluate=False)
+    if kind is sympy.KroneckerProduct:
+        return kron(*arguments)
+    if kind is sympy.BlockMatrix:
+        return kind(*[table.tolist() for table in arguments])
+    if kind in (MatrixElement, sympy.Sum):
+        return stated(kind, *arguments)
+    return kind(*arguments)
+
+
+def stated(kind: type, *arguments: Any) -> Any:
+    """Return an entry or a sum over indices that keeps its arguments.
+
+    SymPy's constructors merge a sum of a sum and take the entries of explicit matrices.
+    """
+    made = sympy.Expr.__new__(kind, *arguments)
+    if kind is sympy.Sum:
+        made.is_commutative = True
+    return made
+
+
+_EVALUATING = (sympy.Add, sympy.Mul, sympy.Pow, sympy.MatMul, sympy.MatAdd, sympy.MatPow)

@@ -19,6 +19,7 @@ from algebra.language import (
     FamilyMember,
     HeadSum,
     OneHot,
+    OrderSum,
     StackHeads,
     vec_cols,
     vec_rows,
@@ -190,6 +191,15 @@ class _Printer(LatexPrinter):
 
     def _print_OneHot(self, e: OneHot) -> str:
         return rf"e_{{{self._print(e.args[0])}}}"
+
+    def _print_OrderSum(self, e: OrderSum) -> str:
+        index, count, order = map(self._print, (e.index, e.count, e.order))
+        ends = [rf"{index}_{{1}}", r"\cdots", rf"{index}_{{{order}}} \leq {count}"]
+        members = [
+            self._bracket(e.body.xreplace({e.index: sympy.Symbol(f"{e.index}_{at}")}))
+            for at in ((1, order) if e.reverse else (order, 1))
+        ]
+        return rf"\sum_{{{' < '.join(ends)}}} {members[0]} \cdots {members[1]}"
 
     def _print_CausalMask(self, e: CausalMask) -> str:
         return rf"M_{{{self._print(e.args[0])}}}"

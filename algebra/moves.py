@@ -29,7 +29,7 @@ from sympy import (
 
 from algebra import scalars
 from algebra.errors import OtimesError
-from algebra.language import ConcatHeads, Family, HeadSum, StackHeads
+from algebra.language import ConcatHeads, Family, HeadSum, StackHeads, rebuilt
 from algebra.rules import RULES
 from algebra.rules.given import hypotheses
 from algebra.rules.products import coefficient, traces, without_traces
@@ -41,7 +41,6 @@ from algebra.rules.rule import (
     is_matrix,
     mentions,
     product,
-    rebuilt,
     renamed,
     split_scalars,
     tensor,

@@ -27,6 +27,7 @@ from algebra.language import (
     HeadSum,
     LayerProduct,
     OneHot,
+    OrderSum,
     StackHeads,
     key,
     vec_cols,
@@ -461,14 +462,26 @@ class _Reader:
         shapes = [self.matrix(block, "take as a block") for block in e.args]
         return sympy.Add(*[s[0] for s in shapes]), sympy.Add(*[s[1] for s in shapes])
 
-    def layers(self, e: LayerProduct) -> Shape:
+    def layers(self, e: LayerProduct | OrderSum) -> Shape:
         self.symbol(e.index)
-        self.size(e.count)
-        self.bound.append({e.index: e.count})
+        self.bound.append({e.index: self.number_of_layers(e.count)})
         shape = self.matrix(e.body, "multiply over layers")
         self.bound.pop()
         self.square(shape, e.body, "multiply over layers")
+        if isinstance(e, OrderSum):
+            self.number_of_layers(e.order)
         return shape
+
+    def number_of_layers(self, count: Any) -> Any:
+        """Return what an index of layers runs over; a count that is an index is within its range.
+
+        The layers before layer l are among those that l runs over.
+        """
+        for scope in reversed(self.bound):
+            if count in scope:
+                return scope[count]
+        self.size(count)
+        return count
 
     def causal_mask(self, e: CausalMask) -> Shape:
         self.size(e.args[0])
@@ -547,6 +560,7 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     sympy.BlockMatrix: _Reader.block_matrix,
     sympy.BlockDiagMatrix: _Reader.block_diagonal,
     LayerProduct: _Reader.layers,
+    OrderSum: _Reader.layers,
     CausalMask: _Reader.causal_mask,
     RowSoftmax: _Reader.row_softmax,
     Activation: _Reader.activation,

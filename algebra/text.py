@@ -23,6 +23,7 @@ from algebra.language import (
     HeadSum,
     LayerProduct,
     OneHot,
+    OrderSum,
     StackHeads,
 )
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
@@ -176,6 +177,11 @@ class _Writer:
         arrow = "→" if e.reverse else "←"
         return f"∏{arrow}_{e.index}<{self.whole(e.count)} {self.inside(e.body, ATOM)}", PRODUCT
 
+    def orders(self, e: OrderSum) -> Piece:
+        arrow = "→" if e.reverse else "←"
+        range_of = f"{e.index}<{self.whole(e.count)}"
+        return f"Σ{arrow}_{range_of}^({self.whole(e.order)}) {self.inside(e.body, ATOM)}", PRODUCT
+
     def causal_mask(self, e: CausalMask) -> Piece:
         return f"M_{self.compact(e.args[0])}", ATOM
 
@@ -268,6 +274,7 @@ _WRITERS: dict[type, Callable[[_Writer, Any], Piece]] = {
     ConcatHeads: _Writer.in_line,
     StackHeads: _Writer.in_line,
     LayerProduct: _Writer.layers,
+    OrderSum: _Writer.orders,
     CausalMask: _Writer.causal_mask,
     RowSoftmax: _Writer.row_softmax,
     Activation: _Writer.activation,

@@ -17,8 +17,8 @@ from sympy import HadamardProduct, Identity, KroneckerProduct, MatMul, Transpose
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.entailment import consequences
-from algebra.language import FamilyMember, OneHot
-from algebra.rules.rule import Rule, is_matrix, product, rebuilt, substituted
+from algebra.language import FamilyMember, OneHot, rebuilt
+from algebra.rules.rule import Rule, is_matrix, product, substituted
 from algebra.shapes import inspect
 from algebra.text import unicode_text
 

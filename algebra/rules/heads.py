@@ -19,7 +19,14 @@ from sympy import (
     ZeroMatrix,
 )
 
-from algebra.language import ConcatHeads, HeadSum, OneHot, StackHeads, vec_cols, vec_rows
+from algebra.language import (
+    ConcatHeads,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
 from algebra.rules.rule import (
     bound,
     elementwise,

@@ -21,7 +21,7 @@ from sympy import (
 )
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import HeadSum, OneHot
+from algebra.language import HeadSum, OneHot, stated
 from algebra.rules.rule import (
     BINDERS,
     MATRICES,
@@ -36,7 +36,6 @@ from algebra.rules.rule import (
     same_size,
     scalar_product,
     split_scalars,
-    stated,
     substituted,
     without,
 )

@@ -24,6 +24,7 @@ from algebra.language import (
     OneHot,
     StackHeads,
     kron,
+    rebuilt,
     vec_cols,
     vec_rows,
 )
@@ -145,34 +146,8 @@ def replaced(e: Expression, path: Path, new: Expression) -> Expression:
     return rebuilt(e, arguments)
 
 
-def rebuilt(e: Expression, arguments: Iterable[Expression]) -> Expression:
-    """Return a node of the same kind with other arguments, as stated."""
-    kind = type(e)
-    if kind in _EVALUATING:
-        return kind(*arguments, evaluate=False)
-    if kind is sympy.KroneckerProduct:
-        return kron(*arguments)
-    if kind is sympy.BlockMatrix:
-        return kind(*[table.tolist() for table in arguments])
-    if kind in (MatrixElement, sympy.Sum):
-        return stated(kind, *arguments)
-    return kind(*arguments)
-
-
-def stated(kind: type, *arguments: Expression) -> Expression:
-    """Return an entry or a sum over indices that keeps its arguments.
-
-    SymPy's constructors merge a sum of a sum and take the entries of explicit matrices.
-    """
-    made = sympy.Expr.__new__(kind, *arguments)
-    if kind is sympy.Sum:
-        made.is_commutative = True
-    return made
-
-
 OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
 _SCALAR_NODES = (sympy.Add, sympy.Mul, sympy.Pow)
-_EVALUATING = (*_SCALAR_NODES, sympy.MatMul, sympy.MatAdd, sympy.MatPow)
 _FIRST_ONLY = (
     HeadSum,
     ConcatHeads,

@@ -1,0 +1,261 @@
+"""Claims about every depth: proved for no layer (or one), and from L layers to one more.
+
+What a claim says of L + 1 layers is said with the last layer taken off: a `LayerProduct` becomes
+the last layer times the product of the others, a sum over layers the last term and the others, an
+`OrderSum` what does not use the last layer and what does. What is left of the first L layers is
+opaque, a matrix symbol of which nothing is known but the claim itself. So the step is a claim
+without any depth, which is decided as any other is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import Identity, MatrixSymbol, ZeroMatrix
+
+from algebra.errors import RuleError
+from algebra.language import (
+    ConcatHeads,
+    Family,
+    FamilyMember,
+    HeadSum,
+    LayerProduct,
+    OrderSum,
+    StackHeads,
+    matadd,
+    matmul,
+    rebuilt,
+)
+
+Equation = tuple[Any, Any]
+Scope = dict[sympy.Symbol, Any]  # the indices that are bound around a part, and their counts
+
+
+@dataclass(frozen=True, slots=True)
+class Induction:
+    """What has to be proved so that a claim holds for every depth from `start` on."""
+
+    depth: sympy.Symbol
+    start: int
+    base: Equation
+    hypothesis: Equation
+    step: Equation
+
+
+def depths_of(*expressions: Any) -> list[sympy.Symbol]:
+    """Return the symbols that are a number of layers, by name."""
+    counts = {part.count for e in expressions for part in e.atoms(LayerProduct, OrderSum)}
+    bound = {part.args[1][0] for e in expressions for part in e.atoms(LayerProduct, OrderSum)}
+    bound |= {index for e in expressions for part in e.atoms(HeadSum) for index, _ in part.limits}
+    return sorted({c for c in counts if isinstance(c, sympy.Symbol)} - bound, key=str)
+
+
+def inductions(
+    lhs: Any,
+    rhs: Any,
+    given: Sequence[Equation],
+    depth: sympy.Symbol,
+    same: Callable[[Any, Any], bool],
+) -> list[Induction]:
+    """Return the ways to prove a claim by induction over a depth, from 0 layers and from 1.
+
+    The hypotheses `given` hold for every layer, and so for the last one. `same` says whether two
+    bodies are certainly equal. Raises RuleError where the depth is used for something else than a
+    number of layers, or a factor.
+    """
+    opened = _Opened(depth, same)
+    if any(opened.uses(side) for pair in given for side in pair):
+        raise RuleError(f"a hypothesis speaks of {depth}")
+    step = opened.more(lhs, {}), opened.more(rhs, {})
+    hypothesis = opened.still(lhs, {}), opened.still(rhs, {})
+    none = opened.none(lhs, {}), opened.none(rhs, {})
+    first = opened.at_zero(step[0]), opened.at_zero(step[1])
+    return [
+        Induction(depth, 0, none, hypothesis, step),
+        Induction(depth, 1, first, hypothesis, step),
+    ]
+
+
+class _Opened:
+    """A claim at depth L and at depth L + 1, what the first L layers make of it opaque."""
+
+    def __init__(self, depth: sympy.Symbol, same: Callable[[Any, Any], bool]) -> None:
+        self.depth = depth
+        self.same = same
+        self.last = sympy.Dummy("last", integer=True)
+        self.opaque: dict[Any, Any] = {}  # what stands for the first L layers of an expression
+        self.zero: dict[Any, Any] = {}  # what it is when L is 0
+
+    # -- the three depths --------------------------------------------------------------------------
+
+    def more(self, e: Any, scope: Scope) -> Any:
+        """Return an expression at depth L + 1."""
+        if isinstance(e, LayerProduct) and e.count == self.depth:
+            before, last = self.still(e, scope), self.of_last(e.body, e.index, scope)
+            return matmul(before, last) if e.reverse else matmul(last, before)
+        if isinstance(e, OrderSum) and e.count == self.depth:
+            return self.one_more_order(e, scope)
+        if isinstance(e, HeadSum) and (orders := self.all_orders(e)) is not None:
+            before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
+            return matadd(before, matmul(*((before, last) if orders.reverse else (last, before))))
+        if isinstance(e, HeadSum) and (terms := self.over_layers(e)) is not None:
+            index, body = terms
+            return matadd(self.still(e, scope), self.of_last(body, index, scope))
+        if isinstance(e, sympy.Pow) and e.exp == self.depth:
+            return sympy.Mul(e.base, self.still(e, scope), evaluate=False)
+        if e == self.depth:
+            return self.depth + 1
+        return self.parts(e, scope, self.more)
+
+    def still(self, e: Any, scope: Scope) -> Any:
+        """Return an expression at depth L, what depends on L in it opaque."""
+        if isinstance(e, OrderSum) and e.order == 0:
+            return Identity(e.shape[0])
+        if self.unfolds(e):
+            return self.known(e, scope)
+        return self.parts(e, scope, self.still)
+
+    def none(self, e: Any, scope: Scope) -> Any:
+        """Return an expression at depth 0."""
+        if self.unfolds(e):
+            return self.empty(e)
+        if e == self.depth:
+            return sympy.S.Zero
+        return self.parts(e, scope, self.none)
+
+    def at_zero(self, e: Any) -> Any:
+        """Return an expression at depth L + 1 with L put to 0."""
+        if e in self.zero:
+            return self.zero[e]
+        if e == self.depth:
+            return sympy.S.Zero
+        if not e.args or isinstance(e, MatrixSymbol | FamilyMember):
+            return e
+        return rebuilt(e, [self.at_zero(a) for a in e.args])
+
+    # -- what unfolds ------------------------------------------------------------------------------
+
+    def unfolds(self, e: Any) -> bool:
+        """Return whether an expression as a whole is opaque at depth L."""
+        if isinstance(e, LayerProduct | OrderSum):
+            return bool(e.count == self.depth)
+        if isinstance(e, HeadSum):
+            return self.all_orders(e) is not None or self.over_layers(e) is not None
+        return isinstance(e, sympy.Pow) and bool(e.exp == self.depth)
+
+    def over_layers(self, e: HeadSum) -> tuple[sympy.Symbol, Any] | None:
+        """Return the index of a sum over all layers and what is summed; sums may be exchanged."""
+        for index, count in e.limits:
+            if count == self.depth:
+                others = [limit for limit in e.limits if limit[0] != index]
+                return index, HeadSum(e.body, *others) if others else e.body
+        return None
+
+    def all_orders(self, e: HeadSum) -> OrderSum | None:
+        """Return the OrderSum in a sum over all its orders, 0 to L."""
+        ((index, count), *others), body = e.limits, e.body
+        if others or not isinstance(body, OrderSum) or body.count != self.depth:
+            return None
+        whole = body.order == index and sympy.expand(count - self.depth) == 1
+        return body if whole and index not in body.body.free_symbols else None
+
+    def one_more_order(self, e: OrderSum, scope: Scope) -> Any:
+        """Return Σ over k of L + 1 layers: those without the last one, and those with it."""
+        without = self.still(e, scope)
+        if e.order == 0:
+            return without
+        if not e.order.is_Integer:
+            raise RuleError(f"the order {e.order} of an OrderSum is open: sum over all orders")
+        fewer = OrderSum(e.body, (e.index, e.count), e.order - 1, e.reverse)
+        before, last = self.still(fewer, scope), self.of_last(e.body, e.index, scope)
+        return matadd(without, matmul(before, last) if e.reverse else matmul(last, before))
+
+    def empty(self, e: Any) -> Any:
+        """Return what an expression that unfolds is when there is no layer."""
+        if isinstance(e, sympy.Pow):
+            return sympy.S.One
+        if isinstance(e, LayerProduct) or (isinstance(e, HeadSum) and self.all_orders(e)):
+            return Identity(e.shape[0])
+        if isinstance(e, OrderSum):
+            if not e.order.is_Integer:
+                raise RuleError(f"the order {e.order} of an OrderSum is open: sum over all orders")
+            return Identity(e.shape[0]) if e.order == 0 else ZeroMatrix(*e.shape)
+        return ZeroMatrix(*e.shape)
+
+    # -- opaque parts ------------------------------------------------------------------------------
+
+    def known(self, e: Any, scope: Scope) -> Any:
+        """Return what stands for the first L layers of an expression, the same for equal ones."""
+        for other, stands_for in self.opaque.items():
+            if other == e or self.equal(other, e):
+                return stands_for
+        free = [index for index in scope if index in e.free_symbols]
+        number = len(self.opaque) + 1
+        if isinstance(e, sympy.Pow):
+            new: Any = sympy.Dummy("power", positive=e.base.is_positive)
+        elif free:
+            new = Family(f"first layers {number}", [scope[i] for i in free], *e.shape)[tuple(free)]
+        else:
+            new = MatrixSymbol(f"first layers {number}", *e.shape)
+        self.opaque[e] = new
+        self.zero[new] = self.empty(e)
+        return new
+
+    def equal(self, e: Any, f: Any) -> bool:
+        """Return whether two products over all layers are equal because their layers are."""
+        if not (isinstance(e, LayerProduct) and isinstance(f, LayerProduct)):
+            return False
+        body = f.body.xreplace({f.index: e.index})
+        alike = e.count == f.count and e.reverse == f.reverse
+        return alike and e.shape == f.shape and self.same(e.body, body)
+
+    def of_last(self, body: Any, index: sympy.Symbol, scope: Scope) -> Any:
+        """Return the body of the last layer: its number is L, and its weights are any."""
+        if self.uses(body):
+            raise RuleError(f"the body of a product over {self.depth} layers depends on it")
+        return self.put(body, index, scope)
+
+    def uses(self, e: Any) -> bool:
+        """Return whether an expression uses the depth besides as the count of a family."""
+        if isinstance(e, FamilyMember | MatrixSymbol):
+            return any(self.depth in size.free_symbols for size in e.shape)
+        return bool(e == self.depth) or any(map(self.uses, e.args))
+
+    def put(self, e: Any, index: sympy.Symbol, scope: Scope) -> Any:
+        """Return an expression with the last layer for an index of layers."""
+        if isinstance(e, LayerProduct | OrderSum) and e.count == index:
+            limit = sympy.Tuple(e.args[1][0], self.depth)
+            return self.still(e.func(e.args[0], limit, *e.args[2:]), scope)
+        if e == index:
+            return self.last
+        if isinstance(e, FamilyMember):
+            return e.family[tuple(self.last if i == index else i for i in e.indices)]
+        if not e.args or isinstance(e, MatrixSymbol):
+            return e
+        inner = {**scope, **_bound_by(e)}
+        return rebuilt(e, [self.put(a, index, inner) for a in e.args])
+
+    def parts(self, e: Any, scope: Scope, walk: Callable[[Any, Scope], Any]) -> Any:
+        """Return an expression with its arguments walked through.
+
+        Where the depth is a size, or the end of a range, nothing is known of one layer more.
+        """
+        sizes = e.shape if getattr(e, "is_Matrix", False) else ()
+        ranges = [a for a in e.args if isinstance(a, sympy.Tuple)]
+        if any(self.depth in sympy.sympify(part).free_symbols for part in (*sizes, *ranges)):
+            raise RuleError(f"{self.depth} is a size or a range as well as a number of layers")
+        if not e.args or isinstance(e, FamilyMember | MatrixSymbol):
+            return e
+        inner = {**scope, **_bound_by(e)}
+        return rebuilt(e, [a if isinstance(a, sympy.Tuple) else walk(a, inner) for a in e.args])
+
+
+def _bound_by(e: Any) -> Scope:
+    if isinstance(e, HeadSum | ConcatHeads | StackHeads):
+        return dict(e.limits)
+    if isinstance(e, LayerProduct | OrderSum):
+        return {e.index: e.count}
+    return {}
