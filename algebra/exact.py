@@ -206,6 +206,13 @@ def _apply(e: Any, column: Any, a: Assignment, indices: dict[str, int]) -> Any:
         body = e.body if not inner else HeadSum(e.body, *inner)
         parts = (_apply(body, column, a, {**indices, key(index): k}) for k in range(a.size(count)))
         return sum(parts, np.zeros((a.size(e.shape[0]), 1)))
+    if isinstance(e, LayerProduct):
+        order = range(_count(e.count, a, indices))
+        for layer in reversed(order) if e.reverse else order:
+            column = _apply(e.body, column, a, {**indices, key(e.index): layer})
+        return column
+    if isinstance(e, OrderSum):
+        return _apply_orders(e, column, a, indices)
     if isinstance(e, sympy.KroneckerProduct):
         *left, right = e.args
         mixing = reduce(np.kron, [_value(factor, a, indices) for factor in left])
@@ -220,6 +227,17 @@ def _apply(e: Any, column: Any, a: Assignment, indices: dict[str, int]) -> Any:
                 column = column * _value(factor, a, indices)
         return column
     return _value(e, a, indices) @ column
+
+
+def _apply_orders(e: OrderSum, column: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    """Return an OrderSum times a column: by the number of layers taken, one layer at a time."""
+    n_layers, order = (_count(number, a, indices) for number in (e.count, e.order))
+    taken = [column, *[np.zeros_like(column)] * order]
+    for layer in reversed(range(n_layers)) if e.reverse else range(n_layers):
+        inner = {**indices, key(e.index): layer}
+        moved = [_apply(e.body, taken[k], a, inner) for k in range(order)]
+        taken = [column, *[taken[k + 1] + moved[k] for k in range(order)]]
+    return taken[order]
 
 
 def _dot(x: Any, y: Any) -> Any:

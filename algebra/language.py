@@ -46,6 +46,12 @@ class _Stated(MatrixExpr):
         """Return itself: simplifying is a separate, named step."""
         return self
 
+    def _latex(self, printer: Any) -> str:
+        """Return the TeX where SymPy's own printer asks for it, as a notebook does."""
+        from algebra.latex import latex  # which knows this file
+
+        return latex(self)
+
 
 class Family(Basic):
     """An indexed tensor symbol: one `rows × cols` matrix for each value of its indices.
@@ -267,13 +273,6 @@ class LayerProduct(_Stated):
         body = self.body.xreplace({part: part.xreplace({self.index: away}) for part in inner})
         back = {away: self.index}
         return tuple(body.xreplace({self.index: Integer(k)}).xreplace(back) for k in order)
-
-    def _latex(self, printer: Any) -> str:
-        """Return the TeX, by SymPy's protocol: the arrow says on which side the later layer is."""
-        index, count = printer._print(self.index), printer._print(self.count)
-        body = printer._print(self.body)
-        ends = (rf"{index}=1", count) if self.reverse else (rf"{index}={count}", "1")
-        return rf"\prod_{{{ends[0]}}}^{{{ends[1]}}} \left({body}\right)"
 
 
 class OrderSum(_Stated):

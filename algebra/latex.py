@@ -18,6 +18,7 @@ from algebra.language import (
     Family,
     FamilyMember,
     HeadSum,
+    LayerProduct,
     OneHot,
     OrderSum,
     StackHeads,
@@ -41,6 +42,12 @@ def latex(expression: sympy.Basic) -> str:
 
 
 class _Printer(LatexPrinter):
+    printmethod = ""  # what classes say of themselves to SymPy's printer is said here
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bound: list[Any] = []  # the indices of the sums around
+
     def _print_Symbol(self, e: sympy.Symbol, style: str = "plain") -> str:
         return _name(e.name)
 
@@ -165,10 +172,17 @@ class _Printer(LatexPrinter):
     _print_DiagMatrix = _print_BlockDiagMatrix
 
     def _print_HeadSum(self, e: HeadSum) -> str:
+        orders = {part.order for part in e.body.atoms(OrderSum)}
         signs = " ".join(
-            rf"\sum_{{{self._print(i)}=1}}^{{{self._print(count)}}}" for i, count in e.limits
+            rf"\sum_{{{self._print(i)}=0}}^{{{self._print(count - 1)}}}"
+            if i in orders  # an order is a number, and not counted from one
+            else rf"\sum_{{{self._print(i)}=1}}^{{{self._print(count)}}}"
+            for i, count in e.limits
         )
+        bound = [index for index, _ in e.limits]
+        self.bound += bound
         body = self._print(e.body)
+        del self.bound[-len(bound) :]
         return (
             rf"{signs} \left({body}\right)"
             if isinstance(e.body, sympy.MatAdd)
@@ -191,6 +205,14 @@ class _Printer(LatexPrinter):
 
     def _print_OneHot(self, e: OneHot) -> str:
         return rf"e_{{{self._print(e.args[0])}}}"
+
+    def _print_LayerProduct(self, e: LayerProduct) -> str:
+        """The arrow says on which side the later layer is; below layer l there are l - 1."""
+        count = e.count - 1 if e.count in self.bound else e.count
+        ends = [f"{self._print(e.index)}=1", self._print(count)]
+        if not e.reverse:
+            ends = [f"{self._print(e.index)}={ends[1]}", "1"]
+        return rf"\prod_{{{ends[0]}}}^{{{ends[1]}}} {self._bracket(e.body)}"
 
     def _print_OrderSum(self, e: OrderSum) -> str:
         index, count, order = map(self._print, (e.index, e.count, e.order))

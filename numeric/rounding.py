@@ -21,7 +21,7 @@ import sympy
 
 from algebra.evaluate import Evaluator, Values, selections
 from algebra.exact import Assignment, tree_value
-from algebra.language import FamilyMember, HeadSum, OneHot
+from algebra.language import FamilyMember, HeadSum, LayerProduct, OneHot, OrderSum
 
 UNIT_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
@@ -136,6 +136,8 @@ def _walk_roundings(e: Any, values: Values) -> int:
         return below[0] + values.size(e.args[0].shape[0])
     if isinstance(e, HeadSum):
         return below[0] + prod(values.size(count) for _, count in e.limits)
+    if isinstance(e, LayerProduct | OrderSum):
+        return _layers(e, values) * (below[0] + _summed(e.body, values) + 1)
     return below[0]  # a transpose, a vec, heads side by side: entries move, none is computed
 
 
@@ -147,7 +149,17 @@ def _summed(e: Any, values: Values) -> int:
         return max(_summed(term, values) for term in e.args)
     if isinstance(e, HeadSum):
         return _summed(e.body, values)
+    if isinstance(e, LayerProduct | OrderSum):
+        return _layers(e, values) * (_summed(e.body, values) + 1)
     return values.size(e.shape[1])
+
+
+def _layers(e: LayerProduct | OrderSum, values: Values) -> int:
+    """Return the most layers that there can be; the layers before a layer are fewer than all."""
+    if e.count.is_Integer or str(e.count) in values.sizes:
+        return values.size(e.count)
+    families = [member.family for member in e.body.atoms(FamilyMember)]
+    return max(values.size(family.counts[0]) for family in families)
 
 
 def worst_ratio(actual: Any, expected: Any, bound: Any) -> float:

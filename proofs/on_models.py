@@ -17,6 +17,7 @@ import sympy
 
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values
+from algebra.language import rebuilt
 from algebra.shapes import inspect
 from numeric.binding import Case, Run, cases, recorded
 from numeric.rounding import (
@@ -26,6 +27,7 @@ from numeric.rounding import (
     walk_bounded,
     worst_ratio,
 )
+from proofs.catalogue.symbols import L
 from proofs.theorem import Statement, Theorem, layout_of
 
 
@@ -89,8 +91,10 @@ class _Comparer:
     def __init__(self, stated: Statement, run: Run) -> None:
         self.stated = stated
         self.run = run
-        self.left = Evaluator(stated.lhs)
-        self.places = {place: Evaluator(part) for place, part in stated.places.items()}
+        self.left = Evaluator(at_depth(stated.lhs, run.n_layers))
+        self.right = at_depth(stated.rhs, run.n_layers)
+        self.parts = {at: at_depth(part, run.n_layers) for at, part in stated.places.items()}
+        self.places = {place: Evaluator(part) for place, part in self.parts.items()}
 
     def __call__(self, case: Case) -> Iterator[_Comparison]:
         """Yield both sides against each other, then every recorded place against its part."""
@@ -98,14 +102,14 @@ class _Comparer:
         contracted = contract_bounded(self.left, values)
         shape = _matrix_shape(self.left, values)
         left, bound = contracted.value.reshape(shape), contracted.bound.reshape(shape)
-        right, right_bound = walk_bounded(self.stated.rhs, _both(values, self.stated, case))
+        right, right_bound = walk_bounded(self.right, _both(values, self.right, case))
         total = bound + right_bound
         noticed = {
             name: smallest_noticed(np.reshape(share, shape), total)
             for name, share in contracted.shares.items()
         }
         yield _Comparison("left side against right side", worst_ratio(left, right, total), noticed)
-        for place, part in self.stated.places.items():
+        for place, part in self.parts.items():
             if place != "logits" or self.stated.depth in (None, self.run.n_layers):
                 yield from self._place(place, part, case)
 
@@ -136,9 +140,18 @@ def _values(evaluator: Evaluator, case: Case) -> Values:
     return evaluator.values({**mine, **_numbers(evaluator.signature, case)})
 
 
-def _both(values: Values, stated: Statement, case: Case) -> Values:
+def at_depth(e: Any, n_layers: int) -> Any:
+    """Return a statement about L layers as one about this number of them."""
+    if e == L:
+        return sympy.Integer(n_layers)
+    if not e.args or isinstance(e, sympy.MatrixSymbol):
+        return e
+    return rebuilt(e, [at_depth(a, n_layers) for a in e.args])
+
+
+def _both(values: Values, right: sympy.Basic, case: Case) -> Values:
     """Return values for the right side, which may have symbols that the left has not."""
-    signature = inspect(stated.rhs)
+    signature = inspect(right)
     numbers = _numbers(signature, case)
     mine = {name: case.arrays[name] for name in signature.tensors}
     shown = {name: size for name, size in values.sizes.items() if name in signature.sizes}
