@@ -47,10 +47,10 @@ class _Stated(MatrixExpr):
         return self
 
     def _latex(self, printer: Any) -> str:
-        """Return the TeX where SymPy's own printer asks for it, as a notebook does."""
-        from algebra.latex import latex  # which knows this file
+        """Return the TeX, by SymPy's protocol: its own printer, as in a notebook, asks for it."""
+        from algebra.latex import stated  # which knows this file
 
-        return latex(self)
+        return stated(self, printer)
 
 
 class Family(Basic):

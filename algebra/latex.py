@@ -41,9 +41,13 @@ def latex(expression: sympy.Basic) -> str:
     return str(_Printer().doprint(expression))
 
 
-class _Printer(LatexPrinter):
-    printmethod = ""  # what classes say of themselves to SymPy's printer is said here
+def stated(expression: sympy.Basic, printer: LatexPrinter) -> str:
+    """Return the TeX of one of our classes for any printer: ours knows what stands around it."""
+    own = printer if isinstance(printer, _Printer) else _Printer()
+    return str(getattr(own, f"_print_{type(expression).__name__}")(expression))
 
+
+class _Printer(LatexPrinter):
     def __init__(self) -> None:
         super().__init__()
         self.bound: list[Any] = []  # the indices of the sums around
