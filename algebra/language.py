@@ -48,9 +48,9 @@ class _Stated(MatrixExpr):
 
     def _latex(self, printer: Any) -> str:
         """Return the TeX, by SymPy's protocol: its own printer, as in a notebook, asks for it."""
-        from algebra.latex import stated  # which knows this file
+        from algebra.latex import tex_within  # which knows this file
 
-        return stated(self, printer)
+        return tex_within(self, printer)
 
 
 class Family(Basic):

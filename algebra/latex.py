@@ -41,7 +41,7 @@ def latex(expression: sympy.Basic) -> str:
     return str(_Printer().doprint(expression))
 
 
-def stated(expression: sympy.Basic, printer: LatexPrinter) -> str:
+def tex_within(expression: sympy.Basic, printer: LatexPrinter) -> str:
     """Return the TeX of one of our classes for any printer: ours knows what stands around it."""
     own = printer if isinstance(printer, _Printer) else _Printer()
     return str(getattr(own, f"_print_{type(expression).__name__}")(expression))
