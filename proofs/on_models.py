@@ -17,7 +17,7 @@ import sympy
 
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values
-from algebra.language import rebuilt
+from algebra.language import LayerProduct, OrderSum, rebuilt
 from algebra.shapes import inspect
 from numeric.binding import Case, Run, cases, recorded
 from numeric.rounding import (
@@ -62,11 +62,12 @@ def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     """Return the evidence for a theorem on one model's run."""
     stated = theorem.statement()
     signature = inspect(stated.lhs, stated.rhs, *stated.places.values())
-    compare = _Comparer(stated, run)
+    compare: _Comparer | None = None  # made for a first case: a model without layers has none
     worst, where, sensitivity, any_case = 0.0, "", 0.0, False
     for bind in stated.bind:
         for case in cases(signature, run, bind):
             any_case = True
+            compare = compare or _Comparer(stated, run)
             noticed: dict[str, float] = {}
             for comparison in compare(case):
                 if comparison.ratio >= worst:
@@ -141,12 +142,16 @@ def _values(evaluator: Evaluator, case: Case) -> Values:
 
 
 def at_depth(e: Any, n_layers: int) -> Any:
-    """Return a statement about L layers as one about this number of them."""
+    """Return a statement about any number of layers as one about this number of them."""
+    return _put(e, n_layers) if e.has(LayerProduct, OrderSum) else e
+
+
+def _put(e: Any, n_layers: int) -> Any:
     if e == L:
         return sympy.Integer(n_layers)
     if not e.args or isinstance(e, sympy.MatrixSymbol):
         return e
-    return rebuilt(e, [at_depth(a, n_layers) for a in e.args])
+    return rebuilt(e, [_put(a, n_layers) for a in e.args])
 
 
 def _both(values: Values, right: sympy.Basic, case: Case) -> Values:
