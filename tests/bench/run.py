@@ -56,6 +56,18 @@ def sympy_paths(product: sympy.MatrixExpr) -> int:
     return len([combine_kronecker(term) for term in product.expand().args])
 
 
+def per_path() -> list[tuple[str, float, str, float]]:
+    """Return what one path takes among more and more of them: the ratio to few stays near 1."""
+    each = {}
+    for n_layers, n_heads in ((2, 4), (4, 4), (4, 6), (4, 9)):
+        product = layers(n_layers, n_heads, Identity(n * d))
+        count = (1 + n_heads) ** n_layers
+        assert len(normal_form(product)) == count
+        each[count] = seconds(lambda product=product: normal_form(product), 3) / count
+    few, *more = each
+    return [(f"one of {k:,} paths", each[k], f"one of {few}", each[few]) for k in more]
+
+
 def measured() -> list[tuple[str, float, str, float]]:
     """Return (what, our seconds, against what, their seconds)."""
     rows = []
@@ -71,6 +83,7 @@ def measured() -> list[tuple[str, float, str, float]]:
             seconds(lambda: sympy_paths(product), 1),
         )
     )
+    rows += per_path()
     two = layers(2, 16, Identity(n * d))
     one, other = two.args
     paths = MatAdd(*[MatMul(a, b) for a in one.args for b in other.args])
