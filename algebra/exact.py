@@ -40,6 +40,8 @@ from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSof
 from algebra.text import short_text
 
 Number = int | Fraction
+HIGHEST_POWER = 10_000
+MOST_ENTRIES = 1_000_000  # of one exact array: what is larger is no small example of anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +248,16 @@ def _dot(x: Any, y: Any) -> Any:
     return np.dot(x, y)
 
 
+def _check_power(exponent: Any, a: Assignment) -> None:
+    if a.exact and abs(exponent) > HIGHEST_POWER:
+        raise OtimesError(
+            f"a power of {exponent} is not worked out exactly: {HIGHEST_POWER} is the most"
+        )
+
+
 def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
     base = _value(e.base, a, indices)
+    _check_power(e.exp, a)
     if e.exp < 0:
         base = exact_inverse(base) if a.exact else np.linalg.inv(base)
     result = a.leaf(np.eye(base.shape[0], dtype=int))
@@ -265,6 +275,7 @@ def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
     if isinstance(e.exp, sympy.Rational) and not e.exp.is_Integer:
         return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
     exponent = int(_value(e.exp, a, indices))
+    _check_power(exponent, a)
     if exponent < 0 and base == 0:
         raise OtimesError(f"{short_text(e)} divides by zero at these values")
     return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
@@ -279,6 +290,11 @@ def _kron(e: sympy.KroneckerProduct, a: Assignment, indices: dict[str, int]) -> 
     result = values[0]
     for value in values[1:]:  # entry ((i, k), (j, l)) = x[i, j] * y[k, l]
         (p, q), (r, s) = result.shape, value.shape
+        if a.exact and p * q * r * s > MOST_ENTRIES:
+            raise OtimesError(
+                f"a Kronecker product has {p * q * r * s} entries at these sizes, and at most "
+                f"{MOST_ENTRIES} are worked out exactly"
+            )
         result = (result[:, None, :, None] * value[None, :, None, :]).reshape(p * r, q * s)
     return result
 
@@ -336,6 +352,7 @@ def _diagonal_matrix(e: DiagonalMatrix, a: Assignment, indices: dict[str, int]) 
 
 
 def _hadamard_power(e: sympy.HadamardPower, a: Assignment, indices: dict[str, int]) -> Any:
+    _check_power(e.args[1], a)
     return _value(e.args[0], a, indices) ** int(e.args[1])
 
 

@@ -58,6 +58,8 @@ def read(
     try:
         return reading, reading.read_groups(*groups)
     except Undecided:
+        if time.monotonic() > deadline:
+            raise
         reading = Interpretation(signature, deadline, fuse=True)
         return reading, reading.read_groups(*groups)
 
@@ -155,7 +157,8 @@ class Interpretation:
             self._made += 1
             if self._made > MAX_TERMS:
                 raise Undecided(f"more than {MAX_TERMS} path terms: too many to expand one by one")
-            if self._made % 256 == 0 and time.monotonic() > self.deadline:
+            often = len(form.boxes) > 32 or self._made % 256 == 0
+            if often and time.monotonic() > self.deadline:
                 raise Undecided(f"the budget was spent after {self._made} path terms were expanded")
         return Value(rows, cols, terms)
 

@@ -265,6 +265,8 @@ class LayerProduct(_Stated):
                 f"a LayerProduct over {self.count} layers was asked for its factors: put a number "
                 f"for {self.count}"
             )
+        if self.index not in self.body.free_symbols:
+            return (self.body,) * int(self.count)
         layers = range(int(self.count))
         order = layers if self.reverse else reversed(layers)
         away = Dummy()  # where an inner sum binds the same index, that one is not this one

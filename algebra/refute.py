@@ -31,6 +31,7 @@ DiffersAt = Callable[[Assignment], "Trial | None"]
 
 SEED = 20_240
 FRESH_DRAWS = 6  # at each smaller size, when the arrays that were cut down no longer differ
+LONG = 2_000  # bits of a number that is written in sixteens: Python refuses long decimals
 ENTRY_LIMIT = 60_000  # entries of the largest array tried
 
 
@@ -65,7 +66,7 @@ class Counterexample:
         if any("Fraction(" in line for line in lines):
             lines.insert(0, "from fractions import Fraction")
         where = "" if self.entry is None else f" at row {self.entry[0]}, column {self.entry[1]}"
-        lines.append(f"# left side {self.lhs}, right side {self.rhs}{where}")
+        lines.append(f"# left side {_literal(self.lhs)}, right side {_literal(self.rhs)}{where}")
         return "\n".join(lines)
 
 
@@ -97,6 +98,8 @@ def search(
     numbers. Raises OtimesError
     when the expressions had no exact value in any try (an irrational constant).
     """
+    if time.monotonic() > deadline:
+        return None
     draw = random.Random(seed)
     roots = root_degrees(signature, lhs, rhs)
     found_none: OtimesError | None = None
@@ -337,5 +340,6 @@ def _literal(array: Any) -> str:
     if isinstance(array, np.ndarray):
         return "[" + ", ".join(_literal(part) for part in array) + "]"
     if isinstance(array, Fraction) and array.denominator != 1:
-        return f"Fraction({array.numerator}, {array.denominator})"
-    return str(array)
+        return f"Fraction({_literal(array.numerator)}, {_literal(array.denominator)})"
+    is_long = isinstance(array, int | Fraction) and int(array).bit_length() > LONG
+    return hex(int(array)) if is_long else str(array)

@@ -25,6 +25,8 @@ Polynomial: TypeAlias = dict[Monomial, Number]
 Coefficient: TypeAlias = "Number | Scalar"
 
 ONE: Monomial = ()
+HIGHEST_POWER = 300  # of a number or a sum, which is written out
+TRIAL_DIVISION = 2**15  # how far the factors of a number under a root are looked for
 
 
 class Scalar:
@@ -108,9 +110,19 @@ def power(base: Coefficient, exponent: int) -> Coefficient:
     """Return base**exponent for an integer exponent; a zero base refuses a negative one."""
     if exponent < 0:
         base, exponent = inverse(base), -exponent
+    if isinstance(base, Scalar):
+        short = len(base.numerator) == len(base.denominator) == 1
+    else:
+        short = base in (0, 1, -1)
+    if exponent > HIGHEST_POWER and not short:
+        raise LanguageError(
+            f"the power {exponent} of a number or a sum is not in the language: name it by a symbol"
+        )
     result: Coefficient = 1
-    for _ in range(exponent):
-        result = result * base
+    for digit in f"{exponent:b}":
+        result = result * result
+        if digit == "1":
+            result = result * base
     return result
 
 
@@ -312,7 +324,12 @@ def root(
     result: Coefficient = scalar({tuple((name, e * exponent) for name, e in monomial): 1})
     fraction = Fraction(factor)
     for whole, sign in ((fraction.numerator, 1), (fraction.denominator, -1)):
-        for prime, multiplicity in sympy.factorint(whole).items():
+        for prime, multiplicity in sympy.factorint(whole, limit=TRIAL_DIVISION).items():
+            if not sympy.isprime(prime):
+                raise LanguageError(
+                    f"{short_text(shown)} is a root of a number that is not quickly factored, "
+                    "which is not in the language: name it by a symbol"
+                )
             result = result * _prime_power(int(prime), sign * multiplicity * exponent)
     return result
 

@@ -107,6 +107,7 @@ class _Reader:
     def __init__(self) -> None:
         self.signature = Signature()
         self.symbols: dict[str, sympy.Symbol] = {}
+        self.known: dict[Any, Shape | None] = {}
         self.bound: list[dict[sympy.Symbol, sympy.Expr]] = []
         self.open_deltas: list[sympy.KroneckerDelta] = []  # of free indices whose range comes later
 
@@ -135,6 +136,13 @@ class _Reader:
         return s
 
     def shape(self, e: Any) -> Shape | None:
+        if self.bound:  # what is bound decides what is registered
+            return self.read(e)
+        if e not in self.known:
+            self.known[e] = self.read(e)
+        return self.known[e]
+
+    def read(self, e: Any) -> Shape | None:
         read = _READERS.get(type(e))
         if read is not None:
             return read(self, e)
@@ -283,7 +291,7 @@ class _Reader:
     def agree(
         self, a: Any, x: Shape | None, b: Any, y: Shape | None, verb: str, whole: Any
     ) -> None:
-        if not same_shape(x, y):
+        if x != y and not same_shape(x, y):
             swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
             a, b = short_text(a), short_text(b)
             mend = f"; did you mean Transpose({b})?" if swapped else ""
