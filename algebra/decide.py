@@ -30,6 +30,7 @@ from algebra.errors import (
     LanguageError,
     OtimesError,
     Refuted,
+    RuleError,
     ShapeError,
     Undecided,
 )
