@@ -24,7 +24,6 @@ from algebra.language import (
     LayerProduct,
     OneHot,
     OrderSum,
-    OrderSum,
     StackHeads,
 )
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
@@ -183,11 +182,6 @@ class _Writer:
         range_of = f"{e.index}<{self.whole(e.count)}"
         return f"Σ{arrow}_{range_of}^({self.whole(e.order)}) {self.inside(e.body, ATOM)}", PRODUCT
 
-    def order_sum(self, e: OrderSum) -> Piece:
-        arrow = "→" if e.reverse else "←"
-        order, count = self.whole(e.order), self.whole(e.count)
-        return f"Σ{arrow}_{order} of {e.index}<{count} {self.inside(e.body, ATOM)}", PRODUCT
-
     def causal_mask(self, e: CausalMask) -> Piece:
         return f"M_{self.compact(e.args[0])}", ATOM
 
@@ -281,7 +275,6 @@ _WRITERS: dict[type, Callable[[_Writer, Any], Piece]] = {
     StackHeads: _Writer.in_line,
     LayerProduct: _Writer.layers,
     OrderSum: _Writer.orders,
-    OrderSum: _Writer.order_sum,
     CausalMask: _Writer.causal_mask,
     RowSoftmax: _Writer.row_softmax,
     Activation: _Writer.activation,

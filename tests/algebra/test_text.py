@@ -81,7 +81,7 @@ SHOWN = [
     (StackHeads(P[h], (h, 2)), "[P[h] ⋮ h<2]"),
     (LayerProduct(matadd(A, P[l]), (l, H)), "∏←_l<H (A + P[l])"),
     (LayerProduct(P[l], (l, 3), reverse=True), "∏→_l<3 P[l]"),
-    (OrderSum(matmul(A, P[l]), (l, H), 2), "Σ←_2 of l<H (A P[l])"),
+    (OrderSum(matmul(A, P[l]), (l, H), 2), "Σ←_l<H^(2) (A P[l])"),
     (RowSoftmax(A), "softmax(A)"),
     (RowSoftmax(matadd(A, B), CausalMask(n)), "softmax(A + B, M_n)"),
     (Activation("gelu", matmul(A, B)), "gelu(A B)"),
