@@ -8,10 +8,11 @@ from typing import Any
 import sympy
 from sympy import KroneckerDelta, Sum
 
+from algebra.language import rebuilt
 from algebra.moves import Change, Scope, canonical_number, order
 from algebra.rules import RULES
 from algebra.rules.indices import apart as renamed_apart
-from algebra.rules.rule import OF_MATRICES, bound, mentions, rebuilt, renamed, scalar_product
+from algebra.rules.rule import OF_MATRICES, bound, mentions, renamed, scalar_product
 
 
 def apart_inside(part: Any, search: Scope) -> list[Change] | None:
