@@ -25,6 +25,7 @@ from algebra.moves import Scope, index_names
 from algebra.rewriting import Rewriter, shortest, with_shortcuts
 from algebra.rules.given import as_pair
 from algebra.rules.rule import children, is_matrix, product, replaced
+from algebra.shapes import inspect, with_ranges
 from algebra.strategies import LINKS, PLAIN
 
 SECONDS = 20.0
@@ -56,6 +57,12 @@ def explain(
     if _is_large(lhs) or _is_large(rhs):
         return None
     pairs = tuple(as_pair(each) for each in given)
+    try:
+        signature = inspect(lhs, rhs, *[side for pair in pairs for side in pair])
+    except OtimesError:  # not in the language, so there is nothing to decide a step by
+        return None
+    lhs, rhs = (with_ranges(side, signature) for side in (lhs, rhs))
+    pairs = tuple((with_ranges(x, signature), with_ranges(y, signature)) for x, y in pairs)
     until = time.monotonic() + (SECONDS if budget is None else budget)
     search = _Search(until, pairs, Rewriter(Scope(index_names(lhs, rhs), pairs), until))
     for _ in range(ATTEMPTS):

@@ -162,7 +162,7 @@ def kron_blocks(e: Any) -> Iterator[Any]:
 
 
 def _numeric(size: Any) -> bool:
-    return bool(size.is_Integer)
+    return isinstance(size, int | sympy.Integer)  # explicit matrices have plain integers
 
 
 def _times(number: Any, e: Any) -> Any:

@@ -284,7 +284,7 @@ def sum_delta(e: Any) -> Iterator[Any]:
 
 def _other(x: Any, index: Any) -> Any:
     """Return the index that a delta sets equal to this one."""
-    if type(x) is not KroneckerDelta or index not in x.args[:2]:
+    if type(x) is not KroneckerDelta or len(x.args) < 3 or index not in x.args[:2]:
         return None
     return x.args[1] if x.args[0] == index else x.args[0]
 

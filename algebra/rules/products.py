@@ -152,7 +152,7 @@ def matched(x: Any, y: Any) -> list[tuple[list[Any], list[Any]]] | None:
 
 
 def _divides(part: Any, whole: Any) -> bool:
-    return bool((whole / part).as_numer_denom()[1] == 1)
+    return bool((sympy.sympify(whole) / part).as_numer_denom()[1] == 1)
 
 
 # -- units and zeros ----------------------------------------------------------------------------
