@@ -116,7 +116,8 @@ def copying_score(model: Model) -> Float[np.ndarray, "n_layers n_heads"]:
 
     The circuit $W_E W_V W_O W_U$ is d_vocab × d_vocab, but of rank ≤ d_head: apart from zeros its
     eigenvalues are those of the d_head × d_head matrix $W_O W_U W_E W_V$, which is what is used.
-    1 is a head that raises the very tokens that it attends to; -1 one that lowers them.
+    1 is a head that raises the very tokens that it attends to; -1 one that lowers them.  Norms
+    are left out, but for their gains if those were folded into the weights.
     Source: Elhage et al. 2021, “Detecting copying behavior”.
     """
     scores = np.zeros((model.n_layers, model.n_heads))

@@ -289,7 +289,8 @@ def _check_finite(array: np.ndarray, what: str) -> None:
 def bundled_models() -> tuple[str, ...]:
     """Return the names of the models that come with the package, the smallest first."""
     found = (path.parent.name for path in BUNDLED.glob("*/weights.safetensors"))
-    order = {name: place for place, name in enumerate(("zero_layer", "one_layer", "two_layer"))}
+    known = ("zero_layer", "one_layer", "two_layer", "induction", "gpt2_tiny")
+    order = {name: place for place, name in enumerate(known)}
     return tuple(sorted(found, key=lambda name: (order.get(name, len(order)), name)))
 
 

@@ -12,8 +12,9 @@ import numeric.model
 import numeric.tokenizer
 import numeric.training
 from algebra.errors import OtimesError
+from numeric.config import Config, gpt2_config
 from numeric.corpus import Source, encode_source, read_source, train_tokenizer
-from numeric.model import Config, load_model
+from numeric.model import load_model
 from numeric.tokenizer import BUNDLED, load_tokenizer, sample_text
 from numeric.training import (
     RECIPES,
@@ -94,6 +95,61 @@ def test_every_weight_moves_and_the_loss_falls(tmp_path: Path) -> None:
     for name, weight in start.items():
         assert not np.allclose(getattr(model, name), weight.numpy(), atol=1e-4), name
     assert model.card["losses_nats"]["held_out"] < 6.5
+
+
+SMALL_GPT = replace(
+    SMALL,
+    config=gpt2_config(
+        n_layers=2, n_heads=2, d_model=8, d_head=4, d_mlp=16, d_vocab=1024, n_ctx=16
+    ),
+    phases=(Phase(30, 16),),
+    learning_rate=2e-2,
+)
+
+
+def test_a_gpt_learns_too_biases_and_gains_included(tmp_path: Path) -> None:
+    model = load_model(train("gpt", tmp_path, recipe=SMALL_GPT, source=PAGE))
+    start = initial_weights(SMALL_GPT, np.random.default_rng(0))
+    assert set(start) == set(model.weights)
+    for name, weight in start.items():
+        # What a key bias adds to a row of scores no softmax sees: it is not learned.
+        moved = np.abs(getattr(model, name) - weight.numpy()).max()
+        assert moved > 1e-3 or name == "b_K", name
+    assert model.card["losses_nats"]["held_out"] < 6.5
+    assert model.card["what"] == (
+        "transformer with MLPs, 2 layers, biases, LayerNorm, learned positions, tied embedding,"
+        " trained from nothing on Python source"
+    )
+
+
+def test_a_gpt_starts_like_gpt2() -> None:
+    weights = initial_weights(RECIPES["gpt2_tiny"], np.random.default_rng(0))
+    assert (weights["ln1_gain"] == 1).all()
+    assert not weights["b_in"].any()
+    assert not weights["ln_final_bias"].any()
+    assert weights["W_pos"].std().item() == pytest.approx(0.05, rel=0.05)
+    # Smaller by √(2 · 4 layers) than 1/√fan-in, fan-in being 128 and 512.
+    assert weights["W_O"].std().item() == pytest.approx((8 * 128) ** -0.5, rel=0.05)
+    assert weights["W_out"].std().item() == pytest.approx((8 * 512) ** -0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_bundled_model_is_small(name: str) -> None:
+    shapes = RECIPES[name].config.tensor_shapes().values()
+    assert 4 * sum(int(np.prod(shape)) for shape in shapes) < 4_000_000
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_two_runs_on_a_cuda_device_agree(tmp_path: Path) -> None:
+    first, again = (
+        train("gpt", tmp_path / place, recipe=SMALL_GPT, source=PAGE, device="cuda")
+        for place in ("first", "again")
+    )
+    files = [(folder / "weights.safetensors").read_bytes() for folder in (first, again)]
+    assert files[0] == files[1]
+    on_cpu = load_model(train("gpt", tmp_path, recipe=SMALL_GPT, source=PAGE, device="cpu"))
+    found = load_model(first).card["losses_nats"]["held_out"]
+    assert found == pytest.approx(on_cpu.card["losses_nats"]["held_out"], abs=0.05)
 
 
 def test_an_interrupted_run_leaves_no_model(
