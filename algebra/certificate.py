@@ -27,6 +27,7 @@ from algebra.diagram import DEAD, Diagram, Wire
 from algebra.entailment import Fact
 from algebra.errors import LanguageError, RuleError
 from algebra.expansion import Multiple
+from algebra.induction import Induction
 from algebra.interpret import Interpretation, read
 from algebra.language import (
     ConcatHeads,
@@ -34,6 +35,7 @@ from algebra.language import (
     HeadSum,
     LayerProduct,
     OneHot,
+    OrderSum,
     StackHeads,
     key,
     vec_cols,
@@ -48,7 +50,7 @@ SCHEMA = 2
 
 Tree: TypeAlias = Any  # an integer, or a list [kind, argument, ...]
 Limits = Sequence[tuple[sympy.Symbol, Any]]
-Mode = Literal["normal forms", "written out", "same trees"]
+Mode = Literal["normal forms", "written out", "same trees", "induction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,37 @@ def certificate(
             _multiple(use, signature, shapes) if isinstance(use, Multiple) else _use(use, reading)
             for use in uses
         ],
+    }
+
+
+def by_induction(
+    lhs: Any,
+    rhs: Any,
+    given: Sequence[Any],
+    plan: Induction,
+    parts: Sequence[Mapping[str, Any] | None],
+    alike: Mapping[Any, Mapping[str, Any] | None],
+) -> dict[str, Any]:
+    """Return the certificate of a claim for every depth: those of its base and of its step.
+
+    `alike` are the certificates that the bodies are equal of what goes by one name.
+    """
+    hypotheses = [_hypothesis(one) for one in given]
+    signature = inspect(lhs, rhs, *[side for h in hypotheses for side in h[:2]])
+    base, step = parts
+    return {
+        "schema": SCHEMA,
+        **_declarations(signature, ()),
+        "indices": _indices((lhs, rhs, ()), *hypotheses),
+        "lhs": tree(lhs),
+        "rhs": tree(rhs),
+        "given": [[tree(h[0]), tree(h[1]), *_limits(h[2])] for h in hypotheses],
+        "mode": "induction",
+        "depth": key(plan.depth),
+        "last": key(plan.last),
+        "opaque": [[tree(e), tree(name), alike.get(e)] for e, name in plan.opaque.items()],
+        "base": base,
+        "step": step,
     }
 
 
@@ -194,6 +227,9 @@ def tree(e: Any) -> Tree:
         return [kind.__name__, tree(e.body), *_limits(e.limits)]
     if kind is LayerProduct:
         return [kind.__name__, tree(e.body), *_limits([(e.index, e.count)]), e.reverse]
+    if kind is OrderSum:
+        limit = _limits([(e.index, e.count)])
+        return [kind.__name__, tree(e.body), *limit, tree(e.order), e.reverse]
     if kind is sympy.Sum:
         return [kind.__name__, tree(e.function), *_limits(_ranges(e))]
     if kind is sympy.ImmutableDenseMatrix:

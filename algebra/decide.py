@@ -36,7 +36,7 @@ from algebra.errors import (
 )
 from algebra.exact import Assignment, tree_value
 from algebra.expansion import Multiple, equal_as_polynomials, follows_as_polynomials
-from algebra.induction import depths_of, inductions
+from algebra.induction import Induction, depths_of, induction
 from algebra.interpret import Interpretation, read
 from algebra.language import key
 from algebra.matching import HOLE
@@ -127,6 +127,19 @@ class _Proof(NamedTuple):
     reading: Interpretation | None = None
     uses: tuple[Use, ...] = ()
     multiples: tuple[Multiple, ...] = ()
+    induction: InductionProof | None = None
+
+
+class InductionProof(NamedTuple):
+    """A proof for every depth: what was to be proved, and the proofs of both parts.
+
+    `alike` are the proofs that the bodies are equal of what goes by one name.
+    """
+
+    plan: Induction
+    base: Verdict
+    step: Verdict
+    alike: dict[Any, Verdict]
 
 
 class _Claim:
@@ -199,12 +212,12 @@ def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) ->
         if claim.lhs == claim.rhs:
             same = "both sides are the same expression"
             return Verdict("proved", same, claim, proof=_Proof("same trees"))
-        proved = _by_induction(claim, deadline)
-        if proved is not None:
-            return proved
         if _same_polynomials(claim):
             return Verdict("proved", FIXED, claim, proof=_Proof("written out"))
-        return _refute(claim, 0, deadline, str(obstacle))
+        refuted = _refute(claim, 0, deadline, str(obstacle))
+        if refuted.status == "refuted":
+            return refuted
+        return _by_induction(claim, deadline) or refuted
     rest = difference(left.terms, right.terms)
     if not rest:
         count = len(left.terms)
@@ -250,18 +263,18 @@ def _by_induction(claim: _Claim, deadline: float) -> Verdict | None:
 
     for depth in depths_of(claim.lhs, claim.rhs):
         with suppress(RuleError):
-            for found in inductions(claim.lhs, claim.rhs, claim.given, depth, same):
-                base = proved(found.base)
-                if base is None:
-                    continue
-                step = proved(found.step, found.hypothesis)
-                if step is None:
-                    break
-                reason = (
-                    f"by induction over {depth}: it holds for {depth} = {found.start}, and if it "
-                    f"holds for {depth} layers, it does for one more"
-                )
-                return Verdict("proved", reason, claim)
+            plan = induction(claim.lhs, claim.rhs, claim.given, depth, same)
+            base = proved(plan.base)
+            step = base and proved(plan.step, plan.hypothesis)
+            if base is None or step is None:
+                continue
+            alike = {e: proved(bodies) or base for e, bodies in plan.alike.items()}
+            reason = (
+                f"by induction over {depth}: it holds for one layer, and if it holds for {depth} "
+                "layers, it does for one more"
+            )
+            found = InductionProof(plan, base, step, alike)
+            return Verdict("proved", reason, claim, proof=_Proof("induction", induction=found))
     return None
 
 
@@ -347,10 +360,12 @@ def _under_hypotheses(
 def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
     """Return the certificate of a proof, or None for a proof that certificates cannot tell yet."""
     reading = proof.reading
+    if proof.induction is not None:
+        return _by_parts(claim, proof.induction)
     if reading and (reading.applied or any(map(is_causal_mask, reading.labels))):
         return None
-    limits = [[*inspect(*pair).indices.values()] for pair in claim.given]
-    given = [(*pair, ranges) for pair, ranges in zip(claim.given, limits, strict=True)]
+    given = _with_limits(claim)
+    limits = [ranges for _, _, ranges in given]
     uses: list[certificates.Use | Multiple] = []
     for use in proof.uses:
         fact, at = use.relation.fact, dict(use.context.named)
@@ -363,6 +378,22 @@ def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
         uses.append(certificates.Use(fact, use.coefficient, whole))
     uses += proof.multiples
     return certificates.certificate(claim.lhs, claim.rhs, given, uses, reading, proof.mode)
+
+
+def _by_parts(claim: _Claim, proof: InductionProof) -> dict[str, Any] | None:
+    """Return the certificate of a proof by induction: those of its parts; None if one has none."""
+    parts = [proof.base.certificate, proof.step.certificate]
+    alike = {e: verdict.certificate for e, verdict in proof.alike.items()}
+    if None in parts or None in alike.values():
+        return None
+    return certificates.by_induction(
+        claim.lhs, claim.rhs, _with_limits(claim), proof.plan, parts, alike
+    )
+
+
+def _with_limits(claim: _Claim) -> list[tuple[Any, Any, Any]]:
+    """Return the hypotheses, each with the indices that it holds for all of."""
+    return [(*pair, [*inspect(*pair).indices.values()]) for pair in claim.given]
 
 
 def _because(facts: Sequence[Fact]) -> str:

@@ -1,4 +1,4 @@
-"""Claims about every depth: proved for no layer (or one), and from L layers to one more.
+"""Claims about every depth: proved for one layer, and from L layers to one more.
 
 What a claim says of L + 1 layers is said with the last layer taken off: a `LayerProduct` becomes
 the last layer times the product of the others, a sum over layers the last term and the others, an
@@ -29,20 +29,28 @@ from algebra.language import (
     matmul,
     rebuilt,
 )
+from algebra.shapes import inspect
 
 Equation = tuple[Any, Any]
-Scope = dict[sympy.Symbol, Any]  # the indices that are bound around a part, and their counts
+Scope = dict[sympy.Symbol, Any]  # the indices that a part stands under, and their counts
 
 
 @dataclass(frozen=True, slots=True)
 class Induction:
-    """What has to be proved so that a claim holds for every depth from `start` on."""
+    """What has to be proved so that a claim holds for every depth from one layer on.
+
+    Not from none: the step may divide by the number of layers, which is a size and so positive.
+    `last` is the index of the last layer, and `opaque` what stands for the first L layers of each
+    expression. Two expressions have the same name where `alike` says that their bodies are equal.
+    """
 
     depth: sympy.Symbol
-    start: int
     base: Equation
     hypothesis: Equation
     step: Equation
+    last: sympy.Symbol
+    opaque: dict[Any, Any]
+    alike: dict[Any, Equation]
 
 
 def depths_of(*expressions: Any) -> list[sympy.Symbol]:
@@ -53,43 +61,52 @@ def depths_of(*expressions: Any) -> list[sympy.Symbol]:
     return sorted({c for c in counts if isinstance(c, sympy.Symbol)} - bound, key=str)
 
 
-def inductions(
+def induction(
     lhs: Any,
     rhs: Any,
     given: Sequence[Equation],
     depth: sympy.Symbol,
     same: Callable[[Any, Any], bool],
-) -> list[Induction]:
-    """Return the ways to prove a claim by induction over a depth, from 0 layers and from 1.
+) -> Induction:
+    """Return what proves a claim by induction over a depth.
 
     The hypotheses `given` hold for every layer, and so for the last one. `same` says whether two
     bodies are certainly equal. Raises RuleError where the depth is used for something else than a
     number of layers, or a factor.
     """
-    opened = _Opened(depth, same)
+    names = {part.name for e in (lhs, rhs) for part in e.atoms(sympy.Symbol, MatrixSymbol, Family)}
+    opened = _Opened(depth, same, names)
     if any(opened.uses(side) for pair in given for side in pair):
         raise RuleError(f"a hypothesis speaks of {depth}")
-    step = opened.more(lhs, {}), opened.more(rhs, {})
-    hypothesis = opened.still(lhs, {}), opened.still(rhs, {})
-    none = opened.none(lhs, {}), opened.none(rhs, {})
-    first = opened.at_zero(step[0]), opened.at_zero(step[1])
-    return [
-        Induction(depth, 0, none, hypothesis, step),
-        Induction(depth, 1, first, hypothesis, step),
-    ]
+    free: Scope = dict(inspect(lhs, rhs).indices.values())
+    step = opened.more(lhs, free), opened.more(rhs, free)
+    hypothesis = opened.still(lhs, free), opened.still(rhs, free)
+    base = opened.at_zero(step[0]), opened.at_zero(step[1])
+    return Induction(depth, base, hypothesis, step, opened.last, opened.opaque, opened.alike)
 
 
 class _Opened:
     """A claim at depth L and at depth L + 1, what the first L layers make of it opaque."""
 
-    def __init__(self, depth: sympy.Symbol, same: Callable[[Any, Any], bool]) -> None:
+    def __init__(
+        self, depth: sympy.Symbol, same: Callable[[Any, Any], bool], names: set[str]
+    ) -> None:
         self.depth = depth
         self.same = same
-        self.last = sympy.Dummy("last", integer=True)
+        self.names = names
+        self.last = sympy.Symbol(self.fresh("last"), integer=True)
         self.opaque: dict[Any, Any] = {}  # what stands for the first L layers of an expression
         self.zero: dict[Any, Any] = {}  # what it is when L is 0
+        self.alike: dict[Any, Equation] = {}  # the equal bodies of what has the name of another
 
-    # -- the three depths --------------------------------------------------------------------------
+    def fresh(self, name: str) -> str:
+        """Return a name that nothing in the claim has."""
+        while name in self.names:
+            name += "′"
+        self.names.add(name)
+        return name
+
+    # -- the depths L, L + 1, and 1 ----------------------------------------------------------------
 
     def more(self, e: Any, scope: Scope) -> Any:
         """Return an expression at depth L + 1."""
@@ -118,16 +135,8 @@ class _Opened:
             return self.known(e, scope)
         return self.parts(e, scope, self.still)
 
-    def none(self, e: Any, scope: Scope) -> Any:
-        """Return an expression at depth 0."""
-        if self.unfolds(e):
-            return self.empty(e)
-        if e == self.depth:
-            return sympy.S.Zero
-        return self.parts(e, scope, self.none)
-
     def at_zero(self, e: Any) -> Any:
-        """Return an expression at depth L + 1 with L put to 0."""
+        """Return an expression at depth L + 1 with L put to 0: at depth 1."""
         if e in self.zero:
             return self.zero[e]
         if e == self.depth:
@@ -189,28 +198,24 @@ class _Opened:
 
     def known(self, e: Any, scope: Scope) -> Any:
         """Return what stands for the first L layers of an expression, the same for equal ones."""
+        if e in self.opaque:
+            return self.opaque[e]
         for other, stands_for in self.opaque.items():
-            if other == e or self.equal(other, e):
+            bodies = _bodies(other, e)
+            if bodies is not None and self.same(*bodies):
+                self.opaque[e], self.alike[e] = stands_for, bodies
                 return stands_for
         free = [index for index in scope if index in e.free_symbols]
-        number = len(self.opaque) + 1
+        name = self.fresh(f"{_LETTER[type(e)]}_{self.depth}")
         if isinstance(e, sympy.Pow):
-            new: Any = sympy.Dummy("power", positive=e.base.is_positive)
+            new: Any = sympy.Symbol(name)
         elif free:
-            new = Family(f"first layers {number}", [scope[i] for i in free], *e.shape)[tuple(free)]
+            new = Family(name, [scope[i] for i in free], *e.shape)[tuple(free)]
         else:
-            new = MatrixSymbol(f"first layers {number}", *e.shape)
+            new = MatrixSymbol(name, *e.shape)
         self.opaque[e] = new
         self.zero[new] = self.empty(e)
         return new
-
-    def equal(self, e: Any, f: Any) -> bool:
-        """Return whether two products over all layers are equal because their layers are."""
-        if not (isinstance(e, LayerProduct) and isinstance(f, LayerProduct)):
-            return False
-        body = f.body.xreplace({f.index: e.index})
-        alike = e.count == f.count and e.reverse == f.reverse
-        return alike and e.shape == f.shape and self.same(e.body, body)
 
     def of_last(self, body: Any, index: sympy.Symbol, scope: Scope) -> Any:
         """Return the body of the last layer: its number is L, and its weights are any."""
@@ -251,6 +256,18 @@ class _Opened:
             return e
         inner = {**scope, **_bound_by(e)}
         return rebuilt(e, [a if isinstance(a, sympy.Tuple) else walk(a, inner) for a in e.args])
+
+
+_LETTER = {LayerProduct: "Π", HeadSum: "Σ", OrderSum: "Ω", sympy.Pow: "power"}
+
+
+def _bodies(e: Any, f: Any) -> Equation | None:
+    """Return the bodies of two products over the same layers in the same order, index for index."""
+    if not (isinstance(e, LayerProduct) and isinstance(f, LayerProduct)):
+        return None
+    if e.count != f.count or e.reverse != f.reverse or e.shape != f.shape:
+        return None
+    return e.body, f.body.xreplace({f.index: e.index})
 
 
 def _bound_by(e: Any) -> Scope:

@@ -9,13 +9,14 @@ A certificate is JSON: `schema` 2, the declarations `sizes` [name], `scalars` {n
 matrix has no counts, a family has some), the trees `lhs` and `rhs`, the hypotheses `given` [[lhs,
 rhs, [index, count] for each index it holds for all of]], and the proof: `mode`, `splits` [[size,
 its factors]], `fused`, `defined` {name: [kind, tree, [index, count] for each free index]} and
-`uses` [{"fact": fact, "coefficient": tree, "context": diagram}]. There are three modes:
+`uses` [{"fact": fact, "coefficient": tree, "context": diagram}]. There are four modes:
 
     "normal forms"  for all sizes, lhs - rhs = sum over uses of coefficient * context[fact]
     "written out"   the same, each size n that is a number taken apart into n blocks of size 1: so
                     entries are boxes without wires, which commute, and free indices have values; a
                     use counts where those of the claim have the values `at` (none: [])
     "same trees"    the two sides are the same tree
+    "induction"     over the number of layers, from one layer on
 
 A tree is an integer or [kind, argument, ...], the kinds named as the classes of SymPy and otimes. A
 size is a tree, an index a name or an integer, counted from 0. Limits are [index, count], the
@@ -49,6 +50,12 @@ A fact is an equation lhs = rhs, put to use as lhs - rhs:
                             for only if M is square do the shapes agree
     ["root", k]             hypothesis k is X' X = 0 or X X' = 0: so X = 0, as entries are real
     ["inverse", name, "left"]    the box E^-1 of that name: E^-1 E = I; or, with "right", E E^-1 = I
+
+An induction over `depth` L takes the `last` layer off both sides (`Unrolled`), where every product
+and sum over L layers is `opaque`: [tree, its name, null]. It has two proofs, each a certificate:
+`base`, the claim for one layer, and `step`, the claim for L + 1 layers with the claim for L layers
+as a further hypothesis. In the step nothing is known of the last layer and of what is opaque. Two
+products have one name where the certificate in place of null says that their bodies are equal.
 
 "For all" means: wherever both sides and the hypotheses are defined, for sizes of 1 and more. So the
 trees may divide by what the statement divides by. A coefficient of a use is the certificate's own,
@@ -464,6 +471,10 @@ WIRING: dict[str, Callable[..., tuple[Any, Any, Any]]] = {
 }
 SCALAR = ("Trace", "MatrixElement", "KroneckerDelta", "Sum")
 SCOPED = ("HeadSum", "ConcatHeads", "StackHeads", "Sum")
+NAMED = ("MatrixSymbol", "FamilyMember")
+SIZED = ("Identity", "OneMatrix", "ZeroMatrix", "OneHot", "KroneckerDelta", "CausalMask")
+NUMBERS = ("Symbol", "Rational", "Add", "Mul", "Pow")
+NO_PROOF: dict[str, Any] = {"splits": [], "fused": False, "defined": {}}
 
 
 class Reader:
@@ -1068,6 +1079,278 @@ def flat_factors(tree: Any) -> list[Any]:
     return [tree]
 
 
+# -- induction over the number of layers -----------------------------------------------------------
+
+
+class Unrolled:
+    """Trees about L layers, of which what the first L do is opaque, and about one layer more."""
+
+    def __init__(self, reader: Reader, c: dict[str, Any]) -> None:
+        self.reader, self.depth, self.last = reader, ["Symbol", c["depth"]], c["last"]
+        names = {json.dumps(tree): name for tree, name, _ in c["opaque"]}
+        self.names: dict[str, Any] = names
+        self.trees = {json.dumps(name): tree for tree, name, _ in reversed(c["opaque"])}
+        self.declared = c["tensors"]
+        self.bound: dict[str, Any] = {}
+        for index, count in c["indices"].items():
+            self.bound[index] = count
+        for side in (c["lhs"], c["rhs"]):
+            self.bind(side)
+        for _, rows, cols in c["tensors"].values():
+            demand(not self.uses(rows) and not self.uses(cols), "the depth is a size of a matrix")
+
+    def bind(self, tree: Any) -> None:
+        """Note the counts of the indices that a tree binds; a name has one count.
+
+        An index of the layers before layer l runs over what l runs over.
+        """
+        if type(tree) is not list:
+            return
+        for index, count in binds(tree).items():
+            if type(count) is list and count[0] == "Symbol":
+                count = self.bound.get(count[1], count)
+            demand(self.bound.setdefault(index, count) == count, "an index has two counts")
+        for part in tree[1:]:
+            self.bind(part)
+        if tree[0] == "FamilyMember":
+            for index, count in zip(tree[2:], self.declared[tree[1]][0], strict=True):
+                known = type(index) is int or self.bound[index] == count
+                demand(known, f"the index {index} does not run over that size")
+
+    def free(self, tree: Any) -> set[str]:
+        """Return the indices that are free in a tree."""
+        if type(tree) is not list:
+            return {tree} & self.bound.keys() if type(tree) is str else set()
+        inner = set().union(*map(self.free, tree[1:])) if len(tree) > 1 else set()
+        return inner - binds(tree).keys()
+
+    def uses(self, tree: Any) -> bool:
+        """Return whether a tree names the depth."""
+        return type(tree) is list and (tree == self.depth or any(map(self.uses, tree)))
+
+    def unrolls(self, tree: Any) -> str:
+        """Return how a tree says something of all layers: its kind, or "" if it does not."""
+        if type(tree) is not list:
+            return ""
+        kind, *args = tree
+        if kind in ("LayerProduct", "OrderSum"):
+            return kind if args[1][1] == self.depth else ""
+        if kind == "Pow":
+            return kind if args[1] == self.depth else ""
+        if kind == "HeadSum":
+            body, *limits = args
+            one_more = self.reader.number(["Add", self.depth, 1])
+            if len(limits) == 1 and body[0] == "OrderSum" and self.unrolls(body):
+                index, count = limits[0]
+                over = body[3] == ["Symbol", index] and self.reader.number(count) == one_more
+                if over and not names(body[1], index):
+                    return "orders"
+            return kind if any(count == self.depth for _, count in limits) else ""
+        return ""
+
+    def still(self, tree: Any) -> Any:
+        """Return a tree about L layers, with what is opaque by its name."""
+        if self.unrolls(tree):
+            if tree[0] == "OrderSum" and tree[3] == 0:
+                return ["Identity", self.shape(tree)[0]]
+            demand(json.dumps(tree) in self.names, "a product or sum over all layers has no name")
+            return self.names[json.dumps(tree)]
+        return self.parts(tree, self.still)
+
+    def more(self, tree: Any) -> Any:
+        """Return a tree about L + 1 layers."""
+        kind = self.unrolls(tree)
+        if not kind:
+            return ["Add", self.depth, 1] if tree == self.depth else self.parts(tree, self.more)
+        if kind == "OrderSum" and tree[3] == 0:
+            return self.still(tree)
+        before = self.still(tree)
+        if kind == "Pow":
+            return ["Mul", tree[1], before]
+        if kind == "HeadSum":
+            body, *limits = tree[1:]
+            over = next(limit for limit in limits if limit[1] == self.depth)
+            others = [limit for limit in limits if limit[0] != over[0]]
+            body = ["HeadSum", body, *others] if others else body
+            return ["MatAdd", before, self.of_last(body, over[0])]
+        layers = tree[1] if kind == "orders" else tree
+        last, after = self.of_last(layers[1], layers[2][0]), layers[-1]
+        used = before
+        if kind == "OrderSum":
+            demand(type(tree[3]) is int and tree[3] > 0, "an order that is open")
+            used = self.still([*tree[:3], tree[3] - 1, after])
+        product = ["MatMul", used, last] if after else ["MatMul", last, used]
+        return product if kind == "LayerProduct" else ["MatAdd", before, product]
+
+    def first(self, tree: Any) -> Any:
+        """Return a tree about L + 1 layers for L = 0."""
+        if json.dumps(tree) in self.trees:
+            return self.none(self.trees[json.dumps(tree)])
+        if tree == self.depth:
+            return 0
+        plain = type(tree) is not list or tree[0] in NAMED
+        return tree if plain else [tree[0], *map(self.first, tree[1:])]
+
+    def none(self, tree: Any) -> Any:
+        """Return what a tree that unrolls is for no layer."""
+        kind = self.unrolls(tree)
+        if kind == "Pow":
+            return 1
+        empty = kind == "HeadSum" or (kind == "OrderSum" and tree[3] != 0)
+        demand(kind != "OrderSum" or type(tree[3]) is int, "an order that is open")
+        return ["ZeroMatrix", *self.shape(tree)] if empty else ["Identity", self.shape(tree)[0]]
+
+    def of_last(self, body: Any, index: str) -> Any:
+        """Return the body of the last layer."""
+        demand(not self.uses(body), "the body of a layer depends on the number of layers")
+        return self.put(body, index)
+
+    def put(self, tree: Any, index: str) -> Any:
+        """Return a tree with the last layer for an index of layers."""
+        if type(tree) is not list or tree[0] == "MatrixSymbol":
+            return self.last if tree == index else tree
+        if tree[0] in ("LayerProduct", "OrderSum") and tree[2][1] == ["Symbol", index]:
+            return self.still([tree[0], tree[1], [tree[2][0], self.depth], *tree[3:]])
+        if tree[0] == "FamilyMember":
+            return [*tree[:2], *[self.last if i == index else i for i in tree[2:]]]
+        return [tree[0], *[self.put(part, index) for part in tree[1:]]]
+
+    def parts(self, tree: Any, walk: Callable[[Any], Any]) -> Any:
+        """Return a tree with its arguments walked through; no range or size may name the depth."""
+        if type(tree) is not list or tree[0] in (*NAMED, "Symbol", "Rational"):
+            return tree
+        kind, *args = list(tree)
+        scoped = kind in (*SCOPED, "LayerProduct", "OrderSum")
+        sized = kind in SIZED
+        fixed = args[1:] if scoped else args if sized else []
+        demand(not any(map(self.uses, fixed)), "the depth is a size, or the end of a range")
+        if sized:
+            return tree
+        return [kind, *([walk(args[0]), *args[1:]] if scoped else map(walk, args))]
+
+    def shape(self, tree: Any) -> tuple[Any, Any]:
+        """Return the sizes of a tree as trees, for the kinds of trees that layers are made of."""
+        kind, *args = tree
+        if kind in ("MatrixSymbol", "FamilyMember"):
+            _, rows, cols = self.declared[args[0]]
+            return rows, cols
+        if kind in ("Identity", "CausalMask"):
+            return args[0], args[0]
+        if kind in ("OneMatrix", "ZeroMatrix"):
+            return args[0], args[1]
+        matrices = [arg for arg in args if type(arg) is list and not is_number(arg)]
+        if kind in ("Transpose", "Adjoint"):
+            return self.shape(args[0])[::-1]
+        if kind == "MatMul":
+            return self.shape(matrices[0])[0], self.shape(matrices[-1])[1]
+        if kind == "KroneckerProduct":
+            shapes = [self.shape(arg) for arg in args]
+            return ["Mul", *[s[0] for s in shapes]], ["Mul", *[s[1] for s in shapes]]
+        same = ("MatAdd", "HadamardProduct", "HadamardPower", "MatPow", "HeadSum", "LayerProduct")
+        more = ("OrderSum", "DiagonalMatrix", "RowSoftmax", "RMSNorm", "LayerNorm")
+        demand(kind in same + more or kind == "Activation", f"a {kind} in what is opaque")
+        return self.shape(args[1] if kind == "Activation" else matrices[0])
+
+
+def names(tree: Any, index: str) -> bool:
+    """Return whether an index occurs in a tree."""
+    return bool(tree == index) or (type(tree) is list and any(names(part, index) for part in tree))
+
+
+def binds(tree: Any) -> dict[str, Any]:
+    """Return the indices that a node binds, with their counts."""
+    if tree[0] in ("LayerProduct", "OrderSum"):
+        return dict(tree[2:3])
+    return dict(tree[2:]) if tree[0] in SCOPED else {}
+
+
+def renamed(tree: Any, index: str, new: str) -> Any:
+    """Return a tree with another name for an index that is free in it."""
+    if type(tree) is not list:
+        return new if tree == index else tree
+    demand(not {index, new} & binds(tree).keys(), "an index is bound twice")
+    return [tree[0], *[renamed(part, index, new) for part in tree[1:]]]
+
+
+def demand_alike(reader: Reader, a: Any, b: Any) -> None:
+    """Demand that two trees are the same, but for how their numbers are written."""
+    if a == b:
+        return
+    lists = type(a) is type(b) is list
+    if (lists and all(type(x[0]) is str and is_number(x) for x in (a, b))) or {
+        type(a),
+        type(b),
+    } == {int, list}:
+        one, other = reader.number(a), reader.number(b)
+        demand(not add(one, multiply(other, MINUS))[0], "a part speaks of another number")
+        return
+    demand(lists and len(a) == len(b), "a part is not what the claim asks for")
+    for x, y in zip(a, b, strict=True):
+        demand_alike(reader, x, y)
+
+
+def demand_part(
+    c: dict[str, Any],
+    part: dict[str, Any],
+    claim: list[Any],
+    tensors: dict[str, Any],
+    scalars: dict[str, str],
+    indices: dict[str, Any],
+) -> None:
+    """Demand that a part of an induction proves a claim [lhs, rhs, hypotheses], and is proved."""
+    reader = Reader(part if part["mode"] != "induction" else {**part, **NO_PROOF})
+    demand_alike(reader, [part["lhs"], part["rhs"], part["given"]], claim)
+    demand(set(part["sizes"]) <= set(c["sizes"]), "a part has other sizes")
+    for name, declared in part["tensors"].items():
+        demand_alike(reader, declared, tensors[name])
+    for name, sign in part["scalars"].items():
+        known = name in c["sizes"] or scalars.get(name) in (sign, "positive")
+        demand(known, "a part has other scalars")
+    for name, count in part["indices"].items():
+        demand_alike(reader, count, indices[name])
+    _checked(part)
+
+
+def by_induction(c: dict[str, Any]) -> str:
+    """Check a claim for every depth: its two parts are what the claim asks for, and are proved."""
+    reader = Reader({**c, **NO_PROOF})
+    unrolled = Unrolled(reader, c)
+    demand(c["depth"] in reader.sizes, "the depth is not declared as a size")
+    known = {*c["sizes"], *c["scalars"], *unrolled.bound, *c["tensors"]}
+    demand(not known & {c["last"], *[name[1] for _, name, _ in c["opaque"]]}, "a name is taken")
+    sides = [side for given in c["given"] for side in given[:2]]
+    demand(not any(map(unrolled.uses, sides)), "a hypothesis names the depth")
+    tensors, scalars = dict(c["tensors"]), dict(c["scalars"])
+    for tree, name, proof in c["opaque"]:
+        demand(unrolled.unrolls(tree), "what is opaque is no product or sum over all layers")
+        if proof is not None:
+            (kind, body, limit, *way), other = tree, unrolled.trees[json.dumps(name)]
+            alike = kind == "LayerProduct" and [kind, limit[1], *way] == [
+                other[0],
+                other[2][1],
+                *other[3:],
+            ]
+            demand(alike, "one name for what is not alike")
+            bodies = [other[1], renamed(body, limit[0], other[2][0])]
+            demand_part(c, proof, [*bodies, c["given"]], tensors, scalars, unrolled.bound)
+        elif name[0] == "Symbol":
+            demand(tree[0] == "Pow" and name[1] not in scalars, "a number is named that is none")
+            scalars[name[1]] = "real"
+        else:
+            demand(name[0] in NAMED and name[1] not in tensors, "one name for two products")
+            demand(set(name[2:]) == unrolled.free(tree), "a name lacks an index")
+            counts = [unrolled.bound[index] for index in name[2:]]
+            tensors[name[1]] = [counts, *unrolled.shape(tree)]
+    sides = [c["lhs"], c["rhs"]]
+    more = [unrolled.more(side) for side in sides]
+    hypothesis = [*[unrolled.still(side) for side in sides], *map(list, c["indices"].items())]
+    indices = {**c["indices"], c["last"]: unrolled.depth}
+    first = [unrolled.first(side) for side in more]
+    demand_part(c, c["base"], [*first, c["given"]], c["tensors"], c["scalars"], indices)
+    demand_part(c, c["step"], [*more, [*c["given"], hypothesis]], tensors, scalars, indices)
+    return f"by induction over {c['depth']}"
+
+
 def check(certificate: dict[str, Any]) -> str:
     """Return a line on what was proved, or raise Rejected.
 
@@ -1089,6 +1372,8 @@ def check(certificate: dict[str, Any]) -> str:
 
 
 def _checked(c: dict[str, Any]) -> str:
+    if c["mode"] == "induction":
+        return by_induction(c)
     reader, uses = Reader(c), c["uses"]
     if c["mode"] == "same trees":
         demand(json.dumps(c["lhs"]) == json.dumps(c["rhs"]), "the two sides are different trees")

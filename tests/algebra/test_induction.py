@@ -114,6 +114,14 @@ FALSE: dict[str, tuple[Any, ...]] = {
     "layers apart": (product(matmul(W[l], U[l])), matmul(product(W[l]), product(U[l]))),
     "true for one layer": (product(W[l]), matmul(*[HeadSum(W[l], (l, L))])),
     "no layers but a depth": (L * I_n, HeadSum(Identity(n), (l, L)) + Identity(n)),
+    "a factor that vanishes at no layer": (
+        matmul(L, P, product(I_n)),
+        matmul(L, Transpose(P), product(I_n)),
+    ),
+    "a factor that vanishes at one layer": (
+        matmul(L - 1, P, product(I_n)),
+        matmul(L - 1, Transpose(P), product(I_n)),
+    ),
     "the number of paths, one off": (Trace(product((1 + H) * Identity(1))), (2 + H) ** L),
 }
 OPEN: dict[str, tuple[Any, ...]] = {

@@ -35,6 +35,7 @@ from algebra.language import (
     HeadSum,
     LayerProduct,
     OneHot,
+    OrderSum,
     StackHeads,
     kron,
     matadd,
@@ -254,7 +255,7 @@ class _Back:
             return Integer(tree)
         kind, *args = tree
         if kind == "Symbol":
-            return self.symbols[args[0]]
+            return self.symbols[args[0]] if args[0] in self.symbols else self.index(args[0])
         if kind == "Rational":
             return sympy.Rational(*args)
         if kind in ("MatrixSymbol", "FamilyMember"):
@@ -276,6 +277,9 @@ class _Back:
         if kind == "LayerProduct":
             (limit,) = self.limits(args[1:2])
             return LayerProduct(self.read(args[0]), limit, args[2])
+        if kind == "OrderSum":
+            (limit,) = self.limits(args[1:2])
+            return OrderSum(self.read(args[0]), limit, self.read(args[2]), args[3])
         if kind == "Sum":
             ranges = [(index, 0, count - 1) for index, count in reversed(self.limits(args[1:]))]
             return sympy.Sum(self.read(args[0]), *ranges)
