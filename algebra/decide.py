@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -107,6 +108,10 @@ class Verdict:
             return None
         from algebra.explain import explain  # which itself asks `decide` about each step
 
+        if self._proof is not None and self._proof.induction is not None:
+            plan, _, step, _ = self._proof.induction
+            found = step.steps
+            return found and replace(found, depth=plan.depth, opaque=plan.named)
         return explain(self._claim.lhs, self._claim.rhs, given=self._claim.given)
 
     @cached_property

@@ -8,7 +8,7 @@ for reading, uses of one rule that follow each other are one line, and so is a r
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -122,11 +122,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A chain of steps from `lhs` to `rhs`; none when the two sides are the same expression."""
+    """A chain of steps from `lhs` to `rhs`; none when the two sides are the same expression.
+
+    Of a proof by induction over `depth` it is the step to one more layer: `opaque` says what stands
+    for the layers before, and the last hypothesis is the claim for them.
+    """
 
     lhs: Any
     rhs: Any
     steps: tuple[Step, ...]
+    depth: Any = None
+    opaque: tuple[tuple[Any, Any], ...] = ()
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -159,6 +165,18 @@ class Derivation:
         fine = _grouped(self.steps, frozenset())
         return fine if len(fine) <= FEW_LINES else _grouped(self.steps, BRACKETS)
 
+    def preface(self, math: Callable[[Any], str]) -> str:
+        """Return what a reader has to know first, if anything; `math` writes formulas."""
+        if self.depth is None:
+            return ""
+        names = [f"{math(name)} for {math(e)}" for name, e in self.opaque]
+        used = max((len(step.given) for step in self.steps), default=0)
+        return (
+            f"By induction over {math(self.depth)}. For one layer both sides are equal. "
+            f"For one layer more than {math(self.depth)}, with {' and '.join(names)}, where "
+            f"given_{used} is the claim for {math(self.depth)} layers:"
+        )
+
     # -- renderers -----------------------------------------------------------------------------
 
     def text(self, width: int = WIDTH) -> str:
@@ -166,7 +184,7 @@ class Derivation:
         rows = [("  ", unicode_text(self.lhs), "")]
         rows += [("= ", unicode_text(line.expression), line.rules) for line in self.lines]
         column = min(max(len(expression) for _, expression, _ in rows) + 5, width // 2)
-        shown = []
+        shown = _wrapped(self.preface(unicode_text), width) if self.depth is not None else []
         for sign, expression, rules in rows:
             first, *rest = _wrapped(expression, width - 2)
             beside = not rest and len(first) + 4 <= column and column + len(rules) <= width
@@ -188,7 +206,8 @@ class Derivation:
 
         A list and not a table, so that a long expression has the whole width of the page.
         """
-        shown = [f"$\\displaystyle {latex(self.lhs)}$"]
+        shown = [self.preface(lambda e: f"${latex(e)}$")] if self.depth is not None else []
+        shown.append(f"$\\displaystyle {latex(self.lhs)}$")
         for number, line in enumerate(self.lines, 1):
             shown.append(
                 f"{number}. by `{line.rules}` ({line.readings})\n\n"
@@ -201,7 +220,9 @@ class Derivation:
 
     def _repr_html_(self) -> str:
         cell = '<td style="text-align:left">'
-        rows = [f"<tr>{cell}${html.escape(latex(self.lhs))}$</td><td></td></tr>"]
+        preface = self.preface(lambda e: f"${html.escape(latex(e))}$")
+        rows = [f"<caption>{preface}</caption>"] if preface else []
+        rows.append(f"<tr>{cell}${html.escape(latex(self.lhs))}$</td><td></td></tr>")
         rows += [
             f"<tr>{cell}$= {html.escape(latex(line.expression))}$</td>"
             f'{cell}<span title="{html.escape(line.readings)}">{html.escape(line.rules)}</span>'

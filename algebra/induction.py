@@ -52,6 +52,11 @@ class Induction:
     opaque: dict[Any, Any]
     alike: dict[Any, Equation]
 
+    @property
+    def named(self) -> tuple[Equation, ...]:
+        """The names of what is opaque, each with one expression that it stands for."""
+        return tuple((name, e) for e, name in self.opaque.items() if e not in self.alike)
+
 
 def depths_of(*expressions: Any) -> list[sympy.Symbol]:
     """Return the symbols that are a number of layers, by name."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from sympy import Identity, MatrixSymbol
+from sympy import Identity, MatrixExpr, MatrixSymbol, Symbol, symbols
 
-from algebra.language import HeadSum, kron, matadd, matmul, vec_rows
+from algebra.language import (
+    HeadSum,
+    LayerProduct,
+    OrderSum,
+    kron,
+    matadd,
+    matmul,
+    vec_rows,
+)
 from numeric.binding import Source
-from proofs.catalogue.symbols import H, V, column, d, d_head, h, layers, n, size
+from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, size
 from proofs.theorem import Statement, theorem
 
 FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
@@ -96,3 +104,64 @@ def two_layer_paths() -> Statement:
         places={"logits": logits},
         depth=2,
     )
+
+
+@theorem(
+    title="The ensemble of paths, for every depth",
+    chapter=6,
+    convention="column",
+    source="Ferrando et al. 2024, “A Primer on the Inner Workings”, §2.3; Veit et al. 2016",
+    covers=("S3-015",),
+)
+def paths_by_order() -> Statement:
+    """With the patterns frozen, L layers of H heads are the sum of what their paths of order 0, 1,
+    …, L do to the embedding. A path of order k goes through k heads in k different layers, the
+    later on the left, and past the other layers.
+
+    L and H are symbols: this is one theorem about every transformer of this kind, proved by
+    induction over the layers. The last layer is taken off; the paths through L + 1 layers are those
+    that go past it, and those that end in it.
+    """
+    x, by_heads = vec_rows(X_0), _heads()
+    stream = matmul(LayerProduct(matadd(_past(), by_heads), (l, L)), x)
+    orders = HeadSum(OrderSum(by_heads, (l, L), k), (k, L + 1))
+    return Statement(stream, matmul(orders, x), places={"final": stream}, bind=(_EMBEDDED,))
+
+
+@theorem(
+    title="The residual stream is the sum of what the layers write",
+    chapter=6,
+    convention="column",
+    source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”",
+)
+def layers_write() -> Statement:
+    """What leaves the last layer is the embedding plus what each layer writes; and a layer writes
+    what its heads make of the stream that the layers before it have left.
+
+    The stream is never overwritten; that is why any layer can read what any earlier one wrote.
+    """
+    x, by_heads = vec_rows(X_0), _heads()
+    stream = matmul(LayerProduct(matadd(_past(), by_heads), (l, L)), x)
+    before = LayerProduct(matadd(_past(), _heads(j)), (j, l))
+    written = HeadSum(matmul(by_heads, before), (l, L))
+    return Statement(
+        stream,
+        matmul(matadd(_past(), written), x),
+        places={"final": stream},
+        bind=(_EMBEDDED,),
+    )
+
+
+X_0 = MatrixSymbol("X_0", n, d)  # what the first layer reads
+k, j = symbols("k j", integer=True)
+_EMBEDDED = {"X_0": Source("embed")}
+
+
+def _past() -> MatrixExpr:
+    return kron(Identity(n), Identity(d))
+
+
+def _heads(layer: Symbol = l) -> MatrixExpr:
+    """Return what the heads of a layer do together, their patterns frozen."""
+    OV = matmul(layers.column.W_O[layer, h], layers.column.W_V[layer, h])
+    return HeadSum(kron(layers.A[layer, h], OV), (h, H))
