@@ -61,6 +61,9 @@ class _Comparison:
 def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     """Return the evidence for a theorem on one model's run."""
     stated = theorem.statement()
+    if stated.places and not run.config.bare:
+        why = "it says what bare heads write, and this model has norms, biases or MLPs"
+        return ModelEvidence(run.model, False, True, why=why)
     signature = inspect(stated.lhs, stated.rhs, *stated.places.values())
     compare: _Comparer | None = None  # made for a first case: a model without layers has none
     worst, where, sensitivity, any_case = 0.0, "", 0.0, False
@@ -92,18 +95,22 @@ class _Comparer:
     def __init__(self, stated: Statement, run: Run) -> None:
         self.stated = stated
         self.run = run
-        self.left = Evaluator(at_depth(stated.lhs, run.n_layers))
-        self.right = at_depth(stated.rhs, run.n_layers)
-        self.parts = {at: at_depth(part, run.n_layers) for at, part in stated.places.items()}
+        sides = (stated.lhs, stated.rhs)
+        deep = any(side.has(LayerProduct, OrderSum) for side in sides)
+        left, self.right = (at_depth(side, run.n_layers) if deep else side for side in sides)
+        self.left = Evaluator(left)
+        self.parts = {
+            at: at_depth(part, run.n_layers) if deep else part for at, part in stated.places.items()
+        }
         self.places = {place: Evaluator(part) for place, part in self.parts.items()}
 
     def __call__(self, case: Case) -> Iterator[_Comparison]:
         """Yield both sides against each other, then every recorded place against its part."""
-        values = _values(self.left, case)
+        values = self._values(self.left, case)
         contracted = contract_bounded(self.left, values)
         shape = _matrix_shape(self.left, values)
         left, bound = contracted.value.reshape(shape), contracted.bound.reshape(shape)
-        right, right_bound = walk_bounded(self.right, _both(values, self.right, case))
+        right, right_bound = walk_bounded(self.right, self._values_of_right(values, case))
         total = bound + right_bound
         noticed = {
             name: smallest_noticed(np.reshape(share, shape), total)
@@ -119,7 +126,7 @@ class _Comparer:
         if seen is None:
             return
         evaluator = self.places[place]
-        values = _values(evaluator, case)
+        values = self._values(evaluator, case)
         contracted = contract_bounded(evaluator, values)
         shape = _matrix_shape(evaluator, values)
         if seen.shape != shape:
@@ -135,35 +142,32 @@ class _Comparer:
         ratio = worst_ratio(contracted.value.reshape(shape), seen, bound)
         yield _Comparison(f"recorded {place}", ratio, noticed)
 
+    def _values(self, evaluator: Evaluator, case: Case) -> Values:
+        return evaluator.values(self._given(evaluator.signature, case))
 
-def _values(evaluator: Evaluator, case: Case) -> Values:
-    mine = {name: case.arrays[name] for name in evaluator.signature.tensors}
-    return evaluator.values({**mine, **_numbers(evaluator.signature, case)})
+    def _values_of_right(self, values: Values, case: Case) -> Values:
+        """Return values for the right side, which may have symbols that the left has not."""
+        signature = inspect(self.right)
+        shown = {name: size for name, size in values.sizes.items() if name in signature.sizes}
+        return Values(signature, {**shown, **self._given(signature, case)})
+
+    def _given(self, signature: Any, case: Case) -> dict[str, Any]:
+        """Return the arrays, the numbers for free scalars, and a number of heads no array shows."""
+        arrays = {name: case.arrays[name] for name in signature.tensors}
+        heads = {"H": self.run.config.n_heads} if "H" in signature.sizes and not arrays else {}
+        return {**heads, **arrays, **_numbers(signature)}
 
 
 def at_depth(e: Any, n_layers: int) -> Any:
     """Return a statement about any number of layers as one about this number of them."""
-    return _put(e, n_layers) if e.has(LayerProduct, OrderSum) else e
-
-
-def _put(e: Any, n_layers: int) -> Any:
-    if e == L:
-        return sympy.Integer(n_layers)
+    if isinstance(e, sympy.Expr) and not e.atoms(sympy.MatrixExpr):
+        return e.xreplace({L: sympy.Integer(n_layers)})
     if not e.args or isinstance(e, sympy.MatrixSymbol):
         return e
-    return rebuilt(e, [_put(a, n_layers) for a in e.args])
+    return rebuilt(e, [at_depth(a, n_layers) for a in e.args])
 
 
-def _both(values: Values, right: sympy.Basic, case: Case) -> Values:
-    """Return values for the right side, which may have symbols that the left has not."""
-    signature = inspect(right)
-    numbers = _numbers(signature, case)
-    mine = {name: case.arrays[name] for name in signature.tensors}
-    shown = {name: size for name, size in values.sizes.items() if name in signature.sizes}
-    return Values(signature, {**shown, **mine, **numbers})
-
-
-def _numbers(signature: Any, case: Case) -> dict[str, float]:
+def _numbers(signature: Any) -> dict[str, float]:
     """Return fixed, generic numbers for the free scalars of a statement."""
     return {name: 0.75 + 0.5 * k for k, name in enumerate(sorted(signature.scalars))}
 

@@ -13,6 +13,7 @@ from typing import Any
 import prose
 import symbols
 from algebra.decide import decide
+from algebra.language import LayerProduct, OrderSum
 from algebra.latex import latex
 from algebra.normal_form import NormalForm, normal_form
 from equations import aligned, equation, lines_of, split_sum
@@ -161,14 +162,13 @@ def theorem_page(entry: Entry) -> str:
         "## Symbols",
         symbols.text(theorem),
         steps(theorem),
-        "## In index notation",
         diagrams(entry.report),
         "## Evidence",
         evidence(entry.report),
         "## Source",
         source(theorem),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def displayed(theorem: Theorem) -> str:
@@ -183,11 +183,12 @@ def steps(theorem: Theorem) -> str:
     chain = decide(statement.lhs, statement.rhs).steps
     if chain is None:
         return ""
-    shown = ["## Step by step", f"$$\n{_in_lines(latex(statement.lhs))}\n$$"]
+    preface = chain.preface(lambda e: f"${latex(e)}$")
+    shown = ["## Step by step", preface, f"$$\n{_in_lines(latex(chain.lhs))}\n$$"]
     for line in chain.lines:
         shown.append(f"by {code(line.rules)}: {prose.markdown(line.readings)}\n{{ .rule }}")
         shown.append(f"$$\n= {_in_lines(latex(line.expression))}\n$$")
-    return "\n\n".join(shown)
+    return "\n\n".join(filter(None, shown))
 
 
 def _in_lines(tex: str) -> str:
@@ -196,16 +197,22 @@ def _in_lines(tex: str) -> str:
 
 
 def diagrams(report: TheoremReport) -> str:
-    """Return the normal form in index notation: one for both sides, as the proof found."""
+    """Return the normal form in index notation: one for both sides, as the proof found.
+
+    A product over any number of layers has none.
+    """
     statement = report.theorem.statement()
+    if statement.lhs.has(LayerProduct, OrderSum) or statement.rhs.has(LayerProduct, OrderSum):
+        return ""
     left = normal_form(statement.lhs)
+    heading = "## In index notation"
     link = "[normal form](../normal-form.md)"
     if report.proof.status == "proved":
         size = count(len(left), "diagram")
-        return f"Both sides have the same {link}, {size}.\n\n{_indexed(left)}"
+        return f"{heading}\n\nBoth sides have the same {link}, {size}.\n\n{_indexed(left)}"
     right = normal_form(statement.rhs)
     return (
-        f"The {link} of the left side, then that of the right.\n\n"
+        f"{heading}\n\nThe {link} of the left side, then that of the right.\n\n"
         f"{_indexed(left)}\n\n{_indexed(right)}"
     )
 
