@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from algebra.normal_form import normal_form as normal_form
     from algebra.paths import expand_paths as expand_paths
     from numeric.model import load_model as load_model
+    from numeric.paths.ensemble import paths as paths
     from numeric.random_weights import random_model as random_model
     from proofs.catalogue import catalogue as catalogue
     from proofs.verification import verify as verify
@@ -87,6 +88,7 @@ _HOME = {
     "verify": "proofs.verification",
     "load_model": "numeric.model",
     "random_model": "numeric.random_weights",
+    "paths": "numeric.paths.ensemble",
     # be told no
     "OtimesError": "algebra.errors",
     "ShapeError": "algebra.errors",
@@ -123,6 +125,7 @@ __all__ = [
     "facts",
     "load_model",
     "normal_form",
+    "paths",
     "prove",
     "random_model",
     "vec_cols",

@@ -1,0 +1,117 @@
+r"""The ensemble of paths by order: all paths through exactly k heads, for every k at once.
+
+With $H_l$ the linear map of all heads of layer l and $c_l$ what they give for no stream,
+
+    X_k ← X_k + H_l X_{k-1}       for k = 1 … l + 1, and for k = 1 also + c_l
+    X_0 ← X_0 + what enters after layer l
+
+so that at the end $X_k = \sum_{l_1 < … < l_k} H_{l_k} … H_{l_1}$ of the sources: the elementary
+symmetric polynomial of order k in the layers. Only orders that are not zero yet are visited, which
+is L (L + 1) / 2 layers instead of (1 + H)^L paths. `replay_streams` is the other way to the same
+numbers, by runs of the frozen model. Nothing here is found by subtraction.
+
+Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”, “Path expansion”
+and “Term importance analysis” (the replay); Ferrando et al. 2024, §2.3.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+from jaxtyping import Float
+
+from algebra.errors import OtimesError
+from numeric.frozen import FrozenPass
+
+Heads = tuple[tuple[int, int], ...]
+"""A path: its heads as (layer, head), the earliest first; the direct path is the empty one."""
+
+
+def order_streams(frozen: FrozenPass) -> Float[np.ndarray, "order pos d_model"]:
+    """Return for each order 0 … L what its paths together bring to the end of the stream."""
+    n_layers, (n_pos, d_model) = frozen.model.n_layers, frozen.first.shape
+    streams = np.zeros((n_layers + 1, n_pos, d_model), dtype=frozen.dtype)
+    for _ in graded_pass(frozen, streams):
+        pass
+    return streams
+
+
+def graded_pass(
+    frozen: FrozenPass, streams: Float[np.ndarray, "order pos d_model"]
+) -> Iterator[int]:
+    """Fill `streams`, zeros at first, layer after layer; yield the number of layers done."""
+    streams[0] += frozen.first
+    yield 0
+    for number, layer in enumerate(frozen.layers()):
+        z = layer.z(streams[: number + 1])
+        z[0] += layer.constant()
+        streams[1 : number + 2] += layer.write(z)
+        streams[0] += frozen.entering(number)
+        yield number + 1
+
+
+def replay_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_model"]]:
+    """Yield the end of the stream by paths of order ≤ 0, ≤ 1, …, ≤ L: the framework's ablation.
+
+    Run the model with its patterns frozen; each layer adds to the stream not what its heads give
+    now but what they gave in the run before, nothing in the first run. Each run costs a pass.
+    """
+    before = [np.zeros_like(frozen.first) for _ in range(frozen.model.n_layers)]
+    for _ in range(frozen.model.n_layers + 1):
+        stream = frozen.first
+        now = []
+        for number, layer in enumerate(frozen.layers()):
+            z = layer.z(stream[None]) + layer.constant()
+            now.append(layer.write(z)[0])
+            stream = stream + before[number] + frozen.entering(number)
+        yield stream
+        before = now
+
+
+def direct_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_model"]]:
+    """Yield what each layer, and at last the end, reads of the sources alone."""
+    stream = frozen.first
+    yield stream
+    for number in range(frozen.model.n_layers):
+        stream = stream + frozen.entering(number)
+        yield stream
+
+
+def path_stream(frozen: FrozenPass, heads: Heads) -> Float[np.ndarray, "pos d_model"]:
+    """Return what one path brings to the end of the stream, $H_{h_k} … H_{h_1}$ of the sources."""
+    first = heads[0][0] if heads else frozen.model.n_layers
+    stream = next(islice(direct_streams(frozen), first, None))
+    for step, (number, head) in enumerate(heads):
+        layer = frozen.layer(number)
+        values = layer.read(stream) @ layer.W_V[head]
+        if step == 0:
+            values = values + layer.value_bias[head]
+        stream = layer.pattern[head] @ values @ layer.W_O[head]
+    return stream
+
+
+def check_path(frozen: FrozenPass, heads: Sequence[tuple[int, int]]) -> Heads:
+    """Return a path with its earliest head first, or say why there is no such path."""
+    model = frozen.model
+    path = tuple(sorted((int(layer), int(head)) for layer, head in heads))
+    for layer, head in path:
+        if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
+            raise OtimesError(
+                f"there is no head {layer}.{head}: {model.name} has {model.n_layers} layers"
+                f" of {model.n_heads} heads, both counted from 0"
+            )
+    if len({layer for layer, _ in path}) < len(path):
+        raise OtimesError(
+            f"{path_name(path)} is no path: it goes through two heads of one layer,"
+            " and heads of one layer do not read each other"
+        )
+    return path
+
+
+def path_name(heads: Heads) -> str:
+    """Return a path as `layer.head` from the earliest head on.
+
+    >>> path_name(((0, 3), (1, 2))), path_name(())
+    ('0.3 → 1.2', 'direct')
+    """
+    return " → ".join(f"{layer}.{head}" for layer, head in heads) or "direct"

@@ -1,0 +1,132 @@
+r"""Attention scores of one head, split by what the query was read from and what the key was.
+
+The stream before layer l is a sum of components: the embedding, positions, and what each earlier
+head wrote. With norm scales fixed, query and key are sums over the same components, and a score
+
+    S_{qk} = Σ_c Σ_e (Ŷ_c W_Q)_q · (Ŷ_e W_K)_k / √d_head
+
+has one term for each pair. In the second layer of an attention-only model these are the (1 + H)²
+terms of the framework's six-index tensor: `direct` (neither side went through a head), `Q` (the
+query's side did), `K` (the key's side), `Q+K` (both). A shortformer model adds position vectors to
+what queries and keys read: a component of its own, on both sides. Biases are one too, and so is
+what each layer's b_O and each MLP brings to the stream. Rotary turns each component's part.
+
+Source: Elhage et al. 2021, “The QK circuit: a six-dimensional tensor”, “Path expansion of attention
+scores”.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from algebra.errors import OtimesError
+from numeric.frozen import FrozenPass
+from numeric.functions import rotate
+
+COMPOSITIONS = ("direct", "Q", "K", "Q+K")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTerms:
+    """One query's scores in one head, [query component, key component, key].
+
+    `names` are the components: `embed`, `positions`, `bias`, `b_O.l`, `mlp.l`, and heads `l.h`.
+    """
+
+    layer: int
+    head: int
+    query: int
+    names: tuple[str, ...]
+    through_head: tuple[bool, ...]
+    terms: Float[np.ndarray, "query_part key_part key"]
+
+    def scores(self) -> Float[np.ndarray, " key"]:
+        """Return the scores themselves: all terms together, for the keys up to the query."""
+        return self.terms.sum(axis=(0, 1))
+
+    def by_composition(self) -> dict[str, Float[np.ndarray, " key"]]:
+        """Return the scores by composition: `direct`, `Q`, `K`, `Q+K`."""
+        heads = np.array(self.through_head)
+        sides = ((~heads, ~heads), (heads, ~heads), (~heads, heads), (heads, heads))
+        return {
+            name: self.terms[query][:, key].sum(axis=(0, 1))
+            for name, (query, key) in zip(COMPOSITIONS, sides, strict=True)
+        }
+
+
+def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreTerms:
+    """Return the terms of the scores of a head for one query, against all keys that it sees.
+
+    Only [component, key, d_head] and [component, component, key] are formed. Raises: OtimesError
+    if there is no such head or position.
+    """
+    model, config = frozen.model, frozen.model.config
+    if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
+        raise OtimesError(
+            f"there is no head {layer}.{head}: {model.name} has {model.n_layers} layers"
+            f" of {model.n_heads} heads, both counted from 0"
+        )
+    place = frozen.at(query)
+    shown = frozen.until(place)
+    reader = shown.layer(layer)
+
+    def part(name: str) -> np.ndarray:
+        return model.part(name, layer)[head].astype(frozen.dtype, copy=False)
+
+    W_Q, W_K, b_Q, b_K = (part(name) for name in ("W_Q", "W_K", "b_Q", "b_K"))
+
+    def turned(rows: np.ndarray) -> np.ndarray:
+        if config.positions != "rotary":
+            return rows
+        return rotate(rows, config.rotary_dims, config.rotary_base, config.rotary_layout)
+
+    names, through_head, queries, keys = [], [], [], []
+
+    def add(name: str, is_head: bool, q: np.ndarray, k: np.ndarray) -> None:
+        names.append(name)
+        through_head.append(is_head)
+        queries.append(turned(q)[place])
+        keys.append(turned(k))
+
+    for name, is_head, stream in components(shown, layer):
+        rows = reader.read(stream)
+        add(name, is_head, rows @ W_Q, rows @ W_K)
+    if config.positions == "shortformer":
+        added = model.part("W_pos", slice(shown.n_pos)).astype(frozen.dtype)
+        add("positions", False, added @ W_Q, added @ W_K)
+    if config.norm == "layer" or {"b_Q", "b_K"} & {*config.biases}:
+        norm_bias = model.part("ln1_bias", layer).astype(frozen.dtype)
+        everywhere = np.ones((shown.n_pos, 1), dtype=frozen.dtype)
+        add("bias", False, everywhere * (norm_bias @ W_Q + b_Q),
+            everywhere * (norm_bias @ W_K + b_K))  # fmt: skip
+    terms = np.einsum("ck,epk->cep", np.stack(queries), np.stack(keys), optimize=True)
+    scaled = terms / np.sqrt(frozen.dtype.type(model.d_head))
+    return ScoreTerms(layer, head, place, tuple(names), tuple(through_head), scaled)
+
+
+def components(
+    frozen: FrozenPass, layer: int
+) -> Iterator[tuple[str, bool, Float[np.ndarray, "pos d_model"]]]:
+    """Yield what the stream before a layer consists of: (name, whether a head wrote it, rows)."""
+    model, config = frozen.model, frozen.model.config
+    embedding = model.part("W_E", frozen.tokens).astype(frozen.dtype, copy=False)
+    yield "embed", False, embedding
+    if config.positions == "learned":
+        yield "positions", False, model.part("W_pos", slice(frozen.n_pos)).astype(frozen.dtype)
+    stream = frozen.first
+    for number in range(layer):
+        block = frozen.layer(number)
+        z = block.z(stream[None])[0] + block.constant()
+        written = np.zeros_like(stream)
+        for head in range(model.n_heads):
+            by_head = z[:, head] @ block.W_O[head]
+            written += by_head
+            yield f"{number}.{head}", True, by_head
+        if "b_O" in config.biases:
+            b_O = model.part("b_O", number).astype(frozen.dtype)
+            yield f"b_O.{number}", False, np.broadcast_to(b_O, stream.shape)
+        if config.d_mlp:
+            yield f"mlp.{number}", False, frozen.mlp_outs[number]
+        stream = stream + written + frozen.entering(number)

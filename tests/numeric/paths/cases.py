@@ -1,0 +1,40 @@
+"""Which models the path engine is tried on: the bundled ones, and every kind with three layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from numeric.model import Model, load_model
+from numeric.tokenizer import sample_tokens
+from tests.numeric.paths.enumeration import Enumeration
+from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
+
+WITHOUT_LAYERS = ("without layers", "norms but no layers")
+DEEP = [f"deep {name}" for name in KINDS if name not in WITHOUT_LAYERS]
+NAMES = ["two_layer", "induction", *KINDS, *DEEP]
+
+
+def close(actual, expected) -> None:
+    """Equal to 1e-10 of the largest number in the comparison: float64 errs by about 1e-14 of it."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    size = np.abs(expected).max(initial=0.0)
+    assert np.abs(actual - expected).max(initial=0.0) <= 1e-10 * size
+
+
+@cache
+def case(name: str) -> tuple[Model, list[int]]:
+    if name in ("two_layer", "induction"):
+        return load_model(name), sample_tokens(9)
+    config = KINDS[name.removeprefix("deep ")]
+    if name.startswith("deep "):
+        config = replace(config, n_layers=3)
+    return random_model(config, seed=1), TINY_TOKENS
+
+
+@cache
+def enumeration(name: str) -> Enumeration:
+    return Enumeration(*case(name))

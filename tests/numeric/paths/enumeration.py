@@ -1,0 +1,116 @@
+"""Every path of a frozen pass by itself, head after head: the oracle of all that is faster.
+
+From the stored weights and the recorded places alone, with a loop over layers for each of the
+(1 + H)^L paths; nothing of `numeric.frozen` or `numeric.paths` is used.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+
+from numeric.model import Model
+
+
+class Enumeration:
+    """All paths of a model on a prompt: `streams[path]` is what it brings to the end."""
+
+    def __init__(self, model: Model, tokens: list[int]) -> None:
+        self.model, self.c, self.tokens = model, model.config, tokens
+        self.W = {name: weight.astype(float) for name, weight in model.weights.items()}
+        self.places = model.forward(tokens)
+        L, H = self.c.n_layers, self.c.n_heads
+        self.streams = {}
+        for choice in product([None, *range(H)], repeat=L):
+            path = tuple((layer, head) for layer, head in enumerate(choice) if head is not None)
+            self.streams[path] = self.walk(path)
+
+    def walk(self, path: tuple[tuple[int, int], ...]) -> np.ndarray:
+        """What is read by the first head of the path, then through each of its heads."""
+        rows = self.sources_before(path[0][0] if path else self.c.n_layers)
+        for step, (layer, head) in enumerate(path):
+            rows = self.through(layer, head, rows, with_bias=step == 0)
+        return rows
+
+    def sources_before(self, layer: int) -> np.ndarray:
+        rows = self.places["embed"]
+        if self.c.positions == "learned":
+            rows = rows + self.W["W_pos"][: len(rows)]
+        for below in range(layer):
+            if "b_O" in self.W:
+                rows = rows + self.W["b_O"][below]
+            if self.c.d_mlp:
+                rows = rows + self.places[f"mlp_out.{below}"]
+        return rows
+
+    def through(self, layer: int, head: int, rows: np.ndarray, with_bias: bool) -> np.ndarray:
+        group = head // (self.c.n_heads // self.c.kv_heads)
+        pattern = self.places[f"pattern.{layer}"][head]
+        W_V, W_O = self.W["W_V"][layer, group], self.W["W_O"][layer, head]
+        read = self.normed(rows, self.places[f"resid_pre.{layer}"], "ln1", layer, with_bias)
+        out = np.zeros_like(rows)
+        for query in range(len(rows)):
+            for key in range(query + 1):
+                value = read[key] @ W_V
+                if with_bias and "b_V" in self.W:
+                    value = value + self.W["b_V"][layer, group]
+                out[query] += pattern[query, key] * (value @ W_O)
+        return out
+
+    def normed(self, rows, recorded, name: str, layer, with_bias: bool) -> np.ndarray:
+        if self.c.norm == "none" or (name == "ln_final" and not self.c.final_norm):
+            return rows
+        out = np.empty_like(rows)
+        gain, bias = self.W[f"{name}_gain"], self.W.get(f"{name}_bias")
+        gain, bias = (
+            (gain, bias) if layer is None else (gain[layer], bias if bias is None else bias[layer])
+        )
+        for i in range(len(rows)):
+            whole, row = recorded[i], rows[i]
+            if self.c.norm == "layer":
+                whole, row = whole - sum(whole) / len(whole), row - sum(row) / len(row)
+            scale = (sum(x * x for x in whole) / len(whole) + self.c.norm_eps) ** 0.5
+            out[i] = row / scale * gain
+            if with_bias and bias is not None:
+                out[i] += bias
+        return out
+
+    def logits(self, path: tuple[tuple[int, int], ...]) -> np.ndarray:
+        """[pos, token]; what comes on top once belongs to the direct path."""
+        rows = self.normed(self.streams[path], self.places["final"], "ln_final", None, not path)
+        W_U = self.W["W_E"].T if self.c.tied else self.W["W_U"]
+        return rows @ W_U + (self.W["b_U"] if "b_U" in self.W and not path else 0.0)
+
+    def by_order(self) -> np.ndarray:
+        n, d_vocab = len(self.tokens), self.c.d_vocab
+        out = np.zeros((self.c.n_layers + 1, n, d_vocab))
+        for path in self.streams:
+            out[len(path)] += self.logits(path)
+        return out
+
+    def values(self, position: int, token: int) -> dict[tuple[tuple[int, int], ...], float]:
+        return {path: float(self.logits(path)[position, token]) for path in self.streams}
+
+
+def shapley_by_coalitions(values: dict, players: list) -> dict:
+    """The definition: the mean marginal contribution over all coalitions of the others.
+
+    A coalition's worth is the sum of the paths that go through its heads only.
+    """
+    from math import factorial
+
+    def worth(coalition: frozenset) -> float:
+        return sum(value for path, value in values.items() if coalition.issuperset(path))
+
+    total = len(players)
+    shares = {}
+    for player in players:
+        others = [each for each in players if each != player]
+        shares[player] = 0.0
+        for size in range(total):
+            weight = factorial(size) * factorial(total - size - 1) / factorial(total)
+            for coalition in combinations(others, size):
+                with_it = frozenset((*coalition, player))
+                shares[player] += weight * (worth(with_it) - worth(frozenset(coalition)))
+    return shares

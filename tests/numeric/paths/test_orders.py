@@ -1,0 +1,88 @@
+"""Orders, the replay and single paths against every path by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from algebra.errors import OtimesError
+from numeric.paths.ensemble import paths
+from numeric.paths.orders import order_streams, replay_streams
+from tests.numeric.paths.cases import NAMES, case, close, enumeration
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_orders_are_the_sums_of_their_paths(name: str) -> None:
+    on_prompt, every = paths(*case(name)), enumeration(name)
+    expected = every.by_order()
+    close(on_prompt.by_order(), expected)
+    for order, logits in enumerate(expected):
+        if np.abs(logits).max():  # an order's own size, or a wrong small one would go unseen
+            close(on_prompt.by_order()[order], logits)
+    close(on_prompt.by_order().sum(axis=0), every.places["logits"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_replay_gives_the_cumulative_sums(name: str) -> None:
+    on_prompt = paths(*case(name))
+    close(on_prompt.replay(), np.cumsum(enumeration(name).by_order(), axis=0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_path_by_itself(name: str) -> None:
+    on_prompt, every = paths(*case(name)), enumeration(name)
+    for path, value in every.values(4, 7).items():
+        close(on_prompt.path(path, 4, 7), value)
+        close(on_prompt.path(path[::-1], 4, 7), value)
+
+
+def test_the_replay_shares_nothing_with_the_graded_pass_but_the_layers() -> None:
+    frozen = paths(*case("deep everything")).frozen
+    *_, last = replay_streams(frozen)
+    close(last, order_streams(frozen).sum(axis=0))
+
+
+def test_only_what_is_selected_is_given() -> None:
+    on_prompt = paths(*case("deep gpt2"))
+    every = on_prompt.by_order()
+    close(
+        on_prompt.by_order(positions=[-1, 2], tokens=[4, 0, 9]), every[:, [-1, 2]][:, :, [4, 0, 9]]
+    )
+    close(on_prompt.by_order(positions=2, tokens=5), every[:, 2, 5])
+    close(on_prompt.by_order(tokens=[5]), every[:, :, [5]])
+    close(on_prompt.by_order(positions=np.int64(3)), every[:, 3])
+
+
+def test_a_block_of_the_vocabulary_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numeric.frozen
+
+    on_prompt = paths(*case("gptj"))
+    every = on_prompt.by_order()
+    monkeypatch.setattr(numeric.frozen, "TOKENS_AT_ONCE", 4)
+    close(on_prompt.by_order(), every)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda p: p.by_order(positions=6), "there is no position 6: the prompt has .* 0 to 5"),
+        (lambda p: p.by_order(positions=[0, -7]), "there is no position -7"),
+        (lambda p: p.by_order(positions=[[0]]), "positions are a number or a list of numbers"),
+        (lambda p: p.by_order(positions=True), "a position is a whole number, got True"),
+        (lambda p: p.by_order(tokens=[11]), "token 11 is not in the vocabulary .* 0 to 10"),
+        (lambda p: p.by_order(tokens=[-1]), "token -1 is not in the vocabulary"),
+        (lambda p: p.by_order(tokens=["a"]), "tokens are whole numbers"),
+        (lambda p: p.heads(0, (1, 2, 3)), "a difference of logits is of two tokens"),
+        (lambda p: p.heads(0, np.ones(4)), r"a direction has shape \(d_model,\) = \(5,\)"),
+        (lambda p: p.path([(0, 1), (0, 2)], 0, 0), "0.1 → 0.2 is no path: .* two heads of one"),
+        (lambda p: p.path([(2, 0)], 0, 0), "there is no head 2.0: random has 2 layers of 3 heads"),
+    ],
+)  # fmt: skip
+def test_what_there_is_not(ask, said: str) -> None:
+    with pytest.raises(OtimesError, match=said):
+        ask(paths(*case("attention only")))
+
+
+def test_other_types_are_refused() -> None:
+    with pytest.raises(OtimesError, match="float64 or float32, not in float16"):
+        paths(*case("attention only"), dtype=np.float16)
