@@ -1,0 +1,161 @@
+r"""What direct, single-head and virtual-head terms are worth, in nats of loss.
+
+The framework's term importance: with patterns frozen, predict with the paths of order ≤ k alone,
+and see how the loss falls as k grows. An order, a layer's single heads, one head or one virtual
+head has two marginal effects, and both are here: `added`, to what comes before its kind (negative
+where it helps), and `removed`, from all of its kind (negative where it is still needed then). The
+two differ because terms do each other's work and because a loss is not linear.
+
+Every stream is a sum of parts computed on their own; nothing is left over from a subtraction.
+
+Source: Elhage et al. 2021, “Term importance analysis”.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from jaxtyping import Float
+
+from algebra.errors import OtimesError
+from numeric.frozen import FrozenPass, freeze
+from numeric.model import Model
+from numeric.paths.orders import order_streams, path_stream
+
+POSITIONS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LossTerm:
+    """A term and its marginal effects in nats; `removed` is None for an order, which comes alone.
+
+    `loss` is with the term added to all orders below its own.
+    """
+
+    name: str
+    order: int
+    loss: float
+    added: float
+    removed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LossTable:
+    """Mean losses in nats per token: of a uniform guess, of the model, and of the terms between."""
+
+    uniform: float
+    model: float
+    terms: tuple[LossTerm, ...]
+
+    def __str__(self) -> str:
+        width = max(len(term.name) for term in self.terms)
+        rows = [f"{'uniform':{width}}  {self.uniform:8.4f}"]
+        for term in self.terms:
+            removed = "" if term.removed is None else f"  {term.removed:+9.4f}"
+            rows.append(f"{term.name:{width}}  {term.loss:8.4f}  {term.added:+9.4f}{removed}")
+        head = f"{'':{width}}  {'loss':>8}  {'added':>9}  {'removed':>9}"
+        return "\n".join([head, *rows])
+
+
+def loss_table(
+    model: Model, prompts: Sequence[Sequence[int] | np.ndarray], virtual_heads: bool = False
+) -> LossTable:
+    """Return the losses by order, by layer and by head; by virtual head as well, if asked for.
+
+    >>> from numeric.model import load_model
+    >>> table = loss_table(load_model("one_layer"), [range(20)])
+    >>> [term.name for term in table.terms]
+    ['direct', 'order 1', 'layer 0', '0.0', '0.1', '0.2', '0.3']
+    """
+    if not len(prompts) or min(len(prompt) for prompt in prompts) < 2:
+        raise OtimesError("a loss needs prompts of at least two tokens, and at least one prompt")
+    sums: dict[str, list[np.ndarray]] = {}
+    for prompt in prompts:
+        for name, loss, without in _of_prompt(freeze(model, prompt), virtual_heads):
+            sums.setdefault(name, []).append(np.stack([loss, without]))
+    means = {name: np.concatenate(each, axis=1).mean(axis=1) for name, each in sums.items()}
+    uniform = float(np.log(model.d_vocab))
+    orders = [f"order {order}" if order else "direct" for order in range(model.n_layers + 1)]
+    up_to = [float(means[name][0]) for name in orders]  # the loss with paths of at most this order
+    below = [uniform, *up_to]
+    terms = [
+        LossTerm(name, order, up_to[order], up_to[order] - below[order])
+        for order, name in enumerate(orders)
+    ]
+    for name, (loss, without) in means.items():
+        if name not in orders:
+            order = 1 + name.count("→")
+            added, removed = float(loss) - below[order], up_to[order] - float(without)
+            terms.append(LossTerm(name, order, float(loss), added, removed))
+    return LossTable(uniform, up_to[-1], tuple(terms))
+
+
+def _of_prompt(
+    frozen: FrozenPass, virtual_heads: bool
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield (name, losses with the term added, losses with only it left out) for each term."""
+    model = frozen.model
+    streams = order_streams(frozen)
+    below = np.cumsum(streams, axis=0)
+    for order, stream in enumerate(below):
+        found = stream_losses(frozen, stream)
+        yield ("direct" if order == 0 else f"order {order}"), found, found
+    heads = list(product(range(model.n_layers), range(model.n_heads)))
+    if not heads:
+        return
+
+    def of_path(*path: tuple[int, int]) -> Callable[[], np.ndarray]:
+        return lambda: path_stream(frozen, path)
+
+    single = {f"{layer}.{head}": of_path((layer, head)) for layer, head in heads}
+    layers = {
+        f"layer {layer}": _together([single[f"{layer}.{head}"] for head in range(model.n_heads)])
+        for layer in range(model.n_layers)
+    }
+    yield from _each_and_all_others(frozen, below[0], layers)
+    yield from _each_and_all_others(frozen, below[0], single)
+    if virtual_heads and model.n_layers > 1:
+        pairs = {
+            f"{one[0]}.{one[1]} → {two[0]}.{two[1]}": of_path(one, two)
+            for one, two in product(heads, heads)
+            if one[0] < two[0]
+        }
+        yield from _each_and_all_others(frozen, below[1], pairs)
+
+
+def _together(parts: list[Callable[[], np.ndarray]]) -> Callable[[], np.ndarray]:
+    return lambda: np.sum([part() for part in parts], axis=0)
+
+
+def _each_and_all_others(
+    frozen: FrozenPass, base: np.ndarray, parts: dict[str, Callable[[], np.ndarray]]
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield for each part the losses of base + part, and of base + all other parts."""
+    names = list(parts)
+    after = [np.zeros_like(base)]
+    for name in reversed(names):
+        after.append(after[-1] + parts[name]())
+    before = np.zeros_like(base)
+    for name in names:
+        after.pop()
+        part = parts[name]()
+        others = base + before + after[-1]
+        yield name, stream_losses(frozen, base + part), stream_losses(frozen, others)
+        before = before + part
+
+
+def stream_losses(
+    frozen: FrozenPass, stream: Float[np.ndarray, "pos d_model"]
+) -> Float[np.ndarray, " predicted"]:
+    """Return the loss of predicting each next token from what is in the stream, in nats."""
+    rows, targets = frozen.normed(stream[None])[0, :-1], frozen.tokens[1:]
+    constants = frozen.constants()
+    losses = np.empty(len(rows), dtype=frozen.dtype)
+    for start in range(0, len(rows), POSITIONS_AT_ONCE):
+        block = slice(start, start + POSITIONS_AT_ONCE)
+        logits = frozen.unembed(rows[block]) + constants
+        logits -= logits.max(axis=1, keepdims=True)
+        right = logits[np.arange(len(logits)), targets[block]]
+        losses[block] = np.log(np.exp(logits).sum(axis=1)) - right
+    return losses
