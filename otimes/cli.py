@@ -1,4 +1,4 @@
-"""The command line: `otimes verify`, `show THEOREM`, `axioms`, `train NAME`.
+"""The command line: `otimes verify`, `show THEOREM`, `axioms`, `paths MODEL`, `train NAME`.
 
 What a command finds goes to stdout, everything else to stderr. Exit status 0: all well; 1:
 something was refuted or fell short; 2: it was asked wrongly, in one sentence; 130: interrupted.
@@ -84,6 +84,44 @@ def axioms(as_json: bool) -> int:
             click.echo(f"    where {unicode_text(lhs)} = {unicode_text(rhs)}")
         click.echo(f"    source: {axiom.source}\n")
     click.echo(f"{len(ot.AXIOMS)} axioms")
+    return ALL_WELL
+
+
+@cli.command(short_help="Show which paths through heads make a logit.")
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--prompt", metavar="TEXT", help="What the model reads; a bundled sample if not given."
+)
+@click.option("--tokens", metavar="N,N,…", help="The prompt as token numbers.")
+@click.option("--position", type=int, default=-1, metavar="N", help="After which token; the last.")
+@click.option("--token", metavar="TOKEN", help="Whose logit, as text or number; the likeliest.")
+@click.option("--top", default=10, metavar="K", help="How many of the largest paths; 10.")
+@click.option("--html", metavar="FILE", help="Also write a page with patterns and bars.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def paths(
+    model: str,
+    prompt: str | None,
+    tokens: str | None,
+    position: int,
+    token: str | None,
+    top: int,
+    html: str | None,
+    as_json: bool,
+) -> int:
+    """Show which paths through heads make the logit of a token, patterns held as they are.
+
+    All paths by order, each head by itself, Shapley values, and the largest paths of any order.
+    """
+    from otimes._paths import path_report, paths_of, summary_of, write_page
+
+    on_prompt = paths_of(ot.load_model(model), prompt, tokens)
+    summary = summary_of(on_prompt, position, token, top)
+    if html is not None:
+        write_page(summary, html)
+    if as_json:
+        _print_json(summary.to_json())
+    else:
+        click.echo(path_report(summary))
     return ALL_WELL
 
 

@@ -24,12 +24,19 @@ with install_import_hook("numeric", "tests.test_annotations.checked"):
     import numpy as np
     from numeric.forward import forward_pass
     from numeric.model import bundled_models, load_model
+    from numeric.paths.ensemble import paths
+    from numeric.paths.loss import loss_table
     from proofs.verification import verify
 from tests.numeric.random_models import KINDS, TINY, TINY_TOKENS, random_model
 
 tiny = random_model(TINY)
 for config in KINDS.values():
-    random_model(config).forward(TINY_TOKENS)
+    on_prompt = paths(random_model(config), TINY_TOKENS)
+    on_prompt.by_order(), on_prompt.replay(), on_prompt.closure, on_prompt._repr_html_()
+    on_prompt.virtual_heads(4, 3), list(on_prompt.triples(4, (3, 2)))
+    if config.n_layers:
+        on_prompt.path([(0, 1)], 4, 3), on_prompt.scores(1, 2, 3).by_composition()
+    loss_table(on_prompt.model, [TINY_TOKENS], virtual_heads=True)
 try:
     forward_pass(tiny, np.ones((2, 3), dtype=int))
 except TypeCheckError:

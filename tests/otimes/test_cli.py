@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import otimes as ot
+from numeric.model import save_model
+from numeric.random_weights import random_model
+from numeric.tokenizer import load_tokenizer
 from otimes.cli import main
 from proofs.verification import Report
 from tests.otimes.reports import ALL_WELL, FELL_SHORT, WELL
@@ -185,3 +189,82 @@ def test_axioms_are_listed(otimes: Otimes) -> None:
     assert ran.out.splitlines()[-1] == f"{len(ot.AXIOMS)} axioms"
     listed = json.loads(otimes("axioms", "--json").out)
     assert [axiom["name"] for axiom in listed["axioms"]] == list(ot.AXIOMS)
+
+
+def test_paths(otimes: Otimes) -> None:
+    ran = otimes(
+        "paths", "induction", "--prompt", "def f(x): return f(", "--token", "x", "--top", "3"
+    )
+    assert (ran.status, ran.err) == (0, "")
+    on_prompt = ot.paths("induction", load_tokenizer().encode("def f(x): return f("))
+    token = load_tokenizer().encode("x")[0]
+    lines = ran.out.splitlines()
+    assert lines[0].startswith(f"induction: the logit of 'x' (token {token}) after position")
+    for value in (*on_prompt.by_order(-1, token), *[p.value for p in on_prompt.top(3, -1, token)]):
+        assert f"{value:+.4f}" in ran.out
+    assert "largest paths: proven largest, 25 visited" in lines
+    assert lines[-1].startswith("closure: error/bound 0.0")
+
+
+def test_paths_json(otimes: Otimes) -> None:
+    ran = otimes("paths", "two_layer", "--tokens", "5,6,7", "--position", "1", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    content = json.loads(ran.out)
+    assert (content["schema"], content["tokens"], content["position"]) == (1, [5, 6, 7], 1)
+    on_prompt = ot.paths("two_layer", [5, 6, 7])
+    token = content["token"]
+    assert token == on_prompt.model.forward([5, 6, 7])["logits"][1].argmax()
+    assert content["orders"] == on_prompt.by_order(1, token).tolist()
+    assert content["virtual_heads"] == on_prompt.virtual_heads(1, token).tolist()
+    assert content["shapley"] == on_prompt.shapley(1, token).tolist()
+    best = content["top"]
+    assert best["proven"] is True
+    assert [path["value"] for path in best["paths"]] == [
+        p.value for p in on_prompt.top(10, 1, token)
+    ]
+    assert content["closure"]["ratio"] <= 1
+
+
+def test_paths_on_the_sample_of_a_model_without_heads(otimes: Otimes) -> None:
+    ran = otimes("paths", "zero_layer")
+    assert ran.status == 0
+    assert "largest paths" not in ran.out
+
+
+def test_paths_as_a_page(otimes: Otimes, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert otimes("paths", "one_layer", "--tokens", "1,2", "--html", str(page)).status == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tokens", "1,x"], "--tokens are whole numbers with commas between, got '1,x'"),
+        (["--tokens", "1", "--prompt", "a"], "a prompt is given by --prompt or by --tokens, not"),
+        (["--tokens", "1,99999"], "token 99999 at position 1 is not in the vocabulary"),
+        (["--prompt", ""], "the prompt is empty"),
+        (["--prompt", "a" * 2000], "the prompt has"),
+        (["--position", "48"], "there is no position 48: the prompt has the positions 0 to 47"),
+        (["--token", "hello world"], "'hello world' is not one token but 7 ('he', 'l',"),
+        (["--token", "1024"], "token 1024 is not in the vocabulary"),
+        (["--top", "0"], "asked for the 0 best paths"),
+        (["--html", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html: No such file"),
+    ],
+)
+def test_paths_asked_wrongly(otimes: Otimes, arguments: list[str], said: str) -> None:
+    ran = otimes("paths", "two_layer", *arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith(said)
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_paths_of_a_model_with_another_vocabulary(otimes: Otimes, tmp_path: Path) -> None:
+    model = random_model()
+    save_model(tmp_path / "mine", model.config, model.weights, {})
+    ran = otimes("paths", str(tmp_path / "mine"), "--prompt", "a")
+    assert ran.status == 2
+    assert ran.err.startswith("mine has 64 tokens, the bundled tokenizer 1024: give --tokens")
+    ran = otimes("paths", str(tmp_path / "mine"), "--tokens", "1,2,3", "--token", "7")
+    assert ran.status == 0
+    assert ran.out.startswith("mine: the logit of '#7' (token 7) after position 2")

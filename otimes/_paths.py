@@ -1,0 +1,133 @@
+"""`otimes paths` behind the scenes: what was asked, and the answer as a person reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import otimes as ot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numeric.model import Model
+    from numeric.paths.ensemble import Paths
+    from numeric.paths.summary import Summary
+
+PROMPT = 48
+"""How many tokens of the bundled sample are the prompt, if nothing else is said."""
+BAR = 24
+
+
+def paths_of(model: Model, prompt: str | None, tokens: str | None) -> Paths:
+    """Return the ensemble of paths on a prompt that is text, or numbers with commas, or neither."""
+    from numeric.tokenizer import load_tokenizer, sample_tokens
+
+    if tokens is not None:
+        if prompt is not None:
+            raise ot.OtimesError("a prompt is given by --prompt or by --tokens, not by both")
+        try:
+            return ot.paths(model, [int(number) for number in tokens.split(",")])
+        except ValueError:
+            raise ot.OtimesError(
+                f"--tokens are whole numbers with commas between, got {tokens!r}"
+            ) from None
+    _need_tokenizer(model)
+    if prompt is None:
+        return ot.paths(model, sample_tokens(min(PROMPT, model.n_ctx)))
+    return ot.paths(model, load_tokenizer().encode(prompt))
+
+
+def summary_of(on_prompt: Paths, position: int, token: str | None, top: int) -> Summary:
+    """Return what there is to tell of a token's logit; the token is text, or a number."""
+    from numeric.paths.summary import summarise
+
+    number = None if token is None else _token_number(on_prompt.model, token)
+    return summarise(on_prompt, position, number, top)
+
+
+def _token_number(model: Model, token: str) -> int:
+    from numeric.tokenizer import load_tokenizer
+
+    if token.isdecimal():
+        return int(token)
+    _need_tokenizer(model)
+    encoded = load_tokenizer().encode(token)
+    if len(encoded) != 1:
+        parts = ", ".join(repr(text) for text in load_tokenizer().token_strings(encoded))
+        raise ot.OtimesError(
+            f"{token!r} is not one token but {len(encoded)} ({parts}): name one of them"
+        )
+    return encoded[0]
+
+
+def _need_tokenizer(model: Model) -> None:
+    from numeric.tokenizer import load_tokenizer
+
+    if model.d_vocab != load_tokenizer().d_vocab:
+        raise ot.OtimesError(
+            f"{model.name} has {model.d_vocab} tokens, the bundled tokenizer"
+            f" {load_tokenizer().d_vocab}: give --tokens, and --token as a number"
+        )
+
+
+def write_page(summary: Summary, file: str) -> None:
+    """Write the view as a page of its own."""
+    from numeric.paths.views import html_page
+
+    try:
+        Path(file).write_text(html_page(summary), encoding="utf-8")
+    except OSError as error:
+        raise ot.OtimesError(f"cannot write {file}: {error.strerror}") from None
+
+
+def path_report(summary: Summary) -> str:
+    """Return orders, heads and largest paths as text."""
+    from numeric.paths.orders import path_name
+    from numeric.paths.summary import visible
+
+    model, best = summary.on_prompt.model, summary.best
+    before = "".join(summary.strings[: summary.position + 1])[-60:]
+    whose = f"{visible(summary.token_string)!r} (token {summary.token})"
+    where = f"after position {summary.position}"
+    lines = [
+        f"{model.name}: the logit of {whose} {where}, {summary.logit:+.4f}",
+        f"    …{visible(before)}",
+        "",
+        "by order",
+        *_bars(
+            (f"order {order}" if order else "direct", value)
+            for order, value in enumerate(summary.orders.tolist())
+        ),
+    ]
+    if model.n_layers:
+        names = [f"{each}.{head}" for each, head in _heads(model)]
+        table = zip(names, summary.heads.flat, summary.shapley.flat, strict=True)
+        strongest = sorted(table, key=lambda row: -abs(row[2]))[: max(12, model.n_heads)]
+        said = "proven largest" if best.proven else f"others at most {best.bound:.3g}, not proven"
+        lines += [
+            "",
+            "heads, the largest Shapley values first",
+            f"    {'':7}  order 1  Shapley",
+            *[f"    {name:7} {alone:+8.4f} {share:+8.4f}" for name, alone, share in strongest],
+            "",
+            f"largest paths: {said}, {best.visited} visited",
+            *_bars((path_name(path.heads), path.value) for path in best),
+        ]
+    ratio, error = summary.on_prompt.closure
+    lines += ["", f"closure: error/bound {ratio:.2g} in the worst layer, end to end {error:.2g}"]
+    return "\n".join(lines)
+
+
+def _heads(model: Model) -> Iterable[tuple[int, int]]:
+    return ((layer, head) for layer in range(model.n_layers) for head in range(model.n_heads))
+
+
+def _bars(rows: Iterable[tuple[str, float]]) -> list[str]:
+    named = list(rows)
+    largest = max(abs(value) for _, value in named) or 1.0
+    width = max(len(name) for name, _ in named)
+    return [
+        f"    {name:{width}} {value:+9.4f}  {'█' * round(BAR * abs(value) / largest)}"
+        for name, value in named
+    ]
