@@ -14,6 +14,7 @@ from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
 WITHOUT_LAYERS = ("without layers", "norms but no layers")
 DEEP = [f"deep {name}" for name in KINDS if name not in WITHOUT_LAYERS]
+DEEP += ["loud", "faint"]
 NAMES = ["two_layer", "induction", *KINDS, *DEEP]
 
 
@@ -29,6 +30,13 @@ def close(actual, expected) -> None:
 def case(name: str) -> tuple[Model, list[int]]:
     if name in ("two_layer", "induction"):
         return load_model(name), sample_tokens(9)
+    if name == "loud":  # heads write more than they read: longer paths are larger
+        model = random_model(replace(KINDS["without positions"], n_layers=3), seed=1)
+        return model.changed({"W_O": 8 * model.W_O}), TINY_TOKENS
+    if name == "faint":  # norms scale up: what is divided by is far below 1
+        model = random_model(replace(KINDS["llama"], n_layers=3, norm_eps=1e-9), seed=1)
+        faint = {name: 1e-3 * model.weights[name] for name in ("W_E", "W_O", "W_out")}
+        return model.changed(faint), TINY_TOKENS
     config = KINDS[name.removeprefix("deep ")]
     if name.startswith("deep "):
         config = replace(config, n_layers=3)
