@@ -37,6 +37,7 @@ docs: .venv/docs
 bench: .venv/core
 	@$(IN)python tests/bench/run.py
 	@$(IN)python -m tests.bench.suite
+	@$(IN)python -m tests.bench.paths
 
 clean:
 	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

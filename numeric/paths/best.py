@@ -71,15 +71,30 @@ class BestPaths:
         return self.paths[index]
 
 
-def best_paths(frozen: FrozenPass, direction: Direction, k: int, budget: int = 512) -> BestPaths:
+BUDGET = 1024
+"""How many tails are opened at most, unless asked otherwise."""
+
+DeepBounds = list[Float[np.ndarray, "head pos"]]
+"""D of each layer's heads; 0 in the first layer, which reads no head."""
+
+
+def best_paths(
+    frozen: FrozenPass,
+    direction: Direction,
+    k: int,
+    budget: int = BUDGET,
+    deep: DeepBounds | None = None,
+) -> BestPaths:
     """Return the k paths of any order whose values are largest in size.
 
     At most `budget` tails are opened, each of which gives the values of all paths that begin with
-    one more head. Raises: OtimesError unless k and the budget are at least 1.
+    one more head. What `deep_bounds` gives is the same for every direction and may be handed in.
+    Raises: OtimesError unless k and the budget are at least 1.
     """
     if k < 1 or budget < 1:
         raise OtimesError(f"asked for the {k} best paths by opening {budget} tails: at least 1")
-    search = _Search(frozen.until(direction.position), direction)
+    deep = deep_bounds(frozen) if deep is None else deep
+    search = _Search(frozen.until(direction.position), direction, deep)
     found: list[tuple[float, int, Path]] = []  # the k best, the worst of them first
     order = count()
 
@@ -132,11 +147,11 @@ class _Tail:
 class _Search:
     """What all tails share: the layers, what heads make of the sources, and the bounds D."""
 
-    def __init__(self, frozen: FrozenPass, direction: Direction) -> None:
+    def __init__(self, frozen: FrozenPass, direction: Direction, deep: DeepBounds) -> None:
         self.frozen, self.direction = frozen, direction
         self.layers = list(frozen.layers())
         self.z = list(order_one_z(frozen))
-        self.deep = _deep_bounds(self.layers, self.z)
+        self.deep = [bounds[:, : frozen.n_pos] for bounds in deep]
 
     def root(self) -> _Tail:
         """Return the empty tail, the direction as it is at the end."""
@@ -187,19 +202,19 @@ class _Search:
         return (n_layers + 1) * (2 * self.frozen.n_pos + 6 * (model.d_model + model.d_head) + 32)
 
 
-def _deep_bounds(
-    layers: list[FrozenLayer], z_of_layers: list[Float[np.ndarray, "pos head d_head"]]
-) -> list[Float[np.ndarray, "head pos"]]:
-    """Return $D_h$ for the heads of each layer; 0 in the first, which reads no head."""
+def deep_bounds(frozen: FrozenPass) -> DeepBounds:
+    """Return $D_h$ for the heads of each layer, whatever the direction and its position."""
+    layers: list[FrozenLayer] = []
     deep: list[np.ndarray] = []
     reach: list[np.ndarray] = []
-    for layer, z in zip(layers, z_of_layers, strict=True):
+    for layer, z in zip(frozen.layers(), order_one_z(frozen), strict=True):
         read = np.zeros_like(layer.pattern[:, 0])
-        for before, reached in zip(layers, reach, strict=False):
+        for before, reached in zip(layers, reach, strict=True):
             lengths = _norms(before, layer)[:, :, None] * reached  # [head, head before, pos]
             read = np.maximum(read, lengths.max(axis=1))
         deep.append(np.einsum("hqk,hk->hq", layer.pattern, read / layer.scale[:, 0]))
         reach.append(np.maximum(np.sqrt((z**2).sum(axis=2)).T, deep[-1]))
+        layers.append(layer)
     return deep
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from algebra.errors import OtimesError
 from numeric.frozen import FrozenPass, Token, freeze
 from numeric.model import Model, load_model
-from numeric.paths.best import BestPaths, best_paths
+from numeric.paths.best import BUDGET, BestPaths, DeepBounds, best_paths, deep_bounds
 from numeric.paths.closure import Closure, close
 from numeric.paths.orders import check_path, order_streams, path_stream, replay_streams
 from numeric.paths.pairs import single_heads, triples, virtual_heads
@@ -101,12 +101,13 @@ class Paths:
         """Yield the order-3 terms: (latest, middle, earliest layer), and a head of each."""
         return triples(self.frozen, self.frozen.direction(position, token))
 
-    def top(self, k: int, position: int, token: Token, budget: int = 512) -> BestPaths:
+    def top(self, k: int, position: int, token: Token, budget: int = BUDGET) -> BestPaths:
         """Return the k paths of any order that are largest in size, and what bounds the others.
 
         `budget` is how many later ends of paths are opened at most: more prove more.
         """
-        return best_paths(self.frozen, self.frozen.direction(position, token), k, budget)
+        direction = self.frozen.direction(position, token)
+        return best_paths(self.frozen, direction, k, budget, self._deep_bounds)
 
     def shapley(self, position: int, token: Token) -> Float[np.ndarray, "n_layers n_heads"]:
         """Return the exact Shapley value of each head [layer, head] for a logit."""
@@ -130,6 +131,10 @@ class Paths:
         from numeric.paths.views import html_view
 
         return html_view(self)
+
+    @cached_property
+    def _deep_bounds(self) -> DeepBounds:
+        return deep_bounds(self.frozen)
 
     def _logits(
         self, streams: np.ndarray, positions: Positions, tokens: Any, with_constants: Any

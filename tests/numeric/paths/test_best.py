@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from algebra.errors import OtimesError
-from numeric.paths.best import _deep_bounds, best_paths
+from numeric.paths.best import best_paths, deep_bounds
 from numeric.paths.ensemble import paths
-from numeric.paths.pairs import order_one_z
 from tests.numeric.paths.cases import DEEP, NAMES, case, close, enumeration
 from tests.numeric.paths.enumeration import Enumeration
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
@@ -59,7 +58,7 @@ def test_proven_is_never_wrong_however_soon_the_search_ends(name: str, budget: i
 def test_the_bound_holds_for_every_path_through_a_head(name: str) -> None:
     """D of a head is at least the size of z of every longer path that ends there."""
     every, frozen = enumeration(name), paths(*case(name)).frozen
-    deep = _deep_bounds(list(frozen.layers()), list(order_one_z(frozen)))
+    deep = deep_bounds(frozen)
     tightest = np.inf
     for path in every.streams:
         if len(path) < 2:
@@ -86,5 +85,5 @@ def test_a_search_that_is_cut_short_says_so() -> None:
 
 def test_asking_for_nothing() -> None:
     frozen = paths(*case("attention only")).frozen
-    with pytest.raises(OtimesError, match="the 0 best paths by opening 512 tails: at least 1"):
+    with pytest.raises(OtimesError, match="the 0 best paths by opening 1024 tails: at least 1"):
         best_paths(frozen, frozen.direction(0, 0), 0)
