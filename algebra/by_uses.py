@@ -117,7 +117,7 @@ class _Writer:
         result: Terms = {}
         for diagram, coefficient in self.values[use.relation.fact[1]][number].terms.items():
             form, loops = canonical(use.context.plug(diagram))
-            factor = coefficient * use.coefficient
+            factor = coefficient * use.whole
             for sort in loops:
                 factor = factor * self.dimensions.size(sort)
             put(result, form, factor)
@@ -133,7 +133,7 @@ class _Writer:
         hole = (HOLE, *context.rows, *context.cols)
         diagram = context.diagram._replace(boxes=(*context.diagram.boxes, hole))
         at_hole = dict(context.named)
-        coefficient = use.coefficient if forward else use.coefficient * -1
+        coefficient = use.whole if forward else use.whole * -1
         ends = []
         for side in (old, new):
 

@@ -63,13 +63,14 @@ class Use:
     sorts of the Interpretation that goes with it; exactly one of its boxes is `(HOLE, wire, ...)`:
     the row legs, the column legs and the for-all indices of the fact, in order, block marks among
     them. It need not be canonical; wires of sort DEAD do not count. The coefficient may divide only
-    by numbers and by monomials in sizes and in scalars declared positive: whoever checks the
-    certificate refuses any other.
+    by numbers and by monomials in sizes and in scalars declared positive, and is divided by each of
+    the `divisors`, which the statement divides by: whoever checks the certificate refuses others.
     """
 
     fact: Fact
     coefficient: Coefficient | sympy.Expr
     context: Diagram
+    divisors: tuple[Coefficient, ...] = ()
 
 
 def certificate(
@@ -273,6 +274,12 @@ def _number_tree(value: Coefficient) -> Tree:
     return ["Mul", of(value.numerator), ["Pow", of(value.denominator), -1]]
 
 
+def _divided(tree: Tree, divisors: Sequence[Coefficient]) -> Tree:
+    if not divisors:
+        return tree
+    return ["Mul", tree, *[["Pow", _number_tree(divisor), -1] for divisor in divisors]]
+
+
 def _power_tree(name: str, exponent: scalars.Number) -> Tree:
     base = int(name[1:]) if name.startswith("#") else ["Symbol", name]
     return ["Pow", base, _number_tree(exponent)]
@@ -402,7 +409,7 @@ def _use(use: Use, reading: Interpretation | None) -> dict[str, Any]:
     sizes = reading.dimensions.expressions
     return {
         "fact": list(use.fact),
-        "coefficient": _number_tree(_coefficient(use)),
+        "coefficient": _divided(_number_tree(_coefficient(use)), use.divisors),
         "context": {
             "rows": legs(d.rows),
             "cols": legs(d.cols),

@@ -380,7 +380,7 @@ def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
         around = use.context.diagram
         hole = (HOLE, *legs, *[at[name] for name in names if name in at])
         whole = around._replace(boxes=(*around.boxes, hole))
-        uses.append(certificates.Use(fact, use.coefficient, whole))
+        uses.append(certificates.Use(fact, use.coefficient, whole, use.divisors))
     uses += proof.multiples
     return certificates.certificate(claim.lhs, claim.rhs, given, uses, reading, proof.mode)
 

@@ -6,16 +6,19 @@ first those that simplify (the largest diagram of the relation occurs), then all
 insert an identity; exact linear algebra over the rationals finds the coefficients. The order of the
 search can only cost completeness: what it finds is an equation that anybody can check.
 
-Nothing is ever divided by a symbol that may vanish: an instance is multiplied by a monomial in the
-scalars, never divided by one. Sizes are positive and may stand in denominators.
+Nothing is ever divided by what may vanish: an instance is multiplied by a monomial in the scalars,
+never divided by one. Sizes are positive and may stand in denominators; so may what the claim itself
+divides by, as it speaks of numbers at which both sides are defined. Denominators are cleared before
+the search: the claim times all of its denominators is a sum of instances.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import sympy
@@ -44,22 +47,33 @@ GROWTH = 6  # boxes that a diagram of the search may have beyond the largest of 
 class Relation:
     """A sum of diagrams of one boundary that is zero by a fact, or by one pair of its blocks.
 
-    `rows` and `cols` say where the marks of these blocks stand among the legs: 0 for each wire.
+    `rows` and `cols` say where the marks of these blocks stand among the legs: 0 for each wire. The
+    terms are those of the fact times `factor`, which clears denominators.
     """
 
     fact: Fact
     terms: tuple[tuple[Diagram, Coefficient], ...]
     rows: tuple[int, ...]
     cols: tuple[int, ...]
+    factor: Coefficient = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One term of a proof: coefficient · context[relation], the context with its hole."""
+    """One term of a proof: coefficient/∏ divisors · context[fact], the context with its hole.
+
+    The divisors are what the claim divides by.
+    """
 
     relation: Relation
     coefficient: Coefficient
     context: Context
+    divisors: tuple[Coefficient, ...] = ()
+
+    @property
+    def whole(self) -> Coefficient:
+        """The coefficient with its divisors."""
+        return prod((scalars.inverse(d) for d in self.divisors), start=self.coefficient)
 
 
 def relations_of(fact: Fact, left: Value, right: Value) -> Iterator[Relation]:
@@ -121,20 +135,54 @@ def entail(
     `sizes` names the symbols that are sizes; `deadline` is a `time.monotonic()`; `simple` looks
     only where hypotheses simplify.
     """
-    search = _Search(relations, dimensions, set(sizes), deadline)
-    try:
-        target = search.vector(claim.items())
-    except _NotPolynomial:
-        return None
+    divisors = _denominators(claim.values(), sizes)
+    nonzero = {name for d in divisors for name in scalars.names(d) if _is_monomial(d)}
+    cleared = [_without_denominators(relation, sizes) for relation in relations]
+    search = _Search(cleared, dimensions, sizes, nonzero | set(sizes), deadline)
+    target = search.vector([(d, _cleared(c, divisors)) for d, c in claim.items()])
     for phase in (_LARGEST,) if simple else (_LARGEST, _ALL, _INSERT):
         found = search.run(target, phase)
         if found is not None:
-            return found
+            return tuple(replace(use, divisors=divisors) for use in found)
     return None
 
 
-class _NotPolynomial(Exception):
-    """A coefficient has a denominator that is a sum."""
+def _without_denominators(relation: Relation, sizes: Collection[str]) -> Relation:
+    divisors = _denominators([c for _, c in relation.terms], sizes)
+    if not divisors:
+        return relation
+    terms = tuple((d, _cleared(c, divisors)) for d, c in relation.terms)
+    return replace(relation, terms=terms, factor=prod(divisors, start=1))
+
+
+def _denominators(
+    coefficients: Iterable[Coefficient], sizes: Collection[str]
+) -> tuple[Coefficient, ...]:
+    """Return sums and powers of scalars by all of which the coefficients can be cleared."""
+    sums: list[Coefficient] = []
+    powers: dict[str, scalars.Number] = {}
+    for coefficient in coefficients:
+        if not isinstance(coefficient, scalars.Scalar):
+            continue
+        if coefficient.denominator != {scalars.ONE: 1}:
+            denominator = scalars.scalar(coefficient.denominator)
+            if not any(denominator == known for known in sums):
+                sums.append(denominator)
+        for name, exponent in [leg for monomial in coefficient.numerator for leg in monomial]:
+            if exponent < 0 and name not in sizes and not name.startswith("#"):
+                powers[name] = min(powers.get(name, 0), exponent)
+    return (*sums, *[scalars.scalar({((name, -e),): 1}) for name, e in powers.items()])
+
+
+def _cleared(coefficient: Coefficient, divisors: Sequence[Coefficient]) -> Coefficient:
+    """Return a coefficient times all of these, its own denominator among them."""
+    if not divisors or not isinstance(coefficient, scalars.Scalar):
+        return prod(divisors, start=coefficient)
+    rest, own = list(divisors), coefficient
+    if own.denominator != {scalars.ONE: 1}:
+        denominator = scalars.scalar(own.denominator)
+        rest.pop(next(k for k, known in enumerate(rest) if known == denominator))
+    return prod(rest, start=scalars.scalar(own.numerator))
 
 
 _LARGEST, _ALL, _INSERT = range(3)
@@ -145,12 +193,14 @@ class _Search:
         self,
         relations: Sequence[Relation],
         dimensions: Dimensions,
-        sizes: set[str],
+        sizes: Collection[str],
+        nonzero: Collection[str],
         deadline: float,
     ) -> None:
         self.relations = relations
         self.dimensions = dimensions
         self.sizes = sizes
+        self.nonzero = nonzero
         self.deadline = deadline
         self.pivots: dict[Key, tuple[Vector, dict[int, Fraction]]] = {}
         self.uses: list[Use] = []
@@ -241,12 +291,12 @@ class _Search:
         )
 
     def quotient(self, monomial: Monomial, divisor: Monomial) -> Monomial | None:
-        """Return monomial/divisor if only sizes (and roots of numbers) are divided by."""
+        """Return monomial/divisor if only what is not zero is divided by, or roots of numbers."""
         exponents = dict(monomial)
         for name, exponent in divisor:
             exponents[name] = exponents.get(name, 0) - exponent
         for name, exponent in exponents.items():
-            if exponent < 0 and not (name in self.sizes or name.startswith("#")):
+            if exponent < 0 and not (name in self.nonzero or name.startswith("#")):
                 return None
         return tuple(sorted((n, e) for n, e in exponents.items() if e))
 
@@ -298,7 +348,8 @@ class _Search:
         found = []
         for index, factor in combination.items():
             use = self.uses[index]
-            found.append(Use(use.relation, use.coefficient * -factor, use.context))
+            coefficient = use.coefficient * -factor * use.relation.factor
+            found.append(Use(use.relation, coefficient, use.context))
         return tuple(found)
 
 
@@ -314,9 +365,12 @@ def _subtract(row: dict, other: dict, factor: Fraction) -> None:  # type: ignore
 def _polynomial(coefficient: Coefficient) -> dict[Monomial, Fraction]:
     if not isinstance(coefficient, scalars.Scalar):
         return {scalars.ONE: Fraction(coefficient)}
-    if coefficient.denominator != {scalars.ONE: 1}:
-        raise _NotPolynomial
+    assert coefficient.denominator == {scalars.ONE: 1}  # denominators were cleared
     return {monomial: Fraction(factor) for monomial, factor in coefficient.numerator.items()}
+
+
+def _is_monomial(coefficient: Coefficient) -> bool:
+    return isinstance(coefficient, scalars.Scalar) and len(coefficient.numerator) == 1
 
 
 def _coefficient(monomial: Monomial) -> Coefficient:

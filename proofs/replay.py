@@ -58,9 +58,10 @@ as a further hypothesis. In the step nothing is known of the last layer and of w
 products have one name where the certificate in place of null says that their bodies are equal.
 
 "For all" means: wherever both sides and the hypotheses are defined, for sizes of 1 and more. So the
-trees may divide by what the statement divides by. A coefficient of a use is the certificate's own,
-so it may divide only by numbers and by monomials in sizes and positive scalars, and a context may
-name an integer index only where a numeric size, or the statement, says that it is in range.
+trees may divide by what they like, and what they divide by is not zero. A coefficient of a use is
+the certificate's own, so it may divide only by numbers, by monomials in sizes, positive scalars and
+scalars that the statement divides by, and by sums that the statement divides by. A context may name
+an integer index only where a numeric size, or the statement, says that it is in range.
 """
 
 from __future__ import annotations
@@ -482,6 +483,8 @@ class Reader:
 
     def __init__(self, c: dict[str, Any]) -> None:
         demand(c["schema"] == 2, f"the schema is {c['schema']}, and 2 is read here")
+        self.in_statement = True
+        self.divisors: list[Ratio] = []  # what the statement divides by
         self.sizes, self.scalars = set(c["sizes"]), set(c["scalars"])
         names = [*c["sizes"], *c["scalars"], *c["indices"], *c["tensors"], *c["defined"]]
         demand(len(set(names)) == len(names), "a name is declared twice")
@@ -505,7 +508,6 @@ class Reader:
         self.given, self.defined = c["given"], c["defined"]
         self.integers: set[tuple[int, Size]] = set()  # the integer indices that trees name
         self.boxes: list[tuple[str, Value]] = []  # the boxes that trees define
-        self.in_statement = True
 
     def declared(self, tree: Any) -> None:
         """Demand that the symbols of a tree are declared."""
@@ -534,6 +536,8 @@ class Reader:
         values = [self.number(arg) for arg in args]
         if kind == "Pow":
             demand(set(values[1][0]) <= {()} and values[1][1] == UNITY, "a power is no number")
+            if self.in_statement and values[1][0].get((), 0) < 0:
+                self.divisors.append(values[0])
             return power(values[0], values[1][0].get((), Fraction(0)), self.positive)
         demand(kind in ("Add", "Mul"), f"{kind} is not a number")
         result = values[0]
@@ -970,13 +974,27 @@ class Reader:
 
     def coefficient(self, tree: Any) -> Ratio:
         """Return the coefficient of a use, which may divide only by what cannot be zero."""
-        polynomial, denominator = self.number(tree)
-        demand(denominator == UNITY, "the coefficient of a use divides by a sum")
-        for name, exponent in [leg for monomial in polynomial for leg in monomial]:
-            natural = exponent > 0 and exponent.denominator == 1
-            safe = natural or name[0] == "#" or name in self.positive
-            demand(safe, f"the coefficient of a use divides by {name}, or takes its root")
-        return polynomial, denominator
+        factors = tree[1:] if type(tree) is list and tree[0] == "Mul" else [tree]
+        result = ONE
+        for factor in factors:
+            if type(factor) is list and factor[0] == "Pow" and factor[2] == -1:
+                base = self.number(factor[1])
+                if any(not add(base, multiply(known, MINUS))[0] for known in self.divisors):
+                    result = multiply(result, power(base, Fraction(-1), self.positive))
+                    continue
+            polynomial, denominator = self.number(factor)
+            demand(denominator == UNITY, "the coefficient of a use divides by a sum")
+            for name, exponent in [leg for monomial in polynomial for leg in monomial]:
+                natural = exponent > 0 and exponent.denominator == 1
+                safe = natural or name[0] == "#" or name in self.positive | self.nonzero()
+                demand(safe, f"the coefficient of a use divides by {name}, or takes its root")
+            result = multiply(result, (polynomial, denominator))
+        return result
+
+    def nonzero(self) -> set[str]:
+        """Return the scalars that the statement divides by, alone or in a product."""
+        lone = [base[0] for base in self.divisors if len(base[0]) == 1]
+        return {name for polynomial in lone for monomial in polynomial for name, _ in monomial}
 
     def box(self, name: str, indices: Any) -> tuple[Any, Any, list[int], list[Size], Any]:
         """Return for a box of a context: legs, the order and sizes of its index wires, its name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -21,12 +22,14 @@ from sympy import (
     ZeroMatrix,
 )
 
+from algebra.certificate import to_json
 from algebra.decide import decide, prove
 from algebra.errors import LanguageError, ShapeError, Undecided
 from algebra.exact import Assignment, tree_value
 from algebra.language import Family, HeadSum, kron, matadd, matmul
 from algebra.satisfy import satisfying
 from algebra.shapes import inspect
+from proofs import replay
 
 n, m, d, H = (Symbol(name, positive=True, integer=True) for name in ("n", "m", "d", "H"))
 i, j, h = (Symbol(name, integer=True) for name in ("i", "j", "h"))
@@ -245,3 +248,31 @@ def test_hypotheses_at_fixed_sizes() -> None:
     assert decide(A * B, -B * A, [*traceless, (Trace(B), Integer(0))]).status == "refuted"
     squared = decide(Trace(A), Integer(0), [(A**2, ZeroMatrix(2, 2))])
     assert squared.status == "undecided"  # true, and no polynomial combination says so
+
+
+beta = Symbol("beta")
+DIVIDED: dict[str, tuple[Any, ...]] = {
+    "both sides divided": ((1 / alpha) * P * R, (1 / alpha) * R * P, (P * R, R * P)),
+    "divided by a sum": (P / (alpha + beta), R / (alpha + beta), (P, R)),
+    "divided by a product": (P / (alpha * beta), R / (alpha * beta), (P, R)),
+    "a hypothesis divided": (P, alpha * R, ((1 / alpha) * P, R)),
+    "a hypothesis divided by a sum": (P, (alpha + 1) * R, (P / (alpha + 1), R)),
+    "what the claim divides by is not zero": (P / alpha, O_n, (alpha * P, O_n)),
+    "a root": (P / sympy.sqrt(alpha), R / sympy.sqrt(alpha), (P, R)),
+}
+
+
+@pytest.mark.parametrize("name", DIVIDED)
+def test_what_a_claim_divides_by_is_not_zero(name: str) -> None:
+    lhs, rhs, *given = DIVIDED[name]
+    verdict = decide(lhs, rhs, given)
+    assert verdict.status == "proved", verdict
+    made = verdict.certificate
+    assert made is not None
+    assert "cancel" in replay.check(json.loads(to_json(made)))
+
+
+def test_what_only_a_hypothesis_multiplies_by_may_be_zero() -> None:
+    assert decide(P, O_n, [(alpha * P, O_n)]).status == "refuted"
+    assert decide(P / beta, O_n, [(alpha * P, O_n)]).status == "refuted"
+    assert decide(P, O_n, [((alpha - beta) * P, O_n)]).status == "refuted"

@@ -187,6 +187,12 @@ def _inverse(tree: Any) -> list[Any]:
     return ["MatPow", tree, -1]
 
 
+def _power(tree: Any) -> list[Any]:
+    return ["Pow", tree, -1]
+
+
+ALPHA = ["Symbol", "alpha"]
+SHIFTED = ["Add", 1, ALPHA]
 U, V, VU = ["MatrixSymbol", "U"], ["MatrixSymbol", "V"], [["Symbol", "m"], ["Symbol", "m"]]
 SMALL = {**WIRE, "sorts": VU}
 AT_H, AT_K = ["FamilyMember", "F", "h"], ["FamilyMember", "F", "k"]
@@ -225,6 +231,25 @@ FALSE: dict[str, dict[str, Any]] = {
         _inverse(A), C, defined={"C": ["Inverse", A]}, tensors={"A": [[], N, N]}
     ),
     "inverses in the wrong order": _made(_inverse(_mul(A, B)), _mul(_inverse(A), _inverse(B))),
+    "divided by what may be zero": _made(
+        A, ZERO, (["given", 0], _power(ALPHA)), given=[[_mul(ALPHA, A), ZERO]]
+    ),
+    "divided by a sum that may be zero": _made(
+        A, ZERO, (["given", 0], _power(SHIFTED)), given=[[_mul(SHIFTED, A), ZERO]]
+    ),
+    "divided by another scalar than the statement is": _made(
+        _mul(_power(["Symbol", "beta"]), A),
+        ZERO,
+        (["given", 0], _mul(_power(ALPHA), _power(["Symbol", "beta"]))),
+        given=[[_mul(ALPHA, A), ZERO]],
+        scalars={"alpha": "real", "beta": "real"},
+    ),
+    "divided by a term of a sum that the statement is divided by": _made(
+        _mul(_power(SHIFTED), A),
+        ZERO,
+        (["given", 0], ["Mul", _power(ALPHA), _power(SHIFTED)]),
+        given=[[_mul(ALPHA, A), ZERO]],
+    ),
     "a transpose forgotten": _made(_inverse(["Transpose", A]), _inverse(A)),
     "a multiple forgotten": _made(_inverse(_mul(2, A)), _mul(2, _inverse(A))),
     "the inverse of 0 times a matrix": _made(_inverse(_mul(0, A)), ZERO),
@@ -409,6 +434,9 @@ def test_what_is_false_has_no_certificate(name: str) -> None:
 
 
 TRUE: dict[str, dict[str, Any]] = {
+    "divided by what the statement is divided by": _made(
+        _mul(_power(SHIFTED), A), ZERO, (["given", 0], _power(SHIFTED)), given=[[A, ZERO]]
+    ),
     "an inverse": _made(
         _mul(_inverse(A), A), EYE, (["inverse", "z", "left"], 1), defined={"z": ["Inverse", A]}
     ),
