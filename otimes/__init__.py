@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from algebra.language import HeadSum as HeadSum
     from algebra.language import LayerProduct as LayerProduct
     from algebra.language import OneHot as OneHot
+    from algebra.language import OrderSum as OrderSum
     from algebra.language import StackHeads as StackHeads
     from algebra.language import vec_cols as vec_cols
     from algebra.language import vec_rows as vec_rows
@@ -78,6 +79,7 @@ _HOME = {
     "vec_cols": "algebra.language",
     "OneHot": "algebra.language",
     "LayerProduct": "algebra.language",
+    "OrderSum": "algebra.language",
     "RowSoftmax": "algebra.nonlinear",
     "CausalMask": "algebra.nonlinear",
     "Activation": "algebra.nonlinear",
@@ -109,6 +111,7 @@ __all__ = [
     "LayerNorm",
     "LayerProduct",
     "OneHot",
+    "OrderSum",
     "OtimesError",
     "RMSNorm",
     "Refuted",
