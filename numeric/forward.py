@@ -72,8 +72,9 @@ def forward_pass(
             gain, bias = model.part("ln_final_gain"), model.part("ln_final_bias")
             residual = normalise(residual, config.norm, config.norm_eps, gain, bias)
             keep("ln_final", residual)
-        logits = residual @ model.part("W_U") + model.part("b_U")
-        keep("logits", _finite(logits, "logits"))
+        if record is None or "logits" in record:  # the largest product of all, and often not asked
+            logits = residual @ model.part("W_U") + model.part("b_U")
+            keep("logits", _finite(logits, "logits"))
     return places
 
 

@@ -298,3 +298,13 @@ def test_rotary_scores_depend_on_the_distance_alone() -> None:
 
 def test_config_is_what_the_places_say() -> None:
     assert place_names(Config(0, 1, 2, 1, 2, 2, "none")) == ("embed", "final", "logits")
+
+
+def test_logits_are_computed_only_when_they_are_recorded() -> None:
+    """A W_U so large that logits overflow is not even looked at when only the stream is wanted."""
+    weights = random_weights(TINY)
+    model = make_model("loud", TINY, {**weights, "W_U": np.full(weights["W_U"].shape, 1.79e308)})
+    expected = make_model("loud", TINY, weights).forward(TINY_TOKENS)["final"]
+    assert (model.forward(TINY_TOKENS, ["final"])["final"] == expected).all()
+    with pytest.raises(OtimesError, match="logits is not finite"):
+        model.forward(TINY_TOKENS, ["logits"])
