@@ -122,7 +122,8 @@ def test_labels_that_are_read_aloud_hold_no_tags(site):
 
 @pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
 def test_python_on_the_pages_runs(page):
+    names = {}  # a block goes on where the one before it stopped
     for block in re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL
     ):
-        exec(compile(block, page, "exec"), {})
+        exec(compile(block, page, "exec"), names)
