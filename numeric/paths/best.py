@@ -53,7 +53,8 @@ class BestPaths:
     """The largest paths by size, the largest first, and how large any other can be.
 
     No path that was not visited exceeds `bound` in size; with `proven` these are the k largest of
-    all paths. `visited` counts the paths whose value was computed.
+    all paths, as far as the rounding of their values lets one tell. `visited` counts the paths
+    whose value was computed.
     """
 
     paths: tuple[Path, ...]

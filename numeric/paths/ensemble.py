@@ -32,6 +32,8 @@ def paths(model: Model | str, tokens: Any, dtype: Any = np.float64) -> "Paths":
     at the unembedding's side of the final norm.
 
     >>> on_prompt = paths("two_layer", [5, 6, 7, 8])
+    >>> on_prompt
+    <25 paths of two_layer on 4 tokens>
     >>> on_prompt.by_order(positions=-1, tokens=[9, 10]).shape
     (3, 2)
     >>> on_prompt.virtual_heads(-1, 9).shape
@@ -125,6 +127,11 @@ class Paths:
     def likeliest(self, position: int) -> int:
         """Return the token that the model itself holds likeliest after a position."""
         return int(self.by_order(position).sum(axis=0).argmax())
+
+    def __repr__(self) -> str:
+        model, n_pos = self.model, self.frozen.n_pos
+        n_paths = (1 + model.n_heads) ** model.n_layers
+        return f"<{n_paths} paths of {model.name} on {n_pos} tokens>"
 
     def _repr_html_(self) -> str:
         """Show the last position's likeliest token in a notebook."""
