@@ -248,13 +248,19 @@ class FrozenPass:
                 raise OtimesError(f"a difference of logits is of two tokens, got {token!r}")
             (one, above), (other, below) = (self._unembedding(each) for each in token)
             return one - other, above - below
-        if isinstance(token, np.ndarray) and token.ndim:
+        if isinstance(token, np.ndarray) and token.dtype.kind == "f":
             if token.shape != (self.model.d_model,):
                 raise ShapeError(
                     f"a direction has shape (d_model,) = ({self.model.d_model},), got {token.shape}"
                 )
             return token.astype(self.dtype, copy=False), 0.0
-        chosen = self.check_tokens(token).reshape(1)
+        chosen = self.check_tokens(token)
+        if chosen.size != 1:
+            raise OtimesError(
+                "a logit is that of one token; a tuple of two means their difference, and an array"
+                f" [d_model] of real numbers any direction, got {token!r}"
+            )
+        chosen = chosen.reshape(1)
         return self._columns(chosen)[:, 0], float(self.model.part("b_U", chosen)[0])
 
     def _columns(self, chosen: Any) -> np.ndarray:

@@ -92,8 +92,11 @@ def best_paths(
     one more head. What `deep_bounds` gives is the same for every direction and may be handed in.
     Raises: OtimesError unless k and the budget are at least 1.
     """
-    if k < 1 or budget < 1:
-        raise OtimesError(f"asked for the {k} best paths by opening {budget} tails: at least 1")
+    if not all(isinstance(each, int | np.integer) and each >= 1 for each in (k, budget)):
+        raise OtimesError(
+            f"asked for the {k} best paths by opening {budget} tails:"
+            " both are whole numbers, at least 1"
+        )
     deep = deep_bounds(frozen) if deep is None else deep
     search = _Search(frozen.until(direction.position), direction, deep)
     found: list[tuple[float, int, Path]] = []  # the k best, the worst of them first

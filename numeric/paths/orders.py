@@ -14,8 +14,10 @@ Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuit
 and “Term importance analysis” (the replay); Ferrando et al. 2024, §2.3.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
+from operator import index
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -90,10 +92,15 @@ def path_stream(frozen: FrozenPass, heads: Heads) -> Float[np.ndarray, "pos d_mo
     return stream
 
 
-def check_path(frozen: FrozenPass, heads: Sequence[tuple[int, int]]) -> Heads:
+def check_path(frozen: FrozenPass, heads: Any) -> Heads:
     """Return a path with its earliest head first, or say why there is no such path."""
     model = frozen.model
-    path = tuple(sorted((int(layer), int(head)) for layer, head in heads))
+    try:
+        path = tuple(sorted((index(layer), index(head)) for layer, head in heads))
+    except (TypeError, ValueError):
+        raise OtimesError(
+            f"a path is a list of its heads, each a pair (layer, head), got {heads!r}"
+        ) from None
     for layer, head in path:
         if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
             raise OtimesError(

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
 from numeric.frozen import FrozenPass
 from numeric.functions import rotate
+from numeric.paths.orders import check_path
 
 COMPOSITIONS = ("direct", "Q", "K", "Q+K")
 
@@ -63,11 +63,7 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
     if there is no such head or position.
     """
     model, config = frozen.model, frozen.model.config
-    if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
-        raise OtimesError(
-            f"there is no head {layer}.{head}: {model.name} has {model.n_layers} layers"
-            f" of {model.n_heads} heads, both counted from 0"
-        )
+    ((layer, head),) = check_path(frozen, [(layer, head)])
     place = frozen.at(query)
     shown = frozen.until(place)
     reader = shown.layer(layer)

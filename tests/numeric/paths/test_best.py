@@ -85,5 +85,5 @@ def test_a_search_that_is_cut_short_says_so() -> None:
 
 def test_asking_for_nothing() -> None:
     frozen = paths(*case("attention only")).frozen
-    with pytest.raises(OtimesError, match="the 0 best paths by opening 1024 tails: at least 1"):
+    with pytest.raises(OtimesError, match="the 0 best paths by opening 1024 tails: both are whole"):
         best_paths(frozen, frozen.direction(0, 0), 0)
