@@ -267,10 +267,10 @@ _LETTER = {LayerProduct: "Π", HeadSum: "Σ", OrderSum: "Ω", sympy.Pow: "power"
 
 
 def _bodies(e: Any, f: Any) -> Equation | None:
-    """Return the bodies of two products over the same layers in the same order, index for index."""
-    if not (isinstance(e, LayerProduct) and isinstance(f, LayerProduct)):
+    """Return the bodies of two products, or sums of one order, over the same layers."""
+    if type(e) is not type(f) or not isinstance(e, LayerProduct | OrderSum):
         return None
-    if e.count != f.count or e.reverse != f.reverse or e.shape != f.shape:
+    if e.count != f.count or e.args[2:] != f.args[2:] or e.shape != f.shape:
         return None
     return e.body, f.body.xreplace({f.index: e.index})
 

@@ -1342,14 +1342,10 @@ def by_induction(c: dict[str, Any]) -> str:
     for tree, name, proof in c["opaque"]:
         demand(unrolled.unrolls(tree), "what is opaque is no product or sum over all layers")
         if proof is not None:
-            (kind, body, limit, *way), other = tree, unrolled.trees[json.dumps(name)]
-            alike = kind == "LayerProduct" and [kind, limit[1], *way] == [
-                other[0],
-                other[2][1],
-                *other[3:],
-            ]
-            demand(alike, "one name for what is not alike")
-            bodies = [other[1], renamed(body, limit[0], other[2][0])]
+            other = unrolled.trees[json.dumps(name)]
+            demand(tree[0] in ("LayerProduct", "OrderSum"), "one name for what is no product")
+            demand(tree[0] == other[0] and tree[3:] == other[3:], "one name for other products")
+            bodies = [other[1], renamed(tree[1], tree[2][0], other[2][0])]
             demand_part(c, proof, [*bodies, c["given"]], tensors, scalars, unrolled.bound)
         elif name[0] == "Symbol":
             demand(tree[0] == "Pow" and name[1] not in scalars, "a number is named that is none")

@@ -85,6 +85,13 @@ TRUE: dict[str, tuple[Any, ...]] = {
         matmul(P, product(W[l])),
         ((matmul(W[l], P), matmul(P, W[l])),),
     ),
+    "heads that read what one head at most has touched": (
+        matadd(I_n, OrderSum(W[l], (l, L), 1), OrderSum(W[l], (l, L), 2)),
+        matadd(
+            I_n,
+            HeadSum(matmul(W[l], matadd(I_n, OrderSum(W[j], (j, l), 1))), (l, L)),
+        ),
+    ),
     "the number of paths": (
         Trace(product((1 + H) * Identity(1))),
         (1 + H) ** L,
@@ -114,6 +121,10 @@ FALSE: dict[str, tuple[Any, ...]] = {
     "layers apart": (product(matmul(W[l], U[l])), matmul(product(W[l]), product(U[l]))),
     "true for one layer": (product(W[l]), matmul(*[HeadSum(W[l], (l, L))])),
     "no layers but a depth": (L * I_n, HeadSum(Identity(n), (l, L)) + Identity(n)),
+    "heads that read all that is before": (
+        matadd(I_n, OrderSum(W[l], (l, L), 1), OrderSum(W[l], (l, L), 2)),
+        matadd(I_n, HeadSum(matmul(W[l], before(matadd(I_n, W[j]))), (l, L))),
+    ),
     "a factor that vanishes at no layer": (
         matmul(L, P, product(I_n)),
         matmul(L, Transpose(P), product(I_n)),
