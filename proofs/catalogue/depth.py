@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from sympy import Identity, MatrixExpr, MatrixSymbol, Symbol, Trace, symbols
+from typing import Any
+
+from sympy import Identity, MatrixExpr, MatrixSymbol, Symbol, Trace, Transpose, symbols
 
 from algebra.language import (
+    ConcatHeads,
     HeadSum,
     LayerProduct,
     OrderSum,
+    StackHeads,
     kron,
     matadd,
     matmul,
     vec_rows,
 )
 from numeric.binding import Source
-from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, size
+from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, row, size
 from proofs.theorem import Statement, theorem
 
 FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
@@ -170,6 +174,143 @@ def layers_write() -> Statement:
     )
 
 
+@theorem(
+    title="Directions are pulled back through the layers from the end",
+    chapter=6,
+    convention="column",
+    source=f"{FRAMEWORK}; the adjoint of a product, as in backpropagation",
+)
+def adjoint_of_layers() -> Statement:
+    """What a direction reads at the end, it reads at the beginning after it was pulled back layer
+    by layer: patterns and OV circuits are transposed, and the last layer comes first.
+
+    So one sweep backwards gives what every source contributes to a logit, however many paths lead
+    there.
+    """
+    layer = matadd(_past(), _heads())
+    pulled = HeadSum(kron(Transpose(layers.A[l, h]), Transpose(_ov(l, h))), (h, H))
+    few = 4  # (n d)² entries are formed; causality allows it
+    return Statement(
+        Transpose(LayerProduct(layer, (l, L))),
+        LayerProduct(matadd(_past(), pulled), (l, L), reverse=True),
+        bind=({"A": Source("pattern", rows=few, cols=few)},),
+    )
+
+
+@theorem(
+    title="All virtual heads at once: one matrix product",
+    chapter=6,
+    convention="column",
+    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
+)
+def virtual_heads_at_once() -> Statement:
+    """What each pair of heads of two layers adds to a direction u is one product of two tables:
+    what every later head reads of u, and what every earlier head writes.
+
+    There are as many pairs as heads squared, but only as many rows and columns as heads, so no pair
+    has to be followed by itself.
+    """
+    g = Symbol("g", integer=True)
+    u, x = vec_rows(MatrixSymbol("U", n, d)), vec_rows(X_0)
+    later, earlier = kron(layers.A[1, g], _ov(1, g)), kron(layers.A[0, h], _ov(0, h))
+    pair = matmul(Transpose(u), later, earlier, x)
+    reads = StackHeads(matmul(Transpose(u), later), (g, H))
+    writes = ConcatHeads(matmul(earlier, x), (h, H))
+    return Statement(
+        StackHeads(ConcatHeads(pair, (h, H)), (g, H)),
+        matmul(reads, writes),
+        bind=({**_EMBEDDED, "U": Source("final")},),
+    )
+
+
+@theorem(
+    title="Running the layers again with what heads read held back",
+    chapter=6,
+    convention="column",
+    source=f"{FRAMEWORK}, “Term importance analysis”",
+)
+def replay_by_order() -> Statement:
+    """If the heads of each layer read only what at most one head before them has touched, what
+    leaves the last layer is the sum of the paths of order 0, 1 and 2.
+
+    This is how a path's order is measured by running a model: the patterns are kept, and the stream
+    that heads read is replaced by the one recorded in a run of the order below.
+    """
+    x, by_heads = vec_rows(X_0), _heads()
+    orders = matadd(_past(), OrderSum(by_heads, (l, L), 1), OrderSum(by_heads, (l, L), 2))
+    read = matadd(_past(), OrderSum(_heads(j), (j, l), 1))
+    replayed = matadd(_past(), HeadSum(matmul(by_heads, read), (l, L)))
+    return Statement(matmul(orders, x), matmul(replayed, x), bind=(_EMBEDDED,))
+
+
+@theorem(
+    title="Attention scores split by what queries and keys are made of",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
+)
+def scores_by_composition() -> Statement:
+    """The scores of a head of the second layer are a sum of (1 + H)² terms: queries and keys each
+    come straight from the embedding or through one head of the first layer. The terms are called
+    direct, Q-composition, K-composition, and Q- and K-composition.
+
+    An induction head is one whose K-composition with a previous-token head is large. The values do
+    not enter: V-composition is another matter.
+    """
+    g = Symbol("g", integer=True)
+    circuit = matmul(row.W_Q, Transpose(row.W_K))
+
+    def through(index: Symbol) -> MatrixExpr:
+        V, O = layers.row.W_V[0, index], layers.row.W_O[0, index]  # noqa: E741
+        return matmul(layers.A[0, index], X_0, V, O)
+
+    stream = matadd(X_0, HeadSum(through(h), (h, H)))
+    return Statement(
+        matmul(stream, circuit, Transpose(stream)),
+        matadd(
+            matmul(X_0, circuit, Transpose(X_0)),
+            HeadSum(matmul(through(g), circuit, Transpose(X_0)), (g, H)),
+            HeadSum(matmul(X_0, circuit, Transpose(through(h))), (h, H)),
+            HeadSum(matmul(through(g), circuit, Transpose(through(h))), (g, H), (h, H)),
+        ),
+        bind=(_EMBEDDED,),
+    )
+
+
+@theorem(
+    title="The six-index tensor of a composed score",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”, Q- and K-composition",
+)
+def qk_six_index() -> Statement:
+    """A score whose query came through one head and whose key came through another is the tensor
+    product of the two patterns, acting on pairs of positions, and of what the streams meet in the
+    middle: two indices for the positions that are asked, two for those that are moved from, and two
+    for the residual stream.
+    """
+    A_q, A_k = MatrixSymbol("A_q", n, n), MatrixSymbol("A_k", n, n)
+    V_q, V_k = MatrixSymbol("V_q", d, d_head), MatrixSymbol("V_k", d, d_head)
+    O_q, O_k = MatrixSymbol("O_q", d_head, d), MatrixSymbol("O_k", d_head, d)
+    circuit = matmul(row.W_Q, Transpose(row.W_K))
+    queries = matmul(A_q, X_0, V_q, O_q)
+    keys = matmul(A_k, X_0, V_k, O_k)
+    middle = matmul(V_q, O_q, circuit, Transpose(matmul(V_k, O_k)))
+    heads = {"q": "query's head", "k": "key's head"}
+    few = 8  # (n n)² entries are formed; causality allows it
+    return Statement(
+        vec_rows(matmul(queries, circuit, Transpose(keys))),
+        matmul(kron(A_q, A_k), kron(X_0, X_0), vec_rows(middle)),
+        bind=(
+            {
+                "X_0": Source("embed", rows=few),
+                **{f"A_{side}": Source("pattern", 0, heads[side], few, few) for side in "qk"},
+                **{f"{w}_{s}": Source(f"W_{w}", 0, heads[s]) for w in "VO" for s in "qk"},
+            },
+        ),
+    )
+
+
 X_0 = MatrixSymbol("X_0", n, d)  # what the first layer reads
 k, j = symbols("k j", integer=True)
 _EMBEDDED = {"X_0": Source("embed")}
@@ -179,7 +320,10 @@ def _past() -> MatrixExpr:
     return kron(Identity(n), Identity(d))
 
 
+def _ov(layer: Any, head: Symbol) -> MatrixExpr:
+    return matmul(layers.column.W_O[layer, head], layers.column.W_V[layer, head])
+
+
 def _heads(layer: Symbol = l) -> MatrixExpr:
     """Return what the heads of a layer do together, their patterns frozen."""
-    OV = matmul(layers.column.W_O[layer, h], layers.column.W_V[layer, h])
-    return HeadSum(kron(layers.A[layer, h], OV), (h, H))
+    return HeadSum(kron(layers.A[layer, h], _ov(layer, h)), (h, H))

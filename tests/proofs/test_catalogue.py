@@ -39,6 +39,11 @@ def test_the_first_theorems_are_there() -> None:
         "paths_by_order",
         "paths_count",
         "layers_write",
+        "adjoint_of_layers",
+        "virtual_heads_at_once",
+        "replay_by_order",
+        "scores_by_composition",
+        "qk_six_index",
     }
     assert len(set(NAMES)) == len(NAMES)
 
