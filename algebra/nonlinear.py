@@ -114,9 +114,10 @@ class LayerNorm(_Norm):
 def definition(e: RMSNorm | LayerNorm) -> MatrixExpr:
     """Return what a norm is: of LayerNorm, RMSNorm after centring; of RMSNorm, a row by row scale.
 
+    >>> from algebra.text import unicode_text
     >>> n, d = sympy.symbols("n d", integer=True, positive=True)
-    >>> print(definition(LayerNorm(sympy.MatrixSymbol("X", n, d))))
-    RMSNorm(X*(I + (-1/d)*OneMatrix(d, d)), 0)
+    >>> print(unicode_text(definition(LayerNorm(sympy.MatrixSymbol("X", n, d)))))
+    RMSNorm(X (I_d - 1/d 1_d×d))
     """
     argument, eps = e.args
     if isinstance(e, LayerNorm):
