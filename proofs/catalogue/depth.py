@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Identity, MatrixExpr, MatrixSymbol, Symbol, Trace, Transpose, symbols
+from sympy import Identity, MatrixExpr, MatrixSymbol, Rational, Symbol, Trace, Transpose, symbols
 
 from algebra.language import (
     ConcatHeads,
@@ -219,6 +219,36 @@ def virtual_heads_at_once() -> Statement:
     return Statement(
         StackHeads(ConcatHeads(pair, (h, H)), (g, H)),
         matmul(reads, writes),
+        bind=({**_EMBEDDED, "U": Source("final")},),
+    )
+
+
+@theorem(
+    title="A head's share of two layers",
+    chapter=6,
+    convention="column",
+    source="Shapley 1953, A value for n-person games; Owen 1972, Multilinear extensions of games",
+)
+def shapley_two_layers() -> Statement:
+    """With every head switched on by a half, a head of the first layer adds what it adds by itself
+    and half of each virtual head that it is part of. That is its Shapley value: each path is shared
+    equally among its heads.
+
+    In general the value is the mean, over all strengths from 0 to 1, of what a head adds when all
+    others have that strength; for L layers a few strengths give the mean exactly.
+    """
+    g = Symbol("g", integer=True)
+    u, x = vec_rows(MatrixSymbol("U", n, d)), vec_rows(X_0)
+    later, earlier = kron(layers.A[1, g], _ov(1, g)), kron(layers.A[0, h], _ov(0, h))
+    half = Rational(1, 2)
+    by_half = matadd(_past(), matmul(half, HeadSum(later, (g, H))))
+    share = matadd(
+        matmul(Transpose(u), earlier, x),
+        matmul(half, HeadSum(matmul(Transpose(u), later, earlier, x), (g, H))),
+    )
+    return Statement(
+        ConcatHeads(matmul(Transpose(u), by_half, earlier, x), (h, H)),
+        ConcatHeads(share, (h, H)),
         bind=({**_EMBEDDED, "U": Source("final")},),
     )
 

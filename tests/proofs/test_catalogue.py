@@ -42,6 +42,7 @@ def test_the_first_theorems_are_there() -> None:
         "adjoint_of_layers",
         "virtual_heads_at_once",
         "replay_by_order",
+        "shapley_two_layers",
         "scores_by_composition",
         "qk_six_index",
     }
