@@ -106,9 +106,13 @@ def _numbering(
             number.setdefault(wire, len(number))
     for _, wire in named:
         number.setdefault(wire, len(number))
-    rest = _walk(boxes, number)
-    if rest:
-        _settle(rest, number, _Tries(MAX_TRIES, deadline))
+    inner = {wire for box in boxes for wire in box[1:] if wire not in number}
+    if len(inner) > 1:
+        rest = _walk(boxes, number)
+        if rest:
+            _settle(rest, number, _Tries(MAX_TRIES, deadline))
+    elif inner:  # there is no choice
+        number[inner.pop()] = len(number)
     return number
 
 
@@ -124,10 +128,8 @@ def _walk(boxes: Sequence[Box], number: Numbering) -> list[Box]:
             at.setdefault(wire, []).append((box[0], position, index))
     settled = [len(box) == 1 for box in boxes]
     front = list(number)
-    done = 0
-    while done < len(front):
-        here = [entry for entry in at.get(front[done], ()) if not settled[entry[2]]]
-        done += 1
+    for reached in front:  # which grows on the way
+        here = [entry for entry in at.get(reached, ()) if not settled[entry[2]]]
         if not here:
             continue
         if len(here) > 1:

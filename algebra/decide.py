@@ -43,7 +43,15 @@ from algebra.language import key
 from algebra.matching import HOLE
 from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
 from algebra.satisfy import holds, satisfying
-from algebra.shapes import Shape, Signature, inspect, same_shape, shape_of, show_shape, with_ranges
+from algebra.shapes import (
+    Shape,
+    Signature,
+    inspect,
+    inspect_shapes,
+    same_shape,
+    show_shape,
+    with_ranges,
+)
 from algebra.text import short_text
 from algebra.values import Terms, difference
 from algebra.written_out import written_out
@@ -154,16 +162,15 @@ class _Claim:
         self.lhs, self.rhs = _expression(lhs), _expression(rhs)
         self.given = tuple(_hypothesis(each) for each in given)
         sides = [side for pair in self.given for side in pair]
-        self.signature: Signature = inspect(self.lhs, self.rhs, *sides)
+        self.signature, shapes = inspect_shapes(self.lhs, self.rhs, *sides)
+        for left, right in zip(shapes[::2], shapes[1::2], strict=True):
+            if not same_shape(left, right):
+                raise ShapeError(_different_shapes(left, right))
         self.lhs, self.rhs = (with_ranges(side, self.signature) for side in (self.lhs, self.rhs))
         self.given = tuple(
             (with_ranges(left, self.signature), with_ranges(right, self.signature))
             for left, right in self.given
         )
-        for left, right in ((self.lhs, self.rhs), *self.given):
-            shapes = shape_of(left), shape_of(right)
-            if not same_shape(*shapes):
-                raise ShapeError(_different_shapes(*shapes))
 
     def draw(self, signature: Signature, *how: Any) -> Assignment | None:
         """Return numbers at which the hypotheses hold, or None if this draw found none."""

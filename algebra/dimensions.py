@@ -170,10 +170,9 @@ def normal_size(dimension: sympy.Expr) -> sympy.Expr:
     return expanded
 
 
-@lru_cache(maxsize=4096)
 def same_size(a: sympy.Expr, b: sympy.Expr) -> bool:
     """Return whether two sizes are equal as polynomials."""
-    return bool(a == b or normal_size(a) == normal_size(b))
+    return bool(a is b or a == b or normal_size(a) == normal_size(b))
 
 
 def _certainly_positive(size: sympy.Expr) -> bool:

@@ -28,8 +28,8 @@ from algebra.canonical import canonical
 from algebra.diagram import UNIT, Diagram
 from algebra.dimensions import Dimensions, same_size
 from algebra.language import matmul
-from algebra.matching import Context, insertions, matches
-from algebra.scalars import Coefficient, Monomial
+from algebra.matching import Context, Pattern, insertions, matches
+from algebra.scalars import Coefficient, Monomial, Number
 from algebra.values import Terms, Value, difference
 
 # How a relation is known: ("given", k) is hypothesis k, ("turned", k, j) and ("root", k) what it
@@ -37,7 +37,7 @@ from algebra.values import Terms, Value, difference
 # the inverse of that name.
 Fact = tuple[Any, ...]
 Key = tuple[int, Diagram, Monomial]  # ordered: diagrams with more boxes first
-Vector = dict[Key, Fraction]
+Vector = dict[Key, Number]
 
 MAX_INSTANCES = 3_000
 GROWTH = 6  # boxes that a diagram of the search may have beyond the largest of the claim
@@ -188,6 +188,32 @@ def _cleared(coefficient: Coefficient, divisors: Sequence[Coefficient]) -> Coeff
 _LARGEST, _ALL, _INSERT = range(3)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One term of a relation, and how it is looked for: as a pattern, or else as an identity."""
+
+    relation: Relation
+    term: Diagram
+    monomials: tuple[Monomial, ...]
+    pattern: Pattern | None
+    largest: bool  # among the terms of the relation
+
+
+def _places_of(relation: Relation) -> list[_Place]:
+    """Return the terms that a relation is found by."""
+    most = max(len(d.boxes) for d, _ in relation.terms)
+    names = {name for d, _ in relation.terms for name, _ in d.named}
+    places = []
+    for term, coefficient in relation.terms:
+        bare = _has_bare_leg(term)
+        # a term that does not fix an index of the hypothesis says nothing of where it is used
+        if names <= {name for name, _ in term.named} and (bare or term.boxes):
+            pattern = None if bare else Pattern.of(term)
+            monomials = tuple(_polynomial(coefficient))
+            places.append(_Place(relation, term, monomials, pattern, len(term.boxes) == most))
+    return places
+
+
 class _Search:
     def __init__(
         self,
@@ -197,12 +223,13 @@ class _Search:
         nonzero: Collection[str],
         deadline: float,
     ) -> None:
-        self.relations = relations
+        self.of_scalars = [r for r in relations if _is_of_scalars(r)]
+        self.places = [p for r in relations if not _is_of_scalars(r) for p in _places_of(r)]
         self.dimensions = dimensions
         self.sizes = sizes
         self.nonzero = nonzero
         self.deadline = deadline
-        self.pivots: dict[Key, tuple[Vector, dict[int, Fraction]]] = {}
+        self.pivots: dict[Key, tuple[Vector, dict[int, Number]]] = {}
         self.uses: list[Use] = []
         self.seen_uses: set[tuple[int, Diagram, Monomial]] = set()
 
@@ -212,7 +239,7 @@ class _Search:
         for diagram, coefficient in terms:
             for monomial, factor in _polynomial(coefficient).items():
                 key = (len(diagram.boxes), diagram, monomial)
-                total = result.get(key, Fraction(0)) + factor
+                total = result.get(key, 0) + factor
                 if total:
                     result[key] = total
                 else:
@@ -250,26 +277,20 @@ class _Search:
     ) -> Iterator[tuple[Relation, Context, Monomial]]:
         """Yield the relations in contexts and monomials in which one of their terms is this key."""
         _, diagram, monomial = key
-        for relation in self.relations:
-            if [d for d, _ in relation.terms] == [UNIT]:
-                yield from self.scalar_instances(key, relation)
+        for relation in self.of_scalars:
+            yield from self.scalar_instances(key, relation)
+        for place in self.places:
+            if place.pattern is None:
+                contexts = insertions(place.term, diagram) if not inserted else iter(())
+            elif place.largest or phase != _LARGEST:
+                contexts = matches(place.pattern, diagram)
+            else:
                 continue
-            most = max(len(d.boxes) for d, _ in relation.terms)
-            for term, coefficient in relation.terms:
-                if _has_bare_leg(term):
-                    contexts = insertions(term, diagram) if not inserted else iter(())
-                elif not term.boxes or (phase == _LARGEST and len(term.boxes) < most):
-                    continue
-                else:
-                    contexts = matches(term, diagram)
-                others = {name for d, _ in relation.terms for name, _ in d.named}
-                if others - {name for name, _ in term.named}:
-                    continue  # an index of the hypothesis that this term does not fix
-                for context in contexts:
-                    for of_term in _polynomial(coefficient):
-                        factor = self.quotient(monomial, of_term)
-                        if factor is not None:
-                            yield relation, context, factor
+            for context in contexts:
+                for of_term in place.monomials:
+                    factor = self.quotient(monomial, of_term)
+                    if factor is not None:
+                        yield place.relation, context, factor
 
     def scalar_instances(
         self, key: Key, relation: Relation
@@ -316,18 +337,14 @@ class _Search:
 
     def add(self, row: Vector, use: Use) -> None:
         """Bring a new instance into the echelon form."""
-        combination: dict[int, Fraction] = {len(self.uses): Fraction(1)}
+        combination: dict[int, Number] = {len(self.uses): 1}
         self.uses.append(use)
         self.reduce(row, combination)
         if row:
             pivot = max(row)
-            scale = row[pivot]
-            self.pivots[pivot] = (
-                {k: v / scale for k, v in row.items()},
-                {k: v / scale for k, v in combination.items()},
-            )
+            self.pivots[pivot] = _over(row, row[pivot]), _over(combination, row[pivot])
 
-    def reduce(self, row: Vector, combination: dict[int, Fraction]) -> None:
+    def reduce(self, row: Vector, combination: dict[int, Number]) -> None:
         """Take multiples of the pivot rows off until no pivot is left in the row."""
         while True:
             pivot = max((key for key in row if key in self.pivots), default=None)
@@ -341,7 +358,7 @@ class _Search:
     def solve(self, target: Vector) -> tuple[Use, ...] | None:
         """Return the uses whose sum is the target, if it is in the span of the instances."""
         row = dict(target)
-        combination: dict[int, Fraction] = {}
+        combination: dict[int, Number] = {}
         self.reduce(row, combination)
         if row:
             return None
@@ -353,20 +370,27 @@ class _Search:
         return tuple(found)
 
 
-def _subtract(row: dict, other: dict, factor: Fraction) -> None:  # type: ignore[type-arg]
+def _over(row: dict, scale: Number) -> dict:  # type: ignore[type-arg]
+    """Return a row divided by a number; most are divided by ±1, and integers stay such."""
+    if scale in (1, -1):
+        return {key: value * scale for key, value in row.items()}
+    return {key: Fraction(value) / scale for key, value in row.items()}
+
+
+def _subtract(row: dict, other: dict, factor: Number) -> None:  # type: ignore[type-arg]
     for key, value in other.items():
-        total = row.get(key, Fraction(0)) - factor * value
+        total = row.get(key, 0) - factor * value
         if total:
             row[key] = total
         else:
             row.pop(key, None)
 
 
-def _polynomial(coefficient: Coefficient) -> dict[Monomial, Fraction]:
+def _polynomial(coefficient: Coefficient) -> dict[Monomial, Number]:
     if not isinstance(coefficient, scalars.Scalar):
-        return {scalars.ONE: Fraction(coefficient)}
+        return {scalars.ONE: coefficient}
     assert coefficient.denominator == {scalars.ONE: 1}  # denominators were cleared
-    return {monomial: Fraction(factor) for monomial, factor in coefficient.numerator.items()}
+    return coefficient.numerator
 
 
 def _is_monomial(coefficient: Coefficient) -> bool:
@@ -375,6 +399,10 @@ def _is_monomial(coefficient: Coefficient) -> bool:
 
 def _coefficient(monomial: Monomial) -> Coefficient:
     return scalars.scalar({monomial: 1})
+
+
+def _is_of_scalars(relation: Relation) -> bool:
+    return [diagram for diagram, _ in relation.terms] == [UNIT]
 
 
 def _has_bare_leg(diagram: Diagram) -> bool:

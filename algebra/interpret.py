@@ -74,6 +74,7 @@ class Interpretation:
         self.dimensions = Dimensions()
         self.labels: list[Label] = []
         self._label: dict[Label, int] = {}
+        self._symbols: dict[tuple[Any, ...], Value] = {}
         self._made = 0
         self._opened = 0  # how many nonlinear functions what is read stands in
         self.applied: list[applied.Applied] = []
@@ -89,6 +90,7 @@ class Interpretation:
         while True:
             self.labels.clear()
             self._label.clear()
+            self._symbols.clear()
             self.inverses.clear()
             self.applied.clear()
             self._made = 0
@@ -177,41 +179,36 @@ class Interpretation:
     ) -> Value:
         rows, cols = (self.dimensions.legs(dimension) for dimension in shape)
         opened = self._opened > 0
-        fixed = tuple(
-            int(i) if isinstance(i, sympy.Integer) and count != 1 and not opened else None
-            for i, count in zip(indices, counts, strict=True)
-        )
-        wires: dict[str, Wire] = {}
-        touched: list[Wire] = []
-        index_sorts: list[Sort] = []
+        fixed: list[int | None] = []
+        touched: list[str] = []
+        index_sorts: dict[str, Sort] = {}
         for index, count in zip(indices, counts, strict=True):
             if isinstance(index, sympy.Integer) and not opened:
+                fixed.append(int(index) if count != 1 else None)
                 continue
-            touched += self._index(index, count, wires, index_sorts)
-        made = []
+            fixed.append(None)
+            for named, sort in self._index(index, count).items():
+                touched.append(named)
+                index_sorts[named] = sort
+        terms: Terms = {}
         for row_branch in branches(rows):
             for col_branch in branches(cols):
-                sorts = list(index_sorts)
+                sorts: list[Sort] = []
                 r, c = _open(row_branch, sorts), _open(col_branch, sorts)
-                label = self.label(Label(name, fixed, rows, cols, row_branch, col_branch))
-                box = (label, *touched, *[w for w in (*r, *c) if w >= 0])
-                named = tuple(sorted(wires.items()))
-                made.append((Diagram(r, c, named, (box,), tuple(sorts)), 1))
-        return self.collect(rows, cols, made)
+                wires = {n: len(sorts) + k for k, n in enumerate(sorted(index_sorts))}
+                sorts += [index_sorts[n] for n in wires]
+                label = self.label(Label(name, tuple(fixed), rows, cols, row_branch, col_branch))
+                box = (label, *[wires[n] for n in touched], *[w for w in (*r, *c) if w >= 0])
+                terms[Diagram(r, c, tuple(wires.items()), (box,), tuple(sorts))] = 1
+        return Value(rows, cols, terms)
 
-    def _index(
-        self, index: sympy.Symbol, count: Any, wires: dict[str, Wire], sorts: list[Sort]
-    ) -> list[Wire]:
-        """Return the wire of an index, made if it is new; none if it has one value only."""
+    def _index(self, index: Any, count: Any) -> dict[str, Sort]:
+        """Return the name of an index with the sort of its wire; none if it has one value only."""
         legs = self.dimensions.legs(count)
         if not legs:
-            return []
+            return {}
         sort = self.single(legs, index)
-        name = index_name(index, sort)
-        if name not in wires:
-            wires[name] = len(sorts)
-            sorts.append(sort)
-        return [wires[name]]
+        return {index_name(index, sort): sort}
 
     def single(self, legs: Legs, index: Any) -> Sort:
         """Return the one sort of what an index runs over, or say that it was split elsewhere."""
@@ -224,29 +221,34 @@ class Interpretation:
         return first
 
     def matrix_symbol(self, e: sympy.MatrixSymbol) -> Value:
-        return self.tensor(e.name, e.shape, (), ())
+        name, shape = e.name, e.shape
+        split = (name, *map(self.dimensions.legs, shape))
+        known = self._symbols.get(split)
+        if known is None:
+            known = self._symbols[split] = self.tensor(name, shape, (), ())
+        return known
 
     def member(self, e: FamilyMember) -> Value:
         return self.tensor(e.family.name, e.family.shape, e.indices, e.family.counts)
 
     def identity(self, e: sympy.Identity) -> Value:
-        legs = self.dimensions.legs(e.shape[0])
-        made = []
+        legs = self.dimensions.legs(e.args[0])
+        terms: Terms = {}
         for branch in branches(legs):
             sorts: list[Sort] = []
             wires = _open(branch, sorts)
-            made.append((Diagram(wires, wires, (), (), tuple(sorts)), 1))
-        return self.collect(legs, legs, made)
+            terms[Diagram(wires, wires, (), (), tuple(sorts))] = 1
+        return Value(legs, legs, terms)
 
     def ones(self, e: sympy.OneMatrix) -> Value:
-        rows, cols = (self.dimensions.legs(dimension) for dimension in e.shape)
-        made = []
+        rows, cols = (self.dimensions.legs(dimension) for dimension in e.args)
+        terms: Terms = {}
         for row_branch in branches(rows):
             for col_branch in branches(cols):
                 sorts: list[Sort] = []
                 r, c = _open(row_branch, sorts), _open(col_branch, sorts)
-                made.append((Diagram(r, c, (), (), tuple(sorts)), 1))
-        return self.collect(rows, cols, made)
+                terms[Diagram(r, c, (), (), tuple(sorts))] = 1
+        return Value(rows, cols, terms)
 
     def zero(self, e: sympy.ZeroMatrix) -> Value:
         rows, cols = (self.dimensions.legs(dimension) for dimension in e.shape)
@@ -255,11 +257,10 @@ class Interpretation:
     def one_hot(self, e: OneHot) -> Value:
         index, size = e.args
         rows = self.dimensions.legs(size)
-        wires: dict[str, Wire] = {}
-        sorts: list[Sort] = []
-        touched = tuple(self._index(index, size, wires, sorts))
-        diagram = Diagram(touched, (), tuple(wires.items()), (), tuple(sorts))
-        return self.collect(rows, (), [(diagram, 1)])
+        sorts = self._index(index, size)
+        named = tuple((name, wire) for wire, name in enumerate(sorts))
+        wires = tuple(range(len(sorts)))
+        return Value(rows, (), {Diagram(wires, (), named, (), tuple(sorts.values())): 1})
 
     # -- operations ------------------------------------------------------------------------------
 

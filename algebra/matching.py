@@ -46,27 +46,43 @@ class Context:
         return self.diagram._replace(boxes=boxes)
 
 
-def matches(pattern: Diagram, target: Diagram) -> Iterator[Context]:
-    """Yield every context in which the pattern occurs in the target; each of its legs has a box."""
-    boundary = set(_boundary(pattern))
-    outer = {wire for wire in (*target.rows, *target.cols) if wire >= 0}
-    outer |= {wire for _, wire in target.named}
-    touching: dict[Wire, int] = {}
-    for box in target.boxes:
-        for wire in box[1:]:
-            touching[wire] = touching.get(wire, 0) + 1
-    order = _connected(pattern.boxes)
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A diagram that is looked for in many others: what of it does not depend on them."""
+
+    diagram: Diagram
+    boundary: frozenset[Wire]
+    order: tuple[Box, ...]  # each shares a wire with an earlier one where it can
+    labels: frozenset[int]
+
+    @staticmethod
+    def of(diagram: Diagram) -> Pattern:
+        """Return a diagram, each of whose legs has a box, made ready to be looked for."""
+        boundary = frozenset(_boundary(diagram))
+        labels = frozenset(box[0] for box in diagram.boxes)
+        return Pattern(diagram, boundary, tuple(_connected(diagram.boxes)), labels)
+
+
+def matches(pattern: Pattern, target: Diagram) -> Iterator[Context]:
+    """Yield every context in which the pattern occurs in the target."""
+    by_label: dict[int, list[int]] = {}
+    for index, box in enumerate(target.boxes):
+        by_label.setdefault(box[0], []).append(index)
+    if not pattern.labels <= by_label.keys():
+        return
+    order = pattern.order
 
     def extend(done: int, used: tuple[int, ...], image: dict[Wire, Wire]) -> Iterator[Context]:
         if done == len(order):
-            if _is_fixed_alike(pattern, target, image) and _is_private(
-                pattern, boundary, image, outer, touching
+            if _is_fixed_alike(pattern.diagram, target, image) and _is_private(
+                pattern, target, image
             ):
-                yield _context(target, used, image, pattern, boundary)
+                yield _context(target, used, image, pattern)
             return
         box = order[done]
-        for index, candidate in enumerate(target.boxes):
-            if candidate[0] != box[0] or index in used or len(candidate) != len(box):
+        for index in by_label[box[0]]:
+            candidate = target.boxes[index]
+            if index in used or len(candidate) != len(box):
                 continue
             grown = dict(image)
             if all(
@@ -145,40 +161,29 @@ def _is_fixed_alike(pattern: Diagram, target: Diagram, image: dict[Wire, Wire]) 
     return all((name, image[wire]) in target.named for name, wire in pattern.named if "@" in name)
 
 
-def _is_private(
-    pattern: Diagram,
-    boundary: set[Wire],
-    image: dict[Wire, Wire],
-    outer: set[Wire],
-    touching: dict[Wire, int],
-) -> bool:
+def _is_private(pattern: Pattern, target: Diagram, image: dict[Wire, Wire]) -> bool:
     """Return whether inner wires have images of their own that nothing else of the target meets."""
-    inner = [wire for wire in image if wire not in boundary]
-    images = [image[wire] for wire in inner]
-    if len(set(images)) != len(images) or set(images) & outer:
+    inner = [wire for wire in image if wire not in pattern.boundary]
+    images = {image[wire] for wire in inner}
+    if len(images) != len(inner) or images & set(_boundary(target)):
         return False
-    if set(images) & {image[wire] for wire in image if wire in boundary}:
+    if images & {image[wire] for wire in image if wire in pattern.boundary}:
         return False
-    mine: dict[Wire, int] = {}
-    for box in pattern.boxes:
-        for wire in box[1:]:
-            mine[wire] = mine.get(wire, 0) + 1
-    return all(touching[image[wire]] == mine[wire] for wire in inner)
+    mine = [wire for box in pattern.order for wire in box[1:]]
+    theirs = [wire for box in target.boxes for wire in box[1:]]
+    return all(theirs.count(image[wire]) == mine.count(wire) for wire in inner)
 
 
 def _context(
-    target: Diagram,
-    used: tuple[int, ...],
-    image: dict[Wire, Wire],
-    pattern: Diagram,
-    boundary: set[Wire],
+    target: Diagram, used: tuple[int, ...], image: dict[Wire, Wire], pattern: Pattern
 ) -> Context:
     """Return what is left of the target; every leg of the pattern has a box, hence an image."""
     sorts = list(target.sorts)
     for wire, hit in image.items():
-        if wire not in boundary:
+        if wire not in pattern.boundary:
             sorts[hit] = DEAD  # summed over inside the pattern, so no factor is left behind
     boxes = tuple(box for index, box in enumerate(target.boxes) if index not in used)
     rest = Diagram(target.rows, target.cols, target.named, boxes, tuple(sorts))
-    rows, cols = tuple(image[w] for w in pattern.rows), tuple(image[w] for w in pattern.cols)
-    return Context(rest, rows, cols, tuple((name, image[w]) for name, w in pattern.named))
+    legs = pattern.diagram
+    rows, cols = tuple(image[w] for w in legs.rows), tuple(image[w] for w in legs.cols)
+    return Context(rest, rows, cols, tuple((name, image[w]) for name, w in legs.named))

@@ -45,6 +45,7 @@ from algebra.text import short_text
 
 Shape = tuple[sympy.Expr, sympy.Expr]
 SCALAR: Shape | None = None  # the shape of a scalar
+_UNKNOWN = object()
 
 
 @dataclass(slots=True)
@@ -67,16 +68,20 @@ class Signature:
 
 def inspect(*expressions: sympy.Basic) -> Signature:
     """Return the signature of expressions that are used together; refuse what does not fit."""
+    return inspect_shapes(*expressions)[0]
+
+
+def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | None]]:
+    """Return the signature of expressions that are used together, and the shape of each."""
     reader = _Reader()
     try:
-        for expression in expressions:
-            reader.shape(expression)
+        shapes = [reader.shape(expression) for expression in expressions]
     except LanguageError:
         missing = _unsupported(expressions)
         if len(missing) > 1:
             raise LanguageError("; ".join(missing)) from None
         raise
-    return reader.finish()
+    return reader.finish(), shapes
 
 
 def shape_of(expression: sympy.Basic) -> Shape | None:
@@ -107,7 +112,7 @@ class _Reader:
     def __init__(self) -> None:
         self.signature = Signature()
         self.symbols: dict[str, sympy.Symbol] = {}
-        self.known: dict[Any, Shape | None] = {}
+        self.known: dict[Any, Any] = {}
         self.bound: list[dict[sympy.Symbol, sympy.Expr]] = []
         self.open_deltas: list[sympy.KroneckerDelta] = []  # of free indices whose range comes later
 
@@ -138,9 +143,10 @@ class _Reader:
     def shape(self, e: Any) -> Shape | None:
         if self.bound:  # what is bound decides what is registered
             return self.read(e)
-        if e not in self.known:
-            self.known[e] = self.read(e)
-        return self.known[e]
+        shape = self.known.get(e, _UNKNOWN)
+        if shape is _UNKNOWN:
+            shape = self.known[e] = self.read(e)
+        return shape
 
     def read(self, e: Any) -> Shape | None:
         read = _READERS.get(type(e))
@@ -184,17 +190,18 @@ class _Reader:
                 self.signature.sizes[key(symbol)] = self.symbol(symbol)
 
     def tensor(self, tensor: sympy.MatrixSymbol | Family) -> None:
-        if tensor.name.startswith(CAUSAL_MASK):
-            raise LanguageError(f"{tensor.name!r} is a name of the causal mask: rename the symbol")
-        known = self.signature.tensors.get(tensor.name)
+        name = tensor.name
+        known = self.signature.tensors.get(name)
         if known is tensor or known == tensor:
             return
+        if name.startswith(CAUSAL_MASK):
+            raise LanguageError(f"{name!r} is a name of the causal mask: rename the symbol")
         if known is not None:
             raise ShapeError(
-                f"{tensor.name} occurs with two shapes, {_full_shape(known)} and "
+                f"{name} occurs with two shapes, {_full_shape(known)} and "
                 f"{_full_shape(tensor)}: rename one of them"
             )
-        self.signature.tensors[tensor.name] = tensor
+        self.signature.tensors[name] = tensor
         for dimension in tensor.shape:
             self.size(dimension)
 
@@ -345,11 +352,8 @@ class _Reader:
         return shape
 
     def kron(self, e: sympy.KroneckerProduct) -> Shape:
-        rows = cols = sympy.S.One
-        for factor in e.args:
-            shape = self.matrix(factor, "take the Kronecker product with")
-            rows, cols = Mul(rows, shape[0]), Mul(cols, shape[1])
-        return rows, cols
+        shapes = [self.matrix(factor, "take the Kronecker product with") for factor in e.args]
+        return _product([rows for rows, _ in shapes]), _product([cols for _, cols in shapes])
 
     def hadamard(self, e: sympy.HadamardProduct) -> Shape | None:
         shapes: list[Shape | None] = [self.matrix(a, "multiply elementwise by") for a in e.args]
@@ -361,8 +365,7 @@ class _Reader:
         self.square(self.shape(e.args[0]), e.args[0], "take the trace of")
 
     def vec(self, e: Any) -> Shape:
-        rows, cols = self.matrix(e.args[0], "vectorise")
-        return Mul(rows, cols), sympy.S.One
+        return _product(self.matrix(e.args[0], "vectorise")), sympy.S.One
 
     def element(self, e: MatrixElement) -> None:
         rows, cols = self.matrix(e.args[0], "take an entry of")
@@ -578,6 +581,12 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     ConcatHeads: _Reader.over_heads,
     StackHeads: _Reader.over_heads,
 }
+
+
+def _product(sizes: Iterable[sympy.Expr]) -> sympy.Expr:
+    """Return the product of sizes; SymPy's own takes its time over one that is no product."""
+    factors = [size for size in sizes if size is not sympy.S.One]
+    return factors[0] if len(factors) == 1 else Mul(*factors)
 
 
 def _not_in_language(e: Any) -> str:
