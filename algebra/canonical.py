@@ -1,10 +1,11 @@
 """The canonical form of a diagram: the same for two diagrams exactly when they are isomorphic.
 
 An isomorphism renames wires and reorders boxes; it keeps labels, the order of each box's legs, and
-the boundary. `canonical` walks out from the boundary, numbering wires as it meets them. Where the
-walk is forced this is one pass. Where boxes tie, what is left is cut into connected components, and
-in each the wires of the rarest kind are tried one after the other and the least result is kept;
-a try whose first outcome was seen before differs by an automorphism and is skipped.
+the boundary. Where no two boxes have one label, wires are numbered in the order of the labels. Else
+`canonical` walks out from the boundary, numbering wires as it meets them. Where the walk is forced
+this is one pass. Where boxes tie, what is left is cut into connected components, and in each the
+wires of the rarest kind are tried one after the other and the least result is kept; a try whose
+first outcome was seen before differs by an automorphism and is skipped.
 
 The result is always a *renaming of the input*: a bug here can lose an equality (and cost an
 `undecided`), but it cannot make two different diagrams agree.
@@ -106,6 +107,12 @@ def _numbering(
             number.setdefault(wire, len(number))
     for _, wire in named:
         number.setdefault(wire, len(number))
+    if len({box[0] for box in boxes}) == len(boxes):  # the labels tell the boxes apart
+        for box in sorted(boxes):
+            for wire in box[1:]:
+                if wire not in number:
+                    number[wire] = len(number)
+        return number
     inner = {wire for box in boxes for wire in box[1:] if wire not in number}
     if len(inner) > 1:
         rest = _walk(boxes, number)

@@ -41,7 +41,7 @@ from algebra.induction import Induction, depths_of, induction
 from algebra.interpret import Interpretation, read
 from algebra.language import key
 from algebra.matching import HOLE
-from algebra.refute import SEED, Counterexample, Trial, root_degrees, search, shrink
+from algebra.refute import SEED, Counterexample, Trial, search, shrink
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import (
     Shape,
@@ -422,9 +422,8 @@ def _because(facts: Sequence[Fact]) -> str:
 def _model_note(claim: _Claim) -> str:
     """Say so when no numbers satisfy the hypotheses and give both sides a value: all may follow."""
     draw = random.Random(SEED)
-    roots = root_degrees(claim.signature, claim.lhs, claim.rhs)
     for largest in (1, 2, 2, 3, 3, 2, 3):
-        numbers = claim.draw(claim.signature, draw, largest, 3, roots)
+        numbers = claim.draw(claim.signature, draw, largest, 3, claim.signature.roots)
         if numbers is None:
             continue
         with suppress(OtimesError):  # an inverse that does not exist, an irrational constant

@@ -8,11 +8,13 @@ NumPy. It is written to be obviously right, not fast.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -66,8 +68,19 @@ class Assignment:
             return int(dimension)
         if isinstance(dimension, sympy.Symbol):
             return int(self.sizes[key(dimension)])
-        values = {s: self.sizes[key(s)] for s in dimension.free_symbols}
-        return int(dimension.subs(values))
+        return int(self._size(dimension))
+
+    def _size(self, part: sympy.Expr) -> Number:
+        """Return the number that a part of a size has: halves may occur on the way to a whole."""
+        if isinstance(part, sympy.Rational):
+            return Fraction(part.p, part.q)
+        if isinstance(part, sympy.Symbol):
+            return self.sizes[key(part)]
+        values = map(self._size, part.args)
+        if isinstance(part, sympy.Pow):
+            base, exponent = values
+            return base ** int(exponent)
+        return prod(values) if isinstance(part, sympy.Mul) else sum(values)
 
     def leaf(self, array: Any) -> Any:
         """Return an array of zeros and ones in the kind of numbers that is asked for."""
@@ -84,6 +97,8 @@ def tree_value(expression: sympy.Basic, assignment: Assignment) -> Any:
 
 def exact_array(array: Any) -> Any:
     """Return an object array of Python integers (or Fractions), so that nothing can overflow."""
+    if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
+        return array.astype(object)
     result = np.empty(np.shape(array), dtype=object)
     for place, entry in np.ndenumerate(np.asarray(array, dtype=object)):
         result[place] = entry if isinstance(entry, Fraction) else int(entry)
@@ -102,12 +117,20 @@ def exact_root(base: Number, exponent: Fraction) -> Number:
     return int(root) if root.denominator == 1 else root
 
 
+def exact_quotient(a: Any, b: Any) -> Any:
+    """Return a / b for integers, Fractions and Intervals: an integer where it is one."""
+    if isinstance(a, int) and isinstance(b, int):
+        whole, rest = divmod(a, b)
+        return Fraction(a, b) if rest else whole
+    return a / b
+
+
 def exact_inverse(matrix: Any) -> Any:
     """Return the inverse of a square array of integers or Fractions, or say that there is none."""
     size = len(matrix)
     rows = [
-        [x if isinstance(x, Interval) else Fraction(x) for x in row]
-        + [Fraction(i == j) for j in range(size)]
+        [x if isinstance(x, int | Interval) else Fraction(x) for x in row]
+        + [int(i == j) for j in range(size)]
         for i, row in enumerate(matrix)
     ]
     for k in range(size):
@@ -115,10 +138,11 @@ def exact_inverse(matrix: Any) -> Any:
         if pivot is None:
             raise OtimesError("a matrix that is inverted is singular at these values")
         rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [x / rows[k][k] for x in rows[k]]
+        rows[k] = [exact_quotient(x, rows[k][k]) for x in rows[k]]
         for i in range(size):
-            if i != k:  # an interval that may be zero is not known to be
-                rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
+            if i == k or rows[i][k] == 0:  # an interval that may be zero is not equal to it
+                continue
+            rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
     result = np.empty((size, size), dtype=object)
     for i, row in enumerate(rows):
         result[i, :] = row[size:]
@@ -179,10 +203,8 @@ def _add(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
 
 def _mul(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     matrices = [argument for argument in e.args if argument.is_Matrix]
-    factor: Any = 1
-    for argument in e.args:
-        if not argument.is_Matrix:
-            factor = factor * _value(argument, a, indices)
+    numbers = [_value(argument, a, indices) for argument in e.args if not argument.is_Matrix]
+    factor = reduce(operator.mul, numbers, 1)
     if not matrices:
         return factor
     if not a.exact and matrices[-1].shape[1] == 1:
@@ -193,7 +215,8 @@ def _mul(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     values = [_value(matrix, a, indices) for matrix in matrices]
     if len(values) > 1 and not a.exact:
         return factor * np.linalg.multi_dot(values)  # the cheapest order of the same products
-    return factor * reduce(_dot, values)
+    product = reduce(_dot, values)
+    return factor * product if numbers else product
 
 
 def _apply(e: Any, column: Any, a: Assignment, indices: dict[str, int]) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def search(
     if time.monotonic() > deadline:
         return None
     draw = random.Random(seed)
-    roots = root_degrees(signature, lhs, rhs)
+    roots = signature.roots
     found_none: OtimesError | None = None
     evaluated = 0
     schedule = _schedule(wires) if given is None else iter(UNDER_HYPOTHESES)
@@ -187,9 +188,10 @@ def draw_at(
     arrays = {}
     for name, tensor in signature.tensors.items():
         shape = array_shape(tensor, assignment)
-        if min(shape) < 0 or np.prod(shape) > ENTRY_LIMIT:  # n - 2 at n = 1 is no size
+        count = prod(shape)
+        if min(shape) < 0 or count > ENTRY_LIMIT:  # n - 2 at n = 1 is no size
             return None
-        flat = [draw.randint(-entries, entries) for _ in range(int(np.prod(shape)))]
+        flat = [draw.randint(-entries, entries) for _ in range(count)]
         arrays[name] = np.array(flat, dtype=object).reshape(shape)
     return Assignment(sizes, arrays, indices, scalars)
 
@@ -205,18 +207,6 @@ def differs(lhs: sympy.Basic, rhs: sympy.Basic, assignment: Assignment) -> Trial
     return None
 
 
-def root_degrees(signature: Signature, *expressions: sympy.Basic) -> dict[str, int]:
-    """Return for each symbol under a root the degree of the powers that make it rational."""
-    degrees: dict[str, int] = {}
-    for expression in expressions:
-        for part in expression.atoms(sympy.Pow):
-            if part.exp.is_Rational and not part.exp.is_Integer:
-                for symbol in part.base.free_symbols:
-                    degree = int(np.lcm(degrees.get(symbol.name, 1), int(part.exp.q)))
-                    degrees[symbol.name] = degree
-    return degrees
-
-
 def shrink(
     lhs: sympy.Basic,
     rhs: sympy.Basic,
@@ -228,7 +218,7 @@ def shrink(
 
     `allowed` says whether an assignment satisfies the hypotheses.
     """
-    roots = root_degrees(signature, lhs, rhs)
+    roots = signature.roots
 
     def differs_at(assignment: Assignment) -> Trial | None:
         try:

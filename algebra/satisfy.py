@@ -23,7 +23,7 @@ import numpy as np
 import sympy
 
 from algebra.errors import OtimesError
-from algebra.exact import Assignment, Number, array_shape, exact_inverse, tree_value
+from algebra.exact import Assignment, Number, array_shape, exact_inverse, exact_quotient, tree_value
 from algebra.refute import draw_assignment
 from algebra.shapes import Signature, inspect
 
@@ -238,7 +238,7 @@ def _affine(
 def _solutions(systems: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> _Space | None:
     """Return all solutions of linear systems over the rationals, or None if there are none."""
     rows = [
-        [Fraction(x) for x in row] + [Fraction(b)]
+        [x if isinstance(x, int) else Fraction(x) for x in (*row, b)]
         for matrix, target in systems
         for row, b in zip(matrix, target, strict=True)
     ]
@@ -250,7 +250,7 @@ def _solutions(systems: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> _S
             continue
         k = len(pivots)
         rows[k], rows[at] = rows[at], rows[k]
-        rows[k] = [x / rows[k][column] for x in rows[k]]
+        rows[k] = [exact_quotient(x, rows[k][column]) for x in rows[k]]
         for i, row in enumerate(rows):
             if i != k and row[column]:
                 rows[i] = [x - row[column] * y for x, y in zip(row, rows[k], strict=True)]
@@ -428,8 +428,8 @@ def _whole(array: Any) -> Any:
     """Return the array with Fractions that are integers as integers."""
     result = np.empty(array.shape, dtype=object)
     for place, entry in np.ndenumerate(array):
-        value = Fraction(entry)
-        result[place] = int(value) if value.denominator == 1 else value
+        whole = isinstance(entry, int) or entry.denominator == 1
+        result[place] = int(entry) if whole else entry
     return result
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from math import lcm
 from typing import Any
 
 import sympy
@@ -64,6 +65,8 @@ class Signature:
     dimensions: set[sympy.Expr] = field(default_factory=set)  # every composite size, n*d or n - 1
     # Kronecker deltas that were written without a range, with one
     deltas: dict[sympy.KroneckerDelta, sympy.KroneckerDelta] = field(default_factory=dict)
+    # by the name of a symbol under a root, the degree of the powers that make it rational
+    roots: dict[str, int] = field(default_factory=dict)
 
 
 def inspect(*expressions: sympy.Basic) -> Signature:
@@ -72,7 +75,10 @@ def inspect(*expressions: sympy.Basic) -> Signature:
 
 
 def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | None]]:
-    """Return the signature of expressions that are used together, and the shape of each."""
+    """Return the signature of expressions that are used together, and the shape of each.
+
+    The shapes are to be compared and shown: a size may still be a tuple of factors.
+    """
     reader = _Reader()
     try:
         shapes = [reader.shape(expression) for expression in expressions]
@@ -86,7 +92,8 @@ def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | N
 
 def shape_of(expression: sympy.Basic) -> Shape | None:
     """Return the shape of an expression that fits, or None for a scalar."""
-    return _Reader().shape(expression)
+    shape = _Reader().shape(expression)
+    return shape and (_whole(shape[0]), _whole(shape[1]))
 
 
 def with_ranges(expression: sympy.Basic, signature: Signature) -> sympy.Basic:
@@ -98,12 +105,12 @@ def same_shape(a: Shape | None, b: Shape | None) -> bool:
     """Return whether two shapes are equal, as polynomials in their sizes."""
     if a is None or b is None:
         return a is b
-    return same_size(a[0], b[0]) and same_size(a[1], b[1])
+    return _same(a[0], b[0]) and _same(a[1], b[1])
 
 
 def show_shape(shape: Shape | None) -> str:
     """Return a shape for a message: `n × d`, or `scalar`."""
-    return "scalar" if shape is None else f"{shape[0]} × {shape[1]}"
+    return "scalar" if shape is None else f"{_whole(shape[0])} × {_whole(shape[1])}"
 
 
 class _Reader:
@@ -243,6 +250,10 @@ class _Reader:
             for argument in e.args:
                 if self.shape(argument) is not None:
                     raise ShapeError(f"a matrix is used as a number in {short_text(e)}")
+            if isinstance(e.exp, sympy.Rational) and not isinstance(e.exp, sympy.Integer):
+                roots = self.signature.roots
+                for symbol in e.base.free_symbols:
+                    roots[symbol.name] = lcm(roots.get(symbol.name, 1), int(e.exp.q))
         elif not isinstance(e, sympy.Rational):
             if isinstance(e, sympy.Float):
                 raise LanguageError(
@@ -298,7 +309,7 @@ class _Reader:
     def agree(
         self, a: Any, x: Shape | None, b: Any, y: Shape | None, verb: str, whole: Any
     ) -> None:
-        if x != y and not same_shape(x, y):
+        if not same_shape(x, y):
             swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
             a, b = short_text(a), short_text(b)
             mend = f"; did you mean Transpose({b})?" if swapped else ""
@@ -318,7 +329,7 @@ class _Reader:
                 continue
             if result is None:
                 result = shape
-            elif same_size(result[1], shape[0]):
+            elif _same(result[1], shape[0]):
                 result = (result[0], shape[1])
             else:
                 raise ShapeError(_bad_product(*last, factor, shape, e))
@@ -336,27 +347,35 @@ class _Reader:
         return base
 
     def square(self, shape: Shape | None, e: Any, verb: str) -> None:
-        if shape is None or not same_size(*shape):
+        if shape is None or not _same(*shape):
             raise ShapeError(
                 f"cannot {verb} {short_text(e)} ({show_shape(shape)}): a square matrix is needed"
             )
 
     def transpose(self, e: sympy.Transpose) -> Shape:
-        rows, cols = self.matrix(e.args[0], "transpose")
+        rows, cols = self.unmultiplied(e.args[0], "transpose")
         return cols, rows
 
     def matrix(self, e: Any, verb: str) -> Shape:
+        rows, cols = self.unmultiplied(e, verb)
+        return _whole(rows), _whole(cols)
+
+    def unmultiplied(self, e: Any, verb: str) -> Shape:
+        """Return the shape of a matrix; a size may still be a tuple of factors."""
         shape = self.shape(e)
         if shape is None:
             raise ShapeError(f"cannot {verb} {short_text(e)}: it is a scalar, a matrix is needed")
         return shape
 
     def kron(self, e: sympy.KroneckerProduct) -> Shape:
-        shapes = [self.matrix(factor, "take the Kronecker product with") for factor in e.args]
+        verb = "take the Kronecker product with"
+        shapes = [self.unmultiplied(factor, verb) for factor in e.args]
         return _product([rows for rows, _ in shapes]), _product([cols for _, cols in shapes])
 
     def hadamard(self, e: sympy.HadamardProduct) -> Shape | None:
-        shapes: list[Shape | None] = [self.matrix(a, "multiply elementwise by") for a in e.args]
+        shapes: list[Shape | None] = [
+            self.unmultiplied(a, "multiply elementwise by") for a in e.args
+        ]
         for factor, shape in zip(e.args[1:], shapes[1:], strict=True):
             self.agree(e.args[0], shapes[0], factor, shape, "multiply elementwise", e)
         return shapes[0]
@@ -365,7 +384,7 @@ class _Reader:
         self.square(self.shape(e.args[0]), e.args[0], "take the trace of")
 
     def vec(self, e: Any) -> Shape:
-        return _product(self.matrix(e.args[0], "vectorise")), sympy.S.One
+        return _product(self.unmultiplied(e.args[0], "vectorise")), sympy.S.One
 
     def element(self, e: MatrixElement) -> None:
         rows, cols = self.matrix(e.args[0], "take an entry of")
@@ -583,10 +602,27 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
 }
 
 
-def _product(sizes: Iterable[sympy.Expr]) -> sympy.Expr:
-    """Return the product of sizes; SymPy's own takes its time over one that is no product."""
-    factors = [size for size in sizes if size is not sympy.S.One]
-    return factors[0] if len(factors) == 1 else Mul(*factors)
+# SymPy takes its time over a product, and most are only compared with one of the same factors: the
+# size of a Kronecker product stays a tuple of factors until somebody asks for its value.
+
+
+def _product(sizes: Iterable[Any]) -> Any:
+    """Return the product of sizes: the only factor, or a tuple of several."""
+    factors: list[sympy.Expr] = []
+    for size in sizes:
+        if type(size) is tuple:
+            factors += size
+        elif size is not sympy.S.One:
+            factors.append(size)
+    return factors[0] if len(factors) == 1 else tuple(factors)
+
+
+def _whole(size: Any) -> sympy.Expr:
+    return Mul(*size) if type(size) is tuple else size
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and a == b) or same_size(_whole(a), _whole(b))
 
 
 def _not_in_language(e: Any) -> str:
@@ -606,15 +642,15 @@ def _no_range(e: sympy.KroneckerDelta) -> str:
 
 def _bad_product(left: Any, x: Shape, right: Any, y: Shape, whole: Any) -> str:
     a, b = short_text(left), short_text(right)
-    if same_size(x[1], y[1]):
+    if _same(x[1], y[1]):
         mend = f"; did you mean Transpose({b})?"
-    elif same_size(y[1], x[0]):
+    elif _same(y[1], x[0]):
         mend = f"; did you mean {b} before {a}?"
     else:
         mend = f"; did you mean KroneckerProduct({a}, {b})?"
     return (
-        f"cannot multiply {a} ({show_shape(x)}) by {b} ({show_shape(y)}): the inner sizes {x[1]} "
-        f"and {y[0]} differ{mend}{_place(whole)}"
+        f"cannot multiply {a} ({show_shape(x)}) by {b} ({show_shape(y)}): the inner sizes "
+        f"{_whole(x[1])} and {_whole(y[0])} differ{mend}{_place(whole)}"
     )
 
 

@@ -28,7 +28,7 @@ from sympy import (
 
 from algebra.dimensions import same_size
 from algebra.language import FamilyMember, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
-from algebra.refute import Trial, differs, draw_assignment, root_degrees
+from algebra.refute import Trial, differs, draw_assignment
 from algebra.shapes import inspect
 from algebra.text import unicode_text
 from numeric.strategies.expressions import DEFAULT, Alphabet, Shape, expressions
@@ -133,7 +133,7 @@ def near_misses(
 def _trial(lhs: Any, rhs: Any) -> Trial | None:
     """Return exact numbers at which the sides differ, or None when a few draws show none."""
     signature = inspect(lhs, rhs)
-    roots = root_degrees(signature, lhs, rhs)
+    roots = signature.roots
     numbers = random.Random(SEED)
     for attempt in range(TRIALS):
         assignment = draw_assignment(signature, numbers, 2 + attempt // 3, 3, roots)

@@ -20,7 +20,6 @@ from algebra.dimensions import same_size
 from algebra.errors import OtimesError
 from algebra.exact import Assignment, array_shape
 from algebra.language import Family, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
-from algebra.refute import root_degrees
 from algebra.shapes import inspect
 from numeric.strategies.matrices import LARGEST_ENTRY, Draw, integers, one_of
 
@@ -195,7 +194,7 @@ def assignments(
     if not expressions:
         raise OtimesError("assignments needs the expressions that the numbers are for")
     signature = inspect(*expressions)
-    roots = root_degrees(signature, *expressions)
+    roots = signature.roots
     divided = _divided(*expressions)
     counted = {s.name for _, count in signature.indices.values() for s in count.free_symbols}
     values: dict[str, Any] = {}

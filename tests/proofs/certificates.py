@@ -43,7 +43,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from algebra.refute import draw_assignment, root_degrees
+from algebra.refute import draw_assignment
 from algebra.satisfy import satisfying
 from algebra.shapes import inspect
 from proofs.catalogue import catalogue
@@ -307,7 +307,7 @@ def is_false(made: dict[str, Any], draw: random.Random, tries: int = 6) -> bool:
         signature = inspect(lhs, rhs, *[side for pair in given for side in pair])
     except (OtimesError, KeyError, TypeError, ValueError, AttributeError):
         return True
-    roots = root_degrees(signature, lhs, rhs)
+    roots = signature.roots
     for attempt in range(tries):
         largest = 1 + attempt % 3
         if given:
