@@ -18,7 +18,7 @@ from sympy import Identity, KroneckerProduct, MatAdd, MatMul, MatrixSymbol
 from sympy.matrices.expressions.kronecker import combine_kronecker
 
 from algebra.decide import decide
-from algebra.dimensions import normal_size, same_size
+from algebra.dimensions import normal_size
 from algebra.evaluate import evaluate
 from algebra.normal_form import normal_form
 from proofs.catalogue import catalogue
@@ -44,7 +44,6 @@ def seconds(run: Callable[[], Any], repeats: int = 5) -> float:
     times = []
     for _ in range(repeats):
         normal_size.cache_clear()
-        same_size.cache_clear()
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
