@@ -53,7 +53,9 @@ Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features 
 class Applied:
     """A function of an argument that was read: the box `name` stands for it, shown as `stated`.
 
-    The terms of each argument have the slots as rows; a softmax runs over its columns.
+    The terms of each argument have the slots as rows; a softmax runs over its columns. The slots
+    are those of the legs that the block `row`, `col` of what is stated has, then of the `names` of
+    its free indices, which are `kept`: a function does not depend on the others.
     """
 
     name: str
@@ -62,6 +64,10 @@ class Applied:
     slots: tuple[Sort, ...]
     features: tuple[Sort, ...]
     stated: Any
+    row: Branch
+    col: Branch
+    names: tuple[tuple[str, Sort], ...]
+    kept: tuple[int, ...]
 
 
 def activation(reading: Interpretation, e: Activation) -> Value:
@@ -243,7 +249,10 @@ class _Cell:
                     return known, order
         name = self.reading.fresh_name(unicode_text(self.e))
         slots = tuple(self.sorts[p] for p in kept)
-        new = Applied(name, function, mine, slots, self.features, self.e)
+        names, branch = tuple(self.names.items()), (self.row, self.col)
+        new = Applied(
+            name, function, mine, slots, self.features, self.e, *branch, names, tuple(kept)
+        )
         self.reading.applied.append(new)
         return new, kept
 

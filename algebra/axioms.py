@@ -46,12 +46,16 @@ RMS_NORM_SOURCE = "Zhang and Sennrich 2019, Root mean square layer normalization
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An axiom said of certain matrices: an equation, and the premises that it was proved from."""
+    """An axiom said of a subject: an equation, and the premises that it was proved from.
+
+    The subject is a function that occurs, or a pair of them; None for what is built in.
+    """
 
     axiom: str
     lhs: Any
     rhs: Any
     premises: tuple[Equation, ...] = ()
+    subject: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ def _relation(
     def declare(says_of: Callable[[Any], Iterator[tuple[Any, ...]]]) -> None:
         def instances(e: Any) -> Iterator[Instance]:
             for lhs, rhs, *premises in says_of(e):
-                yield Instance(name, lhs, rhs, tuple(premises))
+                yield Instance(name, lhs, rhs, tuple(premises), e)
 
         AXIOMS[name] = Axiom(name, says, source, subject, instances)
 
@@ -425,9 +429,12 @@ def instances(expressions: Sequence[Any], proves: Proves) -> list[Instance]:
     only, so asking it to use axioms itself comes to an end.
     """
     nodes = list(dict.fromkeys(node for e in expressions for node in functions_in(e)))
+    stated = set(nodes)
     found = []
     for node in nodes:  # which grows: what is left when rows were chosen is a function too
         for instance in _said_of(node, proves):
+            if instance.axiom == "rsqrt_square" and node not in stated:
+                continue  # its argument may be zero where nothing that is stated takes its root
             found.append(instance)
             if instance.premises and len(nodes) < MAX_FUNCTIONS:
                 nodes += [f for f in functions_in(instance.rhs) if f not in nodes]

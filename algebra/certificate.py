@@ -23,6 +23,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, Diag
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra import scalars
+from algebra.applied import is_causal_mask
 from algebra.diagram import DEAD, Diagram, Wire
 from algebra.entailment import Fact
 from algebra.errors import LanguageError, RuleError
@@ -43,10 +44,12 @@ from algebra.language import (
 )
 from algebra.legs import Blocks, Legs
 from algebra.matching import HOLE
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from algebra.scalars import Coefficient
 from algebra.shapes import Signature, inspect, shape_of
 
 SCHEMA = 2
+STATED = {"schema", "sizes", "scalars", "indices", "tensors", "lhs", "rhs", "given"}
 
 Tree: TypeAlias = Any  # an integer, or a list [kind, argument, ...]
 Limits = Sequence[tuple[sympy.Symbol, Any]]
@@ -59,7 +62,8 @@ class Use:
 
     `fact` names it: ("given", k) for hypothesis k, ("turned", k, j) and ("root", k) for what a
     hypothesis gives besides (see `entailment.consequences`), ("inverse", name, side) for an
-    equation of the inverse that the reading calls so. `context` is a diagram in the labels and
+    equation of the inverse that the reading calls so, and for an axiom what `axiom` makes.
+    `context` is a diagram in the labels and
     sorts of the Interpretation that goes with it; exactly one of its boxes is `(HOLE, wire, ...)`:
     the row legs, the column legs and the for-all indices of the fact, in order, block marks among
     them. It need not be canonical; wires of sort DEAD do not count. The coefficient may divide only
@@ -153,6 +157,15 @@ def by_induction(
     }
 
 
+def axiom(name: str, of: Sequence[Any], limits: Limits, proofs: Sequence[Any]) -> Fact:
+    """Return as a fact what an axiom says of some functions.
+
+    `limits`: the indices it holds for all of; `proofs`: certificates of its premises, in order.
+    """
+    shown = [{k: proof[k] for k in proof if k not in STATED} for proof in proofs]
+    return ("axiom", name, [tree(e) for e in of], _limits(limits), shown)
+
+
 def to_json(made: Mapping[str, Any]) -> str:
     """Return a certificate as JSON text, the same text for the same certificate."""
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -188,6 +201,10 @@ PLAIN = (
     sympy.OneMatrix,
     sympy.ZeroMatrix,
     sympy.BlockDiagMatrix,
+    RowSoftmax,
+    CausalMask,
+    RMSNorm,
+    LayerNorm,
     DiagMatrix,
     DiagonalOf,
     DiagonalMatrix,
@@ -218,6 +235,8 @@ def tree(e: Any) -> Tree:
         return [kind.__name__, e.name]
     if kind is FamilyMember:
         return [kind.__name__, e.family.name, *map(_index, e.indices)]
+    if kind is Activation:
+        return [kind.__name__, e.name, tree(e.argument)]
     if kind is OneHot:
         return [kind.__name__, _index(e.args[0]), tree(e.args[1])]
     if kind is MatrixElement:
@@ -344,11 +363,20 @@ def _defined(reading: Interpretation | None, uses: Sequence[Use]) -> dict[str, T
     """Return what each box that is no tensor stands for, of those that the uses speak of."""
     if reading is None:
         return {}
+    sizes = reading.dimensions
     boxes = [box[0] for use in uses for box in use.context.boxes if box[0] != HOLE]
-    spoken = {reading.labels[number].name for number in boxes}
+    labels = [reading.labels[number] for number in boxes]
+    spoken = {label.name for label in labels}
     spoken |= {use.fact[1] for use in uses if use.fact[0] == "inverse"}
     found = reading.inverses.items()
-    return {name: ["Inverse", tree(e)] for name, (_, e) in found if name in spoken}
+    defined = {name: [["MatPow", tree(e), -1]] for name, (_, e) in found if name in spoken}
+    for known in reading.applied:
+        if known.name in spoken:
+            limits = [[_held(name), tree(sizes.expressions[sort])] for name, sort in known.names]
+            defined[known.name] = [tree(known.stated), *limits]
+    for label in filter(is_causal_mask, labels):
+        defined[label.name] = [["CausalMask", tree(sizes.total(label.rows))]]
+    return defined
 
 
 def _multiple(use: Multiple, signature: Signature, shapes: Sequence[Any]) -> dict[str, Any]:
@@ -393,6 +421,9 @@ def _use(use: Use, reading: Interpretation | None) -> dict[str, Any]:
     d = use.context
     live = [wire for wire, sort in enumerate(d.sorts) if sort != DEAD]
     new = {wire: k for k, wire in enumerate(live)}
+    applied = {known.name: known for known in reading.applied}
+    named = [[_held(name), new[wire]] for name, wire in d.named]
+    sorts = [d.sorts[wire] for wire in live]
 
     def legs(wires: Sequence[Wire]) -> list[int]:
         return [new[w] if w >= 0 else w for w in wires]
@@ -403,9 +434,27 @@ def _use(use: Use, reading: Interpretation | None) -> dict[str, Any]:
             boxes.append(["hole", legs(wires)])
         else:
             label = reading.labels[number]
-            branches = [list(label.row_branch), list(label.col_branch)]
+            branches, indices, mine = (
+                (label.row_branch, label.col_branch),
+                label.indices,
+                legs(wires),
+            )
+            known = applied.get(label.name)
+            if known is not None:  # on all legs of what is stated, in order
+                branches, indices = (known.row, known.col), (None,) * len(known.names)
+                slots = dict(zip(known.kept, mine, strict=False))
+                ends = [s for branch in branches for s in branch if s >= 0]
+                count = len(ends) - len(known.features)
+                every = [*ends[:count], *[sort for _, sort in known.names]]
+                for place, sort in enumerate(every):
+                    if place not in slots:  # it does not depend on it, so it may be held anywhere
+                        slots[place] = len(sorts)
+                        named.append([0, len(sorts)])
+                        sorts.append(sort)
+                order = [*range(count, len(every)), *range(count)]
+                mine = [*[slots[place] for place in order], *mine[len(known.kept) :]]
             marks = [[-1 - mark for mark in branch if mark < 0] for branch in branches]
-            boxes.append(["box", label.name, list(label.indices), legs(wires), *marks])
+            boxes.append(["box", label.name, list(indices), mine, *marks])
     sizes = reading.dimensions.expressions
     return {
         "fact": list(use.fact),
@@ -413,9 +462,9 @@ def _use(use: Use, reading: Interpretation | None) -> dict[str, Any]:
         "context": {
             "rows": legs(d.rows),
             "cols": legs(d.cols),
-            "named": [[_held(name), new[wire]] for name, wire in d.named],
+            "named": named,
             "boxes": boxes,
-            "sorts": [tree(sizes[d.sorts[wire]]) for wire in live],
+            "sorts": [tree(sizes[sort]) for sort in sorts],
         },
     }
 

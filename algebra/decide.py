@@ -74,8 +74,7 @@ class Verdict:
     Counterexample when the status is `refuted`, else None; `.steps` is a chain of named rules from
     one side to the other when the status is `proved` and such a chain was found, else None.
     `.certificate` is what `proofs/replay.py` checks, as data for JSON, when the status is `proved`,
-    else None; None also for a proof about softmax, activations or norms, which certificates cannot
-    tell yet.
+    else None.
     """
 
     def __init__(
@@ -133,6 +132,10 @@ class Verdict:
         return f"<{self.status}: {self.reason}>"
 
 
+_Verdicts = dict[tuple[Any, Any], Verdict]
+_Said = tuple[Sequence[Instance], _Verdicts]  # what axioms say, and the verdicts on their premises
+
+
 class _Proof(NamedTuple):
     """How a claim was proved: how, what read it, and the uses of facts whose sum it is."""
 
@@ -141,6 +144,7 @@ class _Proof(NamedTuple):
     uses: tuple[Use, ...] = ()
     multiples: tuple[Multiple, ...] = ()
     induction: InductionProof | None = None
+    axioms: _Said = ([], {})
 
 
 class InductionProof(NamedTuple):
@@ -211,12 +215,12 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
         return Verdict("undecided", reason, None)
 
 
-def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) -> Verdict:
+def _decided(claim: _Claim, deadline: float, axioms: _Said = ([], {})) -> Verdict:
     facts: list[tuple[Fact, Any, Any]] = [
         (("given", k), x, y) for k, (x, y) in enumerate(claim.given)
     ]
     facts += [one for k, (x, y) in enumerate(claim.given) for one in consequences(k, x, y)]
-    facts += [(("axiom", said.axiom), said.lhs, said.rhs) for said in axioms]
+    facts += [(("axiom", said.axiom, k), said.lhs, said.rhs) for k, said in enumerate(axioms[0])]
     groups = [(claim.lhs, claim.rhs), *[(x, y) for _, x, y in facts]]
     try:
         reading, ((left, right), *equations) = read(claim.signature, *groups, deadline=deadline)
@@ -236,9 +240,9 @@ def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) ->
         terms = "one diagram" if count == 1 else f"{count} diagrams"
         found = f"both sides have the same normal form, {terms}"
         return Verdict("proved", found, claim, proof=_Proof("normal forms", reading))
-    if not axioms and (reading.applied or any(map(is_causal_mask, reading.labels))):
+    if not axioms[0] and (reading.applied or any(map(is_causal_mask, reading.labels))):
         said = _said_by_axioms(claim, deadline)
-        if said:
+        if said[0]:
             return _decided(claim, deadline, said)
     if facts or reading.inverses or reading.applied:
         relations = [
@@ -246,7 +250,7 @@ def _decided(claim: _Claim, deadline: float, axioms: Sequence[Instance] = ()) ->
             for (fact, _, _), (x, y) in zip(facts, equations, strict=True)
             for relation in relations_of(fact, x, y)
         ]
-        return _under_hypotheses(claim, reading, rest, relations, deadline)
+        return _under_hypotheses(claim, reading, rest, relations, axioms, deadline)
     apart = written_out(rest, reading)
     if apart is not None and not apart:
         return Verdict("proved", WRITTEN_OUT, claim, proof=_Proof("written out", reading))
@@ -290,11 +294,12 @@ def _by_induction(claim: _Claim, deadline: float) -> Verdict | None:
     return None
 
 
-def _said_by_axioms(claim: _Claim, deadline: float) -> list[Instance]:
+def _said_by_axioms(claim: _Claim, deadline: float) -> _Said:
     """Return what the axioms say of the functions in a claim; premises stand under its hypotheses.
 
     A premise speaks of the arguments of a function, so it holds fewer functions than the claim.
     """
+    verdicts: dict[tuple[Any, Any], Verdict] = {}
 
     def proves(lhs: Any, rhs: Any) -> bool:
         until = min(deadline, time.monotonic() + PREMISE_SECONDS)
@@ -302,9 +307,11 @@ def _said_by_axioms(claim: _Claim, deadline: float) -> list[Instance]:
             premise = _Claim(lhs, rhs, claim.given)
         except ShapeError:  # one name for indices of two ranges, each bound in its own function
             return False
-        return _decided(premise, until).status == "proved"
+        verdicts[lhs, rhs] = _decided(premise, until)
+        return verdicts[lhs, rhs].status == "proved"
 
-    return instances([claim.lhs, claim.rhs, *[e for pair in claim.given for e in pair]], proves)
+    sides = [claim.lhs, claim.rhs, *[e for pair in claim.given for e in pair]]
+    return instances(sides, proves), verdicts
 
 
 WRITTEN_OUT = "with the sums over numbered indices written out, both sides are the same"
@@ -332,6 +339,7 @@ def _under_hypotheses(
     reading: Interpretation,
     rest: Terms,
     relations: Sequence[Relation],
+    axioms: _Said,
     deadline: float,
 ) -> Verdict:
     """Decide a claim whose normal forms differ, from equations that hold besides."""
@@ -359,7 +367,7 @@ def _under_hypotheses(
             return Verdict("proved", FIXED_GIVEN, claim, proof=proof, conditional=True)
     if uses is not None:
         why = _because([use.relation.fact for use in uses])
-        proof = _Proof("normal forms", reading, uses)
+        proof = _Proof("normal forms", reading, uses, axioms=axioms)
         return Verdict("proved", why, claim, proof=proof, conditional=True)
     return Verdict(
         "undecided",
@@ -371,25 +379,45 @@ def _under_hypotheses(
 
 def _certificate(claim: _Claim, proof: _Proof) -> dict[str, Any] | None:
     """Return the certificate of a proof, or None for a proof that certificates cannot tell yet."""
-    reading = proof.reading
     if proof.induction is not None:
         return _by_parts(claim, proof.induction)
-    if reading and (reading.applied or any(map(is_causal_mask, reading.labels))):
-        return None
     given = _with_limits(claim)
     limits = [ranges for _, _, ranges in given]
     uses: list[certificates.Use | Multiple] = []
     for use in proof.uses:
         fact, at = use.relation.fact, dict(use.context.named)
-        names = [] if fact[0] == "inverse" else [key(index) for index, _ in limits[fact[1]]]
+        around = use.context.diagram
+        every = [] if fact[0] in ("inverse", "axiom") else limits[fact[1]]
+        if fact[0] == "axiom":
+            said = proof.axioms[0][fact[2]]
+            every = [*inspect(said.lhs, said.rhs).indices.values()]
+            every = [one for one in every if (key(one[0]), at.get(key(one[0]))) not in around.named]
+            fact = _axiom(claim, said, every, proof.axioms[1])
+        names = [key(index) for index, _ in every]
         wires = iter((*use.context.rows, *use.context.cols))
         legs = [leg or next(wires) for leg in (*use.relation.rows, *use.relation.cols)]
-        around = use.context.diagram
         hole = (HOLE, *legs, *[at[name] for name in names if name in at])
         whole = around._replace(boxes=(*around.boxes, hole))
         uses.append(certificates.Use(fact, use.coefficient, whole, use.divisors))
     uses += proof.multiples
-    return certificates.certificate(claim.lhs, claim.rhs, given, uses, reading, proof.mode)
+    return certificates.certificate(claim.lhs, claim.rhs, given, uses, proof.reading, proof.mode)
+
+
+def _axiom(claim: _Claim, said: Instance, every: Sequence[Any], verdicts: _Verdicts) -> Fact:
+    """Return an axiom, for all of some indices, as a fact with the proofs of its premises.
+
+    An index that has one value in the claim is another there, so it is called otherwise.
+    """
+    free = inspect(claim.lhs, claim.rhs).indices
+    new = {i: sympy.Symbol(f"{key(i)}'", integer=True) for i, _ in every if key(i) in free}
+    verdicts_of = [verdicts[pair] for pair in said.premises]
+    if new:
+        renamed = [(left.xreplace(new), right.xreplace(new)) for left, right in said.premises]
+        verdicts_of = [decide(left, right, claim.given) for left, right in renamed]
+    proofs = [verdict.certificate or {} for verdict in verdicts_of]
+    subjects = said.subject if isinstance(said.subject, tuple) else (said.subject,)
+    limits = [(new.get(index, index), count) for index, count in every]
+    return certificates.axiom(said.axiom, [e.xreplace(new) for e in subjects], limits, proofs)
 
 
 def _by_parts(claim: _Claim, proof: InductionProof) -> dict[str, Any] | None:

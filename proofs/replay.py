@@ -8,7 +8,7 @@ A certificate is JSON: `schema` 2, the declarations `sizes` [name], `scalars` {n
 "positive"}, `indices` {free index: its count} and `tensors` {name: [[count], rows, columns]} (a
 matrix has no counts, a family has some), the trees `lhs` and `rhs`, the hypotheses `given` [[lhs,
 rhs, [index, count] for each index it holds for all of]], and the proof: `mode`, `splits` [[size,
-its factors]], `fused`, `defined` {name: [kind, tree, [index, count] for each free index]} and
+its factors]], `fused`, `defined` {name: [tree, [index, count] for each of its indices]} and
 `uses` [{"fact": fact, "coefficient": tree, "context": diagram}]. There are four modes:
 
     "normal forms"  for all sizes, lhs - rhs = sum over uses of coefficient * context[fact]
@@ -27,7 +27,8 @@ wires in order, `named` pairs [index, wire] that hold a wire at an index, `sorts
 wires. A box is ["box", name, integer indices (null for others), wires of the other indices, rows
 and columns, the blocks of its rows, those of its columns]; in a context one box is ["hole", wires]:
 the rows, columns and for-all indices of a fact. Where a size is cut in blocks, the mark -1 - k
-stands before the wires of block k, in legs and in holes.
+stands before the wires of block k, in legs and in holes. The name of a box may be one of `defined`:
+then it is the one diagram of a tree in those blocks, its first wires held at the indices listed.
 
 How trees are read. A subtree of numbers and scalar symbols is one coefficient. A leg of size 1 is
 none; a size in `splits` is several legs, the first the slowest, and a part ["|", parts, ...] is cut
@@ -40,8 +41,15 @@ it can make like terms look unlike and a certificate be rejected, but never unli
 An inverse is read as that of its parts where a product, a Kronecker product, a transpose or a power
 is inverted whose parts are square. Any other is a box of its own, defined by its argument: two are
 one box when their arguments are the same sum of diagrams, up to the names of their free indices.
-One over a trace, entry or sum is the inverse of a matrix of one entry. `defined` gives names to
-such boxes; each must occur in the statement.
+One over a trace, entry or sum is the inverse of a matrix of one entry.
+
+A function is read block by block, as a box of its own. A softmax acts on rows, an activation on
+entries: rows, in an activation columns, and indices, integers too, are slots of its arguments that
+only say where it acts. Two are one box when their arguments are the same up to the order of slots;
+a slot that no term depends on is none. What is the same along the row is dropped from the scores of
+a softmax: where no scores and no mask are left, it is one over their number. A positive factor
+passes through relu and rsqrt, which is x^(-1/2); `VALUES` are those known at numbers. RMSNorm and
+LayerNorm are what `norm` says, and a CausalMask is a box.
 
 A fact is an equation lhs = rhs, put to use as lhs - rhs:
 
@@ -50,6 +58,9 @@ A fact is an equation lhs = rhs, put to use as lhs - rhs:
                             for only if M is square do the shapes agree
     ["root", k]             hypothesis k is X' X = 0 or X X' = 0: so X = 0, as entries are real
     ["inverse", name, "left"]    the box E^-1 of that name: E^-1 E = I; or, with "right", E E^-1 = I
+    ["axiom", name, [function], [[index, count]], [proof]]    what `axiom` says of functions, for
+                            all of some indices; for each premise what a certificate has besides its
+                            statement, of which the hypotheses stay
 
 An induction over `depth` L takes the `last` layer off both sides (`Unrolled`), where every product
 and sum over L layers is `opaque`: [tree, its name, null]. It has two proofs, each a certificate:
@@ -57,11 +68,16 @@ and sum over L layers is `opaque`: [tree, its name, null]. It has two proofs, ea
 as a further hypothesis. In the step nothing is known of the last layer and of what is opaque. Two
 products have one name where the certificate in place of null says that their bodies are equal.
 
+An inverse, a root and a softmax under a mask are numbers only in some places. So an inverse must
+occur in the statement, at every index where it is used; elsewhere roots and patterns may be taken
+to be any numbers, and the axioms that say what they are, and premises, hold where they occur.
+
 "For all" means: wherever both sides and the hypotheses are defined, for sizes of 1 and more. So the
-trees may divide by what they like, and what they divide by is not zero. A coefficient of a use is
-the certificate's own, so it may divide only by numbers, by monomials in sizes, positive scalars and
-scalars that the statement divides by, and by sums that the statement divides by. A context may name
-an integer index only where a numeric size, or the statement, says that it is in range.
+trees may divide by what they like, and what they divide by is not zero. The coefficients of uses,
+`defined` and axioms are the certificate's own, so they may divide only by numbers, by monomials in
+sizes, positive scalars and scalars that the statement divides by, and by sums that the statement
+divides by; their sizes are sums of products of sizes, or in the statement. They may name an integer
+index only where a numeric size, or the statement, says that it is in range.
 """
 
 from __future__ import annotations
@@ -72,6 +88,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import permutations, product, zip_longest
+from math import gcd, lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -187,6 +204,7 @@ def power(base: Ratio, exponent: Fraction, positive: set[str]) -> Ratio:
 # -- diagrams --------------------------------------------------------------------------------------
 
 Box = tuple[str, tuple[int, ...]]  # its label, its wires
+Key = tuple[str, Size]  # an index, and the size that it runs over
 
 
 class Diagram(NamedTuple):
@@ -194,7 +212,7 @@ class Diagram(NamedTuple):
 
     rows: tuple[int, ...]
     cols: tuple[int, ...]
-    named: tuple[tuple[tuple[str, Size], int], ...]
+    named: tuple[tuple[Key, int], ...]
     boxes: tuple[Box, ...]
     sorts: tuple[Size, ...]
 
@@ -231,7 +249,7 @@ def put(terms: Sum, factor: Ratio, d: Diagram, pairs: Iterable[tuple[int, int]] 
             wire = target[wire]
         return wire
 
-    held: dict[tuple[str, Size], int] = {}
+    held: dict[Key, int] = {}
     same_index = [(held.setdefault(key, wire), wire) for key, wire in d.named]
     for a, b in [*pairs, *same_index]:
         if a >= 0:
@@ -475,6 +493,7 @@ SCOPED = ("HeadSum", "ConcatHeads", "StackHeads", "Sum")
 NAMED = ("MatrixSymbol", "FamilyMember")
 SIZED = ("Identity", "OneMatrix", "ZeroMatrix", "OneHot", "KroneckerDelta", "CausalMask")
 NUMBERS = ("Symbol", "Rational", "Add", "Mul", "Pow")
+STATED = ("schema", "sizes", "scalars", "tensors", "given")  # with the sides and their indices
 NO_PROOF: dict[str, Any] = {"splits": [], "fused": False, "defined": {}}
 
 
@@ -483,8 +502,9 @@ class Reader:
 
     def __init__(self, c: dict[str, Any]) -> None:
         demand(c["schema"] == 2, f"the schema is {c['schema']}, and 2 is read here")
-        self.in_statement = True
-        self.divisors: list[Ratio] = []  # what the statement divides by
+        self.in_statement, self.in_function, self.strict = True, False, False
+        self.powers: list[tuple[Ratio, bool, bool]] = []  # of the statement: divisors, radicands
+        self.lengths: set[Size] = set()  # the sizes in the statement
         self.sizes, self.scalars = set(c["sizes"]), set(c["scalars"])
         names = [*c["sizes"], *c["scalars"], *c["indices"], *c["tensors"], *c["defined"]]
         demand(len(set(names)) == len(names), "a name is declared twice")
@@ -506,8 +526,12 @@ class Reader:
         }
         self.scope = {name: self.size(count) for name, count in c["indices"].items()}
         self.given, self.defined = c["given"], c["defined"]
+        self.lengths.clear()  # of what is declared, those count that the statement speaks of
         self.integers: set[tuple[int, Size]] = set()  # the integer indices that trees name
-        self.boxes: list[tuple[str, Value]] = []  # the boxes that trees define
+        self.boxes: list[tuple[str, list[Size], list[Value]]] = []  # the boxes that trees define
+        self.met: set[tuple[int, tuple[Key | None, ...]]] = set()  # boxes of the statement, where
+        self.bound_names: frozenset[str] = frozenset()  # the indices in scope that take all values
+        self.claim = c
 
     def declared(self, tree: Any) -> None:
         """Demand that the symbols of a tree are declared."""
@@ -536,14 +560,30 @@ class Reader:
         values = [self.number(arg) for arg in args]
         if kind == "Pow":
             demand(set(values[1][0]) <= {()} and values[1][1] == UNITY, "a power is no number")
-            if self.in_statement and values[1][0].get((), 0) < 0:
-                self.divisors.append(values[0])
-            return power(values[0], values[1][0].get((), Fraction(0)), self.positive)
+            return self.powered_number(values[0], values[1][0].get((), Fraction(0)))
         demand(kind in ("Add", "Mul"), f"{kind} is not a number")
         result = values[0]
         for value in values[1:]:
             result = add(result, value) if kind == "Add" else multiply(result, value)
         return result
+
+    def powered_number(self, base: Ratio, exponent: Fraction) -> Ratio:
+        """Return a power; what may vanish is divided by, and a root taken, as in the statement."""
+        divides, root = exponent < 0, exponent.denominator > 1
+        if self.in_statement:
+            self.powers.append((base, divides, root))
+        elif divides or root:
+            products = [known[0] for known, divisor, _ in self.powers if divisor]
+            nonzero = {name for p in products if len(p) == 1 for name, _ in next(iter(p))}
+            names = {name for monomial in base[0] for name, _ in monomial if name[0] != "#"}
+            lone = len(base[0]) == 1 and base[1] == UNITY
+            safe = lone and names <= self.positive | (set() if root else nonzero)
+            safe = safe or any(
+                divisor >= divides and other >= root and not add(base, multiply(known, MINUS))[0]
+                for known, divisor, other in self.powers
+            )
+            demand(safe, "a number that may vanish is divided by, or its root taken")
+        return power(base, exponent, self.positive)
 
     def size(self, tree: Any) -> Size:
         """Return a size, which is a polynomial in the symbols of sizes with integer factors."""
@@ -552,8 +592,13 @@ class Reader:
         whole = all(e > 0 and e.denominator == 1 and name in self.sizes for name, e in powers)
         integral = all(factor.denominator == 1 for factor in polynomial.values())
         demand(denominator == UNITY and whole and integral, f"{tree} is not a size")
-        demand(powers or not polynomial or polynomial[()] > 0, "a size is negative")
-        return tuple(sorted(polynomial.items()))
+        demand(powers or (polynomial and polynomial[()] > 0), "a size is not positive")
+        size = tuple(sorted(polynomial.items()))
+        if self.in_statement:
+            self.lengths.add(size)
+        natural = all(factor > 0 for factor in polynomial.values())
+        demand(natural or size in self.lengths, "a size that may vanish is not in the statement")
+        return size
 
     def values(self, size: Size) -> int:
         """Return how many values a size has that is to be taken apart, else 0."""
@@ -674,15 +719,13 @@ class Reader:
         return rows, new + cols if kind == "ConcatHeads" else cols + new * (kind == "for all")
 
     def leaf(self, rows: Any, cols: Any, held: Any = (), label: Any = None) -> Value:
-        """Return a box on its own wires, or ones; a diagram for each block."""
+        """Return a box on its own wires, or ones; a diagram for each block; `held` are indices."""
         terms: Sum = {}
         for r, c in product(branches(rows), branches(cols)):
             sorts = [leg for leg in (*r, *c, *[leg for _, leg in held]) if not isinstance(leg, int)]
             wires = iter(range(len(sorts)))
-            mine = [
-                tuple([leg if isinstance(leg, int) else next(wires) for leg in x]) for x in (r, c)
-            ]
-            named = tuple([(("'" + index, leg), next(wires)) for index, leg in held])
+            mine = [laid(x, wires) for x in (r, c)]
+            named = tuple([(key, next(wires)) for key in held])
             touched = (*[w for _, w in named], *[w for legs in mine for w in legs if w >= 0])
             boxes = ((labelled(label, r, c), touched),) if label else ()
             put(terms, ONE, Diagram(mine[0], mine[1], named, boxes, tuple(sorts)))
@@ -698,9 +741,7 @@ class Reader:
         index, legs = self.index(index, size)
         if is_cut(legs):
             return Value(True, legs, (), {UNIT._replace(rows=(-1 - index,)): ONE})
-        named = tuple(
-            [((str(index) if type(index) is int else "'" + index, leg), 0) for leg in legs]
-        )
+        named = tuple([(held_at(index, leg), 0) for leg in legs])
         (d,) = self.leaf(legs, ()).terms
         return Value(True, legs, (), {d._replace(named=named): ONE})
 
@@ -733,6 +774,15 @@ class Reader:
             return self.scoped(kind, *args)
         if kind == "LayerProduct":
             return self.layers(*args)
+        if kind in ("RowSoftmax", "Activation"):
+            return self.function(kind, *args)
+        if kind in ("RMSNorm", "LayerNorm"):
+            demand(not self.read(args[1]).matrix, "the eps of a norm is a matrix")
+            return self.read(norm(kind, *args, *self.shape(args[0])))
+        if kind == "CausalMask":
+            size = self.size(args[0])
+            legs = self.legs(size)
+            return self.leaf(legs, legs, (), ["#mask", str(size)] if legs else None)
         if kind == "KroneckerDelta":
             i, j, size = args
             return self.combined(kind, *[self.one_hot(k, self.size(size)) for k in (i, j)])
@@ -766,12 +816,22 @@ class Reader:
         return self.combined(kind, *values, *[self.one_hot(i, sized(legs)) for i, legs in ends])
 
     def tensor(self, name: str, indices: Any) -> tuple[Any, Any, list[Any], Any]:
-        """Return the legs of rows and columns, the (index, leg) pairs and the name of a box."""
+        """Return the legs of rows and columns, the indices that are wires and the name of a box.
+
+        In a context some indices are null; they are told apart by their place.
+        """
         counts, rows, cols = self.tensors[name]
-        found = [self.index(i, count) for i, count in zip(indices, counts, strict=True)]
-        held = [(i, leg) for i, legs in found if type(i) is not int for leg in legs]
-        label = [name, [i if type(i) is int else None for i, _ in found]]
-        return self.legs(rows), self.legs(cols), held, label
+        if self.in_statement:
+            self.lengths |= {*counts, rows, cols}
+        held: list[Key] = []
+        fixed: list[int | None] = []
+        for place, (given, count) in enumerate(zip(indices, counts, strict=True)):
+            i, legs = self.index(given, count)
+            number = type(i) is int and legs and (is_cut(legs) or not self.in_function)
+            fixed.append(i if number else None)
+            if not number:
+                held += [(f"?{place}", leg) if i is None else held_at(i, leg) for leg in legs]
+        return self.legs(rows), self.legs(cols), held, [name, fixed]
 
     def explicit(self, n_rows: int, n_cols: int, *entries: Any) -> Value:
         """Return the sum of the entries, each in its place."""
@@ -806,8 +866,11 @@ class Reader:
         """Return a product over layers: the later one on the left, or on the right."""
         index, count = limit
         demand(type(count) is int and 0 <= count <= MAX_POWER, "layers that are not counted")
-        if not count:
-            return self.powered("MatMul", self.inside([limit], body), 0)
+        if not count:  # the body has a shape, and nothing in it need be defined
+            outer, self.in_statement = self.in_statement, False
+            square = self.inside([[index, 1]], body)
+            self.in_statement = outer
+            return self.powered("MatMul", square, 0)
         return self.multiplied("MatMul", self.each(index, count, body)[:: 1 if reverse else -1])
 
     def each(self, index: str, count: int, body: Any) -> list[Value]:
@@ -860,15 +923,20 @@ class Reader:
 
     def inside(self, limits: Any, tree: Any, at: dict[str, int] | None = None) -> Value:
         """Return what a tree stands for where these indices are in scope, some at a value."""
-        outer = self.scope, self.at
+        return self.under(limits, lambda: self.read(tree), at)
+
+    def under(self, limits: Any, what: Callable[[], Any], at: dict[str, int] | None = None) -> Any:
+        """Return what is found where these indices are in scope, some at a value."""
+        outer = self.scope, self.at, self.bound_names
         for index, count in limits:
             demand(type(index) is str and index not in self.sizes, f"{index} is not an index")
             self.scope = {**self.scope, index: self.size(count)}
             self.at = {name: value for name, value in self.at.items() if name != index}
+            self.bound_names |= {index}
         self.at = {**self.at, **(at or {})}
-        value = self.read(tree)
-        self.scope, self.at = outer
-        return value
+        found = what()
+        self.scope, self.at, self.bound_names = outer
+        return found
 
     # -- boxes that are defined by an argument -----------------------------------------------------
 
@@ -892,53 +960,169 @@ class Reader:
         demand(
             argument.matrix and argument.rows == argument.cols, "the inverse of no square matrix"
         )
-        return self.occurrence("Inverse", argument)
+        number, held = self.definition("Inverse", [argument])
+        return self.leaf(argument.rows, argument.cols, held, ["#", number])
 
     def is_square(self, tree: Any) -> bool:
         """Return whether a tree stands for a square matrix."""
         value = self.read(tree)
         return value.matrix and sized(value.rows) == sized(value.cols)
 
-    def occurrence(self, kind: str, argument: Value) -> Value:
-        """Return the box that is defined by an argument."""
-        number, held = self.definition(kind, argument)
-        return self.leaf(argument.rows, argument.cols, held, ["#", number])
+    def shape(self, tree: Any) -> list[Any]:
+        """Return the sizes of the rows and columns of a matrix, as trees."""
+        value = self.read(tree)
+        demand(value.matrix, "a matrix is wanted, and a scalar given")
+        return [size_tree(sized(legs)) for legs in value[1:3]]
 
-    def definition(self, kind: str, argument: Value) -> tuple[int, list[tuple[str, Size]]]:
-        """Return the number of the box of this argument, and the (index, size) of its index wires.
+    def function(self, kind: str, *args: Any) -> Value:
+        """Return a function of the rows of a matrix, or of its entries, block by block."""
+        outer, self.in_function = self.in_function, True
+        by_row = kind == "RowSoftmax"
+        demand((by_row and len(args) < 3) or len(args) == 2, f"{kind} of too many arguments")
+        values = [self.read(tree) for tree in (args if by_row else args[1:])]
+        self.in_function = outer
+        first, name = values[0], kind if by_row else f"{kind} {args[0]}"
+        fits = all(value.matrix and value[:3] == first[:3] for value in values)
+        demand(by_row or type(args[0]) is str, "an activation has no name")
+        demand(fits, f"the arguments of a {kind} do not fit")
+        terms: Sum = {}
+        for r, c in product(branches(first.rows), [()] if by_row else branches(first.cols)):
+            slots = [(f"?{k}", leg) for k, leg in enumerate((*r, *c)) if not isinstance(leg, int)]
+            marks = [min(leg, 0) if isinstance(leg, int) else 0 for leg in (*r, *c)]
+            arguments = []
+            for value in values:
+                mine: Sum = {}
+                for d, factor in value.terms.items():
+                    legs = d.rows if by_row else (*d.rows, *d.cols)
+                    if meet(zip(legs, marks, strict=True)):
+                        wires = [wire for wire in legs if wire >= 0]
+                        named = (*d.named, *zip(slots, wires, strict=True))
+                        cols = d.cols if by_row else ()
+                        put(mine, factor, d._replace(rows=(), cols=cols, named=named))
+                arguments.append(Value(True, (), first.cols if by_row else (), mine))
+            for d, factor in self.cell(name, arguments).terms.items():
+                where, sorts = dict(d.named), list(d.sorts)
+                for slot in slots:
+                    if slot not in where:
+                        where[slot] = len(sorts)
+                        sorts.append(slot[1])
+                on = iter([where.pop(slot) for slot in slots])
+                rows, cols = laid(r, on), laid(c, on)
+                whole = Diagram(rows, cols or d.cols, tuple(where.items()), d.boxes, tuple(sorts))
+                put(terms, factor, whole)
+        return Value(True, first.rows, first.cols, terms)
 
-        Arguments that differ in the names of their free indices only define one box.
+    def cell(self, name: str, arguments: list[Value]) -> Value:
+        """Return a function of one block: a number, or a box times what passes through it."""
+        first, factor = arguments[0], ONE
+        if name == "RowSoftmax":
+            kept = {d: by for d, by in first.terms.items() if not is_constant(d)}
+            if is_cut(first.cols) and not any(first.cols[-1]):  # columns one by one: less the first
+                base = [(d, by) for d, by in kept.items() if d.cols == (-1,)]
+                ends = [(-1 - k,) for k in range(len(first.cols[-1]))]
+                every = {d._replace(cols=end): by for d, by in base for end in ends}
+                kept = added((kept, ONE), (every, MINUS))
+            arguments = [first._replace(terms=kept), *arguments[1:]]
+            if not kept and not arguments[1:]:
+                ones = self.leaf((), first.cols)
+                mean = self.powered_number((dict(sized(first.cols)), UNITY), Fraction(-1))
+                return ones._replace(terms=added((ones.terms, mean)))
+        degree = DEGREES.get(name)
+        if degree is not None:
+            content = self.content(first.terms)
+            factor = power(content, degree, self.positive)
+            inverse = power(content, Fraction(-1), set())
+            arguments = [first._replace(terms=added((first.terms, inverse)))]
+        whole = arguments[0].terms
+        numerator, denominator = whole.get(UNIT, number(0))
+        if not {*whole} - {UNIT} and not {*numerator} - {()} and denominator == UNITY:
+            value = VALUES.get(name, {}).get(numerator.get((), Fraction(0)))
+            if value is not None:
+                return Value(True, (), (), added(({UNIT: factor}, number(value))))
+        k, held = self.definition(name, arguments)
+        box = self.leaf((), first.cols, held, ["#", k])
+        return box._replace(terms=added((box.terms, factor)))
+
+    def content(self, terms: Sum) -> Ratio:
+        """Return the largest factor of a sum that is known to be positive."""
+        parts = [leg for numerator, _ in terms.values() for leg in numerator.items()]
+        if not parts or any(denominator != UNITY for _, denominator in terms.values()):
+            return ONE
+        numbers = [factor for _, factor in parts]
+        common = Fraction(
+            gcd(*[f.numerator for f in numbers]), lcm(*[f.denominator for f in numbers])
+        )
+        least = [
+            (name, min(dict(m).get(name, Fraction(0)) for m, _ in parts))
+            for name in sorted({name for m, _ in parts for name, _ in m} & self.positive)
+        ]
+        return {tuple([leg for leg in least if leg[1]]): common}, UNITY
+
+    def definition(self, kind: str, arguments: list[Value]) -> tuple[int, list[Key]]:
+        """Return the number of the box of these arguments, and the indices that its wires are at.
+
+        Arguments that differ in the names of their indices only define one box. An inverse is
+        that of the statement, and so is, where it is to be `strict`, what is not always defined.
         """
-        demand(kind == "Inverse", f"{kind} defines no box")
-        keys = sorted({key for d in argument.terms for key, _ in d.named if key[0][0] == "'"})
+        keys = sorted({key for a in arguments for d in a.terms for key, _ in d.named})
         demand(len(keys) <= MAX_INDICES, "a definition has too many free indices")
-        for order in permutations(keys):
+        shapes = [a[:3] for a in arguments]
+
+        def slotted(order: Any) -> list[Value]:
             slots = {key: (f"?{k}", key[1]) for k, key in enumerate(order)}
-            terms: Sum = {}
-            for d, factor in argument.terms.items():
-                named = tuple([(slots.get(key, key), wire) for key, wire in d.named])
-                put(terms, factor, d._replace(named=named))
-            held = [(name[1:], size) for name, size in order]
-            for number, (known_kind, known) in enumerate(self.boxes):
-                alike = known_kind == kind and known[:3] == argument[:3]
-                if alike and not added((known.terms, ONE), (terms, MINUS)):
-                    return number, held
-        demand(self.in_statement, "a box is defined that does not occur in the statement")
-        self.boxes.append((kind, argument._replace(terms=terms)))
-        return len(self.boxes) - 1, held
+            found = []
+            for a in arguments:
+                terms: Sum = {}
+                for d, factor in a.terms.items():
+                    named = tuple([(slots[key], wire) for key, wire in d.named])
+                    put(terms, factor, d._replace(named=named))
+                found.append(a._replace(terms=terms))
+            return found
+
+        k, held = len(self.boxes), keys
+        for order in permutations(keys):
+            sizes, mine = [size for _, size in order], list[Value]()
+            for known, (other, slots, values) in enumerate(self.boxes):
+                if other == kind and slots == sizes and [a[:3] for a in values] == shapes:
+                    mine = mine or slotted(order)
+                    pairs = zip(values, mine, strict=True)
+                    if not any(added((a.terms, ONE), (b.terms, MINUS)) for a, b in pairs):
+                        k, held = known, list(order)
+            if k < len(self.boxes):
+                break
+        else:
+            self.boxes.append((kind, [size for _, size in keys], slotted(keys)))
+        every = {"'" + name for name in self.bound_names}
+        places = [None if key[0][0] == "?" or key[0] in every else key for key in held]
+        if self.in_statement:
+            self.met.add((k, tuple(places)))
+        elif kind == "Inverse" or self.strict:
+            total = kind != "Inverse" and kind != "Activation rsqrt" and not arguments[1:]
+            everywhere = product(*[{None, place} for place in places])
+            met = total or any((k, each) in self.met for each in everywhere)
+            demand(met, "a box is used that is not defined in the statement")
+        return k, held
 
     # -- facts, and their uses ---------------------------------------------------------------------
 
     def fact(self, kind: str, name: Any, *more: Any) -> Value:
         """Return lhs - rhs of a fact, the indices it holds for all of as further columns."""
+        if kind == "axiom":
+            return self.axiom(name, *more)
         if kind == "inverse":
-            of, tree, *limits = self.defined[name]
-            demand(of == "Inverse" and more in (("left",), ("right",)), "no fact on this box")
-            argument = self.inside(limits, tree)
-            pair = [self.occurrence(of, argument), argument][:: 1 if more == ("left",) else -1]
-            return self.for_all(
-                limits, self.combined("MatMul", *pair), self.identity(argument.rows)
-            )
+            ((of, tree, exponent), *limits) = self.defined[name]
+            demand(of == "MatPow" and exponent == -1, f"{name} is no inverse")
+            demand(more in (("left",), ("right",)), "a side of an inverse is left or right")
+            factors = [["MatPow", tree, -1], tree][:: 1 if more == ("left",) else -1]
+            lhs, rhs = ["MatMul", *factors], ["MatPow", tree, 0]
+            return self.for_all(limits, self.inside(limits, lhs), self.inside(limits, rhs))
+        outer, self.in_statement = self.in_statement, True
+        value = self.hypothesis(kind, name, *more)
+        self.in_statement = outer
+        return value
+
+    def hypothesis(self, kind: str, name: Any, *more: Any) -> Value:
+        """Return lhs - rhs of a hypothesis, or of what it gives besides."""
         demand(type(name) is int and 0 <= name < len(self.given), "a use of an unlisted hypothesis")
         lhs, rhs, *limits = self.given[name]
         if kind == "given" and self.apart:
@@ -964,6 +1148,26 @@ class Reader:
             demand(kind == "given", f"{kind} is no fact")
         return self.for_all(limits, self.inside(limits, lhs), self.inside(limits, rhs))
 
+    def axiom(self, name: str, trees: Any, limits: Any, proofs: Any) -> Value:
+        """Return lhs - rhs of an axiom said of some trees, once its premises are proved.
+
+        Where it speaks of what is not always defined, the statement holds just that.
+        """
+        free = {index for index, _ in limits} & {*self.claim["indices"]}
+        demand(not free, "an axiom is for all of an index that the claim has free")
+        lhs, rhs, *premises = self.under(limits, lambda: axiom(name, self.shape, *trees))
+        self.strict = name == "rsqrt_square" or (name == "softmax_sum" and len(trees[0]) > 2)
+        sides = [self.inside(limits, side) for side in (lhs, rhs)]
+        self.strict = True
+        demand(len(proofs) == len(premises), "a premise of an axiom has no proof")
+        for (left, right), proof in zip(premises, proofs, strict=False):
+            self.inside(limits, left), self.inside(limits, right)
+            within = {"indices": {**self.claim["indices"], **dict(limits)}}
+            claim = {part: self.claim[part] for part in STATED} | within
+            _checked({**proof, **claim, "lhs": left, "rhs": right})
+        self.strict = False
+        return self.for_all(limits, *sides)
+
     def for_all(self, limits: Any, lhs: Value, rhs: Value) -> Value:
         """Return lhs - rhs, the indices it holds for all of as further columns."""
         demand(lhs[:3] == rhs[:3], "the sides of a fact are of different shapes")
@@ -972,43 +1176,16 @@ class Reader:
             value = self.bound(value, "for all", index, self.size(count))
         return value
 
-    def coefficient(self, tree: Any) -> Ratio:
-        """Return the coefficient of a use, which may divide only by what cannot be zero."""
-        factors = tree[1:] if type(tree) is list and tree[0] == "Mul" else [tree]
-        result = ONE
-        for factor in factors:
-            if type(factor) is list and factor[0] == "Pow" and factor[2] == -1:
-                base = self.number(factor[1])
-                if any(not add(base, multiply(known, MINUS))[0] for known in self.divisors):
-                    result = multiply(result, power(base, Fraction(-1), self.positive))
-                    continue
-            polynomial, denominator = self.number(factor)
-            demand(denominator == UNITY, "the coefficient of a use divides by a sum")
-            for name, exponent in [leg for monomial in polynomial for leg in monomial]:
-                natural = exponent > 0 and exponent.denominator == 1
-                safe = natural or name[0] == "#" or name in self.positive | self.nonzero()
-                demand(safe, f"the coefficient of a use divides by {name}, or takes its root")
-            result = multiply(result, (polynomial, denominator))
-        return result
-
-    def nonzero(self) -> set[str]:
-        """Return the scalars that the statement divides by, alone or in a product."""
-        lone = [base[0] for base in self.divisors if len(base[0]) == 1]
-        return {name for polynomial in lone for monomial in polynomial for name, _ in monomial}
-
-    def box(self, name: str, indices: Any) -> tuple[Any, Any, list[int], list[Size], Any]:
-        """Return for a box of a context: legs, the order and sizes of its index wires, its name."""
+    def box(self, name: str, indices: Any) -> tuple[Value, list[Key]]:
+        """Return what a box of a context stands for, and the indices that its first wires are."""
         if name in self.tensors:
             rows, cols, held, label = self.tensor(name, indices)
-            return rows, cols, [*range(len(held))], [leg for _, leg in held], label
-        kind, tree, *limits = self.defined[name]
-        argument = self.inside(limits, tree)
-        number, held = self.definition(kind, argument)
-        free = [index for index, count in limits if self.legs(self.size(count))]
-        demand(set(free) == {index for index, _ in held}, "a box has an index for each free one")
-        demand(indices == [None] * len(limits), "a box has an index for each free one")
-        order = [free.index(index) for index, _ in held]
-        return argument.rows, argument.cols, order, [leg for _, leg in held], ["#", number]
+            return self.leaf(rows, cols, held, label), [key for key in held if key[0][0] == "?"]
+        tree, *limits = self.defined[name]
+        demand(indices == [None] * len(limits), "a box has an index for each of its limits")
+        value = self.inside([limit for limit in limits if type(limit[0]) is str], tree)
+        sizes = [(index, self.size(count)) for index, count in limits]
+        return value, [held_at(index, leg) for index, size in sizes for leg in self.legs(size)]
 
     def plugged(self, context: dict[str, Any], fact: Value) -> Sum:
         """Return the terms of a context with a fact in its one hole."""
@@ -1020,41 +1197,61 @@ class Reader:
             demand(known, "a context names a wire that it does not have")
             return tuple(listed)
 
-        boxes, holes = [], []
+        named = []
+        for index, wire in context["named"]:
+            (on,) = wires([wire])
+            demand(index is not None, "a wire of a context is held at no index")
+            self.index(index, sorts[on])
+            named.append((held_at(index, sorts[on]), on))
+        rows, cols = wires(context["rows"], marks=True), wires(context["cols"], marks=True)
+        around, factor = Diagram(rows, cols, tuple(named), (), sorts), ONE
+        holes, pairs = [], []
         for kind, *box in context["boxes"]:
             if kind == "hole":
                 holes.append(wires(box[0], marks=True))
                 sides = product(branches(fact.rows), branches(fact.cols))
-                mine = tuple([sorts[w] if w >= 0 else w for w in box[0]])
-                demand(mine in {(*r, *c) for r, c in sides}, "the hole does not fit")
+                on_wires = tuple([sorts[w] if w >= 0 else w for w in box[0]])
+                demand(on_wires in {(*r, *c) for r, c in sides}, "the hole does not fit")
                 continue
             demand(kind == "box", f"{kind} is neither a box nor a hole")
-            rows, cols, order, sizes, name = self.box(box[0], box[1])
-            listed = wires(box[2])
-            listed = (*[listed[k] for k in order], *listed[len(order) :])
-            fitting = []
-            for r, c in product(branches(rows), branches(cols)):
-                legs = [*sizes, *[leg for leg in (*r, *c) if not isinstance(leg, int)]]
-                if [marks_of(r), marks_of(c)] == box[3:]:
-                    fitting.append((labelled(name, r, c), legs))
-            demand(len(fitting) == 1, "a box is in no block of its matrix")
-            label, legs = fitting[0]
-            demand([sorts[w] for w in listed] == legs, "the wires of a box do not fit")
-            boxes.append((label, listed))
+            value, keys = self.box(box[0], box[1])
+            here = [d for d in value.terms if [marks_of(d.rows), marks_of(d.cols)] == box[3:]]
+            demand(len(here) == 1, "a box is in no block of its matrix")
+            ((d, by), held) = (here[0], value.terms[here[0]]), dict(here[0].named)
+            free = tuple([leg for leg in d.named if leg[0] not in keys])
+            mine = [held.get(key) for key in keys] + [w for w in (*d.rows, *d.cols) if w >= 0]
+            for wire, end in zip(wires(box[2]), mine, strict=True):
+                if end is not None:
+                    pairs.append((wire, end + len(around.sorts)))
+            around, factor = beside(around, d._replace(named=free)), multiply(factor, by)
         demand(len(holes) == 1, f"a context has {len(holes)} holes")
-        named = []
-        for index, wire in context["named"]:
-            (at,) = wires([wire])
-            demand(index is not None, "a wire of a context is held at no index")
-            self.index(index, sorts[at])
-            named.append(((str(index) if type(index) is int else "'" + index, sorts[at]), at))
-        rows, cols = wires(context["rows"], marks=True), wires(context["cols"], marks=True)
-        around = Diagram(rows, cols, tuple(named), tuple(boxes), sorts)
         terms: Sum = {}
-        for d, factor in fact.terms.items():
-            ends = shifted((*d.rows, *d.cols), len(sorts))
-            put(terms, factor, beside(around, d), paired(holes[0], ends))
+        for d, by in fact.terms.items():
+            ends = shifted((*d.rows, *d.cols), len(around.sorts))
+            put(terms, multiply(factor, by), beside(around, d), [*pairs, *paired(holes[0], ends)])
         return terms
+
+
+def size_tree(size: Size) -> Any:
+    """Return a size as a tree."""
+    terms = [["Mul", int(f), *[["Pow", ["Symbol", s], int(e)] for s, e in m]] for m, f in size]
+    return ["Add", 0, *terms]
+
+
+def held_at(index: Any, size: Size) -> Key:
+    """Return what a wire is held at: an integer, or the index of a name."""
+    return (str(index) if type(index) is int else "'" + index, size)
+
+
+def laid(branch: Any, wires: Any) -> tuple[int, ...]:
+    """Return a way through legs with the next wire for each leg; marks of blocks stay."""
+    return tuple([leg if isinstance(leg, int) else next(wires) for leg in branch])
+
+
+def is_constant(d: Diagram) -> bool:
+    """Return whether a term is the same in every column, which no block and no box tells apart."""
+    touched = [w for _, w in d.named] + [w for _, wires in d.boxes for w in wires] + [*d.cols]
+    return all(wire >= 0 and touched.count(wire) == 1 for wire in d.cols)
 
 
 def labelled(name: list[Any], rows: Any, cols: Any) -> str:
@@ -1064,7 +1261,7 @@ def labelled(name: list[Any], rows: Any, cols: Any) -> str:
 
 def marks_of(branch: Any) -> list[int]:
     """Return the numbers of the blocks that a way through legs enters."""
-    return [-1 - mark for mark in branch if isinstance(mark, int)]
+    return [-1 - mark for mark in branch if isinstance(mark, int) and mark < 0]
 
 
 def is_number(tree: Any) -> bool:
@@ -1365,6 +1562,102 @@ def by_induction(c: dict[str, Any]) -> str:
     return f"by induction over {c['depth']}"
 
 
+# -- what is known of functions --------------------------------------------------------------------
+
+DEGREES = {"Activation relu": Fraction(1), "Activation rsqrt": Fraction(-1, 2)}  # g(cx) = c^k g(x)
+VALUES: dict[str, dict[Any, int]] = {
+    **{f"Activation {name}": {0: 0} for name in ("gelu", "gelu_tanh", "silu", "tanh")},
+    "Activation exp": {0: 1},
+    "Activation relu": {-1: 0, 0: 0, 1: 1},
+    "Activation rsqrt": {1: 1},
+}
+
+
+def norm(kind: str, tree: Any, eps: Any, rows: Any, cols: Any) -> Any:
+    """Return what a norm of an n × d matrix X is: LayerNorm is RMSNorm of X less its row means.
+
+    RMSNorm is diag((X∘X 1/d + eps 1)^(-1/2)) X.
+    """
+    mean = ["Pow", cols, -1]
+    if kind == "LayerNorm":
+        less = ["MatMul", ["Mul", -1, mean], ["OneMatrix", cols, cols]]
+        tree = ["MatMul", tree, ["MatAdd", ["Identity", cols], less]]
+    squares = ["MatMul", mean, ["HadamardPower", tree, 2], ["OneMatrix", cols, 1]]
+    size = ["MatAdd", squares, ["MatMul", eps, ["OneMatrix", rows, 1]]]
+    return ["MatMul", ["DiagMatrix", ["Activation", "rsqrt", size]], tree]
+
+
+def axiom(name: str, shape: Callable[[Any], Any], e: Any, *other: Any) -> list[Any]:
+    """Return what an axiom says of a function e (or of two): its sides, and pairs as premises."""
+
+    def of(*factors: Any) -> Any:
+        return factors[0] if len(factors) == 1 else ["MatMul", *factors]
+
+    def both(*factors: Any) -> Any:
+        return ["HadamardProduct", *factors]
+
+    def sums_to_one(x: Any) -> tuple[Any, Any]:
+        rows, cols = shape(x)
+        return ["MatMul", x, ["OneMatrix", cols, 1]], ["OneMatrix", rows, 1]
+
+    def chooses(x: Any) -> list[Any]:
+        return [(both(x, x), x), sums_to_one(x)]  # each row is zero but for a single one
+
+    ones, zero = [[kind, *shape(e)] for kind in ("OneMatrix", "ZeroMatrix")]
+    reflected = ["Activation", e[1], ["MatMul", -1, e[-1]]]
+    negative = ["MatMul", -1, reflected]
+    match name, *e:
+        case "softmax_sum", "RowSoftmax", *_:
+            return [*sums_to_one(e)]
+        case "softmax_mask", "RowSoftmax", _, mask:
+            return [both(e, mask), e, (both(mask, mask), mask)]
+        case "causal_mask_is_mask", "CausalMask", _:
+            return [both(e, e), e]
+        case "causal_mask_diagonal", "CausalMask", n:
+            return [["DiagonalOf", e], ["OneMatrix", n, 1]]
+        case "causal_mask_order", "CausalMask", n:
+            return [["MatAdd", e, ["Transpose", e]], ["MatAdd", ones, ["Identity", n]]]
+        case "activation_transpose", "Activation", g, x:
+            return [["Activation", g, ["Transpose", x]], ["Transpose", e]]
+        case "activation_reflected", "Activation", "relu" | "gelu" | "gelu_tanh" | "silu", x:
+            return [["MatAdd", e, negative], x]
+        case "activation_odd", "Activation", "tanh", _:
+            return [e, negative]
+        case "sigmoid_reflected", "Activation", "sigmoid", _:
+            return [["MatAdd", e, reflected], ones]
+        case "exp_reflected", "Activation", "exp", _:
+            return [both(e, reflected), ones]
+        case "relu_idempotent", "Activation", "relu", ["Activation", "relu", _] as x:
+            return [e, x]
+        case "relu_parts", "Activation", "relu", _:
+            return [both(e, reflected), zero]
+        case "rsqrt_square", "Activation", "rsqrt", x:
+            return [both(e, e, x), ones]
+        case "function_choose_rows", "Activation", g, ["MatMul", p, _, *_] as x:
+            return [e, ["MatMul", p, ["Activation", g, of(*x[2:])]], *chooses(p)]
+        case "function_choose_rows", "RowSoftmax", ["MatMul", p, _, *_] as x:
+            return [e, ["MatMul", p, ["RowSoftmax", of(*x[2:])]], *chooses(p)]
+        case "function_choose_rows", "RMSNorm" | "LayerNorm", ["MatMul", p, _, *_] as x, eps:
+            return [e, ["MatMul", p, [e[0], of(*x[2:]), eps]], *chooses(p)]
+        case "activation_choose_columns", "Activation", g, ["MatMul", _, *_, q] as x:
+            chosen = ["MatMul", ["Activation", g, of(*x[1:-1])], q]
+            return [e, chosen, *chooses(["Transpose", q])]
+        case "softmax_permute_columns", "RowSoftmax", ["MatMul", _, *_, q] as x:
+            chosen = ["MatMul", ["RowSoftmax", of(*x[1:-1])], q]
+            return [e, chosen, *chooses(q), sums_to_one(["Transpose", q])]
+        case "function_congruence", "RowSoftmax", *arguments:
+            ((kind, *others),) = other
+            demand(kind == "RowSoftmax", "these are two functions")
+            return [e, *other, *zip(arguments, others, strict=True)]
+        case "function_congruence", "Activation", g, x:
+            demand(other[0][:2] == ["Activation", g], "these are two functions")
+            return [e, *other, (x, other[0][2])]
+        case "function_congruence", "RMSNorm" | "LayerNorm", x, eps:
+            demand(other[0][::2] == [e[0], eps], "these are two functions")
+            return [e, *other, (x, other[0][1])]
+    raise Rejected(f"{name} is an unlisted axiom, or says nothing of a {e[0]}")
+
+
 def check(certificate: dict[str, Any]) -> str:
     """Return a line on what was proved, or raise Rejected.
 
@@ -1399,16 +1692,15 @@ def _checked(c: dict[str, Any]) -> str:
     diagrams = 0
     for values in product(*[range(count) for _, count in many]):
         reader.at = {name: value for (name, _), value in zip(many, values, strict=True)}
+        reader.in_statement, reader.met = True, set()
         left, right = reader.read(c["lhs"]), reader.read(c["rhs"])
         demand(left[:3] == right[:3], "the two sides are of different shapes")
         for k in range(0 if reader.apart else len(c["given"])):
             reader.fact("given", k)
         reader.in_statement = False
-        for kind, tree, *limits in c["defined"].values():
-            reader.definition(kind, reader.inside(limits, tree))
         sums = [(left.terms, ONE), (right.terms, MINUS)]
         for use in [use for use in uses if use.get("at", []) == list(values)]:
-            factor = multiply(reader.coefficient(use["coefficient"]), MINUS)
+            factor = multiply(reader.number(use["coefficient"]), MINUS)
             sums.append((reader.plugged(use["context"], reader.fact(*use["fact"])), factor))
         rest = added(*sums)
         total = len({d for terms, _ in sums for d in terms})

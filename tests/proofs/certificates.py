@@ -27,8 +27,10 @@ from sympy import (
 from sympy.matrices.expressions import diagonal
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra import nonlinear
 from algebra.errors import OtimesError
 from algebra.exact import Assignment, tree_value
+from algebra.functions import KNOWN
 from algebra.language import (
     ConcatHeads,
     Family,
@@ -43,6 +45,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation
 from algebra.refute import draw_assignment
 from algebra.satisfy import satisfying
 from algebra.shapes import inspect
@@ -287,7 +290,11 @@ class _Back:
             return ImmutableMatrix(*args[:2], list(map(self.read, args[2:])))
         if kind == "BlockMatrix":
             return BlockMatrix([[self.read(block) for block in line] for line in args])
+        if kind == "Activation":
+            return Activation(args[0], self.read(args[1]))
         values = list(map(self.read, args))
+        if hasattr(nonlinear, kind):
+            return getattr(nonlinear, kind)(*values)
         if kind in ("MatMul", "MatAdd"):
             return (matmul if kind == "MatMul" else matadd)(*values)
         if kind == "KroneckerProduct":
@@ -315,6 +322,9 @@ def is_false(made: dict[str, Any], draw: random.Random, tries: int = 6) -> bool:
         else:
             numbers = draw_assignment(signature, draw, largest, 5, roots)
         if not isinstance(numbers, Assignment):
+            continue
+        positive = {name for name, sign in made["scalars"].items() if sign == "positive"}
+        if any(numbers.scalars.get(name, 1) <= 0 for name in positive):
             continue
         try:
             left, right = tree_value(lhs, numbers), tree_value(rhs, numbers)
@@ -361,6 +371,7 @@ def changes(made: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
         "Symbol": [*made["sizes"], *made["scalars"]],
         "MatrixSymbol": list(made["tensors"]),
         "FamilyMember": list(made["tensors"]),
+        "Activation": ["f", *KNOWN],
     }
     for path in leaves(made):
         value = at(made, path)
