@@ -42,7 +42,7 @@ from algebra.interpret import Interpretation, read
 from algebra.language import key
 from algebra.matching import HOLE
 from algebra.refute import SEED, Counterexample, Trial, search, shrink
-from algebra.satisfy import holds, satisfying
+from algebra.satisfy import has_signs, holds, satisfying
 from algebra.shapes import (
     Shape,
     Signature,
@@ -182,7 +182,7 @@ class _Claim:
 
     def allows(self, assignment: Assignment) -> bool:
         """Return whether the hypotheses hold at these numbers."""
-        return holds(self.given, assignment)
+        return has_signs(self.signature, assignment) and holds(self.given, assignment)
 
 
 def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:

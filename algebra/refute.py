@@ -181,9 +181,10 @@ def draw_at(
             return None
         indices[name] = draw.randrange(assignment.size(count))
     scalars: dict[str, Number] = {}
-    for name in signature.scalars:
+    for name, symbol in signature.scalars.items():
         degree = roots.get(name, 1)
-        value = draw.randint(1, entries) if degree > 1 else draw.randint(-entries, entries) or 1
+        positive = degree > 1 or symbol.is_positive
+        value = draw.randint(1, entries) if positive else draw.randint(-entries, entries) or 1
         scalars[name] = value**degree
     arrays = {}
     for name, tensor in signature.tensors.items():

@@ -67,7 +67,15 @@ def satisfying(
         if array is None:
             return None
         assignment = replace(assignment, arrays={**assignment.arrays, name: array})
-    return assignment if holds(given, assignment) else None
+    return assignment if has_signs(signature, assignment) and holds(given, assignment) else None
+
+
+def has_signs(signature: Signature, assignment: Assignment) -> bool:
+    """Return whether the scalars that are declared positive are."""
+    return not any(
+        symbol.is_positive and assignment.scalars[name] <= 0
+        for name, symbol in signature.scalars.items()
+    )
 
 
 def holds(given: Sequence[Pair], assignment: Assignment) -> bool:

@@ -303,6 +303,13 @@ def test_a_counterexample_says_what_the_function_is() -> None:
     assert f"f = lambda x: {stand_in('f')}" in str(found)
 
 
+def test_a_positive_symbol_is_nowhere_tried_as_another_number() -> None:
+    """For c > 0 this is true, though no axiom says so."""
+    shifted = matadd(relu(S), matmul(c, ones(n, n)))
+    assert decide(relu(shifted), shifted, budget=2).status == "undecided"
+    assert decide(relu(shifted), shifted, [(S, T)], budget=2).status == "undecided"
+
+
 def test_an_undefined_norm_is_no_counterexample() -> None:
     """At a row of zeros LayerNorm without eps is not defined, so nothing is said about it."""
     assert decide(LayerNorm(ZeroMatrix(n, d)), ZeroMatrix(n, d)).status != "refuted"
