@@ -6,7 +6,7 @@ of arrays; it is what the rounding bounds are made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from importlib import import_module
@@ -163,99 +163,107 @@ class Evaluator:
         """Return the given arrays and numbers, checked against the signature."""
         return Values(self.signature, given)
 
-    def run(self, values: Values, absolute: bool = False) -> Any:
+    def run(self, values: Values) -> Any:
         """Return the value with axes (free indices by name, row legs, column legs).
 
-        A size that is cut in blocks is one axis.
-
-        With `absolute`, every coefficient and every entry is taken in absolute value: the size that
-        rounding errors scale with. Integers are summed exactly; inverses and functions are floating
-        point.
+        A size that is cut in blocks is one axis. Integers are summed exactly; inverses and
+        functions are floating point.
         """
         arrays: Mapping[str, Any] = values.arrays
-        if absolute and (self.inverted or self.applied):
-            raise LanguageError("there is no rounding bound for inverses, norms and activations")
-        if absolute:
-            arrays = {name: abs(array) for name, array in arrays.items()}
-        elif self.inverted or self.applied:
+        if self.inverted or self.applied:
             arrays = _of_one_kind({name: floating(array) for name, array in arrays.items()})
         elif _are_integers(arrays):
             arrays = self._exact(values)
         else:
             arrays = _of_one_kind(arrays)
-        total: Any = None
-        for _, value, _ in self._terms(values, dict(arrays), absolute):
-            total = value if total is None else total + value
-        if total is None:
-            total = self._zero(values, arrays)
-        return total
+        return self._sum(self.value, values, dict(arrays))
 
-    def terms(self, values: Values) -> Iterator[tuple[Diagram, Any, int]]:
-        """Yield (diagram, its value with its coefficient, roundings on its longest path)."""
-        yield from self._terms(values, dict(values.arrays), False)
+    def term(
+        self,
+        whole: Value,
+        diagram: Diagram,
+        operands: Sequence[Any],
+        values: Values,
+        like: Any,
+        absolute: bool = False,
+    ) -> Any:
+        """Return one term of a sum that was read, from the arrays of its boxes, laid out as `run`.
 
-    def _terms(
-        self, values: Values, arrays: dict[str, Any], absolute: bool
-    ) -> Iterator[tuple[Diagram, Any, int]]:
-        sizes = [values.size(d) for d in self.reading.dimensions.expressions]
-        chosen = selections(values)
-        for diagram, coefficient in self.value.terms.items():
-            value = self._contracted(diagram, values, arrays)
-            value = self._with_free_indices(value, diagram, values)
-            value = self._in_place(value, self.value, diagram, values, len(self.index_names))
-            selecting = self.selecting(diagram, chosen)
-            roundings = operations(diagram, [sizes[sort] for sort in diagram.sorts], selecting)
-            if isinstance(coefficient, scalars.Scalar) or coefficient != 1:
-                value = _times(value, coefficient, values, absolute)
-                roundings += 3  # forming a coefficient such as 1/sqrt(d), rounding it, applying it
-            yield diagram, value, roundings
-
-    def _contracted(self, diagram: Diagram, values: Values, arrays: dict[str, Any]) -> Any:
-        """Return the array of a diagram without its coefficient, its legs as they are."""
-        expressions = self.reading.dimensions.expressions
-        operands = [self._operand(box[0], values, arrays) for box in diagram.boxes]
-        like = next(iter(arrays.values()), np.zeros(()))
-        return contract(
-            diagram, operands, [values.size(expressions[s]) for s in diagram.sorts], like
-        )
-
-    def _in_place(self, array: Any, whole: Value, d: Diagram, values: Values, first: int) -> Any:
-        """Return the array of a diagram in its blocks; the axes of its rows begin at `first`."""
+        `whole` is the value of the expression, or the argument of a function or inverse in it, and
+        that has no axes for free indices. With `absolute` the coefficient counts without its sign.
+        """
+        sizes = self._sizes(values)
+        array = contract(diagram, operands, [sizes[sort] for sort in diagram.sorts], like)
+        first = 0
+        if whole is self.value:
+            array = self._with_free_indices(array, diagram, values)
+            first = len(self.index_names)
         size = self._size_in(values)
-        array = put_in_blocks(array, first, whole.rows, d.rows, size)
-        return put_in_blocks(array, first + len(whole.rows), whole.cols, d.cols, size)
+        array = put_in_blocks(array, first, whole.rows, diagram.rows, size)
+        array = put_in_blocks(array, first + len(whole.rows), whole.cols, diagram.cols, size)
+        return _times(array, whole.terms[diagram], values, absolute)
+
+    def roundings(self, whole: Value, diagram: Diagram, values: Values) -> int:
+        """Return the roundings on the longest path from an entry of a box to a term of a sum."""
+        sizes = self._sizes(values)
+        selecting = self.selecting(diagram, selections(values))
+        count = operations(diagram, [sizes[sort] for sort in diagram.sorts], selecting)
+        coefficient = whole.terms[diagram]
+        plain = not isinstance(coefficient, scalars.Scalar) and coefficient == 1
+        return count if plain else count + 3  # forming a number such as 1/√d, rounding it, applying
+
+    def _sizes(self, values: Values) -> list[int]:
+        return [values.size(d) for d in self.reading.dimensions.expressions]
 
     def _size_in(self, values: Values) -> Callable[[Legs], int]:
         return lambda legs: values.size(self.reading.dimensions.total(legs))
 
-    def _made(self, name: str, values: Values, arrays: dict[str, Any]) -> Any:
-        """Return the array of a mask, an inverse or a function, made when it is first needed."""
-        like: Any = next(iter(arrays.values()), np.zeros(()))
+    def arguments(self, name: str) -> list[Value]:
+        """Return what the inverse or function of a box is taken of; no argument of a mask."""
+        if name in self.inverted:
+            return [self.inverted[name]]
+        if name in self.masks:
+            return []
+        known = self.applied[name]
+        return [Value(known.slots, known.features, terms) for terms in known.arguments]
+
+    def made(self, name: str, arguments: Sequence[Any], values: Values, like: Any) -> Any:
+        """Return the array of a mask, an inverse or a function, from the arrays of its arguments.
+
+        A leg of an argument is an axis, or all legs of its rows are one, and all of its columns.
+        """
         if name in self.masks:
             mask = np.tri(self._size_in(values)(self.masks[name]))
             return like.new_tensor(mask) if is_torch(like) else mask.astype(like.dtype)
-        if name in self.inverted:
-            value = self.inverted[name]
-            size = self._size_in(values)(value.rows)
-            matrix = self._sum(value, values, arrays, like).reshape(size, size)
-            return import_module("torch").linalg.inv(matrix) if is_torch(matrix) else _inv(matrix)
-        known = self.applied[name]
-        arguments = [
-            self._sum(Value(known.slots, known.features, terms), values, arrays, like)
-            for terms in known.arguments
-        ]
-        return on_arrays(known, arguments)
+        if name in self.applied:
+            return on_arrays(self.applied[name], arguments)
+        rows = self._size_in(values)(self.inverted[name].rows)
+        matrix = arguments[0].reshape(rows, rows)
+        return import_module("torch").linalg.inv(matrix) if is_torch(matrix) else _inv(matrix)
 
-    def _sum(self, value: Value, values: Values, arrays: dict[str, Any], like: Any) -> Any:
-        """Return the array of a sum of diagrams without free indices, a leg an axis."""
-        size = self._size_in(values)
-        shape = [size((leg,)) for leg in (*value.rows, *value.cols)]
-        total = like.new_zeros(shape) if is_torch(like) else np.zeros(shape, dtype=like.dtype)
-        for diagram, coefficient in value.terms.items():
-            array = self._contracted(diagram, values, arrays)
-            array = self._in_place(array, value, diagram, values, 0)
-            total = total + _times(array, coefficient, values)
-        return total
+    def is_made(self, name: str) -> bool:
+        """Return whether a box is no symbol but a mask, an inverse or a function."""
+        return name in self.masks or name in self.inverted or name in self.applied
+
+    def _sum(
+        self, whole: Value, values: Values, arrays: dict[str, Any], absolute: bool = False
+    ) -> Any:
+        """Return the array of a sum of diagrams; arrays of functions are made and kept."""
+        like: Any = next(iter(arrays.values()), np.zeros(()))
+        total: Any = None
+        for diagram in whole.terms:
+            operands = [self._made_operand(box[0], values, arrays) for box in diagram.boxes]
+            value = self.term(whole, diagram, operands, values, like, absolute)
+            total = value if total is None else total + value
+        return self.zeros(whole, values, like) if total is None else total
+
+    def _made_operand(self, label: int, values: Values, arrays: dict[str, Any]) -> Any:
+        name = self.reading.labels[label].name
+        if name not in arrays:
+            arguments = [self._sum(value, values, arrays) for value in self.arguments(name)]
+            like: Any = next(iter(arrays.values()), np.zeros(()))
+            arrays[name] = self.made(name, arguments, values, like)
+        return self.operand(label, values, arrays[name])
 
     def selecting(self, diagram: Diagram, chosen: Collection[str]) -> set[int]:
         """Return the wires summed against a factor whose rows each select one entry."""
@@ -267,21 +275,17 @@ class Evaluator:
                 wires.update(box[-columns:])
         return wires
 
-    def _operand(self, label: int, values: Values, arrays: dict[str, Any]) -> Any:
+    def operand(self, label: int, values: Values, array: Any) -> Any:
         """Return the array of a box: fixed indices and blocks taken, legs split as read."""
         kind, size = self.reading.labels[label], self._size_in(values)
-        if kind.name not in arrays:
-            arrays[kind.name] = self._made(kind.name, values, arrays)
-        array = arrays[kind.name]
+        whole = array
         if kind.indices:
             array = array[tuple(slice(None) if i is None else i for i in kind.indices)]
         tensor = self.signature.tensors.get(kind.name)
         counts = tensor.counts if isinstance(tensor, Family) else ()
         wires = [
             size
-            for size, count, index in zip(
-                arrays[kind.name].shape, counts, kind.indices, strict=False
-            )
+            for size, count, index in zip(whole.shape, counts, kind.indices, strict=False)
             if index is None and count != 1
         ]
         array = array.reshape([*wires, *[size((leg,)) for leg in (*kind.rows, *kind.cols)]])
@@ -308,10 +312,13 @@ class Evaluator:
                 value = value.expand(shape) if is_torch(value) else np.broadcast_to(value, shape)
         return value
 
-    def _zero(self, values: Values, arrays: Mapping[str, Any]) -> Any:
-        shape = [values.size(self.signature.indices[name][1]) for name in self.index_names]
-        shape += [values.size(d) for legs in self.shape for d in legs]
-        like: Any = next(iter(arrays.values()), np.zeros(()))
+    def zeros(self, whole: Value, values: Values, like: Any) -> Any:
+        """Return the sum of no terms."""
+        size = self._size_in(values)
+        shape = [size((leg,)) for leg in (*whole.rows, *whole.cols)]
+        if whole is self.value:
+            counts = [self.signature.indices[name][1] for name in self.index_names]
+            shape = [*map(values.size, counts), *shape]
         return like.new_zeros(shape) if is_torch(like) else np.zeros(shape, dtype=like.dtype)
 
     def _exact(self, values: Values) -> dict[str, Any]:
@@ -327,7 +334,7 @@ class Evaluator:
         )
         if whole:
             floats = {name: abs(np.asarray(a, dtype=float)) for name, a in values.arrays.items()}
-            size = sum(np.max(v, initial=0.0) for _, v, _ in self._terms(values, floats, True))
+            size = np.max(self._sum(self.value, values, floats, absolute=True), initial=0.0)
             if size < INT64_SAFE:
                 return {
                     name: array if is_torch(array) else array.astype(np.int64)

@@ -9,7 +9,7 @@ NumPy. It is written to be obviously right, not fast.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
@@ -46,21 +46,39 @@ HIGHEST_POWER = 10_000
 MOST_ENTRIES = 1_000_000  # of one exact array: what is larger is no small example of anything
 
 
+def as_floats(array: Any) -> Any:
+    """Return an array of floats."""
+    return np.array(array, dtype=float)
+
+
+def on_floats(name: str, arguments: Sequence[Any]) -> Any:
+    """Return a function of 2-D arrays of floats; a softmax has its mask as second argument."""
+    if name == "inverse":
+        return np.linalg.inv(arguments[0])
+    if name != "softmax":
+        return functions.on_floats(name, arguments[0])
+    scores, mask = arguments
+    weights = mask * np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """Numbers for everything that can vary, each by its name.
 
     `arrays[name]` has the shape of the matrix symbol, or (counts…, rows, cols) for a family.
-    `exact`: object arrays of integers and Fractions; else floating point. `absolute`: every entry
-    and every number counts with its absolute value, which is what rounding errors scale with.
+    `exact`: object arrays of integers and Fractions; else floating point, or any arrays that can be
+    added and multiplied. Then `made` makes one from numbers, and `apply` is what functions do: it
+    is given the name, "softmax", "inverse" or that of an activation, and the arguments.
     """
 
     sizes: Mapping[str, int]
     arrays: Mapping[str, Any]
     indices: Mapping[str, int] = field(default_factory=dict)
-    scalars: Mapping[str, Number] = field(default_factory=dict)
+    scalars: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = True
-    absolute: bool = False
+    made: Callable[[Any], Any] = as_floats
+    apply: Callable[[str, Sequence[Any]], Any] = on_floats
 
     def size(self, dimension: sympy.Expr) -> int:
         """Return the number a dimension has."""
@@ -84,7 +102,7 @@ class Assignment:
 
     def leaf(self, array: Any) -> Any:
         """Return an array of zeros and ones in the kind of numbers that is asked for."""
-        return exact_array(array) if self.exact else np.asarray(array, dtype=float)
+        return exact_array(array) if self.exact else self.made(array)
 
 
 def tree_value(expression: sympy.Basic, assignment: Assignment) -> Any:
@@ -158,19 +176,17 @@ def _value(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
 
 def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
     name = key(e)
-    value = a.sizes[name] if name in a.sizes else a.scalars[name]
-    return abs(value) if a.absolute else value
+    return a.sizes[name] if name in a.sizes else a.scalars[name]
 
 
 def _rational(e: sympy.Rational, a: Assignment, indices: dict[str, int]) -> Number:
-    value = abs(e) if a.absolute else e
     if not a.exact:
-        return float(value)  # type: ignore[return-value]
-    return int(value) if value.is_Integer else Fraction(int(value.p), int(value.q))
+        return float(e)  # type: ignore[return-value]
+    return int(e) if e.is_Integer else Fraction(int(e.p), int(e.q))
 
 
 def _matrix_symbol(e: sympy.MatrixSymbol, a: Assignment, indices: dict[str, int]) -> Any:
-    return abs(a.arrays[e.name]) if a.absolute else a.arrays[e.name]
+    return a.arrays[e.name]
 
 
 def _at(index: Any, indices: dict[str, int]) -> int:
@@ -178,8 +194,7 @@ def _at(index: Any, indices: dict[str, int]) -> int:
 
 
 def _member(e: FamilyMember, a: Assignment, indices: dict[str, int]) -> Any:
-    array = a.arrays[e.family.name][tuple(_at(i, indices) for i in e.indices)]
-    return abs(array) if a.absolute else array
+    return a.arrays[e.family.name][tuple(_at(i, indices) for i in e.indices)]
 
 
 def _special(fill: Callable[[int, int], Any]) -> Callable[[Any, Assignment, dict[str, int]], Any]:
@@ -282,7 +297,7 @@ def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
     base = _value(e.base, a, indices)
     _check_power(e.exp, a)
     if e.exp < 0:
-        base = exact_inverse(base) if a.exact else np.linalg.inv(base)
+        base = exact_inverse(base) if a.exact else a.apply("inverse", [base])
     result = a.leaf(np.eye(base.shape[0], dtype=int))
     for _ in range(abs(int(e.exp))):
         result = _dot(result, base)
@@ -292,7 +307,8 @@ def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
 def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
     base = _value(e.base, a, indices)
     if not a.exact:
-        return float(base) ** float(_value(e.exp, a, indices))
+        base = float(base) if isinstance(base, int) else base
+        return base ** float(_value(e.exp, a, indices))
     if isinstance(base, Interval) and e.exp.is_Integer:
         return base ** int(e.exp)
     if isinstance(e.exp, sympy.Rational) and not e.exp.is_Integer:
@@ -435,10 +451,8 @@ def _orders(e: OrderSum, a: Assignment, indices: dict[str, int]) -> Any:
 
 def _activation(e: Activation, a: Assignment, indices: dict[str, int]) -> Any:
     value = _value(e.argument, a, indices)
-    if a.absolute:
-        raise LanguageError("a function of absolute values says nothing about rounding")
     if not a.exact:
-        return functions.on_floats(e.name, value)
+        return a.apply(e.name, [value])
     result = np.empty(value.shape, dtype=object)
     for place, entry in np.ndenumerate(value):
         result[place] = functions.value_of(e.name, entry)
@@ -455,13 +469,10 @@ def _causal_mask(e: CausalMask, a: Assignment, indices: dict[str, int]) -> Any:
 
 def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
     scores = _value(e.args[0], a, indices)
-    if a.absolute:
-        raise LanguageError("a softmax of absolute values says nothing about rounding")
     mask = a.leaf(np.ones(scores.shape, dtype=int)) if e.mask is None else None
     mask = _value(e.mask, a, indices) if mask is None else mask
     if not a.exact:
-        weights = mask * np.exp(scores - scores.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
+        return a.apply("softmax", [scores, mask])
     result = np.empty(scores.shape, dtype=object)
     for i, row in enumerate(scores):
         # what is subtracted changes nothing, and leaves a row of equal scores rational

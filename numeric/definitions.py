@@ -11,9 +11,12 @@ import scipy.special
 from jaxtyping import Float
 
 from numeric.binding import Run
-from numeric.rounding import UNIT_ROUNDOFF, worst_ratio
+from numeric.functions import causal_mask
+from numeric.rounding.functions import softmax
+from numeric.rounding.linear import Near
+from numeric.rounding.precision import precision, worst_ratio
 
-SAFETY = 2.0  # the bound is first order in u; twice it covers what was left out
+DOUBLE = precision("float64")
 
 
 def pattern_ratios(run: Run) -> Iterator[tuple[str, float]]:
@@ -22,7 +25,7 @@ def pattern_ratios(run: Run) -> Iterator[tuple[str, float]]:
         return
     for place in np.ndindex(run.arrays["pattern"].shape[:2]):
         pattern = softmax_of_visible(run.arrays["scores"][place])
-        bound = softmax_bound(run.arrays["scores"][place], pattern)
+        bound = softmax_bound(run.arrays["scores"][place])
         ratio = worst_ratio(run.arrays["pattern"][place], pattern, bound)
         yield f"layer {place[0]}, head {place[1]}", ratio
 
@@ -36,19 +39,7 @@ def softmax_of_visible(
     return pattern
 
 
-def softmax_bound(
-    scores: Float[np.ndarray, "query key"], pattern: Float[np.ndarray, "query key"]
-) -> Float[np.ndarray, "query key"]:
-    """Return how far two computations of the same softmax may lie apart, entrywise.
-
-    Relative to an entry: taking off the maximum rounds its exponent by u times the gap to the
-    maximum, exp and the division round a few times, and the normalising sum brings the mean gap and
-    one rounding for each of its terms. Two computations: twice. First order in u, times `SAFETY`.
-    """
-    visible = np.tril(np.ones(scores.shape)) == 1
-    highest = np.where(visible, scores, -np.inf).max(axis=1, keepdims=True)
-    gap = np.where(visible, highest - scores, 0.0)
-    mean_gap = (pattern * gap).sum(axis=1, keepdims=True)
-    relative = gap + mean_gap + scores.shape[1] + 8
-    bound: np.ndarray = 2 * SAFETY * UNIT_ROUNDOFF["float64"] * relative * pattern
-    return bound
+def softmax_bound(scores: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query key"]:
+    """Return how far two computations of the same softmax may lie apart, entrywise."""
+    bound: np.ndarray = softmax(Near.exactly(scores), causal_mask(len(scores)), DOUBLE).error
+    return 2 * bound

@@ -145,10 +145,27 @@ def test_an_evaluator_is_read_once_and_run_often() -> None:
     evaluator = Evaluator(matmul(F[h], S))
     values = evaluator.values({F: NP_F, S: NP_S})
     assert np.array_equal(evaluator.run(values), NP_F @ NP_S)  # a free index left open is an axis
-    absolute = evaluator.run(evaluator.values({F: NP_F, S: NP_S}), absolute=True)
-    assert np.array_equal(absolute, abs(NP_F) @ abs(NP_S))
-    terms = list(Evaluator(matadd(S, matmul(2, S, S))).terms(Evaluator(S).values({S: NP_S})))
-    assert np.array_equal(sum(value for _, value, _ in terms), NP_S + 2 * NP_S @ NP_S)
+
+
+def test_terms_are_those_of_the_sum_with_or_without_their_signs() -> None:
+    evaluator = Evaluator(matadd(S, matmul(-2, S, S)))
+    values = evaluator.values({S: NP_S})
+    whole, like = evaluator.value, NP_S
+    for absolute, total in ((False, NP_S - 2 * NP_S @ NP_S), (True, NP_S + 2 * NP_S @ NP_S)):
+        terms = [
+            evaluator.term(
+                whole,
+                diagram,
+                [evaluator.operand(box[0], values, NP_S) for box in diagram.boxes],
+                values,
+                like,
+                absolute,
+            )
+            for diagram in whole.terms
+        ]
+        assert np.array_equal(sum(terms), total)
+    roundings = [evaluator.roundings(whole, diagram, values) for diagram in whole.terms]
+    assert sorted(roundings) == [0, len(NP_S) + 3]  # the longer one is -2 S S
 
 
 # -- torch -------------------------------------------------------------------------------------

@@ -133,11 +133,6 @@ def test_size_zero() -> None:
     assert value.tolist() == [[0, 0], [0, 0]]
 
 
-def test_absolute_takes_every_number_without_its_sign() -> None:
-    world = Assignment(SIZES, {k: exact_array(v) for k, v in ARRAYS.items()}, absolute=True)
-    assert np.all(tree_value(matadd(A, -2 * A), world) == 3 * abs(NP_A))
-
-
 def test_roots_are_exact_or_refused() -> None:
     assert exact_root(Fraction(9, 4), Fraction(1, 2)) == Fraction(3, 2)
     assert exact_root(8, Fraction(-1, 3)) == Fraction(1, 2)

@@ -4,17 +4,32 @@ The exact value is computed on Fractions by the tree walker, from the very numbe
 floating-point evaluation was given.
 """
 
+import os
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sympy import HadamardProduct, Identity, MatrixSymbol, OneMatrix, Symbol, Trace, Transpose, sqrt
+from sympy import (
+    HadamardProduct,
+    Identity,
+    Inverse,
+    MatrixSymbol,
+    OneMatrix,
+    Rational,
+    Symbol,
+    Trace,
+    Transpose,
+    sqrt,
+)
 
+from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator
 from algebra.exact import Assignment, tree_value
 from algebra.language import Family, HeadSum, kron, matadd, matmul, vec_rows
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from numeric.rounding import (
     UNIT_ROUNDOFF,
     contract_bounded,
@@ -46,6 +61,22 @@ STATEMENTS = {
     "trace": matmul(Trace(matmul(A, B)), OneMatrix(n, d)),
     "cancelling": matadd(matmul(matadd(A, B), X), matmul(-1, matmul(B, X))),
 }
+EPS = Rational(1, 100_000)
+PATTERN = RowSoftmax(matmul(1 / sqrt(d), X, W, Transpose(X)), CausalMask(n))
+WITH_FUNCTIONS = {
+    "pattern": PATTERN,
+    "head": matmul(PATTERN, X, W),
+    "layer": matadd(X, HeadSum(matmul(RowSoftmax(matmul(X, Q[h], Transpose(X))), X, Q[h]), (h, H))),
+    "rms": matmul(RMSNorm(X, EPS), W),
+    "layer norm": matmul(LayerNorm(X, EPS), W),
+    "mlp": matadd(X, matmul(Activation("gelu_tanh", matmul(LayerNorm(X, EPS), W)), W)),
+    "gated": HadamardProduct(Activation("silu", matmul(X, W)), matmul(X, W)),
+    "nested": Activation("tanh", matmul(PATTERN, Activation("gelu", X), W)),
+    "twice": matmul(PATTERN, PATTERN, X),
+    "kron": matmul(kron(PATTERN, W), vec_rows(X)),
+    "inverse": matmul(Inverse(matadd(matmul(20, Identity(d)), W)), Transpose(X)),
+}
+LONG = os.environ.get("OTIMES_LONG") == "1"
 UNITS = {np.float32: UNIT_ROUNDOFF["float32"], np.float64: UNIT_ROUNDOFF["float64"]}
 
 
@@ -65,6 +96,10 @@ def _exactly(expression, evaluator: Evaluator, arrays: dict[str, np.ndarray]) ->
     values = evaluator.values(arrays)
     fractions = {name: _fractions(array) for name, array in values.arrays.items()}
     return tree_value(expression, Assignment(values.sizes, fractions))
+
+
+def _distance(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    return np.abs(_fractions(found) - exact).astype(float)
 
 
 def _fractions(array: np.ndarray) -> np.ndarray:
@@ -90,6 +125,40 @@ def test_the_bounds_hold(name: str, dtype: type, seed: int) -> None:
     if dtype is np.float64:
         walked, bound = walk_bounded(expression, values)
         assert np.all(np.abs(_fractions(walked) - exact).astype(float) <= bound)
+
+
+def _moderate(evaluator: Evaluator, seed: int, dtype: type) -> dict[str, np.ndarray]:
+    """Return arrays of order one, as activations are; d is a square, so that 1/√d is exact."""
+    draw = np.random.default_rng(seed)
+    sizes = {"n": int(draw.integers(1, 5)), "d": 4, "H": 2}
+    arrays: dict = {size: sizes[size] for size in evaluator.signature.sizes}
+    for name, tensor in evaluator.signature.tensors.items():
+        counts = getattr(tensor, "counts", ())
+        shape = [sizes[str(size)] for size in (*counts, *tensor.shape)]
+        arrays[name] = (draw.standard_normal(shape) * draw.uniform(0.2, 2)).astype(dtype)
+    return arrays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", WITH_FUNCTIONS)
+@settings(max_examples=100 if LONG else 4)
+@given(seed=st.integers(0, 10**6))
+def test_the_bounds_hold_with_functions(name: str, dtype: type, seed: int) -> None:
+    """The truth is an interval far narrower than the bounds."""
+    expression = WITH_FUNCTIONS[name]
+    evaluator = Evaluator(expression)
+    arrays = _moderate(evaluator, seed, dtype)
+    values = evaluator.values(arrays)
+    exact = _exactly(expression, evaluator, arrays)
+    contracted = contract_bounded(evaluator, values, UNITS[dtype])
+    error = _distance(contracted.value.reshape(exact.shape), exact)
+    assert np.all(error <= contracted.bound.reshape(exact.shape))
+    assert np.all(np.isfinite(contracted.bound))
+    if dtype is np.float64:
+        walked, bound = walk_bounded(expression, values)
+        assert np.all(_distance(walked, exact) <= bound)
+        recorded = recorded_bound(expression, evaluator, values)
+        assert np.all(recorded >= bound)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -150,6 +219,72 @@ def test_coefficients_round_too() -> None:
     arrays = {"X": np.array([[1.0, 3.0, 7.0]])}
     contracted = contract_bounded(evaluator, evaluator.values(arrays))
     assert worst_ratio(arrays["X"] / np.sqrt(3.0), contracted.value, contracted.bound) <= 1
+
+
+@pytest.mark.parametrize("name", ["layer norm", "head", "gated"])
+def test_another_function_is_noticed(name: str) -> None:
+    """Another ε, the mask forgotten, another gate: each far beyond the bound."""
+    wrong = {
+        "layer norm": matmul(LayerNorm(X, Rational(1, 1_000_000)), W),
+        "head": matmul(RowSoftmax(PATTERN.args[0]), X, W),
+        "gated": HadamardProduct(Activation("gelu", matmul(X, W)), matmul(X, W)),
+    }[name]
+    evaluator = Evaluator(WITH_FUNCTIONS[name])
+    arrays = {**_moderate(evaluator, 1, np.float64), "n": 4}
+    arrays["X"] = np.random.default_rng(0).standard_normal((4, 4))
+    values = evaluator.values(arrays)
+    right = contract_bounded(evaluator, values)
+    other = walk_bounded(wrong, values)
+    total = right.bound.reshape(other[0].shape) + other[1]
+    assert worst_ratio(right.value.reshape(other[0].shape), other[0], total) > 1e5
+
+
+@pytest.mark.parametrize("name", ["head", "mlp", "twice"])
+def test_what_is_noticed_through_a_function_breaks_the_check(name: str) -> None:
+    evaluator = Evaluator(WITH_FUNCTIONS[name])
+    arrays = _moderate(evaluator, 3, np.float64)
+    contracted = contract_bounded(evaluator, evaluator.values(arrays))
+    assert set(contracted.shares) == set(evaluator.signature.tensors)
+    for tensor, share in contracted.shares.items():
+        change = smallest_noticed(share, contracted.bound)
+        for factor, over in ((4, True), (0.1, False)):
+            moved = {**arrays, tensor: arrays[tensor] * (1 + factor * change)}
+            value = contract_bounded(evaluator, evaluator.values(moved)).value
+            assert (worst_ratio(value, contracted.value, contracted.bound) > 1) == over
+
+
+def test_torch_tensors_have_bounds_as_well() -> None:
+    evaluator = Evaluator(WITH_FUNCTIONS["mlp"])
+    arrays = _moderate(evaluator, 5, np.float32)
+    tensors = {k: torch.tensor(v) if hasattr(v, "shape") else v for k, v in arrays.items()}
+    exact = _exactly(WITH_FUNCTIONS["mlp"], evaluator, arrays)
+    found = contract_bounded(evaluator, evaluator.values(tensors), UNIT_ROUNDOFF["float32"])
+    assert np.all(_distance(found.value.reshape(exact.shape), exact) <= found.bound)
+
+
+def test_nothing_is_claimed_of_a_matrix_that_may_be_singular() -> None:
+    evaluator = Evaluator(Inverse(W))
+    nearly = np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]])
+    assert np.all(np.isinf(contract_bounded(evaluator, evaluator.values({"W": nearly})).bound))
+
+
+def test_a_mask_that_is_computed_has_no_bound() -> None:
+    evaluator = Evaluator(RowSoftmax(A, B))
+    values = evaluator.values({"A": np.eye(2), "B": np.array([[1.0, 0.5], [1.0, 1.0]])})
+    with pytest.raises(OtimesError, match="whose mask is computed, or is not of zeros and ones"):
+        contract_bounded(evaluator, values)
+
+
+def test_any_function_has_no_bound() -> None:
+    evaluator = Evaluator(Activation("g", A))
+    values = evaluator.values({"A": np.eye(2)})
+    with pytest.raises(OtimesError, match="stands for any function"):
+        contract_bounded(evaluator, values)
+
+
+def test_so_many_roundings_that_nothing_is_left() -> None:
+    assert gamma(256, UNIT_ROUNDOFF["bfloat16"]) == np.inf
+    assert worst_ratio([np.nan, 1.0], [1.0, 1.0], [np.inf, 1.0]) == 0
 
 
 def test_ratios() -> None:

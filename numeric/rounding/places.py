@@ -1,0 +1,374 @@
+"""How far a place of a pass may be from the reference, given what an implementation read there.
+
+    bounds = LocalBounds(model, "float32")
+    judged = bounds.place("pattern.3", {"scores.3": scores})
+    worst_ratio(pattern, judged.value, judged.bound) <= 1
+
+One operation on its own inputs: errors made before it do not count, and need no bound. The inputs
+are those that the implementation recorded, and the weights of `model` those that it holds; where a
+float32 implementation was given weights in float64, `in_dtype` says what it holds. A place that was
+not recorded is computed from what it reads in turn, and its own error carried along, so that a
+fused attention can be judged by its `z`; over many operations a bound carried so says little.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from algebra.errors import OtimesError, ShapeError
+from numeric.config import TENSORS, Config
+from numeric.forward import place_names
+from numeric.functions import causal_mask
+from numeric.model import Model
+from numeric.rounding.functions import activated, normalised, rotated, softmax
+from numeric.rounding.linear import Near, added, linear, multiplied, over_heads
+from numeric.rounding.precision import Precision, known, precision, smallest_noticed, stored_as
+
+Array = np.ndarray
+Weights = Mapping[str, Array]
+CHANGE = 2.0**-12  # of a factor, to see what it moves: exact, and small enough to be linear
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A place in float64, and how far an implementation may be from it, entry by entry.
+
+    `bound` holds for correct code; it is infinite where nothing is claimed (scores that are masked,
+    a norm that may divide by zero). `likely`, never more, takes rounding errors for independent:
+    correct code stays below it as a rule, and sometimes not.
+    """
+
+    value: Array
+    bound: Array
+    likely: Array
+
+
+class LocalBounds:
+    """The local bounds of a model's places, for implementations of one precision.
+
+    `dtype` is float64, float32, float16 or bfloat16, or a `Precision` of your own.
+    """
+
+    def __init__(self, model: Model, dtype: str | Precision) -> None:
+        self.model = model
+        self.precision = precision(dtype) if isinstance(dtype, str) else dtype
+
+    def place(self, name: str, recorded: Mapping[str, Array]) -> Judged:
+        """Return what a place should be, from recorded places (and "tokens", for `embed`).
+
+        Raises: OtimesError naming a place that is needed and neither recorded nor to be computed;
+        ShapeError for an input of the wrong shape.
+        """
+        near = self._near(name, recorded, {}, self.precision)
+        likely = self._near(name, recorded, {}, self.precision.supposed_likely())
+        grown = self.precision.doubled
+        bound = near.error * grown
+        return Judged(near.value, bound, np.minimum(likely.error * grown, bound))
+
+    def sensitivity(self, name: str, recorded: Mapping[str, Array]) -> dict[str, float]:
+        """Return for each factor of a place the least relative change of it that would be noticed.
+
+        The factors are the weights and the places that the operation reads. A relative change of
+        all entries of one moves the value by so much for each, in first order; the figure is right
+        up to a factor of two, for the rounding that is there may hide a change or add to it.
+        """
+        judged = self.place(name, recorded)
+        read = inputs_of(self.model.config, name)
+        noticed = {}
+        for factor in (*[each for each in read if each in recorded], *weights_of(self.model, name)):
+            if factor == "tokens":
+                continue
+            places, scaled = dict(recorded), {factor: 1 + CHANGE}
+            if factor in recorded:
+                places[factor] = np.asarray(recorded[factor], dtype=np.float64) * (1 + CHANGE)
+                scaled = {}
+            moved = self._near(name, places, scaled, self.precision).value
+            noticed[factor] = smallest_noticed((moved - judged.value) / CHANGE, judged.bound)
+        return noticed
+
+    def _near(
+        self, name: str, recorded: Mapping[str, Array], scaled: Mapping[str, float], p: Precision
+    ) -> Near:
+        config = self.model.config
+        if name not in place_names(config):
+            raise OtimesError(f"{self.model.name} has no place {name}")
+        inputs = {}
+        for read in inputs_of(config, name):
+            if read in recorded:
+                inputs[_kind(read)] = Near.exactly(recorded[read])
+            elif read == "tokens":
+                raise OtimesError(f"{name} is judged by its tokens: record them as 'tokens'")
+            else:
+                inputs[_kind(read)] = self._near(read, recorded, {}, p)
+        n_pos = _positions(name, config, inputs)
+        weights = _Weights(self.model, name, n_pos, scaled)
+        hidden = frozenset(_kind(r) for r in inputs_of(config, name) if r not in recorded)
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = OPERATIONS[_kind(name)](_At(config, inputs, weights, n_pos, hidden, p))
+        return Near(near.value, known(near.error))
+
+
+def in_dtype(model: Model, dtype: str) -> Model:
+    """Return the model whose weights are what an implementation of that type holds, in float64."""
+    return model.changed({name: stored_as(each, dtype) for name, each in model.weights.items()})
+
+
+def inputs_of(config: Config, place: str) -> tuple[str, ...]:
+    """Return the places that a place is computed from, by name.
+
+    >>> inputs_of(Config(2, 1, 4, 2, 10, 8, "none"), "z.1")
+    ('pattern.1', 'v.1')
+    """
+    kind, layer = _kind(place), place.rpartition(".")[2]
+
+    def here(*kinds: str) -> tuple[str, ...]:
+        return tuple(f"{each}.{layer}" for each in kinds)
+
+    if kind == "embed":
+        return ("tokens",)
+    if kind in ("ln_final", "logits"):
+        return ("ln_final",) if kind == "logits" and config.final_norm else ("final",)
+    first = "embed" if config.n_layers == 0 else f"resid_post.{config.n_layers - 1}"
+    if kind == "final":
+        return (first,)
+    if kind == "resid_pre":
+        return ("embed",) if layer == "0" else (f"resid_post.{int(layer) - 1}",)
+    attn_in = "ln1" if config.norm != "none" else "resid_pre"
+    before_mlp = "resid_pre" if config.parallel else "resid_mid"
+    mlp_in = "ln2" if config.norm != "none" else before_mlp
+    before = ("resid_pre", "attn_out") if config.parallel else ("resid_mid",)
+    return {
+        "ln1": here("resid_pre"),
+        "qk_in": here(attn_in),
+        "q": here("qk_in"),
+        "k": here("qk_in"),
+        "v": here(attn_in),
+        "scores": here("q", "k"),
+        "pattern": here("scores"),
+        "z": here("pattern", "v"),
+        "head_out": here("z"),
+        "attn_out": here("z"),
+        "resid_mid": here("resid_pre", "attn_out"),
+        "ln2": here(before_mlp),
+        "mlp_pre": here(mlp_in),
+        "mlp_post": here("mlp_pre", mlp_in) if config.gated else here("mlp_pre"),
+        "mlp_out": here("mlp_post"),
+        "resid_post": here(*before, *(["mlp_out"] if config.d_mlp else [])),
+    }[kind]
+
+
+WEIGHTS: dict[str, tuple[str, ...]] = {
+    "embed": ("W_E",),
+    "resid_pre": ("W_pos",),
+    "ln1": ("ln1_gain", "ln1_bias"),
+    "qk_in": ("W_pos",),
+    "q": ("W_Q", "b_Q"),
+    "k": ("W_K", "b_K"),
+    "v": ("W_V", "b_V"),
+    "head_out": ("W_O",),
+    "attn_out": ("W_O", "b_O"),
+    "ln2": ("ln2_gain", "ln2_bias"),
+    "mlp_pre": ("W_in", "b_in", "W_gate", "b_gate"),
+    "mlp_post": ("W_in", "b_in"),
+    "mlp_out": ("W_out", "b_out"),
+    "final": ("W_pos",),
+    "ln_final": ("ln_final_gain", "ln_final_bias"),
+    "logits": ("W_U", "b_U"),
+}
+
+
+def weights_of(model: Model, place: str) -> tuple[str, ...]:
+    """Return the weights that the model has and that a place is computed with."""
+    config, kind = model.config, _kind(place)
+    names = WEIGHTS.get(kind, ())
+    if kind == "mlp_pre":
+        names = names[2:] if config.gated else names[:2]
+    if kind == "mlp_post" and not config.gated:
+        names = ()
+    starts = place in ("resid_pre.0", "final") and (place != "final" or not config.n_layers)
+    needed = {"qk_in": config.positions == "shortformer"}
+    needed |= dict.fromkeys(("resid_pre", "final"), starts and config.positions == "learned")
+    if not needed.get(kind, True):
+        return ()
+    has = {*config.tensor_shapes(), *(["W_U"] if config.tied else [])}
+    return tuple(name for name in names if name in has)
+
+
+def _kind(place: str) -> str:
+    return place.partition(".")[0]
+
+
+class _Weights(dict[str, Array]):
+    """The weights of one place, fetched when they are asked for; `scaled` multiplies some."""
+
+    def __init__(self, model: Model, place: str, n_pos: int, scaled: Mapping[str, float]) -> None:
+        super().__init__()
+        self.model, self.scaled, self.n_pos = model, scaled, n_pos
+        self.layer = int(place.rpartition(".")[2]) if "." in place else None
+
+    def __missing__(self, name: str) -> Array:
+        if TENSORS[name][0] == "n_layers":
+            array = self.model.part(name, self.layer)
+        else:
+            array = self.model.part(name, slice(self.n_pos) if name == "W_pos" else slice(None))
+        self[name] = array * self.scaled[name] if name in self.scaled else array
+        return self[name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _At:
+    """What an operation is given: its inputs by kind, its weights, and the precision."""
+
+    config: Config
+    inputs: Mapping[str, Near]
+    weights: _Weights
+    n_pos: int
+    hidden: frozenset[str] = field(default_factory=frozenset)
+    p: Precision = field(default_factory=lambda: precision("float64"))
+
+    def only(self) -> Near:
+        """Return the one input."""
+        (near,) = self.inputs.values()
+        return near
+
+    def weight(self, name: str) -> Near:
+        """Return a weight, which is known as it is."""
+        return Near.exactly(self.weights[name])
+
+    def bias(self, name: str) -> Array | None:
+        """Return a bias for all heads or positions, or None where the model has none."""
+        if name not in self.config.tensor_shapes():
+            return None
+        bias = self.weights[name]
+        return bias[:, None] if name in ("b_Q", "b_K", "b_V") else bias
+
+
+def _embed(at: _At) -> Near:
+    tokens = at.only().value.astype(np.int64)
+    rows = at.weights.model.part("W_E", tokens) * at.weights.scaled.get("W_E", 1.0)
+    return Near.exactly(rows)
+
+
+def _stream(at: _At) -> Near:
+    """Return where the stream begins, with learned positions; elsewhere it is passed on."""
+    if at.config.positions == "learned" and "embed" in at.inputs:
+        return added(at.p, at.only(), at.weight("W_pos"))
+    return at.only()
+
+
+def _qk_in(at: _At) -> Near:
+    if at.config.positions == "shortformer":
+        return added(at.p, at.only(), at.weight("W_pos"))
+    return at.only()
+
+
+def _norm(name: str) -> Callable[[_At], Near]:
+    def norm(at: _At) -> Near:
+        gain, bias = at.weight(f"{name}_gain"), at.bias(f"{name}_bias")
+        return normalised(at.only(), at.config.norm, at.config.norm_eps, gain, bias, at.p)
+
+    return norm
+
+
+def _read(letter: str) -> Callable[[_At], Near]:
+    def read(at: _At) -> Near:
+        config = at.config
+        made = linear(at.only(), at.weight(f"W_{letter}"), at.bias(f"b_{letter}"), at.p)
+        if letter == "V" or config.positions != "rotary":
+            return made
+        return rotated(made, config.rotary_dims, config.rotary_base, config.rotary_layout, at.p)
+
+    return read
+
+
+def _scores(at: _At) -> Near:
+    """Return the scores; 1/√d may come before the product, to one factor or in halves to both."""
+    q, k, root = at.inputs["q"], at.inputs["k"], np.sqrt(at.config.d_head)
+    keys = Near(np.swapaxes(k.value, -1, -2), np.swapaxes(k.error, -1, -2))
+    raw = linear(q, keys, None, at.p, rescaled=2)
+    value, error = raw.value / root, raw.error / root
+    error = error + (at.p.stored() + 2 * at.p.inner) * (np.abs(value) + error) + at.p.tiny
+    return Near(value, np.where(causal_mask(at.n_pos), error, np.inf))
+
+
+def _pattern(at: _At) -> Near:
+    return softmax(at.only(), causal_mask(at.n_pos), at.p, online="scores" in at.hidden)
+
+
+def _z(at: _At) -> Near:
+    """Return what the heads mix; a pattern that is not shown may be normalised afterwards."""
+    online = "pattern" in at.hidden
+    sums = 3 * at.n_pos + 1 if online else 0
+    return linear(at.inputs["pattern"], at.inputs["v"], None, at.p, rescaled=int(online), sums=sums)
+
+
+def _attn_out(at: _At) -> Near:
+    return over_heads(at.only(), at.weight("W_O"), at.weights["b_O"], at.p)
+
+
+def _sum(at: _At) -> Near:
+    return added(at.p, *at.inputs.values()) if len(at.inputs) > 1 else at.only()
+
+
+def _mlp_pre(at: _At) -> Near:
+    name = "gate" if at.config.gated else "in"
+    return linear(at.only(), at.weight(f"W_{name}"), at.bias(f"b_{name}"), at.p)
+
+
+def _mlp_post(at: _At) -> Near:
+    assert at.config.activation is not None  # the configuration of a model with an MLP names one
+    post = activated(at.config.activation, at.inputs["mlp_pre"], at.p)
+    if not at.config.gated:
+        return post
+    (rows,) = [near for kind, near in at.inputs.items() if kind != "mlp_pre"]
+    return multiplied(post, linear(rows, at.weight("W_in"), at.bias("b_in"), at.p), at.p)
+
+
+OPERATIONS: dict[str, Callable[[_At], Near]] = {
+    "embed": _embed,
+    "resid_pre": _stream,
+    "ln1": _norm("ln1"),
+    "qk_in": _qk_in,
+    "q": _read("Q"),
+    "k": _read("K"),
+    "v": _read("V"),
+    "scores": _scores,
+    "pattern": _pattern,
+    "z": _z,
+    "head_out": lambda at: linear(at.only(), at.weight("W_O"), None, at.p),
+    "attn_out": _attn_out,
+    "resid_mid": _sum,
+    "ln2": _norm("ln2"),
+    "mlp_pre": _mlp_pre,
+    "mlp_post": _mlp_post,
+    "mlp_out": lambda at: linear(at.only(), at.weight("W_out"), at.bias("b_out"), at.p),
+    "resid_post": _sum,
+    "final": _stream,
+    "ln_final": _norm("ln_final"),
+    "logits": lambda at: linear(at.only(), at.weight("W_U"), at.bias("b_U"), at.p),
+}
+
+
+def _positions(place: str, config: Config, inputs: Mapping[str, Near]) -> int:
+    """Return how many tokens the prompt has; refuse inputs that do not fit the model together."""
+    first = next(iter(inputs.values())).value
+    n_pos = first.shape[-2] if first.ndim > 1 else len(first)
+    for kind, near in inputs.items():
+        expected = _shape(kind, config, n_pos)
+        if near.value.shape != expected:
+            raise ShapeError(
+                f"{place} is computed from {kind}, which is {expected} for {n_pos} positions, and "
+                f"an array of shape {near.value.shape} was given"
+            )
+    return n_pos
+
+
+def _shape(kind: str, config: Config, n_pos: int) -> tuple[int, ...]:
+    if kind == "tokens":
+        return (n_pos,)
+    if kind in ("q", "k", "v", "z"):
+        return (config.n_heads, n_pos, config.d_head)
+    if kind in ("scores", "pattern"):
+        return (config.n_heads, n_pos, n_pos)
+    return (n_pos, config.d_mlp if kind in ("mlp_pre", "mlp_post") else config.d_model)

@@ -1,0 +1,236 @@
+"""How far the computed value of a statement may be from the exact one, and what it would notice.
+
+A multilinear expression evaluated in floating point, in any order, errs by at most
+
+    gamma_m * (the same expression on absolute values),    gamma_m = m u / (1 - m u),
+
+entry by entry, where u is the unit roundoff and m the number of roundings on the way from an entry
+of a factor to an entry of the result (Higham 2002, §3.1 and §3.5). A function or an inverse in it
+is one more factor, whose error comes from that of its argument (`functions`, `inverse`) and is
+carried on: if each factor |T_k| is wrong by E_k, the product is by Σ_k |T_1| … E_k … (|T_m| + E_m).
+The bound is *local*: one statement on its own inputs. Underflow is left out: no quantity here comes
+near 1e-300.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+
+from algebra.contract import is_torch
+from algebra.errors import OtimesError
+from algebra.evaluate import Evaluator, Values, selections
+from algebra.exact import Assignment, on_floats, tree_value
+from algebra.values import Value
+from numeric.rounding.functions import activated, softmax
+from numeric.rounding.inverse import inverse
+from numeric.rounding.linear import Near
+from numeric.rounding.precision import TINY, UNIT_ROUNDOFF, Precision, gamma, known
+from numeric.rounding.walk import Walked
+
+Array = np.ndarray
+DOUBLE = UNIT_ROUNDOFF["float64"]
+CHANGE = 2.0**-12  # of a factor, to see what it moves: exact, and small enough to be linear
+OTHER_ORDER = 2
+"""In the argument of a function, another order may round twice as often as the tree's does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A value, its entrywise bound, and how the value moves with each factor.
+
+    `shares[name]` is the change of the value when the factor of that name grows by 100 %: a
+    relative change ε of it moves the value by ε · share. All have the shape of `value`.
+    """
+
+    value: Array
+    bound: Array
+    shares: Mapping[str, Array]
+
+
+def contract_bounded(evaluator: Evaluator, values: Values, unit: float = DOUBLE) -> Bounded:
+    """Return the value by contraction of the normal form, with its rounding bound.
+
+    The value is computed in the type of the arrays, NumPy or torch, of which `unit` must be the
+    unit roundoff; the bound is for that. Shapes as the evaluator gives them: (free indices, row
+    legs, column legs).
+    """
+    value = _doubles(evaluator.run(values))
+    found = _NormalForm(evaluator, values, unit).sum(evaluator.value)
+    shares = found.shares
+    if evaluator.applied or evaluator.inverted:
+        shares = _by_moving(evaluator, values)
+    return Bounded(value, found.error, shares)
+
+
+def walk_bounded(
+    expression: sympy.Basic, values: Values, unit: float = DOUBLE
+) -> tuple[Array, Array]:
+    """Return the value by walking the tree in plain NumPy, and its bound, both 2-D.
+
+    Kronecker products are formed and brackets kept, so this is another computation of the same
+    statement than the contraction of its normal form.
+    """
+    walked = Walked.of(_walk(expression, values, unit, 1))
+    return walked.value, walked.error(unit)
+
+
+def recorded_bound(
+    expression: sympy.Basic, evaluator: Evaluator, values: Values, unit: float = DOUBLE
+) -> Array:
+    """Return the bound, 2-D, for any evaluation of a statement that sums one index at a time.
+
+    The reference pass is one: it computes the products and sums of the statement in an order of its
+    own, which the bound need not know. A product of boxes rounds once a box, a coefficient up to
+    four times, a sum over an index at most as often as the index has values (not at all where a
+    one-hot row selects), a sum of terms once a term.
+    """
+    sizes = [values.size(d) for d in evaluator.reading.dimensions.expressions]
+    chosen = selections(values)
+    deepest = 0
+    for diagram in evaluator.value.terms:
+        outside = {*diagram.rows, *diagram.cols, *[wire for _, wire in diagram.named]}
+        outside |= evaluator.selecting(diagram, chosen)
+        summed = sum(sizes[sort] for wire, sort in enumerate(diagram.sorts) if wire not in outside)
+        deepest = max(deepest, summed + len(diagram.boxes) + 4)
+    deepest += len(evaluator.value.terms)
+    return Walked.of(_walk(expression, values, unit, OTHER_ORDER)).error(unit, 1, deepest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
+    value: Array
+    error: Array
+    shares: dict[str, Array]
+
+
+class _NormalForm:
+    """The normal form of an expression on arrays, in float64, with the errors of its boxes."""
+
+    def __init__(self, evaluator: Evaluator, values: Values, unit: float) -> None:
+        self.evaluator, self.values, self.unit = evaluator, values, unit
+        self.arrays = {name: _doubles(array) for name, array in values.arrays.items()}
+        self.errors: dict[str, Array] = {}  # of the boxes that have one
+
+    def sum(self, whole: Value) -> _Summed:
+        """Return a sum of diagrams: its value, its error, and the share of each box."""
+        value = self.evaluator.zeros(whole, self.values, np.zeros(()))
+        size, moved = np.zeros_like(value), np.zeros_like(value)
+        shares: dict[str, Array] = {}
+        deepest = 0
+        for diagram in whole.terms:
+            names = [self.evaluator.reading.labels[box[0]].name for box in diagram.boxes]
+            for name in names:
+                self._make(name)
+            plain = [self.arrays[name] for name in names]
+            errors = [self.errors.get(name) for name in names]
+            before = [np.abs(array) for array in plain]
+            after = [
+                array if error is None else array + error
+                for array, error in zip(before, errors, strict=True)
+            ]
+            term = self._term(whole, diagram, plain, False)
+            value = value + term
+            size = size + self._term(whole, diagram, after, True)
+            for k, error in enumerate(errors):
+                if error is not None:
+                    factors = [*before[:k], error, *after[k + 1 :]]
+                    moved = moved + self._term(whole, diagram, factors, True)
+            for name in names:
+                shares[name] = shares.get(name, 0.0) + term
+            deepest = max(deepest, self.evaluator.roundings(whole, diagram, self.values))
+        growth = gamma(deepest + max(len(whole.terms) - 1, 0), self.unit)
+        with np.errstate(invalid="ignore"):
+            return _Summed(value, known(growth * size + moved), shares)
+
+    def _term(self, whole: Value, diagram: Any, arrays: Sequence[Array], absolute: bool) -> Array:
+        boxes = zip(diagram.boxes, arrays, strict=True)
+        operands = [self.evaluator.operand(box[0], self.values, array) for box, array in boxes]
+        like = np.zeros(())
+        with np.errstate(invalid="ignore"):  # where an error is infinite and meets a zero
+            term = self.evaluator.term(whole, diagram, operands, self.values, like, absolute)
+        return np.asarray(term)
+
+    def _make(self, name: str) -> None:
+        """Make the array of a mask, an inverse or a function, and its error."""
+        if name in self.arrays:
+            return
+        evaluator = self.evaluator
+        found = [self.sum(value) for value in evaluator.arguments(name)]
+        values = [each.value for each in found]
+        made = evaluator.made(name, values, self.values, np.zeros(()))
+        if not found:
+            self.arrays[name] = made
+            return
+        nears = [Near(each.value, each.error) for each in found]
+        if name in evaluator.inverted:
+            flat = Near(nears[0].value.reshape(made.shape), nears[0].error.reshape(made.shape))
+            self.arrays[name], self.errors[name] = made, inverse(flat, made, self.unit).error
+            return
+        box = evaluator.applied[name]
+        if box.function == "softmax":
+            rows = values[0].shape[: len(box.slots)]
+            nears = [Near(n.value.reshape(*rows, -1), n.error.reshape(*rows, -1)) for n in nears]
+        near = _applied(box.function, nears, self.unit)
+        self.arrays[name] = near.value.reshape(made.shape)
+        self.errors[name] = near.error.reshape(made.shape)
+
+
+def _walk(expression: sympy.Basic, values: Values, unit: float, slack: int) -> Any:
+    arrays = {name: Walked.of(_doubles(array)) for name, array in values.arrays.items()}
+    scalars = {name: Walked.of(np.array(float(v))) for name, v in values.scalars.items()}
+
+    def apply(name: str, arguments: Sequence[Any]) -> Walked:
+        walked = [Walked.of(argument) for argument in arguments]
+        nears = [Near(each.value, each.error(unit, slack)) for each in walked]
+        if name == "inverse":
+            near = inverse(nears[0], on_floats(name, [nears[0].value]), unit)
+        else:
+            near = _applied(name, nears, unit)
+        return Walked(near.value, np.abs(near.value), near.error)
+
+    assignment = Assignment(
+        values.sizes, arrays, values.indices, scalars, exact=False, made=Walked.of, apply=apply
+    )
+    return tree_value(expression, assignment)
+
+
+def _applied(function: str, arguments: Sequence[Near], unit: float) -> Near:
+    """Return a function of arrays; the last axis is that of a softmax, and its mask a second one.
+
+    Raises: OtimesError for a mask that was rounded, or is not of zeros and ones.
+    """
+    p = Precision(unit, unit, TINY["float64"])
+    if function != "softmax":
+        return activated(function, arguments[0], p)
+    scores, *mask = arguments
+    visible = np.ones(scores.value.shape, dtype=bool)
+    if mask:
+        visible = np.broadcast_to(mask[0].value == 1, visible.shape)
+        if mask[0].error.any() or not np.all(visible | (mask[0].value == 0)):
+            raise OtimesError(
+                "there is no rounding bound for a softmax whose mask is computed, or is not of "
+                "zeros and ones"
+            )
+    return softmax(scores, visible, p)
+
+
+def _by_moving(evaluator: Evaluator, values: Values) -> dict[str, Array]:
+    """Return the share of each array by moving it a little: functions are linear in little."""
+    doubles = {name: _doubles(array) for name, array in values.arrays.items()}
+    given = {**values.sizes, **values.indices, **values.scalars}
+    start = evaluator.run(evaluator.values({**given, **doubles}))
+    shares = {}
+    for name, array in doubles.items():
+        moved = evaluator.values({**given, **doubles, name: array * (1 + CHANGE)})
+        shares[name] = (evaluator.run(moved) - start) / CHANGE
+    return shares
+
+
+def _doubles(array: Any) -> Array:
+    """Return an array of any kind as NumPy's float64."""
+    if is_torch(array):
+        array = array.detach().cpu().double().numpy()
+    return np.asarray(array, dtype=np.float64)
