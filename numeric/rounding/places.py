@@ -104,7 +104,7 @@ class LocalBounds:
         n_pos = _positions(name, config, inputs)
         weights = _Weights(self.model, name, n_pos, scaled)
         hidden = frozenset(_kind(r) for r in inputs_of(config, name) if r not in recorded)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             near = OPERATIONS[_kind(name)](_At(config, inputs, weights, n_pos, hidden, p))
         return Near(near.value, known(near.error))
 

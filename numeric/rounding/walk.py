@@ -43,7 +43,7 @@ class Walked:
             return other
         value = np.asarray(other, dtype=np.float64)
         whole = value.ndim or float(value).is_integer()
-        return cls(value, np.abs(value), None, 0 if whole else 3)
+        return cls(value, np.asarray(np.abs(value)), None, 0 if whole else 3)
 
     def error(self, unit: float, slack: int = 1, least: int = 0) -> Array:
         """Return the bound of the error, of `slack` times as many roundings, or `least` if more."""
@@ -87,7 +87,8 @@ class Walked:
         other = Walked.of(other)
         moved = _sum(self.moved, other.moved, self.shape, other.shape)
         count = max(self.roundings, other.roundings) + 1
-        return Walked(self.value + other.value, self.size + other.size, moved, count)
+        value, size = self.value + other.value, self.size + other.size
+        return Walked(np.asarray(value), np.asarray(size), moved, count)
 
     __radd__ = __add__
 
@@ -111,7 +112,8 @@ class Walked:
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = 2 * abs(exponent) * np.abs(value / self.value) * rest
             size = np.abs(value) * np.maximum(1.0, abs(exponent) * self.size / np.abs(self.value))
-        return Walked(value, size, moved if rest.any() else None, 2 * self.roundings + 3)
+        kept = np.asarray(moved) if rest.any() else None
+        return Walked(np.asarray(value), np.asarray(size), kept, 2 * self.roundings + 3)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
