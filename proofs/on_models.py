@@ -61,7 +61,7 @@ class _Comparison:
 def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     """Return the evidence for a theorem on one model's run."""
     stated = theorem.statement()
-    if stated.places and not run.config.bare:
+    if stated.places and stated.bare and not run.config.bare:
         why = "it says what bare heads write, and this model has norms, biases or MLPs"
         return ModelEvidence(run.model, False, True, why=why)
     signature = inspect(stated.lhs, stated.rhs, *stated.places.values())

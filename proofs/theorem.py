@@ -37,7 +37,9 @@ class Statement:
     `places` maps a recorded place (`z`, `attn_out`, …) to the part of the statement that claims to
     be it. `bind` gives symbols a meaning on a model where their names do not; several bindings are
     tried in order, and the first that a model can satisfy is used. `depth`: the number of layers of
-    the models whose logits the statement gives, where it says so of one depth only.
+    the models whose logits the statement gives, where it says so of one depth only. `bare`:
+    whether its places are those of bare heads, so that models with norms, biases or MLPs, where the
+    same places are something else, have nothing to say about it.
     """
 
     lhs: sympy.Basic
@@ -45,6 +47,7 @@ class Statement:
     places: Mapping[str, sympy.Basic] = field(default_factory=dict)
     bind: Sequence[Binding] = ({},)
     depth: int | None = None
+    bare: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,81 @@
+"""Statements with softmax, norms and activations on models: within their bounds, mistakes not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sympy import HadamardProduct, MatrixSymbol, Rational, Symbol, Transpose, sqrt
+
+from algebra.language import matmul
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from numeric.binding import Run, run_of
+from numeric.model import bundled_models, load_model
+from numeric.tokenizer import sample_tokens
+from proofs.on_models import ModelEvidence, check_on_model
+from proofs.theorem import Statement, Theorem
+from tests.numeric.random_models import FULL, TINY_TOKENS, random_model
+
+n, d, d_head, d_mlp = (
+    Symbol(name, positive=True, integer=True) for name in ("n", "d", "d_head", "d_mlp")
+)
+X, M = MatrixSymbol("X", n, d), MatrixSymbol("resid_mid", n, d)
+QK = MatrixSymbol("qk_in", n, d)
+W_Q, W_K, W_V = (MatrixSymbol(name, d, d_head) for name in ("W_Q", "W_K", "W_V"))
+W_in, W_gate = (MatrixSymbol(name, d, d_mlp) for name in ("W_in", "W_gate"))
+EPS = Rational(1, 100_000)
+
+SCORES = matmul(1 / sqrt(d_head), QK, W_Q, Transpose(W_K), Transpose(QK))
+PATTERN = RowSoftmax(SCORES, CausalMask(n))
+
+
+def _check(stated: Statement, run: Run) -> ModelEvidence:
+    theorem = Theorem("tried", "tried", 1, "row", "none", (), "A statement.", lambda: stated)
+    return check_on_model(theorem, run)
+
+
+@pytest.mark.parametrize("name", [name for name in bundled_models() if load_model(name).n_layers])
+def test_a_pattern_is_a_softmax_of_a_product(name: str) -> None:
+    model = load_model(name)
+    if not model.config.bare:
+        pytest.skip("the statement is about heads without biases")
+    run = run_of(model, [int(token) for token in sample_tokens(12)])
+    places = {"pattern": PATTERN, "z": matmul(PATTERN, X, W_V)}
+    evidence = _check(Statement(matmul(PATTERN, X), matmul(PATTERN, X), places), run)
+    assert evidence.passed, evidence.why
+    assert evidence.sensitivity < 1e-8
+    for wrong in (
+        RowSoftmax(matmul(sqrt(d_head), SCORES), CausalMask(n)),
+        RowSoftmax(SCORES),
+        RowSoftmax(Transpose(SCORES), CausalMask(n)),
+    ):
+        assert not _check(Statement(wrong, wrong, {"pattern": wrong}), run).passed
+
+
+@pytest.mark.parametrize(
+    ("norm", "activation", "gated"),
+    [("layer", "gelu", False), ("layer", "gelu_tanh", True), ("rms", "silu", True)],
+)
+def test_an_mlp_is_an_activation_of_a_product_of_a_norm(
+    norm: str, activation: str, gated: bool
+) -> None:
+    config = replace(
+        FULL, norm=norm, activation=activation, gated=gated, biases=(), positions="none"
+    )
+    model = random_model(config)
+    plain = {w: np.ones_like(a) if w.endswith("gain") else 0 * a for w, a in model.weights.items()}
+    model = model.changed({w: a for w, a in plain.items() if w.startswith("ln")})
+    run = run_of(model, TINY_TOKENS)
+    of = LayerNorm if norm == "layer" else RMSNorm
+
+    def claimed(name: str, eps: Rational) -> Statement:
+        N = of(M, eps)
+        post = Activation(name, matmul(N, W_gate if gated else W_in))
+        post = HadamardProduct(post, matmul(N, W_in)) if gated else post
+        return Statement(post, post, {"ln2": N, "mlp_post": post}, bare=False)
+
+    evidence = _check(claimed(activation, EPS), run)
+    assert evidence.applies
+    assert evidence.passed, evidence.why
+    assert evidence.sensitivity < 1e-6  # a norm hardly sees the size of what it reads
+    assert not _check(claimed(activation, EPS / 10), run).passed
+    assert not _check(claimed("relu", EPS), run).passed
