@@ -63,6 +63,7 @@ Status = Literal["proved", "refuted", "undecided"]
 BUDGET_SECONDS = 20.0
 # Rounds under hypotheses: seconds, draws of numbers, and whether only to simplify.
 ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (BUDGET_SECONDS, None, False))
+FEW = 8  # trials before a proof by induction is tried
 SEARCHES = 8  # for numbers that satisfy hypotheses, where normal forms say nothing
 PREMISE_SECONDS = 0.5  # for each premise of an axiom
 
@@ -230,10 +231,12 @@ def _decided(claim: _Claim, deadline: float, axioms: _Said = ([], {})) -> Verdic
             return Verdict("proved", same, claim, proof=_Proof("same trees"))
         if _same_polynomials(claim):
             return Verdict("proved", FIXED, claim, proof=_Proof("written out"))
-        refuted = _refute(claim, 0, deadline, str(obstacle))
-        if refuted.status == "refuted":
-            return refuted
-        return _by_induction(claim, deadline) or refuted
+        if depths_of(claim.lhs, claim.rhs):  # a few trials first: most that is false shows at once
+            quick = _refute(claim, 0, deadline, str(obstacle), FEW)
+            at_once = quick if quick.status == "refuted" else _by_induction(claim, deadline)
+            if at_once is not None:
+                return at_once
+        return _refute(claim, 0, deadline, str(obstacle))
     rest = difference(left.terms, right.terms)
     if not rest:
         count = len(left.terms)
@@ -474,12 +477,16 @@ def prove(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = 
     return verdict
 
 
-def _refute(claim: _Claim, wires: int, deadline: float, otherwise: str) -> Verdict:
+def _refute(
+    claim: _Claim, wires: int, deadline: float, otherwise: str, attempts: int | None = None
+) -> Verdict:
     draw = claim.draw if claim.given else None
     try:
         for number in range(SEARCHES if claim.given else 1):  # few draws meet all hypotheses
             seed = SEED + number
-            trial = search(claim.lhs, claim.rhs, claim.signature, wires, deadline, draw, None, seed)
+            trial = search(
+                claim.lhs, claim.rhs, claim.signature, wires, deadline, draw, attempts, seed
+            )
             if trial is not None:
                 return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
     except OtimesError as no_value:

@@ -98,7 +98,9 @@ SUMS += list(map(_by, ["mul_add", "add_mul", "smul_add", "kron_add", "hadamard_a
 SUMS += list(map(_by, ["head_sum_add", "vec_add"]))
 HEADS = list(map(_by, ["one_hot_sum", "one_hot_mul", "concat_mul_stack", "concat_mul_one_kron"]))
 HEADS += [_add((Trace,), concat_first)]
-HEADS += list(map(_by, ["one_kron_mul_stack", "mul_concat", "stack_mul", "concat_add"]))
+HEADS += list(
+    map(_by, ["one_kron_mul_stack", "mul_concat", "stack_mul", "concat_stack", "concat_add"])
+)
 HEADS += [_add((MatMul, KroneckerProduct, HadamardProduct), apart)]
 HEADS += list(map(_by, ["head_sum_mul", "head_sum_kron", "head_sum_hadamard", "vec_head_sum"]))
 HEADS += list(map(_by, ["head_sum_nested", "head_sum_const", "trace_head_sum_smul"]))

@@ -208,6 +208,16 @@ def stack_mul(e: Any) -> Iterator[Any]:
         yield StackHeads(product(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
 
 
+@rule(ConcatHeads)
+def concat_stack(e: Any) -> Iterator[Any]:
+    """[[A₁₁; …; A_G₁] … [A₁_H; …; A_GH]] = [[A₁₁ … A₁_H]; …; [A_G₁ … A_GH]]"""
+    inner = e.body
+    apart = type(inner) is StackHeads and not set(bound(e)) & set(bound(inner))
+    counts = [count for _, count in inner.limits] if apart else []
+    if apart and not any(index in count.free_symbols for index in bound(e) for count in counts):
+        yield StackHeads(ConcatHeads(inner.body, *e.limits), *inner.limits)
+
+
 @rule(MatAdd)
 def concat_add(e: Any) -> Iterator[Any]:
     """[A₁ … A_H] + [B₁ … B_H] = [A₁ + B₁ … A_H + B_H]

@@ -327,7 +327,7 @@ def qk_six_index() -> Statement:
     keys = matmul(A_k, X_0, V_k, O_k)
     middle = matmul(V_q, O_q, circuit, Transpose(matmul(V_k, O_k)))
     heads = {"q": "query's head", "k": "key's head"}
-    few = 8  # (n n)² entries are formed; causality allows it
+    few = 6  # (n n) × (d d) entries are formed; causality allows it
     return Statement(
         vec_rows(matmul(queries, circuit, Transpose(keys))),
         matmul(kron(A_q, A_k), kron(X_0, X_0), vec_rows(middle)),

@@ -108,6 +108,7 @@ BY_HAND: dict[str, list[Any]] = {
     "stack_transpose": [Transpose(StackHeads(Q[h], (h, H)))],
     "mul_concat": [matmul(a, A, ConcatHeads(Q[h], (h, H)))],
     "stack_mul": [matmul(a, StackHeads(Q[h], (h, H)), W)],
+    "concat_stack": [ConcatHeads(StackHeads(R[g, h], (g, H)), (h, H))],
     "concat_add": [matadd(StackHeads(Q[h], (h, H)), StackHeads(X, (h, H)))],
     "concat_mul_one_kron": [matmul(ConcatHeads(Q[h], (h, H)), kron(Identity(H), W))],
     "one_kron_mul_stack": [matmul(kron(Identity(H), A), StackHeads(Q[h], (h, H)))],

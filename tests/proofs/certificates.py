@@ -222,6 +222,8 @@ def claims() -> dict[str, Claim]:
             found[f"suite: {identity}"] = (identity.lhs, identity.rhs, list(identity.given))
     for theorem in catalogue():
         stated = theorem.statement()
+        if stated.lhs.has(LayerProduct, OrderSum) or stated.rhs.has(LayerProduct, OrderSum):
+            continue  # for every depth: see test_replay_induction
         found[f"theorem: {theorem.name}"] = (stated.lhs, stated.rhs, [])
     return found
 

@@ -16,6 +16,7 @@ from algebra.certificate import to_json
 from algebra.decide import decide
 from algebra.language import Family, HeadSum, LayerProduct, OneHot, OrderSum, kron, matadd, matmul
 from proofs import replay
+from proofs.catalogue import catalogue
 from tests.algebra.test_induction import FALSE, TRUE
 from tests.proofs.certificates import changed, changes, is_false
 
@@ -29,9 +30,16 @@ V = Family("V", (L, H), n, n)
 P = MatrixSymbol("P", n, n)
 
 
+THEOREMS = {
+    theorem.name: (stated.lhs, stated.rhs)
+    for theorem in catalogue()
+    if (stated := theorem.statement()).lhs.has(LayerProduct, OrderSum)
+}
+
+
 @cache
 def certificate(name: str) -> dict[str, Any]:
-    verdict = decide(*TRUE[name])
+    verdict = decide(*(THEOREMS | TRUE)[name])
     assert verdict.status == "proved"
     made = verdict.certificate
     assert made is not None
@@ -47,7 +55,7 @@ def refused(made: dict[str, Any]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("name", [*LINEAR, *THEOREMS])
 def test_it_is_accepted(name: str) -> None:
     assert replay.check(certificate(name)).startswith(("by induction over L", "1 diagrams"))
 
