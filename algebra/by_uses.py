@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import sympy
 from sympy import Identity, Inverse, MatAdd
 
+from algebra.axioms import instances
 from algebra.canonical import canonical
 from algebra.entailment import Use, consequences, entail, relations_of
 from algebra.errors import Undecided
+from algebra.function_moves import follows
 from algebra.interpret import Interpretation, read
 from algebra.matching import HOLE
 from algebra.rendered import Renderer
@@ -37,11 +39,14 @@ class Exchange(NamedTuple):
 def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> list[Exchange] | None:
     """Return the uses of equations that lead from lhs to rhs, or None where there are none.
 
-    `given` are the hypotheses; the equations that inverses stand under are used besides.
+    `given` are the hypotheses; the equations that inverses stand under and what axioms say of
+    functions are used besides.
     """
     derived = [(x, y) for k, pair in enumerate(given) for _, x, y in consequences(k, *pair)]
-    signature = inspect(lhs, rhs, *[side for pair in given for side in pair])
-    equations: list[Pair] = [*given, *derived]
+    sides = [side for pair in ((lhs, rhs), *given) for side in pair]
+    signature = inspect(*sides)
+    said = instances(sides, lambda *premise: follows(*premise, tuple(given)))
+    equations: list[Pair] = [*given, *derived, *[(axiom.lhs, axiom.rhs) for axiom in said]]
     try:
         reading, ((left, right), *values) = read(
             signature, (lhs, rhs), *equations, deadline=deadline

@@ -22,17 +22,20 @@ from algebra.decide import decide
 from algebra.derivation import Derivation, Step, one_step
 from algebra.errors import OtimesError
 from algebra.moves import Scope, index_names
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from algebra.rewriting import Rewriter, shortest, with_shortcuts
 from algebra.rules.given import as_pair
+from algebra.rules.nonlinear import ROWWISE
 from algebra.rules.rule import children, is_matrix, product, replaced
 from algebra.shapes import inspect, with_ranges
-from algebra.strategies import LINKS, PLAIN
+from algebra.strategies import LINKS, LINKS_OUTSIDE, OUTSIDE, PLAIN
 
 SECONDS = 20.0
 MAX_NODES = 2_000  # of one side, and how deep it may be
 MAX_DEPTH = 60
 ATTEMPTS = 3
-EQUAL_SECONDS = 0.2  # for a part that is equal by hypotheses or inverses only
+EQUAL_SECONDS = 0.2  # for a part that is equal by hypotheses, inverses or axioms only
+SEARCHED = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
 
 
 def explain(
@@ -110,7 +113,7 @@ class _Search:
         known = [steps for steps in found if steps is not None]
         if known:
             return min(known, key=_length)
-        for way in (self._by_uses, self._by_inverse, self._simpler):
+        for way in (self._by_definition, self._by_uses, self._by_inverse, self._simpler):
             steps = way(lhs, rhs, depth)
             if steps is not None:
                 return with_shortcuts(_direct(steps), self.given)
@@ -125,14 +128,19 @@ class _Search:
         steps: list[Step] = []
         here = lhs
         for before, after in uses:
-            link = between.meet(here, before, LINKS)
-            use = one_step(before, after, self.given)
+            link = _link(between, here, before)
+            use = self._use(before, after, depth)
             if link is None or use is None:
                 return None
-            steps += [*link, use]
+            steps += [*link, *use]
             here = after
-        last = between.meet(here, rhs, LINKS)
+        last = _link(between, here, rhs)
         return None if last is None else [*steps, *last]
+
+    def _use(self, before: Any, after: Any, depth: int) -> list[Step] | None:
+        """Return the use of one equation: one step, or what shows that two arguments are equal."""
+        step = one_step(before, after, self.given)
+        return self._by_parts(before, after, depth + 1) if step is None else [step]
 
     def _by_inverse(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Show that M⁻¹ is N by M N = I: M⁻¹ = M⁻¹ (M N) = N."""
@@ -159,10 +167,19 @@ class _Search:
         steps.append(Step("inv_mul", (), False, flat, cancelled))
         return [*steps, Step("one_mul", (), False, cancelled, rhs)]
 
+    def _by_definition(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Open the norms on both sides, and explain what is left by its parts."""
+        if not any(side.has(RMSNorm, LayerNorm) for side in (lhs, rhs)):
+            return None
+        return self._rewritten(lhs, rhs, OUTSIDE, depth)
+
     def _simpler(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Simplify both sides as far as rewriting goes, and explain what is left by its parts."""
+        return self._rewritten(lhs, rhs, PLAIN[0], depth)
+
+    def _rewritten(self, lhs: Any, rhs: Any, strategy: list[int], depth: int) -> list[Step] | None:
         edges: dict[Any, list[Step]] = {}
-        ends = [self.rewriter.rewritten(side, PLAIN[0], edges) for side in (lhs, rhs)]
+        ends = [self.rewriter.rewritten(side, strategy, edges) for side in (lhs, rhs)]
         if depth > 3 or ends == [lhs, rhs]:
             return None
         middle = self._by_parts(ends[0], ends[1], depth + 1)
@@ -235,6 +252,15 @@ class _Search:
         return steps if all(s.matches() for s in steps[:1] + steps[-1:]) else None
 
 
+def _link(between: Rewriter, here: Any, there: Any) -> list[Step] | None:
+    """Return a chain of identities; where functions occur, first one that leaves them alone."""
+    if here.has(*ROWWISE):
+        steps = between.meet(here, there, LINKS_OUTSIDE)
+        if steps is not None:
+            return steps
+    return between.meet(here, there, LINKS)
+
+
 def _is_table(e: Any) -> bool:
     """Return whether this is the table of a block matrix or of its entries, not an expression."""
     return type(e) is sympy.Tuple or (
@@ -245,7 +271,7 @@ def _is_table(e: Any) -> bool:
 @lru_cache(maxsize=4096)
 def _equal(a: Any, b: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
     try:
-        searched = bool(given) or a.has(Inverse) or b.has(Inverse)
+        searched = bool(given) or a.has(*SEARCHED) or b.has(*SEARCHED)
         return decide(a, b, given, budget=EQUAL_SECONDS if searched else 0.0).status == "proved"
     except OtimesError:
         return False

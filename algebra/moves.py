@@ -89,6 +89,30 @@ def by_hypothesis(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
+def open_hypothesis(part: Any, search: Scope) -> list[Change] | None:
+    """Put for a symbol the tensor product, or for a product the sum, that it is given to be."""
+    for number, pair in enumerate(search.given, 1):
+        for old, new in (pair, pair[::-1]):
+            if part == old and type(new) is KroneckerProduct and not new.has(old):
+                return [Change(f"given_{number}", (), True, new)]
+            if type(part) is type(old) is MatMul and new.has(MatAdd) and not old.has(MatAdd):
+                changes = _opened_in_product(f"given_{number}", part, old, new)
+                if changes is not None:
+                    return changes
+    return None
+
+
+def _opened_in_product(name: str, part: Any, old: Any, new: Any) -> list[Change] | None:
+    count = len(old.args)
+    for k in range(len(part.args) - count + 1):
+        if part.args[k : k + count] == old.args and not new.has(old.args[0]):
+            if part == old:
+                return [Change(name, (), True, new)]
+            grouped = product(*part.args[:k], old, *part.args[k + count :])
+            return [Change("mul_assoc", (), True, grouped), Change(name, (k,), True, new)]
+    return None
+
+
 def apart(part: Any, search: Scope) -> list[Change] | None:
     """Rename the index of a sum where a neighbouring factor uses the same one."""
     for k, x in enumerate(part.args):

@@ -13,15 +13,20 @@ from typing import Any
 
 import sympy
 from sympy import Identity, Inverse, OneMatrix, Trace, Transpose
+from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra import scalars
+from algebra.applied import SOFTMAX, Applied, is_causal_mask
 from algebra.diagram import Diagram, Wire
 from algebra.interpret import Interpretation
 from algebra.language import HeadSum, OneHot
 from algebra.matching import HOLE
+from algebra.nonlinear import Activation, CausalMask, RowSoftmax
 from algebra.rules.indices import index_sum
-from algebra.rules.rule import fresh, product, scalar_product, tensor
+from algebra.rules.rule import fresh, product, scalar_product, substituted, tensor, total
 from algebra.scalars import Coefficient
+from algebra.shapes import inspect
+from algebra.values import Terms
 
 Hole = Callable[[Mapping[str, Any]], Any]  # what stands in the hole, at given values of its indices
 
@@ -42,6 +47,7 @@ class Renderer:
         self.reading = reading
         self.avoid = tuple(avoid)
         self.scalar = scalar  # whether the claim is of numbers and not of matrices
+        self.applied = {known.name: known for known in reading.applied}
         known = {**reading.signature.sizes, **reading.signature.scalars}
         self.symbols = {scalars.to_sympy(scalars.generator(name)): s for name, s in known.items()}
 
@@ -57,19 +63,71 @@ class Renderer:
             return None  # one block of a matrix in blocks
         return _Term(self, diagram, hole, at_hole or {}).written(coefficient)
 
+    def function(self, known: Applied, held: Mapping[int, Any], ends: Sequence[int]) -> Any:
+        """Return a function as an expression: `held` are the values of slots that are no legs.
+
+        `ends` are the slots that are legs: a row, and of an activation also a column.
+        """
+        stated, names = known.stated, sorted(inspect(known.stated).indices)
+        legs = [size for size in stated.shape if size != 1]
+        slots = [self.reading.dimensions.expressions[sort] for sort in known.slots]
+        if known.function == SOFTMAX:
+            slots += [self.reading.dimensions.expressions[sort] for sort in known.features]
+            names_at = len(known.slots) - len(names)
+        else:
+            names_at = len(legs)
+        if len(slots) == len(legs) + len(names) and list(ends) == list(range(names_at)):
+            indices = inspect(stated).indices
+            put = {indices[name][0]: held[names_at + k] for k, name in enumerate(names)}
+            return substituted(stated, put)
+        arguments = [self._argument(known, terms, held, ends) for terms in known.arguments]
+        if any(argument is None for argument in arguments):
+            return None
+        if known.function == SOFTMAX:
+            return RowSoftmax(*arguments)
+        return Activation(known.function, arguments[0])
+
+    def _argument(
+        self, known: Applied, terms: Terms, held: Mapping[int, Any], ends: Sequence[int]
+    ) -> Any:
+        inside = Renderer(self.reading, [*self.avoid, *held.values()], scalar=False)
+        written = []
+        for diagram, coefficient in terms.items():
+            wires = {diagram.rows[slot]: value for slot, value in held.items()}
+            rows, cols = diagram.rows[ends[0] : ends[0] + 1] if ends else (), diagram.cols
+            if known.function != SOFTMAX:
+                cols = tuple([diagram.rows[slot] for slot in ends[1:]])
+            bare = diagram._replace(rows=rows, cols=cols)
+            written.append(_Term(inside, bare, None, {}, wires).written(coefficient))
+        if any(term is None for term in written):
+            return None
+        return total(*written) if written else None
+
     def size(self, diagram: Diagram, wire: Wire) -> Any:
         return self.reading.dimensions.expressions[diagram.sorts[wire]]
 
 
+def _ends(known: Applied) -> tuple[int, ...]:
+    """Return the slots of a function that are written as legs, not held at an index."""
+    rows, cols = (size != 1 for size in known.stated.shape)
+    legs = int(rows) if known.function == SOFTMAX else int(rows) + int(cols)
+    return tuple(range(min(legs, len(known.slots))))
+
+
 class _Term:
     def __init__(
-        self, renderer: Renderer, diagram: Diagram, hole: Hole | None, at_hole: Mapping[str, Wire]
+        self,
+        renderer: Renderer,
+        diagram: Diagram,
+        hole: Hole | None,
+        at_hole: Mapping[str, Wire],
+        held: Mapping[Wire, Any] | None = None,
     ) -> None:
         self.r = renderer
         self.d = diagram
         self.hole = hole
         self.at_hole = at_hole
-        self.held: dict[Wire, Any] = {}  # wire -> its index, a symbol or an integer
+        self.held: dict[Wire, Any] = dict(held or {})  # wire -> its index, a symbol or an integer
         self.bound: list[Wire] = []  # of the held ones, those that are summed over
         self.filling: Any = None
         self.names = iter(fresh(len(diagram.sorts), *renderer.avoid))
@@ -92,23 +150,55 @@ class _Term:
             if ends is None:
                 return None
             boxes.append((box, *ends))
-        degree = dict.fromkeys(range(len(self.d.sorts)), 0)
-        for _, row, col in boxes:
-            for end in (row, col):
-                if end is not None:
-                    degree[end] += 1
-        for wire in (*self.d.rows, *self.d.cols):
-            degree[wire] += 1
-        for wire, count in degree.items():
-            if count > 2:
-                self.hold(wire)
+        kept: dict[int, tuple[Wire, Wire]] = {}  # columns that are written as diagonal matrices
+        for wire in range(len(self.d.sorts)):
+            touching = [k for k, (_, *ends) in enumerate(boxes) for end in ends if end == wire]
+            count = len(touching) + [*self.d.rows, *self.d.cols].count(wire)
+            if count > 2 and wire not in self.held:
+                columns = [k for k in touching if None in boxes[k][1:]]
+                if len(columns) < count - 2:
+                    self.hold(wire)
+                else:
+                    kept |= self.on_diagonal(boxes, wire, columns[: count - 2])
         pieces = []
-        for box, row, col in boxes:
+        for k, (box, row, col) in enumerate(boxes):
             matrix = self.matrix(box)
             if matrix is None:
                 return None
-            pieces.append(_Piece(matrix, row, col))
+            if k in kept:
+                column = matrix if col is None else self.transposed(matrix)
+                pieces.append(_Piece(DiagMatrix(column), *kept[k]))
+            else:
+                pieces.append(_Piece(matrix, row, col))
         return self.assembled(coefficient, pieces)
+
+    def on_diagonal(
+        self,
+        boxes: list[tuple[tuple[int, ...], Wire | None, Wire | None]],
+        wire: Wire,
+        columns: Sequence[int],
+    ) -> dict[int, tuple[Wire, Wire]]:
+        """Cut a wire in pieces with a column on each cut, and return between which wires it is.
+
+        All but two of what the wire joins are columns then: v on a wire is diag(v) along it.
+        """
+        last, made = wire, {}
+        for k in columns:
+            new = len(self.d.sorts)
+            self.d = self.d._replace(sorts=(*self.d.sorts, self.d.sorts[wire]))
+            made[k], last = (last, new), new
+        for k, (box, row, col) in enumerate(boxes):  # the other end of the wire is further on now
+            if k not in made and col == wire:
+                boxes[k] = (box, row, last)
+                return made
+            if k not in made and row == wire:
+                boxes[k] = (box, last, col)
+                return made
+        rows, cols = list(self.d.rows), list(self.d.cols)
+        legs = cols if wire in cols else rows
+        legs[legs.index(wire)] = last
+        self.d = self.d._replace(rows=tuple(rows), cols=tuple(cols))
+        return made
 
     def hold(self, wire: Wire) -> None:
         if wire not in self.held:
@@ -123,6 +213,8 @@ class _Term:
             label = self.r.reading.labels[box[0]]
             if any(item < 0 for item in (*label.row_branch, *label.col_branch)):
                 return None
+            if label.name in self.r.applied:
+                return self.ends_of_function(self.r.applied[label.name], box)
             rows, cols = len(label.row_branch), len(label.col_branch)
         if rows > 1 or cols > 1:
             return None
@@ -132,6 +224,22 @@ class _Term:
             for wire in wires[: len(wires) - rows - cols]:
                 self.hold(wire)
         return (legs[0] if rows else None), (legs[-1] if cols else None)
+
+    def ends_of_function(
+        self, known: Applied, box: tuple[int, ...]
+    ) -> tuple[Wire | None, Wire | None] | None:
+        """Return the wires of the slots and features of a function that are written as legs."""
+        wires = box[1:]
+        ends = _ends(known)
+        for slot in range(len(known.slots)):
+            if slot not in ends:
+                self.hold(wires[slot])
+        legs = [wires[slot] for slot in ends]
+        if known.function != SOFTMAX:
+            return (legs[0] if legs else None), (legs[1] if len(legs) > 1 else None)
+        if len(known.features) > 1:
+            return None
+        return (legs[0] if legs else None), (wires[-1] if known.features else None)
 
     @property
     def _hole_legs(self) -> tuple[int, int]:
@@ -149,6 +257,14 @@ class _Term:
         label = reading.labels[box[0]]
         if label.name in reading.inverses:
             return Inverse(reading.inverses[label.name][1])
+        if label.name in self.r.applied:
+            known = self.r.applied[label.name]
+            ends = _ends(known)
+            slots = enumerate(box[1 : 1 + len(known.slots)])
+            held = {k: self.held[wire] for k, wire in slots if k not in ends}
+            return self.r.function(known, held, ends)
+        if is_causal_mask(label):
+            return CausalMask(self.r.size(self.d, box[1]))
         tensor_symbol = reading.signature.tensors.get(label.name)
         if isinstance(tensor_symbol, sympy.MatrixSymbol):
             return tensor_symbol
@@ -278,6 +394,6 @@ class _Term:
             return Transpose(e)
         if isinstance(e, Transpose):
             return e.args[0]
-        if isinstance(e, Identity):
+        if isinstance(e, Identity | DiagMatrix):
             return e
         return OneMatrix(*reversed(e.shape)) if isinstance(e, OneMatrix) else Transpose(e)

@@ -13,14 +13,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
+from sympy import HadamardPower, HadamardProduct
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.derivation import Step, one_step
 from algebra.language import FamilyMember
 from algebra.moves import Change, Scope
+from algebra.nonlinear import LayerNorm, RMSNorm
 from algebra.rules import RULES
+from algebra.rules.nonlinear import ROWWISE
 from algebra.rules.rule import Path, at, children, is_matrix, replaced
-from algebra.strategies import ENTRYWISE, MOVES, OUTSIDE_TRACE, SWEEPING, TIERS
+from algebra.strategies import (
+    BY_DEFINITION,
+    DIAGONALS,
+    MOVES,
+    OPAQUE,
+    OPEN_GIVEN,
+    OPENING,
+    OUTSIDE_TRACE,
+    SWEEPING,
+    TIERS,
+)
 
 MAX_STEPS = 600  # rewrites of one side before it is left as it is
 MAX_PARTS = 4_000  # of an expression, and how deep it may be, before it is left as it is
@@ -48,6 +61,12 @@ class Rewriter:
     ) -> list[Step] | None:
         """Return the shortest chain between two sides that the first tier to find one gives."""
         edges: Edges = {}
+        if tiers is TIERS and any(side.has(RMSNorm, LayerNorm) for side in (lhs, rhs)):
+            tiers = [*tiers[:1], *BY_DEFINITION, *tiers[1:]]
+        if any(side.has(HadamardProduct, HadamardPower) for side in (lhs, rhs)):
+            tiers = [*tiers[:1], DIAGONALS, *tiers[1:]]
+        if self.scope.given:
+            tiers = [*tiers[:1], OPEN_GIVEN, *tiers[1:]]
         for tier in tiers:
             for moves in tier:
                 ends = [self.rewritten(side, moves, edges) for side in (lhs, rhs)]
@@ -61,8 +80,9 @@ class Rewriter:
     def rewritten(self, e: Any, moves: Sequence[int], edges: Edges) -> Any:
         """Rewrite until nothing applies, adding each step to the edges, both ways round."""
         seen = {e}
+        inside = not any(moves is opaque for opaque in OPAQUE)
         last: int | None = None
-        if moves is ENTRYWISE and is_matrix(e):
+        if any(moves is opening for opening in OPENING) and is_matrix(e):
             opened = next(RULES["matrix_of_entries"].results(e), None)
             if opened is None:
                 return e
@@ -71,7 +91,7 @@ class Rewriter:
             if time.monotonic() > self.deadline:
                 return e
             again = [last] if last is not None and last in SWEEPING else []
-            found = self._next(e, again) or self._next(e, moves)
+            found = self._next(e, again, inside) or self._next(e, moves, inside)
             if found is None:
                 return e
             last, changes = found  # a rule is used up everywhere before another one has its turn
@@ -82,10 +102,10 @@ class Rewriter:
             seen.add(e)
         return e
 
-    def _next(self, e: Any, moves: Sequence[int]) -> tuple[int, list[Change]] | None:
+    def _next(self, e: Any, moves: Sequence[int], inside: bool) -> tuple[int, list[Change]] | None:
         whole: dict[type, list[tuple[Path, Any]]] = {}
         parts: dict[type, list[tuple[Path, Any]]] = {}
-        for count, (path, part, nested) in enumerate(_parts(e)):
+        for count, (path, part, nested) in enumerate(_parts(e, inside)):
             if count > MAX_PARTS or len(path) > MAX_DEPTH:
                 return None
             parts.setdefault(type(part), []).append((path, part))
@@ -117,15 +137,20 @@ def _add(edges: Edges, change: Change, e: Any) -> Any:
 
 
 def _parts(
-    e: Any, path: Path = (), inside_number: bool = False
+    e: Any, inside: bool, path: Path = (), inside_number: bool = False
 ) -> Iterator[tuple[Path, Any, bool]]:
-    """Yield (path, part, whether it is a number inside a number), parents first."""
+    """Yield (path, part, whether it is a number inside a number), parents first.
+
+    What functions are taken of is left out where `inside` is false.
+    """
     number = type(e) in (sympy.Add, sympy.Mul, sympy.Pow)
     yield path, e, number and inside_number
     if type(e) is MatrixElement and isinstance(e.args[0], sympy.MatrixSymbol | FamilyMember):
         return  # an entry of a tensor is as far as one can go
+    if not inside and type(e) in ROWWISE:
+        return
     for position, argument in children(e):
-        yield from _parts(argument, (*path, position), number)
+        yield from _parts(argument, inside, (*path, position), number)
 
 
 def shortest(

@@ -9,8 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-from sympy import HadamardProduct, KroneckerProduct, MatAdd, MatMul, Sum, Trace
+from sympy import (
+    HadamardProduct,
+    KroneckerProduct,
+    MatAdd,
+    MatMul,
+    MatrixSymbol,
+    Sum,
+    Trace,
+    Transpose,
+)
 
+from algebra.function_moves import by_premises, row_outside, transpose_inside
 from algebra.index_moves import (
     apart_inside,
     by_delta,
@@ -19,7 +29,7 @@ from algebra.index_moves import (
     open_power,
     ordered_index_sum,
 )
-from algebra.language import HeadSum
+from algebra.language import FamilyMember, HeadSum
 from algebra.moves import (
     Change,
     Move,
@@ -34,6 +44,7 @@ from algebra.moves import (
     join_ones,
     least_rotation,
     ones_in_blocks,
+    open_hypothesis,
     ordered,
     ordered_sum,
     split_in_hadamard,
@@ -41,6 +52,7 @@ from algebra.moves import (
     split_special,
 )
 from algebra.rules import RULES
+from algebra.rules.nonlinear import ROWWISE
 
 MOVES: list[tuple[tuple[type, ...], Move]] = []
 SWEEPING: set[int] = set()  # moves that, once begun, are made everywhere before another
@@ -82,6 +94,20 @@ TRANSPOSES = [
     *map(_by, ["stack_transpose", "transpose_pow", "transpose_one_by_one"]),
 ]
 GIVEN = [_add((), by_hypothesis)]
+AXIOMS = [
+    *map(_by, ["activation_zero", "activation_ones", "softmax_constant", "softmax_shift"]),
+    *map(_by, ["softmax_sum", "causal_mask_is_mask", "causal_mask_diagonal", "causal_mask_order"]),
+    *map(_by, ["activation_reflected", "activation_odd", "sigmoid_reflected", "exp_reflected"]),
+    *map(_by, ["relu_idempotent", "relu_parts", "rsqrt_square", "norm_scale"]),
+    _add((*ROWWISE, HadamardProduct), by_premises),
+]
+FUNCTIONS = [
+    *map(_by, ["activation_repeat", "relu_scale", "rsqrt_scale"]),
+    *map(_by, ["activation_block", "function_stack", "activation_vec"]),
+    *map(_by, ["activation_row", "softmax_row", "norm_row"]),
+]
+TRANSPOSES.append(_add((Transpose,), transpose_inside))
+NORMS = list(map(_by, ["layer_norm_definition", "rms_norm_definition"]))
 INVERSES = list(map(_by, ["one_inv", "inv_inv", "mul_inv_rev", "smul_inv", "kron_inv"]))
 INVERSES.append(_by("transpose_inv"))
 CANCEL = list(map(_by, ["mul_inv", "inv_mul"]))
@@ -174,7 +200,7 @@ EXPLICIT = [
 EXPLICIT += list(map(_by, ["explicit_mul", "explicit_hadamard", "explicit_kron", "kron_number"]))
 EXPLICIT += [_add((), arithmetic), _by("explicit_smul"), _by("explicit_add")]
 
-EARLY = [*ZEROS, *UNITS, *POWERS]
+EARLY = [*ZEROS, *UNITS, *AXIOMS, *POWERS]
 PLAIN: list[list[int]] = [
     EARLY
     + TRANSPOSES
@@ -182,6 +208,7 @@ PLAIN: list[list[int]] = [
     + CANCEL
     + BRACKETS
     + GIVEN
+    + FUNCTIONS
     + BLOCKS
     + TENSORS
     + NUMBERS
@@ -202,16 +229,31 @@ PLAIN: list[list[int]] = [
     + NUMBERS
     + BRACKETS
     + GIVEN
+    + FUNCTIONS
     + VECTORS
     + TRACES
     + ELEMENTWISE
     + LATE,
 ]
-INDEXWISE = [*ZEROS, *UNITS, *POWERS, *TRANSPOSES, *BRACKETS, *NUMBERS, _by("add_assoc", last=True)]
+ROWS_OUT = _add(ROWWISE, row_outside)
+INDEXWISE = [*EARLY, ROWS_OUT, *TRANSPOSES, *BRACKETS, *NUMBERS, _by("add_assoc", last=True)]
 INDEXWISE += [*ENTRIES, *INDEX_SUMS, _by("smul_smul"), _add((HeadSum,), ordered_sum)]
 ENTRYWISE = list(INDEXWISE)  # the same, but a matrix is first opened into its entries
 FIXED = [*ZEROS, *POWERS, *TRANSPOSES, *BRACKETS, *NUMBERS, *OPENED, *BLOCKS, *EXPLICIT]
 FIXED += [*ENTRIES, *INDEX_SUMS]
+# The same, but diagonal matrices, powers, and what functions are taken of are left as they are.
+OUTSIDE = [*NORMS, *[move for move in PLAIN[0] if move not in POWERS]]
+BY_DEFINITION = [[[NORMS[0], *PLAIN[0]]], [OUTSIDE], [PLAIN[0] + NORMS]]  # where norms occur
+DIAGONALS = [[_by("hadamard_mul_ones"), *PLAIN[0]]]  # where matrices are multiplied elementwise
+OPEN_GIVEN = [[_add((MatrixSymbol, FamilyMember, MatMul), open_hypothesis)]]
+OPEN_GIVEN[0] += [move for move in PLAIN[0] if move not in GIVEN]
 TIERS = [PLAIN, [PLAIN[0] + OPENED], [OPENED + PLAIN[0]], [INDEXWISE], [ENTRYWISE], [FIXED]]
-# The same without the cancelling of inverses: between two uses of E E⁻¹ = I they stay as they are.
-LINKS = [[[k for k in PLAIN[0] if k not in CANCEL]], [INDEXWISE], [ENTRYWISE]]
+# The same without the cancelling of inverses, and without axioms: between two uses of E E⁻¹ = I, or
+# of what an axiom says, they stay as they are.
+_USED = {*CANCEL, *AXIOMS}
+LINKS = [
+    [[k for k in moves if k not in _USED] + NORMS] for moves in (PLAIN[0], INDEXWISE, ENTRYWISE)
+]
+LINKS_OUTSIDE = [[list(moves) for moves in tier] for tier in LINKS]
+OPENING = (ENTRYWISE, LINKS[2][0], LINKS_OUTSIDE[2][0])  # that first open a matrix into its entries
+OPAQUE = (OUTSIDE, *[moves for tier in LINKS_OUTSIDE for moves in tier])

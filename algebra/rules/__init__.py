@@ -7,10 +7,11 @@ heads         sums over heads, heads side by side, selection, stacked matrices
 structure     blocks, inverses, diagonal matrices
 indices       entries, sums over indices, Kronecker's delta
 explicit      matrices and sums of a size that is a number, written out
+nonlinear     softmax, masks, activations, norms: the axioms as rules
 given         hypotheses as rules
 """
 
-from algebra.rules import explicit, heads, indices, products, structure, transposes
+from algebra.rules import explicit, heads, indices, nonlinear, products, structure, transposes
 from algebra.rules.rule import RULES, Rule
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "explicit",
     "heads",
     "indices",
+    "nonlinear",
     "products",
     "structure",
     "transposes",

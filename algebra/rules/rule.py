@@ -28,6 +28,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 Expression = Any  # a SymPy matrix expression or scalar
 Path = tuple[int, ...]  # positions of arguments, from the root down
@@ -78,7 +79,7 @@ def rule(*kinds: type, bookkeeping: bool = False, binds: bool = False) -> Callab
 
     def declare(build: Build) -> Rule:
         reading = _reading(build)
-        return _register(Rule(build.__name__, reading, kinds, build, None, bookkeeping, binds))
+        return register(Rule(build.__name__, reading, kinds, build, None, bookkeeping, binds))
 
     return declare
 
@@ -87,7 +88,7 @@ def relation(*kinds: type, bookkeeping: bool = False) -> Callable[[Relate], Rule
     """Declare a rule by a test of two expressions, for rules with too many results to list."""
 
     def declare(relate: Relate) -> Rule:
-        return _register(Rule(relate.__name__, _reading(relate), kinds, None, relate, bookkeeping))
+        return register(Rule(relate.__name__, _reading(relate), kinds, None, relate, bookkeeping))
 
     return declare
 
@@ -97,7 +98,8 @@ def _reading(declared: Callable[..., Any]) -> str:
     return (declared.__doc__ or "").strip().partition("\n")[0]
 
 
-def _register(new: Rule) -> Rule:
+def register(new: Rule) -> Rule:
+    """Put a rule into the table, under its name."""
     if new.name in RULES:
         raise AssertionError(f"two rules are called {new.name}")
     RULES[new.name] = new
@@ -159,6 +161,8 @@ _FIRST_ONLY = (
     sympy.Sum,
     MatrixElement,
     LayerProduct,
+    RMSNorm,
+    LayerNorm,
 )
 _NODES: set[type] = {
     sympy.BlockDiagMatrix,
@@ -174,6 +178,8 @@ _NODES: set[type] = {
     sympy.KroneckerProduct,
     sympy.HadamardProduct,
     sympy.Trace,
+    RowSoftmax,
+    Activation,
 }
 
 MATRICES: tuple[type, ...] = (
@@ -196,6 +202,11 @@ MATRICES: tuple[type, ...] = (
     DiagMatrix,
     DiagonalMatrix,
     DiagonalOf,
+    RowSoftmax,
+    CausalMask,
+    Activation,
+    RMSNorm,
+    LayerNorm,
 )
 
 

@@ -333,6 +333,21 @@ def _same_shapes(x: Any, y: Any) -> bool:
     )
 
 
+@rule(MatMul)
+def hadamard_mul_ones(e: Any) -> Iterator[Any]:
+    """(A ∘ B) 1 = (I ∘ A Bᵀ) 1
+
+    Sums over the rows of an elementwise product are the diagonal of a product.
+    """
+    for k, x, y in pairs(e):
+        if type(x) is not HadamardProduct or type(y) is not OneMatrix or y.shape[1] != 1:
+            continue
+        if len(x.args) == 2 and Identity not in map(type, x.args):
+            rows = x.shape[0]
+            diagonal = elementwise(Identity(rows), product(x.args[0], Transpose(x.args[1])))
+            yield with_pair(e, k, diagonal, OneMatrix(rows, 1))
+
+
 @rule(HadamardProduct)
 def hadamard_one_one(e: Any) -> Iterator[Any]:
     """I ∘ I = I"""

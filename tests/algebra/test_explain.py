@@ -19,7 +19,6 @@ from algebra.derivation import WIDTH, Derivation, Step, check_chain, one_step
 from algebra.errors import RuleError
 from algebra.explain import explain
 from algebra.language import HeadSum, kron, matadd, matmul, vec_cols, vec_rows
-from algebra.rules import RULES
 from algebra.text import unicode_text
 from proofs.catalogue import catalogue
 from tests.algebra.expressions import (
@@ -39,10 +38,13 @@ from tests.algebra.expressions import (
     rewritten,
 )
 from tests.algebra.suite import SUITE
+from tests.algebra.test_induction import TRUE as EVERY_DEPTH
+from tests.algebra.test_nonlinear import FALSE as NOT_SO
+from tests.algebra.test_nonlinear import TRUE as NONLINEAR
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
-# Theorems for every depth whose chain was not found yet: ⊗ acts there on what is opaque.
-NO_CHAIN = {"layers_write", "replay_by_order"}
+# Proved for every depth, but its claim is a sum acting on a vec: no use of it can be written yet.
+NO_CHAIN = {"replay_by_order"}
 THEOREMS = [theorem for theorem in catalogue() if theorem.name not in NO_CHAIN]
 NAMES = [theorem.name for theorem in THEOREMS]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -73,13 +75,13 @@ def test_every_theorem_has_a_chain_of_named_steps(theorem: Any) -> None:
         assert derivation.expressions[0] == stated.lhs
         assert derivation.expressions[-1] == stated.rhs
     for step in derivation:
-        assert step.rule in RULES or step.rule.startswith("given_")
+        assert step.named is not None
         assert step.before != step.after
         assert step.check()
     assert derivation.check()
     assert len(set(derivation.expressions)) == len(derivation.expressions), "a detour"
     lhs, rhs = derivation.lhs, derivation.rhs
-    if one_step(lhs, rhs) is None:
+    if one_step(lhs, rhs, derivation.steps[0].given) is None:
         assert len(derivation) >= 2
         assert all((s.before, s.after) != (lhs, rhs) for s in derivation)
     else:
@@ -99,7 +101,7 @@ def test_a_chain_reads_in_every_medium(theorem: Any) -> None:
     text = derivation.text()
     assert max(map(len, text.splitlines())) <= WIDTH
     assert max(map(len, derivation.text(60).splitlines())) <= 60
-    assert len(derivation.lines) <= 10
+    assert len(derivation.lines) <= 12
     assert sum(len(line.steps) for line in derivation.lines) == len(derivation)
     for line in derivation.lines:
         assert len(line.places) == len(line.steps)
@@ -183,6 +185,7 @@ def test_identities_of_every_kind_have_a_chain(identity: Any) -> None:
     if derivation is None:
         assert identity.name in MISSING
         return
+    assert identity.name not in MISSING, "it has a chain now: take it off the list"
     assert derivation.check()
     assert len(set(derivation.expressions)) == len(derivation.expressions), "a detour"
     lhs, rhs = derivation.lhs, derivation.rhs  # where a delta says how far its indices run
@@ -249,6 +252,60 @@ def test_what_does_not_follow_has_no_chain() -> None:
         (A, sympy.ZeroMatrix(n, n), [(matmul(a, A), sympy.ZeroMatrix(n, n))]),
     ):
         assert explain(lhs, rhs, budget=3, given=given) is None
+
+
+# -- nonlinear functions, and every depth ---------------------------------------------------------
+
+UNEXPLAINED = {"layer norm twice"}  # a sum of two uses of one axiom about an argument that is a sum
+
+
+@pytest.mark.parametrize("name", NONLINEAR)
+def test_claims_about_functions_have_a_chain(name: str) -> None:
+    lhs, rhs, *given = NONLINEAR[name]
+    if name in UNEXPLAINED:
+        assert explain(lhs, rhs, 2, *given) is None, "it has a chain now: take it off the list"
+        return
+    start = time.monotonic()
+    derivation = decide(lhs, rhs, *given).steps
+    assert derivation is not None
+    assert time.monotonic() - start < (60 if LONG else 20)
+    assert derivation.check()
+    if len(derivation) == 1:
+        assert one_step(derivation.lhs, derivation.rhs, derivation.steps[0].given) is not None
+    assert len(set(derivation.expressions)) == len(derivation.expressions), "a detour"
+    assert all(s.named is not None and s.reading for s in derivation)
+
+
+@pytest.mark.parametrize("name", NOT_SO)
+def test_false_claims_about_functions_have_none(name: str) -> None:
+    lhs, rhs, *given = NOT_SO[name]
+    assert explain(lhs, rhs, 1, *given) is None
+
+
+@pytest.mark.parametrize("name", EVERY_DEPTH)
+def test_claims_about_every_depth_have_a_chain(name: str) -> None:
+    derivation = decide(*EVERY_DEPTH[name]).steps
+    assert derivation is not None
+    assert derivation.check()
+    assert derivation.depth is not None or name in ("bodies in other words", "order zero")
+
+
+def test_a_rotation_goes_through_a_norm_as_a_person_would_show_it() -> None:
+    """The sums of squares are a diagonal, in which Q Qᵀ is I: not entry by entry."""
+    lhs, rhs, given = NONLINEAR["RMS norm turned"]
+    derivation = explain(lhs, rhs, given=given)
+    assert derivation is not None
+    used = [step.rule for step in derivation]
+    assert {"rms_norm_definition", "hadamard_mul_ones", "given_1"} <= set(used)
+    assert not any(name.startswith(("entry", "sum_")) for name in used)
+
+
+def test_equal_arguments_in_other_words_are_shown_inside_the_function() -> None:
+    derivation = explained(*NONLINEAR["the same argument in other words"])
+    assert [(step.rule, step.path) for step in derivation] == [
+        ("mul_add", (1,)),
+        ("add_comm", (1,)),
+    ]
 
 
 # -- drawn ----------------------------------------------------------------------------------------

@@ -1,0 +1,406 @@
+"""Rules of softmax, masks, activations and norms: each axiom is a rule of its own name.
+
+An axiom that is a relation is matched with what it says of the functions at hand, so its rule is
+stated once, in `axioms`. One that is built into the reading has a few lines here. A rule says
+nothing of the premises of its axiom: they hold where the judge proves the step. The meaning of a
+function (equal arguments, equal values) needs no rule: a step may be made inside an argument.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import sympy
+from sympy import (
+    BlockMatrix,
+    HadamardPower,
+    HadamardProduct,
+    KroneckerProduct,
+    MatAdd,
+    MatMul,
+    OneMatrix,
+    Transpose,
+    ZeroMatrix,
+)
+
+from algebra import functions
+from algebra.axioms import AXIOMS, Axiom, Equation
+from algebra.intervals import Interval
+from algebra.language import HeadSum, OneHot, rebuilt, vec_cols, vec_rows
+from algebra.nonlinear import (
+    RSQRT,
+    Activation,
+    CausalMask,
+    LayerNorm,
+    RMSNorm,
+    RowSoftmax,
+    definition,
+)
+from algebra.rules.given import transposed
+from algebra.rules.rule import (
+    RULES,
+    Rule,
+    is_matrix,
+    pairs,
+    product,
+    register,
+    rule,
+    split_scalars,
+    tensor,
+    total,
+    with_pair,
+)
+from algebra.rules.structure import rows_of
+from algebra.text import unicode_text
+
+NORMS = (RMSNorm, LayerNorm)
+ROWWISE = (RowSoftmax, Activation, *NORMS)
+
+# -- softmax ------------------------------------------------------------------------------------
+
+
+@rule(RowSoftmax)
+def softmax_shift(e: Any) -> Iterator[Any]:
+    """softmax(S + v 1ᵀ) = softmax(S)
+
+    Drop what is constant along each row; of masked scores it may be all there is.
+    """
+    scores, *mask = e.args
+    terms = scores.args if type(scores) is MatAdd else (scores,)
+    kept = [x for x in terms if not _is_constant_along_rows(x)]
+    if kept and len(kept) < len(terms):
+        yield RowSoftmax(total(*kept), *mask)
+    elif not kept and mask and type(scores) is not ZeroMatrix:
+        yield RowSoftmax(ZeroMatrix(*scores.shape), *mask)
+
+
+@rule(RowSoftmax)
+def softmax_constant(e: Any) -> Iterator[Any]:
+    """softmax(v 1ᵀ) = 1/m 1 1ᵀ"""
+    scores, *mask = e.args
+    terms = scores.args if type(scores) is MatAdd else (scores,)
+    if not mask and all(map(_is_constant_along_rows, terms)):
+        yield product(1 / sympy.sympify(e.shape[1]), OneMatrix(*e.shape))
+
+
+def _is_constant_along_rows(e: Any) -> bool:
+    """Return whether a matrix certainly has equal columns."""
+    if type(e) in (OneMatrix, ZeroMatrix):
+        return True
+    if type(e) is MatMul:
+        return is_matrix(e.args[-1]) and _is_constant_along_rows(e.args[-1])
+    if type(e) is HeadSum:
+        return _is_constant_along_rows(e.body)
+    return type(e) in (KroneckerProduct, MatAdd) and all(map(_is_constant_along_rows, e.args))
+
+
+@rule(MatMul)
+def softmax_row(e: Any) -> Iterator[Any]:
+    """e_iᵀ softmax(S) = softmax(e_iᵀ S)"""
+    yield from _row_inside(e, RowSoftmax)
+
+
+@rule(MatMul)
+def norm_row(e: Any) -> Iterator[Any]:
+    """e_iᵀ norm(X) = norm(e_iᵀ X)"""
+    yield from _row_inside(e, *NORMS)
+
+
+def _row_inside(e: Any, *kinds: type) -> Iterator[Any]:
+    for k, x, y in pairs(e):
+        if type(y) in kinds and type(x) is Transpose and type(x.args[0]) is OneHot:
+            arguments = [product(x, a) if is_matrix(a) else a for a in y.args]
+            yield with_pair(e, k, rebuilt(y, arguments))
+
+
+@rule(RowSoftmax, *NORMS)
+def function_stack(e: Any) -> Iterator[Any]:
+    """Softmax of blocks one below the other = the softmax of each
+
+    Likewise a norm: both are functions of each row.
+    """
+    blocks, *others = e.args
+    if type(blocks) is BlockMatrix and blocks.blockshape[1] == 1 and type(e) in NORMS:
+        yield BlockMatrix([[rebuilt(e, [x, *others])] for (x,) in rows_of(blocks)])
+    if type(blocks) is BlockMatrix and blocks.blockshape[1] == 1 and not others:
+        yield BlockMatrix([[RowSoftmax(x)] for (x,) in rows_of(blocks)])
+
+
+# -- activations --------------------------------------------------------------------------------
+
+
+@rule(MatMul)
+def activation_row(e: Any) -> Iterator[Any]:
+    """e_iᵀ g(X) = g(e_iᵀ X)
+
+    A row of an activation is the activation of that row, and so is a column.
+    """
+    yield from _row_inside(e, Activation)
+    for k, x, y in pairs(e):
+        if type(x) is Activation and type(y) is OneHot:
+            yield with_pair(e, k, Activation(x.name, product(x.argument, y)))
+
+
+@rule(Activation)
+def activation_transpose(e: Any) -> Iterator[Any]:
+    """g(Xᵀ) = g(X)ᵀ"""
+    if type(e.argument) is Transpose:
+        yield Transpose(Activation(e.name, e.argument.args[0]))
+
+
+@rule(vec_rows, vec_cols)
+def activation_vec(e: Any) -> Iterator[Any]:
+    """vec(g(X)) = g(vec(X))"""
+    inner = e.args[0]
+    if type(inner) is Activation:
+        yield Activation(inner.name, rebuilt(e, [inner.argument]))
+
+
+@rule(Activation)
+def activation_block(e: Any) -> Iterator[Any]:
+    """g([A B]) = [g(A) g(B)]"""
+    if type(e.argument) is BlockMatrix:
+        yield BlockMatrix([[Activation(e.name, x) for x in row] for row in rows_of(e.argument)])
+
+
+@rule(Activation)
+def activation_repeat(e: Any) -> Iterator[Any]:
+    """g(v 1ᵀ) = g(v) 1ᵀ
+
+    Likewise g(1 vᵀ) = 1 g(vᵀ), and g(X ⊗ 1) = g(X) ⊗ 1.
+    """
+    x = e.argument
+    if type(x) is MatMul and sum(map(is_matrix, x.args)) > 1:
+        if type(x.args[-1]) is OneMatrix and x.args[-1].shape[0] == 1:
+            yield product(Activation(e.name, product(*x.args[:-1])), x.args[-1])
+        numbers, (first, *others) = split_scalars(x)
+        if type(first) is OneMatrix and first.shape[1] == 1:
+            yield product(first, Activation(e.name, product(*numbers, *others)))
+    if type(x) is KroneckerProduct:
+        own = [k for k, y in enumerate(x.args) if type(y) is not OneMatrix]
+        if own and own[-1] - own[0] + 1 == len(own) < len(x.args):
+            inside = Activation(e.name, tensor(*x.args[own[0] : own[-1] + 1]))
+            yield tensor(*x.args[: own[0]], inside, *x.args[own[-1] + 1 :])
+
+
+@rule(Activation)
+def activation_zero(e: Any) -> Iterator[Any]:
+    """g(0) = 0 for relu, gelu, silu, tanh; exp(0) = 1"""
+    if type(e.argument) is ZeroMatrix:
+        yield from _constant(e, Fraction(0))
+
+
+@rule(Activation)
+def activation_ones(e: Any) -> Iterator[Any]:
+    """g(c 1) = g(c) 1 where g(c) is known"""
+    numbers, matrices = _factors(e.argument)
+    factor = sympy.Mul(*numbers)
+    if len(matrices) == 1 and type(matrices[0]) is OneMatrix and factor.is_Rational:
+        yield from _constant(e, Fraction(int(factor.p), int(factor.q)))
+
+
+def _constant(e: Any, number: Fraction) -> Iterator[Any]:
+    """Yield the activation of a matrix whose entries are all this number, if that is rational."""
+    if e.name not in functions.KNOWN or (e.name == RSQRT and number <= 0):
+        return
+    value = functions.value_of(e.name, number)
+    if not isinstance(value, Interval):
+        one = OneMatrix(*e.shape)
+        known = sympy.Rational(value.numerator, value.denominator)
+        yield ZeroMatrix(*e.shape) if known == 0 else one if known == 1 else product(known, one)
+
+
+@rule(Activation)
+def relu_scale(e: Any) -> Iterator[Any]:
+    """relu(c X) = c relu(X) where c > 0"""
+    if e.name == "relu":
+        for factor, rest in _positive_factors(e.argument):
+            yield product(factor, Activation(e.name, rest))
+
+
+@rule(Activation)
+def rsqrt_scale(e: Any) -> Iterator[Any]:
+    """rsqrt(c x) = c^(-1/2) rsqrt(x) where c > 0"""
+    if e.name == RSQRT:
+        for factor, rest in _positive_factors(e.argument):
+            yield product(sympy.Pow(factor, -sympy.S.Half), Activation(e.name, rest))
+
+
+@rule(*NORMS)
+def norm_scale(e: Any) -> Iterator[Any]:
+    """norm(c X) = norm(X) where c > 0 and eps = 0"""
+    if e.eps == 0:
+        for _, rest in _positive_factors(e.args[0]):
+            yield type(e)(rest, e.eps)
+
+
+def _positive_factors(e: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the positive number that a product has as a factor, and the rest of the product."""
+    numbers, matrices = _factors(e)
+    size = [abs(x) if x.is_Rational else x for x in map(sympy.sympify, numbers)]
+    out = [k for k, x in enumerate(size) if x.is_positive and x != 1]
+    if out:
+        left = [sympy.sign(x) if k in out else x for k, x in enumerate(numbers)]
+        rest = product(*[x for x in left if x != 1], *matrices)
+        yield sympy.Mul(*[size[k] for k in out]), rest
+
+
+def _factors(e: Any) -> tuple[list[Any], list[Any]]:
+    return split_scalars(e) if type(e) is MatMul else ([], [e])
+
+
+# -- norms --------------------------------------------------------------------------------------
+
+
+@rule(RMSNorm)
+def rms_norm_definition(e: Any) -> Iterator[Any]:
+    """RMSNorm(X) = diag(rsqrt(mean square of each row)) X"""
+    yield definition(e)
+
+
+@rule(LayerNorm)
+def layer_norm_definition(e: Any) -> Iterator[Any]:
+    """LayerNorm(X) = RMSNorm(X (I - 1/d 1 1ᵀ))"""
+    yield definition(e)
+
+
+# -- relations ------------------------------------------------------------------------------------
+
+
+def said(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:
+    """Yield what an axiom of this name makes of an expression, each with its premises."""
+    for function in _functions_at(e):
+        for instance in AXIOMS[name].of(function):
+            for new in _put(e, instance.lhs, instance.rhs):
+                yield new, instance.premises
+
+
+def _functions_at(e: Any) -> list[Any]:
+    """Return the functions that an axiom which rewrites an expression may speak of."""
+    found: dict[Any, None] = {}
+    stack = [(e, 0)]
+    while stack:
+        part, depth = stack.pop()
+        if type(part) in (*ROWWISE, CausalMask):
+            found[part] = None
+            if type(part) is Activation and _looks_negative(part.argument):
+                found[Activation(part.name, negated(part.argument))] = None
+        elif depth < 3:
+            stack += [(x, depth + 1) for x in part.args]
+    return list(found)
+
+
+def _put(e: Any, lhs: Any, rhs: Any) -> Iterator[Any]:
+    """Yield the expression with one side of an equation replaced by the other, in its words."""
+    if plain(e) == plain(lhs):
+        yield rhs
+    elif type(e) is type(lhs) is MatMul:
+        yield from _put_in_product(e, lhs, rhs)
+    elif type(e) is type(lhs) and type(e) in (MatAdd, HadamardProduct):
+        wanted = Counter(_terms(lhs))
+        rest = []
+        for x in e.args:
+            if wanted[plain(x)] > 0:
+                wanted[plain(x)] -= 1
+            else:
+                rest.append(x)
+        if not +wanted:
+            yield rebuilt(e, [rhs, *rest])
+    if type(lhs) is MatMul and type(e) is MatMul:
+        yield from _put_in_product(e, transposed(lhs), transposed(rhs))
+
+
+def _terms(e: Any) -> list[Any]:
+    """Return what plain writing has for the arguments of a sum or an elementwise product."""
+    opened = [
+        y
+        for x in e.args
+        for y in ([x.args[0]] * int(x.args[1]) if _is_power(x) and type(e) is not MatAdd else [x])
+    ]
+    return list(map(plain, opened))
+
+
+def _put_in_product(e: Any, lhs: Any, rhs: Any) -> Iterator[Any]:
+    old = list(map(plain, lhs.args))
+    for k in range(len(e.args) - len(old) + 1):
+        if list(map(plain, e.args[k : k + len(old)])) == old:
+            yield product(*e.args[:k], rhs, *e.args[k + len(old) :])
+
+
+def _is_power(e: Any) -> bool:
+    return type(e) is HadamardPower and bool(e.args[1].is_Integer) and e.args[1] > 1
+
+
+@lru_cache(maxsize=50_000)
+def plain(e: Any) -> Any:
+    """Return what two expressions share that differ in brackets, order of terms and signs only."""
+    kind = type(e)
+    if kind is MatMul:
+        numbers, matrices = split_scalars(e)
+        factor, *inner = sympy.Mul(*numbers), *map(plain, matrices)
+        flat: list[Any] = []
+        for x in inner:
+            if isinstance(x, tuple) and x[0] == "product":
+                factor, x = factor * x[1], list(x[2])
+            flat += x if isinstance(x, list) else [x]
+        if len(flat) == 1 and isinstance(flat[0], tuple) and flat[0][0] == "sum":
+            return ("sum", frozenset((_scaled(x, factor), count) for x, count in flat[0][1]))
+        return flat[0] if factor == 1 and len(flat) == 1 else ("product", factor, tuple(flat))
+    if kind is MatAdd:
+        return ("sum", frozenset(Counter(map(plain, e.args)).items()))
+    if kind is HadamardProduct or _is_power(e):
+        parts = _terms(e) if kind is HadamardProduct else [plain(e.args[0])] * int(e.args[1])
+        return ("elementwise", frozenset(Counter(parts).items()))
+    if kind is Activation:
+        return ("function", e.name, plain(e.argument))
+    if not e.args or isinstance(e, sympy.MatrixSymbol):
+        return e
+    return (kind, *map(plain, e.args))
+
+
+def _scaled(e: Any, factor: Any) -> Any:
+    own, flat = (e[1], e[2]) if isinstance(e, tuple) and e[0] == "product" else (1, (e,))
+    factor = factor * own
+    return flat[0] if factor == 1 and len(flat) == 1 else ("product", factor, flat)
+
+
+def negated(e: Any) -> Any:
+    """Return the negative, the sign in each term."""
+    if type(e) is MatAdd:
+        return rebuilt(e, map(negated, e.args))
+    numbers, matrices = _factors(e)
+    factor = -sympy.Mul(*numbers)
+    return product(*([] if factor == 1 else [factor]), *matrices)
+
+
+def _looks_negative(e: Any) -> bool:
+    if type(e) is MatAdd:
+        return _looks_negative(e.args[0])
+    return bool(sympy.Mul(*_factors(e)[0]).could_extract_minus_sign())
+
+
+def _declared(axiom: Axiom, *kinds: type) -> Rule:
+    """Return the rule of an axiom: what it says of the functions at hand, wherever it fits."""
+    shown = axiom.example
+    reading = f"{unicode_text(shown.lhs)} = {unicode_text(shown.rhs)}"
+
+    def build(e: Any) -> Iterator[Any]:
+        for new, _ in said(axiom.name, e):
+            yield new
+
+    return register(Rule(axiom.name, reading, kinds or (type(shown.lhs),), build))
+
+
+for _name in (
+    *("softmax_sum", "causal_mask_is_mask", "causal_mask_diagonal", "causal_mask_order"),
+    *("activation_reflected", "activation_odd", "sigmoid_reflected"),
+    *("exp_reflected", "relu_idempotent", "relu_parts", "rsqrt_square", "softmax_mask"),
+    *("activation_choose_columns", "softmax_permute_columns"),
+):
+    _declared(AXIOMS[_name])
+_declared(AXIOMS["function_choose_rows"], *ROWWISE)
+PREMISED = tuple(name for name, axiom in AXIOMS.items() if name in RULES and axiom.example.premises)
