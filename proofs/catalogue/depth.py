@@ -8,6 +8,7 @@ from sympy import Identity, MatrixExpr, MatrixSymbol, Rational, Symbol, Trace, T
 
 from algebra.language import (
     ConcatHeads,
+    Family,
     HeadSum,
     LayerProduct,
     OrderSum,
@@ -254,23 +255,23 @@ def shapley_two_layers() -> Statement:
 
 
 @theorem(
-    title="Running the layers again with what heads read held back",
+    title="Running the layers again with what they read held back",
     chapter=6,
-    convention="column",
     source=f"{FRAMEWORK}, “Term importance analysis”",
 )
 def replay_by_order() -> Statement:
-    """If the heads of each layer read only what at most one head before them has touched, what
-    leaves the last layer is the sum of the paths of order 0, 1 and 2.
+    """If each layer reads only what at most one layer before it has touched, what leaves the last
+    layer is the sum of the paths of order 0, 1 and 2, whatever the layers do, as long as it is
+    linear.
 
     This is how a path's order is measured by running a model: the patterns are kept, and the stream
     that heads read is replaced by the one recorded in a run of the order below.
     """
-    x, by_heads = vec_rows(X_0), _heads()
-    orders = matadd(_past(), OrderSum(by_heads, (l, L), 1), OrderSum(by_heads, (l, L), 2))
-    read = matadd(_past(), OrderSum(_heads(j), (j, l), 1))
-    replayed = matadd(_past(), HeadSum(matmul(by_heads, read), (l, L)))
-    return Statement(matmul(orders, x), matmul(replayed, x), bind=(_EMBEDDED,))
+    M = Family("M", (L,), n, n)
+    orders = matadd(Identity(n), OrderSum(M[l], (l, L), 1), OrderSum(M[l], (l, L), 2))
+    read = matadd(Identity(n), OrderSum(M[j], (j, l), 1))
+    replayed = matadd(Identity(n), HeadSum(matmul(M[l], read), (l, L)))
+    return Statement(orders, replayed, bind=({"M": Source("pattern")},))
 
 
 @theorem(
