@@ -38,6 +38,7 @@ bench: .venv/core
 	@$(IN)python tests/bench/run.py
 	@$(IN)python -m tests.bench.suite
 	@$(IN)python -m tests.bench.paths
+	@$(IN)python -m tests.bench.circuits
 
 clean:
 	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -51,10 +52,10 @@ clean:
 # torch goes first and by its exact version: left to a resolver, it can bring gigabytes of
 # GPU libraries that nothing here uses.
 .venv/test: .venv/core
-	@echo "Installing what the tests need (pytest, torch, tokenizers, mkdocs) into .venv:" \
+	@echo "Installing what the tests need (pytest, torch, tokenizers, mkdocs, matplotlib) into .venv:" \
 	  "about 250 MB to fetch with a CPU build of torch, 1.1 GB on disk."
 	@$(PIP) torch==2.13.0
-	@$(PIP) -e '.[train,test,docs]'
+	@$(PIP) -e '.[train,test,docs,plot]'
 	@touch $@
 
 .venv/lint: .venv/core

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from algebra.errors import OtimesError
+from numeric.circuits.copying import small_eigenvalues, sum_over_size
 from numeric.model import Model
 from numeric.tokenizer import sample_tokens
 
@@ -115,21 +116,13 @@ def copying_score(model: Model) -> Float[np.ndarray, "n_layers n_heads"]:
     r"""Return $\sum Re λ / \sum |λ|$ over the eigenvalues λ of each head's full OV circuit.
 
     The circuit $W_E W_V W_O W_U$ is d_vocab × d_vocab, but of rank ≤ d_head: apart from zeros its
-    eigenvalues are those of the d_head × d_head matrix $W_O W_U W_E W_V$, which is what is used.
+    eigenvalues are those of the d_head × d_head matrix $W_O W_U W_E W_V$, which is what is used
+    (`numeric.circuits.copying` has the eigenvalues themselves, and the bare circuit).
     1 is a head that raises the very tokens that it attends to; -1 one that lowers them.  Norms
     are left out, but for their gains if those were folded into the weights.
     Source: Elhage et al. 2021, “Detecting copying behavior”.
     """
-    scores = np.zeros((model.n_layers, model.n_heads))
-    unembed_embed = model.W_U @ model.W_E
-    for layer in range(model.n_layers):
-        for head in range(model.n_heads):
-            small = model.W_O[layer, head] @ unembed_embed @ model.W_V[layer, head]
-            eigenvalues = np.linalg.eigvals(small)
-            size = np.abs(eigenvalues).sum()
-            # A head that writes nothing copies nothing: 0 and not 0/0.
-            scores[layer, head] = eigenvalues.real.sum() / size if size > 0 else 0.0
-    return scores
+    return sum_over_size(small_eigenvalues(model, "full", np.float64))
 
 
 def figures(model: Model) -> dict[str, Any]:

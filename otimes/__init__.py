@@ -48,8 +48,24 @@ if TYPE_CHECKING:
     from algebra.nonlinear import RowSoftmax as RowSoftmax
     from algebra.normal_form import normal_form as normal_form
     from algebra.paths import expand_paths as expand_paths
+    from numeric.circuits.behaviour import head_behaviour as head_behaviour
+    from numeric.circuits.composition import composition_scores as composition_scores
+    from numeric.circuits.copying import copying_scores as copying_scores
+    from numeric.circuits.copying import ov_eigenvalues as ov_eigenvalues
+    from numeric.circuits.embedding_space import align_layers as align_layers
+    from numeric.circuits.embedding_space import projected as projected
+    from numeric.circuits.embedding_space import stitching_map as stitching_map
+    from numeric.circuits.heads import full_ov as full_ov
+    from numeric.circuits.heads import full_qk as full_qk
+    from numeric.circuits.heads import ov_circuit as ov_circuit
+    from numeric.circuits.heads import qk_circuit as qk_circuit
+    from numeric.circuits.lens import logit_lens as logit_lens
+    from numeric.circuits.lens import spectral_bands as spectral_bands
+    from numeric.circuits.trigrams import skip_trigrams as skip_trigrams
+    from numeric.circuits.virtual import virtual_weights as virtual_weights
     from numeric.model import load_model as load_model
     from numeric.paths.ensemble import paths as paths
+    from numeric.plot import plot as plot
     from numeric.random_weights import random_model as random_model
     from proofs.catalogue import catalogue as catalogue
     from proofs.verification import verify as verify
@@ -91,6 +107,23 @@ _HOME = {
     "load_model": "numeric.model",
     "random_model": "numeric.random_weights",
     "paths": "numeric.paths.ensemble",
+    # read weights
+    "head_behaviour": "numeric.circuits.behaviour",
+    "composition_scores": "numeric.circuits.composition",
+    "copying_scores": "numeric.circuits.copying",
+    "ov_eigenvalues": "numeric.circuits.copying",
+    "ov_circuit": "numeric.circuits.heads",
+    "qk_circuit": "numeric.circuits.heads",
+    "full_ov": "numeric.circuits.heads",
+    "full_qk": "numeric.circuits.heads",
+    "virtual_weights": "numeric.circuits.virtual",
+    "skip_trigrams": "numeric.circuits.trigrams",
+    "logit_lens": "numeric.circuits.lens",
+    "spectral_bands": "numeric.circuits.lens",
+    "projected": "numeric.circuits.embedding_space",
+    "align_layers": "numeric.circuits.embedding_space",
+    "stitching_map": "numeric.circuits.embedding_space",
+    "plot": "numeric.plot",
     # be told no
     "OtimesError": "algebra.errors",
     "ShapeError": "algebra.errors",
@@ -120,20 +153,36 @@ __all__ = [
     "StackHeads",
     "Undecided",
     "Verdict",
+    "align_layers",
     "attention_pattern",
     "catalogue",
+    "composition_scores",
+    "copying_scores",
     "decide",
     "evaluate",
     "expand_paths",
     "facts",
+    "full_ov",
+    "full_qk",
+    "head_behaviour",
     "load_model",
+    "logit_lens",
     "normal_form",
+    "ov_circuit",
+    "ov_eigenvalues",
     "paths",
+    "plot",
+    "projected",
     "prove",
+    "qk_circuit",
     "random_model",
+    "skip_trigrams",
+    "spectral_bands",
+    "stitching_map",
     "vec_cols",
     "vec_rows",
     "verify",
+    "virtual_weights",
 ]
 
 

@@ -22,6 +22,8 @@ import tests.test_annotations
 from jaxtyping import TypeCheckError, install_import_hook
 with install_import_hook("numeric", "tests.test_annotations.checked"):
     import numpy as np
+    from numeric.circuits import behaviour, composition, copying, embedding_space, heads, lens
+    from numeric.circuits import trigrams, virtual
     from numeric.forward import forward_pass
     from numeric.model import bundled_models, load_model
     from numeric.paths.ensemble import paths
@@ -37,6 +39,17 @@ for config in KINDS.values():
     if config.n_layers:
         on_prompt.path([(0, 1)], 4, 3), on_prompt.scores(1, 2, 3).by_composition()
     loss_table(on_prompt.model, [TINY_TOKENS], virtual_heads=True)
+    lens.logit_lens(on_prompt.model, TINY_TOKENS)
+    if config.norm == "none" and config.n_layers:
+        model = on_prompt.model
+        copying.copying_scores(model), composition.composition_scores(model)
+        heads.full_ov(model, 0, 1).svd(), heads.full_qk(model, 0, 1).top(3)
+        trigrams.skip_trigrams(model, 0, 0, 3).forced_bugs(TINY_TOKENS)
+        virtual.virtual_weights(model, "embed", "unembed").eigenvalues()
+        lens.spectral_bands(model, 2).energy(model.W_E)
+        embedding_space.stitching_map(model, model), embedding_space.inverse_defects(model)
+        embedding_space.align_layers(model, model, ["W_OV", "W_Q"])
+        behaviour.duplicate_token_score(model, np.array([TINY_TOKENS]))
 try:
     forward_pass(tiny, np.ones((2, 3), dtype=int))
 except TypeCheckError:

@@ -1,0 +1,56 @@
+"""What heads attend to on prompts: the token before, the same token, the token after the same one.
+
+Weights alone do not say where a head attends on text; these scores look at its patterns. Prompts
+are random tokens said twice (`numeric.measure.repeated_prompts`), or your own.
+"""
+
+import numpy as np
+from jaxtyping import Int
+
+from numeric.circuits.result import Named
+from numeric.measure import prefix_matching_score, previous_token_score, repeated_prompts
+from numeric.model import Model
+
+SCORES = ("previous token", "duplicate token", "prefix matching")
+
+
+def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None = None) -> Named:
+    r"""Return three scores of each head [score, layer, head], from 0 to 1.
+
+    previous token: mean over i of $A_{i, i-1}$; duplicate token: mean over those i whose token was
+    there before of $\\sum_{j<i, t_j=t_i} A_{ij}$; prefix matching (on prompts said twice):
+    $A_{i, i-p+1}$.  Source: Olsson et al. 2022; Wang et al. 2023, “Interpretability in the wild”.
+
+    >>> from numeric.model import load_model
+    >>> head_behaviour(load_model("induction")).at(score="prefix matching").values.max() > 0.5
+    np.True_
+    """
+    prompts = repeated_prompts(model.d_vocab) if prompts is None else prompts
+    values = (
+        previous_token_score(model, prompts),
+        duplicate_token_score(model, prompts),
+        prefix_matching_score(model, prompts),
+    )
+    return Named("attention score", np.stack(values), ("score", "layer", "head"), {"score": SCORES})
+
+
+def duplicate_token_score(model: Model, prompts: Int[np.ndarray, "prompt pos"]) -> np.ndarray:
+    """Return the attention to earlier occurrences of the same token [layer, head].
+
+    The mean over all positions, of all prompts, whose token was there before; NaN if there is none.
+    Source: Wang et al. 2023, “Interpretability in the wild”, duplicate token heads.
+
+    >>> from numeric.model import load_model
+    >>> duplicate_token_score(load_model("one_layer"), np.array([[7, 3, 7]])).shape
+    (1, 4)
+    """
+    total = np.zeros((model.n_layers, model.n_heads))
+    count = 0
+    places = [f"pattern.{layer}" for layer in range(model.n_layers)]
+    for prompt in prompts:
+        same = np.tril(prompt[:, None] == prompt[None, :], k=-1)
+        count += int(same.any(axis=1).sum())
+        patterns = model.forward(prompt, places)
+        for layer, place in enumerate(places):
+            total[layer] += (patterns[place] * same).sum(axis=(1, 2))
+    return total / count if count else np.full_like(total, np.nan)

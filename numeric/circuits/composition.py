@@ -1,0 +1,141 @@
+r"""How much a head reads of what an earlier head writes, for all pairs of heads, against chance.
+
+    Q   $‖W_{OV} W_{QK}‖ / ‖W_{OV}‖ ‖W_{QK}‖$          the query reads it
+    K   $‖W_{OV} W_{QK}^T‖ / ‖W_{OV}‖ ‖W_{QK}‖$        the key reads it
+    V   $‖W_{OV} W_{OV}'‖ / ‖W_{OV}‖ ‖W_{OV}'‖$        the value reads it
+
+(Frobenius norms, row convention: the earlier head stands on the left.) With $W_V = Q R$, a norm of
+$W_V M$ is that of $R M$: every head becomes a writer [d_head, d_model] and a reader [d_model,
+d_head] with the norms of its circuits, and one product of stacked writers with stacked readers
+holds a d_head × d_head block for each pair. Nothing of d_model × d_model is made.
+
+**Chance.** Were the later head's stream turned by a rotation Q drawn uniformly from O(d), then
+$E ‖A Q B‖^2 = ‖A‖^2 ‖B‖^2 / d$: the root mean square of the score is exactly $1/√d$, whatever ranks
+and spectra. Where a LayerNorm takes the mean off, one direction is never heard: rotations that keep
+it, of writers and readers without it, make $1/√(d - 1)$.
+
+Source: Elhage et al. 2021, “Composition of attention heads”; the mean over O(d) is Weingarten's.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from jaxtyping import Float
+
+from algebra.errors import OtimesError
+from numeric.circuits.factored import triangles
+from numeric.circuits.heads import turned_by
+from numeric.circuits.result import Named
+from numeric.circuits.weights import Precision, check_dtype, check_folded, head_names, weight
+from numeric.model import Model
+
+
+def composition_scores(
+    model: Model,
+    kinds: str = "QKV",
+    *,
+    distance: int | None = None,
+    centred: bool | None = None,
+    dtype: Precision = np.float64,
+) -> Named:
+    """Return the composition scores of all pairs of heads [kind, writer, reader], from 0 to 1.
+
+    Heads are called `layer.head`; where the writer is not in an earlier layer stands NaN.
+    `.baseline` is the root mean square by chance. Under rotary positions Q and K depend on the
+    `distance` between query and key. `centred`: whether the mean of the stream counts for nothing;
+    None: where norms are LayerNorms (say True for a model after `centre_writers`).
+    Proved by: norm_through_triangle, composition_by_chance.  Source: Elhage et al. 2021.
+
+    >>> from numeric.model import load_model
+    >>> scores = composition_scores(load_model("induction"), "K")
+    >>> scores.top(1)[0][0]["writer"]
+    '0.1'
+
+    Raises: OtimesError for other kinds or a wrong distance; RuleError if gains are not folded.
+    """
+    if not kinds or set(kinds) - set("QKV") or len(set(kinds)) < len(kinds):
+        raise OtimesError(f"kinds of composition are some of 'Q', 'K' and 'V', not {kinds!r}")
+    check_dtype(dtype)
+    check_folded(model, "composition", "ln1_gain")
+    turn = turned_by(model, distance) if {*kinds} & {*"QK"} else None
+    without_mean = model.config.norm == "layer" if centred is None else centred
+    L, H, d = model.n_layers, model.n_heads, model.d_model
+    scores = np.full((len(kinds), L * H, L * H), np.nan, dtype)
+    # The writers are half of what there is; the readers of one layer come and go.
+    writers = np.empty((L * H, model.d_head, d), dtype)
+    for layer in range(L):
+        here = slice(layer * H, (layer + 1) * H)
+        head = _Layer(model, layer, dtype, without_mean)
+        for number, (_, reader) in enumerate(head.readers(kinds, turn) if layer else ()):
+            scores[number, : layer * H, here] = _blocks(writers[: layer * H], reader)
+        writers[here] = head.writer()
+    chance = (d - without_mean) ** -0.5 if d > without_mean else np.nan
+    return Named(
+        "composition",
+        scores,
+        ("kind", "writer", "reader"),
+        {"kind": list(kinds), "writer": head_names(model), "reader": head_names(model)},
+        baseline=float(chance),
+        about="" if distance is None else f"at distance {distance}",
+    )
+
+
+class _Layer:
+    """The heads of a layer as writers and readers of norm one."""
+
+    def __init__(self, model: Model, layer: int, dtype: Precision, without_mean: bool) -> None:
+        self.W_Q, self.W_K, self.W_V, self.W_O = (
+            weight(model, f"W_{name}", layer, dtype) for name in "QKVO"
+        )
+        if without_mean:
+            self.W_Q, self.W_K, self.W_V = (
+                each - each.mean(axis=-2, keepdims=True) for each in (self.W_Q, self.W_K, self.W_V)
+            )
+            self.W_O = self.W_O - self.W_O.mean(axis=-1, keepdims=True)
+
+    def writer(self) -> Float[np.ndarray, "n_heads d_head d_model"]:
+        """Return $R_V W_O$, which has the norms of $W_V W_O$ with anything on its right."""
+        return _unit(triangles(self.W_V) @ self.W_O)
+
+    def readers(
+        self, kinds: str, turn: Float[np.ndarray, "d_head d_head"] | None
+    ) -> Iterator[tuple[str, Float[np.ndarray, "n_heads d_model d_head"]]]:
+        """Yield each kind with its readers, which have the norms of the circuit that reads.
+
+        $W_Q R_Δ R_K^T$ for queries, $W_K R_Δ^T R_Q^T$ for keys, $W_V R_O^T$ for values.
+        """
+        for kind in kinds:
+            if kind == "V":
+                yield kind, _unit(self.W_V @ _across(triangles(_across(self.W_O))))
+                continue
+            first, second = (self.W_Q, self.W_K) if kind == "Q" else (self.W_K, self.W_Q)
+            small = _across(triangles(second))
+            if turn is not None:
+                small = (turn if kind == "Q" else turn.T).astype(small.dtype) @ small
+            yield kind, _unit(first @ small)
+
+
+def _blocks(
+    writers: Float[np.ndarray, "some d_head d_model"],
+    readers: Float[np.ndarray, "n_heads d_model d_head"],
+) -> Float[np.ndarray, "some n_heads"]:
+    """Return the norm of each writer times each reader."""
+    some, k, d = writers.shape
+    n_heads = len(readers)
+    side_by_side = np.moveaxis(readers, 0, 1).reshape(d, n_heads * k)
+    squared = np.empty((some, n_heads), writers.dtype)
+    for start in range(0, some, n_heads):  # a layer of writers at a time
+        product = writers[start : start + n_heads].reshape(-1, d) @ side_by_side
+        parts = product.reshape(-1, k, n_heads, k)
+        squared[start : start + n_heads] = np.einsum("akbl,akbl->ab", parts, parts)
+    return np.sqrt(squared)
+
+
+def _unit(matrices: Float[np.ndarray, "n_heads rows columns"]) -> np.ndarray:
+    """Return the matrices with norm one; those that are zero stay, and compose with nothing."""
+    norms = np.linalg.norm(matrices, axis=(-2, -1), keepdims=True)
+    return matrices / np.where(norms > 0, norms, 1)
+
+
+def _across(stack: np.ndarray) -> np.ndarray:
+    return np.swapaxes(stack, -2, -1)

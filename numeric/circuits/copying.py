@@ -1,0 +1,94 @@
+r"""Which heads copy: the eigenvalues of OV circuits, and one number for each head.
+
+The circuit on the vocabulary, $W_E W_V W_O W_U$, and the bare one on the stream, $W_V W_O$, answer
+different questions and their scores can have opposite signs: the first asks whether a token raises
+its own logit, the second whether a direction of the stream is written back as it was read.
+
+Source: Elhage et al. 2021, “Detecting copying behavior”.
+"""
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from algebra.errors import OtimesError
+from numeric.circuits.factored import eigenvalues
+from numeric.circuits.result import Named
+from numeric.circuits.weights import (
+    Precision,
+    check_dtype,
+    check_folded,
+    embed_after_unembed,
+    weight,
+)
+from numeric.model import Model
+
+CIRCUITS = {"full": "W_E W_V W_O W_U", "bare": "W_V W_O"}
+
+
+def ov_eigenvalues(model: Model, circuit: str = "full", dtype: Precision = np.float64) -> Named:
+    r"""Return the eigenvalues of all OV circuits [layer, head, eigenvalue], complex, by size.
+
+    `circuit` "full" is $W_E W_V W_O W_U$ (d_vocab × d_vocab), "bare" $W_V W_O$ (d_model × d_model).
+    Apart from zeros they are those of the d_head × d_head matrices $W_O (W_U W_E) W_V$ and
+    $W_O W_V$, and these are what is used; $W_U W_E$ is made once for all heads.
+    Proved by: full_ov_trace, power_sums_of_AB_and_BA.  Source: Elhage et al. 2021.
+
+    >>> from numeric.model import load_model
+    >>> ov_eigenvalues(load_model("one_layer"))
+    <eigenvalues of W_E W_V W_O W_U [layer 1, head 4, eigenvalue 32] complex128>
+
+    Raises: RuleError if norm gains are not folded; OtimesError for another circuit.
+    """
+    if circuit not in CIRCUITS:
+        raise OtimesError(f"an OV circuit is 'full' or 'bare', not {circuit!r}")
+    gains = ("ln1_gain", "ln_final_gain") if circuit == "full" else ("ln1_gain",)
+    check_folded(model, f"{circuit} OV circuits", *gains)
+    return Named(
+        f"eigenvalues of {CIRCUITS[circuit]}",
+        small_eigenvalues(model, circuit, check_dtype(dtype)),
+        ("layer", "head", "eigenvalue"),
+        about="the d_head largest; all others are zero",
+    )
+
+
+def small_eigenvalues(
+    model: Model, circuit: str, dtype: Precision
+) -> Complex[np.ndarray, "n_layers n_heads d_head"]:
+    """Return the eigenvalues of the small matrices, norms left out of account."""
+    L, H, d, k = model.n_layers, model.n_heads, model.d_model, model.d_head
+    small = np.empty((L, H, k, k), dtype)
+    around = embed_after_unembed(model, dtype) if circuit == "full" and L else None
+    for layer in range(L):
+        W_V, W_O = (weight(model, name, layer, dtype) for name in ("W_V", "W_O"))
+        # All heads at once: one product of [H k, d] with [d, d], not H thin ones.
+        read = W_O if around is None else (W_O.reshape(H * k, d) @ around).reshape(H, k, d)
+        np.matmul(read, W_V, out=small[layer])
+    return eigenvalues(small)
+
+
+def copying_scores(model: Model, circuit: str = "full", dtype: Precision = np.float64) -> Named:
+    r"""Return $\sum Re λ / \sum |λ|$ of each head's OV circuit [layer, head], from −1 to 1.
+
+    1: all eigenvalues are positive, what is attended to is raised (a copying head); −1: lowered.
+    Since $\sum λ$ is the trace, the numerator of the full circuit is the sum over tokens of what
+    each adds to its own logit; one token may still lower its own.
+    Proved by: full_ov_trace.  Source: Elhage et al. 2021, “Detecting copying behavior”.
+
+    >>> from numeric.model import load_model
+    >>> float(copying_scores(load_model("induction")).values[1].max().round(2))
+    1.0
+    """
+    found = ov_eigenvalues(model, circuit, dtype)
+    return Named(
+        f"copying score of {CIRCUITS[circuit]}",
+        sum_over_size(found.values),
+        ("layer", "head"),
+        about="Σ Re λ / Σ |λ|",
+    )
+
+
+def sum_over_size(found: Complex[np.ndarray, "*heads k"]) -> Float[np.ndarray, "*heads"]:
+    """Return Σ Re λ / Σ |λ| along the last axis; 0 for a head that writes nothing, not 0/0."""
+    size = np.abs(found).sum(axis=-1)
+    total = found.real.sum(axis=-1)
+    return np.divide(total, size, out=np.zeros_like(total), where=size > 0)

@@ -1,0 +1,155 @@
+"""Numbers that know what their axes are: what the functions of circuits return.
+
+A `Named` array prints as a table, in a terminal as text and in a notebook as HTML that fetches
+nothing; `numeric.plot` draws it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from types import MappingProxyType
+
+import numpy as np
+
+from algebra.errors import OtimesError, ShapeError
+
+SHOWN_ROWS, SHOWN_COLUMNS = 24, 16
+"""How much of a table is shown; the array itself is whole."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """An array with a name for each axis and, where there are some, labels along it.
+
+    `kind` says what the numbers are (`composition`, `eigenvalues`, `pattern`, …); `baseline` what
+    they would be by chance, if that is known. NaN stands where there is nothing to measure.
+
+    >>> scores = Named("copying", np.array([[1.0, -0.5]]), ("layer", "head"))
+    >>> scores.top(1)
+    [({'layer': 0, 'head': 0}, 1.0)]
+
+    Raises: ShapeError if axes or labels do not fit the array.
+    """
+
+    kind: str
+    values: np.ndarray
+    axes: tuple[str, ...]
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    baseline: float | None = None
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        """Make the array read-only and check the axes."""
+        if len(self.axes) != self.values.ndim:
+            raise ShapeError(
+                f"{self.kind}: {len(self.axes)} axes are named {self.axes}, but the array has"
+                f" the shape {self.values.shape}"
+            )
+        for axis, labels in self.labels.items():
+            size = self.values.shape[self._number(axis)]
+            if len(labels) != size:
+                raise ShapeError(
+                    f"{self.kind}: the axis {axis!r} has {size} entries and {len(labels)} labels"
+                )
+        view = self.values.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "values", view)
+        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        """Let NumPy take it for the array it holds."""
+        return np.array(self.values, dtype=dtype, copy=copy)  # type: ignore[call-overload]
+
+    def at(self, **where: int | str) -> "Named":
+        """Return the part where some axes have the given index or label; those axes are gone."""
+        index: list[int | slice] = [slice(None)] * self.values.ndim
+        for axis, place in where.items():
+            number = self._number(axis)
+            size = self.values.shape[number]
+            labels = list(self.labels.get(axis, ()))
+            if isinstance(place, str) and place in labels:
+                place = labels.index(place)
+            if isinstance(place, str) or not -size <= place < size:
+                raise OtimesError(
+                    f"{self.kind}: there is no {axis} {place!r}; there are {size}, counted from 0"
+                    + (f" and called {labels[0]!r} to {labels[-1]!r}" if labels else "")
+                )
+            index[number] = place
+        left = tuple(axis for axis in self.axes if axis not in where)
+        kept = {axis: each for axis, each in self.labels.items() if axis in left}
+        part = np.asarray(self.values[tuple(index)])
+        return Named(self.kind, part, left, kept, self.baseline, self.about)
+
+    def top(self, k: int) -> list[tuple[dict[str, int | str], float]]:
+        """Return the k largest entries with their places, the largest first; NaN is left out.
+
+        A place is the index along each axis, or the label where the axis has labels. Complex
+        numbers go by their size.
+        """
+        flat = self.values.ravel()
+        order = np.abs(flat) if np.iscomplexobj(flat) else flat
+        there = np.flatnonzero(~np.isnan(order))
+        best = there[np.argsort(-order[there], kind="stable")[:k]]
+        return [(self._place(int(each)), flat[each].item()) for each in best]
+
+    def _place(self, flat: int) -> dict[str, int | str]:
+        index = [int(i) for i in np.unravel_index(flat, self.values.shape)]
+        return {
+            axis: self.labels[axis][i] if axis in self.labels else i
+            for axis, i in zip(self.axes, index, strict=True)
+        }
+
+    def _number(self, axis: str) -> int:
+        if axis not in self.axes:
+            raise OtimesError(f"{self.kind} has no axis {axis!r}; it has {', '.join(self.axes)}")
+        return self.axes.index(axis)
+
+    def _names(self, axis: str) -> Sequence[str]:
+        size = self.values.shape[self.axes.index(axis)]
+        return self.labels.get(axis) or [f"{axis} {i}" for i in range(size)]
+
+    def _tables(self) -> Iterator[tuple[str, Sequence[str], Sequence[str], np.ndarray]]:
+        """Yield the array as tables over its last two axes: title, rows, columns, entries."""
+        whole = self.values.reshape((1,) * (2 - self.values.ndim) + self.values.shape)
+        columns = self._names(self.axes[-1]) if self.axes else [""]
+        rows = self._names(self.axes[-2]) if len(self.axes) > 1 else [""]
+        for outer in np.ndindex(whole.shape[:-2]):
+            named = zip(self.axes[:-2], outer, strict=True)
+            yield ", ".join(self._names(axis)[i] for axis, i in named), rows, columns, whole[outer]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
+        chance = "" if self.baseline is None else f", {self.baseline:.4g} by chance"
+        return f"<{self.kind} [{sizes}] {self.values.dtype}{chance}>"
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{escape(self.kind)}</b> {escape(self.about)}</p>"]
+        if self.baseline is not None:
+            parts.append(f"<p>{self.baseline:.4g} by chance</p>")
+        for count, (title, rows, columns, entries) in enumerate(self._tables()):
+            if count == SHOWN_ROWS:
+                parts.append("<p>and more</p>")
+                break
+            head = "".join(f"<th>{visible_text(name)}</th>" for name in columns[:SHOWN_COLUMNS])
+            lines = "".join(
+                f"<tr><th>{visible_text(rows[i])}</th>"
+                + "".join(f"<td>{_number(x)}</td>" for x in entries[i, :SHOWN_COLUMNS].tolist())
+                + "</tr>"
+                for i in range(min(len(entries), SHOWN_ROWS))
+            )
+            cut = entries.shape[0] > SHOWN_ROWS or entries.shape[1] > SHOWN_COLUMNS
+            shape = f"the first entries of {entries.shape[0]} × {entries.shape[1]}" if cut else ""
+            parts.append(
+                f"<p>{escape(title)}</p><table><tr><th></th>{head}</tr>{lines}</table>{shape}"
+            )
+        return f'<div class="otimes-named">{"".join(parts)}</div>'
+
+
+def visible_text(label: str) -> str:
+    """Return a label with its white space visible, as HTML."""
+    shown = label.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
+    return f"<code>{escape(shown)}</code>"
+
+
+def _number(value: float | complex) -> str:
+    return "" if value != value else f"{value:.3g}"  # NaN is not equal to itself

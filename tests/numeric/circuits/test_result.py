@@ -1,0 +1,143 @@
+"""Arrays with named axes, and pictures of them."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from algebra.errors import OtimesError, ShapeError
+from numeric.circuits.composition import composition_scores
+from numeric.circuits.copying import copying_scores, ov_eigenvalues
+from numeric.circuits.lens import logit_lens
+from numeric.circuits.result import Named
+from numeric.model import load_model
+from numeric.plot import plot
+
+
+def some() -> Named:
+    values = np.arange(12.0).reshape(2, 3, 2)
+    values[0, 0, 0] = np.nan
+    return Named("score", values, ("kind", "layer", "head"), {"kind": ["Q", "K"]}, baseline=3.0)
+
+
+def test_parts_by_number_and_by_name() -> None:
+    assert some().at(kind="K").values.tolist() == [[6, 7], [8, 9], [10, 11]]
+    assert some().at(kind=1, head=0).axes == ("layer",)
+    assert some().at(kind="Q").labels == {}
+    assert np.array_equal(np.asarray(some()), some().values, equal_nan=True)
+
+
+def test_the_largest_with_their_places_and_without_nothing() -> None:
+    assert some().top(2) == [
+        ({"kind": "K", "layer": 2, "head": 1}, 11.0),
+        ({"kind": "K", "layer": 2, "head": 0}, 10.0),
+    ]
+    assert len(some().top(100)) == 11
+
+
+def test_results_cannot_be_written_to() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        some().values[0] = 1
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(ShapeError, match="2 axes are named"):
+        Named("score", np.ones(3), ("layer", "head"))
+    with pytest.raises(ShapeError, match="'layer' has 3 entries and 2 labels"):
+        Named("score", np.ones(3), ("layer",), {"layer": ["0", "1"]})
+    with pytest.raises(OtimesError, match="no axis 'query'; it has kind, layer, head"):
+        some().at(query=0)
+    with pytest.raises(OtimesError, match="no kind 'V'; there are 2, counted from 0 and called"):
+        some().at(kind="V")
+    with pytest.raises(OtimesError, match="no layer 3; there are 3, counted from 0"):
+        some().at(layer=3)
+
+
+class _Balanced(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        some(),
+        some().at(kind=0, layer=0, head=0),
+        some().at(kind=0, layer=0),
+        Named("wide", np.ones((40, 40)), ("a<b", "c")),
+        Named("deep", np.ones((40, 1, 1)), ("a", "b", "c")),
+        Named("labels", np.ones(2), ("token",), {"token": ["<b>", " \n"]}),
+        Named("complex", np.array([1 + 2j, 3]), ("eigenvalue",)),
+    ],
+    ids=lambda result: result.kind + str(result.values.shape),
+)
+def test_as_html_it_stands_by_itself(result: Named) -> None:
+    html = result._repr_html_()
+    parser = _Balanced()
+    parser.feed(html)
+    assert not parser.open
+    assert not re.search(r"<script|https?:|<b></b>|nan", html)
+    if result.kind == "labels":
+        assert "<code>&lt;b&gt;</code>" in html
+        assert "<code>·⏎</code>" in html
+
+
+class TestPictures:
+    @pytest.fixture(autouse=True)
+    def _needs_matplotlib(self) -> None:
+        pytest.importorskip("matplotlib")
+
+    def test_eigenvalues_lie_in_the_plane(self) -> None:
+        found = ov_eigenvalues(load_model("one_layer"))
+        figure = plot(found)
+        assert len(figure.axes) == 4
+        for head, axis in enumerate(figure.axes):
+            dots = axis.collections[0].get_offsets()
+            assert np.allclose(dots[:, 0] + 1j * dots[:, 1], found.values[0, head], atol=0)
+            score = copying_scores(load_model("one_layer")).values[0, head]
+            assert axis.get_title() == f"layer 0, head {head}  Σλ/Σ|λ| = {score:.2f}"
+
+    def test_composition_is_shown_against_chance(self) -> None:
+        scores = composition_scores(load_model("induction"))
+        figure = plot(scores)
+        *panels, bar = figure.axes
+        assert [axis.get_title() for axis in panels] == ["Q", "K", "V"]
+        image = panels[1].images[0]
+        shown = scores.at(kind="K").values / scores.baseline
+        assert np.array_equal(np.ma.getdata(image.get_array()), shown, equal_nan=True)
+        low, high = image.get_clim()
+        assert low + high == pytest.approx(2)  # white is the value by chance
+        assert bar.get_ylabel() == "composition / by chance"
+
+    def test_patterns_are_shown_with_their_tokens(self) -> None:
+        prompt = ["def", " f", "("]
+        pattern = np.tril(np.ones((2, 3, 3)))
+        labels = {"query": prompt, "key": prompt}
+        figure = plot(Named("pattern", pattern, ("head", "query", "key"), labels))
+        assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == prompt
+        assert figure.axes[0].get_ylabel() == "query"
+
+    def test_a_picture_can_be_saved(self, tmp_path) -> None:
+        plot(copying_scores(load_model("two_layer"))).savefig(tmp_path / "scores.svg")
+        assert (tmp_path / "scores.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+    def test_too_much_is_refused(self) -> None:
+        many = Named("pattern", np.ones((50, 2, 2)), ("head", "query", "key"))
+        with pytest.raises(OtimesError, match=r"50 panels, more than 36; .* result.at\(head=0\)"):
+            plot(many)
+        with pytest.raises(OtimesError, match="nothing to plot"):
+            plot(many.at(head=0).__class__("none", np.ones((0, 2)), ("a", "b")))
+        with pytest.raises(OtimesError, match="cannot plot ndarray"):
+            plot(np.ones(3))  # type: ignore[arg-type]
+
+
+def test_a_lens_is_a_named_array() -> None:
+    assert logit_lens(load_model("zero_layer"), "x").axes == ("place", "position", "token")
