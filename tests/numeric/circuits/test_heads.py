@@ -74,6 +74,8 @@ def test_weights_of_the_asked_precision_are_not_copied() -> None:
     model = MODELS["attention only"]
     assert np.shares_memory(weight(model, "W_Q", 0), model.weights["W_Q"])
     assert weight(model, "W_Q", 0, np.float32).dtype == np.float32
+    for name, each in MODELS.items():
+        assert near(weight(each, "W_U", 2), table(each, "W_U")[2], 0), name
 
 
 def test_what_a_reader_finds_of_each_writer() -> None:
@@ -103,6 +105,8 @@ def test_virtual_weights_of_an_mlp() -> None:
     W_O, W_in = head_weight(model, "W_O", 0, 3), model.weights["W_in"][0].astype(float).tolist()
     assert near(virtual_weights(model, "head 0.3", "mlp 0").dense(), mul(W_O, W_in))
     W_out, W_gate = (model.weights[name] for name in ("W_out", "W_gate"))
+    last = virtual_weights(model, "mlp 1", "unembed").dense()
+    assert near(last, mul(W_out[1].astype(float).tolist(), table(model, "W_U")))
     found = virtual_weights(model, "mlp 0", "gate 1").dense()
     assert near(found, mul(W_out[0].astype(float).tolist(), W_gate[1].astype(float).tolist()))
 
