@@ -133,13 +133,15 @@ def main() -> None:
     """Print a row for each computation."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--small", action="store_true", help="4 layers of width 192: seconds")
+    options.add_argument("--layers", type=int, help="fewer layers take less of their memory")
     options.add_argument("--precision", type=int, choices=(32, 64), default=32)
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--theirs", metavar="PYTHON", help="one that has TransformerLens")
     asked = options.parse_args()
-    sizes = SMALL if asked.small else GPT2_SIZE
+    sizes = dict(SMALL if asked.small else GPT2_SIZE)
+    sizes["n_layers"] = asked.layers or sizes["n_layers"]
     against = "TransformerLens" if asked.theirs else "written out"
-    table = Table(title=f"float{asked.precision}, {sizes}, threads: {asked.threads}")
+    table = Table(title=f"float{asked.precision}, {sizes}, threads: {asked.threads}", min_width=100)
     for column in ("", "otimes s", "MB", f"{against} s", "MB", "faster", "by processor", "memory"):
         table.add_column(column, justify="left" if not column else "right")
     for what in WHAT:
