@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from algebra.normal_form import normal_form as normal_form
     from algebra.paths import expand_paths as expand_paths
     from numeric.circuits.behaviour import head_behaviour as head_behaviour
+    from numeric.circuits.behaviour import head_patterns as head_patterns
     from numeric.circuits.composition import composition_scores as composition_scores
     from numeric.circuits.copying import copying_scores as copying_scores
     from numeric.circuits.copying import ov_eigenvalues as ov_eigenvalues
@@ -109,6 +110,7 @@ _HOME = {
     "paths": "numeric.paths.ensemble",
     # read weights
     "head_behaviour": "numeric.circuits.behaviour",
+    "head_patterns": "numeric.circuits.behaviour",
     "composition_scores": "numeric.circuits.composition",
     "copying_scores": "numeric.circuits.copying",
     "ov_eigenvalues": "numeric.circuits.copying",
@@ -165,6 +167,7 @@ __all__ = [
     "full_ov",
     "full_qk",
     "head_behaviour",
+    "head_patterns",
     "load_model",
     "logit_lens",
     "normal_form",

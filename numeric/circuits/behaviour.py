@@ -4,12 +4,17 @@ Weights alone do not say where a head attends on text; these scores look at its 
 are random tokens said twice (`numeric.measure.repeated_prompts`), or your own.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Int
 
+from numeric.circuits.heads import token_labels
 from numeric.circuits.result import Named
+from numeric.circuits.weights import check_head
 from numeric.measure import prefix_matching_score, previous_token_score, repeated_prompts
 from numeric.model import Model
+from numeric.tokenizer import load_tokenizer
 
 SCORES = ("previous token", "duplicate token", "prefix matching")
 
@@ -32,6 +37,24 @@ def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None =
         prefix_matching_score(model, prompts),
     )
     return Named("attention score", np.stack(values), ("score", "layer", "head"), {"score": SCORES})
+
+
+def head_patterns(model: Model, prompt: str | Sequence[int], layer: int) -> Named:
+    """Return the attention patterns of a layer on a prompt [head, query, key], with its tokens.
+
+    >>> from numeric.model import load_model
+    >>> head_patterns(load_model("one_layer"), "x = x", 0)
+    <attention pattern [head 4, query 3, key 3] float64>
+
+    Raises: OtimesError if there is no such layer.
+    """
+    check_head(model, layer, 0)
+    tokens = load_tokenizer().encode(prompt) if isinstance(prompt, str) else list(prompt)
+    pattern = model.forward(tokens, [f"pattern.{layer}"])[f"pattern.{layer}"]
+    names = token_labels(model)
+    strings = [names[token] for token in tokens] if names else [str(token) for token in tokens]
+    labels = {"query": strings, "key": strings}
+    return Named("attention pattern", pattern, ("head", "query", "key"), labels)
 
 
 def duplicate_token_score(model: Model, prompts: Int[np.ndarray, "prompt pos"]) -> np.ndarray:

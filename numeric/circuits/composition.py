@@ -44,7 +44,7 @@ def composition_scores(
     `.baseline` is the root mean square by chance. Under rotary positions Q and K depend on the
     `distance` between query and key. `centred`: whether the mean of the stream counts for nothing;
     None: where norms are LayerNorms (say True for a model after `centre_writers`).
-    Proved by: norm_through_triangle, composition_by_chance.  Source: Elhage et al. 2021.
+    Proved by: composition_core.  Source: Elhage et al. 2021.
 
     >>> from numeric.model import load_model
     >>> scores = composition_scores(load_model("induction"), "K")

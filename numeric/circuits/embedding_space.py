@@ -18,7 +18,7 @@ Source: Dar, Geva, Gupta and Berant 2023, “Analyzing Transformers in Embedding
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -52,7 +52,7 @@ def right_inverse(model: Model, inverse: str = "pseudo", table: str = "W_U") -> 
     r"""Return E' [d_vocab, d_model], factored through the stream; $E E' = I$ but for "transpose".
 
     "pseudo": $E^T (E E^T)^{-1}$, the smallest; "basis": zero but at d_model tokens, chosen by QR
-    with pivoting; "transpose": $E^T$. Proved by: pseudo_inverse_is_right_inverse.
+    with pivoting; "transpose": $E^T$. Proved by: pseudo_inverse_is_inverse.
 
     >>> from numeric.model import load_model
     >>> right_inverse(load_model("zero_layer")).shape
@@ -227,7 +227,7 @@ class Stitching:
     `residual` is $‖K E_B - E_A‖_F / ‖E_A‖_F$: 0 where logits of the first model are had exactly.
     """
 
-    K: Float[np.ndarray, "d_A d_B"]
+    K: Float[np.ndarray, "d_A d_B"] = field(repr=False)
     residual: float
 
 

@@ -15,13 +15,18 @@ Anything may be stacked in front: A [*stack, a, k], B [*stack, k, b].
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from algebra.errors import OtimesError, ShapeError
+from numeric.circuits.result import visible_text
 from numeric.circuits.weights import BLOCK_BYTES, blocks
+
+SHOWN_AT_MOST = 2**24
+"""A matrix with more entries than this is not gone through merely to be looked at."""
 
 
 class Entry(NamedTuple):
@@ -173,6 +178,38 @@ class Factored:
             Entry(r, c, v, _label(self.row_labels, r), _label(self.column_labels, c))
             for r, c, v in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True)
         ]
+
+    def top_of_row(self, row: int, k: int) -> list[Entry]:
+        """Return the k largest entries of one row: for a token, what a circuit makes of it most."""
+        if self.left.ndim != 2 or not -self.shape[0] <= row < self.shape[0]:
+            raise OtimesError(f"there is no row {row} in a matrix of shape {self.shape}")
+        row %= self.shape[0]
+        values = self.rows(row)
+        return [
+            Entry(
+                row,
+                c,
+                float(values[c]),
+                _label(self.row_labels, row),
+                _label(self.column_labels, c),
+            )
+            for c in largest(values, k).tolist()
+        ]
+
+    def __repr__(self) -> str:
+        size = " × ".join(map(str, self.shape))
+        return f"<{size} matrix of rank ≤ {self.rank_bound}, {self.left.dtype}>"
+
+    def _repr_html_(self) -> str:
+        labelled = f"<p>{escape(repr(self)[1:-1])}</p>"
+        if self.left.ndim > 2 or self.shape[0] * self.shape[1] > SHOWN_AT_MOST:
+            return labelled
+        lines = "".join(
+            f"<tr><td>{visible_text(each.row_label)} → {visible_text(each.column_label)}</td>"
+            f"<td>{each.value:+.3g}</td></tr>"
+            for each in self.top(10, by="size")
+        )
+        return f"{labelled}<table><tr><th>largest entries</th><th></th></tr>{lines}</table>"
 
     def _need_square(self, what: str) -> None:
         if self.shape[-2] != self.shape[-1]:

@@ -84,8 +84,8 @@ class Bands:
     than the stream directions, the directions that no token hears make up the rest of U.
     """
 
-    U: Float[np.ndarray, "d_model d_model"]
-    S: Float[np.ndarray, " d_model"]
+    U: Float[np.ndarray, "d_model d_model"] = field(repr=False)
+    S: Float[np.ndarray, " d_model"] = field(repr=False)
     edges: tuple[int, ...] = field(default=())
 
     def __len__(self) -> int:

@@ -131,6 +131,20 @@ def test_top_entries_by_blocks(by: str, block_bytes: int) -> None:
     assert found[0].column_label == "tuvwxyz"[found[0].column]
 
 
+def test_the_largest_of_a_row_and_what_is_shown() -> None:
+    factored = Factored(draw(9, 2), draw(2, 7), "abcdefghi", "tuvwxyz")
+    row = factored.dense()[8]
+    found = factored.top_of_row(-1, 3)
+    assert [each.column for each in found] == np.argsort(-row)[:3].tolist()
+    assert {each.row_label for each in found} == {"i"}
+    with pytest.raises(OtimesError, match=r"there is no row 9 in a matrix of shape \(9, 7\)"):
+        factored.top_of_row(9, 1)
+    assert repr(factored) == "<9 × 7 matrix of rank ≤ 2, float64>"
+    assert factored._repr_html_().count("<tr>") == 11
+    huge = Factored(np.zeros((2**13, 1)), np.zeros((1, 2**13)))
+    assert "<table>" not in huge._repr_html_()
+
+
 def test_ties_come_in_order() -> None:
     assert largest(np.array([1.0, 2, 1, 2, 1]), 3).tolist() == [1, 3, 0]
     ones = Factored(np.ones((3, 1)), np.ones((1, 3)))

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from algebra.errors import OtimesError, ShapeError
+from numeric.circuits.behaviour import head_patterns
 from numeric.circuits.composition import composition_scores
 from numeric.circuits.copying import copying_scores, ov_eigenvalues
 from numeric.circuits.lens import logit_lens
 from numeric.circuits.result import Named
 from numeric.model import load_model
 from numeric.plot import plot
+from numeric.tokenizer import load_tokenizer
 
 
 def some() -> Named:
@@ -118,11 +120,13 @@ class TestPictures:
         assert bar.get_ylabel() == "composition / by chance"
 
     def test_patterns_are_shown_with_their_tokens(self) -> None:
-        prompt = ["def", " f", "("]
-        pattern = np.tril(np.ones((2, 3, 3)))
-        labels = {"query": prompt, "key": prompt}
-        figure = plot(Named("pattern", pattern, ("head", "query", "key"), labels))
-        assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == prompt
+        model = load_model("two_layer")
+        found = head_patterns(model, "def f(", 1)
+        figure = plot(found)
+        shown = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+        assert shown == load_tokenizer().token_strings(load_tokenizer().encode("def f("))
+        expected = model.forward(load_tokenizer().encode("def f("))["pattern.1"]
+        assert np.array_equal(figure.axes[2].images[0].get_array(), expected[2])
         assert figure.axes[0].get_ylabel() == "query"
 
     def test_a_picture_can_be_saved(self, tmp_path) -> None:
