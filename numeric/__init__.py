@@ -6,6 +6,7 @@
 - `processing`: other weights, same function;
 - `tokenizer`: byte-level byte-pair encoding and the bundled sample text;
 - `measure`: losses and the scores of heads;
+- `circuits`, `plot`: what the weights say by themselves, in factored form; pictures of it;
 - `frozen`, `paths`: a pass with its patterns held fixed, and what goes through which heads in it;
 - `twin`, `corpus`, `training`: the same model in torch and how it is trained (extra `train`).
 
