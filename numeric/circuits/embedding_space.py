@@ -197,8 +197,8 @@ def align_layers(
     W_Q, W_K, W_V, W_O, whose rows are those of all heads, or W_OV: for each head the directions it
     writes, its right singular vectors, scaled, which do not depend on its gauge either (up to
     sign: sizes of correlations are taken). The pairing is the Hungarian algorithm's
-    (`scipy.optimize.linear_sum_assignment`).  Source: Dar et al. 2023, §4.3, who pair rows in
-    order.
+    (`scipy.optimize.linear_sum_assignment`).  Source: after Dar et al. 2023, §4.3; that each row
+    is matched with its best partner is our choice.
 
     >>> from numeric.model import load_model
     >>> model = load_model("two_layer")
