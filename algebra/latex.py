@@ -29,6 +29,7 @@ from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSof
 
 CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
 OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
+UNICODE = {"Π": "Pi", "Σ": "Sigma", "Ω": "Omega"}  # what induction calls the first layers
 GREEK = {*greek_letters_set, *CAPITALS}
 
 
@@ -269,12 +270,15 @@ class _Printer(LatexPrinter):
 
 def _name(name: str) -> str:
     """Return a name typeset: one subscript, words upright (`d_head`), the rest italic."""
-    base, *parts = name.split("_")
+    plain = name.rstrip("′")
+    primes = "'" * (len(name) - len(plain))
+    base, *parts = plain.split("_")
+    base = UNICODE.get(base, base)
     if base in GREEK:
         base = rf"\{base}"
     elif len(base) > 1 and base.islower():
         base = rf"\mathrm{{{base}}}"
     if not parts:
-        return base
+        return base + primes
     below = ",".join(rf"\mathrm{{{p}}}" if len(p) > 1 and p.islower() else p for p in parts)
-    return rf"{base}_{{{below}}}"
+    return rf"{base}_{{{below}}}{primes}"

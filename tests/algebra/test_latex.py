@@ -66,6 +66,8 @@ F = Family("W_V", (H,), n, n)
         (vec_rows(A), r"\operatorname{vec}_r\!\left(A\right)"),
         (vec_cols(A), r"\operatorname{vec}_c\!\left(A\right)"),
         (OneHot(i, n), "e_{i}"),
+        (MatrixSymbol("Π_L′", n, n), r"\Pi_{L}'"),
+        (MatrixSymbol("Ω_L", n, n), r"\Omega_{L}"),
     ],
 )
 def test_latex(expression: Any, tex: str) -> None:

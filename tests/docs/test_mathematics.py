@@ -8,7 +8,10 @@ markdown = pytest.importorskip("markdown", reason="the extra `docs` is not insta
 pytest.importorskip("mkdocs")
 pytest.importorskip("py_mini_racer")
 
+import theorem_pages  # noqa: E402
 from mathematics import FormulaError, Mathematics, Typesetter  # noqa: E402
+from proofs.catalogue import catalogue  # noqa: E402
+from tests.docs.reports import report  # noqa: E402
 
 FORMULA = re.compile(r"<tex-math.*?<annotation[^>]*>(.*?)</annotation>.*?</tex-math>", re.DOTALL)
 
@@ -99,3 +102,11 @@ def test_a_formula_is_typeset_once(mathematics):
 def test_what_is_not_tex_stops_the_build(read, text, message):
     with pytest.raises(FormulaError, match=message):
         read(text)
+
+
+def test_every_formula_on_the_pages_of_the_theorems_is_tex(read):
+    """Chains of steps too, with the names that an induction gives to the first layers."""
+    names = [theorem.name for theorem in catalogue()]
+    for path, text in theorem_pages.pages(report(*names)):
+        if not path.endswith("index.md"):
+            assert "[[" in read(text), path
