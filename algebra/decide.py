@@ -247,6 +247,9 @@ def _decided(claim: _Claim, deadline: float, axioms: _Said = ([], {})) -> Verdic
         said = _said_by_axioms(claim, deadline)
         if said[0]:
             return _decided(claim, deadline, said)
+    apart = written_out(rest, reading) if not claim.given else None
+    if apart is not None and not apart:
+        return Verdict("proved", WRITTEN_OUT, claim, proof=_Proof("written out", reading))
     if facts or reading.inverses or reading.applied:
         relations = [
             relation
@@ -254,9 +257,6 @@ def _decided(claim: _Claim, deadline: float, axioms: _Said = ([], {})) -> Verdic
             for relation in relations_of(fact, x, y)
         ]
         return _under_hypotheses(claim, reading, rest, relations, axioms, deadline)
-    apart = written_out(rest, reading)
-    if apart is not None and not apart:
-        return Verdict("proved", WRITTEN_OUT, claim, proof=_Proof("written out", reading))
     # a coefficient is zero at no more sizes than its degree
     wires = max(len(diagram.sorts) + scalars.degree(c) for diagram, c in rest.items())
     if _same_polynomials(claim):
@@ -271,14 +271,23 @@ def _decided(claim: _Claim, deadline: float, axioms: _Said = ([], {})) -> Verdic
 
 
 def _by_induction(claim: _Claim, deadline: float) -> Verdict | None:
-    """Return the proof of a claim about every depth, or None where induction does not give it."""
+    """Return the proof of a claim about every depth, or None where induction does not give it.
+
+    It may take half of what is left of the budget: what is not proved is then tried on numbers.
+    """
+    now = time.monotonic()
+    deadline = min(deadline, now + (deadline - now) / 2)
+    known: dict[tuple[Any, Any], Verdict] = {}  # the proofs that two bodies are equal
 
     def proved(equation: tuple[Any, Any], *more: tuple[Any, Any]) -> Verdict | None:
         verdict = _decided(_Claim(*equation, (*claim.given, *more)), deadline)
         return verdict if verdict.status == "proved" else None
 
     def same(lhs: Any, rhs: Any) -> bool:
-        return proved((lhs, rhs)) is not None
+        verdict = proved((lhs, rhs))
+        if verdict is not None:
+            known[lhs, rhs] = verdict
+        return verdict is not None
 
     for depth in depths_of(claim.lhs, claim.rhs):
         with suppress(RuleError):
@@ -287,7 +296,7 @@ def _by_induction(claim: _Claim, deadline: float) -> Verdict | None:
             step = base and proved(plan.step, plan.hypothesis)
             if base is None or step is None:
                 continue
-            alike = {e: proved(bodies) or base for e, bodies in plan.alike.items()}
+            alike = {e: known[bodies] for e, bodies in plan.alike.items()}
             reason = (
                 f"by induction over {depth}: it holds for one layer, and if it holds for {depth} "
                 "layers, it does for one more"
@@ -348,9 +357,6 @@ def _under_hypotheses(
     """Decide a claim whose normal forms differ, from equations that hold besides."""
     inverses = [relations_of(*equation) for equation in reading.inverse_equations]
     relations = [*relations, *chain.from_iterable(inverses)]
-    apart = written_out(rest, reading) if not claim.given else None
-    if apart is not None and not apart:
-        return Verdict("proved", WRITTEN_OUT, claim, proof=_Proof("written out", reading))
     sizes = claim.signature.sizes
     uses = trial = None
     # Short attempts at both answers before long ones: which it is, is not known beforehand.
