@@ -46,7 +46,8 @@ from algebra.legs import Blocks, Legs
 from algebra.matching import HOLE
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from algebra.scalars import Coefficient
-from algebra.shapes import Signature, inspect, shape_of
+from algebra.shapes import inspect, shape_of
+from algebra.signature import Signature
 
 SCHEMA = 2
 STATED = {"schema", "sizes", "scalars", "indices", "tensors", "lhs", "rhs", "given"}

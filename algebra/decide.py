@@ -43,15 +43,9 @@ from algebra.language import key
 from algebra.matching import HOLE
 from algebra.refute import SEED, Counterexample, Trial, search, shrink
 from algebra.satisfy import has_signs, holds, satisfying
-from algebra.shapes import (
-    Shape,
-    Signature,
-    inspect,
-    inspect_shapes,
-    same_shape,
-    show_shape,
-    with_ranges,
-)
+from algebra.shape_messages import Shape, show_shape
+from algebra.shapes import inspect, inspect_shapes, same_shape, with_ranges
+from algebra.signature import Signature
 from algebra.text import short_text
 from algebra.values import Terms, difference
 from algebra.written_out import written_out

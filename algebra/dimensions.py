@@ -7,7 +7,9 @@ its legs already split. Soundness never rests on the table: any split is a bijec
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 import sympy
 
@@ -186,3 +188,28 @@ def _quotient(whole: sympy.Expr, part: sympy.Expr) -> sympy.Expr | None:
     quotient = sympy.expand(sympy.cancel(whole / part))
     _, denominator = quotient.as_numer_denom()
     return quotient if denominator == 1 and quotient != 1 else None
+
+
+# SymPy takes its time over a product, and most are only compared with one of the same factors: the
+# size of a Kronecker product stays a tuple of factors until somebody asks for its value.
+
+
+def product_of(sizes: Iterable[Any]) -> Any:
+    """Return the product of sizes: the only factor, or a tuple of several."""
+    factors: list[sympy.Expr] = []
+    for size in sizes:
+        if type(size) is tuple:
+            factors += size
+        elif size is not sympy.S.One:
+            factors.append(size)
+    return factors[0] if len(factors) == 1 else tuple(factors)
+
+
+def whole(size: Any) -> sympy.Expr:
+    """Return a size that may be a tuple of factors as one expression."""
+    return sympy.Mul(*size) if type(size) is tuple else size
+
+
+def same_product(a: Any, b: Any) -> bool:
+    """Return whether two sizes, each of which may be a tuple of factors, are equal."""
+    return a is b or (type(a) is type(b) and a == b) or same_size(whole(a), whole(b))

@@ -23,7 +23,7 @@ from algebra import scalars
 from algebra.exact import Assignment, array_shape, tree_value
 from algebra.language import FamilyMember
 from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
-from algebra.shapes import Signature
+from algebra.signature import Signature
 
 MAX_MONOMIALS = 100_000
 MAX_MULTIPLES = 2_000

@@ -39,7 +39,7 @@ from algebra.language import (
 from algebra.legs import Branch, Legs, beside, branches, matched, shifted
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax, definition
 from algebra.scalars import Coefficient
-from algebra.shapes import Signature
+from algebra.signature import Signature
 from algebra.text import short_text
 from algebra.values import Label, Terms, Value, index_name, put
 

@@ -21,7 +21,8 @@ from sympy import Identity, MatrixExpr
 from algebra.dimensions import same_size
 from algebra.errors import LanguageError, ShapeError
 from algebra.language import HeadSum, LayerProduct, _OverHeads, matmul
-from algebra.shapes import inspect, show_shape
+from algebra.shape_messages import show_shape
+from algebra.shapes import inspect
 from algebra.text import short_text
 
 Count: TypeAlias = Any  # an int, or an expression where a number of heads or layers is a symbol

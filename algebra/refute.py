@@ -25,7 +25,7 @@ from algebra.errors import OtimesError
 from algebra.exact import Assignment, Number, array_shape, tree_value
 from algebra.functions import KNOWN, Polynomial, stand_in
 from algebra.nonlinear import Activation
-from algebra.shapes import Signature
+from algebra.signature import Signature
 
 Draw = Callable[[Signature, random.Random, int, int, dict[str, int]], "Assignment | None"]
 DiffersAt = Callable[[Assignment], "Trial | None"]

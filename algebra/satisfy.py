@@ -25,7 +25,8 @@ import sympy
 from algebra.errors import OtimesError
 from algebra.exact import Assignment, Number, array_shape, exact_inverse, exact_quotient, tree_value
 from algebra.refute import draw_assignment
-from algebra.shapes import Signature, inspect
+from algebra.shapes import inspect
+from algebra.signature import Signature
 
 Pair = tuple[sympy.Basic, sympy.Basic]
 MAX_UNKNOWNS = 64

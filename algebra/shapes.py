@@ -9,7 +9,6 @@ LanguageError naming every kind of expression that the language does not have.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from math import lcm
 from typing import Any
 
@@ -19,7 +18,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, Diag
 from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatrix
 
-from algebra.dimensions import normal_size, same_size
+from algebra.dimensions import normal_size, product_of, same_product, same_size, whole
 from algebra.errors import LanguageError, ShapeError
 from algebra.language import (
     ConcatHeads,
@@ -42,31 +41,20 @@ from algebra.nonlinear import (
     RMSNorm,
     RowSoftmax,
 )
+from algebra.shape_messages import (
+    Shape,
+    bad_product,
+    full_shape,
+    no_range,
+    not_in_language,
+    place,
+    show_shape,
+)
+from algebra.signature import Signature
 from algebra.text import short_text
 
-Shape = tuple[sympy.Expr, sympy.Expr]
 SCALAR: Shape | None = None  # the shape of a scalar
 _UNKNOWN = object()
-
-
-@dataclass(slots=True)
-class Signature:
-    """What can vary in one or several expressions, each by its name.
-
-    `tensors` are the matrix symbols and families, `sizes` the symbols of dimensions, `indices` the
-    free indices with the number of values each runs over, `scalars` the other symbols.
-    """
-
-    tensors: dict[str, sympy.MatrixSymbol | Family] = field(default_factory=dict)
-    sizes: dict[str, sympy.Symbol] = field(default_factory=dict)
-    indices: dict[str, tuple[sympy.Symbol, sympy.Expr]] = field(default_factory=dict)
-    scalars: dict[str, sympy.Symbol] = field(default_factory=dict)
-    fixed: dict[sympy.Expr, int] = field(default_factory=dict)  # count -> largest integer index
-    dimensions: set[sympy.Expr] = field(default_factory=set)  # every composite size, n*d or n - 1
-    # Kronecker deltas that were written without a range, with one
-    deltas: dict[sympy.KroneckerDelta, sympy.KroneckerDelta] = field(default_factory=dict)
-    # by the name of a symbol under a root, the degree of the powers that make it rational
-    roots: dict[str, int] = field(default_factory=dict)
 
 
 def inspect(*expressions: sympy.Basic) -> Signature:
@@ -93,7 +81,7 @@ def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | N
 def shape_of(expression: sympy.Basic) -> Shape | None:
     """Return the shape of an expression that fits, or None for a scalar."""
     shape = _Reader().shape(expression)
-    return shape and (_whole(shape[0]), _whole(shape[1]))
+    return shape and (whole(shape[0]), whole(shape[1]))
 
 
 def with_ranges(expression: sympy.Basic, signature: Signature) -> sympy.Basic:
@@ -105,12 +93,7 @@ def same_shape(a: Shape | None, b: Shape | None) -> bool:
     """Return whether two shapes are equal, as polynomials in their sizes."""
     if a is None or b is None:
         return a is b
-    return _same(a[0], b[0]) and _same(a[1], b[1])
-
-
-def show_shape(shape: Shape | None) -> str:
-    """Return a shape for a message: `n × d`, or `scalar`."""
-    return "scalar" if shape is None else f"{_whole(shape[0])} × {_whole(shape[1])}"
+    return same_product(a[0], b[0]) and same_product(a[1], b[1])
 
 
 class _Reader:
@@ -128,7 +111,7 @@ class _Reader:
         while self.open_deltas:
             known = [e for e in self.open_deltas if self.range_of_delta(e) is not None]
             if not known:
-                raise LanguageError(_no_range(self.open_deltas[0]))
+                raise LanguageError(no_range(self.open_deltas[0]))
             self.open_deltas = [e for e in self.open_deltas if e not in known]
             for e in known:
                 self.delta(e)
@@ -162,7 +145,7 @@ class _Reader:
         if isinstance(e, sympy.Expr) and not getattr(e, "is_Matrix", False):
             self.scalar_atom(e)
             return SCALAR
-        raise LanguageError(_not_in_language(e))
+        raise LanguageError(not_in_language(e))
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -205,8 +188,8 @@ class _Reader:
             raise LanguageError(f"{name!r} is a name of the causal mask: rename the symbol")
         if known is not None:
             raise ShapeError(
-                f"{name} occurs with two shapes, {_full_shape(known)} and "
-                f"{_full_shape(tensor)}: rename one of them"
+                f"{name} occurs with two shapes, {full_shape(known)} and "
+                f"{full_shape(tensor)}: rename one of them"
             )
         self.signature.tensors[name] = tensor
         for dimension in tensor.shape:
@@ -259,7 +242,7 @@ class _Reader:
                 raise LanguageError(
                     f"{e} is a floating-point number: write it exactly, as sympy.Rational"
                 )
-            raise LanguageError(_not_in_language(e))
+            raise LanguageError(not_in_language(e))
 
     def plain(self, e: sympy.Expr) -> Shape | None:
         """Add and Mul may also hold matrices, in expressions built without evaluation."""
@@ -307,7 +290,7 @@ class _Reader:
         return shapes[0]
 
     def agree(
-        self, a: Any, x: Shape | None, b: Any, y: Shape | None, verb: str, whole: Any
+        self, a: Any, x: Shape | None, b: Any, y: Shape | None, verb: str, around: Any
     ) -> None:
         if not same_shape(x, y):
             swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
@@ -315,7 +298,7 @@ class _Reader:
             mend = f"; did you mean Transpose({b})?" if swapped else ""
             raise ShapeError(
                 f"cannot {verb} {a} ({show_shape(x)}) and {b} ({show_shape(y)}): the shapes "
-                f"differ{mend}{_place(whole)}"
+                f"differ{mend}{place(around)}"
             )
 
     def mul(self, e: sympy.MatMul) -> Shape | None:
@@ -329,10 +312,10 @@ class _Reader:
                 continue
             if result is None:
                 result = shape
-            elif _same(result[1], shape[0]):
+            elif same_product(result[1], shape[0]):
                 result = (result[0], shape[1])
             else:
-                raise ShapeError(_bad_product(*last, factor, shape, e))
+                raise ShapeError(bad_product(*last, factor, shape, e))
             last = (factor, shape)
         return result
 
@@ -347,7 +330,7 @@ class _Reader:
         return base
 
     def square(self, shape: Shape | None, e: Any, verb: str) -> None:
-        if shape is None or not _same(*shape):
+        if shape is None or not same_product(*shape):
             raise ShapeError(
                 f"cannot {verb} {short_text(e)} ({show_shape(shape)}): a square matrix is needed"
             )
@@ -358,7 +341,7 @@ class _Reader:
 
     def matrix(self, e: Any, verb: str) -> Shape:
         rows, cols = self.unmultiplied(e, verb)
-        return _whole(rows), _whole(cols)
+        return whole(rows), whole(cols)
 
     def unmultiplied(self, e: Any, verb: str) -> Shape:
         """Return the shape of a matrix; a size may still be a tuple of factors."""
@@ -370,7 +353,7 @@ class _Reader:
     def kron(self, e: sympy.KroneckerProduct) -> Shape:
         verb = "take the Kronecker product with"
         shapes = [self.unmultiplied(factor, verb) for factor in e.args]
-        return _product([rows for rows, _ in shapes]), _product([cols for _, cols in shapes])
+        return product_of([rows for rows, _ in shapes]), product_of([cols for _, cols in shapes])
 
     def hadamard(self, e: sympy.HadamardProduct) -> Shape | None:
         shapes: list[Shape | None] = [
@@ -384,7 +367,7 @@ class _Reader:
         self.square(self.shape(e.args[0]), e.args[0], "take the trace of")
 
     def vec(self, e: Any) -> Shape:
-        return _product(self.unmultiplied(e.args[0], "vectorise")), sympy.S.One
+        return product_of(self.unmultiplied(e.args[0], "vectorise")), sympy.S.One
 
     def element(self, e: MatrixElement) -> None:
         rows, cols = self.matrix(e.args[0], "take an entry of")
@@ -394,7 +377,7 @@ class _Reader:
     def delta(self, e: sympy.KroneckerDelta) -> None:
         """A Kronecker delta says how far its indices run, or another use of one of them does."""
         if len(e.args) > 2 and e.args[2][0] != 0:
-            raise LanguageError(_no_range(e))
+            raise LanguageError(no_range(e))
         count = self.range_of_delta(e)
         if count is None:
             self.open_deltas.append(e)
@@ -484,7 +467,7 @@ class _Reader:
                 if not same_size(shape[0], line[0][0]) or not same_size(shape[1], shapes[0][j][1]):
                     raise ShapeError(
                         f"block ({i}, {j}) is {show_shape(shape)} and does not fit its row of "
-                        f"height {line[0][0]} and its column of width {shapes[0][j][1]}{_place(e)}"
+                        f"height {line[0][0]} and its column of width {shapes[0][j][1]}{place(e)}"
                     )
         return sympy.Add(*[line[0][0] for line in shapes]), sympy.Add(*[s[1] for s in shapes[0]])
 
@@ -524,7 +507,7 @@ class _Reader:
             if not same_shape(shape, mask):
                 raise ShapeError(
                     f"the mask of a softmax is {show_shape(mask)} and its scores are "
-                    f"{show_shape(shape)}: they need the same shape{_place(e)}"
+                    f"{show_shape(shape)}: they need the same shape{place(e)}"
                 )
         return shape
 
@@ -534,7 +517,7 @@ class _Reader:
     def norm(self, e: RMSNorm | LayerNorm) -> Shape:
         shape = self.matrix(e.args[0], "normalise the rows of")
         if self.shape(e.eps) is not None:
-            raise ShapeError(f"the eps of a norm is a number, and a matrix was given{_place(e)}")
+            raise ShapeError(f"the eps of a norm is a number, and a matrix was given{place(e)}")
         return shape
 
     def over_heads(self, e: Any) -> Shape:
@@ -602,67 +585,6 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
 }
 
 
-# SymPy takes its time over a product, and most are only compared with one of the same factors: the
-# size of a Kronecker product stays a tuple of factors until somebody asks for its value.
-
-
-def _product(sizes: Iterable[Any]) -> Any:
-    """Return the product of sizes: the only factor, or a tuple of several."""
-    factors: list[sympy.Expr] = []
-    for size in sizes:
-        if type(size) is tuple:
-            factors += size
-        elif size is not sympy.S.One:
-            factors.append(size)
-    return factors[0] if len(factors) == 1 else tuple(factors)
-
-
-def _whole(size: Any) -> sympy.Expr:
-    return Mul(*size) if type(size) is tuple else size
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and a == b) or same_size(_whole(a), _whole(b))
-
-
-def _not_in_language(e: Any) -> str:
-    if not isinstance(e, sympy.Basic):
-        return (
-            f"a SymPy expression was expected and {type(e).__name__} was given: build the two "
-            "sides from sympy.MatrixSymbol and the classes of otimes"
-        )
-    if isinstance(e, Family):
-        return f"the family {e.name} was given without its index: write {e.name}[h]"
-    return f"{type(e).__name__} is not in the language yet, in {short_text(e)}"
-
-
-def _no_range(e: sympy.KroneckerDelta) -> str:
-    return f"{short_text(e)} does not say how far its indices run: write Identity(n)[i, j] instead"
-
-
-def _bad_product(left: Any, x: Shape, right: Any, y: Shape, whole: Any) -> str:
-    a, b = short_text(left), short_text(right)
-    if _same(x[1], y[1]):
-        mend = f"; did you mean Transpose({b})?"
-    elif _same(y[1], x[0]):
-        mend = f"; did you mean {b} before {a}?"
-    else:
-        mend = f"; did you mean KroneckerProduct({a}, {b})?"
-    return (
-        f"cannot multiply {a} ({show_shape(x)}) by {b} ({show_shape(y)}): the inner sizes "
-        f"{_whole(x[1])} and {_whole(y[0])} differ{mend}{_place(whole)}"
-    )
-
-
-def _full_shape(tensor: sympy.MatrixSymbol | Family) -> str:
-    counts = tensor.counts if isinstance(tensor, Family) else ()
-    return " × ".join(map(str, (*counts, *tensor.shape)))
-
-
-def _place(whole: Any) -> str:
-    return f" (in {short_text(whole)})"
-
-
 def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:
     """Return every part that the language does not have, each as a sentence."""
     found: list[str] = []
@@ -673,7 +595,7 @@ def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:
                 and any(isinstance(argument, sympy.MatrixExpr) for argument in part.args)
             )
             if of_matrices and type(part) not in _READERS:
-                message = _not_in_language(part)
+                message = not_in_language(part)
                 if message not in found:
                     found.append(message)
     return found

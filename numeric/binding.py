@@ -17,7 +17,7 @@ import numpy as np
 
 from algebra.errors import OtimesError, ShapeError
 from algebra.language import Family
-from algebra.shapes import Signature
+from algebra.signature import Signature
 from numeric.config import Config
 from numeric.model import Model
 

@@ -1428,6 +1428,9 @@ class Unrolled:
             return self.still([tree[0], tree[1], [tree[2][0], self.depth], *tree[3:]])
         if tree[0] == "FamilyMember":
             return [*tree[:2], *[self.last if i == index else i for i in tree[2:]]]
+        if tree[0] == "Activation":  # whose name is no index
+            return [*tree[:2], self.put(tree[2], index)]
+        demand(index not in binds(tree), "an index of layers is bound again inside a layer")
         return [tree[0], *[self.put(part, index) for part in tree[1:]]]
 
     def parts(self, tree: Any, walk: Callable[[Any], Any]) -> Any:

@@ -23,7 +23,8 @@ import sympy
 
 from algebra.errors import ConventionError, OtimesError
 from algebra.latex import latex
-from algebra.shapes import Signature, inspect, shape_of
+from algebra.shapes import inspect, shape_of
+from algebra.signature import Signature
 from numeric.binding import WEIGHT_AXES, Source
 
 Convention = Literal["row", "column", "either"]

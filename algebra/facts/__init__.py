@@ -35,7 +35,8 @@ from algebra.facts.fact import OTHER_NAMES, PROPERTIES, Fact, Facts
 from algebra.facts.hypotheses import Hypotheses
 from algebra.facts.rules import Walk
 from algebra.facts.settle import settle
-from algebra.shapes import inspect, shape_of, show_shape
+from algebra.shape_messages import show_shape
+from algebra.shapes import inspect, shape_of
 from algebra.text import unicode_text
 
 __all__ = ["OTHER_NAMES", "PROPERTIES", "Fact", "Facts", "attention_pattern", "facts"]

@@ -16,7 +16,7 @@ import sympy
 from algebra.dimensions import same_size
 from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.language import Family
-from algebra.shapes import show_shape
+from algebra.shape_messages import show_shape
 from algebra.text import unicode_text
 
 

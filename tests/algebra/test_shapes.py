@@ -23,7 +23,8 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from algebra.shapes import inspect, same_shape, shape_of, show_shape, with_ranges
+from algebra.shape_messages import show_shape
+from algebra.shapes import inspect, same_shape, shape_of, with_ranges
 
 n, m, d, H, L = symbols("n m d H L")
 h, i, l = symbols("h i l")  # noqa: E741 (the layer)
