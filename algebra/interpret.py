@@ -31,6 +31,7 @@ from algebra.language import (
     OneHot,
     OrderSum,
     StackHeads,
+    at_index,
     key,
     matadd,
     vec_cols,
@@ -478,7 +479,7 @@ def _written_out(e: HeadSum | ConcatHeads | StackHeads) -> Any:
         if count.is_Integer and any(index in _counts(part) for part in e.atoms(*LAYERED)):
             others = [limit for limit in e.limits if limit[0] != index]
             body = HeadSum(e.body, *others) if others else e.body
-            terms = [body.xreplace({index: sympy.Integer(k)}) for k in range(int(count))]
+            terms = [at_index(body, index, k) for k in range(int(count))]
             return matadd(*terms) if len(terms) > 1 else terms[0]
     return None
 

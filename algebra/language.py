@@ -27,7 +27,7 @@ from itertools import combinations
 from typing import Any
 
 import sympy
-from sympy import Basic, Dummy, Integer, MatrixExpr, Tuple
+from sympy import Basic, Dummy, MatrixExpr, Tuple
 from sympy.core.symbol import Str
 from sympy.matrices.expressions.matexpr import MatrixElement
 
@@ -201,7 +201,65 @@ def key(symbol: sympy.Symbol) -> str:
     return str(symbol.name)
 
 
-class LayerProduct(_Stated):
+def at_index(body: Any, index: sympy.Symbol, value: Any) -> Any:
+    """Return an expression with a value for a free index; one that is bound inside is another."""
+    away = Dummy()
+    binders = body.atoms(_OverHeads, _OverLayers, sympy.Sum)
+    inner = [part for part in binders if index not in part.free_symbols]
+    apart = body.xreplace({part: part.xreplace({index: away}) for part in inner})
+    return apart.xreplace({index: sympy.sympify(value)}).xreplace({away: index})
+
+
+class _OverLayers(_Stated):
+    """A matrix built from one body for each layer; the arguments begin with body and limit."""
+
+    @staticmethod
+    def checked(name: str, body: MatrixExpr, limit: Any) -> Tuple:
+        """Return the limit (index, count), or refuse what is no layer."""
+        if not isinstance(limit, tuple | list | Tuple) or len(limit) != 2:
+            raise ShapeError(f"{name} needs one index and its count, as in (l, L): {limit}")
+        index, count = map(sympy.sympify, limit)
+        if not isinstance(index, sympy.Symbol) or (count.is_Integer and count < 0):
+            raise ShapeError(
+                f"{name} was given ({index}, {count}): a Symbol and how many layers there "
+                "are, 0 or more, as in (l, L)"
+            )
+        if not getattr(body, "is_Matrix", False):
+            raise ShapeError(f"{name} multiplies matrices, not {type(body).__name__}")
+        return Tuple(index, count)
+
+    @property
+    def body(self) -> MatrixExpr:
+        return self.args[0]
+
+    @property
+    def index(self) -> sympy.Symbol:
+        return self.args[1][0]
+
+    @property
+    def count(self) -> sympy.Expr:
+        return self.args[1][1]
+
+    @property
+    def reverse(self) -> bool:
+        """Whether the later layer stands on the right."""
+        return bool(self.args[-1])
+
+    @property
+    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+        return self.body.shape
+
+    @property
+    def free_symbols(self) -> set[Basic]:
+        inside = self.body.free_symbols - {self.index}
+        return inside.union(*[part.free_symbols for part in (self.count, *self.args[2:-1])])
+
+    def layer(self, number: int) -> MatrixExpr:
+        """Return one layer, counted from 0."""
+        return at_index(self.body, self.index, number)
+
+
+class LayerProduct(_OverLayers):
     """The ordered product over layers, body[L-1] · … · body[1] · body[0].
 
     The later layer stands on the left, as weights act on a column. With `reverse=True` it stands on
@@ -220,43 +278,8 @@ class LayerProduct(_Stated):
     def __new__(
         cls, body: MatrixExpr, limit: tuple[sympy.Symbol, Any], reverse: Any = False
     ) -> LayerProduct:
-        if not isinstance(limit, tuple | list | Tuple) or len(limit) != 2:
-            raise ShapeError(f"LayerProduct needs one index and its count, as in (l, L): {limit}")
-        index, count = map(sympy.sympify, limit)
-        if not isinstance(index, sympy.Symbol) or (count.is_Integer and count < 0):
-            raise ShapeError(
-                f"LayerProduct was given ({index}, {count}): a Symbol and how many layers there "
-                "are, 0 or more, as in (l, L)"
-            )
-        if not getattr(body, "is_Matrix", False):
-            raise ShapeError(f"LayerProduct multiplies matrices, not {type(body).__name__}")
-        direction = sympy.sympify(bool(reverse))
-        return MatrixExpr.__new__(cls, body, Tuple(*limit), direction)
-
-    @property
-    def body(self) -> MatrixExpr:
-        return self.args[0]
-
-    @property
-    def index(self) -> sympy.Symbol:
-        return self.args[1][0]
-
-    @property
-    def count(self) -> sympy.Expr:
-        return self.args[1][1]
-
-    @property
-    def reverse(self) -> bool:
-        """Whether the later layer stands on the right."""
-        return bool(self.args[2])
-
-    @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
-        return self.body.shape
-
-    @property
-    def free_symbols(self) -> set[Basic]:
-        return (self.body.free_symbols - {self.index}) | self.count.free_symbols
+        limits = cls.checked(cls.__name__, body, limit)
+        return MatrixExpr.__new__(cls, body, limits, sympy.sympify(bool(reverse)))
 
     def factors(self) -> tuple[MatrixExpr, ...]:
         """Return the layers from left to right; the number of layers must be an integer."""
@@ -269,15 +292,10 @@ class LayerProduct(_Stated):
             return (self.body,) * int(self.count)
         layers = range(int(self.count))
         order = layers if self.reverse else reversed(layers)
-        away = Dummy()  # where an inner sum binds the same index, that one is not this one
-        sums = self.body.atoms(_OverHeads, LayerProduct, sympy.Sum)
-        inner = [part for part in sums if self.index not in part.free_symbols]
-        body = self.body.xreplace({part: part.xreplace({self.index: away}) for part in inner})
-        back = {away: self.index}
-        return tuple(body.xreplace({self.index: Integer(k)}).xreplace(back) for k in order)
+        return tuple(self.layer(k) for k in order)
 
 
-class OrderSum(_Stated):
+class OrderSum(_OverLayers):
     """The sum of body[l_k] · … · body[l_1] over all choices of k layers, l_1 < … < l_k.
 
     These are the paths of order k through L layers `Identity + body[l]`, taken together: for k = 0
@@ -296,41 +314,15 @@ class OrderSum(_Stated):
     def __new__(
         cls, body: MatrixExpr, limit: tuple[sympy.Symbol, Any], order: Any, reverse: Any = False
     ) -> OrderSum:
-        whole = LayerProduct(body, limit, reverse)  # which refuses what is no layer
+        limits = cls.checked(cls.__name__, body, limit)
         order = sympy.sympify(order)
         if order.is_Integer and order < 0:
             raise ShapeError(f"OrderSum was given order {order}: 0 or more is needed")
-        return MatrixExpr.__new__(cls, body, whole.args[1], order, whole.args[2])
-
-    @property
-    def body(self) -> MatrixExpr:
-        return self.args[0]
-
-    @property
-    def index(self) -> sympy.Symbol:
-        return self.args[1][0]
-
-    @property
-    def count(self) -> sympy.Expr:
-        return self.args[1][1]
+        return MatrixExpr.__new__(cls, body, limits, order, sympy.sympify(bool(reverse)))
 
     @property
     def order(self) -> sympy.Expr:
         return self.args[2]
-
-    @property
-    def reverse(self) -> bool:
-        """Whether the later layer stands on the right."""
-        return bool(self.args[3])
-
-    @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
-        return self.body.shape
-
-    @property
-    def free_symbols(self) -> set[Basic]:
-        inside = self.body.free_symbols - {self.index}
-        return inside | self.count.free_symbols | self.order.free_symbols
 
     def products(self) -> list[MatrixExpr]:
         """Return the products of layers that are added; count and order must be integers."""
@@ -343,7 +335,7 @@ class OrderSum(_Stated):
         found = []
         for layers in chosen:
             order = layers if self.reverse else reversed(layers)
-            factors = [self.body.xreplace({self.index: sympy.Integer(k)}) for k in order]
+            factors = [self.layer(k) for k in order]
             found.append(matmul(*factors) if factors else sympy.Identity(self.shape[0]))
         return found
 

@@ -212,3 +212,12 @@ def test_order_sum_refuses_what_is_no_order() -> None:
         OrderSum(W[l], (l, L), -1)
     with pytest.raises(ShapeError, match="put numbers for both"):
         OrderSum(W[l], (l, L), 2).products()
+
+
+def test_an_index_that_is_bound_inside_a_layer_is_another() -> None:
+    X = Family("X", (3,), n, n)
+    whole = HeadSum(X[l], (l, 3))  # binds the name of the layer again
+    layer = matmul(whole, X[l])
+    assert decide(OrderSum(layer, (l, 3), 1), matmul(whole, whole)).status == "proved"
+    three = matmul(*[matmul(whole, X[k]) for k in (2, 1, 0)])
+    assert decide(LayerProduct(layer, (l, 3)), three).status == "proved"

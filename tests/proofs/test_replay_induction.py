@@ -15,6 +15,7 @@ from sympy import Identity, MatrixSymbol, OneMatrix
 from algebra.certificate import to_json
 from algebra.decide import decide
 from algebra.language import Family, HeadSum, LayerProduct, OneHot, OrderSum, kron, matadd, matmul
+from algebra.nonlinear import Activation
 from proofs import replay
 from proofs.catalogue import catalogue
 from tests.algebra.test_induction import FALSE, TRUE
@@ -170,5 +171,28 @@ def test_heads_and_orders() -> None:
     body = HeadSum(kron(V[l, h], V[l, h]), (h, H))
     both = matadd(OrderSum(body, (l, L), 1), Identity(n * n))
     verdict = decide(both, matadd(Identity(n * n), HeadSum(body, (l, L))))
+    assert verdict.status == "proved"
+    assert refused(dict(json.loads(to_json(verdict.certificate or {})))) == ""
+
+
+def test_an_index_of_layers_is_not_bound_again_inside_a_layer() -> None:
+    """Were it put into the inner sum, that would be H times the last layer, and not the sum."""
+    made = copy.deepcopy(certificate("transpose"))
+    for side in ("lhs", "rhs"):
+        made[side] = json.loads(
+            json.dumps(made[side]).replace(
+                '["FamilyMember", "W", "l"]',
+                '["HeadSum", ["FamilyMember", "W", "l"], ["l", ["Symbol", "n"]]]',
+            )
+        )
+    made["tensors"]["W"][0] = [["Symbol", "n"]]
+    assert refused(made)
+
+
+def test_a_function_called_like_the_index_of_layers_keeps_its_name() -> None:
+    g = sympy.Symbol("g", integer=True)
+    layer = Activation("g", W[g])
+    turned = LayerProduct(Activation("g", sympy.Transpose(W[g])), (g, L), True)
+    verdict = decide(sympy.Transpose(LayerProduct(layer, (g, L))), turned)
     assert verdict.status == "proved"
     assert refused(dict(json.loads(to_json(verdict.certificate or {})))) == ""
