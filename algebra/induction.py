@@ -243,8 +243,8 @@ class _Opened:
             return self.last
         if isinstance(e, FamilyMember):
             return e.family[tuple(self.last if i == index else i for i in e.indices)]
-        if not e.args or isinstance(e, MatrixSymbol):
-            return e
+        if not e.args or isinstance(e, MatrixSymbol) or index in _bound_by(e):
+            return e  # what is bound inside by this name is another index
         inner = {**scope, **_bound_by(e)}
         return rebuilt(e, [self.put(a, index, inner) for a in e.args])
 

@@ -1310,12 +1310,12 @@ class Unrolled:
         for index, count in c["indices"].items():
             self.bound[index] = count
         for side in (c["lhs"], c["rhs"]):
-            self.bind(side)
+            self.bind(side, c["indices"])
         for _, rows, cols in c["tensors"].values():
             demand(not self.uses(rows) and not self.uses(cols), "the depth is a size of a matrix")
 
-    def bind(self, tree: Any) -> None:
-        """Note the counts of the indices that a tree binds; a name has one count.
+    def bind(self, tree: Any, scope: dict[str, Any]) -> None:
+        """Note the counts of the indices that a tree binds, None for a name that has several.
 
         An index of the layers before layer l runs over what l runs over.
         """
@@ -1323,13 +1323,14 @@ class Unrolled:
             return
         for index, count in binds(tree).items():
             if type(count) is list and count[0] == "Symbol":
-                count = self.bound.get(count[1], count)
-            demand(self.bound.setdefault(index, count) == count, "an index has two counts")
+                count = scope.get(count[1], count)
+            scope = {**scope, index: count}
+            self.bound[index] = count if self.bound.get(index, count) == count else None
         for part in tree[1:]:
-            self.bind(part)
+            self.bind(part, scope)
         if tree[0] == "FamilyMember":
             for index, count in zip(tree[2:], self.declared[tree[1]][0], strict=True):
-                known = type(index) is int or self.bound[index] == count
+                known = type(index) is int or scope[index] == count
                 demand(known, f"the index {index} does not run over that size")
 
     def free(self, tree: Any) -> set[str]:
@@ -1430,7 +1431,8 @@ class Unrolled:
             return [*tree[:2], *[self.last if i == index else i for i in tree[2:]]]
         if tree[0] == "Activation":  # whose name is no index
             return [*tree[:2], self.put(tree[2], index)]
-        demand(index not in binds(tree), "an index of layers is bound again inside a layer")
+        if index in binds(tree):  # of the same name, but another
+            return tree
         return [tree[0], *[self.put(part, index) for part in tree[1:]]]
 
     def parts(self, tree: Any, walk: Callable[[Any], Any]) -> Any:
@@ -1554,6 +1556,7 @@ def by_induction(c: dict[str, Any]) -> str:
             demand(name[0] in NAMED and name[1] not in tensors, "one name for two products")
             demand(set(name[2:]) == unrolled.free(tree), "a name lacks an index")
             counts = [unrolled.bound[index] for index in name[2:]]
+            demand(None not in counts, "an index has two counts")
             tensors[name[1]] = [counts, *unrolled.shape(tree)]
     sides = [c["lhs"], c["rhs"]]
     more = [unrolled.more(side) for side in sides]

@@ -255,7 +255,7 @@ def shapley_two_layers() -> Statement:
 
 
 @theorem(
-    title="Running the layers again with what they read held back",
+    title="Layers that read only what one layer has touched: the paths of order two",
     chapter=6,
     source=f"{FRAMEWORK}, “Term importance analysis”",
 )

@@ -175,18 +175,19 @@ def test_heads_and_orders() -> None:
     assert refused(dict(json.loads(to_json(verdict.certificate or {})))) == ""
 
 
-def test_an_index_of_layers_is_not_bound_again_inside_a_layer() -> None:
-    """Were it put into the inner sum, that would be H times the last layer, and not the sum."""
-    made = copy.deepcopy(certificate("transpose"))
-    for side in ("lhs", "rhs"):
-        made[side] = json.loads(
-            json.dumps(made[side]).replace(
-                '["FamilyMember", "W", "l"]',
-                '["HeadSum", ["FamilyMember", "W", "l"], ["l", ["Symbol", "n"]]]',
-            )
-        )
-    made["tensors"]["W"][0] = [["Symbol", "n"]]
-    assert refused(made)
+def test_an_index_that_is_bound_inside_a_layer_is_another() -> None:
+    """Were the last layer put into the inner sum, it would be that layer many times over."""
+    inner = Family("F", (H,), n, n)
+    layer = matmul(HeadSum(inner[l], (l, H)), W[l])
+    turned = matmul(sympy.Transpose(W[l]), sympy.Transpose(HeadSum(inner[h], (h, H))))
+    verdict = decide(
+        sympy.Transpose(LayerProduct(layer, (l, L))), LayerProduct(turned, (l, L), True)
+    )
+    assert verdict.status == "proved"
+    made = dict(json.loads(to_json(verdict.certificate or {})))
+    assert refused(made) == ""
+    text = json.dumps(made["step"]).replace('"F", "l"', '"F", "last"')
+    assert refused({**made, "step": json.loads(text)})
 
 
 def test_a_function_called_like_the_index_of_layers_keeps_its_name() -> None:
