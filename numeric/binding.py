@@ -2,10 +2,13 @@
 
 A symbol called `W_V` is the model's `W_V`; one called `X` is the stream that a layer reads. The
 axes of each array are named by size (`n` positions, `d` model, `d_head`, `d_mlp`, `V` vocabulary,
-`H` heads, `L` layers), and the shape of the symbol says how the array is laid: `W_V` of shape
+`H` `H` heads, `L` layers), and the shape of the symbol says how the array is laid: `W_V` of shape
 d_head × d, the column convention, is the transposed array; a symbol of n·d rows is the stream as
-one column. Axes that the symbol does not have (a layer, a head) are run through, together for all
-symbols of a case.
+one column. Biases and gains are rows, 1 × d; a symbol of shape d × 1 is the column, and one of
+shape n × d the same row at every position. Axes that the symbol does not have (a layer, a head) are
+run through, together for all symbols of a case.
+
+A model has only the biases and gains of its kind: about `b_V` a model without it says nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +36,20 @@ WEIGHT_AXES: dict[str, tuple[str, ...]] = {
     "W_in": ("L", "d", "d_mlp"),
     "W_gate": ("L", "d", "d_mlp"),
     "W_out": ("L", "d_mlp", "d"),
+    "b_Q": ("L", "H", "1", "d_head"),
+    "b_K": ("L", "H", "1", "d_head"),
+    "b_V": ("L", "H", "1", "d_head"),
+    "b_O": ("L", "1", "d"),
+    "b_in": ("L", "1", "d_mlp"),
+    "b_gate": ("L", "1", "d_mlp"),
+    "b_out": ("L", "1", "d"),
+    "b_U": ("1", "V"),
+    "ln1_gain": ("L", "1", "d"),
+    "ln1_bias": ("L", "1", "d"),
+    "ln2_gain": ("L", "1", "d"),
+    "ln2_bias": ("L", "1", "d"),
+    "ln_final_gain": ("1", "d"),
+    "ln_final_bias": ("1", "d"),
 }
 PLACE_AXES: dict[str, tuple[str, ...]] = {
     "one_hot": ("n", "V"),
@@ -127,12 +144,13 @@ def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np
         elif f"{name}.0" in places:
             layers = [places[f"{name}.{layer}"] for layer in range(model.n_layers)]
             arrays[name] = np.stack(layers)
-    for name in WEIGHT_AXES:
+    present = {*model.config.tensor_shapes(), "W_U", "W_pos"}  # tied; none are zeros in the stream
+    for name, axes in WEIGHT_AXES.items():
         weight = getattr(model, name)
         if name == "W_pos":
             weight = weight[: len(tokens)]
-        if weight.size:
-            arrays[name] = weight
+        if name in present and weight.size:
+            arrays[name] = np.expand_dims(weight, -2) if "1" in axes else weight
     return Run(model.name, model.config, arrays)
 
 
@@ -203,6 +221,10 @@ def take(source: Source, layout: Layout, where: Mapping[str, int], run: Run) -> 
     rows, cols = layout[-2:]
     if axes[-2] != axes[-1] and (rows, cols) == (axes[-1], axes[-2]):
         return np.swapaxes(array, -1, -2)
+    if axes[-2] == "1" and (rows, cols) in (("n", axes[-1]), (axes[-1], "n")):
+        n_pos = len(run.arrays["one_hot"])
+        everywhere = np.broadcast_to(array, (*array.shape[:-2], n_pos, array.shape[-1]))
+        return everywhere if rows == "n" else np.swapaxes(everywhere, -1, -2)
     if cols == "1" and axes[-1] != "1":  # the rows of the stream, one after the other
         return array.reshape(*array.shape[:-2], -1, 1)
     return array

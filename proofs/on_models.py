@@ -64,6 +64,10 @@ def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     if stated.places and stated.bare and not run.config.bare:
         why = "it says what bare heads write, and this model has norms, biases or MLPs"
         return ModelEvidence(run.model, False, True, why=why)
+    asked = [f"{name}={value!r}" for name, value in stated.kind.items()]
+    if any(getattr(run.config, name) != value for name, value in stated.kind.items()):
+        why = f"it speaks of models with {', '.join(asked)}"
+        return ModelEvidence(run.model, False, True, why=why)
     signature = inspect(stated.lhs, stated.rhs, *stated.places.values())
     compare: _Comparer | None = None  # made for a first case: a model without layers has none
     worst, where, sensitivity, any_case = 0.0, "", 0.0, False
@@ -155,7 +159,7 @@ class _Comparer:
         """Return the arrays, the numbers for free scalars, and a number of heads no array shows."""
         arrays = {name: case.arrays[name] for name in signature.tensors}
         heads = {"H": self.run.config.n_heads} if "H" in signature.sizes and not arrays else {}
-        return {**heads, **arrays, **_numbers(signature)}
+        return {**heads, **arrays, **_numbers(signature, self.run)}
 
 
 def at_depth(e: Any, n_layers: int) -> Any:
@@ -167,9 +171,10 @@ def at_depth(e: Any, n_layers: int) -> Any:
     return rebuilt(e, [at_depth(a, n_layers) for a in e.args])
 
 
-def _numbers(signature: Any) -> dict[str, float]:
-    """Return fixed, generic numbers for the free scalars of a statement."""
-    return {name: 0.75 + 0.5 * k for k, name in enumerate(sorted(signature.scalars))}
+def _numbers(signature: Any, run: Run) -> dict[str, float]:
+    """Return `eps` of the model's norms; for the other free scalars fixed, generic numbers."""
+    generic = {name: 0.75 + 0.5 * k for k, name in enumerate(sorted(signature.scalars))}
+    return {**generic, "eps": run.config.norm_eps} if "eps" in generic else generic
 
 
 def _matrix_shape(evaluator: Evaluator, values: Values) -> tuple[int, int]:

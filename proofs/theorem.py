@@ -40,7 +40,8 @@ class Statement:
     tried in order, and the first that a model can satisfy is used. `depth`: the number of layers of
     the models whose logits the statement gives, where it says so of one depth only. `bare`:
     whether its places are those of bare heads, so that models with norms, biases or MLPs, where the
-    same places are something else, have nothing to say about it.
+    same places are something else, have nothing to say about it. `kind`: the fields that the
+    configuration of a model must have for the statement to speak of it, as `{"norm": "layer"}`.
     """
 
     lhs: sympy.Basic
@@ -49,6 +50,7 @@ class Statement:
     bind: Sequence[Binding] = ({},)
     depth: int | None = None
     bare: bool = True
+    kind: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def check_convention(theorem: Theorem, signature: Signature) -> None:
     """
     for name, tensor in signature.tensors.items():
         axes = WEIGHT_AXES.get(name)
-        if axes is None or name == "W_pos":
+        if axes is None or name == "W_pos" or "1" in axes:  # a vector acts on neither side
             continue
         shape = tuple(str(dimension) for dimension in tensor.shape)
         row = axes[-2:]

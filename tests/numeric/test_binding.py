@@ -99,6 +99,41 @@ def test_a_full_block_has_places_and_weights_of_its_own() -> None:
     assert not np.array_equal(first.arrays["mlp_post"], second.arrays["mlp_post"])
 
 
+def test_biases_and_gains_are_rows_columns_or_the_same_at_every_position() -> None:
+    model = random_model(KINDS["gpt2"])
+    found = run_of(model, TOKENS)
+    d_mlp = Symbol("d_mlp", positive=True, integer=True)
+    widths = {
+        **dict.fromkeys(("b_Q", "b_K", "b_V"), d_head),
+        **dict.fromkeys(("b_O", "b_out", "ln1_gain", "ln1_bias", "ln2_gain", "ln2_bias"), d),
+        "b_in": d_mlp, "ln_final_gain": d, "ln_final_bias": d,
+    }  # fmt: skip
+    for name, width in widths.items():
+        whole = getattr(model, name)
+        flat = whole.reshape(-1, whole.shape[-1])  # each layer, or each layer's heads
+        for shape, laid in (
+            ((1, width), lambda vector: vector[None, :]),
+            ((width, 1), lambda vector: vector[:, None]),
+            ((n, width), lambda vector: np.stack([vector] * len(TOKENS))),
+            ((width, n), lambda vector: np.stack([vector] * len(TOKENS), axis=1)),
+        ):
+            cases_of = _cases(found, MatrixSymbol(name, *shape))
+            assert len(cases_of) == len(flat)
+            for case, vector in zip(cases_of, flat, strict=True):
+                assert np.array_equal(case.arrays[name], laid(vector)), (name, shape)
+    by_head = _cases(found, Family("b_V", (H,), 1, d_head)[h])[1].arrays["b_V"]
+    assert np.array_equal(by_head[:, 0], model.b_V[1])
+
+
+def test_a_model_has_only_the_biases_and_gains_of_its_kind(run: Run) -> None:
+    assert not any(name.startswith(("b_", "ln")) for name in run.arrays)
+    llama = run_of(random_model(KINDS["llama"]), TOKENS)
+    assert "ln1_gain" in llama.arrays
+    assert not {"ln1_bias", "b_Q", "b_in", "b_U"} & {*llama.arrays}
+    assert "W_gate" not in run_of(random_model(KINDS["gpt2"]), TOKENS).arrays
+    assert _cases(run, MatrixSymbol("b_V", 1, d_head)) == []
+
+
 def test_a_layer_that_is_not_there_is_no_case(run: Run) -> None:
     A = Family("A", (L, H), n, n)
     assert len(_cases(run, A[1, h])) == 1

@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sympy import HadamardProduct, MatrixSymbol, Rational, Symbol, Transpose, sqrt
+from sympy import HadamardProduct, MatrixSymbol, OneMatrix, Rational, Symbol, Transpose, sqrt
+from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.language import matmul
+from algebra.language import matadd, matmul
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from numeric.binding import Run, run_of
 from numeric.model import bundled_models, load_model
 from numeric.tokenizer import sample_tokens
 from proofs.on_models import ModelEvidence, check_on_model
 from proofs.theorem import Statement, Theorem
-from tests.numeric.random_models import FULL, TINY_TOKENS, random_model
+from tests.numeric.random_models import FULL, KINDS, TINY_TOKENS, random_model
 
 n, d, d_head, d_mlp = (
     Symbol(name, positive=True, integer=True) for name in ("n", "d", "d_head", "d_mlp")
@@ -79,3 +80,41 @@ def test_an_mlp_is_an_activation_of_a_product_of_a_norm(
     assert evidence.sensitivity < 1e-6  # a norm hardly sees the size of what it reads
     assert not _check(claimed(activation, EPS / 10), run).passed
     assert not _check(claimed("relu", EPS), run).passed
+
+
+def _affine_norm(of: type, stream: MatrixSymbol, name: str, eps: object = "eps") -> object:
+    eps = Symbol("eps", positive=True) if eps == "eps" else eps
+    scaled = matmul(of(stream, eps), DiagMatrix(MatrixSymbol(f"{name}_gain", d, 1)))
+    if of is RMSNorm:
+        return scaled
+    return matadd(scaled, matmul(OneMatrix(n, 1), MatrixSymbol(f"{name}_bias", 1, d)))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_norm_with_its_gain_its_bias_and_the_eps_of_the_model(kind: str) -> None:
+    """Names alone bind them; another eps, another norm or another place's gain is noticed."""
+    run = run_of(random_model(KINDS[kind]), TINY_TOKENS)
+    of, other = (LayerNorm, RMSNorm) if run.config.norm == "layer" else (RMSNorm, LayerNorm)
+
+    def claimed(norm: type, eps: object = "eps", gain_of: str = "ln1") -> Statement:
+        ln1, ln2 = _affine_norm(norm, X, gain_of, eps), _affine_norm(norm, M, "ln2", eps)
+        of_this_kind = {"norm": run.config.norm}
+        return Statement(ln1, ln1, {"ln1": ln1, "ln2": ln2}, bare=False, kind=of_this_kind)
+
+    evidence = _check(claimed(of), run)
+    assert evidence.applies
+    assert evidence.passed, evidence.why
+    for wrong in (claimed(of, Rational(str(run.config.norm_eps)) / 10), claimed(of, gain_of="ln2")):
+        assert not _check(wrong, run).passed
+    if other is RMSNorm:  # of the other no bias is there, so nothing is said
+        assert not _check(claimed(other), run).passed
+
+
+def test_a_query_has_a_bias_and_a_statement_may_be_about_one_kind_of_model() -> None:
+    run = run_of(random_model(KINDS["gpt2"]), TINY_TOKENS)
+    q = matadd(matmul(QK, W_Q), matmul(OneMatrix(n, 1), MatrixSymbol("b_Q", 1, d_head)))
+    assert _check(Statement(q, q, {"q": q}, bare=False), run).passed
+    assert not _check(Statement(q, q, {"k": q}, bare=False), run).passed
+    elsewhere = _check(Statement(q, q, {"k": q}, bare=False, kind={"positions": "rotary"}), run)
+    assert (elsewhere.applies, elsewhere.passed) == (False, True)
+    assert elsewhere.why == "it speaks of models with positions='rotary'"
