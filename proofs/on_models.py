@@ -28,7 +28,8 @@ from numeric.rounding import (
     worst_ratio,
 )
 from proofs.catalogue.symbols import L
-from proofs.theorem import Statement, Theorem, layout_of
+from proofs.claims import Statement
+from proofs.theorem import Theorem, layout_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     if stated.places and stated.bare and not run.config.bare:
         why = "it says what bare heads write, and this model has norms, biases or MLPs"
         return ModelEvidence(run.model, False, True, why=why)
-    asked = [f"{name}={value!r}" for name, value in stated.kind.items()]
-    if any(getattr(run.config, name) != value for name, value in stated.kind.items()):
+    asked = [f"{name}={value!r}" for name, value in stated.config.items()]
+    if any(getattr(run.config, name) != value for name, value in stated.config.items()):
         why = f"it speaks of models with {', '.join(asked)}"
         return ModelEvidence(run.model, False, True, why=why)
     signature = inspect(stated.lhs, stated.rhs, *stated.places.values())

@@ -1,7 +1,7 @@
-"""What a theorem is here: one SymPy equation, and what a reader needs to know about it.
+"""What an entry of the catalogue is: a claim, and what a reader needs to know about it.
 
 A theorem is declared by a decorated function: its name is the theorem's, its docstring the prose of
-the page, and what it returns the statement.
+the page, and what it returns the claim, most often an equation.
 
     @theorem(title="Mixed product", chapter=1, source="…", covers=("S0-37",))
     def kron_mul_kron() -> Statement:
@@ -9,14 +9,14 @@ the page, and what it returns the statement.
         return Statement(kron(A, B) * kron(C, D), kron(A * C, B * D))
 
 Everything else, the proof, the exact check, the check on models, the mutants and the page, is
-derived from that statement.
+derived from that claim.
 """
 
 from __future__ import annotations
 
 import inspect as python_inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import sympy
@@ -25,37 +25,15 @@ from algebra.errors import ConventionError, OtimesError
 from algebra.latex import latex
 from algebra.shapes import inspect, shape_of
 from algebra.signature import Signature
-from numeric.binding import WEIGHT_AXES, Source
+from numeric.binding import WEIGHT_AXES
+from proofs.claims import Claim, Statement
 
 Convention = Literal["row", "column", "either"]
-Binding = Mapping[str, Source]
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """An equation, where its parts are seen in a forward pass, and what its symbols are there.
-
-    `places` maps a recorded place (`z`, `attn_out`, …) to the part of the statement that claims to
-    be it. `bind` gives symbols a meaning on a model where their names do not; several bindings are
-    tried in order, and the first that a model can satisfy is used. `depth`: the number of layers of
-    the models whose logits the statement gives, where it says so of one depth only. `bare`:
-    whether its places are those of bare heads, so that models with norms, biases or MLPs, where the
-    same places are something else, have nothing to say about it. `kind`: the fields that the
-    configuration of a model must have for the statement to speak of it, as `{"norm": "layer"}`.
-    """
-
-    lhs: sympy.Basic
-    rhs: sympy.Basic
-    places: Mapping[str, sympy.Basic] = field(default_factory=dict)
-    bind: Sequence[Binding] = ({},)
-    depth: int | None = None
-    bare: bool = True
-    kind: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Theorem:
-    """A theorem of the catalogue. `.statement()` builds its equation anew."""
+    """An entry of the catalogue. `.claim()` builds what it says anew."""
 
     name: str
     title: str
@@ -64,7 +42,7 @@ class Theorem:
     source: str
     covers: tuple[str, ...]
     prose: str
-    state: Callable[[], Statement]
+    state: Callable[[], Claim]
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         """Travel between processes by name: the catalogue is the same everywhere."""
@@ -72,14 +50,22 @@ class Theorem:
 
         return find, (self.name,)
 
-    def statement(self) -> Statement:
-        """Return the equation; raise ConventionError when it mixes the two conventions."""
+    def claim(self) -> Claim:
+        """Return what it claims; raise ConventionError when it mixes the two conventions."""
         try:
-            stated = self.state()
+            claim = self.state()
         except (ValueError, TypeError) as error:  # SymPy's own refusal to build an expression
             raise OtimesError(f"{self.name} cannot be stated: {error}") from error
-        check_convention(self, inspect(stated.lhs, stated.rhs))
-        return stated
+        if claim.expressions:
+            check_convention(self, inspect(*claim.expressions))
+        return claim
+
+    def statement(self) -> Statement:
+        """Return the equation of an entry that claims one; raise OtimesError of any other."""
+        claim = self.claim()
+        if not isinstance(claim, Statement):
+            raise OtimesError(f"{self.name} is no equation: its claim is of the kind {claim.kind}")
+        return claim
 
     def latex(self) -> str:
         """Return the equation as TeX."""
@@ -107,10 +93,10 @@ def theorem(
     source: str,
     covers: Sequence[str] = (),
     convention: Convention = "either",
-) -> Callable[[Callable[[], Statement]], Theorem]:
+) -> Callable[[Callable[[], Claim]], Theorem]:
     """Declare a theorem: the decorated function is its statement, the docstring its prose."""
 
-    def declare(state: Callable[[], Statement]) -> Theorem:
+    def declare(state: Callable[[], Claim]) -> Theorem:
         prose = python_inspect.cleandoc(state.__doc__ or "")
         if not prose:
             raise OtimesError(f"the theorem {state.__name__} needs a paragraph saying what it says")

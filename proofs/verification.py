@@ -21,6 +21,7 @@ from numeric.model import bundled_models, load_model
 from numeric.tokenizer import sample_tokens
 from proofs import replay
 from proofs.catalogue import catalogue, find
+from proofs.claims import Statement
 from proofs.exact import ExactEvidence, check_exactly
 from proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
 from proofs.on_models import ModelEvidence, check_on_model
@@ -256,6 +257,8 @@ def _at_equal_sizes(theorem: Theorem, error: OtimesError) -> str:
     if not isinstance(error, ShapeError):
         return ""
     stated = theorem.state()
+    if not isinstance(stated, Statement):
+        return ""
     try:
         verdict = decide(*with_equal_sizes(stated.lhs, stated.rhs))
     except OtimesError:

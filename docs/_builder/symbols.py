@@ -10,7 +10,8 @@ from algebra.language import Family
 from algebra.latex import latex
 from algebra.shapes import inspect
 from numeric.binding import source_of
-from proofs.theorem import Binding, Statement, Theorem
+from proofs.claims import Binding, Statement
+from proofs.theorem import Theorem
 from words import ARRAYS, SIZES, table
 
 EACH = {"H": "head", "L": "layer", "L,H": "layer and head"}

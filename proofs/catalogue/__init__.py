@@ -1,32 +1,40 @@
-"""The theorems, in reading order. A chapter is a file; a theorem is a decorated function in it."""
+"""The catalogue, in reading order. A chapter is a folder, a topic of it a file.
+
+A theorem is a decorated function; `proofs/claims.py` has the kinds of claims that it may return.
+"""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import import_module
 
 from algebra.errors import OtimesError
-from proofs.catalogue import attention_head, depth, residual_stream, shallow_models, tensor_products
 from proofs.theorem import Theorem
 
-CHAPTERS = {
-    1: ("Tensor products and conventions", tensor_products),
-    2: ("The residual stream", residual_stream),
-    3: ("The attention head", attention_head),
-    5: ("Zero and one layer", shallow_models),
-    6: ("Depth", depth),
+CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
+    1: ("Tensor products and conventions", "tensor_products", ("products",)),
+    2: ("The residual stream", "residual_stream", ("stream",)),
+    3: ("The attention head", "attention_head", ("circuits",)),
+    4: ("Feed-forward layers, norms and biases", "mlp_and_norm", ()),
+    5: ("Zero and one layer", "shallow_models", ("one_layer",)),
+    6: ("Depth", "depth", ("paths",)),
+    7: ("Reading weights", "reading_weights", ()),
+    8: ("Attribution", "attribution", ()),
 }
+"""The title of each chapter, its folder, and the files in it in reading order."""
 
 
 @lru_cache(maxsize=1)
 def catalogue() -> tuple[Theorem, ...]:
     """Return every theorem, chapter by chapter, in the order of the files."""
-    return tuple(
-        entry
-        for _, module in CHAPTERS.values()
-        for entry in vars(module).values()
-        if isinstance(entry, Theorem)
-    )
+    found: list[Theorem] = []
+    for _, folder, files in CHAPTERS.values():
+        for file in files:
+            module = import_module(f"proofs.catalogue.{folder}.{file}")
+            entries = [entry for entry in vars(module).values() if isinstance(entry, Theorem)]
+            found += [entry for entry in entries if entry.state.__module__ == module.__name__]
+    return tuple(found)
 
 
 def find(name: str) -> Theorem:

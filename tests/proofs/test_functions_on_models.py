@@ -12,8 +12,9 @@ from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSof
 from numeric.binding import Run, run_of
 from numeric.model import bundled_models, load_model
 from numeric.tokenizer import sample_tokens
+from proofs.claims import Statement
 from proofs.on_models import ModelEvidence, check_on_model
-from proofs.theorem import Statement, Theorem
+from proofs.theorem import Theorem
 from tests.numeric.random_models import FULL, KINDS, TINY_TOKENS, random_model
 
 n, d, d_head, d_mlp = (
@@ -115,6 +116,6 @@ def test_a_query_has_a_bias_and_a_statement_may_be_about_one_kind_of_model() -> 
     q = matadd(matmul(QK, W_Q), matmul(OneMatrix(n, 1), MatrixSymbol("b_Q", 1, d_head)))
     assert _check(Statement(q, q, {"q": q}, bare=False), run).passed
     assert not _check(Statement(q, q, {"k": q}, bare=False), run).passed
-    elsewhere = _check(Statement(q, q, {"k": q}, bare=False, kind={"positions": "rotary"}), run)
+    elsewhere = _check(Statement(q, q, {"k": q}, bare=False, config={"positions": "rotary"}), run)
     assert (elsewhere.applies, elsewhere.passed) == (False, True)
     assert elsewhere.why == "it speaks of models with positions='rotary'"

@@ -14,9 +14,10 @@ from numeric.model import load_model
 from numeric.tokenizer import sample_tokens
 from proofs.catalogue import find
 from proofs.catalogue.symbols import A, X, column, m, n, row
+from proofs.claims import Statement
 from proofs.mutants import rebuild
 from proofs.on_models import check_on_model
-from proofs.theorem import Statement, Theorem, theorem
+from proofs.theorem import Theorem, theorem
 from proofs.verification import Report, verify, verify_on_runs
 
 TOKENS = [int(token) for token in sample_tokens(8)]

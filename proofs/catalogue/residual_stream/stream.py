@@ -7,7 +7,8 @@ from sympy import MatrixSymbol
 from algebra.language import Family, HeadSum, matadd, matmul
 from numeric.binding import Source
 from proofs.catalogue.symbols import H, L, V, X, d, h, heads, l, n, row
-from proofs.theorem import Statement, theorem
+from proofs.claims import Statement
+from proofs.theorem import theorem
 
 
 @theorem(

@@ -7,7 +7,8 @@ from sympy import Identity, MatrixSymbol
 from algebra.language import HeadSum, kron, matadd, matmul, vec_rows
 from numeric.binding import Source
 from proofs.catalogue.symbols import H, V, column, d, h, heads, n
-from proofs.theorem import Statement, theorem
+from proofs.claims import Statement
+from proofs.theorem import theorem
 
 FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 

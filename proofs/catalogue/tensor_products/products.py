@@ -7,7 +7,8 @@ from sympy import MatrixSymbol, Transpose
 from algebra.language import kron, matadd, matmul, vec_cols, vec_rows
 from numeric.binding import Source
 from proofs.catalogue.symbols import alpha, beta, d, m, n, p, q, r, s, size
-from proofs.theorem import Statement, theorem
+from proofs.claims import Statement
+from proofs.theorem import theorem
 
 KRON = "Van Loan 2000, “The ubiquitous Kronecker product”, §1"
 FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"

@@ -20,7 +20,8 @@ from algebra.language import (
 )
 from numeric.binding import Source
 from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, row, size
-from proofs.theorem import Statement, theorem
+from proofs.claims import Statement
+from proofs.theorem import theorem
 
 FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 

@@ -16,7 +16,8 @@ from algebra.language import (
 )
 from numeric.binding import Source
 from proofs.catalogue.symbols import A, H, X, alpha, beta, column, d, d_head, h, heads, n, row
-from proofs.theorem import Statement, theorem
+from proofs.claims import Statement
+from proofs.theorem import theorem
 
 FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 PRIMER = (

@@ -1,0 +1,1 @@
+"""Chapter 3: softmax, QK, OV, and heads as sums."""

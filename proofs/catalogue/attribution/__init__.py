@@ -1,0 +1,1 @@
+"""Chapter 8: which part of a pass a prediction is owed to."""

@@ -1,0 +1,1 @@
+"""Chapter 6: what layers make of each other."""

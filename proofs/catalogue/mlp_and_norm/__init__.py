@@ -1,0 +1,1 @@
+"""Chapter 4: feed-forward layers, norms and biases."""

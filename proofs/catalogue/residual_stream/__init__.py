@@ -1,0 +1,1 @@
+"""Chapter 2: what every component reads and writes."""

@@ -1,0 +1,1 @@
+"""Chapter 5: what no layer and one layer can do."""
