@@ -52,8 +52,8 @@ class Statement:
 
     lhs: sympy.Basic
     rhs: sympy.Basic
-    given: Sequence[Any] = ()
     places: Mapping[str, sympy.Basic] = field(default_factory=dict)
+    given: Sequence[Any] = ()
     bind: Sequence[Binding] = ({},)
     depth: int | None = None
     bare: bool = True

@@ -100,7 +100,7 @@ def test_a_norm_with_its_gain_its_bias_and_the_eps_of_the_model(kind: str) -> No
     def claimed(norm: type, eps: object = "eps", gain_of: str = "ln1") -> Statement:
         ln1, ln2 = _affine_norm(norm, X, gain_of, eps), _affine_norm(norm, M, "ln2", eps)
         of_this_kind = {"norm": run.config.norm}
-        return Statement(ln1, ln1, {"ln1": ln1, "ln2": ln2}, bare=False, kind=of_this_kind)
+        return Statement(ln1, ln1, {"ln1": ln1, "ln2": ln2}, bare=False, config=of_this_kind)
 
     evidence = _check(claimed(of), run)
     assert evidence.applies
