@@ -142,7 +142,11 @@ class Bound:
         equations = [each for each in self.given if not isinstance(each, Fact)]
         rest = sympy.Add(*[term.value for term in self.because])
         return Statement(
-            self.larger - self.smaller, rest, equations, bind=self.bind, on_models=self.on_models
+            self.larger - self.smaller,
+            rest,
+            given=equations,
+            bind=self.bind,
+            on_models=self.on_models,
         )
 
     @property
