@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Any
 
 import sympy
-from sympy.matrices.expressions.diagonal import DiagonalOf
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
 from algebra.dimensions import same_size
 from algebra.functions import KNOWN
@@ -94,6 +94,7 @@ _i = sympy.Symbol("i", integer=True)
 _c = sympy.Symbol("c", positive=True)
 _S, _X = sympy.MatrixSymbol("S", _n, _m), sympy.MatrixSymbol("X", _n, _d)
 _v, _P = sympy.MatrixSymbol("v", _n, 1), sympy.MatrixSymbol("P", _m, _n)
+_w = sympy.MatrixSymbol("w", _m, 1)
 _Q, _E, _F = (sympy.MatrixSymbol(name, _m, _m) for name in "QEF")
 
 AXIOMS: dict[str, Axiom] = {}
@@ -354,6 +355,18 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
 
 
 @_relation(
+    "relu_scale_columns",
+    "factors that are squares, one for each column, pass through relu",
+    "its definition",
+    Activation("relu", matmul(_S, DiagMatrix(_square(_w)))),
+)
+def _(e: Any) -> Iterator[tuple[Any, ...]]:
+    factors = _factors(e)
+    if factors and isinstance(e, Activation) and e.name == "relu" and _is_squares(factors[-1]):
+        yield e, matmul(Activation("relu", _product(factors[:-1])), factors[-1])
+
+
+@_relation(
     "rsqrt_square",
     "the square of the reciprocal root of x, times x, is one",
     "its definition",
@@ -473,6 +486,15 @@ def _factors(e: Any) -> tuple[Any, ...]:
     argument = _matrices(e)[0]
     is_product = isinstance(argument, sympy.MatMul) and all(a.is_Matrix for a in argument.args)
     return tuple(argument.args) if is_product and len(argument.args) > 1 else ()
+
+
+def _is_squares(e: Any) -> bool:
+    """Return whether a factor is a diagonal of squares, as it is written: diag(w ∘ w)."""
+    return (
+        isinstance(e, DiagMatrix)
+        and isinstance(e.args[0], sympy.HadamardPower)
+        and e.args[0].args[1] == 2
+    )
 
 
 def _product(factors: tuple[Any, ...]) -> Any:

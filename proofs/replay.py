@@ -1637,6 +1637,9 @@ def axiom(name: str, shape: Callable[[Any], Any], e: Any, *other: Any) -> list[A
             return [e, x]
         case "relu_parts", "Activation", "relu", _:
             return [both(e, reflected), zero]
+        case "relu_scale_columns", "Activation", "relu" as g, ["MatMul", _, *_, scale] as x:
+            demand(scale[0] == "DiagMatrix" and scale[1][::2] == ["HadamardPower", 2], "no squares")
+            return [e, ["MatMul", ["Activation", g, of(*x[1:-1])], scale]]
         case "rsqrt_square", "Activation", "rsqrt", x:
             return [both(e, e, x), ones]
         case "function_choose_rows", "Activation", g, ["MatMul", p, _, *_] as x:

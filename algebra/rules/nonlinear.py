@@ -398,8 +398,8 @@ def _declared(axiom: Axiom, *kinds: type) -> Rule:
 for _name in (
     *("softmax_sum", "causal_mask_is_mask", "causal_mask_diagonal", "causal_mask_order"),
     *("activation_reflected", "activation_odd", "sigmoid_reflected"),
-    *("exp_reflected", "relu_idempotent", "relu_parts", "rsqrt_square", "softmax_mask"),
-    *("activation_choose_columns", "softmax_permute_columns"),
+    *("exp_reflected", "relu_idempotent", "relu_parts", "relu_scale_columns"),
+    *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),
 ):
     _declared(AXIOMS[_name])
 _declared(AXIOMS["function_choose_rows"], *ROWWISE)

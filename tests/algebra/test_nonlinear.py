@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sympy
 from sympy import HadamardProduct, Identity, MatrixSymbol, OneMatrix, Trace, ZeroMatrix
+from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra.decide import decide
 from algebra.errors import LanguageError, OtimesError, ShapeError
@@ -39,6 +40,7 @@ W, Q = MatrixSymbol("W", d, d), MatrixSymbol("Q", d, d)
 P = MatrixSymbol("P", n, n)
 v, b = MatrixSymbol("v", n, 1), MatrixSymbol("b", d, 1)
 F = Family("F", (H,), d, d)
+squares = DiagMatrix(sympy.HadamardPower(b, 2))
 mask = CausalMask(n)
 A, B = RowSoftmax(S), RowSoftmax(T)
 causal = RowSoftmax(S, mask)
@@ -99,6 +101,10 @@ TRUE: dict[str, tuple[Any, ...]] = {
     "relu in two parts": (relu(X) - relu(-X), X),
     "gelu reflected": (gelu(X) - gelu(-X), X),
     "relu scaled": (relu(c * X), c * relu(X)),
+    "relu scaled by squares, column by column": (
+        relu(matmul(X, W, squares)),
+        matmul(relu(X * W), squares),
+    ),
     "exp of zero": (Activation("exp", ZeroMatrix(n, d)), ones(n, d)),
     "layer norm is centred": (LayerNorm(X, eps) * ones(d), ZeroMatrix(n, 1)),
     "layer norm does not see the mean": (LayerNorm(X + v * ones(1, d), eps), LayerNorm(X, eps)),
@@ -138,6 +144,11 @@ FALSE: dict[str, tuple[Any, ...]] = {
     "gelu scaled": (gelu(2 * X), 2 * gelu(X)),
     "gelu twice": (gelu(gelu(X)), gelu(X)),
     "relu scaled by any number": (relu(-2 * X), -2 * relu(X)),
+    "relu scaled by any numbers, column by column": (
+        relu(matmul(X, DiagMatrix(b))),
+        matmul(relu(X), DiagMatrix(b)),
+    ),
+    "gelu scaled by squares": (gelu(matmul(X, squares)), matmul(gelu(X), squares)),
     "functions of sums": (f(X + Y), f(X) + f(Y)),
     "off the diagonal a function of zero": (
         f(hadamard(S, Identity(n))),

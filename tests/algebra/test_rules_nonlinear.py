@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sympy
 from sympy import HadamardProduct, Identity, MatrixSymbol, OneMatrix, Transpose, ZeroMatrix
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
 from algebra.axioms import AXIOMS
 from algebra.derivation import Step
@@ -52,6 +53,7 @@ def selects(e: Any) -> tuple[tuple[Any, Any], ...]:
 
 
 IS_MASK = ((hadamard(M, M), M),)
+SQUARES = DiagMatrix(sympy.HadamardPower(u, 2))
 SELECTION, COLUMNS = selects(P), selects(Transpose(Q))
 PERMUTATION = (*selects(Q), COLUMNS[1])
 
@@ -110,7 +112,7 @@ WHOLE: dict[str, tuple[list[Any], tuple[Any, ...]]] = {
         (),
     ),
     "causal_mask_is_mask": ([hadamard(mask, mask), hadamard(mask, P, mask)], ()),
-    "causal_mask_diagonal": ([sympy.matrices.expressions.diagonal.DiagonalOf(mask)], ()),
+    "causal_mask_diagonal": ([DiagonalOf(mask)], ()),
     "causal_mask_order": ([matadd(Transpose(mask), P, mask)], ()),
     "activation_reflected": (
         [
@@ -124,6 +126,13 @@ WHOLE: dict[str, tuple[list[Any], tuple[Any, ...]]] = {
     "exp_reflected": ([hadamard(f(-Y, "exp"), X, f(Y, "exp"))], ()),
     "relu_idempotent": ([f(f(matmul(X, W), "relu"), "relu")], ()),
     "relu_parts": ([hadamard(f(X, "relu"), f(-X, "relu"), Y)], ()),
+    "relu_scale_columns": (
+        [
+            f(matmul(S, SQUARES), "relu"),
+            f(matmul(P, S, SQUARES), "relu"),
+        ],
+        (),
+    ),
     "rsqrt_square": (
         [
             hadamard(sympy.HadamardPower(f(v, RSQRT), 2), v),
@@ -240,6 +249,8 @@ NOT = {
     "a norm with eps sees the scale": ("norm_scale", LayerNorm(matmul(2, X), eps)),
     "any number": ("relu_scale", f(matmul(sympy.Symbol("a"), X), "relu")),
     "gelu": ("relu_scale", f(matmul(2, X), "gelu")),
+    "gelu of columns": ("relu_scale_columns", f(matmul(S, SQUARES), "gelu")),
+    "any columns": ("relu_scale_columns", f(matmul(S, DiagMatrix(u)), "relu")),
     "any function of zero": ("activation_zero", f(ZeroMatrix(n, d))),
     "rsqrt of zero": ("activation_zero", f(ZeroMatrix(n, d), RSQRT)),
     "an irrational value": ("activation_ones", f(ones(n, d), "exp")),

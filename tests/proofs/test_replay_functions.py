@@ -186,6 +186,8 @@ ONES, ONE, ZERO, EYE = (
     ["Identity", N],
 )
 MASK = ["CausalMask", N]
+SUMS = ["MatMul", B, ONE]
+SQUARES, CUBES = (["DiagMatrix", ["HadamardPower", SUMS, power]] for power in (2, 3))
 F_0, F_1, F_H, F_K = (["FamilyMember", "F", index] for index in (0, 1, "h", "k"))
 G_H, G_K = (["FamilyMember", "G", index] for index in "hk")
 BOTH = {"indices": {"h": M, "k": M}}
@@ -359,6 +361,24 @@ FALSE: dict[str, dict[str, Any]] = {
     ),
     "parts of gelu": _said(
         _had(_of("gelu", A), _of("gelu", _minus(A))), ZERO, "relu_parts", _of("gelu", A)
+    ),
+    "gelu of scaled columns": _said(
+        _of("gelu", _mul(A, SQUARES)),
+        _mul(_of("gelu", A), SQUARES),
+        "relu_scale_columns",
+        _of("gelu", _mul(A, SQUARES)),
+    ),
+    "columns scaled by any numbers": _said(
+        _of("relu", _mul(A, ["DiagMatrix", SUMS])),
+        _mul(_of("relu", A), ["DiagMatrix", SUMS]),
+        "relu_scale_columns",
+        _of("relu", _mul(A, ["DiagMatrix", SUMS])),
+    ),
+    "columns scaled by cubes": _said(
+        _of("relu", _mul(A, CUBES)),
+        _mul(_of("relu", A), CUBES),
+        "relu_scale_columns",
+        _of("relu", _mul(A, CUBES)),
     ),
     "rows chosen by any matrix": _said(
         _of("f", _mul(A, B)), _mul(A, _of("f", B)), "function_choose_rows", _of("f", _mul(A, B))
@@ -674,6 +694,17 @@ CHECKS = [
     ('"relu" | "gelu" | "gelu_tanh" | "silu", x', "_, x", "any function reflected"),
     ('"relu", ["Activation", "relu", _] as x', "_, x", "gelu of gelu"),
     ('"relu_parts", "Activation", "relu"', '"relu_parts", "Activation", _', "parts of gelu"),
+    (
+        '"relu_scale_columns", "Activation", "relu"',
+        '"relu_scale_columns", "Activation", _',
+        "gelu of scaled columns",
+    ),
+    (
+        'demand(scale[0] == "DiagMatrix" and scale[1][::2] == ["HadamardPower", 2], ',
+        "demand(True, ",
+        "columns scaled by any numbers",
+    ),
+    ('scale[1][::2] == ["HadamardPower", 2]', "True", "columns scaled by cubes"),
     (
         '"RowSoftmax", ["MatMul", p, _, *_] as x:',
         '"RowSoftmax", ["MatMul", p, _, *_] as x, *_:',
