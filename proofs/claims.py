@@ -43,7 +43,7 @@ class Statement:
     whether its places are those of bare heads, so that models with norms, biases or MLPs, where the
     same places are something else, have nothing to say about it. `config`: the fields that the
     configuration of a model must have for the statement to speak of it, as `{"norm": "layer"}`.
-    `on_models` is false for a
+    An activation called `g`, which may be any, is that of the model. `on_models` is false for a
     statement about things that no model has (all reason for it belongs in the prose). `printed` are
     wrong forms of it that are in print, by the number of the erratum.
     """

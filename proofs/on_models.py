@@ -9,7 +9,7 @@ difference must lie within the sum of the two computed rounding bounds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ import sympy
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values
 from algebra.language import LayerProduct, OrderSum, rebuilt
+from algebra.nonlinear import Activation
 from algebra.shapes import inspect
 from numeric.binding import Case, Run, cases, recorded
+from numeric.config import Config
 from numeric.rounding import (
     contract_bounded,
     recorded_bound,
@@ -69,6 +71,7 @@ def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     if any(getattr(run.config, name) != value for name, value in stated.config.items()):
         why = f"it speaks of models with {', '.join(asked)}"
         return ModelEvidence(run.model, False, True, why=why)
+    stated = with_activation(stated, run.config)
     signature = inspect(stated.lhs, stated.rhs, *stated.places.values())
     compare: _Comparer | None = None  # made for a first case: a model without layers has none
     worst, where, sensitivity, any_case = 0.0, "", 0.0, False
@@ -92,6 +95,28 @@ def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     passed = worst <= 1.0
     why = "" if passed else f"error/bound {worst:.3g} at {where}"
     return ModelEvidence(run.model, True, passed, worst, sensitivity, where, why)
+
+
+def with_activation(stated: Statement, config: Config) -> Statement:
+    """Return a statement about any activation g as one about the activation of a model.
+
+    A model without one has no MLP either, and nothing that such a statement speaks of.
+    """
+    own = config.activation
+    if own is None:
+        return stated
+    sides = [_with_activation(side, own) for side in (stated.lhs, stated.rhs)]
+    places = {at: _with_activation(part, own) for at, part in stated.places.items()}
+    return replace(stated, lhs=sides[0], rhs=sides[1], places=places)
+
+
+def _with_activation(e: Any, own: str) -> Any:
+    if not e.has(Activation):
+        return e
+    parts = [_with_activation(a, own) for a in e.args]
+    if isinstance(e, Activation) and e.name == "g":
+        return Activation(own, parts[1])
+    return rebuilt(e, parts)
 
 
 class _Comparer:

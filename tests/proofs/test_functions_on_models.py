@@ -7,6 +7,7 @@ import pytest
 from sympy import HadamardProduct, MatrixSymbol, OneMatrix, Rational, Symbol, Transpose, sqrt
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
+from algebra.errors import OtimesError
 from algebra.language import matadd, matmul
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from numeric.binding import Run, run_of
@@ -119,3 +120,18 @@ def test_a_query_has_a_bias_and_a_statement_may_be_about_one_kind_of_model() -> 
     elsewhere = _check(Statement(q, q, {"k": q}, bare=False, config={"positions": "rotary"}), run)
     assert (elsewhere.applies, elsewhere.passed) == (False, True)
     assert elsewhere.why == "it speaks of models with positions='rotary'"
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "relu, no norm at the end"])
+def test_any_activation_is_the_one_of_the_model(kind: str) -> None:
+    run = run_of(random_model(KINDS[kind]), TINY_TOKENS)
+    pre = MatrixSymbol("mlp_pre", n, d_mlp)
+
+    def claimed(name: str) -> Statement:
+        post = Activation(name, pre)
+        return Statement(Transpose(Transpose(post)), post, {"mlp_post": post}, bare=False)
+
+    assert _check(claimed("g"), run).passed
+    assert not _check(claimed("silu"), run).passed
+    with pytest.raises(OtimesError, match="activation f"):
+        _check(claimed("f"), run)
