@@ -101,7 +101,7 @@ RECIPES = {
         gpt2_config(
             n_layers=4, n_heads=4, d_model=128, d_head=32, d_mlp=512, d_vocab=D_VOCAB, n_ctx=128
         ),
-        (Phase(3000, 128),),
+        (Phase(2000, 128),),
         embedding_std=0.05,
         position_std=0.05,
     ),

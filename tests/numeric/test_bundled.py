@@ -19,6 +19,7 @@ KINDS = {
     "one_layer": (1, "shortformer"),
     "two_layer": (2, "shortformer"),
     "induction": (2, "shortformer"),
+    "gpt2_tiny": (4, "learned"),
 }
 NAMES = tuple(KINDS)
 every_model = pytest.mark.parametrize("name", NAMES)
