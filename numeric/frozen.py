@@ -8,105 +8,41 @@ What is left of the transformer is linear in its stream. Row convention, for a l
     write    X ← X + Σ_h z_h W_O
 
 The **sources** are what heads have not written: the embedding with the positions that are in the
-stream, then after each layer its b_O and what its MLP gave when the prompt was really run. A
-head's own constant is a source that this head alone reads: b_V belongs to its head.
+stream, then after each layer its b_O and, of its MLP, one of two things. A head's own constant is a
+source that this head alone reads: b_V belongs to its head.
+
+    mlp="sources"   what the MLP gave when the prompt was really run, wherever that came from
+    mlp="gates"     what it gives for no stream; its gates are fixed (see `frozen_layer`), and what
+                    lies in the stream goes past it and through it: X ← X + MLP(X)
 
 The final norm, frozen, and the unembedding make a **direction** of each token at each position: a
 row w of the stream's width, and a number that comes on top once and belongs to the sources.
 
 The adjoint of a layer takes a direction at its output to one at its input. Where that direction
 lives on one position, what a head makes of it is again a row of attention times a row of the
-stream's width (`FrozenLayer.pull_back`): this is why single paths are cheap.
+stream's width (`FrozenLayer.pull_back`): this is why single paths are cheap. Gates differ from
+position to position, so that through an MLP a direction becomes a row for each position.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from algebra.errors import OtimesError, ShapeError
-from numeric.functions import norm_scale
+from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
+from numeric.functions import ACTIVATION, GATE, norm_scale
 from numeric.model import Model
 
 Token = int | tuple[int, int] | np.ndarray
 """A token; a pair (one, other), for the difference of their logits; or any row [d_model]."""
 
+MLPKind = Literal["sources", "gates"]
+"""What of an MLP is held fixed: what it gave, or its gates."""
+
 TOKENS_AT_ONCE = 4096
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FrozenLayer:
-    """The attention of one layer, linear in the stream; streams come stacked, [part, pos, d]."""
-
-    pattern: Float[np.ndarray, "head pos pos"]
-    scale: Float[np.ndarray, "pos 1"]
-    centring: float  # what is added of the row mean: -1 in a LayerNorm, else 0
-    gain: Float[np.ndarray, " d_model"]
-    W_V: Float[np.ndarray, "head d_model d_head"]
-    norm_bias: Float[np.ndarray, " d_model"]
-    b_V: Float[np.ndarray, "head d_head"]
-    W_O: Float[np.ndarray, "head d_head d_model"]
-
-    @property
-    def value_bias(self) -> Float[np.ndarray, "head d_head"]:
-        """What values are for no stream at all, $b W_V + b_V$."""
-        return self.norm_bias @ self.W_V + self.b_V
-
-    def read(self, rows: Float[np.ndarray, "*parts pos d_model"]) -> np.ndarray:
-        """Return $C(X) · g / s$: the norm, its scale fixed and its bias left to the heads."""
-        return centre(rows, self.centring) / self.scale * self.gain
-
-    def z(self, streams: Float[np.ndarray, "part pos d_model"]) -> np.ndarray:
-        """Return $A_h Ŷ W_V$ of every head, [part, pos, head, d_head], linear in the streams."""
-        n_parts, n_pos, d_model = streams.shape
-        n_heads, _, d_head = self.W_V.shape
-        side_by_side = self.W_V.transpose(1, 0, 2).reshape(d_model, n_heads * d_head)
-        values = self.read(streams).reshape(n_parts * n_pos, d_model) @ side_by_side
-        # All parts share the patterns, so a head multiplies them as the columns of one matrix.
-        values = values.reshape(n_parts, n_pos, n_heads, d_head).transpose(2, 1, 0, 3)
-        mixed = self.pattern @ values.reshape(n_heads, n_pos, n_parts * d_head)
-        return mixed.reshape(n_heads, n_pos, n_parts, d_head).transpose(2, 1, 0, 3)
-
-    def constant(self) -> Float[np.ndarray, "pos head d_head"]:
-        """Return what each head gives for no stream at all: $A_h 1 (b W_V + b_V)$."""
-        return self.pattern.sum(axis=2).T[:, :, None] * self.value_bias
-
-    def write(self, z: Float[np.ndarray, "part pos head d_head"]) -> np.ndarray:
-        """Return $Σ_h z_h W_O$, [part, pos, d_model]."""
-        n_parts, n_pos, n_heads, d_head = z.shape
-        stacked = self.W_O.reshape(n_heads * d_head, -1)
-        written = z.reshape(n_parts * n_pos, n_heads * d_head) @ stacked
-        return written.reshape(n_parts, n_pos, -1)
-
-    def pull_write(self, directions: Float[np.ndarray, "part pos d_model"]) -> np.ndarray:
-        """Return the adjoint of `write`, $G W_O^T$ of each head, [part, pos, head, d_head]."""
-        n_parts, n_pos, d_model = directions.shape
-        n_heads, d_head, _ = self.W_O.shape
-        pulled = directions.reshape(-1, d_model) @ self.W_O.reshape(n_heads * d_head, d_model).T
-        return pulled.reshape(n_parts, n_pos, n_heads, d_head)
-
-    def pull_z(self, directions: Float[np.ndarray, "part pos head d_head"]) -> np.ndarray:
-        """Return the adjoint of `z`, $C(g Σ_h A_h^T G_h W_V^T) / s$, [part, pos, d_model]."""
-        n_parts, n_pos, n_heads, d_head = directions.shape
-        columns = directions.transpose(2, 1, 0, 3).reshape(n_heads, n_pos, n_parts * d_head)
-        mixed = self.pattern.transpose(0, 2, 1) @ columns
-        rows = mixed.reshape(n_heads, n_pos, n_parts, d_head).transpose(2, 1, 0, 3)
-        stacked = self.W_V.transpose(0, 2, 1).reshape(n_heads * d_head, -1)
-        values = rows.reshape(n_parts * n_pos, n_heads * d_head) @ stacked
-        return centre(values.reshape(n_parts, n_pos, -1) * self.gain, self.centring) / self.scale
-
-    def pull_back(
-        self,
-        head: int,
-        attention: Float[np.ndarray, "*parts pos"],
-        row: Float[np.ndarray, "*parts d_model"],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a direction $a ⊗ w$ before one head: $(a A_h / s) ⊗ C(g · w W_O^T W_V^T)$."""
-        before = attention @ self.pattern[head] / self.scale[:, 0]
-        read = row @ self.W_O[head].T @ self.W_V[head].T
-        return before, centre(read * self.gain, self.centring)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,9 +56,10 @@ class Direction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrozenPass:
-    """One prompt with its patterns, norm scales and MLP outputs (none in a model without MLPs).
+    """One prompt with its patterns and norm scales, and its MLPs' outputs or their gates.
 
-    `first` is the stream before the first layer. Arrays are of `dtype`.
+    `first` is the stream before the first layer. Of `mlp_outs` and `mlp_gates` one is empty, and
+    both are without MLPs. Arrays are of `dtype`.
     """
 
     model: Model
@@ -132,6 +69,8 @@ class FrozenPass:
     final_scale: Float[np.ndarray, "pos 1"]
     first: Float[np.ndarray, "pos d_model"]
     mlp_outs: tuple[Float[np.ndarray, "pos d_model"], ...]
+    mlp_gates: tuple[Float[np.ndarray, "pos d_mlp"], ...]
+    mlp_scales: tuple[Float[np.ndarray, "pos 1"], ...]
     dtype: np.dtype[Any]
 
     @property
@@ -150,36 +89,78 @@ class FrozenPass:
             final_scale=self.final_scale[:n],
             first=self.first[:n],
             mlp_outs=tuple(out[:n] for out in self.mlp_outs),
+            mlp_gates=tuple(gates[:n] for gates in self.mlp_gates),
+            mlp_scales=tuple(scale[:n] for scale in self.mlp_scales),
         )
 
     def layer(self, number: int) -> FrozenLayer:
-        """Return one layer, its weights in `dtype`."""
-
-        def part(name: str) -> np.ndarray:
-            return self.model.part(name, number).astype(self.dtype, copy=False)
-
+        """Return the attention of one layer, its weights in `dtype`."""
         return FrozenLayer(
             pattern=self.patterns[number],
             scale=self.scales[number],
             centring=_centring(self.model),
-            gain=part("ln1_gain"),
-            W_V=part("W_V"),
-            norm_bias=part("ln1_bias"),
-            b_V=part("b_V"),
-            W_O=part("W_O"),
+            gain=self._part("ln1_gain", number),
+            W_V=self._part("W_V", number),
+            norm_bias=self._part("ln1_bias", number),
+            b_V=self._part("b_V", number),
+            W_O=self._part("W_O", number),
         )
 
     def layers(self) -> Iterator[FrozenLayer]:
-        """Yield the layers, the first one first."""
+        """Yield the attention of the layers, the first one first."""
         for number in range(self.model.n_layers):
             yield self.layer(number)
 
+    def mlp(self, number: int) -> FrozenMLP | None:
+        """Return the MLP of one layer if streams go through it, its weights in `dtype`."""
+        if not self.mlp_gates:
+            return None
+        return FrozenMLP(
+            gates=self.mlp_gates[number],
+            scale=self.mlp_scales[number],
+            centring=_centring(self.model),
+            gain=self._part("ln2_gain", number),
+            W_in=self._part("W_in", number),
+            norm_bias=self._part("ln2_bias", number),
+            b_in=self._part("b_in", number),
+            W_out=self._part("W_out", number),
+            b_out=self._part("b_out", number),
+            parallel=self.model.config.parallel,
+        )
+
+    def after(
+        self,
+        number: int,
+        before: Float[np.ndarray, "part pos d_model"],
+        written: Float[np.ndarray, "part pos d_model"] | None = None,
+    ) -> np.ndarray:
+        """Return what leaves a block, given what came to it and what its heads wrote (or nothing).
+
+        Linear in both: what enters besides is `entering`.
+        """
+        middle = before if written is None else before + written
+        mlp = self.mlp(number)
+        return middle if mlp is None else middle + mlp.apply(before if mlp.parallel else middle)
+
+    def pull_after(
+        self, number: int, directions: Float[np.ndarray, "part pos d_model"]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the adjoint of `after`: directions on what heads wrote, and on what came."""
+        mlp = self.mlp(number)
+        if mlp is None:
+            return directions, directions
+        on_all = directions + mlp.pull(directions)
+        return (directions if mlp.parallel else on_all), on_all
+
     def entering(self, number: int) -> Float[np.ndarray, "pos d_model"]:
-        """Return the sources that enter after a layer has read: b_O, and what its MLP gave."""
-        b_O = self.model.part("b_O", number).astype(self.dtype, copy=False)
+        """Return the sources that enter after a layer has read: b_O, and what its MLP brings."""
+        b_O = np.broadcast_to(self._part("b_O", number), self.first.shape)
         if self.mlp_outs:
             return b_O + self.mlp_outs[number]
-        return np.broadcast_to(b_O, self.first.shape)
+        mlp = self.mlp(number)
+        if mlp is None:
+            return b_O
+        return b_O + mlp.constant() + (0 if mlp.parallel else mlp.apply(b_O[None])[0])
 
     def at(self, position: Any) -> int:
         """Return a position counted from the front, or say that there is none."""
@@ -271,6 +252,9 @@ class FrozenPass:
             columns = self.model.part("W_U", (slice(None), chosen))
         return columns.astype(self.dtype, copy=False)
 
+    def _part(self, name: str, number: int) -> np.ndarray:
+        return self.model.part(name, number).astype(self.dtype, copy=False)
+
     def _of_final_norm(self, name: str) -> np.ndarray:
         return self.model.part(name).astype(self.dtype, copy=False)
 
@@ -278,8 +262,12 @@ class FrozenPass:
         return _centring(self.model) if self.model.config.final_norm else 0.0
 
 
-def freeze(model: Model, tokens: Any, dtype: Any = np.float64) -> FrozenPass:
-    """Return the frozen pass of a prompt: run it once, keep patterns, scales and MLP outputs.
+def freeze(
+    model: Model, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
+) -> FrozenPass:
+    """Return the frozen pass of a prompt: run it once, keep patterns, scales and MLPs.
+
+    Raises: OtimesError for another type than float64 and float32, and another `mlp`.
 
     >>> from numeric.model import load_model
     >>> freeze(load_model("two_layer"), [5, 6, 7]).patterns[1].shape
@@ -288,9 +276,18 @@ def freeze(model: Model, tokens: Any, dtype: Any = np.float64) -> FrozenPass:
     kind = np.dtype(dtype)
     if kind not in (np.float64, np.float32):
         raise OtimesError(f"paths are computed in float64 or float32, not in {kind}")
+    if mlp not in ("sources", "gates"):
+        raise OtimesError(
+            f"of MLPs either the outputs are fixed (mlp='sources') or the gates (mlp='gates'),"
+            f" got mlp={mlp!r}"
+        )
     config, tokens = model.config, model.check_tokens(tokens)
     normed, layers = config.norm != "none", range(model.n_layers)
-    each = ["pattern", *(["resid_pre"] if normed else []), *(["mlp_out"] if config.d_mlp else [])]
+    gated = config.d_mlp > 0 and mlp == "gates"
+    mlp_reads = "resid_pre" if config.parallel else "resid_mid"
+    each = {"pattern", *(["resid_pre"] if normed else [])}
+    if config.d_mlp:
+        each |= {"mlp_out"} if mlp == "sources" else {"mlp_pre", *([mlp_reads] if normed else [])}
     record = ["embed", *[f"{place}.{number}" for number in layers for place in each]]
     places = model.forward(tokens, [*record, *(["final"] if config.final_norm else [])])
 
@@ -312,14 +309,19 @@ def freeze(model: Model, tokens: Any, dtype: Any = np.float64) -> FrozenPass:
         scales=tuple(scale(f"resid_pre.{number}", normed) for number in layers),
         final_scale=scale("final", config.final_norm),
         first=cast(first),
-        mlp_outs=tuple(cast(places[f"mlp_out.{n}"]) for n in layers if config.d_mlp),
+        mlp_outs=tuple(cast(places[f"mlp_out.{n}"]) for n in layers if config.d_mlp and not gated),
+        mlp_gates=tuple(cast(_gates(model, places[f"mlp_pre.{n}"])) for n in layers if gated),
+        mlp_scales=tuple(scale(f"{mlp_reads}.{n}", normed) for n in layers if gated),
         dtype=kind,
     )
 
 
-def centre(rows: Float[np.ndarray, "*rows d_model"], centring: float) -> np.ndarray:
-    """Return $x + c · mean(x)$ of each row: c = -1 centres it, c = 0 leaves it alone."""
-    return rows + centring * rows.mean(axis=-1, keepdims=True) if centring else rows
+def _gates(model: Model, pre: Float[np.ndarray, "pos d_mlp"]) -> np.ndarray:
+    """Return what the rest of an MLP is multiplied with, entry by entry."""
+    config = model.config
+    assert config.activation is not None  # the configuration of a model with an MLP names one
+    gates: np.ndarray = (ACTIVATION if config.gated else GATE)[config.activation](pre)
+    return gates
 
 
 def _centring(model: Model) -> float:

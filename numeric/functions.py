@@ -79,28 +79,57 @@ def normalise(
     return scaled
 
 
+def gelu_gate(x: Array) -> Array:
+    r"""Return $Φ(x)$, the normal distribution function."""
+    gate: np.ndarray = ndtr(x)
+    return gate
+
+
+def gelu_tanh_gate(x: Array) -> Array:
+    r"""Return $\frac{1}{2} (1 + \tanh(\sqrt{2/π} (x + 0.044715 x^3)))$."""
+    gate: np.ndarray = 0.5 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return gate
+
+
+def relu_gate(x: Array) -> Array:
+    """Return 1 where x is positive, else 0."""
+    return np.where(x > 0, 1.0, 0.0)
+
+
+def silu_gate(x: Array) -> Array:
+    """Return $1 / (1 + e^{-x})$; the exponent is never positive, so that nothing overflows."""
+    small = np.exp(-np.abs(x))
+    gate: np.ndarray = np.where(x >= 0, 1.0, small) / (1 + small)
+    return gate
+
+
+GATE: dict[str, Callable[[Array], Array]] = {
+    "gelu": gelu_gate,
+    "gelu_tanh": gelu_tanh_gate,
+    "relu": relu_gate,
+    "silu": silu_gate,
+}
+"""What each activation multiplies its argument with, $act(x) = x · gate(x)$."""
+
+
 def gelu(x: Array) -> Array:
     r"""Return $x · Φ(x)$, Φ the normal distribution function (Hendrycks and Gimpel 2016)."""
-    activated: np.ndarray = x * ndtr(x)
-    return activated
+    return x * gelu_gate(x)
 
 
 def gelu_tanh(x: Array) -> Array:
     r"""Return $\frac{x}{2} (1 + \tanh(\sqrt{2/π} (x + 0.044715 x^3)))$, as GPT-2 computes it."""
-    activated: np.ndarray = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-    return activated
+    return x * gelu_tanh_gate(x)
 
 
 def relu(x: Array) -> Array:
     """Return $max(x, 0)$."""
-    return np.maximum(x, 0.0)
+    return x * relu_gate(x)
 
 
 def silu(x: Array) -> Array:
-    """Return $x / (1 + e^{-x})$; the exponent is never positive, so that nothing overflows."""
-    small = np.exp(-np.abs(x))
-    activated: np.ndarray = x * np.where(x >= 0, 1.0, small) / (1 + small)
-    return activated
+    """Return $x / (1 + e^{-x})$."""
+    return x * silu_gate(x)
 
 
 ACTIVATION: dict[str, Callable[[Array], Array]] = {

@@ -10,6 +10,7 @@ import otimes as ot
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numeric.frozen import MLPKind
     from numeric.model import Model
     from numeric.paths.ensemble import Paths
     from numeric.paths.summary import Summary
@@ -19,7 +20,7 @@ PROMPT = 48
 BAR = 24
 
 
-def paths_of(model: Model, prompt: str | None, tokens: str | None) -> Paths:
+def paths_of(model: Model, prompt: str | None, tokens: str | None, mlp: MLPKind) -> Paths:
     """Return the ensemble of paths on a prompt that is text, or numbers with commas, or neither."""
     from numeric.tokenizer import load_tokenizer, sample_tokens
 
@@ -27,15 +28,16 @@ def paths_of(model: Model, prompt: str | None, tokens: str | None) -> Paths:
         if prompt is not None:
             raise ot.OtimesError("a prompt is given by --prompt or by --tokens, not by both")
         try:
-            return ot.paths(model, [int(number) for number in tokens.split(",")])
+            numbers = [int(number) for number in tokens.split(",")]
         except ValueError:
             raise ot.OtimesError(
                 f"--tokens are whole numbers with commas between, got {tokens!r}"
             ) from None
+        return ot.paths(model, numbers, mlp=mlp)
     _need_tokenizer(model)
     if prompt is None:
-        return ot.paths(model, sample_tokens(min(PROMPT, model.n_ctx)))
-    return ot.paths(model, load_tokenizer().encode(prompt))
+        return ot.paths(model, sample_tokens(min(PROMPT, model.n_ctx)), mlp=mlp)
+    return ot.paths(model, load_tokenizer().encode(prompt), mlp=mlp)
 
 
 def summary_of(on_prompt: Paths, position: int, token: str | None, top: int) -> Summary:
@@ -93,6 +95,7 @@ def path_report(summary: Summary) -> str:
     lines = [
         f"{model.name}: the logit of {whose} {where}, {summary.logit:+.4f}",
         f"    …{visible(before)}",
+        *([f"    {summary.about_mlps}"] if summary.about_mlps else []),
         "",
         "by order",
         *_bars(

@@ -14,7 +14,7 @@ import sys
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
@@ -96,6 +96,12 @@ def axioms(as_json: bool) -> int:
 @click.option("--position", type=int, default=-1, metavar="N", help="After which token; the last.")
 @click.option("--token", metavar="TOKEN", help="Whose logit, as text or number; the likeliest.")
 @click.option("--top", default=10, metavar="K", help="How many of the largest paths; 10.")
+@click.option(
+    "--mlp",
+    type=click.Choice(["sources", "gates"]),
+    default="sources",
+    help="What of MLPs is held fixed: what they gave, or their gates.",
+)
 @click.option("--html", metavar="FILE", help="Also write a page with patterns and bars.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def paths(
@@ -105,6 +111,7 @@ def paths(
     position: int,
     token: str | None,
     top: int,
+    mlp: Literal["sources", "gates"],
     html: str | None,
     as_json: bool,
 ) -> int:
@@ -114,7 +121,7 @@ def paths(
     """
     from otimes._paths import path_report, paths_of, summary_of, write_page
 
-    on_prompt = paths_of(ot.load_model(model), prompt, tokens)
+    on_prompt = paths_of(ot.load_model(model), prompt, tokens, mlp)
     summary = summary_of(on_prompt, position, token, top)
     if html is not None:
         write_page(summary, html)

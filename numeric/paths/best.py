@@ -9,14 +9,19 @@ for every path q that ends in head h and went through at least one head before:
     D_h = A_h (max_{g before h} T_{hg} R_g) / s_l
 
 Then every path that goes through h right before the tail, and through at least one head before h,
-is at most $(a · D_h) ‖w W_O^T‖$ in size (Cauchy–Schwarz). Tails are opened in the order of that
-bound, many at a time. When no bound left is above the k-th best found, those are proven best. In
-deep models the bound is far from tight, and the answer then says “not proven”, and how large
-anything not visited can still be.
+is at most $(a · D_h) ‖w W_O^T‖$ in size (Cauchy–Schwarz). Where streams go through MLPs with frozen
+gates, an MLP between g and h adds at most μ[pos] of the length of what it reads,
+
+    μ = ‖C diag(gain) W_in‖_2 max|G| ‖W_out‖_2 / s,
+
+so $‖W_O^g‖ (\prod (1 + μ) - 1) ‖C diag(g_l) W_V^h‖$ is added to T. Tails are opened in the order
+of that bound, many at a time. When no bound left is above the k-th best found, those are proven
+best. In deep models the bound is far from tight, and the answer then says “not proven”, and how
+large anything not visited can still be.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -24,7 +29,9 @@ import numpy as np
 from jaxtyping import Float
 
 from algebra.errors import OtimesError
-from numeric.frozen import Direction, FrozenLayer, FrozenPass, centre
+from numeric.frozen import Direction, FrozenPass
+from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
+from numeric.paths.directions import Directions, at_the_end
 from numeric.paths.orders import Heads, direct_streams, path_name
 from numeric.paths.pairs import order_one_z
 from numeric.rounding import UNIT_ROUNDOFF, gamma
@@ -131,7 +138,7 @@ def best_paths(
             unvisited = max(unvisited, float(bounds[~worth].max(initial=0.0)))
             for number, head in np.argwhere(worth):
                 step = (int(number), int(head))
-                child = _Tail((step, *tail.heads), opened[at].attention, opened[at].row)
+                child = _Tail((step, *tail.heads), opened[at].direction)
                 heapq.heappush(heap, (-float(bounds[step]), next(order), child))
     bound = max(unvisited, -heap[0][0] if heap else 0.0)
     best = sorted(found, key=lambda entry: (-entry[0], entry[1]))
@@ -144,8 +151,7 @@ class _Tail:
     """The later end of a path and a direction: the one *behind* its first head until opened."""
 
     heads: Heads
-    attention: Float[np.ndarray, " pos"]
-    row: Float[np.ndarray, " d_model"]
+    direction: Directions
 
 
 class _Search:
@@ -159,9 +165,7 @@ class _Search:
 
     def root(self) -> _Tail:
         """Return the empty tail, the direction as it is at the end."""
-        here = np.zeros(self.frozen.n_pos, dtype=self.frozen.dtype)
-        here[self.direction.position] = 1.0
-        return _Tail((), here, self.direction.row)
+        return _Tail((), at_the_end(self.frozen, self.direction))
 
     def direct_value(self) -> float:
         """Return the value of the path through no head."""
@@ -173,8 +177,12 @@ class _Search:
         """Return the tail with its direction taken back through its first head."""
         if not tail.heads:
             return tail
-        number, head = tail.heads[0]
-        return _Tail(tail.heads, *self.layers[number].pull_back(head, tail.attention, tail.row))
+        (number, head), *others = tail.heads
+        direction = tail.direction
+        for between in reversed(range(number + 1, self._first(others))):
+            _, direction = direction.pull_after(self.frozen, between)
+        on_written, _ = direction.pull_after(self.frozen, number)
+        return _Tail(tail.heads, on_written.through(self.layers[number], head))
 
     def open(self, tails: list[_Tail]) -> Iterator[tuple[_Tail, np.ndarray, np.ndarray]]:
         """Yield for each tail, [layer, head], the paths that begin one head earlier.
@@ -182,28 +190,35 @@ class _Search:
         First their values; then the bound of all that begin earlier still. Only the layers before
         the tail's first one are there.
         """
-        attention = np.stack([tail.attention for tail in tails])
-        rows = np.stack([tail.row for tail in tails])
-        n_layers = len(self.layers)
-        first = [tail.heads[0][0] if tail.heads else n_layers for tail in tails]
-        shape = (len(tails), n_layers, self.frozen.model.n_heads)
+        first = np.array([self._first(tail.heads) for tail in tails])
+        shape = (len(tails), len(self.layers), self.frozen.model.n_heads)
         values, bounds = np.zeros(shape), np.zeros(shape)
         slack = 1 + gamma(self._roundings(), UNIT_ROUNDOFF[str(self.frozen.dtype)])
-        for number in range(max(first)):
-            z, W_O = self.z[number], self.layers[number].W_O
-            n_pos, n_heads, d_head = z.shape
-            read = (rows @ W_O.reshape(n_heads * d_head, -1).T).reshape(-1, n_heads, d_head)
-            attended = (attention @ z.reshape(n_pos, -1)).reshape(-1, n_heads, d_head)
-            values[:, number] = (attended * read).sum(axis=2)
-            length = np.sqrt((read**2).sum(axis=2))
-            bounds[:, number] = slack * (attention @ self.deep[number].T) * length
+        going: list[int] = []  # the tails that begin later than the layer, in the order of `stack`
+        stack: Directions | None = None
+        for number in reversed(range(int(first.max()))):
+            joining = np.flatnonzero(first == number + 1).tolist()
+            if joining:
+                more = [tails[at].direction for at in joining]
+                stack = more[0].with_more(more[1:]) if stack is None else stack.with_more(more)
+                going += joining
+            assert stack is not None  # the first layer down is the one right before a tail
+            on_written, stack = stack.pull_after(self.frozen, number)
+            W_O = self.layers[number].W_O
+            values[going, number] = on_written.on_heads(self.z[number], W_O)
+            bounds[going, number] = slack * on_written.at_most(self.deep[number], W_O)
         for at, tail in enumerate(tails):
             yield tail, values[at, : first[at]], bounds[at, : first[at]]
 
+    def _first(self, heads: Sequence[tuple[int, int]]) -> int:
+        """Return the first layer of a path, or of the end the one after the last."""
+        return heads[0][0] if heads else len(self.layers)
+
     def _roundings(self) -> int:
         """Return how many roundings a bound meets: sums over positions and widths, twice each."""
-        n_layers, model = len(self.layers), self.frozen.model
-        return (n_layers + 1) * (2 * self.frozen.n_pos + 6 * (model.d_model + model.d_head) + 32)
+        model, sizes = self.frozen.model, self.frozen.model.config
+        widths = 6 * (model.d_model + model.d_head) + 2 * (model.d_model + sizes.d_mlp)
+        return (len(self.layers) + 1) * (2 * self.frozen.n_pos + widths + 64)
 
 
 def deep_bounds(frozen: FrozenPass) -> DeepBounds:
@@ -211,19 +226,30 @@ def deep_bounds(frozen: FrozenPass) -> DeepBounds:
     layers: list[FrozenLayer] = []
     deep: list[np.ndarray] = []
     reach: list[np.ndarray] = []
-    for layer, z in zip(frozen.layers(), order_one_z(frozen), strict=True):
+    grown: list[np.ndarray] = []  # of each layer before: how much MLPs since then have added
+    for number, (layer, z) in enumerate(zip(frozen.layers(), order_one_z(frozen), strict=True)):
         read = np.zeros_like(layer.pattern[:, 0])
-        for before, reached in zip(layers, reach, strict=True):
-            lengths = _norms(before, layer)[:, :, None] * reached  # [head, head before, pos]
-            read = np.maximum(read, lengths.max(axis=1))
+        for before, reached, growth in zip(layers, reach, grown, strict=True):
+            through, around = _norms(before, layer)
+            lengths = through[:, :, None] + around[:, :, None] * (growth - 1)
+            read = np.maximum(read, (lengths * reached).max(axis=1))  # [head, head before, pos]
         deep.append(np.einsum("hqk,hk->hq", layer.pattern, read / layer.scale[:, 0]))
         reach.append(np.maximum(np.sqrt((z**2).sum(axis=2)).T, deep[-1]))
         layers.append(layer)
+        grown.append(np.ones(frozen.n_pos))
+        mlp = frozen.mlp(number)
+        if mlp is not None:
+            seen = grown[:-1] if mlp.parallel else grown
+            for growth in seen:
+                growth *= 1 + _mlp_norm(mlp)
     return deep
 
 
-def _norms(before: FrozenLayer, layer: FrozenLayer) -> Float[np.ndarray, "head before"]:
-    """Return $T_{hg} ≥ ‖W_O^g C diag(gain) W_V^h‖_2$, the rounding of the product on top."""
+def _norms(before: FrozenLayer, layer: FrozenLayer) -> tuple[np.ndarray, np.ndarray]:
+    """Return $T_{hg} ≥ ‖W_O^g C diag(gain) W_V^h‖_2$, and the product of the two norms.
+
+    Both are [head, head before], with the rounding of the product on top.
+    """
     written = centre(before.W_O, layer.centring)
     d_model = written.shape[-1]
     unit = UNIT_ROUNDOFF[str(written.dtype)]
@@ -234,5 +260,15 @@ def _norms(before: FrozenLayer, layer: FrozenLayer) -> Float[np.ndarray, "head b
         product = written @ (layer.gain[:, None] * W_V)
         norms[head] = np.linalg.norm(product, ord=2, axis=(1, 2))
     # Centring and the product round d_model + 3 times each; their sizes bound the Frobenius norm.
+    # Centring is a projection, and makes no norm larger.
     rounded: np.ndarray = norms + gamma(4 * (d_model + 8), unit) * sizes
-    return rounded
+    return rounded, sizes * (1 + gamma(4 * (d_model + 8), unit))
+
+
+def _mlp_norm(mlp: FrozenMLP) -> Float[np.ndarray, " pos"]:
+    """Return $μ$: how much longer than what it reads an MLP's output can be, at each position."""
+    unit = UNIT_ROUNDOFF[str(mlp.W_in.dtype)]
+    weights = np.linalg.norm(mlp.gain[:, None] * mlp.W_in, ord=2) * np.linalg.norm(mlp.W_out, ord=2)
+    slack = 1 + gamma(8 * (sum(mlp.W_in.shape) + 8), unit)
+    most: np.ndarray = slack * weights * np.abs(mlp.gates).max(axis=1) / mlp.scale[:, 0]
+    return most

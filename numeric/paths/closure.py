@@ -2,7 +2,8 @@ r"""Do the parts make up the whole? Layer by layer within a bound, and end to en
 
 For each layer, on its own inputs:
 
-- the frozen layer, given the recorded stream, must give the recorded `attn_out`;
+- the frozen attention, given the recorded stream, must give the recorded `attn_out`, and an MLP
+  with frozen gates the recorded `mlp_out`;
 - the parts after the layer must sum to the frozen layer of the sum of the parts before it, plus
   what enters: $Σ_k X_k' = S + Σ_h A_h Ŷ W_V W_O + …$ with $S = Σ_k X_k$.
 
@@ -11,13 +12,15 @@ roundings on the longest way through either side. Scales and patterns are data: 
 same numbers. What is computed in float32 is compared with float64.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from numeric.frozen import FrozenLayer, FrozenPass
+from numeric.frozen import FrozenPass
+from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from numeric.paths.orders import graded_pass
 from numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
 
@@ -37,7 +40,8 @@ class Closure(NamedTuple):
 def close(frozen: FrozenPass) -> Closure:
     """Return the worst error/bound of any layer, and the largest error of any logit."""
     n_layers, (n_pos, d_model) = frozen.model.n_layers, frozen.first.shape
-    each = [f"{place}.{number}" for number in range(n_layers) for place in RECORDED]
+    recorded = ("resid_pre", "resid_mid", "attn_out", *(["mlp_out"] if frozen.mlp_gates else []))
+    each = [f"{place}.{number}" for number in range(n_layers) for place in recorded]
     places = frozen.model.forward(frozen.tokens, [*each, "logits"])
     streams = np.zeros((n_layers + 1, n_pos, d_model), dtype=frozen.dtype)
     ratios = [0.0]
@@ -48,27 +52,18 @@ def close(frozen: FrozenPass) -> Closure:
             ratios.append(worst_ratio(parts.sum(axis=0), expected, bound))
         if done == n_layers:
             break
-        layer = frozen.layer(done)
-        m, unit = roundings(frozen), UNIT_ROUNDOFF[str(frozen.dtype)]
-        read = places[f"resid_pre.{done}"]
-        given = _attended(layer, read.astype(frozen.dtype)) + frozen.model.part("b_O", done)
-        size = attention_size(layer, np.abs(read)) + np.abs(frozen.model.part("b_O", done))
-        recorded = places[f"attn_out.{done}"]
-        ratios.append(worst_ratio(given, recorded, (gamma(m, unit) + gamma(m, U64)) * size))
-        entering = frozen.entering(done).astype(np.float64)
-        whole = parts.sum(axis=0)
-        expected = whole + _plainly(layer, whole) + entering
-        of_parts = np.abs(parts).sum(axis=0)
-        size = of_parts + attention_size(layer, of_parts) + np.abs(entering)
-        m += 2 * (n_layers + 3)  # the sums over the parts, and over what a part is made of
-        bound = (gamma(m, unit) + gamma(m, U64)) * size
+        ratios.extend(_against_recorded(frozen, done, places))
+        expected = _plainly(frozen, done, parts.sum(axis=0))
+        # Beyond one pass: the sums over the parts, and over what a part is made of.
+        bound = _allowed(frozen, 2 * (n_layers + 3)) * _size(
+            frozen, done, np.abs(parts).sum(axis=0)
+        )
     whole = streams.sum(axis=0, keepdims=True)
     logits = frozen.unembed(frozen.normed(whole)[0]) + frozen.constants()
     error = np.abs(logits - places["logits"]).max()
     return Closure(max(ratios), float(error))
 
 
-RECORDED = ("resid_pre", "attn_out")
 U64 = UNIT_ROUNDOFF["float64"]
 
 
@@ -77,42 +72,106 @@ def roundings(frozen: FrozenPass) -> int:
 
     Mean, centring, scale, gain and bias of the norm; the values, with the norm's bias once read and
     once added; the pattern; W_O and the sum over heads; b_O and the stream; and each factor once
-    more where float64 became float32.
+    more where float64 became float32. In an MLP: the norm again, both products with their biases,
+    the gate, the stream.
     """
     model, n_pos = frozen.model, frozen.n_pos
     norm, values = model.d_model + 6, 2 * model.d_model + 4
     out = model.n_heads * (model.d_head + 1)
-    return norm + values + n_pos + out + 4 + 8
+    mlp = norm + 2 * model.d_model + model.config.d_mlp + 12 if frozen.mlp_gates else 0
+    return norm + values + n_pos + out + mlp + 4 + 8
+
+
+def _allowed(frozen: FrozenPass, more: int = 0) -> float:
+    """Return what sizes are multiplied with: γ of the pass's own type, and γ of the reference's."""
+    m = roundings(frozen) + more
+    return gamma(m, UNIT_ROUNDOFF[str(frozen.dtype)]) + gamma(m, U64)
+
+
+def _against_recorded(
+    frozen: FrozenPass, number: int, places: Mapping[str, np.ndarray]
+) -> Iterator[float]:
+    """Yield error/bound of what the frozen parts of a layer make of the recorded stream."""
+    layer, mlp = frozen.layer(number), frozen.mlp(number)
+    read, b_O = places[f"resid_pre.{number}"], frozen.model.part("b_O", number)
+    given = layer.write(layer.z(read.astype(frozen.dtype)[None]) + layer.constant())[0] + b_O
+    size = attention_size(layer, np.abs(read)) + np.abs(b_O)
+    yield worst_ratio(given, places[f"attn_out.{number}"], _allowed(frozen) * size)
+    if mlp is not None:
+        read = places[f"resid_{'pre' if mlp.parallel else 'mid'}.{number}"]
+        given = mlp.apply(read.astype(frozen.dtype)[None])[0] + mlp.constant()
+        size = mlp_size(mlp, np.abs(read))
+        yield worst_ratio(given, places[f"mlp_out.{number}"], _allowed(frozen) * size)
+
+
+def _plainly(
+    frozen: FrozenPass, number: int, stream: Float[np.ndarray, "pos d_model"]
+) -> Float[np.ndarray, "pos d_model"]:
+    """Return the frozen layer of a stream in float64, one head at a time, as the formulas stand."""
+    layer, mlp = frozen.layer(number), frozen.mlp(number)
+    rows = layer.read(stream)
+    middle = stream + frozen.model.part("b_O", number)
+    heads = zip(layer.pattern, layer.W_V, layer.value_bias, layer.W_O, strict=True)
+    for pattern, W_V, bias, W_O in heads:
+        middle = middle + pattern @ (rows @ W_V + bias) @ W_O
+    if mlp is None:
+        return middle + frozen.mlp_outs[number] if frozen.mlp_outs else middle
+    read = centre(stream if mlp.parallel else middle, mlp.centring) / mlp.scale * mlp.gain
+    hidden = ((read + mlp.norm_bias) @ mlp.W_in + mlp.b_in) * mlp.gates
+    return middle + hidden @ mlp.W_out + mlp.b_out
+
+
+def _size(
+    frozen: FrozenPass, number: int, sizes: Float[np.ndarray, "pos d_model"]
+) -> Float[np.ndarray, "pos d_model"]:
+    """Return the frozen layer, with what enters, on absolute values."""
+    mlp = frozen.mlp(number)
+    middle = sizes + attention_size(frozen.layer(number), sizes)
+    middle = middle + np.abs(frozen.model.part("b_O", number))
+    if mlp is None:
+        return middle + np.abs(frozen.mlp_outs[number]) if frozen.mlp_outs else middle
+    return middle + mlp_size(mlp, sizes if mlp.parallel else middle)
 
 
 def attention_size(
     layer: FrozenLayer, sizes: Float[np.ndarray, "pos d_model"]
 ) -> Float[np.ndarray, "pos d_model"]:
-    """Return the layer on absolute values: what γ is multiplied with."""
+    """Return what the heads write, on absolute values."""
     absolute = replace(
         layer,
         pattern=layer.pattern.astype(np.float64),
         scale=layer.scale.astype(np.float64),
         centring=abs(layer.centring),
-        gain=np.abs(layer.gain.astype(np.float64)),
-        W_V=np.abs(layer.W_V.astype(np.float64)),
-        norm_bias=np.abs(layer.norm_bias.astype(np.float64)),
-        b_V=np.abs(layer.b_V.astype(np.float64)),
-        W_O=np.abs(layer.W_O.astype(np.float64)),
+        gain=_sizes(layer.gain),
+        W_V=_sizes(layer.W_V),
+        norm_bias=_sizes(layer.norm_bias),
+        b_V=_sizes(layer.b_V),
+        W_O=_sizes(layer.W_O),
     )
-    return _attended(absolute, sizes)
-
-
-def _attended(layer: FrozenLayer, stream: Float[np.ndarray, "pos d_model"]) -> np.ndarray:
-    """Return what the heads write, as the graded pass computes it."""
-    return layer.write(layer.z(stream[None]) + layer.constant())[0]
-
-
-def _plainly(layer: FrozenLayer, stream: Float[np.ndarray, "pos d_model"]) -> np.ndarray:
-    """Return what the heads write, one head at a time in float64, as the formula stands."""
-    rows = layer.read(stream.astype(np.float64))
-    written = np.zeros_like(rows)
-    heads = zip(layer.pattern, layer.W_V, layer.value_bias, layer.W_O, strict=True)
-    for pattern, W_V, bias, W_O in heads:
-        written += pattern @ (rows @ W_V + bias) @ W_O
+    written: np.ndarray = absolute.write(absolute.z(sizes[None]) + absolute.constant())[0]
     return written
+
+
+def mlp_size(
+    mlp: FrozenMLP, sizes: Float[np.ndarray, "pos d_model"]
+) -> Float[np.ndarray, "pos d_model"]:
+    """Return what an MLP with frozen gates writes, on absolute values."""
+    absolute = replace(
+        mlp,
+        gates=_sizes(mlp.gates),
+        scale=mlp.scale.astype(np.float64),
+        centring=abs(mlp.centring),
+        gain=_sizes(mlp.gain),
+        W_in=_sizes(mlp.W_in),
+        norm_bias=_sizes(mlp.norm_bias),
+        b_in=_sizes(mlp.b_in),
+        W_out=_sizes(mlp.W_out),
+        b_out=_sizes(mlp.b_out),
+    )
+    written: np.ndarray = absolute.apply(sizes[None])[0] + absolute.constant()
+    return written
+
+
+def _sizes(array: np.ndarray) -> np.ndarray:
+    """Return absolute values, in float64."""
+    return np.abs(array.astype(np.float64))

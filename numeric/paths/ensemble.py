@@ -1,7 +1,8 @@
 """`paths(model, tokens)`: one prompt's ensemble of paths, asked for what it is worth.
 
-The prompt is run once; its patterns and norm scales are then held fixed (`numeric/frozen.py`), and
-every figure here is about that frozen pass. What is asked for is computed when it is asked for.
+The prompt is run once; its patterns and norm scales, and of its MLPs what they gave or their gates,
+are then held fixed (`numeric/frozen.py`), and every figure here is about that frozen pass. What is
+asked for is computed when it is asked for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from algebra.errors import OtimesError
-from numeric.frozen import FrozenPass, Token, freeze
+from numeric.frozen import FrozenPass, MLPKind, Token, freeze
 from numeric.model import Model, load_model
 from numeric.paths.best import BUDGET, BestPaths, DeepBounds, best_paths, deep_bounds
 from numeric.paths.closure import Closure, close
@@ -24,9 +25,13 @@ from numeric.paths.shapley import shapley_values
 Positions = int | Sequence[int] | np.ndarray | None
 
 
-def paths(model: Model | str, tokens: Any, dtype: Any = np.float64) -> "Paths":
+def paths(
+    model: Model | str, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
+) -> "Paths":
     """Return the ensemble of paths of a model on a prompt; `dtype` may be float32.
 
+    What an MLP gave on the prompt is a source (`mlp="sources"`); or its gates are held fixed
+    (`mlp="gates"`), so that paths go past MLPs and through them, and an order still counts heads.
     A position counts from the front, or with a minus sign from the back. Where a `token` is asked
     for, a pair of tokens means the difference of their logits, and an array [d_model] any direction
     at the unembedding's side of the final norm.
@@ -42,7 +47,7 @@ def paths(model: Model | str, tokens: Any, dtype: Any = np.float64) -> "Paths":
     5
     """
     loaded = load_model(model) if isinstance(model, str) else model
-    return Paths(freeze(loaded, tokens, dtype))
+    return Paths(freeze(loaded, tokens, dtype, mlp))
 
 
 class Paths:

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from algebra.errors import OtimesError
-from numeric.frozen import FrozenPass, freeze
+from numeric.frozen import FrozenPass, MLPKind, freeze
 from numeric.model import Model
 from numeric.paths.orders import order_streams, path_stream
 
@@ -59,9 +59,14 @@ class LossTable:
 
 
 def loss_table(
-    model: Model, prompts: Sequence[Sequence[int] | np.ndarray], virtual_heads: bool = False
+    model: Model,
+    prompts: Sequence[Sequence[int] | np.ndarray],
+    virtual_heads: bool = False,
+    mlp: MLPKind = "sources",
 ) -> LossTable:
     """Return the losses by order, by layer and by head; by virtual head as well, if asked for.
+
+    `mlp` says what of MLPs is held fixed, as in `paths`.
 
     >>> from numeric.model import load_model
     >>> table = loss_table(load_model("one_layer"), [range(20)])
@@ -72,7 +77,7 @@ def loss_table(
         raise OtimesError("a loss needs prompts of at least two tokens, and at least one prompt")
     sums: dict[str, list[np.ndarray]] = {}
     for prompt in prompts:
-        for name, loss, without in _of_prompt(freeze(model, prompt), virtual_heads):
+        for name, loss, without in _of_prompt(freeze(model, prompt, mlp=mlp), virtual_heads):
             sums.setdefault(name, []).append(np.stack([loss, without]))
     means = {name: np.concatenate(each, axis=1).mean(axis=1) for name, each in sums.items()}
     uniform = float(np.log(model.d_vocab))

@@ -6,9 +6,10 @@ With $H_l$ the linear map of all heads of layer l and $c_l$ what they give for n
     X_0 ← X_0 + what enters after layer l
 
 so that at the end $X_k = \sum_{l_1 < … < l_k} H_{l_k} … H_{l_1}$ of the sources: the elementary
-symmetric polynomial of order k in the layers. Only orders that are not zero yet are visited, which
-is L (L + 1) / 2 layers instead of (1 + H)^L paths. `replay_streams` is the other way to the same
-numbers, by runs of the frozen model. Nothing here is found by subtraction.
+symmetric polynomial of order k in the layers. Where the gates of MLPs are frozen, every $X_k$ goes
+through each layer's MLP as well, which is linear: an order counts heads. Only orders that are not
+zero yet are visited, which is L (L + 1) / 2 layers instead of (1 + H)^L paths. `replay_streams` is
+the other way to the same numbers, by runs of the frozen model. Nothing is found by subtraction.
 
 Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”, “Path expansion”
 and “Term importance analysis” (the replay); Ferrando et al. 2024, §2.3.
@@ -47,7 +48,9 @@ def graded_pass(
     for number, layer in enumerate(frozen.layers()):
         z = layer.z(streams[: number + 1])
         z[0] += layer.constant()
-        streams[1 : number + 2] += layer.write(z)
+        written = np.zeros_like(streams[: number + 2])
+        written[1:] = layer.write(z)
+        streams[: number + 2] = frozen.after(number, streams[: number + 2], written)
         streams[0] += frozen.entering(number)
         yield number + 1
 
@@ -65,7 +68,8 @@ def replay_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_mode
         for number, layer in enumerate(frozen.layers()):
             z = layer.z(stream[None]) + layer.constant()
             now.append(layer.write(z)[0])
-            stream = stream + before[number] + frozen.entering(number)
+            stream = frozen.after(number, stream[None], before[number][None])[0]
+            stream = stream + frozen.entering(number)
         yield stream
         before = now
 
@@ -75,7 +79,7 @@ def direct_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_mode
     stream = frozen.first
     yield stream
     for number in range(frozen.model.n_layers):
-        stream = stream + frozen.entering(number)
+        stream = frozen.after(number, stream[None])[0] + frozen.entering(number)
         yield stream
 
 
@@ -83,12 +87,16 @@ def path_stream(frozen: FrozenPass, heads: Heads) -> Float[np.ndarray, "pos d_mo
     """Return what one path brings to the end of the stream, $H_{h_k} … H_{h_1}$ of the sources."""
     first = heads[0][0] if heads else frozen.model.n_layers
     stream = next(islice(direct_streams(frozen), first, None))
+    following = [number for number, _ in heads[1:]] + [frozen.model.n_layers]
     for step, (number, head) in enumerate(heads):
         layer = frozen.layer(number)
         values = layer.read(stream) @ layer.W_V[head]
         if step == 0:
             values = values + layer.value_bias[head]
-        stream = layer.pattern[head] @ values @ layer.W_O[head]
+        written = layer.pattern[head] @ values @ layer.W_O[head]
+        stream = frozen.after(number, np.zeros_like(written[None]), written[None])[0]
+        for between in range(number + 1, following[step]):
+            stream = frozen.after(between, stream[None])[0]
     return stream
 
 

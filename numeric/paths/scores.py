@@ -9,13 +9,13 @@ has one term for each pair. In the second layer of an attention-only model these
 terms of the framework's six-index tensor: `direct` (neither side went through a head), `Q` (the
 query's side did), `K` (the key's side), `Q+K` (both). A shortformer model adds position vectors to
 what queries and keys read: a component of its own, on both sides. Biases are one too, and so is
-what each layer's b_O and each MLP brings to the stream. Rotary turns each component's part.
+what each layer's b_O and each MLP brings to the stream; with frozen gates components go through the
+MLPs, which then bring their biases only. Rotary turns each component's part.
 
 Source: Elhage et al. 2021, “The QK circuit: a six-dimensional tensor”, “Path expansion of attention
 scores”.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +86,7 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
         queries.append(turned(q)[place])
         keys.append(turned(k))
 
-    for name, is_head, stream in components(shown, layer):
+    for (name, is_head), stream in zip(*components(shown, layer), strict=True):
         rows = reader.read(stream)
         add(name, is_head, rows @ W_Q, rows @ W_K)
     if config.positions == "shortformer":
@@ -104,25 +104,32 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
 
 def components(
     frozen: FrozenPass, layer: int
-) -> Iterator[tuple[str, bool, Float[np.ndarray, "pos d_model"]]]:
-    """Yield what the stream before a layer consists of: (name, whether a head wrote it, rows)."""
+) -> tuple[list[tuple[str, bool]], Float[np.ndarray, "part pos d_model"]]:
+    """Return what the stream before a layer consists of: (name, whether a head wrote it), rows."""
     model, config = frozen.model, frozen.model.config
-    embedding = model.part("W_E", frozen.tokens).astype(frozen.dtype, copy=False)
-    yield "embed", False, embedding
+    names, first = [("embed", False)], [model.part("W_E", frozen.tokens)]
     if config.positions == "learned":
-        yield "positions", False, model.part("W_pos", slice(frozen.n_pos)).astype(frozen.dtype)
+        names.append(("positions", False))
+        first.append(model.part("W_pos", slice(frozen.n_pos)))
+    parts = np.stack(first).astype(frozen.dtype)
     stream = frozen.first
     for number in range(layer):
         block = frozen.layer(number)
         z = block.z(stream[None])[0] + block.constant()
-        written = np.zeros_like(stream)
-        for head in range(model.n_heads):
-            by_head = z[:, head] @ block.W_O[head]
-            written += by_head
-            yield f"{number}.{head}", True, by_head
+        new = [z[:, head] @ block.W_O[head] for head in range(model.n_heads)]
+        names += [(f"{number}.{head}", True) for head in range(model.n_heads)]
+        stream = frozen.after(number, stream[None], np.sum(new, axis=0)[None])[0]
+        stream = stream + frozen.entering(number)
         if "b_O" in config.biases:
+            names.append((f"b_O.{number}", False))
             b_O = model.part("b_O", number).astype(frozen.dtype)
-            yield f"b_O.{number}", False, np.broadcast_to(b_O, stream.shape)
+            new.append(np.broadcast_to(b_O, stream.shape))
+        before = np.concatenate([parts, np.zeros((len(new), *stream.shape), parts.dtype)])
+        written = np.concatenate([np.zeros_like(parts), np.stack(new)])
+        parts = frozen.after(number, before, written)
         if config.d_mlp:
-            yield f"mlp.{number}", False, frozen.mlp_outs[number]
-        stream = stream + written + frozen.entering(number)
+            names.append((f"mlp.{number}", False))
+            mlp = frozen.mlp(number)
+            brought = frozen.mlp_outs[number] if mlp is None else mlp.constant()
+            parts = np.concatenate([parts, brought[None]])
+    return names, parts

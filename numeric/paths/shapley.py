@@ -35,13 +35,14 @@ def shapley_values(
     z_of_layers = []
     for number, layer in enumerate(shown.layers()):
         z = layer.z(streams) + layer.constant()
-        streams = streams + switch * layer.write(z) + shown.entering(number)
+        streams = shown.after(number, streams, switch * layer.write(z)) + shown.entering(number)
         z_of_layers.append(z)
     back = np.zeros_like(streams)
     back[:, direction.position] = direction.row
     for number in reversed(range(model.n_layers)):
         layer = shown.layer(number)
-        on_z = layer.pull_write(back)
+        on_written, back = shown.pull_after(number, back)
+        on_z = layer.pull_write(on_written)
         by_node = np.einsum("tphk,tphk->th", on_z, z_of_layers.pop())
         values[number] = weights.astype(frozen.dtype) @ by_node
         if number:

@@ -31,6 +31,15 @@ class Summary:
         """The logit, as the sum of its orders."""
         return float(self.orders.sum())
 
+    @property
+    def about_mlps(self) -> str:
+        """What became of the MLPs, in a sentence; empty in a model without any."""
+        if not self.on_prompt.model.config.d_mlp:
+            return ""
+        if self.on_prompt.frozen.mlp_gates:
+            return "MLPs: their gates are held fixed; every path goes past them and through them."
+        return "MLPs: what they gave on this prompt is a source, read as it is."
+
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data, virtual heads and closure as well."""
         best, closure = self.best, self.on_prompt.closure
@@ -39,6 +48,7 @@ class Summary:
             "model": self.on_prompt.model.name,
             "tokens": self.on_prompt.frozen.tokens.tolist(),
             "strings": list(self.strings),
+            "mlp": "gates" if self.on_prompt.frozen.mlp_gates else "sources",
             "position": self.position,
             "token": self.token,
             "token_string": self.token_string,

@@ -55,7 +55,7 @@ def _body(summary: Summary) -> str:
         f"<h2>Paths of {escape(model.name)} to {whose}</h2>",
         _prompt(summary),
         "<h3>By order</h3>",
-        f"<p>{BY_ORDER.format(summary.logit)}</p>",
+        f"<p>{BY_ORDER.format(summary.logit)} {escape(summary.about_mlps)}</p>",
         _bars(
             ("direct" if order == 0 else f"{order}", value)
             for order, value in enumerate(summary.orders.tolist())

@@ -225,6 +225,19 @@ def test_paths_json(otimes: Otimes) -> None:
     assert content["closure"]["ratio"] <= 1
 
 
+def test_paths_through_mlps_or_with_what_they_gave(otimes: Otimes) -> None:
+    asked = ("paths", "gpt2_tiny", "--tokens", "5,6,7", "--token", "9")
+    assert "what they gave on this prompt is a source" in otimes(*asked).out
+    assert "their gates are held fixed" in otimes(*asked, "--mlp", "gates").out
+    sources, gates = (
+        json.loads(otimes(*asked, "--json", "--mlp", kind).out) for kind in ("sources", "gates")
+    )
+    assert (sources["mlp"], gates["mlp"]) == ("sources", "gates")
+    assert abs(sources["logit"] - gates["logit"]) < 1e-10
+    assert abs(sources["orders"][0] - gates["orders"][0]) > 1e-3
+    assert otimes(*asked, "--mlp", "none").status == 2
+
+
 def test_paths_on_the_sample_of_a_model_without_heads(otimes: Otimes) -> None:
     ran = otimes("paths", "zero_layer")
     assert ran.status == 0

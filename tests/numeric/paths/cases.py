@@ -8,14 +8,18 @@ from functools import cache
 import numpy as np
 
 from numeric.model import Model, load_model
+from numeric.paths.ensemble import Paths, paths
 from numeric.tokenizer import sample_tokens
 from tests.numeric.paths.enumeration import Enumeration
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
 WITHOUT_LAYERS = ("without layers", "norms but no layers")
 DEEP = [f"deep {name}" for name in KINDS if name not in WITHOUT_LAYERS]
-DEEP += ["loud", "faint"]
-NAMES = ["two_layer", "induction", *KINDS, *DEEP]
+GATED = [f"{name}, gates frozen" for name in DEEP if KINDS[name.removeprefix("deep ")].d_mlp]
+DEEP += ["loud", "faint", *GATED]
+BUNDLED = ["two_layer", "induction", "gpt2_tiny", "gpt2_tiny, gates frozen"]
+GATED += BUNDLED[3:]
+NAMES = [*BUNDLED, *KINDS, *DEEP]
 
 
 def close(actual, expected) -> None:
@@ -28,7 +32,8 @@ def close(actual, expected) -> None:
 
 @cache
 def case(name: str) -> tuple[Model, list[int]]:
-    if name in ("two_layer", "induction"):
+    name = name.removesuffix(", gates frozen")
+    if name in BUNDLED:
         return load_model(name), sample_tokens(9)
     if name == "loud":  # heads write more than they read: longer paths are larger
         model = random_model(replace(KINDS["without positions"], n_layers=3), seed=1)
@@ -45,4 +50,8 @@ def case(name: str) -> tuple[Model, list[int]]:
 
 @cache
 def enumeration(name: str) -> Enumeration:
-    return Enumeration(*case(name))
+    return Enumeration(*case(name), gates=name in GATED)
+
+
+def on_case(name: str, dtype: type = np.float64) -> Paths:
+    return paths(*case(name), dtype, "gates" if name in GATED else "sources")

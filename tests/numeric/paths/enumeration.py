@@ -1,11 +1,13 @@
 """Every path of a frozen pass by itself, head after head: the oracle of all that is faster.
 
 From the stored weights and the recorded places alone, with a loop over layers for each of the
-(1 + H)^L paths; nothing of `numeric.frozen` or `numeric.paths` is used.
+(1 + H)^L paths; nothing of `numeric.frozen` or `numeric.paths` is used. With `gates` paths go
+through MLPs as well, whose gates are what the recorded activations were multiplied with.
 """
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, product
 
 import numpy as np
@@ -16,8 +18,9 @@ from numeric.model import Model
 class Enumeration:
     """All paths of a model on a prompt: `streams[path]` is what it brings to the end."""
 
-    def __init__(self, model: Model, tokens: list[int]) -> None:
+    def __init__(self, model: Model, tokens: list[int], gates: bool = False) -> None:
         self.model, self.c, self.tokens = model, model.config, tokens
+        self.through_mlps = gates and model.config.d_mlp > 0
         self.W = {name: weight.astype(float) for name, weight in model.weights.items()}
         self.places = model.forward(tokens)
         L, H = self.c.n_layers, self.c.n_heads
@@ -26,11 +29,19 @@ class Enumeration:
             path = tuple((layer, head) for layer, head in enumerate(choice) if head is not None)
             self.streams[path] = self.walk(path)
 
-    def walk(self, path: tuple[tuple[int, int], ...]) -> np.ndarray:
-        """What is read by the first head of the path, then through each of its heads."""
-        rows = self.sources_before(path[0][0] if path else self.c.n_layers)
+    def walk(self, path: tuple[tuple[int, int], ...], until: int | None = None) -> np.ndarray:
+        """What its first head reads, through each head of the path, to a layer or the end."""
+        until = self.c.n_layers if until is None else until
+        rows = self.sources_before(path[0][0] if path else until)
         for step, (layer, head) in enumerate(path):
             rows = self.through(layer, head, rows, with_bias=step == 0)
+            if not self.through_mlps:
+                continue
+            if not self.c.parallel:
+                rows = rows + self.mlp(layer, rows, with_bias=False)
+            following = path[step + 1][0] if step + 1 < len(path) else until
+            for between in range(layer + 1, following):
+                rows = rows + self.mlp(between, rows, with_bias=False)
         return rows
 
     def sources_before(self, layer: int) -> np.ndarray:
@@ -38,11 +49,32 @@ class Enumeration:
         if self.c.positions == "learned":
             rows = rows + self.W["W_pos"][: len(rows)]
         for below in range(layer):
+            before = rows
             if "b_O" in self.W:
                 rows = rows + self.W["b_O"][below]
-            if self.c.d_mlp:
+            if self.through_mlps:
+                rows = rows + self.mlp(below, before if self.c.parallel else rows, with_bias=True)
+            elif self.c.d_mlp:
                 rows = rows + self.places[f"mlp_out.{below}"]
         return rows
+
+    def mlp(self, layer: int, rows: np.ndarray, with_bias: bool) -> np.ndarray:
+        """The MLP with its gates as they were; its biases belong to the sources."""
+        recorded = self.places[f"resid_{'pre' if self.c.parallel else 'mid'}.{layer}"]
+        read = self.normed(rows, recorded, "ln2", layer, with_bias)
+        pre = self.places[f"mlp_pre.{layer}"]
+        out = np.zeros_like(rows)
+        for i in range(len(rows)):
+            hidden = read[i] @ self.W["W_in"][layer]
+            if with_bias and "b_in" in self.W:
+                hidden = hidden + self.W["b_in"][layer]
+            for j in range(self.c.d_mlp):
+                gate = GATES[self.c.activation](float(pre[i, j]))
+                hidden[j] *= pre[i, j] * gate if self.c.gated else gate
+            out[i] = hidden @ self.W["W_out"][layer]
+            if with_bias and "b_out" in self.W:
+                out[i] += self.W["b_out"][layer]
+        return out
 
     def through(self, layer: int, head: int, rows: np.ndarray, with_bias: bool) -> np.ndarray:
         group = head // (self.c.n_heads // self.c.kv_heads)
@@ -91,6 +123,15 @@ class Enumeration:
 
     def values(self, position: int, token: int) -> dict[tuple[tuple[int, int], ...], float]:
         return {path: float(self.logits(path)[position, token]) for path in self.streams}
+
+
+GATES = {
+    "relu": lambda x: float(x > 0),
+    "gelu": lambda x: math.erfc(-x / math.sqrt(2)) / 2,
+    "gelu_tanh": lambda x: (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
+    "silu": lambda x: (1 + math.tanh(x / 2)) / 2,
+}
+"""What each activation multiplies its argument with; 1 / (1 + e^-x) is (1 + tanh(x / 2)) / 2."""
 
 
 def shapley_by_coalitions(values: dict, players: list) -> dict:

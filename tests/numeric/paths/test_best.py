@@ -10,7 +10,7 @@ import pytest
 from algebra.errors import OtimesError
 from numeric.paths.best import best_paths, deep_bounds
 from numeric.paths.ensemble import paths
-from tests.numeric.paths.cases import DEEP, NAMES, case, close, enumeration
+from tests.numeric.paths.cases import DEEP, NAMES, case, close, enumeration, on_case
 from tests.numeric.paths.enumeration import Enumeration
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
@@ -19,7 +19,7 @@ from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 @pytest.mark.parametrize("name", NAMES)
 def test_the_k_largest_of_all(name: str, k: int) -> None:
     every = enumeration(name).values(4, 7)
-    found = paths(*case(name)).top(k, 4, 7)
+    found = on_case(name).top(k, 4, 7)
     expected = sorted(every.items(), key=lambda item: -abs(item[1]))[:k]
     assert found.proven
     assert len(found) == len(expected)
@@ -33,7 +33,7 @@ def test_the_k_largest_of_all(name: str, k: int) -> None:
 def test_what_was_not_visited_is_within_the_bound(name: str, budget: int) -> None:
     """With k too large to prune by, what was visited is exactly what was found."""
     every = enumeration(name).values(4, 7)
-    found = paths(*case(name)).top(10**6, 4, 7, budget)
+    found = on_case(name).top(10**6, 4, 7, budget)
     seen = {path.heads: path.value for path in found}
     assert len(seen) == found.visited
     missed = [abs(value) for path, value in every.items() if path not in seen]
@@ -45,7 +45,7 @@ def test_what_was_not_visited_is_within_the_bound(name: str, budget: int) -> Non
 @pytest.mark.parametrize("name", DEEP)
 def test_proven_is_never_wrong_however_soon_the_search_ends(name: str, budget: int) -> None:
     every = sorted((abs(v) for v in enumeration(name).values(4, 7).values()), reverse=True)
-    found = paths(*case(name)).top(3, 4, 7, budget)
+    found = on_case(name).top(3, 4, 7, budget)
     if found.proven:
         close([abs(path.value) for path in found], every[:3])
     elif abs(found[2].value) < every[2] * (1 - 1e-9):
@@ -57,14 +57,14 @@ def test_proven_is_never_wrong_however_soon_the_search_ends(name: str, budget: i
 @pytest.mark.parametrize("name", DEEP)
 def test_the_bound_holds_for_every_path_through_a_head(name: str) -> None:
     """D of a head is at least the size of z of every longer path that ends there."""
-    every, frozen = enumeration(name), paths(*case(name)).frozen
+    every, frozen = enumeration(name), on_case(name).frozen
     deep = deep_bounds(frozen)
     tightest = np.inf
     for path in every.streams:
         if len(path) < 2:
             continue
         layer, head = path[-1]
-        into = every.walk(path[:-1])
+        into = every.walk(path[:-1], until=layer)
         read = every.normed(into, every.places[f"resid_pre.{layer}"], "ln1", layer, False)
         group = head // (every.c.n_heads // every.c.kv_heads)
         z = every.places[f"pattern.{layer}"][head] @ read @ every.W["W_V"][layer, group]

@@ -7,28 +7,30 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from numeric.frozen import FrozenLayer, FrozenPass
+from numeric.frozen import FrozenPass, MLPKind
+from numeric.frozen_layer import FrozenLayer, FrozenMLP
 from numeric.model import bundled_models, load_model
 from numeric.paths.ensemble import paths
 from numeric.random_weights import random_model
 from numeric.tokenizer import sample_tokens
-from tests.numeric.paths.cases import NAMES, case
+from tests.numeric.paths.cases import NAMES, case, on_case
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", NAMES)
 def test_small_models_close(name: str, dtype: type) -> None:
-    closure = paths(*case(name), dtype=dtype).closure
+    closure = on_case(name, dtype=dtype).closure
     assert closure.ratio <= 1
-    size = np.abs(paths(*case(name)).by_order()).sum(axis=0).max()
+    size = np.abs(on_case(name).by_order()).sum(axis=0).max()
     assert closure.error <= {np.float64: 1e-12, np.float32: 1e-4}[dtype] * size
 
 
+@pytest.mark.parametrize("mlp", ["sources", "gates"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", bundled_models())
-def test_bundled_models_close(name: str, dtype: type) -> None:
-    closure = paths(load_model(name), sample_tokens(40), dtype=dtype).closure
-    assert closure.ratio <= 1
+def test_bundled_models_close(name: str, dtype: type, mlp: MLPKind) -> None:
+    closure = paths(load_model(name), sample_tokens(40), dtype, mlp).closure
+    assert closure.ratio < 1
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -38,12 +40,17 @@ def test_bundled_models_close(name: str, dtype: type) -> None:
         {},
         {"norm": "layer", "final_norm": True, "d_mlp": 40, "activation": "gelu", "positions":
             "learned", "biases": ("b_Q", "b_V", "b_O", "b_in", "b_out")},
+        {"norm": "rms", "final_norm": True, "d_mlp": 40, "activation": "silu", "gated": True,
+            "positions": "rotary", "rotary_dims": 8, "n_kv_heads": 2},
+        {"norm": "layer", "d_mlp": 40, "activation": "relu", "parallel": True,
+            "positions": "rotary", "rotary_dims": 4, "rotary_layout": "interleaved"},
     ],
 )  # fmt: skip
-def test_twelve_layers_close(kind: dict, dtype: type) -> None:
+@pytest.mark.parametrize("mlp", ["sources", "gates"])
+def test_twelve_layers_close(kind: dict, dtype: type, mlp: MLPKind) -> None:
     model = random_model(n_layers=12, **kind)
-    on_prompt = paths(model, list(range(20)), dtype=dtype)
-    assert on_prompt.closure.ratio <= 1
+    on_prompt = paths(model, list(range(20)), dtype, mlp)
+    assert on_prompt.closure.ratio < 1
     assert on_prompt.by_order().shape == (13, 20, 64)
     assert on_prompt.by_order().dtype == dtype
 
@@ -86,6 +93,29 @@ def test_a_mistake_in_a_layer_is_beyond_the_bound(mistake, monkeypatch) -> None:
     right = FrozenPass.layer
     monkeypatch.setattr(FrozenPass, "layer", lambda self, n: mistake(right(self, n)))
     assert paths(*case("deep gpt2")).closure.ratio > 1e3
+
+
+def shut_gates(mlp: FrozenMLP) -> FrozenMLP:
+    return replace(mlp, gates=np.where(np.arange(mlp.gates.shape[1]) == 3, 0, mlp.gates))
+
+
+def lost_b_in(mlp: FrozenMLP) -> FrozenMLP:
+    return replace(mlp, b_in=np.zeros_like(mlp.b_in))
+
+
+def wrong_scale(mlp: FrozenMLP) -> FrozenMLP:
+    return replace(mlp, scale=mlp.scale * (1 + 1e-9))
+
+
+def other_reading(mlp: FrozenMLP) -> FrozenMLP:
+    return replace(mlp, parallel=not mlp.parallel)
+
+
+@pytest.mark.parametrize("mistake", [shut_gates, lost_b_in, wrong_scale, other_reading])
+def test_a_mistake_in_a_frozen_mlp_is_beyond_the_bound(mistake, monkeypatch) -> None:
+    right = FrozenPass.mlp
+    monkeypatch.setattr(FrozenPass, "mlp", lambda self, n: mistake(right(self, n)))
+    assert on_case("deep gpt2, gates frozen").closure.ratio > 1e3
 
 
 def test_a_mistake_in_the_grading_is_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from algebra.errors import OtimesError
+from numeric.forward import mlp as run_mlp
 from numeric.paths.ensemble import paths
 from numeric.paths.orders import order_streams, replay_streams
-from tests.numeric.paths.cases import NAMES, case, close, enumeration
+from tests.numeric.paths.cases import NAMES, case, close, enumeration, on_case
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_orders_are_the_sums_of_their_paths(name: str) -> None:
-    on_prompt, every = paths(*case(name)), enumeration(name)
+    on_prompt, every = on_case(name), enumeration(name)
     expected = every.by_order()
     close(on_prompt.by_order(), expected)
     for order, logits in enumerate(expected):
@@ -24,16 +27,19 @@ def test_orders_are_the_sums_of_their_paths(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_replay_gives_the_cumulative_sums(name: str) -> None:
-    on_prompt = paths(*case(name))
+    on_prompt = on_case(name)
     close(on_prompt.replay(), np.cumsum(enumeration(name).by_order(), axis=0))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_path_by_itself(name: str) -> None:
-    on_prompt, every = paths(*case(name)), enumeration(name)
-    for path, value in every.values(4, 7).items():
-        close(on_prompt.path(path, 4, 7), value)
-        close(on_prompt.path(path[::-1], 4, 7), value)
+    on_prompt, every = on_case(name), enumeration(name)
+    values = every.values(4, 7)
+    for order in range(on_prompt.model.n_layers + 1):  # each order by its own size
+        chosen = [path for path in values if len(path) == order]
+        expected = [values[path] for path in chosen]
+        close([on_prompt.path(path, 4, 7) for path in chosen], expected)
+        close([on_prompt.path(path[::-1], 4, 7) for path in chosen], expected)
 
 
 def test_the_replay_shares_nothing_with_the_graded_pass_but_the_layers() -> None:
@@ -88,6 +94,37 @@ def test_a_block_of_the_vocabulary_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_there_is_not(ask, said: str) -> None:
     with pytest.raises(OtimesError, match=said):
         ask(paths(*case("attention only")))
+
+
+def test_what_is_held_fixed_of_mlps_is_one_of_two_things() -> None:
+    with pytest.raises(OtimesError, match=r"\(mlp='sources'\) or the gates .* got mlp='outputs'"):
+        paths(*case("gpt2"), mlp="outputs")  # type: ignore[arg-type]
+
+
+def test_without_mlps_there_is_nothing_to_choose() -> None:
+    model, tokens = case("deep biases only")
+    sources, gates = (paths(model, tokens, mlp=kind) for kind in ("sources", "gates"))
+    assert np.array_equal(sources.by_order(), gates.by_order())
+
+
+def test_frozen_gates_of_relu_are_the_mlp_of_a_neighbourhood() -> None:
+    """Other activations have the right value only: their gates move with what they read."""
+    model, tokens = case("mlp without norms")
+    for activation, right in (("relu", True), ("gelu", False), ("silu", False)):
+        config = replace(model.config, activation=activation)
+        frozen = paths(model.changed({}, config), tokens, mlp="gates").frozen
+        mlp = frozen.mlp(0)
+        assert mlp is not None
+        weights = model.changed({}, config).layer(0)
+        read = model.changed({}, config).forward(tokens)["resid_mid.0"]
+        moved = read * (1 + 1e-6)
+        assert (np.sign(read @ weights.W_in) == np.sign(moved @ weights.W_in)).all()
+        change = (
+            run_mlp(config, weights, moved)["mlp_out"] - run_mlp(config, weights, read)["mlp_out"]
+        )
+        linear = mlp.apply((moved - read)[None])[0]
+        off = np.abs(change - linear).max() / np.abs(linear).max()
+        assert (off < 1e-8) == right, activation
 
 
 def test_other_types_are_refused() -> None:

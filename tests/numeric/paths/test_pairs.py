@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from numeric.paths.ensemble import paths
-from tests.numeric.paths.cases import NAMES, case, close, enumeration
+from tests.numeric.paths.cases import NAMES, case, close, enumeration, on_case
 
 
 @pytest.mark.parametrize("position", [0, 4, -1])
 @pytest.mark.parametrize("name", NAMES)
 def test_terms_are_their_paths(name: str, position: int) -> None:
-    model, tokens = case(name)
-    on_prompt = paths(model, tokens)
+    model, _ = case(name)
+    on_prompt = on_case(name)
     one = np.zeros((model.n_layers, model.n_heads))
     two = np.zeros((model.n_layers, model.n_heads) * 2)
     three = np.zeros((model.n_layers, model.n_heads) * 3)

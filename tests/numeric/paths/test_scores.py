@@ -11,7 +11,7 @@ import pytest
 from algebra.errors import OtimesError
 from numeric.paths.ensemble import paths
 from tests.numeric.loops import turned
-from tests.numeric.paths.cases import DEEP, case, close, enumeration
+from tests.numeric.paths.cases import DEEP, case, close, enumeration, on_case
 from tests.numeric.paths.enumeration import Enumeration
 
 
@@ -22,12 +22,20 @@ def streams_of(every: Enumeration, layer: int) -> dict[str, np.ndarray]:
     if c.positions == "learned":
         parts["positions"] = every.W["W_pos"][:n]
     for below in range(layer):
+        written = {}
         for head in range(c.n_heads):
-            parts[f"{below}.{head}"] = every.places[f"head_out.{below}"][head]
+            written[f"{below}.{head}"] = every.places[f"head_out.{below}"][head]
         if "b_O" in every.W:
-            parts[f"b_O.{below}"] = np.tile(every.W["b_O"][below], (n, 1))
-        if c.d_mlp:
-            parts[f"mlp.{below}"] = every.places[f"mlp_out.{below}"]
+            written[f"b_O.{below}"] = np.tile(every.W["b_O"][below], (n, 1))
+        if every.through_mlps:
+            read = parts if c.parallel else {**parts, **written}
+            out = {name: every.mlp(below, rows, False) for name, rows in read.items()}
+            parts = {k: rows + out.get(k, 0.0) for k, rows in {**parts, **written}.items()}
+            parts[f"mlp.{below}"] = every.mlp(below, np.zeros((n, c.d_model)), True)
+        else:
+            parts |= written
+            if c.d_mlp:
+                parts[f"mlp.{below}"] = every.places[f"mlp_out.{below}"]
     recorded = every.places[f"resid_pre.{layer}"]
     read = {name: every.normed(rows, recorded, "ln1", layer, False) for name, rows in parts.items()}
     if c.positions == "shortformer":
@@ -41,8 +49,8 @@ def streams_of(every: Enumeration, layer: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", ["two_layer", "induction", *DEEP])
 def test_terms_of_the_six_index_tensor(name: str) -> None:
-    model, tokens = case(name)
-    every, on_prompt = enumeration(name), paths(model, tokens)
+    model, _ = case(name)
+    every, on_prompt = enumeration(name), on_case(name)
     c, query = model.config, 4
     for layer, head in product(range(c.n_layers), range(c.n_heads)):
         found = on_prompt.scores(layer, head, query)
@@ -69,8 +77,8 @@ def test_terms_of_the_six_index_tensor(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["induction", "deep without positions", "deep gpt2"])
 def test_compositions(name: str) -> None:
-    model, tokens = case(name)
-    found = paths(model, tokens).scores(1, 2, 5)
+    model, _ = case(name)
+    found = on_case(name).scores(1, 2, 5)
     by = found.by_composition()
     assert list(by) == ["direct", "Q", "K", "Q+K"]
     close(sum(by.values()), found.scores())

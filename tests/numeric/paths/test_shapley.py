@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from numeric.paths.ensemble import paths
 from numeric.paths.shapley import shapley_values
-from tests.numeric.paths.cases import NAMES, case, close, enumeration
+from tests.numeric.paths.cases import NAMES, case, close, enumeration, on_case
 from tests.numeric.paths.enumeration import shapley_by_coalitions
 
 
@@ -15,25 +14,25 @@ from tests.numeric.paths.enumeration import shapley_by_coalitions
     "name", ["induction", "deep attention only", "everything", "deep biases only"]
 )
 def test_the_definition_over_all_coalitions(name: str) -> None:
-    model, tokens = case(name)
+    model, _ = case(name)
     players = [(layer, head) for layer in range(model.n_layers) for head in range(model.n_heads)]
     shares = shapley_by_coalitions(enumeration(name).values(4, 7), players)
-    close(paths(model, tokens).shapley(4, 7), by_head(model, shares))
+    close(on_case(name).shapley(4, 7), by_head(model, shares))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_path_is_shared_equally_by_its_heads(name: str) -> None:
-    model, tokens = case(name)
+    model, _ = case(name)
     shares: dict = {}
     for path, value in enumeration(name).values(-1, 3).items():
         for head in path:
             shares[head] = shares.get(head, 0.0) + value / len(path)
-    close(paths(model, tokens).shapley(-1, 3), by_head(model, shares))
+    close(on_case(name).shapley(-1, 3), by_head(model, shares))
 
 
 @pytest.mark.parametrize("name", ["deep gpt2", "two_layer"])
 def test_one_node_less_is_not_exact_and_one_more_changes_nothing(name: str) -> None:
-    frozen = paths(*case(name)).frozen
+    frozen = on_case(name).frozen
     direction = frozen.direction(-1, 3)
     exact = shapley_values(frozen, direction)
     enough = (frozen.model.n_layers + 1) // 2

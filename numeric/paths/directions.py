@@ -1,0 +1,165 @@
+r"""Directions at a place of the stream, taken back from a logit: what reads what heads wrote.
+
+A logit is the direction $e_p ⊗ w$ at the end. Through attention alone it stays a product $a ⊗ w$, a
+row of attention times a row of the stream's width (`Products`). Gates of an MLP differ between
+positions, so that behind a frozen MLP it is a row for each position (`Fields`), n times as much.
+Both are stacks of directions with the same methods; `pairs` and `best` are written on these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from jaxtyping import Float
+
+from numeric.frozen import Direction, FrozenPass
+from numeric.frozen_layer import FrozenLayer, centre
+
+
+class Directions(ABC):
+    """A stack of directions at one place of the stream; an index chooses some of them."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    @abstractmethod
+    def __getitem__(self, chosen: np.ndarray | slice) -> Self:
+        """Return some of them."""
+
+    @abstractmethod
+    def with_more(self, others: Sequence[Self]) -> Self:
+        """Return these and others in one stack."""
+
+    @abstractmethod
+    def pull_after(self, frozen: FrozenPass, number: int) -> tuple[Self, Self]:
+        """Return them on what the heads of a layer wrote, and on what came to the layer."""
+
+    @abstractmethod
+    def through(self, layer: FrozenLayer, head: int) -> Self:
+        """Return directions on what a head wrote as directions on what came to its layer."""
+
+    @abstractmethod
+    def on_heads(
+        self, z: Float[np.ndarray, "pos head d_head"], W_O: Float[np.ndarray, "head d_head d_model"]
+    ) -> Float[np.ndarray, "part head"]:
+        """Return what each direction is of $z_h W_O$, for every head of a layer."""
+
+    @abstractmethod
+    def at_most(
+        self, sizes: Float[np.ndarray, "head pos"], W_O: Float[np.ndarray, "head d_head d_model"]
+    ) -> Float[np.ndarray, "part head"]:
+        """Return what `on_heads` is at most in size for any z with these sizes at each position."""
+
+    def through_each(self, layer: FrozenLayer) -> Self:
+        """Return them through each head of a layer, [part · head]: a part's heads together."""
+        n_parts, n_heads = len(self), len(layer.W_O)
+        first, *others = (self.through(layer, head) for head in range(n_heads))
+        by_head = first.with_more(others)
+        return by_head[np.arange(n_heads * n_parts).reshape(n_heads, n_parts).T.reshape(-1)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products(Directions):
+    """Directions $a ⊗ w$; MLPs are sources here, and nothing happens to a direction at them."""
+
+    attention: Float[np.ndarray, "part pos"]
+    rows: Float[np.ndarray, "part d_model"]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.rows)
+
+    def __getitem__(self, chosen: np.ndarray | slice) -> Products:
+        """Return some of them."""
+        return Products(self.attention[chosen], self.rows[chosen])
+
+    def with_more(self, others: Sequence[Products]) -> Products:
+        """Return these and others in one stack."""
+        attention = np.concatenate([self.attention, *[each.attention for each in others]])
+        return Products(attention, np.concatenate([self.rows, *[each.rows for each in others]]))
+
+    def pull_after(self, frozen: FrozenPass, number: int) -> tuple[Products, Products]:
+        """Return them as they are, twice."""
+        return self, self
+
+    def through(self, layer: FrozenLayer, head: int) -> Products:
+        """Return $(a A_h / s) ⊗ C(g · w W_O^T W_V^T)$."""
+        return Products(*layer.pull_back(head, self.attention, self.rows))
+
+    def on_heads(
+        self, z: Float[np.ndarray, "pos head d_head"], W_O: Float[np.ndarray, "head d_head d_model"]
+    ) -> Float[np.ndarray, "part head"]:
+        """Return $(a z_h) · (w W_O^T)$."""
+        n_pos, n_heads, d_head = z.shape
+        attended = self.attention @ z.reshape(n_pos, n_heads * d_head)
+        read = self.rows @ W_O.reshape(n_heads * d_head, -1).T
+        return (attended * read).reshape(len(self), n_heads, d_head).sum(axis=2)
+
+    def at_most(
+        self, sizes: Float[np.ndarray, "head pos"], W_O: Float[np.ndarray, "head d_head d_model"]
+    ) -> Float[np.ndarray, "part head"]:
+        """Return $(a · sizes_h) ‖w W_O^T‖$; a is never negative, as patterns and scales are not."""
+        n_heads, d_head, d_model = W_O.shape
+        read = (self.rows @ W_O.reshape(-1, d_model).T).reshape(-1, n_heads, d_head)
+        most: np.ndarray = (self.attention @ sizes.T) * np.sqrt((read**2).sum(axis=2))
+        return most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fields(Directions):
+    """Directions as a row for each position, for passes in which streams go through MLPs."""
+
+    rows: Float[np.ndarray, "part pos d_model"]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.rows)
+
+    def __getitem__(self, chosen: np.ndarray | slice) -> Fields:
+        """Return some of them."""
+        return Fields(self.rows[chosen])
+
+    def with_more(self, others: Sequence[Fields]) -> Fields:
+        """Return these and others in one stack."""
+        return Fields(np.concatenate([self.rows, *[each.rows for each in others]]))
+
+    def pull_after(self, frozen: FrozenPass, number: int) -> tuple[Fields, Fields]:
+        """Return them on what the heads of a layer wrote, and on what came to the layer."""
+        on_written, on_before = frozen.pull_after(number, self.rows)
+        return Fields(on_written), Fields(on_before)
+
+    def through(self, layer: FrozenLayer, head: int) -> Fields:
+        """Return $C(g · A_h^T d W_O^T W_V^T) / s$ for each field d."""
+        read = layer.pattern[head].T @ (self.rows @ layer.W_O[head].T) @ layer.W_V[head].T
+        return Fields(centre(read * layer.gain, layer.centring) / layer.scale)
+
+    def on_heads(
+        self, z: Float[np.ndarray, "pos head d_head"], W_O: Float[np.ndarray, "head d_head d_model"]
+    ) -> Float[np.ndarray, "part head"]:
+        """Return $Σ_p (d_p W_O^T) · z_{hp}$."""
+        found = np.empty((len(self), len(W_O)), dtype=self.rows.dtype)
+        for head, into in enumerate(W_O):
+            found[:, head] = np.tensordot(self.rows @ into.T, z[:, head], axes=2)
+        return found
+
+    def at_most(
+        self, sizes: Float[np.ndarray, "head pos"], W_O: Float[np.ndarray, "head d_head d_model"]
+    ) -> Float[np.ndarray, "part head"]:
+        """Return $Σ_p ‖d_p W_O^T‖ sizes_{hp}$."""
+        most = np.empty((len(self), len(W_O)))
+        for head, into in enumerate(W_O):
+            most[:, head] = np.linalg.norm(self.rows @ into.T, axis=2) @ sizes[head]
+        return most
+
+
+def at_the_end(frozen: FrozenPass, direction: Direction) -> Directions:
+    """Return the direction of a logit at the end of the stream, as a stack of one."""
+    here = np.zeros((1, frozen.n_pos), dtype=frozen.dtype)
+    here[0, direction.position] = 1.0
+    rows = direction.row[None]
+    return Fields(here[:, :, None] * rows) if frozen.mlp_gates else Products(here, rows)
