@@ -36,7 +36,10 @@ OF_HEADS = ("q", "k", "v", "scores", "pattern", "z", "head_out")
 
 
 def forward_pass(
-    model: "Model", tokens: Int[np.ndarray, " pos"], record: Container[str] | None = None
+    model: "Model",
+    tokens: Int[np.ndarray, " pos"],
+    record: Container[str] | None = None,
+    embed: Float[np.ndarray, "pos d_model"] | None = None,
 ) -> Places:
     """Return every place by name, or those in `record`; `Model.forward` checks tokens and names.
 
@@ -45,7 +48,8 @@ def forward_pass(
     [head, pos, d_head], `scores.l`, `pattern.l` [head, query, key], `head_out.l` [head, pos,
     d_model], `attn_out.l`, `resid_mid.l`, `ln2.l` [pos, d_model], `mlp_pre.l`, `mlp_post.l`
     [pos, d_mlp], `mlp_out.l`, `resid_post.l`, and at the end `final`, `ln_final` [pos, d_model] and
-    `logits` [pos, d_vocab].  A model without norms has no `ln…`, one without MLPs no `mlp…`.
+    `logits` [pos, d_vocab].  A model without norms has no `ln…`, one without MLPs no `mlp…`.  With
+    `embed` the pass starts from these rows instead of those of the tokens.
 
     Raises: OtimesError naming the place where numbers grow beyond float64.
     """
@@ -59,7 +63,7 @@ def forward_pass(
         return value
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        residual = keep("embed", model.part("W_E", tokens))
+        residual = keep("embed", model.part("W_E", tokens) if embed is None else embed)
         if config.positions == "learned":
             residual = residual + W_pos
         for number in range(config.n_layers):

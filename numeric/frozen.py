@@ -35,6 +35,7 @@ from algebra.errors import OtimesError, ShapeError
 from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from numeric.functions import ACTIVATION, GATE, norm_scale
 from numeric.model import Model
+from numeric.prompt import read_position
 
 Token = int | tuple[int, int] | np.ndarray
 """A token; a pair (one, other), for the difference of their logits; or any row [d_model]."""
@@ -164,14 +165,7 @@ class FrozenPass:
 
     def at(self, position: Any) -> int:
         """Return a position counted from the front, or say that there is none."""
-        if isinstance(position, bool) or not isinstance(position, int | np.integer):
-            raise OtimesError(f"a position is a whole number, got {position!r}")
-        if not -self.n_pos <= position < self.n_pos:
-            raise OtimesError(
-                f"there is no position {position}: the prompt has the positions"
-                f" 0 to {self.n_pos - 1}"
-            )
-        return int(position) % self.n_pos
+        return read_position(self.n_pos, position)
 
     def direction(self, position: int, token: Token) -> Direction:
         """Return the direction of a token's logit (a difference of two, a row) at a position."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from algebra.errors import OtimesError
 
@@ -140,20 +140,58 @@ ACTIVATION: dict[str, Callable[[Array], Array]] = {
 }
 
 
+def gelu_slope(x: Array) -> Array:
+    r"""Return $Φ(x) + x φ(x)$, φ the normal density."""
+    density = np.exp(-(np.minimum(np.abs(x), 40.0) ** 2) / 2) / np.sqrt(2 * np.pi)
+    slope: np.ndarray = ndtr(x) + x * density
+    return slope
+
+
+def gelu_tanh_slope(x: Array) -> Array:
+    """Return the derivative of `gelu_tanh`."""
+    x = np.clip(x, -20.0, 20.0)  # beyond, the slope is 0 or 1 to the last digit
+    inner = np.sqrt(2 / np.pi)
+    t = np.tanh(inner * (x + 0.044715 * x**3))
+    slope: np.ndarray = 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * inner * (1 + 3 * 0.044715 * x**2)
+    return slope
+
+
+def relu_slope(x: Array) -> Array:
+    """Return 1 where x is positive and 0 elsewhere, at 0 too."""
+    return np.where(x > 0, 1.0, 0.0)
+
+
+def silu_slope(x: Array) -> Array:
+    r"""Return $s (1 + x (1 - s))$ with $s = 1 / (1 + e^{-x})$."""
+    s = expit(x)
+    slope: np.ndarray = s * (1 + x * (1 - s))
+    return slope
+
+
+DERIVATIVE: dict[str, Callable[[Array], Array]] = {
+    "gelu": gelu_slope,
+    "gelu_tanh": gelu_tanh_slope,
+    "relu": relu_slope,
+    "silu": silu_slope,
+}
+"""The derivative of each activation."""
+
+
 def rotate(
-    rows: Float[Array, "pos d_head"], dims: int, base: float, layout: str
+    rows: Float[Array, "pos d_head"], dims: int, base: float, layout: str, sign: int = 1
 ) -> Float[Array, "pos d_head"]:
     r"""Return each row turned by its position: pair i of row p by the angle $p · base^{-2i/dims}$.
 
     Only the first `dims` entries take part. A pair is (2i, 2i + 1) in the layout "interleaved"
     (GPT-J) and (i, i + dims/2) in "half" (GPT-NeoX, Llama). The product of a turned query and a
-    turned key depends on their distance alone. Source: Su et al. 2021, “RoFormer”, §3.2.
+    turned key depends on their distance alone. With `sign` -1 rows are turned back.
+    Source: Su et al. 2021, “RoFormer”, §3.2.
     """
     pair = np.arange(dims // 2)
     first, second = (
         (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + dims // 2)
     )
-    angle = np.arange(len(rows))[:, None] * base ** (-2 * pair / dims)
+    angle = sign * np.arange(len(rows))[:, None] * base ** (-2 * pair / dims)
     cos, sin = np.cos(angle), np.sin(angle)
     turned = rows.copy()
     turned[:, first] = rows[:, first] * cos - rows[:, second] * sin

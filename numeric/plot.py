@@ -1,12 +1,14 @@
-"""Pictures of what `numeric.circuits` returns: one function, `plot` (extra `plot`: matplotlib).
+"""Pictures of named arrays, of circuits and attributions: `plot` (extra `plot`: matplotlib).
 
     eigenvalues     dots in the complex plane, one panel a head; the unit of copying is to the right
     composition     a matrix of pairs of heads for each kind, in units of its value by chance
-    anything else   tables as coloured matrices: patterns, scores, lenses
+    one axis        a bar for each label, in order: attributions by token or component
+    anything else   tables as coloured matrices: patterns, scores, lenses, attributions by source
 
 No global state of matplotlib is touched: a figure is returned, and the caller shows or saves it.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +23,7 @@ MOST_PANELS = 36
 
 
 def plot(result: Named) -> "Figure":
-    """Return a figure of a result: eigenvalues in the plane, everything else as matrices.
+    """Return a figure of a result: eigenvalues in the plane, bars for one axis, else matrices.
 
     Raises: OtimesError if matplotlib is missing, or there is too much to show at once.
     """
@@ -30,7 +32,10 @@ def plot(result: Named) -> "Figure":
     except ImportError:
         raise OtimesError("pictures need matplotlib: pip install 'otimes[plot]'") from None
     if not isinstance(result, Named):
-        raise OtimesError(f"cannot plot {type(result).__name__}; it takes what circuits return")
+        raise OtimesError(
+            f"cannot plot {type(result).__name__}; it takes named arrays,"
+            " as the functions of circuits and attribution return them"
+        )
     if not result.values.size:
         raise OtimesError(f"there is nothing to plot: {result!r}")
     panels = list(result._tables())
@@ -44,6 +49,8 @@ def plot(result: Named) -> "Figure":
         ]
         _few(len(flat), result)
         return _planes(Figure, result, flat)
+    if len(result.axes) == 1:
+        return _bars(Figure, result)
     _few(len(panels), result)
     return _matrices(Figure, result, panels)
 
@@ -60,6 +67,21 @@ def _planes(figure_of: Any, result: Named, panels: list[tuple[str, np.ndarray]])
         score = f"  Σλ/Σ|λ| = {found.real.sum() / size:.2f}" if size else ""
         axis.set(title=title + score, xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     figure.suptitle(result.kind)
+    return figure
+
+
+def _bars(figure_of: Any, result: Named) -> "Figure":
+    """Return a bar for each entry, from top to bottom in its order, what it is about above."""
+    figure = figure_of(figsize=(5.6, 0.9 + 0.24 * len(result.values)), layout="constrained")
+    axis = figure.add_subplot()
+    places = np.arange(len(result.values))
+    colours = np.where(result.values < 0, "#c2410c", "#00857a")
+    axis.barh(places, result.values, color=colours)
+    axis.axvline(0, color="0.6", linewidth=0.8)
+    axis.set_yticks(places, _plain(result._names(result.axes[0])), fontsize=8)
+    axis.invert_yaxis()
+    axis.set(xlabel=result.kind, ylabel=result.axes[0])
+    axis.set_title(*_plain([result.about]), fontsize=9)
     return figure
 
 
@@ -82,10 +104,15 @@ def _matrices(figure_of: Any, result: Named, panels: list[Any]) -> "Figure":
         axis.set(xlabel=result.axes[-1], ylabel=result.axes[-2] if len(result.axes) > 1 else "")
         for ticks, labels in ((axis.set_xticks, columns), (axis.set_yticks, rows)):
             every = max(1, len(labels) // 24)
-            ticks(range(0, len(labels), every), labels[::every], fontsize=7)
+            ticks(range(0, len(labels), every), _plain(labels[::every]), fontsize=7)
         axis.tick_params(axis="x", rotation=90)
     figure.colorbar(image, ax=axes, label=result.kind + ("" if unit is None else " / by chance"))
     return figure
+
+
+def _plain(labels: Sequence[str]) -> list[str]:
+    """Return labels as they are: the texts of tokens are no mathematics, a dollar is a dollar."""
+    return [label.replace("$", r"\$") for label in labels]
 
 
 def _grid(figure_of: Any, count: int, side: float = 2.8) -> tuple["Figure", list[Any]]:

@@ -48,6 +48,19 @@ if TYPE_CHECKING:
     from algebra.nonlinear import RowSoftmax as RowSoftmax
     from algebra.normal_form import normal_form as normal_form
     from algebra.paths import expand_paths as expand_paths
+    from numeric.attribution.direct import direct_logit_attribution as direct_logit_attribution
+    from numeric.attribution.gradients import gradient_norms as gradient_norms
+    from numeric.attribution.gradients import gradient_times_input as gradient_times_input
+    from numeric.attribution.gradients import input_gradient as input_gradient
+    from numeric.attribution.gradients import integrated_gradients as integrated_gradients
+    from numeric.attribution.gradients import smooth_grad as smooth_grad
+    from numeric.attribution.mixing import attention_rollout as attention_rollout
+    from numeric.attribution.mixing import context_mixing as context_mixing
+    from numeric.attribution.mixing import output_value_norms as output_value_norms
+    from numeric.attribution.mixing import value_norms as value_norms
+    from numeric.attribution.occlusion import occlusion as occlusion
+    from numeric.attribution.occlusion import perturbation as perturbation
+    from numeric.attribution.relevance import relevance as relevance
     from numeric.circuits.behaviour import head_behaviour as head_behaviour
     from numeric.circuits.behaviour import head_patterns as head_patterns
     from numeric.circuits.composition import composition_scores as composition_scores
@@ -125,6 +138,21 @@ _HOME = {
     "projected": "numeric.circuits.embedding_space",
     "align_layers": "numeric.circuits.embedding_space",
     "stitching_map": "numeric.circuits.embedding_space",
+    # attribute
+    "direct_logit_attribution": "numeric.attribution.direct",
+    "input_gradient": "numeric.attribution.gradients",
+    "gradient_norms": "numeric.attribution.gradients",
+    "gradient_times_input": "numeric.attribution.gradients",
+    "integrated_gradients": "numeric.attribution.gradients",
+    "smooth_grad": "numeric.attribution.gradients",
+    "relevance": "numeric.attribution.relevance",
+    "occlusion": "numeric.attribution.occlusion",
+    "perturbation": "numeric.attribution.occlusion",
+    "value_norms": "numeric.attribution.mixing",
+    "output_value_norms": "numeric.attribution.mixing",
+    "context_mixing": "numeric.attribution.mixing",
+    "attention_rollout": "numeric.attribution.mixing",
+    # show
     "plot": "numeric.plot",
     # be told no
     "OtimesError": "algebra.errors",
@@ -157,31 +185,44 @@ __all__ = [
     "Verdict",
     "align_layers",
     "attention_pattern",
+    "attention_rollout",
     "catalogue",
     "composition_scores",
+    "context_mixing",
     "copying_scores",
     "decide",
+    "direct_logit_attribution",
     "evaluate",
     "expand_paths",
     "facts",
     "full_ov",
     "full_qk",
+    "gradient_norms",
+    "gradient_times_input",
     "head_behaviour",
     "head_patterns",
+    "input_gradient",
+    "integrated_gradients",
     "load_model",
     "logit_lens",
     "normal_form",
+    "occlusion",
+    "output_value_norms",
     "ov_circuit",
     "ov_eigenvalues",
     "paths",
+    "perturbation",
     "plot",
     "projected",
     "prove",
     "qk_circuit",
     "random_model",
+    "relevance",
     "skip_trigrams",
+    "smooth_grad",
     "spectral_bands",
     "stitching_map",
+    "value_norms",
     "vec_cols",
     "vec_rows",
     "verify",

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 
-from numeric.circuits.heads import token_labels
 from numeric.circuits.result import Named
 from numeric.circuits.weights import check_head
 from numeric.measure import prefix_matching_score, previous_token_score, repeated_prompts
 from numeric.model import Model
-from numeric.tokenizer import load_tokenizer
+from numeric.prompt import read_prompt
 
 SCORES = ("previous token", "duplicate token", "prefix matching")
 
@@ -49,10 +48,8 @@ def head_patterns(model: Model, prompt: str | Sequence[int], layer: int) -> Name
     Raises: OtimesError if there is no such layer.
     """
     check_head(model, layer, 0)
-    tokens = load_tokenizer().encode(prompt) if isinstance(prompt, str) else list(prompt)
+    tokens, strings = read_prompt(model, prompt)
     pattern = model.forward(tokens, [f"pattern.{layer}"])[f"pattern.{layer}"]
-    names = token_labels(model)
-    strings = [names[token] for token in tokens] if names else [str(token) for token in tokens]
     labels = {"query": strings, "key": strings}
     return Named("attention pattern", pattern, ("head", "query", "key"), labels)
 

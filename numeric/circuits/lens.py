@@ -26,7 +26,7 @@ from numeric.circuits.result import Named
 from numeric.circuits.weights import BLOCK_BYTES, blocks, weight
 from numeric.functions import centred, norm_scale
 from numeric.model import Model
-from numeric.tokenizer import load_tokenizer
+from numeric.prompt import read_prompt
 
 SCALES = ("final", "own")
 
@@ -55,7 +55,7 @@ def logit_lens(
             f"the norm of a logit lens has the scale of the last stream, 'final', or of each stream"
             f" itself, 'own', not {scale!r}"
         )
-    tokens = load_tokenizer().encode(prompt) if isinstance(prompt, str) else prompt
+    tokens, _ = read_prompt(model, prompt)
     streams = [f"resid_pre.{layer}" for layer in range(model.n_layers)]
     places = model.forward(tokens, [*streams, "final"])
     config = model.config
@@ -141,7 +141,7 @@ def band_energy(model: Model, prompt: str | Sequence[int], n_bands: int = 8) -> 
     >>> band_energy(load_model("zero_layer"), "x = 1", 4).axes
     ('place', 'position', 'band')
     """
-    tokens = load_tokenizer().encode(prompt) if isinstance(prompt, str) else prompt
+    tokens, _ = read_prompt(model, prompt)
     streams = [*(f"resid_pre.{layer}" for layer in range(model.n_layers)), "final"]
     places = model.forward(tokens, streams)
     bands = spectral_bands(model, n_bands)

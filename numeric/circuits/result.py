@@ -22,7 +22,8 @@ class Named:
     """An array with a name for each axis and, where there are some, labels along it.
 
     `kind` says what the numbers are (`composition`, `eigenvalues`, `pattern`, …); `baseline` what
-    they would be by chance, if that is known. NaN stands where there is nothing to measure.
+    they would be by chance, if that is known; `whole` the number that they are parts of, if they
+    are: what they leave of it is `missing`. NaN stands where there is nothing to measure.
 
     >>> scores = Named("copying", np.array([[1.0, -0.5]]), ("layer", "head"))
     >>> scores.top(1)
@@ -37,6 +38,7 @@ class Named:
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     baseline: float | None = None
     about: str = ""
+    whole: float | None = None
 
     def __post_init__(self) -> None:
         """Make the array read-only and check the axes."""
@@ -59,6 +61,11 @@ class Named:
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         """Let NumPy take it for the array it holds."""
         return np.array(self.values, dtype=dtype, copy=copy)  # type: ignore[call-overload]
+
+    @property
+    def missing(self) -> float | None:
+        """What the sum of all entries leaves of the whole, if they are parts of one."""
+        return None if self.whole is None else self.whole - float(self.values.sum())
 
     def at(self, **where: int | str) -> "Named":
         """Return the part where some axes have the given index or label; those axes are gone."""
@@ -120,12 +127,18 @@ class Named:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
         chance = "" if self.baseline is None else f", {self.baseline:.4g} by chance"
-        return f"<{self.kind} [{sizes}] {self.values.dtype}{chance}>"
+        sum_of = "" if self.whole is None else f", {self._sum()}"
+        return f"<{self.kind} [{sizes}] {self.values.dtype}{chance}{sum_of}>"
+
+    def _sum(self) -> str:
+        return f"sum {self.values.sum():.4g} of {self.whole:.4g}"
 
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{escape(self.kind)}</b> {escape(self.about)}</p>"]
         if self.baseline is not None:
             parts.append(f"<p>{self.baseline:.4g} by chance</p>")
+        if self.whole is not None:
+            parts.append(f"<p>{self._sum()}</p>")
         for count, (title, rows, columns, entries) in enumerate(self._tables()):
             if count == SHOWN_ROWS:
                 parts.append("<p>and more</p>")

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import expit
 
 from algebra.errors import OtimesError
-from algebra.functions import CUBIC, SLOPE, on_floats
-from numeric.functions import centred, masked_softmax
+from algebra.functions import on_floats
+from numeric.functions import DERIVATIVE, centred, masked_softmax
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.precision import Precision
 
@@ -30,27 +30,6 @@ For s = ½ (1 + erf(x/√2)): 8 u from erf, halved; 1 u from the addition, 2 u t
 the argument, both halved. For tanh the argument is wrong by 6 u relative, which moves tanh by at
 most 6 · 0.45 u, and so (8 + 2.7 + 2) / 2. For 1/(1 + e^-x): 8 + 2 relative to s, times e^-x s ≤ 1.
 """
-
-
-def _normal_density(x: Array) -> Array:
-    density: Array = np.exp(-(np.minimum(np.abs(x), 40.0) ** 2) / 2) / np.sqrt(2 * np.pi)
-    return density
-
-
-def _gelu_slope(x: Array) -> Array:
-    return ndtr(x) + x * _normal_density(x)
-
-
-def _gelu_tanh_slope(x: Array) -> Array:
-    x = np.clip(x, -20.0, 20.0)  # beyond, the slope is 0 or 1 to the last digit
-    cubic = float(CUBIC)
-    t = np.tanh(SLOPE * (x + cubic * x**3))
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * SLOPE * (1 + 3 * cubic * x**2)
-
-
-def _silu_slope(x: Array) -> Array:
-    s = expit(x)
-    return s * (1 + x * (1 - s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +52,9 @@ class Condition:
 _OF_LIBRARY = 2.0 * LIBRARY
 CONDITION: dict[str, Condition] = {
     "relu": Condition(0.0, stored=0),
-    "gelu": Condition(2.0, GATE, True, _gelu_slope, 0.8),
-    "gelu_tanh": Condition(2.0, GATE, True, _gelu_tanh_slope, 0.85),
-    "silu": Condition(2.0, GATE, True, _silu_slope, 0.5),
+    "gelu": Condition(2.0, GATE, True, DERIVATIVE["gelu"], 0.8),
+    "gelu_tanh": Condition(2.0, GATE, True, DERIVATIVE["gelu_tanh"], 0.85),
+    "silu": Condition(2.0, GATE, True, DERIVATIVE["silu"], 0.5),
     "tanh": Condition(_OF_LIBRARY),
     "sigmoid": Condition(_OF_LIBRARY + 2, _OF_LIBRARY / 2 + 1),
     "exp": Condition(_OF_LIBRARY),

@@ -38,6 +38,15 @@ def test_the_largest_with_their_places_and_without_nothing() -> None:
     assert len(some().top(100)) == 11
 
 
+def test_parts_of_a_whole() -> None:
+    parts = Named("parts", np.array([1.5, 2.0]), ("component",), whole=4.0)
+    assert parts.missing == 0.5
+    assert repr(parts) == "<parts [component 2] float64, sum 3.5 of 4>"
+    assert "<p>sum 3.5 of 4</p>" in parts._repr_html_()
+    assert parts.at(component=0).whole is None
+    assert some().missing is None
+
+
 def test_results_cannot_be_written_to() -> None:
     with pytest.raises(ValueError, match="read-only"):
         some().values[0] = 1
@@ -128,6 +137,18 @@ class TestPictures:
         expected = model.forward(load_tokenizer().encode("def f("))["pattern.1"]
         assert np.array_equal(figure.axes[2].images[0].get_array(), expected[2])
         assert figure.axes[0].get_ylabel() == "query"
+
+    def test_tokens_have_bars_in_their_order(self, tmp_path) -> None:
+        values = np.array([0.5, -2.0, 1.0])
+        scores = Named("score", values, ("position",), {"position": ["${$", " =", "$y"]}, about="$")
+        figure = plot(scores)
+        (axis,) = figure.axes
+        assert [bar.get_width() for bar in axis.patches] == values.tolist()
+        assert [bar.get_facecolor()[0] > 0.5 for bar in axis.patches] == [False, True, False]
+        assert axis.get_ylim()[0] > axis.get_ylim()[1]  # the first token stands on top
+        figure.savefig(tmp_path / "bars.svg")  # "${$" would be a formula, and a broken one
+        drawn = re.findall("<!-- (.*?) -->", (tmp_path / "bars.svg").read_text("utf-8"))
+        assert [text for text in drawn if "$" in text] == ["${$", "$y", "$"]
 
     def test_a_picture_can_be_saved(self, tmp_path) -> None:
         plot(copying_scores(load_model("two_layer"))).savefig(tmp_path / "scores.svg")

@@ -1,0 +1,247 @@
+r"""Direct logit attribution: what each part of a model writes into a logit, with nothing between.
+
+With $x = Σ_c f^c$ the last stream at a position, C the centring of a LayerNorm (nothing in an
+RMSNorm), s its scale *in this pass*, g its gain and b its bias, the logit of a token w is
+
+    $ℓ_w = Σ_c \frac{C(f^c) · g}{s} W_{U[:,w]} + b W_{U[:,w]} + b_{U,w}
+         = Σ_c f^c · r + \text{constants}$,        $r = C(g · W_{U[:,w]}) / s$.
+
+s is one number for all parts: a norm of each part by itself would not add up. Each part is
+computed by itself and none is what the others leave, so that their sum says something:
+
+    component            Σ over its heads or neurons
+    head h of layer l    $z_h W_O r$
+    source j of a head   $a_{ij} v_j W_O r$, its value bias included
+    neuron u             $n_u w_{out,u} r$
+
+Source: Elhage et al. 2021; Geva et al. 2022 (neurons); Ferrando et al. 2024, “A Primer on the Inner
+Workings of Transformer-based Language Models”, §3.2.1.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from numeric.attribution.target import Target, Tokens, read_target
+from numeric.circuits.result import Named
+from numeric.functions import centred, norm_scale
+from numeric.model import Model, load_model
+from numeric.prompt import Prompt, read_prompt
+from numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
+
+
+def direct_logit_attribution(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+) -> "DirectLogits":
+    """Return what each part of the model writes into a logit, or into its lead over a foil.
+
+    `target` and `foil` are tokens, as numbers or text; without a target it is the likeliest token.
+    `position` counts from the front, or with a minus sign from the back; a list of them, or None
+    for all, gives every table an axis of positions, with one target for all or one for each.
+    Proved by: logits_are_sum_of_components.
+
+    >>> found = direct_logit_attribution("two_layer", "for i in range", "(")
+    >>> found
+    <direct attribution of the logit of '(' after position 6 in two_layer: 8.033>
+    >>> found.by_head().values.shape, found.by_source().values.shape
+    ((2, 4), (2, 4, 7))
+
+    Raises: OtimesError for a prompt, token or position that there is not.
+    """
+    loaded = load_model(model) if isinstance(model, str) else model
+    read = read_prompt(loaded, prompt)
+    return DirectLogits(loaded, read, read_target(loaded, read, target, foil, position))
+
+
+class DirectClosure(NamedTuple):
+    """How far the parts are from the logit, at most, and that in units of what rounding may do."""
+
+    error: float
+    ratio: float
+
+
+class DirectLogits:
+    """What each part of a model writes into a logit: tables that are made when asked for."""
+
+    def __init__(self, model: Model, prompt: Prompt, target: Target) -> None:
+        self.model, self.prompt, self.target = model, prompt, target
+        config, layers = model.config, range(model.n_layers)
+        record = ["embed", "final", *(f"z.{layer}" for layer in layers)]
+        record += [f"mlp_post.{layer}" for layer in layers if config.d_mlp]
+        record += ["ln_final"] if config.final_norm else []
+        places = model.forward(prompt.tokens, record)
+        at = target.positions
+        self._z = [places[f"z.{layer}"][:, at] for layer in layers]
+        self._neurons = [places[f"mlp_post.{layer}"][at] for layer in layers if config.d_mlp]
+        self._embed = places["embed"][at]
+        kind = config.norm if config.final_norm else "none"
+        scale = norm_scale(places["final"][at], kind, config.norm_eps)
+        gain = model.part("ln_final_gain")
+        self._rows = centred(target.rows * gain, kind) / scale
+        sizes = target.sizes * np.abs(gain)
+        mean = sizes.mean(axis=1, keepdims=True) if kind == "layer" else 0.0
+        self._sizes = (sizes + mean) / scale
+        last = places["ln_final" if config.final_norm else "final"][at]
+        self._logits = (last * target.rows).sum(axis=1) + target.constants
+
+    @property
+    def logit(self) -> Any:
+        """The logit (or difference of two) that the pass itself gives: a number, or [position]."""
+        return float(self._logits[0]) if self.target.one else self._logits.copy()
+
+    def by_component(self, heads: bool = False) -> Named:
+        """Return what every component writes [component, position]; they sum to the logit.
+
+        The embedding, learned positions, the heads of each layer together (with `heads` one by
+        one), each MLP, every bias that is added to the stream or after it; the value bias of a head
+        belongs to the head.
+        """
+        parts: dict[str, np.ndarray] = dict(self._inputs())
+        for layer in range(self.model.n_layers):
+            by_head = self._of_heads(layer)
+            if heads:
+                parts |= {f"head {layer}.{head}": each for head, each in enumerate(by_head)}
+            else:
+                parts[f"attention {layer}"] = by_head.sum(axis=0)
+            parts |= self._bias("b_O", layer)
+            if self.model.config.d_mlp:
+                parts[f"mlp {layer}"] = self._of_neurons(layer).sum(axis=0)
+                parts |= self._bias("b_out", layer)
+        parts |= self._constants()
+        labels = {"component": [*parts]}
+        values = np.stack(list(parts.values()))
+        if self.target.one:
+            about, whole = self.target.name(self.model), float(self._logits[0])
+            return Named("direct logit", values[:, 0], ("component",), labels, None, about, whole)
+        return self._named("direct logit", values, ("component",), labels)
+
+    def by_head(self) -> Named:
+        """Return what each head writes [layer, head, position]."""
+        model = self.model
+        values = np.zeros((model.n_layers, model.n_heads, len(self._rows)))
+        for layer in range(model.n_layers):
+            values[layer] = self._of_heads(layer)
+        return self._named("direct logit", values, ("layer", "head"))
+
+    def by_source(self) -> Named:
+        """Return what each head brings from each position [layer, head, source, position].
+
+        The sum over sources is what the head writes; nothing comes from later positions.
+        """
+        model, at, n_pos = self.model, self.target.positions, len(self.prompt.tokens)
+        each = [f"{place}.{layer}" for layer in range(model.n_layers) for place in ("pattern", "v")]
+        places = model.forward(self.prompt.tokens, each)
+        values = np.zeros((model.n_layers, model.n_heads, n_pos, len(at)))
+        for layer in range(model.n_layers):
+            pattern, v = places[f"pattern.{layer}"], places[f"v.{layer}"]
+            # [head, source, d_head] with [head, d_head, position]: what a whole source would bring.
+            values[layer] = (v @ self._pulled(layer)) * pattern[:, at].transpose(0, 2, 1)
+        labels = {"source": self.prompt.strings}
+        return self._named("direct logit", values, ("layer", "head", "source"), labels)
+
+    def by_neuron(self) -> Named:
+        """Return what each neuron writes [layer, neuron, position]; no rows without an MLP."""
+        model = self.model
+        layers = model.n_layers if model.config.d_mlp else 0
+        values = np.zeros((layers, model.config.d_mlp, len(self._rows)))
+        for layer in range(layers):
+            values[layer] = self._of_neurons(layer)
+        return self._named("direct logit", values, ("layer", "neuron"))
+
+    @cached_property
+    def closure(self) -> DirectClosure:
+        r"""The largest error of the sum of all parts, and the largest error/bound.
+
+        Both sides are sums of products of what the pass recorded. With m the roundings on the
+        longest way through either, they differ by at most $2 γ_m$ times the sum of all parts on
+        absolute values.
+        """
+        model, c, sizes = self.model, self.model.config, self._sizes.T
+        size = np.abs(self._embed) @ sizes + np.abs(self._positions()) @ sizes
+        for layer in range(model.n_layers):
+            W_O = np.abs(model.part("W_O", layer)).reshape(-1, model.d_model)
+            size += np.abs(_side_by_side(self._z[layer])) @ (W_O @ sizes)
+            size += np.abs(model.part("b_O", layer)) @ sizes
+            if c.d_mlp:
+                size += np.abs(self._neurons[layer]) @ (np.abs(model.part("W_out", layer)) @ sizes)
+                size += np.abs(model.part("b_out", layer)) @ sizes
+        # Of the products of all positions with all directions, those that belong together.
+        of_parts = np.diagonal(size) + np.abs(self.target.constants)
+        of_parts = of_parts + self.target.sizes @ np.abs(model.part("ln_final_bias"))
+        widest = max(model.n_heads * model.d_head, c.d_mlp)
+        m = widest + 2 * model.d_model + 4 * model.n_layers + model.d_model + 12
+        bound = 2 * gamma(m, UNIT_ROUNDOFF["float64"]) * of_parts
+        total = self.by_component().values.sum(axis=0).reshape(-1)
+        error = np.abs(total - self._logits).max()
+        return DirectClosure(float(error), worst_ratio(total, self._logits, bound))
+
+    def __repr__(self) -> str:
+        if self.target.one:
+            whose = self.target.name(self.model)
+            return f"<direct attribution of {whose} in {self.model.name}: {self.logit:.4g}>"
+        return f"<direct attribution of {len(self._logits)} logits in {self.model.name}>"
+
+    def _repr_html_(self) -> str:
+        return self.by_component()._repr_html_()
+
+    def _inputs(self) -> Iterator[tuple[str, np.ndarray]]:
+        yield "embed", self._dot(self._embed)
+        if self.model.config.positions == "learned":
+            yield "positions", self._dot(self._positions())
+
+    def _positions(self) -> Float[np.ndarray, "chosen d_model"]:
+        """Return what positions bring into the stream at the chosen ones."""
+        if self.model.config.positions != "learned":
+            return np.zeros_like(self._embed)
+        return self.model.part("W_pos", self.target.positions)
+
+    def _dot(self, rows: Float[np.ndarray, "#chosen d_model"]) -> Float[np.ndarray, " chosen"]:
+        """Return what rows of the last stream are in the logits."""
+        return np.asarray((rows * self._rows).sum(axis=-1))
+
+    def _pulled(self, layer: int) -> Float[np.ndarray, "head d_head chosen"]:
+        """Return $W_O r$ of each head: what its z is multiplied with."""
+        model = self.model
+        W_O = model.part("W_O", layer).reshape(-1, model.d_model)
+        return (W_O @ self._rows.T).reshape(model.n_heads, model.d_head, -1)
+
+    def _of_heads(self, layer: int) -> Float[np.ndarray, "head chosen"]:
+        return np.einsum("hik,hki->hi", self._z[layer], self._pulled(layer))
+
+    def _of_neurons(self, layer: int) -> Float[np.ndarray, "neuron chosen"]:
+        return np.asarray(self._neurons[layer].T * (self.model.part("W_out", layer) @ self._rows.T))
+
+    def _bias(self, name: str, layer: int) -> dict[str, np.ndarray]:
+        if name not in self.model.config.biases:
+            return {}
+        return {f"{name} {layer}": self._dot(self.model.part(name, layer))}
+
+    def _constants(self) -> dict[str, np.ndarray]:
+        """Return what reaches the logits behind the stream."""
+        parts = {}
+        if "ln_final_bias" in self.model.weights:
+            parts["ln_final_bias"] = self.target.rows @ self.model.part("ln_final_bias")
+        if "b_U" in self.model.config.biases:
+            parts["b_U"] = self.target.constants
+        return parts
+
+    def _named(
+        self, kind: str, values: np.ndarray, axes: tuple[str, ...], labels: Any = None
+    ) -> Named:
+        """Return a table whose last axis are the positions; one position alone has no axis."""
+        labels = dict(labels or {})
+        if self.target.one:
+            return Named(kind, values[..., 0], axes, labels, about=self.target.name(self.model))
+        labels["position"] = [self.prompt.strings[at] for at in self.target.positions]
+        return Named(kind, values, (*axes, "position"), labels)
+
+
+def _side_by_side(z: Float[np.ndarray, "head chosen d_head"]) -> np.ndarray:
+    return np.asarray(z.transpose(1, 0, 2).reshape(z.shape[1], -1))

@@ -1,0 +1,221 @@
+r"""Attribution by gradients of a logit f in the embedding x: to first order, along a line, blurred.
+
+    gradient norm           $‖∇_{x_i} f‖_p$
+    gradient × input        $∇_{x_i} f · x_i$
+    integrated gradients    $(x_i - x'_i) · ∫_0^1 ∇_{x_i} f(x' + t (x - x')) dt$
+    SmoothGrad              $E ∇ f(x + ε)$, ε normal: the gradient of f blurred
+
+To first order $f(x + δ) = f(x) + ∇ f(x) · δ + O(‖δ‖^2)$. If $f(λ x) = λ f(x)$ for all λ > 0 (no
+biases, frozen patterns and scales, ReLU), gradient × input is f (Euler). A gradient can vanish
+where the function has long moved: for $f(x) = 1 - relu(1 - x)$ it does at 2, and f(2) - f(0) = 1;
+the integral sees that.
+
+Source: Simonyan et al. 2014; Denil et al. 2015; Sundararajan et al. 2017; Smilkov et al. 2017; Yin
+and Neubig 2022 (with a foil).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from algebra.errors import OtimesError
+from numeric.attribution.question import Rows, StandIn, ask
+from numeric.attribution.target import Tokens
+from numeric.circuits.result import Named
+from numeric.model import Model
+from numeric.progress import tracked
+
+RULES = ("gauss", "midpoint", "right")
+SCORES = ("norm", "times input")
+
+
+def input_gradient(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+) -> Named:
+    r"""Return the gradient of a logit in the embedding, $∇ f$ [position, direction].
+
+    With a foil it is the gradient of the difference of two logits, the contrastive one. Tokens
+    after `position` have gradient 0.
+
+    >>> input_gradient("one_layer", "for i in range", "(").values.shape
+    (7, 128)
+
+    Raises: OtimesError for a prompt, token or position that there is not.
+    """
+    question = ask(model, prompt, target, foil, position)
+    _, gradient = question.gradient()
+    every = np.zeros((len(question.prompt.tokens), question.model.d_model))
+    every[: len(gradient)] = gradient
+    labels = {"position": question.prompt.strings}
+    return Named("gradient", every, ("position", "direction"), labels, about=question.about)
+
+
+def gradient_norms(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+    p: float = 2,
+) -> Named:
+    r"""Return how sensitive a logit is to each token, $‖∇_{x_i} f‖_p$ [position].
+
+    Source: Simonyan et al. 2014; Li et al. 2016.
+
+    >>> gradient_norms("one_layer", "for i in range", "(").axes
+    ('position',)
+    """
+    if not p >= 1:
+        raise OtimesError(f"a norm has an order of at least 1, not p={p}")
+    question = ask(model, prompt, target, foil, position)
+    norms = np.linalg.norm(question.gradient()[1], p, axis=1)
+    return question.by_token(f"gradient norm (p = {p:g})", norms)
+
+
+def gradient_times_input(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+) -> Named:
+    r"""Return $∇_{x_i} f · x_i$ [position]; the scores sum to f where f is linear in x, only then.
+
+    Source: Denil et al. 2015; Shrikumar et al. 2017.
+
+    >>> scores = gradient_times_input("zero_layer", "x =", " 1")
+    >>> abs(scores.missing) < 1e-12  # without layers a logit is linear
+    True
+    """
+    question = ask(model, prompt, target, foil, position)
+    f, gradient = question.gradient()
+    return question.by_token("gradient × input", (gradient * question.embed()).sum(axis=1), f)
+
+
+def integrated_gradients(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+    *,
+    baseline: StandIn = None,
+    n_steps: int = 64,
+    rule: str = "gauss",
+) -> Named:
+    r"""Return integrated gradients [position]; they sum to f(x) - f(x'), x' the baseline.
+
+    $(x_i - x'_i) · ∫_0^1 ∇_{x_i} f(x' + t (x - x')) dt$. The baseline is zero, or a token, or a
+    row. The integral is taken by Gauss–Legendre quadrature, or as a sum over midpoints or right
+    ends of equal steps ("right" is the paper's); `.missing` is what it leaves of completeness, and
+    falls with `n_steps`. Near a baseline of zero a norm turns its row quickly: there it takes many.
+    Source: Sundararajan, Taly and Yan 2017, “Axiomatic Attribution for Deep Networks”.
+
+    >>> scores = integrated_gradients("one_layer", "for i in range", "(", n_steps=16)
+    >>> abs(scores.missing) < 1e-9
+    True
+
+    Raises: OtimesError for another rule, no step, or a baseline that is no token.
+    """
+    question = ask(model, prompt, target, foil, position)
+    start = question.stand_in(baseline)
+    parts = line_integral(lambda x: question.gradient(x)[1], start, question.embed(), n_steps, rule)
+    whole = question.value() - question.value(start)
+    note = f"{n_steps} nodes, {rule}"
+    return question.by_token("integrated gradients", parts.sum(axis=1), whole, note)
+
+
+def smooth_grad(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+    *,
+    noise: float = 0.1,
+    n_samples: int = 50,
+    seed: int = 0,
+    score: str = "norm",
+) -> Named:
+    r"""Return the norm of the blurred gradient $E ∇_{x_i} f(x + ε)$ [position], or it times input.
+
+    ε is normal in every entry, its standard deviation `noise` times the range of the embedding's
+    entries, as in the paper. The mean over samples is the gradient of f blurred by that noise, up
+    to the standard error that is told.
+    Source: Smilkov et al. 2017, “SmoothGrad: removing noise by adding noise”.
+
+    >>> smooth_grad("one_layer", "for i in range", "(", n_samples=2).axes
+    ('position',)
+
+    Raises: OtimesError for another score, negative noise, or fewer than two samples.
+    """
+    if score not in SCORES:
+        raise OtimesError(f"the score of a gradient is 'norm' or 'times input', not {score!r}")
+    question = ask(model, prompt, target, foil, position)
+    x = question.embed()
+    mean, error = blurred_gradient(
+        lambda rows: question.gradient(rows)[1], x, noise * float(np.ptp(x)), n_samples, seed
+    )
+    note = f"{n_samples} samples, standard error of a gradient's entry at most {error.max():.2g}"
+    values = np.linalg.norm(mean, axis=1) if score == "norm" else (mean * x).sum(axis=1)
+    return question.by_token(f"SmoothGrad, {score}", values, note=note)
+
+
+def line_integral(
+    gradient: Callable[[Rows], Rows],
+    start: Rows,
+    end: Rows,
+    n_steps: int,
+    rule: str = "gauss",
+) -> Rows:
+    r"""Return $(x - x') · ∫_0^1 ∇ f(x' + t (x - x')) dt$, entry by entry.
+
+    It is exact for the Gauss rule where f is a polynomial of degree ≤ 2 n_steps along the line.
+
+    >>> line_integral(lambda x: 3 * x**2, np.zeros((1, 1)), np.full((1, 1), 2.0), 2).round(12)
+    array([[8.]])
+    """
+    total = np.zeros_like(end)
+    for t, share in tracked(list(zip(*nodes(n_steps, rule), strict=True)), "integrating"):
+        total += share * gradient(start + t * (end - start))
+    return (end - start) * total
+
+
+def nodes(
+    n_steps: int, rule: str
+) -> tuple[Float[np.ndarray, " n_steps"], Float[np.ndarray, " n_steps"]]:
+    """Return where between 0 and 1 a rule of quadrature looks, and the weights, which sum to 1."""
+    if rule not in RULES:
+        raise OtimesError(f"a rule of quadrature is one of {', '.join(RULES)}, not {rule!r}")
+    if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 1:
+        raise OtimesError(f"an integral takes at least one step, not n_steps={n_steps!r}")
+    if rule == "gauss":
+        at, shares = np.polynomial.legendre.leggauss(n_steps)
+        return (at + 1) / 2, shares / 2
+    at = (np.arange(n_steps) + (0.5 if rule == "midpoint" else 1.0)) / n_steps
+    return at, np.full(n_steps, 1 / n_steps)
+
+
+def blurred_gradient(
+    gradient: Callable[[Rows], Rows], at: Rows, sigma: float, n_samples: int, seed: int
+) -> tuple[Rows, Rows]:
+    """Return the mean of the gradient at noisy points, and the standard error of each entry."""
+    if not sigma >= 0 or n_samples < 2:
+        raise OtimesError(
+            f"SmoothGrad takes noise that is not negative and at least 2 samples,"
+            f" not noise={sigma:.3g} and n_samples={n_samples}"
+        )
+    rng = np.random.default_rng(seed)
+    mean, squares = np.zeros_like(at), np.zeros_like(at)
+    for count in tracked(range(1, n_samples + 1), "sampling"):
+        found = gradient(at + sigma * rng.standard_normal(at.shape))
+        before = found - mean  # Welford: a sum of squares would lose what the gradients share
+        mean = mean + before / count
+        squares += before * (found - mean)
+    return mean, np.sqrt(squares / (n_samples - 1) / n_samples)

@@ -1,0 +1,91 @@
+r"""Attribution by perturbation: what a logit loses when a token is replaced, or blurred by noise.
+
+$A_i = f(x) - f(x_{\setminus i})$, token by token, the model run anew for each. For an f that is
+linear in each token it is that token's contribution; where tokens only work together (f = AND)
+each of them is said to do all, and the scores sum to more than there is.
+
+Source: Zeiler and Fergus 2014 (occlusion); Li et al. 2016, “Understanding neural networks through
+representation erasure”.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from algebra.errors import OtimesError
+from numeric.attribution.question import StandIn, ask
+from numeric.attribution.target import Tokens
+from numeric.circuits.result import Named
+from numeric.model import Model
+from numeric.progress import tracked
+
+
+def occlusion(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+    *,
+    replacement: StandIn = None,
+) -> Named:
+    r"""Return $f(x) - f(x_{\setminus i})$ [position]: what a logit loses with each token.
+
+    The token's embedding becomes zero, that of another token, or any row; its position stays.
+
+    >>> occlusion("one_layer", "for i in range", "(").axes
+    ('position',)
+
+    Raises: OtimesError for a prompt, token, position or replacement that there is not.
+    """
+    question = ask(model, prompt, target, foil, position)
+    x, other = question.embed(), question.stand_in(replacement)
+    whole = question.value()
+    lost = np.zeros(len(x))
+    for i in tracked(range(len(x)), "occluding"):
+        without = x.copy()
+        without[i] = other[i]
+        lost[i] = whole - question.value(without)
+    return question.by_token("occlusion", lost)
+
+
+def perturbation(
+    model: Model | str,
+    prompt: Any,
+    target: Tokens = None,
+    foil: Tokens = None,
+    position: Any = -1,
+    *,
+    noise: float = 0.5,
+    n_samples: int = 20,
+    seed: int = 0,
+) -> Named:
+    r"""Return $f(x) - E f(x + ε_i)$ [position]: what a logit loses when one token is blurred.
+
+    ε is normal in every entry of one row, its standard deviation `noise` times the range of the
+    embedding's entries; the standard error of the mean is told.
+
+    >>> perturbation("one_layer", "for i in range", "(", n_samples=2).axes
+    ('position',)
+
+    Raises: OtimesError for negative noise or fewer than two samples.
+    """
+    if not noise >= 0 or n_samples < 2:
+        raise OtimesError(
+            f"perturbation takes noise that is not negative and at least 2 samples,"
+            f" not noise={noise} and n_samples={n_samples}"
+        )
+    question = ask(model, prompt, target, foil, position)
+    x = question.embed()
+    rng = np.random.default_rng(seed)
+    added = noise * np.ptp(x) * rng.standard_normal((n_samples, *x.shape))
+    whole = question.value()
+    lost = np.zeros((len(x), n_samples))
+    for i in tracked(range(len(x)), "perturbing"):
+        for sample in range(n_samples):
+            blurred = x.copy()
+            blurred[i] += added[sample, i]
+            lost[i, sample] = whole - question.value(blurred)
+    error = lost.std(axis=1, ddof=1).max() / np.sqrt(n_samples)
+    note = f"{n_samples} samples, standard error at most {error:.2g}"
+    return question.by_token("perturbation", lost.mean(axis=1), note=note)

@@ -1,0 +1,231 @@
+r"""The reverse pass: the gradient of a logit at every place of a pass, by the names of the places.
+
+The mirror of `numeric/forward.py`: plain matrix products, all heads of a layer at once, from the
+logit back to the embedding. Row convention, G the gradient of the logit at a place:
+
+    product Y = X W         $G_X = G_Y W^T$
+    pattern A = softmax S   $G_S = A · (G_A - \text{rowsum}(A · G_A))$
+    norm $y = g C(x) / s$   $G_x = C(h - x̂ \, mean(h x̂)) / s$ with $h = g · G_y$, $x̂ = C(x) / s$
+
+With `held` the patterns, the scales of the norms and what activations multiply by are constants:
+what is left of the model is affine in its embedding. Then gradient times value, summed over the
+embedding and all biases, *is* the logit, which is what relevance means (`relevance`).
+
+Source: Rumelhart, Hinton and Williams 1986; held: Ali et al. 2022, “XAI for Transformers”.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from numeric.config import Config
+from numeric.forward import Places, forward_pass
+from numeric.functions import ACTIVATION, DERIVATIVE, centred, norm_scale, rotate
+from numeric.model import Model
+
+
+class Goal(NamedTuple):
+    """A number that a pass ends in: a row of the (normed) last stream at a position, times `row`.
+
+    `constant` comes on top; it is the part of b_U.
+    """
+
+    position: int
+    row: Float[np.ndarray, " d_model"]
+    constant: float
+
+
+def run(model: Model, tokens: np.ndarray, embed: np.ndarray | None = None) -> Places:
+    """Return the places that a reverse pass needs, of a pass that may start from other rows."""
+    return forward_pass(model, tokens, _needed(model.config), embed)
+
+
+def value(places: Mapping[str, np.ndarray], goal: Goal) -> float:
+    """Return the number that the pass ends in."""
+    last = places["ln_final"] if "ln_final" in places else places["final"]
+    return float(last[goal.position] @ goal.row) + goal.constant
+
+
+def reverse_pass(
+    model: Model,
+    places: Mapping[str, np.ndarray],
+    goal: Goal,
+    held: bool = False,
+    epsilon: float = 0.0,
+) -> Places:
+    """Return the gradient of the goal at places, by their names and with their shapes.
+
+    They are all that there are but for `scores`, `head_out` and, with `held`, queries and keys; the
+    ungated half of a gated MLP is `mlp_up`. `places` are those of `run`. A positive `epsilon`
+    multiplies the gradient at each sum z on the way back by $|z| / (|z| + ε)$ (`relevance`).
+    """
+    config = model.config
+    back = _Back(config, places, held, epsilon)
+    gradients: Places = {}
+    last = np.zeros_like(places["final"])
+    last[goal.position] = goal.row
+    if epsilon:
+        size = abs(value(places, goal))
+        last *= size / (size + epsilon)
+    if config.final_norm:
+        gradients["ln_final"] = last
+        last = back.norm(last, "final", model.part("ln_final_gain"))
+    gradients["final"] = stream = last
+    for layer in reversed(range(config.n_layers)):
+        at = _block(model, back, layer, stream)
+        gradients |= {f"{place}.{layer}": each for place, each in at.items()}
+        stream = at["resid_pre"]
+    if config.positions == "learned":  # the stream starts as a sum, too
+        stream = back.sums(stream, "resid_pre.0" if config.n_layers else "final")
+    gradients["embed"] = stream
+    return gradients
+
+
+def _block(model: Model, back: "_Back", layer: int, resid_post: np.ndarray) -> Places:
+    """Return the gradients at the places of a block, given the one at its end."""
+    config = model.config
+
+    def part(name: str) -> np.ndarray:
+        return model.part(name, layer)
+
+    at: Places = {"resid_post": resid_post}
+    to_mid = resid_post
+    to_pre = np.zeros_like(to_mid)
+    if config.d_mlp:  # else the stream at the end is the sum that resid_mid is
+        at["resid_post"] = to_mid = back.sums(resid_post, f"resid_post.{layer}")
+        at |= back.mlp(to_mid, layer, part("W_in"), part("W_gate"), part("W_out"), part("b_in"))
+        source = "resid_pre" if config.parallel else "resid_mid"
+        read = at.pop("mlp_in")
+        if config.norm != "none":
+            at["ln2"] = read
+            read = back.norm(read, f"{source}.{layer}", part("ln2_gain"))
+        if config.parallel:
+            to_pre = read
+        else:
+            to_mid = to_mid + read
+    at["resid_mid"] = to_mid = back.sums(to_mid, f"resid_mid.{layer}")
+    at |= back.attention(to_mid, layer, *(part(f"W_{name}") for name in "QKVO"))
+    read = at.pop("attn_in")
+    if config.norm != "none":
+        at["ln1"] = read
+        read = back.norm(read, f"resid_pre.{layer}", part("ln1_gain"))
+    at["resid_pre"] = to_mid + to_pre + read
+    return at
+
+
+class _Back:
+    """The steps of a reverse pass, each the adjoint of one of the forward pass."""
+
+    def __init__(
+        self, config: Config, places: Mapping[str, np.ndarray], held: bool, epsilon: float
+    ) -> None:
+        self.config, self.places, self.held, self.epsilon = config, places, held, epsilon
+
+    def sums(self, gradient: np.ndarray, place: str) -> np.ndarray:
+        """Return the gradient at a place that is a sum: damped, where an ε is asked for."""
+        return self._damped(gradient, self.places[place])
+
+    def norm(self, gradient: np.ndarray, source: str, gain: np.ndarray) -> np.ndarray:
+        """Return the gradient at what a norm reads."""
+        rows, kind = self.places[source], self.config.norm
+        scale = norm_scale(rows, kind, self.config.norm_eps)
+        read = gradient * gain
+        if not self.held:
+            unit = centred(rows, kind) / scale
+            read = read - unit * (read * unit).mean(axis=1, keepdims=True)
+        return np.asarray(centred(read, kind) / scale)
+
+    def mlp(
+        self,
+        mlp_out: np.ndarray,
+        layer: int,
+        W_in: np.ndarray,
+        W_gate: np.ndarray,
+        W_out: np.ndarray,
+        b_in: np.ndarray,
+    ) -> Places:
+        """Return the gradients inside an MLP and at its input, `mlp_in`."""
+        name = self.config.activation
+        assert name is not None  # the configuration of a model with an MLP names one
+        pre = self.places[f"mlp_pre.{layer}"]
+        slope, activated = DERIVATIVE[name], ACTIVATION[name](pre)
+        to_out = self.sums(mlp_out, f"mlp_out.{layer}")
+        to_post = to_out @ W_out.T
+        at = {"mlp_out": to_out, "mlp_post": to_post}
+        if not self.config.gated:
+            by = _share(activated, pre, slope) if self.held else slope(pre)
+            at["mlp_pre"] = self.sums(to_post * by, f"mlp_pre.{layer}")
+            return {**at, "mlp_in": at["mlp_pre"] @ W_in.T}
+        up = self._mlp_in(layer) @ W_in + b_in
+        at["mlp_up"] = to_up = self._damped(to_post * activated, up)
+        at["mlp_pre"] = to_pre = to_post * up * (0.0 if self.held else slope(pre))
+        return {**at, "mlp_in": to_up @ W_in.T + to_pre @ W_gate.T}
+
+    def attention(
+        self,
+        attn_out: np.ndarray,
+        layer: int,
+        W_Q: np.ndarray,
+        W_K: np.ndarray,
+        W_V: np.ndarray,
+        W_O: np.ndarray,
+    ) -> Places:
+        """Return the gradients inside attention and at its input, `attn_in`."""
+        config = self.config
+        pattern, v = self.places[f"pattern.{layer}"], self.places[f"v.{layer}"]
+        to_out = self.sums(attn_out, f"attn_out.{layer}")
+        z = self.sums(to_out @ _across(W_O), f"z.{layer}")
+        to_v = self.sums(_across(pattern) @ z, f"v.{layer}")
+        at = {"attn_out": to_out, "z": z, "v": to_v}
+        read = np.asarray((to_v @ _across(W_V)).sum(axis=0))
+        if not self.held:
+            at["pattern"] = to_pattern = z @ _across(v)
+            by_row = (pattern * to_pattern).sum(axis=2, keepdims=True)
+            scores = pattern * (to_pattern - by_row) / np.sqrt(config.d_head)
+            at["q"] = scores @ self.places[f"k.{layer}"]
+            at["k"] = _across(scores) @ self.places[f"q.{layer}"]
+            query, key = (self._turned_back(at[name]) for name in "qk")
+            at["qk_in"] = (query @ _across(W_Q) + key @ _across(W_K)).sum(axis=0)
+            read = read + at["qk_in"]
+        return {**at, "attn_in": read}
+
+    def _turned_back(self, heads: np.ndarray) -> np.ndarray:
+        config = self.config
+        if config.positions != "rotary":
+            return heads
+        of = config.rotary_dims, config.rotary_base, config.rotary_layout
+        return np.stack([rotate(rows, *of, sign=-1) for rows in heads])
+
+    def _mlp_in(self, layer: int) -> np.ndarray:
+        """Return what the MLP reads."""
+        if self.config.norm != "none":
+            return self.places[f"ln2.{layer}"]
+        return self.places[f"{'resid_pre' if self.config.parallel else 'resid_mid'}.{layer}"]
+
+    def _damped(self, gradient: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        if not self.epsilon:
+            return gradient
+        size = np.abs(sums)
+        return np.asarray(gradient * (size / (size + self.epsilon)))
+
+
+def _share(
+    activated: np.ndarray, pre: np.ndarray, slope: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return act(x) / x, and at 0, where it is 0/0, the slope there."""
+    at_zero = slope(np.zeros_like(pre))
+    return np.divide(activated, pre, out=at_zero, where=pre != 0)
+
+
+def _across(stack: np.ndarray) -> np.ndarray:
+    return np.swapaxes(stack, -2, -1)
+
+
+def _needed(config: Config) -> list[str]:
+    each = ["resid_pre", "q", "k", "v", "pattern", "z", "attn_out", "resid_mid", "resid_post"]
+    each += ["mlp_pre", "mlp_out"] if config.d_mlp else []
+    each += ["ln2"] if config.d_mlp and config.norm != "none" else []
+    places = [f"{place}.{layer}" for layer in range(config.n_layers) for place in each]
+    return ["embed", "final", *(["ln_final"] if config.final_norm else []), *places]
