@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import sympy
@@ -125,6 +125,10 @@ def _relation(
 
 def _ones(rows: Any, cols: Any) -> Any:
     return sympy.OneMatrix(rows, cols)
+
+
+def _same_shape(e: Any, f: Any) -> bool:
+    return all(map(same_size, e.shape, f.shape))
 
 
 def _square(e: Any) -> Any:
@@ -255,6 +259,21 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, RowSoftmax) and e.mask is not None:
         zero_or_one = (sympy.HadamardProduct(e.mask, e.mask, evaluate=False), e.mask)
         yield sympy.HadamardProduct(e, e.mask, evaluate=False), e, zero_or_one
+
+
+@_relation(
+    "softmax_exp",
+    "the weights of a softmax are exp of the scores over the sum of their row",
+    SOFTMAX_SOURCE,
+    (RowSoftmax(_S), Activation("exp", _S)),
+)
+def _(pair: Any) -> Iterator[tuple[Any, ...]]:
+    for weights, e in permutations(pair) if isinstance(pair, tuple) else ():
+        is_exp = isinstance(e, Activation) and e.name == "exp"
+        if is_exp and isinstance(weights, RowSoftmax) and _same_shape(weights, e):
+            shown = e if weights.mask is None else sympy.HadamardProduct(e, weights.mask)
+            total = matmul(shown, _ones(e.shape[1], e.shape[1]))
+            yield sympy.HadamardProduct(RowSoftmax(e.argument, *weights.args[1:]), total), shown
 
 
 @_relation("causal_mask_is_mask", "the causal mask is zero or one", FRAMEWORK, CausalMask(_n))
@@ -428,7 +447,7 @@ def _(pair: Any) -> Iterator[tuple[Any, ...]]:
         e, f = pair
         mine, theirs = _matrices(e), _matrices(f)
         alike = type(e) is type(f) and _parameters(e) == _parameters(f)
-        if alike and len(mine) == len(theirs) and all(map(same_size, e.shape, f.shape)):
+        if alike and len(mine) == len(theirs) and _same_shape(e, f):
             yield e, f, *zip(mine, theirs, strict=True)
 
 

@@ -99,6 +99,7 @@ AXIOMS = [
     *map(_by, ["softmax_sum", "causal_mask_is_mask", "causal_mask_diagonal", "causal_mask_order"]),
     *map(_by, ["activation_reflected", "activation_odd", "sigmoid_reflected", "exp_reflected"]),
     *map(_by, ["relu_idempotent", "relu_parts", "rsqrt_square", "norm_scale"]),
+    _by("softmax_exp"),
     _add((*ROWWISE, HadamardProduct), by_premises),
 ]
 FUNCTIONS = [

@@ -1617,6 +1617,14 @@ def axiom(name: str, shape: Callable[[Any], Any], e: Any, *other: Any) -> list[A
             return [*sums_to_one(e)]
         case "softmax_mask", "RowSoftmax", _, mask:
             return [both(e, mask), e, (both(mask, mask), mask)]
+        case "softmax_exp", *_:
+            weights, power = [e, *other] if e[0] == "RowSoftmax" else [*other, e]
+            demand(power[:2] == ["Activation", "exp"], "this is no exp")
+            demand(weights[0] == "RowSoftmax", "this is no softmax")
+            mask = weights[2:]
+            shown = both(power, *mask) if mask else power
+            total = ["MatMul", shown, ["OneMatrix", *[shape(power)[1]] * 2]]
+            return [both(["RowSoftmax", power[2], *mask], total), shown]
         case "causal_mask_is_mask", "CausalMask", _:
             return [both(e, e), e]
         case "causal_mask_diagonal", "CausalMask", n:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import sympy
@@ -273,8 +274,9 @@ def layer_norm_definition(e: Any) -> Iterator[Any]:
 
 def said(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:
     """Yield what an axiom of this name makes of an expression, each with its premises."""
-    for function in _functions_at(e):
-        for instance in AXIOMS[name].of(function):
+    axiom, found = AXIOMS[name], _functions_at(e)
+    for subject in combinations(found, 2) if isinstance(axiom.subject, tuple) else found:
+        for instance in axiom.of(subject):
             for new in _put(e, instance.lhs, instance.rhs):
                 yield new, instance.premises
 
@@ -400,6 +402,7 @@ for _name in (
     *("activation_reflected", "activation_odd", "sigmoid_reflected"),
     *("exp_reflected", "relu_idempotent", "relu_parts", "relu_scale_columns"),
     *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),
+    "softmax_exp",
 ):
     _declared(AXIOMS[_name])
 _declared(AXIOMS["function_choose_rows"], *ROWWISE)

@@ -105,6 +105,11 @@ TRUE: dict[str, tuple[Any, ...]] = {
         relu(matmul(X, W, squares)),
         matmul(relu(X * W), squares),
     ),
+    "softmax from exp": (hadamard(A, Activation("exp", S) * ones(n, n)), Activation("exp", S)),
+    "softmax from exp, under a mask": (
+        hadamard(causal, hadamard(Activation("exp", S), mask) * ones(n, n)),
+        hadamard(Activation("exp", S), mask),
+    ),
     "exp of zero": (Activation("exp", ZeroMatrix(n, d)), ones(n, d)),
     "layer norm is centred": (LayerNorm(X, eps) * ones(d), ZeroMatrix(n, 1)),
     "layer norm does not see the mean": (LayerNorm(X + v * ones(1, d), eps), LayerNorm(X, eps)),
@@ -142,6 +147,15 @@ FALSE: dict[str, tuple[Any, ...]] = {
     "any function of zero": (f(ZeroMatrix(n, d)), ZeroMatrix(n, d)),
     "relu is gelu": (relu(X), gelu(X)),
     "gelu scaled": (gelu(2 * X), 2 * gelu(X)),
+    "softmax without its sum": (A, Activation("exp", S)),
+    "softmax by the sums of columns": (
+        hadamard(A, ones(n, n) * Activation("exp", S)),
+        Activation("exp", S),
+    ),
+    "softmax from exp, its mask lost": (
+        hadamard(causal, Activation("exp", S) * ones(n, n)),
+        Activation("exp", S),
+    ),
     "gelu twice": (gelu(gelu(X)), gelu(X)),
     "relu scaled by any number": (relu(-2 * X), -2 * relu(X)),
     "relu scaled by any numbers, column by column": (

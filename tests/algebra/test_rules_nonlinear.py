@@ -140,6 +140,16 @@ WHOLE: dict[str, tuple[list[Any], tuple[Any, ...]]] = {
         ],
         (),
     ),
+    "softmax_exp": (
+        [
+            hadamard(RowSoftmax(S), matmul(f(S, "exp"), ones(m, m))),
+            hadamard(
+                RowSoftmax(P, mask),
+                matmul(hadamard(f(P, "exp"), mask), ones(n, n)),
+            ),
+        ],
+        (),
+    ),
     "softmax_mask": ([hadamard(RowSoftmax(S, M), M), hadamard(M, T, RowSoftmax(S, M))], IS_MASK),
     "function_choose_rows": (
         [RowSoftmax(matmul(P, S)), f(matmul(P, X, W)), LayerNorm(matmul(P, X), eps)],

@@ -362,6 +362,20 @@ FALSE: dict[str, dict[str, Any]] = {
     "parts of gelu": _said(
         _had(_of("gelu", A), _of("gelu", _minus(A))), ZERO, "relu_parts", _of("gelu", A)
     ),
+    "softmax from gelu": _said(
+        _had(_softmax(A), _mul(_of("gelu", A), ONES)),
+        _of("gelu", A),
+        "softmax_exp",
+        _softmax(A),
+        _of("gelu", A),
+    ),
+    "the weights of no softmax": _said(
+        _had(_softmax(A, A), _mul(_had(_of("exp", A), A), ONES)),
+        _had(_of("exp", A), A),
+        "softmax_exp",
+        _of("exp", A),
+        _of("exp", A),
+    ),
     "gelu of scaled columns": _said(
         _of("gelu", _mul(A, SQUARES)),
         _mul(_of("gelu", A), SQUARES),
@@ -694,6 +708,8 @@ CHECKS = [
     ('"relu" | "gelu" | "gelu_tanh" | "silu", x', "_, x", "any function reflected"),
     ('"relu", ["Activation", "relu", _] as x', "_, x", "gelu of gelu"),
     ('"relu_parts", "Activation", "relu"', '"relu_parts", "Activation", _', "parts of gelu"),
+    ('demand(power[:2] == ["Activation", "exp"], ', "demand(True, ", "softmax from gelu"),
+    ('demand(weights[0] == "RowSoftmax", ', "demand(True, ", "the weights of no softmax"),
     (
         '"relu_scale_columns", "Activation", "relu"',
         '"relu_scale_columns", "Activation", _',
