@@ -103,6 +103,15 @@ class Verdict:
             return None
         return shrink(claim.lhs, claim.rhs, claim.signature, self._trial, claim.allows)
 
+    @property
+    def used(self) -> tuple[int, ...]:
+        """Which hypotheses the proof rests on, counted from 0, whatever was made of them."""
+        if self._proof is None:
+            return ()
+        facts = [use.relation.fact for use in self._proof.uses]
+        used = {fact[1] for fact in facts if fact[0] in ("given", "turned", "root")}
+        return tuple(sorted(used | {multiple.given for multiple in self._proof.multiples}))
+
     @cached_property
     def steps(self) -> Derivation | None:
         """A chain from the left side to the right, each step one named rule, each decided."""

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from proofs.evidence import FALLEN_SHORT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.table import Table
 
-    from proofs.verification import Report, TheoremReport
+    from proofs.evidence import Report, TheoremReport
 
 COLUMNS = ("theorem", "proof", "exact", "models", "sensitivity", "mutants")
 LEGEND = (
@@ -45,21 +47,34 @@ def row(each: TheoremReport) -> tuple[Cell, ...]:
         models = Cell(f"{of}: {ratio}", not failed)
         sensitivity = Cell(figure(max(model.sensitivity for model in applied)))
     else:
-        models, sensitivity = Cell("none", each.on_models), Cell("-")
+        models = Cell("none" if each.needs_models else "-", each.on_models)
+        sensitivity = Cell("-")
+    return (
+        Cell(each.theorem.name, each.passed),
+        Cell(each.proof.status, each.proof.status not in FALLEN_SHORT),
+        _exact(each),
+        models,
+        sensitivity,
+        _mutants(each),
+    )
+
+
+def _exact(each: TheoremReport) -> Cell:
+    if each.exact is None:
+        return Cell("-")
+    return Cell(str(each.exact.examples) if each.exact.passed else "failed", each.exact.passed)
+
+
+def _mutants(each: TheoremReport) -> Cell:
     mutants = each.mutants
+    if mutants is None:
+        return Cell("-")
     counts = f"{mutants.refuted}"
     if mutants.still_true:
         counts += f" ({len(mutants.still_true)})"
     if mutants.escaped:
         counts += f", {len(mutants.escaped)} escaped"
-    return (
-        Cell(each.theorem.name, each.passed),
-        Cell(each.proof.status, each.proof.status == "proved"),
-        Cell(str(each.exact.examples) if each.exact.passed else "failed", each.exact.passed),
-        models,
-        sensitivity,
-        Cell(counts, mutants.passed),
-    )
+    return Cell(counts, mutants.passed)
 
 
 def plain_table(report: Report) -> str:
@@ -119,11 +134,14 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
     """Yield (theorem: check [model], what was seen) for every check that fell short."""
     for each in report.theorems:
         name = each.theorem.name
-        if each.proof.status != "proved":
+        if each.proof.status in FALLEN_SHORT:
             yield f"{name}: proof {each.proof.status}", each.proof.detail
         if each.proof.status == "error":
             continue  # what cannot be stated fails every other check for the same reason
-        if not each.exact.passed:
+        for check in each.more:
+            if not check.passed:
+                yield f"{name}: {check.name}", check.seen
+        if each.exact is not None and not each.exact.passed:
             yield f"{name}: exact check failed", each.exact.detail
         for model in each.models:
             if model.applies and not model.passed:
@@ -131,6 +149,8 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
         if not each.on_models and not any(model.applies for model in each.models):
             why = [f"{model.model}: {model.why}" for model in each.models]
             yield f"{name}: applies to none of the models", "\n".join(why)
+        if each.mutants is None:
+            continue
         for mutant in each.mutants.escaped:
             yield f"{name}: a mutant escaped", mutant
         if not each.mutants.refuted:
@@ -143,9 +163,18 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
 
 def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:
     """Yield (check, what was seen) for every check of one theorem, well or not."""
-    yield "proof", each.proof.status
-    passed = "all agree" if each.exact.passed else "not all agree"
-    yield "exact", f"{each.exact.examples} examples on random integers, {passed}"
+    yield "kind", each.kind
+    if each.kind == "identity":
+        yield "proof", each.proof.status
+    else:
+        yield "state", f"{each.proof.status}: {each.proof.detail}"
+    if each.proof.used:
+        yield "uses", ", ".join(each.proof.used)
+    if each.exact is not None:
+        passed = "all agree" if each.exact.passed else "not all agree"
+        yield "exact", f"{each.exact.examples} examples on exact numbers, {passed}"
+    for check in each.more:
+        yield check.name, check.seen or ("yes" if check.passed else "no")
     for model in each.models:
         if model.applies:
             seen = f"error/bound {figure(model.ratio)}, sensitivity {figure(model.sensitivity)}"
@@ -153,6 +182,8 @@ def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:
         else:
             yield model.model, f"does not apply: {model.why}"
     mutants = each.mutants
+    if mutants is None:
+        return
     yield "mutants", f"{mutants.refuted} refuted, {mutants.ill_shaped} ill-shaped"
     for mutant in mutants.still_true:
         yield "still true", mutant

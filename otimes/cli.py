@@ -23,7 +23,7 @@ import otimes as ot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from proofs.verification import Report
+    from proofs.evidence import Report
 
 ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
 
@@ -255,8 +255,7 @@ def _print_theorem(report: Report) -> None:
     click.echo(f"TeX         {theorem.latex()}\n")
     for check, seen in evidence(found):
         click.echo(f"{check:12}{seen}")
-    stated = theorem.statement()
-    chain = ot.decide(stated.lhs, stated.rhs).steps if found.proof.status == "proved" else None
+    chain = theorem.steps() if found.proof.status == "proved" else None
     if chain is not None:
         width = get_terminal_size((100, 24)).columns
         click.echo(f"\nstep by step\n\n{indent(chain.text(width - 4), '    ')}")

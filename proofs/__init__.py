@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from proofs.catalogue import catalogue
+    from proofs.evidence import Report
     from proofs.theorem import Theorem
-    from proofs.verification import Report, verify
+    from proofs.verification import verify
 
 __otimes__ = "proofs"
 
 __all__ = ["Report", "Theorem", "catalogue", "verify"]
 
 _HOME = {
-    "Report": "verification",
+    "Report": "evidence",
     "Theorem": "theorem",
     "catalogue": "catalogue",
     "verify": "verification",

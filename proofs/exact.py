@@ -8,15 +8,22 @@ sense, and at 1 elsewhere. What fails is shrunk by Hypothesis, and then by `alge
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sympy
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import given as drawn
 
+from algebra.errors import OtimesError
 from algebra.refute import Trial, differs, shrink
+from algebra.satisfy import holds
 from algebra.shapes import inspect
 from numeric.strategies.expressions import as_assignment, assignments
+from proofs.claims import equations
+from proofs.hypotheses import assignments as assignments_under
 
 EXAMPLES = 40
 SEED = 20_211_222
@@ -38,8 +45,15 @@ class _Differs(Exception):
         self.trial = trial
 
 
-def check_exactly(lhs: sympy.Basic, rhs: sympy.Basic, examples: int = EXAMPLES) -> ExactEvidence:
-    """Return whether both sides are equal on random integers of random sizes."""
+def check_exactly(
+    lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = (), examples: int = EXAMPLES
+) -> ExactEvidence:
+    """Return whether both sides are equal on random integers of random sizes.
+
+    Under hypotheses, on random numbers at which they hold, of sizes from 1 on.
+    """
+    if given:
+        return _under_hypotheses(lhs, rhs, given, examples)
     signature = inspect(lhs, rhs)
     tried = 0
     least: list[Trial] = []
@@ -54,7 +68,7 @@ def check_exactly(lhs: sympy.Basic, rhs: sympy.Basic, examples: int = EXAMPLES) 
         verbosity=Verbosity.quiet,
         print_blob=False,
     )
-    @given(assignments(lhs, rhs, smallest=0, largest=LARGEST_SIZE))
+    @drawn(assignments(lhs, rhs, smallest=0, largest=LARGEST_SIZE))
     def equal(numbers: dict[str, Any]) -> None:
         nonlocal tried
         tried += 1
@@ -68,3 +82,21 @@ def check_exactly(lhs: sympy.Basic, rhs: sympy.Basic, examples: int = EXAMPLES) 
     if least:
         return ExactEvidence(False, tried, str(shrink(lhs, rhs, signature, least[0])))
     return ExactEvidence(True, tried)
+
+
+def _under_hypotheses(
+    lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], examples: int
+) -> ExactEvidence:
+    tried = 0
+    for assignment in assignments_under(given, lhs, rhs, count=examples, largest=LARGEST_SIZE):
+        try:
+            trial = differs(lhs, rhs, assignment)
+        except OtimesError:  # an inverse that does not exist, an irrational root: no value
+            continue
+        tried += 1
+        if trial is not None:
+            signature = inspect(lhs, rhs, *[e for pair in equations(given) for e in pair])
+            allowed = partial(holds, equations(given))
+            return ExactEvidence(False, tried, str(shrink(lhs, rhs, signature, trial, allowed)))
+    nothing = "no numbers were found at which the hypotheses hold and both sides have a value"
+    return ExactEvidence(tried > 0, tried, "" if tried else nothing)

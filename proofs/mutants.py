@@ -9,15 +9,16 @@ sizes made equal, where it is a claim after all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import sympy
 
 from algebra.decide import decide
-from algebra.errors import LanguageError, ShapeError
+from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.language import (
     ConcatHeads,
     FamilyMember,
@@ -31,10 +32,14 @@ from algebra.language import (
 )
 from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.refute import search
-from algebra.shapes import inspect
+from algebra.shapes import same_shape, shape_of
 from algebra.text import unicode_text
+from proofs.claims import Lemma, equations
+from proofs.hypotheses import drawer, signature_of
 
 SECONDS_EACH = 10.0
+SECONDS_FIRST = 1.0  # to look for numbers before anything else, under hypotheses
+WITHOUT = "without a hypothesis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Mutant:
     rhs: sympy.Basic
 
     def __str__(self) -> str:
+        if self.operator == WITHOUT:
+            return f"without {self.side}"
         changed = self.lhs if self.side == "left" else self.rhs
         return f"{self.operator}, {self.side} side: {unicode_text(changed)}"
 
@@ -66,19 +73,24 @@ class MutantEvidence:
         return not self.escaped and self.refuted > 0
 
 
-def check_mutants(lhs: sympy.Basic, rhs: sympy.Basic) -> MutantEvidence:
-    """Return what the judge says of every mutant of a statement."""
+def check_mutants(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ()) -> MutantEvidence:
+    """Return what the judge says of every mutant of a statement.
+
+    Under hypotheses, losing one is a mutant too: a claim that holds without it claims too little.
+    """
     refuted = ill_shaped = 0
     still_true, escaped = [], []
-    for mutant in mutants(lhs, rhs):
-        verdict = _judge(mutant.lhs, mutant.rhs) or _judge(
-            *with_equal_sizes(mutant.lhs, mutant.rhs)
-        )
+    for k, mutant in chain(_fewer_hypotheses(lhs, rhs, given), _all_given(lhs, rhs, given)):
+        verdict = _judge(mutant.lhs, mutant.rhs, k)
+        if verdict is None:
+            sides = [side for pair in equations(k) for side in pair]
+            left, right, *sides = with_equal_sizes(mutant.lhs, mutant.rhs, *sides)
+            verdict = _judge(left, right, list(zip(sides[::2], sides[1::2], strict=True)))
         if verdict is None:
             ill_shaped += 1
         elif verdict == "refuted":
             refuted += 1
-        elif verdict == "still true":
+        elif verdict == "still true" and mutant.operator != WITHOUT:
             still_true.append(str(mutant))
         else:
             escaped.append(f"{mutant}: {verdict}")
@@ -99,23 +111,58 @@ def mutants(lhs: sympy.Basic, rhs: sympy.Basic) -> Iterator[Mutant]:
                 yield Mutant(name, "right", lhs, side)
 
 
-def _judge(lhs: sympy.Basic, rhs: sympy.Basic) -> str | None:
+def mutants_of(expression: Any) -> Iterator[Mutant]:
+    """Yield every mutant of one expression once, as both sides of a Mutant."""
+    met = {expression}
+    for name, operator in OPERATORS.items():
+        for changed in _everywhere(expression, operator):
+            if changed not in met:
+                met.add(changed)
+                yield Mutant(name, "left", changed, changed)
+
+
+Claimed = Iterator[tuple[Sequence[Any], Mutant]]  # a mutant, and the hypotheses it stands under
+
+
+def _all_given(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) -> Claimed:
+    for mutant in mutants(lhs, rhs):
+        yield given, mutant
+
+
+def _fewer_hypotheses(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) -> Claimed:
+    """Yield the claim without each of its hypotheses; a lemma is true, and cannot be lost."""
+    for k, each in enumerate(given):
+        if not isinstance(each, Lemma):
+            yield [*given[:k], *given[k + 1 :]], Mutant(WITHOUT, f"hypothesis {k + 1}", lhs, rhs)
+
+
+def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ()) -> str | None:
     """Return `refuted`, `still true`, another word for what went wrong, or None if ill shaped."""
+    pairs = equations(given)
+    draw = drawer(given) if given else None
     try:
-        verdict = decide(lhs, rhs, budget=SECONDS_EACH)
+        signature = signature_of(given, lhs, rhs)
+        if not same_shape(shape_of(lhs), shape_of(rhs)):
+            return None
+        if given:  # numbers are found sooner than it is found out that nothing follows
+            with suppress(OtimesError):
+                until = time.monotonic() + SECONDS_FIRST
+                if search(lhs, rhs, signature, 4, until, draw) is not None:
+                    return "refuted"
+        verdict = decide(lhs, rhs, pairs, budget=SECONDS_EACH)
         if verdict.status != "proved":
             return verdict.status if verdict.status == "refuted" else verdict.reason
-        trial = search(lhs, rhs, inspect(lhs, rhs), 4, time.monotonic() + SECONDS_EACH)
+        trial = search(lhs, rhs, signature, 4, time.monotonic() + SECONDS_EACH, draw)
     except (ShapeError, LanguageError):
         return None
     return "still true" if trial is None else "proved, but the exact evaluator disagrees"
 
 
-def with_equal_sizes(lhs: sympy.Basic, rhs: sympy.Basic) -> tuple[sympy.Basic, sympy.Basic]:
-    """Return both sides with every size made the same symbol."""
+def with_equal_sizes(*expressions: Any) -> tuple[Any, ...]:
+    """Return expressions with every size made the same symbol."""
     size = sympy.Symbol("s", positive=True, integer=True)
-    names = {s for e in (lhs, rhs) for s in _size_symbols(e)}
-    return tuple(e.xreplace(dict.fromkeys(names, size)) for e in (lhs, rhs))
+    names = {s for e in expressions for s in _size_symbols(e)}
+    return tuple(e.xreplace(dict.fromkeys(names, size)) for e in expressions)
 
 
 def _size_symbols(e: sympy.Basic) -> set[sympy.Symbol]:
@@ -157,22 +204,27 @@ def _insert_transpose(e: Any) -> Iterator[Any]:
 
 
 def _lose_term(e: Any) -> Iterator[Any]:
-    if isinstance(e, sympy.MatAdd) and len(e.args) > 1:
+    if isinstance(e, sympy.MatAdd | sympy.Add) and len(e.args) > 1:
         for k in range(len(e.args)):
             rest = [*e.args[:k], *e.args[k + 1 :]]
-            yield rest[0] if len(rest) == 1 else matadd(*rest)
+            yield rest[0] if len(rest) == 1 else rebuild(e, rest)
 
 
 def _count_term_twice(e: Any) -> Iterator[Any]:
-    if isinstance(e, sympy.MatAdd):
-        for k, term in enumerate(e.args):
-            yield matadd(*e.args[:k], matmul(2, term), *e.args[k + 1 :])
+    yield from _times_a_term(e, 2)
 
 
 def _flip_sign(e: Any) -> Iterator[Any]:
+    yield from _times_a_term(e, -1)
+
+
+def _times_a_term(e: Any, number: int) -> Iterator[Any]:
     if isinstance(e, sympy.MatAdd):
         for k, term in enumerate(e.args):
-            yield matadd(*e.args[:k], matmul(-1, term), *e.args[k + 1 :])
+            yield matadd(*e.args[:k], matmul(number, term), *e.args[k + 1 :])
+    if isinstance(e, sympy.Add) and _holds_matrices(e):
+        for k, term in enumerate(e.args):
+            yield sympy.Add(*e.args[:k], number * term, *e.args[k + 1 :])
 
 
 def _invert_scale(e: Any) -> Iterator[Any]:
@@ -264,9 +316,14 @@ def _everywhere(e: Any, operator: Operator) -> Iterator[Any]:
     if isinstance(e, FamilyMember | sympy.MatrixSymbol | sympy.Identity | sympy.OneMatrix):
         return
     for k, argument in enumerate(e.args):
-        if isinstance(argument, sympy.MatrixExpr | sympy.Trace):
+        if isinstance(argument, sympy.MatrixExpr) or _holds_matrices(argument):
             for changed in _everywhere(argument, operator):
                 yield rebuild(e, [*e.args[:k], changed, *e.args[k + 1 :]])
+
+
+def _holds_matrices(e: Any) -> bool:
+    """Return whether a number is made from matrices: a trace, an entry, a sum of such."""
+    return isinstance(e, sympy.Expr) and not e.is_Matrix and e.has(sympy.MatrixExpr)
 
 
 def rebuild(e: Any, args: list[Any]) -> Any:

@@ -8,7 +8,7 @@ difference must lie within the sum of the two computed rounding bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import sympy
 
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values
-from algebra.language import LayerProduct, OrderSum, rebuilt
+from algebra.language import Family, LayerProduct, OrderSum, rebuilt
 from algebra.nonlinear import Activation
 from algebra.shapes import inspect
 from numeric.binding import Case, Run, cases, recorded
@@ -30,7 +30,7 @@ from numeric.rounding import (
     worst_ratio,
 )
 from proofs.catalogue.symbols import L
-from proofs.claims import Statement
+from proofs.claims import Binding, Definition, Statement
 from proofs.theorem import Theorem, layout_of
 
 
@@ -61,15 +61,20 @@ class _Comparison:
     noticed: Mapping[str, float]
 
 
+def silent(claim: Statement | Definition, run: Run) -> str:
+    """Return why a claim has nothing to say about a model; empty if it may have."""
+    if claim.places and claim.bare and not run.config.bare:
+        return "it says what bare heads write, and this model has norms, biases or MLPs"
+    if any(getattr(run.config, name) != value for name, value in claim.config.items()):
+        asked = [f"{name}={value!r}" for name, value in claim.config.items()]
+        return f"it speaks of models with {', '.join(asked)}"
+    return ""
+
+
 def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
-    """Return the evidence for a theorem on one model's run."""
+    """Return the evidence for an identity on one model's run."""
     stated = theorem.statement()
-    if stated.places and stated.bare and not run.config.bare:
-        why = "it says what bare heads write, and this model has norms, biases or MLPs"
-        return ModelEvidence(run.model, False, True, why=why)
-    asked = [f"{name}={value!r}" for name, value in stated.config.items()]
-    if any(getattr(run.config, name) != value for name, value in stated.config.items()):
-        why = f"it speaks of models with {', '.join(asked)}"
+    if why := silent(stated, run):
         return ModelEvidence(run.model, False, True, why=why)
     stated = with_activation(stated, run.config)
     signature = inspect(stated.lhs, stated.rhs, *stated.places.values())
@@ -117,6 +122,67 @@ def _with_activation(e: Any, own: str) -> Any:
     if isinstance(e, Activation) and e.name == "g":
         return Activation(own, parts[1])
     return rebuilt(e, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Valued:
+    """Some expressions at one layer and head of a model: values with their bounds, all 2-D."""
+
+    case: Case
+    evaluators: Sequence[Evaluator]
+    values: Sequence[Values]
+    found: Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Iterator[Valued]:
+    """Yield the values of expressions, each with its bound, wherever a model has something to read.
+
+    The first binding that the model can satisfy is used.
+    """
+    deep = any(e.has(LayerProduct, OrderSum) for e in expressions)
+    own = run.config.activation
+    if own is not None:
+        expressions = [_with_activation(e, own) for e in expressions]
+    signature = inspect(*expressions)
+    evaluators: list[Evaluator] = []
+    for each in bind:
+        for case in cases(signature, run, each):
+            if not evaluators:
+                at = [at_depth(e, run.n_layers) if deep else e for e in expressions]
+                evaluators = [Evaluator(e) for e in at]
+            sizes = _sizes_of(signature, case)
+            values = [
+                evaluator.values({**sizes, **given_to(evaluator.signature, case, run)})
+                for evaluator in evaluators
+            ]
+            found = []
+            for evaluator, on in zip(evaluators, values, strict=True):
+                bounded = contract_bounded(evaluator, on)
+                shape = _matrix_shape(evaluator, on)
+                found.append((bounded.value.reshape(shape), bounded.bound.reshape(shape)))
+            yield Valued(case, evaluators, values, found)
+        if evaluators:
+            return
+
+
+def _sizes_of(signature: Any, case: Case) -> dict[str, int]:
+    """Return the sizes that the arrays of a case show, for expressions that have no array."""
+    shown = {}
+    for name, tensor in signature.tensors.items():
+        counts = tensor.counts if isinstance(tensor, Family) else ()
+        for dimension, size in zip(
+            (*counts, *tensor.shape), np.shape(case.arrays[name]), strict=True
+        ):
+            if isinstance(dimension, sympy.Symbol):
+                shown[dimension.name] = int(size)
+    return shown
+
+
+def given_to(signature: Any, case: Case, run: Run) -> dict[str, Any]:
+    """Return the arrays, the numbers for free scalars, and a number of heads no array shows."""
+    arrays = {name: case.arrays[name] for name in signature.tensors}
+    heads = {"H": run.config.n_heads} if "H" in signature.sizes and not arrays else {}
+    return {**heads, **arrays, **_numbers(signature, run)}
 
 
 class _Comparer:
@@ -182,10 +248,7 @@ class _Comparer:
         return Values(signature, {**shown, **self._given(signature, case)})
 
     def _given(self, signature: Any, case: Case) -> dict[str, Any]:
-        """Return the arrays, the numbers for free scalars, and a number of heads no array shows."""
-        arrays = {name: case.arrays[name] for name in signature.tensors}
-        heads = {"H": self.run.config.n_heads} if "H" in signature.sizes and not arrays else {}
-        return {**heads, **arrays, **_numbers(signature, self.run)}
+        return given_to(signature, case, self.run)
 
 
 def at_depth(e: Any, n_layers: int) -> Any:

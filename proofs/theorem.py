@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect as python_inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import sympy
 
@@ -26,7 +26,11 @@ from algebra.latex import latex
 from algebra.shapes import inspect, shape_of
 from algebra.signature import Signature
 from numeric.binding import WEIGHT_AXES
-from proofs.claims import Claim, Statement
+from proofs.claims import Bound, Claim, Statement, equations
+from proofs.wording import SIGNS, TEX, said
+
+if TYPE_CHECKING:
+    from algebra.derivation import Derivation
 
 Convention = Literal["row", "column", "either"]
 
@@ -68,21 +72,29 @@ class Theorem:
         return claim
 
     def latex(self) -> str:
-        """Return the equation as TeX."""
-        stated = self.statement()
-        return f"{latex(stated.lhs)} = {latex(stated.rhs)}"
+        """Return what it says as TeX; empty for a claim that is said in words only."""
+        return said(self.claim(), latex, TEX)
 
     def text(self) -> str:
-        """Return the equation as Unicode text, for a terminal."""
+        """Return what it says as Unicode text, for a terminal."""
         from algebra.text import unicode_text
 
-        stated = self.statement()
-        return f"{unicode_text(stated.lhs)} = {unicode_text(stated.rhs)}"
+        return said(self.claim(), unicode_text, SIGNS)
+
+    def steps(self) -> Derivation | None:
+        """Return a chain of named rules from one side of an equation to the other, if there is."""
+        from algebra.decide import decide
+
+        claim = self.claim()
+        if not isinstance(claim, Statement | Bound):
+            return None
+        stated = claim.statement if isinstance(claim, Bound) else claim
+        return decide(stated.lhs, stated.rhs, equations(stated.given)).steps
 
     def symbols(self) -> dict[str, str]:
         """Return the shape of each matrix symbol and family, as `n × d` with its indices before."""
-        stated = self.statement()
-        tensors = inspect(stated.lhs, stated.rhs).tensors
+        expressions = self.claim().expressions
+        tensors = inspect(*expressions).tensors if expressions else {}
         return {name: " × ".join(_sizes(tensor)) for name, tensor in tensors.items()}
 
 

@@ -11,21 +11,21 @@ OPENS, CLOSES = r"\left(", r"\right)"
 TOKEN = re.compile(r"\\left\(|\\right\)|\\begin\{\w+\}|\\end\{\w+\}|\\[a-zA-Z]+|\\,|[{}]| [+-] |.")
 
 
-def equation(left: str, right: str, widest: float = WIDEST) -> str:
-    """Return the TeX of `left = right` in as few lines as fit."""
+def equation(left: str, right: str, widest: float = WIDEST, sign: str = "=") -> str:
+    """Return the TeX of `left = right`, or with another sign, in as few lines as fit."""
     if width(left) + width(right) <= widest:
-        return f"{left} = {right}"
+        return f"{left} {sign} {right}"
     # A short left side shares the first line; a long one has a line of its own.
     if width(left) <= widest / 4:
         first, *more = lines_of(right, widest - width(left))
-        return aligned([f"{left} &= {first}", *[f"& {line}" for line in more]])
+        return aligned([f"{left} &{sign} {first}", *[f"& {line}" for line in more]])
     start, *on = lines_of(left, widest)
     first, *more = lines_of(right, widest - 2)
     return aligned(
         [
             f"& {start}",
             *[rf"& \qquad {line}" for line in on],
-            rf"& \quad = {first}",
+            rf"& \quad {sign} {first}",
             *[rf"& \qquad {line}" for line in more],
         ]
     )

@@ -6,7 +6,7 @@ import logging
 from functools import cache
 
 from proofs import verify
-from proofs.verification import Report
+from proofs.evidence import Report
 
 log = logging.getLogger("mkdocs.hooks.otimes")
 

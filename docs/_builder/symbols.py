@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -10,7 +11,7 @@ from algebra.language import Family
 from algebra.latex import latex
 from algebra.shapes import inspect
 from numeric.binding import source_of
-from proofs.claims import Binding, Statement
+from proofs.claims import Binding
 from proofs.theorem import Theorem
 from words import ARRAYS, SIZES, table
 
@@ -18,10 +19,12 @@ EACH = {"H": "head", "L": "layer", "L,H": "layer and head"}
 
 
 def text(theorem: Theorem) -> str:
-    """Return the table, and where it helps a line on the sizes."""
-    statement = theorem.statement()
-    signature = inspect(statement.lhs, statement.rhs)
-    binding = _first_whole(statement, list(signature.tensors))
+    """Return the table, and where it helps a line on the sizes; empty without symbols."""
+    claim = theorem.claim()
+    if not claim.expressions:
+        return ""
+    signature = inspect(*claim.expressions)
+    binding = _first_whole(getattr(claim, "bind", ()), list(signature.tensors))
     rows = [
         [f"${_symbol(tensor)}$", _shape(tensor), _meaning(name, binding)]
         for name, tensor in signature.tensors.items()
@@ -44,9 +47,9 @@ def text(theorem: Theorem) -> str:
     return table(head, rows) + ("\n\nSizes: " + ", ".join(sizes) + "." if sizes else "")
 
 
-def _first_whole(statement: Statement, names: list[str]) -> Binding:
+def _first_whole(bindings: Sequence[Binding], names: list[str]) -> Binding:
     """Return the first binding that gives every symbol a meaning on a model, or none."""
-    for binding in statement.bind:
+    for binding in bindings:
         if all(source_of(name, binding) is not None for name in names):
             return binding
     return {}

@@ -12,14 +12,24 @@ from typing import Any
 
 import prose
 import symbols
-from algebra.decide import decide
 from algebra.language import LayerProduct, OrderSum
 from algebra.latex import latex
 from algebra.normal_form import NormalForm, normal_form
 from equations import aligned, equation, lines_of, split_sum
 from proofs.catalogue import CHAPTERS
+from proofs.claims import (
+    Bound,
+    Definition,
+    ErrorLaw,
+    Fails,
+    Holds,
+    Method,
+    Statement,
+)
+from proofs.evidence import FALLEN_SHORT, Report, TheoremReport
+from proofs.mutants import MutantEvidence
 from proofs.theorem import Theorem
-from proofs.verification import Report, TheoremReport
+from proofs.wording import TEX, hypotheses, said_of
 from words import block, code, count, figure, table
 
 CONVENTIONS = {
@@ -27,6 +37,15 @@ CONVENTIONS = {
     "column": "Column convention: weights act on the left, and in $A \\otimes W$ the pattern $A$ "
     "acts on the slow index, the position.",
     "either": "Holds as it stands in the row and in the column convention.",
+}
+
+# What the first line of the evidence is, for claims that are not proved like an equation.
+FIRST_CHECK = {
+    "counterexample": "told apart by exact numbers",
+    "definition": "definition",
+    "approximation": "the measured power of the step",
+    "method": "the function, by its theorems",
+    "observation": "looked at on the trained models",
 }
 
 # A normal form of more diagrams than this is counted and not printed.
@@ -115,10 +134,9 @@ def shortcomings(report: Report) -> list[str]:
 
 def index(report: Report, book: Book) -> str:
     """Return the list of theorems by chapter, each with its equation."""
-    proved = sum(each.proof.status == "proved" for each in report.theorems)
     parts = [
         "# Theorems",
-        f"{count(len(report.theorems), 'theorem')}, {proved} proved for every size.",
+        f"{count(len(report.theorems), 'theorem')}: {report.states()}.",
     ]
     for chapter in book:
         parts.append(f"## {chapter.number} {chapter.title}")
@@ -172,15 +190,34 @@ def theorem_page(entry: Entry) -> str:
 
 
 def displayed(theorem: Theorem) -> str:
-    """Return the equation on lines of its own."""
-    statement = theorem.statement()
-    return f"$$\n{equation(latex(statement.lhs), latex(statement.rhs))}\n$$"
+    """Return the formula on lines of its own, and under it what it assumes."""
+    claim = theorem.claim()
+    match claim:
+        case Statement():
+            shown = equation(latex(claim.lhs), latex(claim.rhs))
+        case Fails():
+            shown = equation(latex(claim.lhs), latex(claim.rhs), sign=TEX["≠"])
+        case Bound():
+            shown = equation(latex(claim.smaller), latex(claim.larger), sign=TEX["≤"])
+        case Definition():
+            name = TEX["words"].format(claim.name)
+            shown = equation(name, latex(claim.value), sign=TEX[":="])
+        case Holds():
+            shown = said_of(claim.fact, latex, TEX)
+        case ErrorLaw() | Method():
+            shown = claim.law
+        case _:
+            shown = ""
+    parts = [f"$$\n{shown}\n$$"] if shown else []
+    if under := hypotheses(claim, latex, TEX):
+        assumed = ", ".join(f"${each}$" for each in under)
+        parts.append(f"where {assumed}\n{{ .hypotheses }}")
+    return "\n\n".join(parts)
 
 
 def steps(theorem: Theorem) -> str:
     """Return the chain of named rules from one side to the other, if there is one."""
-    statement = theorem.statement()
-    chain = decide(statement.lhs, statement.rhs).steps
+    chain = theorem.steps()
     if chain is None:
         return ""
     preface = chain.preface(lambda e: f"${latex(e)}$")
@@ -201,7 +238,9 @@ def diagrams(report: TheoremReport) -> str:
 
     A product over any number of layers has none.
     """
-    statement = report.theorem.statement()
+    statement = report.theorem.claim()
+    if not isinstance(statement, Statement) or statement.given:
+        return ""
     if statement.lhs.has(LayerProduct, OrderSum) or statement.rhs.has(LayerProduct, OrderSum):
         return ""
     left = normal_form(statement.lhs)
@@ -228,14 +267,18 @@ def evidence(report: TheoremReport) -> str:
     """Return what the four checks found."""
     proof, exact, mutants = report.proof, report.exact, report.mutants
     applied = [model for model in report.models if model.applies]
-    checks = [
-        ["proof, for every size", mark(proof.status, proof.status == "proved"), ""],
-        [
-            "exact, on random sizes and integers",
-            verdict(exact.passed),
-            count(exact.examples, "example"),
-        ],
-    ]
+    fine = proof.status not in FALLEN_SHORT
+    first = FIRST_CHECK.get(report.kind, "proof, for every size")
+    uses = f"uses {', '.join(code(name) for name in proof.used)}" if proof.used else ""
+    checks = [[first, mark(proof.status, fine), uses]]
+    if exact is not None:
+        checks.append(
+            [
+                "exact, on random sizes and numbers",
+                verdict(exact.passed),
+                count(exact.examples, "example"),
+            ]
+        )
     if applied:
         worst = max(model.ratio for model in applied)
         checks.append(
@@ -245,23 +288,26 @@ def evidence(report: TheoremReport) -> str:
                 f"{count(len(applied), 'model')}, worst error/bound {figure(worst)}",
             ]
         )
-    checks.append(
-        [
-            "mutants",
-            verdict(not mutants.escaped),
-            f"{mutants.refuted} refuted, {len(mutants.still_true)} still true"
-            + (f", {len(mutants.escaped)} escaped" if mutants.escaped else ""),
-        ]
-    )
+    if mutants is not None:
+        checks.append(
+            [
+                "mutants",
+                verdict(not mutants.escaped),
+                f"{mutants.refuted} refuted, {len(mutants.still_true)} still true"
+                + (f", {len(mutants.escaped)} escaped" if mutants.escaped else ""),
+            ]
+        )
+    checks += [[prose.markdown(check.name), verdict(check.passed), ""] for check in report.more]
     parts = [table(["check", "outcome", ""], checks)]
-    if proof.status != "proved":
+    if proof.status != "proved" or report.kind == "property":
         parts.append(block(proof.detail))
-    if not exact.passed:
+    parts += [block(f"{check.name}: {check.seen}") for check in report.more if check.seen]
+    if exact is not None and not exact.passed:
         parts.append(block(exact.detail))
     if report.models:
         parts += ["### On trained models", models(report)]
-    if mutants.still_true or mutants.escaped:
-        parts += ["### Mutants", mutant_lists(report)]
+    if mutants is not None and (mutants.still_true or mutants.escaped):
+        parts += ["### Mutants", mutant_lists(mutants)]
     return "\n\n".join(parts)
 
 
@@ -288,13 +334,13 @@ def _place(where: str) -> str:
     return re.sub(r" (\d+)(?=,|$)", r" = \1", where)
 
 
-def mutant_lists(report: TheoremReport) -> str:
+def mutant_lists(mutants: MutantEvidence) -> str:
     """Return the mutants that were not refuted, with what that means."""
     parts = []
-    if still_true := report.mutants.still_true:
+    if still_true := mutants.still_true:
         parts.append("Still true: here the damage says the same thing in another way.")
         parts.append("\n".join(f"- {code(mutant)}" for mutant in still_true))
-    if escaped := report.mutants.escaped:
+    if escaped := mutants.escaped:
         parts.append("Escaped: neither refuted nor confirmed.")
         parts.append("\n".join(f"- {code(mutant)}" for mutant in escaped))
     return "\n\n".join(parts)
@@ -309,9 +355,10 @@ def source(theorem: Theorem) -> str:
 
 def outcome(report: TheoremReport) -> str:
     """Return how a theorem stands: the verdict of the proof, or that a check failed."""
-    if report.passed or report.proof.status != "proved":
-        return mark(report.proof.status, report.passed)
-    return mark("proved, but a check failed", False)
+    status = report.proof.status
+    if report.passed or status in FALLEN_SHORT:
+        return mark(status, report.passed)
+    return mark(f"{status}, but a check failed", False)
 
 
 def mark(word: str, good: bool) -> str:

@@ -4,10 +4,10 @@ import symbols
 import theorem_pages
 from numeric.binding import AXES
 from proofs.catalogue import catalogue, find
+from proofs.evidence import DefinitionEvidence, ProofEvidence, Report
 from proofs.exact import ExactEvidence
 from proofs.mutants import MutantEvidence
 from proofs.on_models import ModelEvidence
-from proofs.verification import DefinitionEvidence, ProofEvidence, Report
 from tests.docs.reports import passed, report
 from words import ARRAYS
 
@@ -78,7 +78,7 @@ def test_the_index_says_what_the_theorems_stand_on():
     found = DefinitionEvidence("two_layer", False, 7.0, "layer 1, head 2")
     bad = Report(report("head_is_kron").theorems, (found,))
     _, text = theorem_pages.pages(bad)[0]
-    assert text.startswith("# Theorems\n\n1 theorem, 1 proved for every size.")
+    assert text.startswith("# Theorems\n\n1 theorem: 1 proved.")
     assert "| $7.00$ | layer = 1, head = 2 |" in text
     assert theorem_pages.shortcomings(bad) == [
         "the patterns recorded on two_layer are not the softmax of the scores"

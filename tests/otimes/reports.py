@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from proofs.catalogue import find
+from proofs.evidence import ProofEvidence, Report, TheoremReport
 from proofs.exact import ExactEvidence
 from proofs.mutants import MutantEvidence
 from proofs.on_models import ModelEvidence
-from proofs.verification import ProofEvidence, Report, TheoremReport
 
 WELL = TheoremReport(
     find("kron_mul_kron"),

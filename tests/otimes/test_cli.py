@@ -17,7 +17,7 @@ from numeric.model import save_model
 from numeric.random_weights import random_model
 from numeric.tokenizer import load_tokenizer
 from otimes.cli import main
-from proofs.verification import Report
+from proofs.evidence import Report
 from tests.otimes.reports import ALL_WELL, FELL_SHORT, WELL
 
 
@@ -76,7 +76,7 @@ def test_json_is_all_there_is_on_stdout(otimes: Otimes) -> None:
     ran = otimes("verify", "--json", report=FELL_SHORT)
     assert (ran.status, ran.err) == (1, "")
     content = json.loads(ran.out)
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert [each["passed"] for each in content["theorems"]] == [True, False, False]
 
 

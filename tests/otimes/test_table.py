@@ -18,8 +18,8 @@ from otimes._table import (
     rich_table,
     shortcomings,
 )
+from proofs.evidence import DefinitionEvidence, ProofEvidence, Report
 from proofs.mutants import MutantEvidence
-from proofs.verification import DefinitionEvidence, ProofEvidence, Report
 from tests.otimes.reports import ALL_WELL, FELL_SHORT
 
 
@@ -102,8 +102,9 @@ def test_what_is_taken_for_granted_is_said_and_can_fall_short() -> None:
 def test_the_evidence_lists_every_check() -> None:
     well, short, _ = FELL_SHORT.theorems
     assert dict(evidence(well)) == {
+        "kind": "identity",
         "proof": "proved",
-        "exact": "40 examples on random integers, all agree",
+        "exact": "40 examples on exact numbers, all agree",
         "one_layer": "error/bound 0.11, sensitivity 3.1e-14",
         "zero_layer": "does not apply: it has no heads",
         "mutants": "7 refuted, 2 ill-shaped",

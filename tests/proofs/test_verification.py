@@ -15,10 +15,11 @@ from numeric.tokenizer import sample_tokens
 from proofs.catalogue import find
 from proofs.catalogue.symbols import A, X, column, m, n, row
 from proofs.claims import Statement
+from proofs.evidence import Report
 from proofs.mutants import rebuild
 from proofs.on_models import check_on_model
 from proofs.theorem import Theorem, theorem
-from proofs.verification import Report, verify, verify_on_runs
+from proofs.verification import verify, verify_on_runs
 
 TOKENS = [int(token) for token in sample_tokens(8)]
 
@@ -68,7 +69,7 @@ def test_a_broken_statement_is_refuted(kind: str) -> None:
     assert not report.exact.passed
     assert "left side" in report.exact.detail
     text = Report((report,)).summary()
-    assert text.startswith("1 theorem: 0 proved, 0 exact")
+    assert text.startswith("1 theorem: 0 proved, 1 refuted, 0 exact")
 
 
 def test_factors_that_no_longer_fit_are_named_and_refuted_at_equal_sizes() -> None:
@@ -99,7 +100,7 @@ def test_verify_puts_everything_together() -> None:
     assert sorted(told[0] for told in seen) == [1, 2]
     assert report.summary().startswith("2 theorems: 2 proved, 2 exact, 2 on 2 models (worst error/")
     data = json.loads(json.dumps(report.to_json()))
-    assert data["schema"] == 1
+    assert data["schema"] == 2
     assert data["theorems"][0]["proof"]["status"] == "proved"
     applies = [model["applies"] for model in data["theorems"][1]["models"]]
     assert applies == [False, True]

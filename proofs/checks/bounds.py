@@ -1,0 +1,118 @@
+"""The checks of a bound: why it holds, where it is tight, that nothing breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sympy
+
+from algebra.errors import OtimesError
+from algebra.evaluate import Values
+from algebra.exact import Assignment, exact_array, tree_value
+from algebra.facts import Fact, facts
+from algebra.shapes import inspect
+from numeric.binding import Run
+from proofs.checks.identities import on_model, proof_of
+from proofs.claims import Bound, Entries
+from proofs.evidence import Check, Findings, ProofEvidence
+from proofs.exact import EXAMPLES, ExactEvidence
+from proofs.hypotheses import assignments
+from proofs.mutants import check_mutants
+from proofs.on_models import ModelEvidence, valued
+from proofs.theorem import Theorem
+
+
+def check_bound(theorem: Theorem, claim: Bound, runs: Sequence[Run]) -> Findings:
+    """Return the proof that the difference is nonnegative, a tight case, a search, models, mutants.
+
+    The mutants are those of the equation that the bound rests on.
+    """
+    behind = claim.statement
+    proof = proof_of(behind)
+    if proof.status == "proved" and (unknown := _may_be_negative(claim)):
+        proof = ProofEvidence("undecided", unknown)
+    return Findings(
+        proof,
+        _search(claim),
+        tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
+        check_mutants(behind.lhs, behind.rhs, behind.given),
+        (_tight(claim),),
+        claim.on_models,
+    )
+
+
+def _may_be_negative(claim: Bound) -> str:
+    """Return which part of the difference is not known to be nonnegative; empty if none."""
+    for term in claim.because:
+        times = sympy.sympify(term.times)
+        known = times.is_nonnegative or facts(times * sympy.Identity(1), claim.given).holds(
+            "nonnegative"
+        )
+        if not known:
+            return f"the coefficient {times} is not known to be nonnegative"
+        if isinstance(term, Entries) and not facts(term.matrix, claim.given).holds("nonnegative"):
+            return f"the entries of {term.matrix} are not known to be nonnegative"
+    return ""
+
+
+def _search(claim: Bound) -> ExactEvidence:
+    """Return whether exact numbers that satisfy the hypotheses ever break the bound."""
+    tried = 0
+    for assignment in assignments(claim.given, claim.smaller, claim.larger, count=EXAMPLES):
+        try:
+            smaller, larger = _both(claim, assignment)
+        except OtimesError:  # an irrational root, a division by zero
+            continue
+        tried += 1
+        if smaller > larger:
+            return ExactEvidence(False, tried, f"{smaller} > {larger} at {assignment}")
+    nothing = "no numbers were found at which the hypotheses hold and both sides have a value"
+    return ExactEvidence(tried > 0, tried, "" if tried else nothing)
+
+
+def _tight(claim: Bound) -> Check:
+    """Return whether the numbers that are said to make both equal satisfy everything and do."""
+    if claim.tight is None:
+        return Check("tight", True, "no tight case is claimed")
+    sides = (claim.smaller, claim.larger)
+    arrays = {k: exact_array(np.array(v)) if np.ndim(v) else v for k, v in claim.tight.items()}
+    values = Values(inspect(*sides), arrays)
+    assignment = Assignment(values.sizes, values.arrays, values.indices, values.scalars)
+    smaller, larger = _both(claim, assignment)
+    for each in claim.given:
+        if isinstance(each, Fact):
+            met = np.all(np.asarray(tree_value(each.subject, assignment), dtype=object) >= 0)
+        else:
+            left, right = (tree_value(side, assignment) for side in each)
+            met = np.all(left == right)
+        if not met:
+            return Check("tight", False, f"the tight case does not satisfy {each}")
+    return Check("tight", bool(smaller == larger), f"{smaller} and {larger} at {claim.tight}")
+
+
+def _both(claim: Bound, assignment: Assignment) -> tuple[Any, Any]:
+    return tuple(_number(tree_value(side, assignment)) for side in (claim.smaller, claim.larger))
+
+
+def _number(value: Any) -> Any:
+    return value[0, 0] if isinstance(value, np.ndarray) else value
+
+
+def _on_model(claim: Bound, run: Run) -> ModelEvidence:
+    """Return whether the bound holds on a model within rounding; the ratio is by how much."""
+    worst, where, any_case = 0.0, "", False
+    for each in valued((claim.smaller, claim.larger), claim.bind, run):
+        any_case = True
+        (smaller, small_bound), (larger, large_bound) = each.found
+        over = float(np.max(smaller - larger))
+        allowed = float(np.max(small_bound + large_bound))
+        ratio = max(0.0, over / allowed) if allowed else (0.0 if over <= 0 else float("inf"))
+        if ratio >= worst:
+            worst, where = ratio, str(each.case)
+    if not any_case:
+        why = "the model has nothing that the bound speaks of"
+        return ModelEvidence(run.model, False, True, why=why)
+    why = "" if worst <= 1 else f"the bound is exceeded at {where}"
+    return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)

@@ -1,0 +1,180 @@
+"""The checks of a definition: its expression against plain loops, exactly, and on models.
+
+The loops are the definition as a book would write it, index by index. What the expression is worth
+is computed by the one evaluator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from algebra.decide import decide
+from algebra.errors import LanguageError, OtimesError, ShapeError
+from algebra.evaluate import Evaluator
+from algebra.exact import Assignment, tree_value
+from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
+from algebra.shapes import inspect
+from numeric.binding import Run, recorded
+from numeric.rounding import contract_bounded, recorded_bound, walk_bounded, worst_ratio
+from proofs.catalogue import catalogue
+from proofs.checks.identities import on_model
+from proofs.claims import Definition, equations
+from proofs.evidence import Check, Findings, ProofEvidence
+from proofs.exact import EXAMPLES, ExactEvidence
+from proofs.hypotheses import SEED, assignments
+from proofs.mutants import MutantEvidence, mutants_of
+from proofs.on_models import ModelEvidence, silent, valued
+from proofs.theorem import Theorem, layout_of
+
+FUNCTIONS = (RowSoftmax, Activation, LayerNorm, RMSNorm)
+BUDGET_SECONDS = 5.0
+
+
+def check_definition(theorem: Theorem, claim: Definition, runs: Sequence[Run]) -> Findings:
+    """Return whether a definition is what plain loops say, everywhere, and no mutant of it is."""
+    return Findings(
+        ProofEvidence("defined", f"{claim.name} is this expression"),
+        _examples(claim),
+        tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
+        _mutants(claim),
+        tuple(_obeyed(name) for name in claim.obeys),
+        claim.on_models,
+    )
+
+
+def _obeyed(name: str) -> Check:
+    known = any(theorem.name == name for theorem in catalogue())
+    return Check(f"obeys {name}", known, "" if known else "there is no such theorem")
+
+
+def _is_exact(claim: Definition) -> bool:
+    return not claim.value.has(*FUNCTIONS)
+
+
+def _named(assignment: Assignment) -> dict[str, Any]:
+    """Return all numbers by name, as the plain loops are given them."""
+    return {
+        **assignment.sizes,
+        **assignment.scalars,
+        **assignment.indices,
+        **assignment.arrays,
+    }
+
+
+def _examples(claim: Definition) -> ExactEvidence:
+    tried = 0
+    for what, value, plain, bound in _both(claim, claim.value, EXAMPLES):
+        tried += 1
+        if _differ(value, plain, bound):
+            return ExactEvidence(False, tried, f"{value} is not {plain} at {what}")
+    nothing = "no numbers were found at which it has a value"
+    return ExactEvidence(tried > 0, tried, "" if tried else nothing)
+
+
+def _differ(value: Any, plain: Any, bound: Any) -> bool:
+    if np.shape(value) != np.shape(plain):
+        return True
+    if bound is None:
+        return not np.all(np.asarray(value, dtype=object) == np.asarray(plain, dtype=object))
+    return worst_ratio(value, plain, bound) > 1
+
+
+def _both(
+    claim: Definition, expression: Any, count: int
+) -> Iterator[tuple[Any, Any, Any, np.ndarray | None]]:
+    """Yield what an expression is worth and what the loops say, at numbers that fit the definition.
+
+    With functions in it, floating-point numbers and the bound between the two; else exact ones.
+    """
+    if _is_exact(claim):
+        for assignment in assignments(claim.given, claim.value, count=count):
+            try:
+                value = tree_value(expression, assignment)
+            except OtimesError:  # an inverse that does not exist, an irrational root
+                continue
+            yield assignment, value, _as_matrix(claim.plain(**_named(assignment)), value), None
+        return
+    rng = np.random.default_rng(SEED)
+    evaluator = Evaluator(expression)
+    for assignment in assignments(claim.given, claim.value, count=count):
+        floats = {
+            name: (rng.standard_normal(array.shape) if not equations(claim.given) else array)
+            for name, array in assignment.arrays.items()
+        }
+        floats = {name: np.asarray(array, dtype=np.float64) for name, array in floats.items()}
+        numbers = {**_named(assignment), **floats}
+        values = evaluator.values({k: v for k, v in numbers.items() if k in _names(evaluator)})
+        found = contract_bounded(evaluator, values)
+        _, bound = walk_bounded(expression, values)
+        value = found.value.reshape(bound.shape)
+        plain = _as_matrix(claim.plain(**numbers), value)
+        other = recorded_bound(expression, evaluator, values)
+        yield assignment, value, plain, found.bound.reshape(bound.shape) + other
+
+
+def _names(evaluator: Evaluator) -> set[str]:
+    signature = evaluator.signature
+    return {*signature.tensors, *signature.scalars, *signature.sizes, *signature.indices}
+
+
+def _as_matrix(plain: Any, like: Any) -> Any:
+    """Return what the loops say in the shape of a value: a number for a number."""
+    if isinstance(like, np.ndarray):
+        return np.asarray(plain, dtype=like.dtype).reshape(like.shape)
+    return plain
+
+
+def _mutants(claim: Definition) -> MutantEvidence:
+    """Return what the loops say of each mutant of the expression: told apart, or another way."""
+    refuted = ill_shaped = 0
+    still_true: list[str] = []
+    escaped: list[str] = []
+    for mutant in mutants_of(claim.value):
+        try:
+            if inspect(mutant.lhs, claim.value).sizes.keys() != inspect(claim.value).sizes.keys():
+                ill_shaped += 1
+                continue
+            told = any(_differ(v, p, b) for _, v, p, b in _both(claim, mutant.lhs, EXAMPLES // 2))
+        except (ShapeError, LanguageError, ValueError):
+            ill_shaped += 1
+            continue
+        if told:
+            refuted += 1
+            continue
+        verdict = decide(mutant.lhs, claim.value, equations(claim.given), budget=BUDGET_SECONDS)
+        if verdict.status == "proved":
+            still_true.append(str(mutant))
+        else:
+            escaped.append(f"{mutant}: the loops do not tell it from the definition")
+    return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
+
+
+def _on_model(claim: Definition, run: Run) -> ModelEvidence:
+    """Return whether the expression is worth on a model what was recorded, or what loops say."""
+    if why := silent(claim, run):
+        return ModelEvidence(run.model, False, True, why=why)
+    worst, where, any_case = 0.0, "", False
+    for each in valued((claim.value,), claim.bind, run):
+        any_case = True
+        (value, bound), on = each.found[0], each.values[0]
+        total = bound + recorded_bound(claim.value, each.evaluators[0], on)
+        against: list[tuple[str, Any]] = []
+        for place in claim.places:
+            seen = recorded(place, layout_of(claim.value), each.case, run)
+            if seen is not None:
+                against.append((f"recorded {place}", seen))
+        if not claim.places:
+            numbers = {**on.sizes, **on.scalars, **on.indices, **on.arrays}
+            against.append(("plain loops", _as_matrix(claim.plain(**numbers), value)))
+        for what, plain in against:
+            ratio = worst_ratio(value, np.asarray(plain, dtype=np.float64), total)
+            if ratio >= worst:
+                worst, where = ratio, ", ".join(filter(None, (what, str(each.case))))
+    if not any_case:
+        why = "the model has nothing that the definition speaks of"
+        return ModelEvidence(run.model, False, True, why=why)
+    why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
+    return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)

@@ -1,0 +1,153 @@
+"""The checks of an identity: proof and replay, exact numbers, models, mutants, what is in print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from algebra.certificate import to_json
+from algebra.decide import Verdict, decide
+from algebra.errors import LanguageError, OtimesError, ShapeError
+from numeric.binding import Run
+from numeric.rounding import worst_ratio
+from proofs import replay
+from proofs.claims import Fails, Lemma, Statement, as_pair, equations
+from proofs.evidence import Check, Findings, ProofEvidence
+from proofs.exact import ExactEvidence, check_exactly
+from proofs.hypotheses import unmet
+from proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
+from proofs.on_models import ModelEvidence, check_on_model, valued
+from proofs.theorem import Theorem
+
+
+def check_identity(theorem: Theorem, stated: Statement, runs: Sequence[Run]) -> Findings:
+    """Return the four checks of an equation, and what becomes of its forms in print."""
+    return Findings(
+        proof=proof_of(stated),
+        exact=check_exactly(stated.lhs, stated.rhs, stated.given),
+        models=tuple(on_model(check_on_model, theorem, run) for run in runs)
+        if stated.on_models
+        else (),
+        mutants=check_mutants(stated.lhs, stated.rhs, stated.given),
+        more=tuple(_as_printed(number, form) for number, form in stated.printed.items()),
+        needs_models=stated.on_models,
+    )
+
+
+def proof_of(stated: Statement) -> ProofEvidence:
+    """Return the verdict on an equation, its certificate replayed; two sides alike define."""
+    if missing := unmet(stated.given):
+        return ProofEvidence("error", missing)
+    verdict = decide(stated.lhs, stated.rhs, equations(stated.given))
+    if verdict.status == "refuted":
+        return ProofEvidence("refuted", str(verdict.counterexample))
+    if verdict.status == "undecided":
+        return ProofEvidence("undecided", verdict.reason)
+    if stated.lhs == stated.rhs:
+        return ProofEvidence("defined", "both sides are the same expression: it is a definition")
+    used = tuple(_hypothesis_name(stated.given, k) for k in verdict.used)
+    return _replayed(verdict, used)
+
+
+def _hypothesis_name(given: Sequence[Any], number: int) -> str:
+    each = [one for one in given if isinstance(one, Lemma) or _is_equation(one)][number]
+    return each.name if isinstance(each, Lemma) else f"hypothesis {number + 1}"
+
+
+def _is_equation(one: Any) -> bool:
+    return bool(equations([one]))
+
+
+def _replayed(verdict: Verdict, used: tuple[str, ...]) -> ProofEvidence:
+    """Return what an independent program says of the certificate of a proof."""
+    made = verdict.certificate
+    if made is None:
+        detail = f"{verdict.reason}, but there is no certificate of it to replay"
+        return ProofEvidence("error", detail, used)
+    try:
+        seen = replay.check(json.loads(to_json(made)))
+    except replay.Rejected as why:
+        detail = f"{verdict.reason}, but replay rejects its certificate: {why}"
+        return ProofEvidence("error", detail, used)
+    return ProofEvidence("proved", f"{verdict.reason}; certificate replayed: {seen}", used)
+
+
+def _as_printed(number: str, form: Any) -> Check:
+    """Return what becomes of an erratum: it must be refuted, or not fit together at all."""
+    what = f"{number} as printed"
+    try:
+        verdict = decide(*as_pair(form() if callable(form) else form))
+    except (ShapeError, LanguageError, ValueError) as error:
+        return Check(what, True, f"does not fit together: {error}")
+    if verdict.status == "refuted":
+        return Check(what, True, f"refuted:\n{verdict.counterexample}")
+    return Check(what, False, f"is {verdict.status}: {verdict.reason}")
+
+
+def check_failure(theorem: Theorem, claim: Fails, runs: Sequence[Run]) -> Findings:
+    """Return whether an equation that is none is told apart, by exact numbers and on models."""
+    verdict = decide(claim.lhs, claim.rhs, equations(claim.given))
+    status, detail = verdict.status, verdict.reason
+    if verdict.status == "refuted":
+        return Findings(
+            ProofEvidence("fails", str(verdict.counterexample)),
+            models=tuple(on_model(_differs_on, claim, run) for run in runs)
+            if claim.on_models
+            else (),
+            needs_models=claim.on_models,
+        )
+    if status == "proved":
+        detail = f"it is an identity after all: {detail}"
+    return Findings(ProofEvidence("error" if status == "proved" else "undecided", detail))
+
+
+def _differs_on(claim: Fails, run: Run) -> ModelEvidence:
+    """Return whether the sides differ by more than their bounds, in every layer and head."""
+    least, where = float("inf"), ""
+    for each in valued((claim.lhs, claim.rhs), claim.bind, run):
+        (left, left_bound), (right, right_bound) = each.found
+        ratio = worst_ratio(left, right, left_bound + right_bound)
+        if ratio < least:
+            least, where = ratio, str(each.case)
+    if not where and least == float("inf"):
+        why = "the model has nothing that the claim speaks of"
+        return ModelEvidence(run.model, False, True, why=why)
+    why = "" if least > 1 else f"the sides are equal within rounding at {where}"
+    return ModelEvidence(run.model, True, least > 1, 0.0, 0.0, where, why)
+
+
+def on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) -> ModelEvidence:
+    """Return the evidence on a model; what cannot be tried there for an error is a failure."""
+    try:
+        return check(claim, run)
+    except OtimesError as error:
+        return ModelEvidence(run.model, True, False, why=str(error))
+
+
+def failed(theorem: Theorem, error: OtimesError, runs: Sequence[Run]) -> Findings:
+    """Return the findings on a claim that cannot be stated: every check has failed."""
+    said = str(error) + _at_equal_sizes(theorem, error)
+    return Findings(
+        ProofEvidence("error", said),
+        ExactEvidence(False, 0, said),
+        tuple(ModelEvidence(run.model, True, False, why=said) for run in runs),
+        MutantEvidence(0, (), (), 0),
+        needs_models=True,
+    )
+
+
+def _at_equal_sizes(theorem: Theorem, error: OtimesError) -> str:
+    """Return what refutes a statement whose shapes do not fit once all sizes are made equal."""
+    if not isinstance(error, ShapeError):
+        return ""
+    stated = theorem.state()
+    if not isinstance(stated, Statement):
+        return ""
+    try:
+        verdict = decide(*with_equal_sizes(stated.lhs, stated.rhs))
+    except OtimesError:
+        return ""
+    if verdict.status != "refuted":
+        return ""
+    return f"\nand with all sizes made equal it is false:\n{verdict.counterexample}"

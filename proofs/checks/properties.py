@@ -1,0 +1,293 @@
+"""The checks of a property: derived by the facts engine, exact numbers, models, mutants.
+
+Whether numbers have a property is looked at entry by entry here, on exact numbers, by nothing that
+the facts engine uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import sympy
+
+from algebra.errors import LanguageError, OtimesError, ShapeError
+from algebra.exact import Assignment, tree_value
+from algebra.facts import Fact, facts
+from numeric.binding import Run
+from numeric.rounding import UNIT_ROUNDOFF
+from proofs.checks.identities import on_model
+from proofs.claims import Holds
+from proofs.evidence import Check, Findings, ProofEvidence
+from proofs.exact import EXAMPLES, ExactEvidence
+from proofs.hypotheses import assignments
+from proofs.mutants import WITHOUT, MutantEvidence, mutants_of
+from proofs.on_models import ModelEvidence, valued
+from proofs.theorem import Theorem
+
+U = UNIT_ROUNDOFF["float64"]
+
+
+def check_property(theorem: Theorem, claim: Holds, runs: Sequence[Run]) -> Findings:
+    """Return the derivation of a property, exact numbers, models, and what its mutants lack."""
+    return Findings(
+        _derived(claim),
+        _examples(claim),
+        tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
+        _mutants(claim),
+        (_attained(claim),) if claim.fact.name == "rank_at_most" and claim.attained else (),
+        claim.on_models,
+    )
+
+
+def derives(fact: Fact, given: Sequence[Any]) -> Fact | None:
+    """Return what the facts engine derives that says at least as much as a fact, or None."""
+    found = facts(fact.subject, given).get(fact.name)
+    if found is None or fact.value is None:
+        return found
+    if fact.name == "rank_at_most":
+        least = sympy.Min(found.value, fact.value)
+        return found if least == found.value or sympy.simplify(least - found.value) == 0 else None
+    return found if found.value == fact.value else None
+
+
+def _derived(claim: Holds) -> ProofEvidence:
+    found = derives(claim.fact, claim.given)
+    if found is None:
+        return ProofEvidence("undecided", f"the facts engine does not derive: {claim.fact}")
+    return ProofEvidence("proved", found.why)
+
+
+def _examples(claim: Holds) -> ExactEvidence:
+    """Return whether exact numbers that satisfy the hypotheses have the property."""
+    lacking, tried = _lacking(claim.fact, claim.given)
+    if lacking is not None:
+        return ExactEvidence(False, tried, f"not so at {lacking}")
+    nothing = "no numbers were found at which the hypotheses hold"
+    return ExactEvidence(tried > 0, tried, "" if tried else nothing)
+
+
+def _lacking(
+    fact: Fact, given: Sequence[Any], largest: int = 3, count: int = EXAMPLES
+) -> tuple[Assignment | None, int]:
+    """Return numbers that lack the property, and how many were looked at."""
+    tried = 0
+    for assignment in assignments(given, fact.subject, count=count, largest=largest):
+        try:
+            value = tree_value(fact.subject, assignment)
+        except OtimesError:  # a matrix that has no inverse
+            continue
+        tried += 1
+        if not has(fact, value, assignment):
+            return assignment, tried
+    return None, tried
+
+
+def _attained(claim: Holds) -> Check:
+    """Return whether some exact numbers have the very rank that the bound allows."""
+    best: tuple[int, str] = (-1, "")
+    for assignment in assignments(claim.given, claim.fact.subject, count=EXAMPLES):
+        value = tree_value(claim.fact.subject, assignment)
+        if _rank(value) == _size(claim.fact.value, assignment):
+            sizes = ", ".join(f"{name} = {size}" for name, size in assignment.sizes.items())
+            best = max(best, (_rank(value), sizes))
+    if not best[1]:
+        return Check("attained", False, "no exact numbers were found of that rank")
+    return Check("attained", True, f"the rank is {best[0]} at {best[1]}")
+
+
+def _mutants(claim: Holds) -> MutantEvidence:
+    """Return what becomes of a property when a hypothesis is lost, or its subject is changed.
+
+    Each must be lacked by some exact numbers, or still be derived.
+    """
+    refuted = ill_shaped = 0
+    still_true: list[str] = []
+    escaped: list[str] = []
+    changed = [
+        (mutant.operator, mutant.lhs, claim.given) for mutant in mutants_of(claim.fact.subject)
+    ]
+    fewer = [
+        (WITHOUT, claim.fact.subject, [*claim.given[:k], *claim.given[k + 1 :]])
+        for k in range(len(claim.given))
+    ]
+    for operator, subject, given in [*fewer, *changed]:
+        try:
+            fact = replace(claim.fact, subject=subject)
+            lacking, tried = _lacking(fact, given, 4)
+        except (ShapeError, LanguageError):
+            ill_shaped += 1
+            continue
+        if lacking is not None:
+            refuted += 1
+        elif operator != WITHOUT and tried and derives(fact, given) is not None:
+            still_true.append(f"{operator}: {fact}")
+        elif operator == WITHOUT:
+            escaped.append(f"{fact} holds with fewer hypotheses, or nothing shows that it does not")
+        else:
+            still_true.append(f"{operator}: {fact} (in {tried} exact examples)")
+    if claim.fact.name == "rank_at_most":
+        lower = replace(claim.fact, value=claim.fact.value - 1)
+        if _lacking(lower, claim.given)[0] is not None:
+            refuted += 1
+        elif claim.attained:
+            escaped.append(f"{lower}, one less than claimed, is not refuted")
+    return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
+
+
+# -- whether exact numbers have a property ---------------------------------------------------------
+
+
+def _rank(value: Any) -> int:
+    return int(sympy.Matrix(_rows(value)).rank()) if value.size else 0
+
+
+def _size(bound: Any, assignment: Assignment) -> int:
+    """Return the number that a bound on a rank is, made of sizes."""
+    return int(bound.subs({symbol: assignment.sizes[symbol.name] for symbol in bound.free_symbols}))
+
+
+def _rows(value: Any) -> list[list[Any]]:
+    return [[sympy.Rational(entry) for entry in row] for row in value]
+
+
+def _minors(value: Any) -> bool:
+    matrix = sympy.Matrix(_rows(value))
+    places = range(matrix.rows)
+    return all(
+        matrix.extract(list(some), list(some)).det() >= 0
+        for size in range(1, matrix.rows + 1)
+        for some in combinations(places, size)
+    )
+
+
+def _product_is(value: Any, other: Any, number: Any) -> bool:
+    product = value.dot(other)
+    return bool(np.all(product == number))
+
+
+def _identity(size: int) -> Any:
+    return np.array([[int(i == j) for j in range(size)] for i in range(size)], dtype=object)
+
+
+HAS: dict[str, Callable[[Any], bool]] = {
+    "zero": lambda v: not np.any(v != 0),
+    "identity": lambda v: bool(np.all(v == _identity(len(v)))),
+    "permutation": lambda v: bool(
+        np.all((v == 0) | (v == 1)) and np.all(v.sum(0) == 1) and np.all(v.sum(1) == 1)
+    ),
+    "orthogonal": lambda v: _product_is(v.T, v, _identity(len(v))),
+    "orthonormal_columns": lambda v: _product_is(v.T, v, _identity(v.shape[1])),
+    "orthonormal_rows": lambda v: _product_is(v, v.T, _identity(len(v))),
+    "row_stochastic": lambda v: bool(np.all(v >= 0) and np.all(v.sum(1) == 1)),
+    "column_stochastic": lambda v: bool(np.all(v >= 0) and np.all(v.sum(0) == 1)),
+    "diagonal": lambda v: all(v[i, j] == 0 for i, j in np.ndindex(v.shape) if i != j),
+    "lower_triangular": lambda v: all(v[i, j] == 0 for i, j in np.ndindex(v.shape) if i < j),
+    "upper_triangular": lambda v: all(v[i, j] == 0 for i, j in np.ndindex(v.shape) if i > j),
+    "positive_semidefinite": lambda v: bool(np.all(v == v.T)) and _minors(v),
+    "projection": lambda v: _product_is(v, v, v),
+    "symmetric": lambda v: bool(np.all(v == v.T)),
+    "antisymmetric": lambda v: bool(np.all(v == -v.T)),
+    "rows_sum_to_one": lambda v: bool(np.all(v.sum(1) == 1)),
+    "columns_sum_to_one": lambda v: bool(np.all(v.sum(0) == 1)),
+    "nonnegative": lambda v: bool(np.all(v >= 0)),
+    "invertible": lambda v: sympy.Matrix(_rows(v)).det() != 0,
+}
+
+
+def has(fact: Fact, value: Any, assignment: Assignment) -> bool:
+    """Return whether exact numbers have the property of a fact."""
+    if fact.name in HAS:
+        return HAS[fact.name](np.asarray(value, dtype=object))
+    if fact.name == "rank_at_most":
+        return _rank(value) <= _size(fact.value, assignment)
+    said = tree_value(fact.value, assignment)
+    if fact.name == "rows_sum_to":
+        return bool(np.all(value.sum(1) == said))
+    if fact.name == "columns_sum_to":
+        return bool(np.all(value.sum(0) == said))
+    if fact.name == "commutes_with":
+        return bool(np.all(value.dot(said) == said.dot(value)))
+    return _product_is(value, said, _identity(len(value)))
+
+
+# -- on models -------------------------------------------------------------------------------------
+
+
+def _on_model(claim: Holds, run: Run) -> ModelEvidence:
+    """Return whether the value on a model has the property within its rounding bound."""
+    fact = claim.fact
+    if fact.name not in RESIDUALS and fact.name != "rank_at_most":
+        why = f"“{fact.name}” is not a property that rounded numbers can be held to"
+        return ModelEvidence(run.model, False, True, why=why)
+    worst, where, any_case = 0.0, "", False
+    extra = [fact.value] if fact.value is not None and fact.value.is_Matrix else []
+    for each in valued((fact.subject, *extra), claim.bind, run):
+        any_case = True
+        value, bound = each.found[0]
+        if fact.name == "rank_at_most":
+            most = int(each.values[0].size(fact.value))
+            ratio = _beyond_rank(value, bound, most)
+        else:
+            residual, allowed = RESIDUALS[fact.name](value, bound)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = float(np.max(np.where(residual == 0, 0.0, residual / allowed), initial=0.0))
+        if ratio >= worst:
+            worst, where = ratio, str(each.case)
+    if not any_case:
+        why = "the model has nothing that the claim speaks of"
+        return ModelEvidence(run.model, False, True, why=why)
+    why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
+    return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)
+
+
+def _beyond_rank(value: np.ndarray, bound: np.ndarray, most: int) -> float:
+    """Return the first singular value that should be zero, over what rounding can make of it.
+
+    A perturbation E moves a singular value by at most ‖E‖₂ ≤ ‖E‖_F (Weyl); the singular values are
+    computed with a backward error of a modest multiple of u·σ₁, taken as the larger size (LAPACK
+    Users' Guide, §4.9).
+    """
+    sigma = np.linalg.svd(value, compute_uv=False)
+    if most >= len(sigma):
+        return 0.0
+    allowed = float(np.linalg.norm(bound) + 2 * max(value.shape) * U * sigma[0])
+    return float(sigma[most] / allowed) if sigma[most] else 0.0
+
+
+Residual = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def _sums(axis: int) -> Residual:
+    def residual(value: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rounding = value.shape[axis] * U * np.abs(value).sum(axis)
+        return np.abs(value.sum(axis) - 1), bound.sum(axis) + rounding
+
+    return residual
+
+
+def _below_zero(value: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.maximum(-value, 0), bound
+
+
+def _stochastic(value: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    sums, allowed = _sums(1)(value, bound)
+    below, entries = _below_zero(value, bound)
+    return np.concatenate([sums, below.ravel()]), np.concatenate([allowed, entries.ravel()])
+
+
+RESIDUALS: dict[str, Residual] = {
+    "zero": lambda v, b: (np.abs(v), b),
+    "symmetric": lambda v, b: (np.abs(v - v.T), b + b.T),
+    "antisymmetric": lambda v, b: (np.abs(v + v.T), b + b.T),
+    "lower_triangular": lambda v, b: (np.abs(np.triu(v, 1)), b),
+    "upper_triangular": lambda v, b: (np.abs(np.tril(v, -1)), b),
+    "diagonal": lambda v, b: (np.abs(v - np.diag(np.diag(v))), b),
+    "nonnegative": _below_zero,
+    "rows_sum_to_one": _sums(1),
+    "columns_sum_to_one": _sums(0),
+    "row_stochastic": _stochastic,
+}

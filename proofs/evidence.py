@@ -1,0 +1,192 @@
+"""What the checks of an entry found, as data; and the report on many entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from proofs.exact import ExactEvidence
+from proofs.mutants import MutantEvidence
+from proofs.on_models import ModelEvidence
+from proofs.theorem import Theorem
+
+SCHEMA = 2
+
+ProofStatus = Literal[
+    "proved",
+    "defined",
+    "fails",
+    "measured",
+    "checked",
+    "seen",
+    "not seen",
+    "cannot be tried here",
+    "refuted",
+    "undecided",
+    "error",
+]
+FALLEN_SHORT = ("refuted", "undecided", "error")
+"""The states that are not final; the others are, each for its kinds of claims."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofEvidence:
+    """The verdict on the claim; `detail` holds the reason, or the counterexample's lines.
+
+    `used` are the hypotheses that the proof rests on, lemmas by their names.
+    """
+
+    status: ProofStatus
+    detail: str
+    used: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One more thing that was tried: what it is, whether it is well, and what was seen."""
+
+    name: str
+    passed: bool
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the checks of one claim found; a check that its kind does not have is None.
+
+    `needs_models` says whether it must have been seen on a model at least.
+    """
+
+    proof: ProofEvidence
+    exact: ExactEvidence | None = None
+    models: tuple[ModelEvidence, ...] = ()
+    mutants: MutantEvidence | None = None
+    more: tuple[Check, ...] = ()
+    needs_models: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TheoremReport:
+    """The checks of one entry: the four of an identity, or those that its kind of claim has."""
+
+    theorem: Theorem
+    proof: ProofEvidence
+    exact: ExactEvidence | None
+    models: tuple[ModelEvidence, ...]
+    mutants: MutantEvidence | None
+    seconds: float
+    models_named: bool = False  # the caller chose the models, so that none may apply
+    more: tuple[Check, ...] = ()
+    needs_models: bool = True
+    kind: str = "identity"
+
+    @property
+    def on_models(self) -> bool:
+        """Whether the claim held wherever it applies, and was seen where it must be."""
+        seen = any(m.applies for m in self.models) or self.models_named or not self.needs_models
+        return seen and all(m.passed for m in self.models)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all checks passed."""
+        return (
+            self.proof.status not in FALLEN_SHORT
+            and (self.exact is None or self.exact.passed)
+            and self.on_models
+            and (self.mutants is None or self.mutants.passed)
+            and all(check.passed for check in self.more)
+        )
+
+    @property
+    def state(self) -> str:
+        """How the entry stands: the status of its proof, or `failed`."""
+        return self.proof.status if self.passed else "failed"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        theorem = self.theorem
+        return {
+            "name": theorem.name,
+            "title": theorem.title,
+            "kind": self.kind,
+            "chapter": theorem.chapter,
+            "convention": theorem.convention,
+            "source": theorem.source,
+            "covers": list(theorem.covers),
+            "passed": self.passed,
+            "state": self.state,
+            "proof": asdict(self.proof),
+            "exact": self.exact and asdict(self.exact),
+            "models": [asdict(model) for model in self.models],
+            "mutants": self.mutants and asdict(self.mutants),
+            "more": [asdict(check) for check in self.more],
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionEvidence:
+    """The definition of the pattern, softmax of the visible scores, recomputed on one model."""
+
+    model: str
+    passed: bool
+    ratio: float
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The reports of the entries that were verified, in reading order.
+
+    `definitions` hold what the theorems take for granted about the recorded pass: that patterns are
+    the softmax of the scores.
+    """
+
+    theorems: tuple[TheoremReport, ...]
+    definitions: tuple[DefinitionEvidence, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every theorem passed every check, and every definition held."""
+        held = all(d.passed for d in self.definitions)
+        return bool(self.theorems) and held and all(t.passed for t in self.theorems)
+
+    def summary(self) -> str:
+        """Return the whole in one line: `12 theorems: 12 proved, 12 exact, …`."""
+        theorems = self.theorems
+        exact = sum(t.exact is not None and t.exact.passed for t in theorems)
+        held = sum(t.on_models and any(m.applies for m in t.models) for t in theorems)
+        seen = {m.model for t in theorems for m in t.models if m.applies}
+        worst = max((m.ratio for t in theorems for m in t.models if m.applies), default=0.0)
+        mutants = [t.mutants for t in theorems if t.mutants is not None]
+        refuted = sum(m.refuted for m in mutants)
+        still_true = sum(len(m.still_true) for m in mutants)
+        escaped = sum(len(m.escaped) for m in mutants)
+        line = (
+            f"{len(theorems)} theorem{'' if len(theorems) == 1 else 's'}: {self.states()}, "
+            f"{exact} exact, {held} on {len(seen)} model{'' if len(seen) == 1 else 's'} "
+            f"(worst error/bound {worst:.2g}), {refuted} mutants refuted, {still_true} still true"
+        )
+        return line + (f", {escaped} escaped" if escaped else "")
+
+    def states(self) -> str:
+        """Return how many entries are in each state, in words; `proved` always, first."""
+        counts = {"proved": 0}
+        for each in self.theorems:
+            status = each.proof.status
+            counts[status] = counts.get(status, 0) + 1
+        return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `{"schema", "theorems": [...], "definitions": [...]}`, plain data."""
+        return {
+            "schema": SCHEMA,
+            "theorems": [t.to_json() for t in self.theorems],
+            "definitions": [asdict(d) for d in self.definitions],
+        }
+
+
+def worst_of(evidence: Sequence[ModelEvidence]) -> float:
+    """Return the worst error/bound among models that a claim applies to; 0 without any."""
+    return max((e.ratio for e in evidence if e.applies), default=0.0)

@@ -1,0 +1,294 @@
+"""Each kind of claim passes its checks when it is right, and fails each of them when it is not."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import (
+    Identity,
+    MatrixSymbol,
+    Min,
+    OneMatrix,
+    Rational,
+    Trace,
+    Transpose,
+    sqrt,
+)
+
+from algebra.errors import OtimesError
+from algebra.facts import Fact, attention_pattern
+from algebra.language import matadd, matmul
+from algebra.nonlinear import RowSoftmax
+from numeric.binding import Source, run_of
+from numeric.model import Model, load_model
+from numeric.tokenizer import sample_tokens
+from proofs.catalogue.symbols import A, X, d, d_head, m, n, row
+from proofs.claims import (
+    Bound,
+    Claim,
+    Definition,
+    Entries,
+    ErrorLaw,
+    Fails,
+    Holds,
+    Lemma,
+    Method,
+    Observation,
+    Observed,
+    Square,
+    Statement,
+    Trial,
+    lemma,
+)
+from proofs.evidence import TheoremReport
+from proofs.theorem import Theorem
+from proofs.verification import verify_on_runs
+
+RUNS = [run_of(load_model("two_layer"), [int(t) for t in sample_tokens(8)])]
+ONES = OneMatrix(n, 1)
+a = MatrixSymbol("a", n, 1)
+b = MatrixSymbol("b", n, 1)
+B = MatrixSymbol("B", n, n)
+C = MatrixSymbol("C", n, n)
+
+
+def report(claim: Claim) -> TheoremReport:
+    entry = Theorem("mine", "Mine", 1, "either", "here", (), "prose", lambda: claim)
+    return verify_on_runs(entry, RUNS)
+
+
+def gram(x: Any, y: Any) -> Any:
+    return Trace(matmul(Transpose(x), y))
+
+
+# Cauchy and Schwarz, by Lagrange's identity: the difference is half the square of a bᵀ − b aᵀ.
+CAUCHY = Bound(
+    gram(a, b) ** 2,
+    gram(a, a) * gram(b, b),
+    [Square(matadd(matmul(a, Transpose(b)), matmul(-1, b, Transpose(a))), Rational(1, 2))],
+    tight={"a": [[1], [2]], "b": [[2], [4]]},
+    on_models=False,
+)
+RANK = Holds(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)))
+STOCHASTIC = Holds(
+    Fact("row_stochastic", matmul(A, B)),
+    [
+        Fact("nonnegative", A),
+        Fact("rows_sum_to_one", A),
+        Fact("nonnegative", B),
+        Fact("rows_sum_to_one", B),
+    ],
+    on_models=False,
+)
+MEAN = Statement(
+    matmul(A, matadd(X, matmul(ONES, MatrixSymbol("c", 1, d)))),
+    matadd(matmul(A, X), matmul(ONES, MatrixSymbol("c", 1, d))),
+    given=[(matmul(A, ONES), ONES)],
+    on_models=False,
+)
+
+
+def scores_by_loops(n: int, d: int, d_head: int, X: Any, W_Q: Any, W_K: Any) -> Any:
+    found = np.zeros((n, n), dtype=object)
+    for i in range(n):
+        for j in range(n):
+            for k in range(d_head):
+                query = sum(X[i, c] * W_Q[c, k] for c in range(d))
+                key = sum(X[j, c] * W_K[c, k] for c in range(d))
+                found[i, j] += query * key
+    return found
+
+
+SCORES = Definition(
+    "scores",
+    matmul(matmul(X, row.W_Q), Transpose(matmul(X, row.W_K))),
+    scores_by_loops,
+)
+
+
+def softmax_by_loops(n: int, m: int, S: Any) -> Any:
+    weights = np.zeros((n, m))
+    for i in range(n):
+        largest = max(S[i])
+        total = sum(np.exp(S[i, j] - largest) for j in range(m))
+        for j in range(m):
+            weights[i, j] = np.exp(S[i, j] - largest) / total
+    return weights
+
+
+SOFTMAX = Definition(
+    "softmax",
+    RowSoftmax(MatrixSymbol("S", n, m)),
+    softmax_by_loops,
+    bind=({"S": Source("scores")},),
+    on_models=False,
+)
+
+
+def derivative(order: float) -> ErrorLaw:
+    return ErrorLaw("e", lambda h: abs(np.exp(h) - 1 - h), order)
+
+
+def trials(wrong: float = 0.0) -> Callable[[Model, Sequence[int]], Iterator[Trial]]:
+    def compare(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        for layer in range(model.n_layers):
+            W = model.W_V[layer, 0]
+            plain = np.array([[sum(row_) for row_ in W.T.tolist()]])
+            bound = len(W) * 2.0**-52 * np.abs(W).sum(0, keepdims=True)
+            yield Trial(f"layer {layer}", W.sum(0, keepdims=True) * (1 + wrong), plain, bound)
+
+    return compare
+
+
+METHOD = Method("ot.sums", ["kron_mul_kron"], trials())
+SEEN = Observation("it is above one half", lambda: Observed("0.9", True))
+FAILS = Fails(matmul(B, C), matmul(C, B))
+
+GOOD: dict[str, tuple[Claim, str]] = {
+    "bound": (CAUCHY, "proved"),
+    "rank": (RANK, "proved"),
+    "property": (STOCHASTIC, "proved"),
+    "under a hypothesis": (MEAN, "proved"),
+    "definition": (SCORES, "defined"),
+    "definition with a function": (SOFTMAX, "defined"),
+    "error law": (derivative(2), "measured"),
+    "method": (METHOD, "checked"),
+    "seen": (SEEN, "seen"),
+    "not seen": (Observation("half", lambda: Observed("0.1", False)), "not seen"),
+    "cannot": (Observation("half", cannot="no such model"), "cannot be tried here"),
+    "no identity": (FAILS, "fails"),
+    "same trees": (Statement(matmul(B, C), matmul(B, C), on_models=False), "defined"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_right_claim_passes(name: str) -> None:
+    claim, state = GOOD[name]
+    found = report(claim)
+    assert found.passed, found
+    assert found.state == state
+    assert found.kind == claim.kind
+
+
+HALF = Square(CAUCHY.because[0].matrix, 1)  # type: ignore[union-attr]
+BAD: dict[str, tuple[Claim, str]] = {
+    "a bound by a wrong sum": (replace(CAUCHY, because=[HALF]), "proof"),
+    "a bound the wrong way": (
+        Bound(CAUCHY.larger, CAUCHY.smaller, [Square(HALF.matrix, Rational(-1, 2))]),
+        "proof",
+    ),
+    "a bound by entries of unknown sign": (
+        Bound(0, Trace(matmul(Transpose(ONES), B, ONES)), [Entries(B)], on_models=False),
+        "proof",
+    ),
+    "a tight case that is not": (
+        replace(CAUCHY, tight={"a": [[1], [2]], "b": [[2], [1]]}),
+        "more",
+    ),
+    "a rank too small": (Holds(Fact("rank_at_most", RANK.fact.subject, 1)), "proof"),
+    "a rank too large": (Holds(Fact("rank_at_most", RANK.fact.subject, d + d_head)), "more"),
+    "a property without a hypothesis": (
+        replace(STOCHASTIC, given=STOCHASTIC.given[1:]),
+        "proof",
+    ),
+    "a hypothesis too many": (
+        replace(MEAN, given=[*MEAN.given, (matmul(B, B), B)]),
+        "mutants",
+    ),
+    "a property with a hypothesis too many": (
+        replace(STOCHASTIC, given=[*STOCHASTIC.given, Fact("symmetric", C)]),
+        "mutants",
+    ),
+    "no hypothesis": (replace(MEAN, given=[]), "proof"),
+    "loops that say something else": (
+        replace(SCORES, plain=lambda **k: scores_by_loops(**{**k, "W_K": 2 * k["W_K"]})),
+        "exact",
+    ),
+    "loops that say nothing": (replace(SCORES, obeys=["no_such_theorem"]), "more"),
+    "another power": (derivative(1.5), "proof"),
+    "a wrong function": (replace(METHOD, trials=trials(1e-12)), "models"),
+    "a function that rests on nothing": (replace(METHOD, rests_on=["no_such_theorem"]), "more"),
+    "an identity said to fail": (Fails(matmul(B, Identity(n)), B), "proof"),
+    "an erratum that is right": (
+        replace(MEAN, printed={"E99": (matmul(B, Identity(n)), B)}),
+        "more",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_wrong_claim_fails_where_it_is_wrong(name: str) -> None:
+    claim, where = BAD[name]
+    found = report(claim)
+    assert not found.passed
+    assert found.state == "failed"
+    failed = {
+        "proof": found.proof.status in ("error", "undecided", "refuted"),
+        "exact": found.exact is not None and not found.exact.passed,
+        "models": not found.on_models,
+        "mutants": found.mutants is not None and not found.mutants.passed,
+        "more": not all(check.passed for check in found.more),
+    }
+    assert failed[where], found
+
+
+def test_a_wrong_form_in_print_is_refuted_or_does_not_fit() -> None:
+    printed = {
+        "E98": (matmul(A, X), matmul(-1, A, X)),
+        "E99": lambda: (matmul(X, A), X),
+    }
+    refuted, unfit = report(replace(MEAN, printed=printed)).more
+    assert refuted.passed
+    assert refuted.seen.startswith("refuted:\n")
+    assert unfit.passed
+    assert unfit.seen.startswith("does not fit together")
+
+
+def test_a_lemma_is_named_among_what_a_proof_uses() -> None:
+    assert report(MEAN).proof.used == ("hypothesis 1",)
+    averaged = Lemma("averages", *matmul_of_ones(MEAN), ())
+    assert report(replace(MEAN, given=[averaged])).proof.used == ("averages",)
+    assert report(Statement(matadd(B, B), matmul(2, B), on_models=False)).proof.used == ()
+
+
+def test_what_a_lemma_assumes_must_be_given() -> None:
+    assuming = Lemma("averages", *matmul_of_ones(MEAN), ((matmul(B, B), B),))
+    found = report(replace(MEAN, given=[assuming]))
+    assert not found.passed
+    assert "averages assumes" in found.proof.detail
+
+
+def test_a_lemma_is_an_earlier_theorem_at_other_symbols() -> None:
+    stated = lemma("kron_mul_kron")
+    some = min(stated.lhs.atoms(MatrixSymbol), key=lambda symbol: symbol.name)
+    other = MatrixSymbol("other", *some.shape)
+    assert other in lemma("kron_mul_kron", **{some.name: other}).lhs.atoms(MatrixSymbol)
+    with pytest.raises(OtimesError, match="has no symbol nothing"):
+        lemma("kron_mul_kron", nothing=other)
+    with pytest.raises(OtimesError, match="there is no theorem"):
+        lemma("no_such_theorem")
+
+
+def matmul_of_ones(stated: Statement) -> tuple[Any, Any]:
+    """Return the hypothesis that a lemma of the tests stands for."""
+    (each,) = stated.given
+    return each
+
+
+def test_the_numbers_of_a_pattern_are_those_of_one() -> None:
+    from proofs.hypotheses import assignments
+
+    found = list(assignments(attention_pattern(A), matmul(A, X), count=20))
+    assert len(found) == 20
+    for each in found:
+        pattern = each.arrays["A"]
+        assert np.all(pattern >= 0)
+        assert np.all(pattern.sum(1) == 1)
+        assert not np.any(np.triu(pattern.astype(float), 1))
+
+
+def test_a_bound_with_a_root_is_searched_where_the_root_is_a_number() -> None:
+    root = Bound(sqrt(n) * Trace(Identity(1)), n * Trace(Identity(1)), [], on_models=False)
+    assert not report(root).passed
