@@ -18,7 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import sympy
 
@@ -47,7 +47,7 @@ from algebra.shape_messages import Shape, show_shape
 from algebra.shapes import inspect, inspect_shapes, same_shape, with_ranges
 from algebra.signature import Signature
 from algebra.text import short_text
-from algebra.values import Terms, difference
+from algebra.values import Terms, Value, difference
 from algebra.written_out import written_out
 
 if TYPE_CHECKING:
@@ -112,6 +112,14 @@ class Verdict:
         used = {fact[1] for fact in facts if fact[0] in ("given", "turned", "root")}
         return tuple(sorted(used | {multiple.given for multiple in self._proof.multiples}))
 
+    @property
+    def derived(self) -> Derived | None:
+        """How the difference is a sum of hypotheses in contexts, if it was proved so."""
+        if self._proof is None or self._claim is None or not self._proof.uses:
+            return None
+        proof, claim = self._proof, self._claim
+        return Derived(claim.signature, claim.given, proof.reading, proof.whole, proof.uses)
+
     @cached_property
     def steps(self) -> Derivation | None:
         """A chain from the left side to the right, each step one named rule, each decided."""
@@ -140,12 +148,27 @@ _Verdicts = dict[tuple[Any, Any], Verdict]
 _Said = tuple[Sequence[Instance], _Verdicts]  # what axioms say, and the verdicts on their premises
 
 
+class Derived(NamedTuple):
+    """A proof from hypotheses as numbers can be put into it.
+
+    lhs − rhs is the sum of `uses`, each a coefficient times a context of `reading`, with a
+    hypothesis of `given` in its hole; `whole` is the left side, whose legs they all have.
+    """
+
+    signature: Signature
+    given: tuple[tuple[Any, Any], ...]
+    reading: Any
+    whole: Any
+    uses: tuple[Use, ...]
+
+
 class _Proof(NamedTuple):
     """How a claim was proved: how, what read it, and the uses of facts whose sum it is."""
 
     mode: certificates.Mode
     reading: Interpretation | None = None
     uses: tuple[Use, ...] = ()
+    whole: Value | None = None  # the left side, as it was read
     multiples: tuple[Multiple, ...] = ()
     induction: InductionProof | None = None
     axioms: _Said = ([], {})
@@ -259,7 +282,8 @@ def _decided(claim: _Claim, deadline: float, axioms: _Said = ([], {})) -> Verdic
             for (fact, _, _), (x, y) in zip(facts, equations, strict=True)
             for relation in relations_of(fact, x, y)
         ]
-        return _under_hypotheses(claim, reading, rest, relations, axioms, deadline)
+        proof = _Proof("normal forms", reading, whole=left, axioms=axioms)
+        return _under_hypotheses(claim, proof, rest, relations, deadline)
     # a coefficient is zero at no more sizes than its degree
     wires = max(len(diagram.sorts) + scalars.degree(c) for diagram, c in rest.items())
     if _same_polynomials(claim):
@@ -351,13 +375,13 @@ def _multiples(claim: _Claim, deadline: float) -> tuple[Multiple, ...] | None:
 
 def _under_hypotheses(
     claim: _Claim,
-    reading: Interpretation,
+    proof: _Proof,
     rest: Terms,
     relations: Sequence[Relation],
-    axioms: _Said,
     deadline: float,
 ) -> Verdict:
     """Decide a claim whose normal forms differ, from equations that hold besides."""
+    reading = cast("Interpretation", proof.reading)
     inverses = [relations_of(*equation) for equation in reading.inverse_equations]
     relations = [*relations, *chain.from_iterable(inverses)]
     sizes = claim.signature.sizes
@@ -375,12 +399,11 @@ def _under_hypotheses(
         if trial is not None:
             return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
         if not number and (found := _multiples(claim, min(deadline, time.monotonic() + 1))):
-            proof = _Proof("written out", None, (), found)
+            proof = _Proof("written out", multiples=found)
             return Verdict("proved", FIXED_GIVEN, claim, proof=proof, conditional=True)
     if uses is not None:
         why = _because([use.relation.fact for use in uses])
-        proof = _Proof("normal forms", reading, uses, axioms=axioms)
-        return Verdict("proved", why, claim, proof=proof, conditional=True)
+        return Verdict("proved", why, claim, proof=proof._replace(uses=uses), conditional=True)
     return Verdict(
         "undecided",
         "the claim was not found among the consequences of the hypotheses, and no exact trial "

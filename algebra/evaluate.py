@@ -146,13 +146,24 @@ class Evaluator:
             raise LanguageError(
                 f"a SymPy expression was expected and {type(expression).__name__} was given"
             )
-        self.signature = inspect(expression)
-        self.reading, [(self.value,)] = read(self.signature, [expression])
-        reading = self.reading
+        signature = inspect(expression)
+        reading, [(value,)] = read(signature, [expression])
+        self._take(signature, reading, value)
+        self.is_scalar = not getattr(expression, "is_Matrix", False)
+
+    @classmethod
+    def of_reading(cls, signature: Any, reading: Any, value: Value) -> Evaluator:
+        """Return the evaluator of a value that was read elsewhere, together with others."""
+        made = cls.__new__(cls)
+        made._take(signature, reading, value)
+        made.is_scalar = not (value.rows or value.cols)
+        return made
+
+    def _take(self, signature: Any, reading: Any, value: Value) -> None:
+        self.signature, self.reading, self.value = signature, reading, value
         self.inverted = {name: reading.value(e) for name, (_, e) in reading.inverses.items()}
         self.applied = {known.name: known for known in reading.applied}
         self.masks = {label.name: label.rows for label in reading.labels if is_causal_mask(label)}
-        self.is_scalar = not getattr(expression, "is_Matrix", False)
         self.index_names = tuple(sorted(self.signature.indices))
         total = self.reading.dimensions.total
         self.shape = tuple(

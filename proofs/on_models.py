@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import sympy
 
+from algebra.decide import decide
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values
 from algebra.language import Family, LayerProduct, OrderSum, rebuilt
@@ -23,6 +24,7 @@ from algebra.shapes import inspect
 from numeric.binding import Case, Run, cases, recorded
 from numeric.config import Config
 from numeric.rounding import (
+    carried,
     contract_bounded,
     recorded_bound,
     smallest_noticed,
@@ -30,8 +32,10 @@ from numeric.rounding import (
     worst_ratio,
 )
 from proofs.catalogue.symbols import L
-from proofs.claims import Binding, Definition, Statement
+from proofs.claims import Binding, Definition, Statement, equations
 from proofs.theorem import Theorem, layout_of
+
+COARSEST = 1e-3  # a comparison that notices no change smaller than this compares nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
     if why := silent(stated, run):
         return ModelEvidence(run.model, False, True, why=why)
     stated = with_activation(stated, run.config)
-    signature = inspect(stated.lhs, stated.rhs, *stated.places.values())
+    sides = [side for pair in equations(stated.given) for side in pair]
+    signature = inspect(stated.lhs, stated.rhs, *sides, *stated.places.values())
     compare: _Comparer | None = None  # made for a first case: a model without layers has none
     worst, where, sensitivity, any_case = 0.0, "", 0.0, False
     for bind in stated.bind:
@@ -96,6 +101,9 @@ def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
             break
     if not any_case:
         why = "the model has no heads or layers that the statement speaks of"
+        return ModelEvidence(run.model, False, True, why=why)
+    if stated.given and sensitivity > COARSEST:
+        why = f"its hypotheses do not hold there: only a change of {sensitivity:.1g} would be seen"
         return ModelEvidence(run.model, False, True, why=why)
     passed = worst <= 1.0
     why = "" if passed else f"error/bound {worst:.3g} at {where}"
@@ -195,6 +203,8 @@ class _Comparer:
         deep = any(side.has(LayerProduct, OrderSum) for side in sides)
         left, self.right = (at_depth(side, run.n_layers) if deep else side for side in sides)
         self.left = Evaluator(left)
+        given = equations(stated.given)
+        self.derived = decide(left, self.right, given).derived if given else None
         self.parts = {
             at: at_depth(part, run.n_layers) if deep else part for at, part in stated.places.items()
         }
@@ -208,6 +218,9 @@ class _Comparer:
         left, bound = contracted.value.reshape(shape), contracted.bound.reshape(shape)
         right, right_bound = walk_bounded(self.right, self._values_of_right(values, case))
         total = bound + right_bound
+        if self.derived is not None:
+            numbers = {**values.sizes, **self._given(self.derived.signature, case)}
+            total = total + carried(self.derived, numbers).reshape(shape)
         noticed = {
             name: smallest_noticed(np.reshape(share, shape), total)
             for name, share in contracted.shares.items()

@@ -5,11 +5,13 @@
     functions    softmax, norms, activations, rotation
     places       every place of a forward pass, from what an implementation read there
     statements   every expression of the language, from the arrays that it is about
+    hypotheses   what a claim may be off by where its hypotheses hold up to rounding only
 
 All bounds are *local*: one operation, or one statement, on its own inputs. `error / bound` at most
 1 is what equality looks like in this precision; over 1 is a bug.
 """
 
+from numeric.rounding.hypotheses import carried
 from numeric.rounding.places import Judged, LocalBounds, in_dtype, inputs_of
 from numeric.rounding.precision import (
     UNIT_ROUNDOFF,
@@ -28,6 +30,7 @@ __all__ = [
     "Judged",
     "LocalBounds",
     "Precision",
+    "carried",
     "contract_bounded",
     "gamma",
     "in_dtype",

@@ -58,7 +58,7 @@ def contract_bounded(evaluator: Evaluator, values: Values, unit: float = DOUBLE)
     legs, column legs).
     """
     value = _doubles(evaluator.run(values))
-    found = _NormalForm(evaluator, values, unit).sum(evaluator.value)
+    found = NormalFormWithErrors(evaluator, values, unit).sum(evaluator.value)
     shares = found.shares
     if evaluator.applied or evaluator.inverted:
         shares = _by_moving(evaluator, values)
@@ -106,7 +106,7 @@ class _Summed:
     shares: dict[str, Array]
 
 
-class _NormalForm:
+class NormalFormWithErrors:
     """The normal form of an expression on arrays, in float64, with the errors of its boxes."""
 
     def __init__(self, evaluator: Evaluator, values: Values, unit: float) -> None:
@@ -152,6 +152,22 @@ class _NormalForm:
         with np.errstate(invalid="ignore"):  # where an error is infinite and meets a zero
             term = self.evaluator.term(whole, diagram, operands, self.values, like, absolute)
         return np.asarray(term)
+
+    def largest(self, label: int) -> Array:
+        """Return the absolute values, with their errors, of the box of a label, as an operand."""
+        name = self.evaluator.reading.labels[label].name
+        self._make(name)
+        array = np.abs(self.arrays[name])
+        if name in self.errors:
+            array = array + self.errors[name]
+        return np.asarray(self.evaluator.operand(label, self.values, array))
+
+    def absolute(self, whole: Value, diagram: Any, operands: Sequence[Array]) -> Array:
+        """Return one term on operands as they are, its coefficient without its sign."""
+        like = np.zeros(())
+        return np.asarray(
+            self.evaluator.term(whole, diagram, operands, self.values, like, absolute=True)
+        )
 
     def _make(self, name: str) -> None:
         """Make the array of a mask, an inverse or a function, and its error."""

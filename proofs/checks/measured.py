@@ -19,12 +19,11 @@ from numeric.tokenizer import sample_tokens
 from proofs.catalogue import catalogue
 from proofs.claims import ErrorLaw, Method, Observation
 from proofs.evidence import Check, Findings, ProofEvidence
-from proofs.on_models import ModelEvidence
+from proofs.on_models import COARSEST, ModelEvidence
 from proofs.theorem import Theorem
 
 PROMPT_TOKENS = 12
 NEAREST = 0.25  # a power is a multiple of one half: the nearest one is meant
-COARSEST = 1e-3  # a comparison that notices no change smaller than this compares nothing
 
 
 def check_error_law(theorem: Theorem, claim: ErrorLaw, runs: Sequence[Run]) -> Findings:

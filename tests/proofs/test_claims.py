@@ -21,7 +21,7 @@ from algebra.errors import OtimesError
 from algebra.facts import Fact, attention_pattern
 from algebra.language import matadd, matmul
 from algebra.nonlinear import RowSoftmax
-from numeric.binding import Source, run_of
+from numeric.binding import Run, Source, run_of
 from numeric.model import Model, load_model
 from numeric.tokenizer import sample_tokens
 from proofs.catalogue.symbols import A, X, d, d_head, m, n, row
@@ -54,9 +54,9 @@ B = MatrixSymbol("B", n, n)
 C = MatrixSymbol("C", n, n)
 
 
-def report(claim: Claim) -> TheoremReport:
+def report(claim: Claim, runs: Sequence[Run] = RUNS) -> TheoremReport:
     entry = Theorem("mine", "Mine", 1, "either", "here", (), "prose", lambda: claim)
-    return verify_on_runs(entry, RUNS)
+    return verify_on_runs(entry, runs)
 
 
 def gram(x: Any, y: Any) -> Any:
@@ -292,3 +292,28 @@ def test_the_numbers_of_a_pattern_are_those_of_one() -> None:
 def test_a_bound_with_a_root_is_searched_where_the_root_is_a_number() -> None:
     root = Bound(sqrt(n) * Trace(Identity(1)), n * Trace(Identity(1)), [], on_models=False)
     assert not report(root).passed
+
+
+ON_MODEL = replace(MEAN, on_models=True, bind=({"c": Source("W_E", rows=1)},))
+
+
+def test_a_hypothesis_that_nearly_holds_widens_the_bound_by_its_residual() -> None:
+    """The rows of the pattern then sum to 1 + 1e-6, and the sides differ by as much."""
+    run = RUNS[0]
+    arrays = {**run.arrays, "pattern": run.arrays["pattern"] * (1 + 1e-6)}
+    (seen,) = report(ON_MODEL, [replace(run, arrays=arrays)]).models
+    assert seen.applies
+    assert 0.9 < seen.ratio <= 1
+    (usual,) = report(ON_MODEL).models
+    assert usual.applies
+    assert usual.ratio <= 1
+    assert usual.sensitivity < 1e-12
+
+
+def test_a_hypothesis_that_does_not_hold_on_a_model_shows_nothing_there() -> None:
+    run = RUNS[0]
+    arrays = {**run.arrays, "pattern": run.arrays["pattern"] * 2}
+    found = report(ON_MODEL, [replace(run, arrays=arrays)])
+    assert not found.models[0].applies
+    assert "hypotheses do not hold" in found.models[0].why
+    assert not found.passed
