@@ -14,7 +14,7 @@ Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Press, Smith and Lewi
 2023 (Llama).
 """
 
-import math
+import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
@@ -111,7 +111,7 @@ class Config:
             elif field.type is bool and type(value) is not bool:
                 yield f"{field.name}={value!r}; it must be True or False"
             elif field.type is float and not (
-                type(value) in (int, float) and math.isfinite(value) and value >= 0
+                type(value) in (int, float) and 0 <= value <= sys.float_info.max
             ):
                 yield f"{field.name}={value!r}; it must be a number, finite and not negative"
         for name, known in (

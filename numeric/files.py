@@ -40,7 +40,9 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise OtimesError(f"{path.parent} is not a model folder: it has no {path.name}") from None
-    except ValueError as error:
+    except OSError as error:
+        raise OtimesError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
         raise OtimesError(f"{path} is not a JSON file: {error}") from None
     if not isinstance(content, dict):
         raise OtimesError(f"{path} must hold a JSON object, it holds a {type(content).__name__}")
@@ -82,8 +84,11 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
 
 def refuse_pickle(path: Path) -> None:
     """Raise OtimesError if a file is a pickle, or the archive of pickles that torch.save writes."""
-    with path.open("rb") as opened:
-        first = opened.read(4)
+    try:
+        with path.open("rb") as opened:
+            first = opened.read(4)
+    except OSError as error:
+        raise OtimesError(f"cannot read {path}: {error.strerror}") from None
     plain = first[:1] == b"\x80" and 2 <= int.from_bytes(first[1:2], "little") <= 5
     if plain or first == b"PK\x03\x04":
         raise OtimesError(_REFUSED.format(path))

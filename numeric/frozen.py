@@ -228,6 +228,8 @@ class FrozenPass:
                 raise ShapeError(
                     f"a direction has shape (d_model,) = ({self.model.d_model},), got {token.shape}"
                 )
+            if not np.isfinite(token).all():
+                raise OtimesError("a direction must be finite, and this one has NaN or infinity")
             return token.astype(self.dtype, copy=False), 0.0
         chosen = self.check_tokens(token)
         if chosen.size != 1:
@@ -267,7 +269,10 @@ def freeze(
     >>> freeze(load_model("two_layer"), [5, 6, 7]).patterns[1].shape
     (4, 3, 3)
     """
-    kind = np.dtype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise OtimesError(f"paths are computed in float64 or float32, not in {dtype!r}") from None
     if kind not in (np.float64, np.float32):
         raise OtimesError(f"paths are computed in float64 or float32, not in {kind}")
     if mlp not in ("sources", "gates"):

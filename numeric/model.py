@@ -303,22 +303,34 @@ def load_model(name_or_folder: str | Path) -> Model:
     if isinstance(name_or_folder, str) and name_or_folder in bundled_models():
         folder = BUNDLED / name_or_folder
     else:
-        folder = Path(name_or_folder)
-        if folder.is_file():
-            refuse_pickle(folder)
-            raise OtimesError(
-                f"{folder} is a file; a model is a folder with config.json and weights.safetensors"
-            )
-        if not folder.is_dir():
-            raise OtimesError(
-                f"there is no model {str(name_or_folder)!r}: it is neither bundled"
-                f" ({', '.join(bundled_models())}) nor a folder"
-            )
+        folder = _folder(name_or_folder)
     config = Config.from_json(read_json(folder / "config.json"), str(folder / "config.json"))
     weights = read_weights(folder / "weights.safetensors")
     card_file = folder / "card.json"
     card = read_json(card_file) if card_file.exists() else {}
     return checked_model(folder.resolve().name, config, weights, card)
+
+
+def _folder(asked: str | Path) -> Path:
+    """Return the folder that is asked for, or say that there is none."""
+    if not isinstance(asked, str | Path):
+        raise OtimesError(f"a model is asked for by its name or its folder, got {asked!r}")
+    folder = Path(asked)
+    try:
+        is_file, is_folder = folder.is_file(), folder.is_dir()
+    except OSError:  # a name that no file can have
+        is_file = is_folder = False
+    if is_file:
+        refuse_pickle(folder)
+        raise OtimesError(
+            f"{folder} is a file; a model is a folder with config.json and weights.safetensors"
+        )
+    if not is_folder:
+        raise OtimesError(
+            f"there is no model {str(asked)!r}: it is neither bundled"
+            f" ({', '.join(bundled_models())}) nor a folder"
+        )
+    return folder
 
 
 def save_model(

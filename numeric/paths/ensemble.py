@@ -7,6 +7,7 @@ asked for is computed when it is asked for.
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,14 @@ Positions = int | Sequence[int] | np.ndarray | None
 
 
 def paths(
-    model: Model | str, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
+    model: Model | str | Path, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
 ) -> "Paths":
-    """Return the ensemble of paths of a model on a prompt; `dtype` may be float32.
+    """Return the ensemble of paths of a model, or of a bundled one or a folder, on a prompt.
 
-    What an MLP gave on the prompt is a source (`mlp="sources"`); or its gates are held fixed
-    (`mlp="gates"`), so that paths go past MLPs and through them, and an order still counts heads.
+    `dtype` may be float32. What an MLP gave on the prompt is a source (`mlp="sources"`); or its
+    gates are held fixed (`mlp="gates"`), so that paths go past MLPs and through them, and an order
+    still counts heads.
+
     A position counts from the front, or with a minus sign from the back. Where a `token` is asked
     for, a pair of tokens means the difference of their logits, and an array [d_model] any direction
     at the unembedding's side of the final norm.
@@ -46,7 +49,7 @@ def paths(
     >>> len(on_prompt.top(5, -1, 9))
     5
     """
-    loaded = load_model(model) if isinstance(model, str) else model
+    loaded = model if isinstance(model, Model) else load_model(model)
     return Paths(freeze(loaded, tokens, dtype, mlp))
 
 

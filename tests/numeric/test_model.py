@@ -162,6 +162,36 @@ def test_a_damaged_weights_file_is_named(folder: Path, content: bytes) -> None:
         load_model(folder)
 
 
+@pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "card.json"])
+def test_a_folder_in_place_of_a_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    with pytest.raises(OtimesError, match=rf"cannot read .*mine/{name}: Is a directory"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("asked", [None, 3, b"two_layer"])
+def test_a_model_is_asked_for_by_name_or_folder(asked: object) -> None:
+    with pytest.raises(OtimesError, match="by its name or its folder, got"):
+        load_model(asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "no/such"])
+def test_a_name_that_no_folder_has(name: str) -> None:
+    with pytest.raises(OtimesError, match="there is no model"):
+        load_model(name)
+
+
+def test_a_config_too_deep_or_too_large(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "norm_eps": 10**400}))
+    with pytest.raises(OtimesError, match="norm_eps=1000.*finite and not negative"):
+        load_model(folder)
+    (folder / "config.json").write_text("[" * 100_000)
+    with pytest.raises(OtimesError, match=r"mine/config\.json is not a JSON file"):
+        load_model(folder)
+
+
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_a_pickle_is_refused_unread(folder: Path, protocol: int) -> None:
     content = pickle.dumps({"W_E": [1.0]}, protocol)

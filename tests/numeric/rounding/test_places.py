@@ -14,6 +14,7 @@ from numeric.random_weights import random_model as generic_model
 from numeric.rounding import LocalBounds, in_dtype, inputs_of, precision, stored_as, worst_ratio
 from numeric.twin import Twin
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
+from tests.numeric.rounding import seen
 from tests.numeric.rounding.mistakes import MISTAKES, kind_of, over_bound
 
 SEEDS = range(10 if os.environ.get("OTIMES_LONG") == "1" else 1)
@@ -38,7 +39,9 @@ def test_the_twin_stays_within_every_bound(kind: str, dtype: str) -> None:
         bounds = LocalBounds(model, dtype)
         for place in place_names(model.config):
             judged = bounds.place(place, places)
-            assert worst_ratio(places[place], judged.value, judged.bound) <= 1, place
+            ratio = worst_ratio(places[place], judged.value, judged.bound)
+            assert ratio <= 1, place
+            seen.note(dtype, ratio)
             assert np.all(judged.likely <= judged.bound)
 
 
