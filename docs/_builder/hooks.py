@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 
 import axiom_list
 import evidence
+import induction_story
 import model_cards
 import theorem_pages
 from doctests import Doctests
@@ -31,6 +32,7 @@ TAGS_IN_LABEL = re.compile(r"&lt;/?(?:i|sub)&gt;")
 # What is put into a page where it says so.
 GENERATED = {
     "<!-- the cards of the bundled models -->": model_cards.text,
+    "<!-- the story of the induction model -->": induction_story.text,
     "<!-- the axioms -->": axiom_list.text,
 }
 mathematics = Mathematics(Typesetter())

@@ -5,7 +5,8 @@
 - `best`: the largest paths, with a bound on all others;
 - `shapley`: exact Shapley values of heads;
 - `scores`: attention scores split by composition;
-- `loss`: what terms are worth in nats;
+- `loss`: what terms are worth in nats; `induction`: the story of induction heads, by numbers;
 - `closure`: whether the parts make up the whole;
+- `directions`: what reads what heads wrote, behind attention and behind MLPs;
 - `ensemble`: the face of it all; `views`: for eyes.
 """

@@ -63,10 +63,12 @@ def loss_table(
     prompts: Sequence[Sequence[int] | np.ndarray],
     virtual_heads: bool = False,
     mlp: MLPKind = "sources",
+    start: int = 0,
 ) -> LossTable:
     """Return the losses by order, by layer and by head; by virtual head as well, if asked for.
 
-    `mlp` says what of MLPs is held fixed, as in `paths`.
+    `mlp` says what of MLPs is held fixed, as in `paths`. Predictions before the position `start`
+    do not count.
 
     >>> from numeric.model import load_model
     >>> table = loss_table(load_model("one_layer"), [range(20)])
@@ -75,10 +77,15 @@ def loss_table(
     """
     if not len(prompts) or min(len(prompt) for prompt in prompts) < 2:
         raise OtimesError("a loss needs prompts of at least two tokens, and at least one prompt")
+    if not 0 <= start < min(len(prompt) for prompt in prompts) - 1:
+        raise OtimesError(
+            f"nothing is predicted from position {start} on: the shortest prompt has"
+            f" {min(len(prompt) for prompt in prompts)} tokens"
+        )
     sums: dict[str, list[np.ndarray]] = {}
     for prompt in prompts:
         for name, loss, without in _of_prompt(freeze(model, prompt, mlp=mlp), virtual_heads):
-            sums.setdefault(name, []).append(np.stack([loss, without]))
+            sums.setdefault(name, []).append(np.stack([loss, without])[:, start:])
     means = {name: np.concatenate(each, axis=1).mean(axis=1) for name, each in sums.items()}
     uniform = float(np.log(model.d_vocab))
     orders = [f"order {order}" if order else "direct" for order in range(model.n_layers + 1)]
