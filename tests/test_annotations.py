@@ -22,6 +22,7 @@ import tests.test_annotations
 from jaxtyping import TypeCheckError, install_import_hook
 with install_import_hook("numeric", "tests.test_annotations.checked"):
     import numpy as np
+    from numeric.attribution import direct, gradients, mixing, occlusion, relevance
     from numeric.circuits import behaviour, composition, copying, embedding_space, heads, lens
     from numeric.circuits import trigrams, virtual
     from numeric.forward import forward_pass
@@ -40,6 +41,14 @@ for config in KINDS.values():
         on_prompt.path([(0, 1)], 4, 3), on_prompt.scores(1, 2, 3).by_composition()
     loss_table(on_prompt.model, [TINY_TOKENS], virtual_heads=True)
     lens.logit_lens(on_prompt.model, TINY_TOKENS)
+    for position in (-2, None):
+        found = direct.direct_logit_attribution(on_prompt.model, TINY_TOKENS, 3, 5, position)
+        found.by_component(), found.by_head(), found.by_source(), found.by_neuron(), found.closure
+    asked = (on_prompt.model, TINY_TOKENS, 3, None, 4)
+    gradients.input_gradient(*asked), gradients.smooth_grad(*asked, n_samples=2)
+    gradients.integrated_gradients(*asked, baseline=2, n_steps=2)
+    relevance.relevance(*asked, epsilon=0.1), occlusion.occlusion(*asked)
+    mixing.output_value_norms(*asked[:2]), mixing.context_mixing(*asked[:2])
     if config.norm == "none" and config.n_layers:
         model = on_prompt.model
         copying.copying_scores(model), composition.composition_scores(model)

@@ -202,7 +202,7 @@ class DirectLogits:
             return np.zeros_like(self._embed)
         return self.model.part("W_pos", self.target.positions)
 
-    def _dot(self, rows: Float[np.ndarray, "#chosen d_model"]) -> Float[np.ndarray, " chosen"]:
+    def _dot(self, rows: Float[np.ndarray, "*rows d_model"]) -> Float[np.ndarray, " chosen"]:
         """Return what rows of the last stream are in the logits."""
         return np.asarray((rows * self._rows).sum(axis=-1))
 

@@ -1,11 +1,11 @@
 r"""Attribution by gradients of a logit f in the embedding x: to first order, along a line, blurred.
 
-    gradient norm           $‖∇_{x_i} f‖_p$
+    gradient norm           $\|∇_{x_i} f\|_p$
     gradient × input        $∇_{x_i} f · x_i$
     integrated gradients    $(x_i - x'_i) · ∫_0^1 ∇_{x_i} f(x' + t (x - x')) dt$
     SmoothGrad              $E ∇ f(x + ε)$, ε normal: the gradient of f blurred
 
-To first order $f(x + δ) = f(x) + ∇ f(x) · δ + O(‖δ‖^2)$. If $f(λ x) = λ f(x)$ for all λ > 0 (no
+To first order $f(x + δ) = f(x) + ∇ f(x) · δ + O(\|δ\|^2)$. If $f(λ x) = λ f(x)$ for all λ > 0 (no
 biases, frozen patterns and scales, ReLU), gradient × input is f (Euler). A gradient can vanish
 where the function has long moved: for $f(x) = 1 - relu(1 - x)$ it does at 2, and f(2) - f(0) = 1;
 the integral sees that.
@@ -64,7 +64,7 @@ def gradient_norms(
     position: Any = -1,
     p: float = 2,
 ) -> Named:
-    r"""Return how sensitive a logit is to each token, $‖∇_{x_i} f‖_p$ [position].
+    r"""Return how sensitive a logit is to each token, $\|∇_{x_i} f\|_p$ [position].
 
     Source: Simonyan et al. 2014; Li et al. 2016.
 

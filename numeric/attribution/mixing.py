@@ -3,9 +3,9 @@ r"""Context mixing: how much of each position a layer brings to each other, as o
 With $A_h$ the pattern of a head, $v_j$ its value (bias included) and $W_O$ its output:
 
     attention            $\bar A_{ij}$, the mean over heads
-    value norm           $‖a_{ij} v_j‖ = a_{ij} ‖v_j‖$             a head; not its gauge's invariant
-    output value norm    $‖a_{ij} v_j W_O‖$                        a head; is
-    distance             $c_{ij} ∝ \max(0, ‖y_i‖_1 - ‖y_i - T_{ij}‖_1)$    a layer; rows sum to 1
+    value norm           $\|a_{ij} v_j\| = a_{ij} \|v_j\|$           of a head; has a basis
+    output value norm    $\|a_{ij} v_j W_O\|$                    of a head; has none
+    distance             $c_{ij} ∝ \max(0, \|y_i\|_1 - \|y_i - T_{ij}\|_1)$    of a layer
 
 What attention leaves in the stream is $y_i = Σ_j T_{ij} + b_O$ with
 $T_{ij} = Σ_h a_{ij} v_j W_O + δ_{ij} x_i$, each source's part, the stream's own included; c
@@ -13,9 +13,10 @@ measures how far y would be from itself without it. A norm of a sum is less than
 norms of heads or sources are not shares of anything.
 
 **Rollout** multiplies layers: with the stream and attention each half of a layer,
-$\hat A = ½ (\bar A + I)$, and $\hat A^L ⋯ \hat A^1$ is what is left of each first position in each
-last one, were values and outputs the identity. Multiplied out it is the sum over all paths through
-heads of the products of their patterns, a path through k heads with the weight $2^{-L} H^{-k}$.
+$\hat A = \frac{1}{2} (\bar A + I)$, and $\hat A^L ⋯ \hat A^1$ is what is left of each first
+position in each last one, were values and outputs the identity. Multiplied out it is the sum over
+all paths through heads of the products of their patterns, a path through k heads with the weight
+$2^{-L} H^{-k}$.
 
 Source: Abnar and Zuidema 2020 (rollout); Kobayashi et al. 2020 (norms); Ferrando et al. 2022,
 “Measuring the Mixing of Contextual Information in the Transformer” (distance).
@@ -36,7 +37,7 @@ OF_LAYERS = ("attention", "distance")
 
 
 def value_norms(model: Model | str, prompt: Any) -> Named:
-    r"""Return $‖a_{ij} v_j‖_2$ of every head [layer, head, query, key].
+    r"""Return $\|a_{ij} v_j\|_2$ of every head [layer, head, query, key].
 
     It depends on the basis of the head's values: $W_V → W_V M$, $W_O → M^{-1} W_O$ leaves the head
     as it is and changes this number (`output_value_norms` stays).
@@ -49,7 +50,7 @@ def value_norms(model: Model | str, prompt: Any) -> Named:
 
 
 def output_value_norms(model: Model | str, prompt: Any) -> Named:
-    r"""Return $‖a_{ij} v_j W_O‖_2$ of every head [layer, head, query, key].
+    r"""Return $\|a_{ij} v_j W_O\|_2$ of every head [layer, head, query, key].
 
     The length of what a head really writes at i for j. Source: Kobayashi et al. 2020.
 
@@ -97,9 +98,9 @@ def attention_rollout(
 ) -> Named:
     r"""Return $\hat A^l ⋯ \hat A^1$ after every layer l [layer, query, key]; rows sum to 1.
 
-    $\hat A = ½ (\bar A + I)$, or $\bar A$ if not `residual`. With `method` "distance" the layers
-    are those of `context_mixing`, which have the stream in them already, and are multiplied as they
-    are.
+    $\hat A = \frac{1}{2} (\bar A + I)$, or $\bar A$ if not `residual`. With `method` "distance" the
+    layers are those of `context_mixing`, which have the stream in them already, and are multiplied
+    as they are.
     Source: Abnar and Zuidema 2020, “Quantifying Attention Flow in Transformers”, §3.
 
     >>> attention_rollout("two_layer", "x = 1").at(layer=1, query=0).values.tolist()

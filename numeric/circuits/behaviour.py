@@ -22,7 +22,7 @@ def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None =
     r"""Return three scores of each head [score, layer, head], from 0 to 1.
 
     previous token: mean over i of $A_{i, i-1}$; duplicate token: mean over those i whose token was
-    there before of $\\sum_{j<i, t_j=t_i} A_{ij}$; prefix matching (on prompts said twice):
+    there before of $\sum_{j<i, t_j=t_i} A_{ij}$; prefix matching (on prompts said twice):
     $A_{i, i-p+1}$.  Source: Olsson et al. 2022; Wang et al. 2023, “Interpretability in the wild”.
 
     >>> from numeric.model import load_model

@@ -5,7 +5,7 @@ through d_head numbers. With A [a, k] and B [k, b]:
 
     trace          $tr(A B) = tr(B A)$
     eigenvalues    those of A B that are not zero are those of B A, which is k × k
-    norm           $‖A B‖_F = ‖R_A R_B^T‖_F$ where $A = Q_A R_A$ and $B^T = Q_B R_B$
+    norm           $\|A B\|_F = \|R_A R_B^T\|_F$ where $A = Q_A R_A$ and $B^T = Q_B R_B$
     singular       those of $R_A R_B^T$, k × k; the vectors are $Q_A U$ and $Q_B V$
     values
 
@@ -140,7 +140,7 @@ class Factored:
         return np.asarray(R_A @ _transposed(R_B))
 
     def norm(self) -> np.ndarray:
-        r"""Return $‖A B‖_F = ‖R_A R_B^T‖_F$. Proved by: norm_of_factored."""
+        r"""Return $\|A B\|_F = \|R_A R_B^T\|_F$. Proved by: norm_of_factored."""
         return np.asarray(np.linalg.norm(self.core(), axis=(-2, -1)))
 
     def svd(self) -> SVD:
@@ -225,7 +225,7 @@ def eigenvalues(small: Float[np.ndarray, "*stack k k"]) -> np.ndarray:
 
 
 def triangles(tall: Float[np.ndarray, "*stack rows inner"]) -> np.ndarray:
-    r"""Return matrices R with $R^T R = A^T A$ for a stack of tall A: $‖A M‖ = ‖R M‖$ for every M.
+    r"""Return matrices R with $R^T R = A^T A$ for a stack of tall A; any M: $\|A M\| = \|R M\|$.
 
     By Cholesky, twice: $R_1$ of $A^T A$, then $R_2$ of $Q^T Q$ where $Q = A R_1^{-1}$, and
     $R = R_2 R_1$, as accurate as by reflections if $R_1$ was good enough to make Q nearly

@@ -4,7 +4,7 @@ r"""The two circuits of a head, on the stream and on the vocabulary, as products
     QK   $W_Q R_Δ W_K^T$            which query attends to which key; R_Δ turns by the distance
                                     under rotary positions and is absent otherwise
     full OV   $W_E W_V W_O W_U$                  [source token, output token]
-    full QK   $W_E W_Q R_Δ W_K^T W_E^T / √d_head$    [query token, key token]
+    full QK   $W_E W_Q R_Δ W_K^T W_E^T / \sqrt{d_{head}}$    [query token, key token]
 
 Source: Elhage et al. 2021, “Splitting attention head terms into circuits”; Su et al. 2021.
 """
@@ -101,7 +101,7 @@ def full_qk(
     distance: int | None = None,
     tokens: Sequence[str] | None = None,
 ) -> Factored:
-    r"""Return $W_E W_Q R_Δ W_K^T W_E^T / √d_head$ [query token, key token]: scores of tokens.
+    r"""Return $W_E W_Q R_Δ W_K^T W_E^T / \sqrt{d_{head}}$ [query token, key token].
 
     The part of the scores that the tokens alone decide: learned and shortformer positions, biases
     and norms are left out. Proved by: scores_through_W_QK, scores_with_positions.

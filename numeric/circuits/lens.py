@@ -39,7 +39,7 @@ def logit_lens(
 ) -> Named:
     r"""Return the logits of the stream before each layer and at the end [place, position, token].
 
-    $\\ell_l = (C(x_l) · g / s + b) W_U + b_U$: gain g, bias b, and the scale s of the last stream
+    $\ell_l = (C(x_l) · g / s + b) W_U + b_U$: gain g, bias b, and the scale s of the last stream
     ("final": the rows add up) or of $x_l$ ("own"). The last row is the model's own logits. Only
     the last position is shown unless others are asked for, as a list or slice.
     Proved by: logits_are_sum_of_components.  Source: nostalgebraist 2020.

@@ -103,8 +103,8 @@ def test_skip_trigrams_of_the_bundled_model() -> None:
 
 
 def test_two_bugs_of_the_bundled_model_that_its_form_forces() -> None:
-    """After ` if`, head 0.2 makes ` is → None` and `Error → else` likelier, as Python does; so it
-    has to make ` is → else` and `Error → None` likelier too, which is no Python.
+    """After ` if`, head 0.2 makes ` is → not` and `Error → else` likelier, as Python does; so it
+    has to make ` is → else` and `Error → not` likelier too, which is no Python.
     """
     tokenizer = load_tokenizer()
     text = tokenizer.encode("if value is None:\n    kind = 0 if raised is not KeyError else 1\n")
