@@ -11,13 +11,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
 from numeric.frozen import Direction, FrozenPass
 from numeric.frozen_layer import FrozenLayer, centre
+
+# Not `Self`, which a checker of single functions at run time cannot read.
+Some = TypeVar("Some", bound="Directions")
 
 
 class Directions(ABC):
@@ -28,19 +31,19 @@ class Directions(ABC):
         """Return how many there are."""
 
     @abstractmethod
-    def __getitem__(self, chosen: np.ndarray | slice) -> Self:
+    def __getitem__(self: Some, chosen: np.ndarray | slice) -> Some:
         """Return some of them."""
 
     @abstractmethod
-    def with_more(self, others: Sequence[Self]) -> Self:
+    def with_more(self: Some, others: Sequence[Some]) -> Some:
         """Return these and others in one stack."""
 
     @abstractmethod
-    def pull_after(self, frozen: FrozenPass, number: int) -> tuple[Self, Self]:
+    def pull_after(self: Some, frozen: FrozenPass, number: int) -> tuple[Some, Some]:
         """Return them on what the heads of a layer wrote, and on what came to the layer."""
 
     @abstractmethod
-    def through(self, layer: FrozenLayer, head: int) -> Self:
+    def through(self: Some, layer: FrozenLayer, head: int) -> Some:
         """Return directions on what a head wrote as directions on what came to its layer."""
 
     @abstractmethod
@@ -55,7 +58,7 @@ class Directions(ABC):
     ) -> Float[np.ndarray, "part head"]:
         """Return what `on_heads` is at most in size for any z with these sizes at each position."""
 
-    def through_each(self, layer: FrozenLayer) -> Self:
+    def through_each(self: Some, layer: FrozenLayer) -> Some:
         """Return them through each head of a layer, [part · head]: a part's heads together."""
         n_parts, n_heads = len(self), len(layer.W_O)
         first, *others = (self.through(layer, head) for head in range(n_heads))
