@@ -2,7 +2,8 @@
 
 Not close: equal. The sides are worth what `algebra.exact` finds by walking their trees; no diagram
 is involved, so this check does not lean on the prover. Sizes start at 0 where a size of 0 makes
-sense, and at 1 elsewhere. What fails is shrunk by Hypothesis, and then by `algebra.refute`.
+sense, and at 1 elsewhere; where a side has no value (the norm of a row of zeros), others are drawn.
+What fails is shrunk by Hypothesis, and then by `algebra.refute`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from functools import partial
 from typing import Any
 
 import sympy
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, assume, seed, settings
 from hypothesis import given as drawn
+from hypothesis.errors import Unsatisfiable
 
 from algebra.errors import OtimesError
 from algebra.refute import Trial, differs, shrink
@@ -71,17 +73,21 @@ def check_exactly(
     @drawn(assignments(lhs, rhs, smallest=0, largest=LARGEST_SIZE))
     def equal(numbers: dict[str, Any]) -> None:
         nonlocal tried
+        try:
+            trial = differs(lhs, rhs, as_assignment(numbers, lhs, rhs))
+        except OtimesError:  # the root of a row that is zero, a mean of no entries: no value
+            assume(False)
         tried += 1
-        trial = differs(lhs, rhs, as_assignment(numbers, lhs, rhs))
         if trial is not None:
             least[:] = [trial]
             raise _Differs(trial)
 
-    with contextlib.suppress(_Differs):
+    with contextlib.suppress(_Differs, Unsatisfiable):
         equal()
     if least:
         return ExactEvidence(False, tried, str(shrink(lhs, rhs, signature, least[0])))
-    return ExactEvidence(True, tried)
+    nothing = "no numbers were found at which both sides have a value"
+    return ExactEvidence(tried > 0, tried, "" if tried else nothing)
 
 
 def _under_hypotheses(

@@ -179,9 +179,9 @@ def assignments(
 
     What `evaluate` takes: sizes from `smallest` (0 is left out where it makes no sense) to
     `largest` (more where a fixed index needs it), int64 arrays of the shape of each matrix symbol
-    (a family's has its index first), indices, and integers for other scalars (positive in a
-    denominator, perfect powers under a root). Sizes shrink to 1. Raises OtimesError without any
-    expression, ShapeError or LanguageError for expressions that are none.
+    (a family's has its index first), indices, and integers for other scalars (positive where
+    declared or in a denominator, perfect powers under a root). Sizes shrink to 1. Raises
+    OtimesError without any expression, ShapeError or LanguageError for expressions that are none.
 
     >>> from hypothesis import given
     >>> from algebra.evaluate import evaluate
@@ -214,9 +214,9 @@ def assignments(
         values[name] = draw(integers(shape, -LARGEST_ENTRY, LARGEST_ENTRY))
     for name, (_, count) in signature.indices.items():
         values[name] = draw(st.integers(0, drawn.size(count) - 1))
-    for name in signature.scalars:
+    for name, symbol in signature.scalars.items():
         degree = roots.get(name, 1)
-        positive = degree > 1 or name in divided
+        positive = degree > 1 or name in divided or symbol.is_positive
         values[name] = draw(st.integers(1, 3) if positive else st.integers(-3, 3)) ** degree
     return values
 
