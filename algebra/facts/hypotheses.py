@@ -49,6 +49,7 @@ class Hypotheses:
         self.equations: list[tuple[Any, Any]] = []
         self.scalar_equations: list[tuple[Any, Any]] = []
         self.nonnegative_scalars: list[Any] = []
+        self.traces: dict[Any, Any] = {}
         self.unused: list[Any] = []
         self._about: dict[Any, list[Fact]] = {}
         self._members: dict[str, list[Fact]] = {}
@@ -132,6 +133,9 @@ class Hypotheses:
         lhs, rhs = _sides(hypothesis)
         if not getattr(lhs, "is_Matrix", False):
             self.scalar_equations.append((lhs, rhs))
+            for left, right in ((lhs, rhs), (rhs, lhs)):
+                if isinstance(left, sympy.Trace) and not right.has(sympy.Trace):
+                    self.traces[settle(left.args[0])] = right
             return
         self.equations.append((lhs, rhs))
 

@@ -57,6 +57,11 @@ class Walk:
             if isinstance(e, sympy.MatAdd | sympy.MatMul) and _may_cancel(e):
                 _by_normal_form(found)
                 found.close()
+            if "projection" in found.known and e in self.hypotheses.traces:
+                said = "the rank of a projection is its trace, which is given"
+                trace = self.hypotheses.traces[e]
+                found.add("rank_at_most", said, [found.known["projection"]], trace)
+                found.close()
             known = self._memo[e] = found.known
         return known
 

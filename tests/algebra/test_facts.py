@@ -432,10 +432,24 @@ W_Vs, W_Os = Family("W_V", (H,), n, m), Family("W_O", (H,), m, n)
         (vec_rows(X), [], 1),
         (A, [(A, ZeroMatrix(n, n))], 0),
         (kron(A, OneMatrix(m, 1)), [], n),
+        (A, [(A * A, A), (sympy.Trace(A), m)], sympy.Min(n, m)),
+        (A, [(m, sympy.Trace(A)), (A, A * A)], sympy.Min(n, m)),
+        (A, [(sympy.Trace(A), m)], n),
+        (A, [(B * B, B), (A * A, A), (sympy.Trace(B), m)], n),
     ],
 )
 def test_ranks(e: Any, given: list[Any], bound: Any) -> None:
     assert facts(e, given).rank_at_most == bound
+
+
+def test_the_rank_of_a_projection_is_its_trace() -> None:
+    draw = random.Random(8)
+    for size in (1, 2, 3, 4):
+        projection = em.projection(draw, size)
+        trace = int(sum(projection.diagonal()))
+        given = [(A * A, A), (sympy.Trace(A), trace)]
+        bound = facts(A, given).rank_at_most.subs(n, size)
+        assert bound == em.rank(projection)
 
 
 @pytest.mark.parametrize(
