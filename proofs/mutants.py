@@ -169,7 +169,7 @@ def _size_symbols(e: sympy.Basic) -> set[sympy.Symbol]:
     found: set[sympy.Symbol] = set()
     for part in sympy.preorder_traversal(e):
         shape = part.shape if isinstance(part, sympy.MatrixExpr) else ()
-        found |= {s for dimension in shape for s in dimension.free_symbols}
+        found |= {s for dimension in shape for s in sympy.sympify(dimension).free_symbols}
     return found
 
 

@@ -160,7 +160,7 @@ def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Ite
                 evaluators = [Evaluator(e) for e in at]
             sizes = _sizes_of(signature, case)
             values = [
-                evaluator.values({**sizes, **given_to(evaluator.signature, case, run)})
+                evaluator.values({**given_to(evaluator.signature, case, run), **sizes})
                 for evaluator in evaluators
             ]
             found = []
@@ -257,8 +257,9 @@ class _Comparer:
     def _values_of_right(self, values: Values, case: Case) -> Values:
         """Return values for the right side, which may have symbols that the left has not."""
         signature = inspect(self.right)
-        shown = {name: size for name, size in values.sizes.items() if name in signature.sizes}
-        return Values(signature, {**shown, **self._given(signature, case)})
+        spoken_of = {*signature.sizes, *signature.scalars}  # of a number d only, d is a scalar
+        shown = {name: size for name, size in values.sizes.items() if name in spoken_of}
+        return Values(signature, {**self._given(signature, case), **shown})
 
     def _given(self, signature: Any, case: Case) -> dict[str, Any]:
         return given_to(signature, case, self.run)

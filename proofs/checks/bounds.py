@@ -12,6 +12,7 @@ from algebra.errors import OtimesError
 from algebra.evaluate import Values
 from algebra.exact import Assignment, exact_array, tree_value
 from algebra.facts import Fact, facts
+from algebra.intervals import Interval, bounds
 from algebra.shapes import inspect
 from numeric.binding import Run
 from proofs.checks.identities import on_model, proof_of
@@ -66,7 +67,7 @@ def _search(claim: Bound) -> ExactEvidence:
         except OtimesError:  # an irrational root, a division by zero
             continue
         tried += 1
-        if smaller > larger:
+        if _exceeds(smaller, larger):
             return ExactEvidence(False, tried, f"{smaller} > {larger} at {assignment}")
     nothing = "no numbers were found at which the hypotheses hold and both sides have a value"
     return ExactEvidence(tried > 0, tried, "" if tried else nothing)
@@ -94,6 +95,13 @@ def _tight(claim: Bound) -> Check:
 
 def _both(claim: Bound, assignment: Assignment) -> tuple[Any, Any]:
     return tuple(_number(tree_value(side, assignment)) for side in (claim.smaller, claim.larger))
+
+
+def _exceeds(a: Any, b: Any) -> bool:
+    """Return whether a number is certainly larger: of irrational ones intervals are known."""
+    if isinstance(a, Interval) or isinstance(b, Interval):
+        return bool(bounds(a).a > bounds(b).b)
+    return bool(a > b)
 
 
 def _number(value: Any) -> Any:

@@ -20,10 +20,10 @@ from algebra.facts import Fact, facts
 from numeric.binding import Run
 from numeric.rounding import UNIT_ROUNDOFF
 from proofs.checks.identities import on_model
-from proofs.claims import Holds
+from proofs.claims import Holds, as_pair
 from proofs.evidence import Check, Findings, ProofEvidence
 from proofs.exact import EXAMPLES, ExactEvidence
-from proofs.hypotheses import assignments
+from proofs.hypotheses import assignments, unmet
 from proofs.mutants import WITHOUT, MutantEvidence, mutants_of
 from proofs.on_models import ModelEvidence, valued
 from proofs.theorem import Theorem
@@ -45,7 +45,8 @@ def check_property(theorem: Theorem, claim: Holds, runs: Sequence[Run]) -> Findi
 
 def derives(fact: Fact, given: Sequence[Any]) -> Fact | None:
     """Return what the facts engine derives that says at least as much as a fact, or None."""
-    found = facts(fact.subject, given).get(fact.name)
+    known = [each if isinstance(each, Fact) else as_pair(each) for each in given]
+    found = facts(fact.subject, known).get(fact.name)
     if found is None or fact.value is None:
         return found
     if fact.name == "rank_at_most":
@@ -55,6 +56,8 @@ def derives(fact: Fact, given: Sequence[Any]) -> Fact | None:
 
 
 def _derived(claim: Holds) -> ProofEvidence:
+    if missing := unmet(claim.given):
+        return ProofEvidence("error", missing)
     found = derives(claim.fact, claim.given)
     if found is None:
         return ProofEvidence("undecided", f"the facts engine does not derive: {claim.fact}")
