@@ -1,8 +1,9 @@
 """The symbols that statements are written in, named once.
 
 Sizes: n positions (queries), m positions (keys), d the model, d_head a head, V the vocabulary, H
-heads, L layers. A pattern `A` is queries × keys. Weights have one name in both conventions and the
-shape of the convention: `row` acts on the right (`W_V` is d × d_head), `column` on the left.
+heads, L layers, d_mlp the neurons of a layer. A pattern `A` is queries × keys. Weights have one
+name in both conventions and the shape of the convention: `row` acts on the right (`W_V` is
+d × d_head), `column` on the left.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ n, m, p, q, r, s, d, d_head, V, H, L = map(
     size, ["n", "m", "p", "q", "r", "s", "d", "d_head", "V", "H", "L"]
 )
 h, l = sympy.symbols("h l", integer=True)  # noqa: E741 (a head and a layer, as in the papers)
+d_mlp = size("d_mlp")
 alpha, beta = sympy.symbols("alpha beta", real=True)
 
 # One head. Its pattern is square; the stream that the layer reads has positions as rows.
