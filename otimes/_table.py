@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from proofs.evidence import FALLEN_SHORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
+    from proofs.coverage import Covered
     from proofs.evidence import Report, TheoremReport
 
 COLUMNS = ("theorem", "proof", "exact", "models", "sensitivity", "mutants")
@@ -187,6 +188,20 @@ def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:
     yield "mutants", f"{mutants.refuted} refuted, {mutants.ill_shaped} ill-shaped"
     for mutant in mutants.still_true:
         yield "still true", mutant
+
+
+def coverage_lines(found: Sequence[Covered]) -> Iterator[str]:
+    """Yield the lines of a table: each item with its state, its title and its theorems."""
+    chapter = None
+    for each in found:
+        if each.item.chapter != chapter:
+            chapter = each.item.chapter
+            done = [c.final for c in found if c.item.chapter == chapter]
+            if each is not found[0]:
+                yield ""
+            yield f"chapter {chapter}: {sum(done)} of {len(done)}"
+        theorems = ", ".join(each.theorems) or "-"
+        yield f"  {each.item.id:7}{each.state:22}{each.item.title}: {theorems}"
 
 
 def block(heading: str, detail: str) -> str:

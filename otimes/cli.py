@@ -36,16 +36,25 @@ def cli() -> None:
 
 @cli.command(short_help="Prove and check theorems, all or those named.")
 @click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
+@click.option("--chapter", type=int, metavar="N", help="Only the theorems of this chapter.")
 @click.option("--model", "models", metavar="NAME", multiple=True, help="Only on this model.")
+@click.option("--quick", is_flag=True, help="Proofs and exact numbers only: no models, no mutants.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
-def verify(theorems: tuple[str, ...], models: tuple[str, ...], as_json: bool) -> int:
+def verify(
+    theorems: tuple[str, ...],
+    chapter: int | None,
+    models: tuple[str, ...],
+    quick: bool,
+    as_json: bool,
+) -> int:
     """Prove and check theorems: all of them on all bundled models, or those named.
 
     Each is proved for every size, checked exactly on random integers and on real trained models
     within a computed rounding bound, and its mutants are refuted.
     """
+    names = _names(theorems, chapter)
     with _progress("verifying") as on_progress:
-        report = ot.verify(theorems or None, models or None, on_progress)
+        report = ot.verify(names, models or None, on_progress, quick=quick)
     if as_json:
         _print_json(report.to_json())
     else:
@@ -65,6 +74,33 @@ def show(theorem: str, as_json: bool) -> int:
     else:
         _print_theorem(report)
     return ALL_WELL if report.passed else FELL_SHORT
+
+
+@cli.command(short_help="List what of the inventory is covered, and how.")
+@click.option("--chapter", type=int, metavar="N", help="Only the items of this chapter.")
+@click.option("--quick", is_flag=True, help="Proofs and exact numbers only: no models, no mutants.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def coverage(chapter: int | None, quick: bool, as_json: bool) -> int:
+    """List what of the inventory is covered: each item, its theorems, and how they stand.
+
+    An item counts by the checks of its theorems, which are made now.
+    """
+    from otimes._table import coverage_lines
+    from proofs import coverage as covered
+
+    items = [item for item in covered.inventory() if chapter in (None, item.chapter)]
+    if not items:
+        raise click.UsageError(f"the inventory has no chapter {chapter}")
+    wanted = {item.id for item in items}
+    names = [theorem.name for theorem in ot.catalogue() if wanted & {*theorem.covers}]
+    with _progress("verifying") as on_progress:
+        report = ot.verify(names, None, on_progress, quick=quick)
+    found = covered.coverage(report, items)
+    if as_json:
+        _print_json(covered.to_json(found))
+    else:
+        click.echo("\n".join([*coverage_lines(found), "", covered.summary(found)]))
+    return ALL_WELL if all(each.final for each in found) else FELL_SHORT
 
 
 @cli.command(short_help="List what is taken as true and not derived.")
@@ -158,6 +194,21 @@ def train(name: str, out: str, seed: int, device: str | None) -> int:
         )
     click.echo(folder)
     return ALL_WELL
+
+
+def _names(theorems: tuple[str, ...], chapter: int | None) -> tuple[str, ...] | None:
+    """Return the theorems that are asked for by name or by chapter; None for all."""
+    if chapter is None:
+        return theorems or None
+    if theorems:
+        raise click.UsageError("name theorems or a chapter, not both")
+    names = tuple(theorem.name for theorem in ot.catalogue() if theorem.chapter == chapter)
+    if not names:
+        known = sorted({theorem.chapter for theorem in ot.catalogue()})
+        raise click.UsageError(
+            f"there are no theorems of chapter {chapter}; there are of {', '.join(map(str, known))}"
+        )
+    return names
 
 
 def main() -> NoReturn:

@@ -33,7 +33,7 @@ from numeric.rounding import (
 )
 from proofs.catalogue.symbols import L
 from proofs.claims import Binding, Definition, Statement, equations
-from proofs.theorem import Theorem, layout_of
+from proofs.theorem import layout_of
 
 COARSEST = 1e-3  # a comparison that notices no change smaller than this compares nothing
 
@@ -75,9 +75,8 @@ def silent(claim: Statement | Definition, run: Run) -> str:
     return ""
 
 
-def check_on_model(theorem: Theorem, run: Run) -> ModelEvidence:
+def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
     """Return the evidence for an identity on one model's run."""
-    stated = theorem.statement()
     if why := silent(stated, run):
         return ModelEvidence(run.model, False, True, why=why)
     stated = with_activation(stated, run.config)

@@ -10,6 +10,7 @@ measured     error laws, functions of `numeric`, empirical claims
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from algebra.errors import OtimesError
@@ -32,7 +33,7 @@ from proofs.claims import (
 from proofs.evidence import Findings
 from proofs.theorem import Theorem
 
-CHECKS: dict[type, Callable[[Theorem, Any, Sequence[Run]], Findings]] = {
+CHECKS: dict[type, Callable[[Any, Sequence[Run], bool], Findings]] = {
     Statement: check_identity,
     Fails: check_failure,
     Bound: check_bound,
@@ -44,10 +45,14 @@ CHECKS: dict[type, Callable[[Theorem, Any, Sequence[Run]], Findings]] = {
 }
 
 
-def check(theorem: Theorem, runs: Sequence[Run]) -> Findings:
-    """Return what the checks of an entry found; what cannot be stated or tried has failed."""
+def check(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -> Findings:
+    """Return what the checks of an entry found; what cannot be stated or tried has failed.
+
+    `quick`: without models and mutants.
+    """
     try:
         claim = theorem.claim()
-        return CHECKS[type(claim)](theorem, claim, runs)
+        found = CHECKS[type(claim)](claim, () if quick else runs, quick)
     except OtimesError as error:
         return failed(theorem, error, runs)
+    return replace(found, needs_models=False) if quick else found

@@ -21,15 +21,15 @@ from proofs.on_models import ModelEvidence, check_on_model, valued
 from proofs.theorem import Theorem
 
 
-def check_identity(theorem: Theorem, stated: Statement, runs: Sequence[Run]) -> Findings:
+def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findings:
     """Return the four checks of an equation, and what becomes of its forms in print."""
     return Findings(
         proof=proof_of(stated),
         exact=check_exactly(stated.lhs, stated.rhs, stated.given),
-        models=tuple(on_model(check_on_model, theorem, run) for run in runs)
+        models=tuple(on_model(check_on_model, stated, run) for run in runs)
         if stated.on_models
         else (),
-        mutants=check_mutants(stated.lhs, stated.rhs, stated.given),
+        mutants=None if quick else check_mutants(stated.lhs, stated.rhs, stated.given),
         more=tuple(_as_printed(number, form) for number, form in stated.printed.items()),
         needs_models=stated.on_models,
     )
@@ -85,7 +85,7 @@ def _as_printed(number: str, form: Any) -> Check:
     return Check(what, False, f"is {verdict.status}: {verdict.reason}")
 
 
-def check_failure(theorem: Theorem, claim: Fails, runs: Sequence[Run]) -> Findings:
+def check_failure(claim: Fails, runs: Sequence[Run], quick: bool) -> Findings:
     """Return whether an equation that is none is told apart, by exact numbers and on models."""
     verdict = decide(claim.lhs, claim.rhs, equations(claim.given))
     status, detail = verdict.status, verdict.reason

@@ -20,13 +20,12 @@ from proofs.catalogue import catalogue
 from proofs.claims import ErrorLaw, Method, Observation
 from proofs.evidence import Check, Findings, ProofEvidence
 from proofs.on_models import COARSEST, ModelEvidence
-from proofs.theorem import Theorem
 
 PROMPT_TOKENS = 12
 NEAREST = 0.25  # a power is a multiple of one half: the nearest one is meant
 
 
-def check_error_law(theorem: Theorem, claim: ErrorLaw, runs: Sequence[Run]) -> Findings:
+def check_error_law(claim: ErrorLaw, runs: Sequence[Run], quick: bool) -> Findings:
     """Return whether the error falls with the power that is claimed.
 
     The slope between neighbouring steps tends to that power. Powers are multiples of one half, so
@@ -44,7 +43,7 @@ def check_error_law(theorem: Theorem, claim: ErrorLaw, runs: Sequence[Run]) -> F
     return Findings(ProofEvidence("measured" if settled else "error", detail))
 
 
-def check_method(theorem: Theorem, claim: Method, runs: Sequence[Run]) -> Findings:
+def check_method(claim: Method, runs: Sequence[Run], quick: bool) -> Findings:
     """Return whether a function agrees with plain loops, and what it rests on is there."""
     models = [*[_model(run.model) for run in runs], _random_model()]
     evidence = tuple(_agrees(claim, model) for model in models)
@@ -89,7 +88,7 @@ def _agrees(claim: Method, model: Model) -> ModelEvidence:
     return ModelEvidence(model.name, True, not why, worst, sensitivity, where, why)
 
 
-def check_observation(theorem: Theorem, claim: Observation, runs: Sequence[Run]) -> Findings:
+def check_observation(claim: Observation, runs: Sequence[Run], quick: bool) -> Findings:
     """Return what was seen of an empirical claim: the figure, or why it cannot be tried here."""
     if claim.observe is None:
         return Findings(ProofEvidence("cannot be tried here", claim.cannot))

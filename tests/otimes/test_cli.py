@@ -35,7 +35,7 @@ class Otimes:
         self.monkeypatch, self.capsys = monkeypatch, capsys
 
     def __call__(self, *arguments: str, report: Report | BaseException | None = None) -> Ran:
-        def answer(names: Any, models: Any, on_progress: Any) -> Report:
+        def answer(names: Any, models: Any, on_progress: Any, quick: bool = False) -> Report:
             on_progress(1, 2, "kron_mul_kron")
             if isinstance(report, BaseException):
                 raise report
@@ -147,7 +147,7 @@ def test_an_interruption_is_one_line(otimes: Otimes) -> None:
 def test_a_bug_of_ours_keeps_its_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(*_: Any) -> Report:
+    def broken(*_: Any, **__: Any) -> Report:
         raise ZeroDivisionError
 
     monkeypatch.setattr(ot, "verify", broken)

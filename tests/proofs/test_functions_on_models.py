@@ -33,7 +33,7 @@ PATTERN = RowSoftmax(SCORES, CausalMask(n))
 
 def _check(stated: Statement, run: Run) -> ModelEvidence:
     theorem = Theorem("tried", "tried", 1, "row", "none", (), "A statement.", lambda: stated)
-    return check_on_model(theorem, run)
+    return check_on_model(theorem.statement(), run)
 
 
 @pytest.mark.parametrize("name", [name for name in bundled_models() if load_model(name).n_layers])

@@ -50,7 +50,7 @@ def two_layer() -> Model:
 @pytest.mark.parametrize("model", bundled_models())
 @pytest.mark.parametrize("theorem", EQUATIONS, ids=lambda theorem: theorem.name)
 def test_it_holds_on_the_model(theorem, model: str) -> None:
-    evidence = check_on_model(theorem, run_of(load_model(model), TOKENS))
+    evidence = check_on_model(theorem.statement(), run_of(load_model(model), TOKENS))
     assert evidence.passed, evidence.why
     if evidence.applies:
         stated = theorem.statement()
@@ -65,7 +65,7 @@ def test_it_holds_on_the_model(theorem, model: str) -> None:
 def test_every_theorem_is_seen_on_a_model_and_lemmas_on_all() -> None:
     runs = [run_of(load_model(name), TOKENS) for name in bundled_models()]
     for theorem in EQUATIONS:
-        applies = [check_on_model(theorem, run).applies for run in runs]
+        applies = [check_on_model(theorem.statement(), run).applies for run in runs]
         assert any(applies)
         assert all(applies) or theorem.name not in LEMMAS
 
@@ -75,7 +75,7 @@ def _noticed(run: Run) -> bool:
     definition = check_definition(run)
     if definition is not None and not definition.passed:
         return True
-    return not all(check_on_model(theorem, run).passed for theorem in OF_PLACES)
+    return not all(check_on_model(theorem.statement(), run).passed for theorem in OF_PLACES)
 
 
 def test_nothing_is_noticed_on_a_clean_run(two_layer: Model) -> None:
@@ -144,7 +144,9 @@ def test_another_mask_is_noticed(
 def test_what_failed_is_named(two_layer: Model) -> None:
     places = two_layer.forward(TOKENS)
     disturbed = {**places, "z.1": places["z.1"] * SLIGHTLY}
-    evidence = check_on_model(find("head_is_kron"), run_from_places(two_layer, TOKENS, disturbed))
+    evidence = check_on_model(
+        find("head_is_kron").statement(), run_from_places(two_layer, TOKENS, disturbed)
+    )
     assert not evidence.passed
     assert evidence.model == "two_layer"
     assert evidence.ratio > 1

@@ -83,7 +83,8 @@ def test_factors_that_no_longer_fit_are_named_and_refuted_at_equal_sizes() -> No
 
 
 def test_a_lost_path_is_seen_on_the_model_too() -> None:
-    evidence = check_on_model(BROKEN["a lost path"], run_of(load_model("two_layer"), TOKENS))
+    run = run_of(load_model("two_layer"), TOKENS)
+    evidence = check_on_model(BROKEN["a lost path"].statement(), run)
     assert not evidence.passed
     assert evidence.ratio > 1
 
