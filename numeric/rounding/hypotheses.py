@@ -85,4 +85,7 @@ def _in_context(derived: Derived, use: Use, numbers: Mapping[str, Any], unit: fl
     form = NormalFormWithErrors(evaluator, values, unit)
     operands = [form.largest(box[0]) for box in context.diagram.boxes]
     residual = _residual(derived, use, numbers, values, unit)
-    return form.absolute(within, diagram, [*operands, residual])
+    found = form.absolute(within, diagram, [*operands, residual])
+    free = {name for term in derived.whole.terms for name, _ in term.named}
+    others = [axis for axis, name in enumerate(evaluator.index_names) if name not in free]
+    return np.asarray(found.max(axis=tuple(others)))  # a hypothesis is for all of its own indices
