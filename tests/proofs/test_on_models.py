@@ -30,6 +30,8 @@ INVARIANT = {
     "layer_norm_rescales_to_sqrt_d",
     "layer_norm_squared_length",
     "layer_norm_ignores_shift_and_scale",
+    "key_bias_is_irrelevant",
+    "query_bias_is_a_preference_for_keys",
 }
 SEED = 20
 

@@ -42,10 +42,15 @@ def everywhere(row: Any) -> Any:
     return matmul(OneMatrix(n, 1), row)
 
 
+def diagonal(row: Any) -> Any:
+    """Return the diagonal matrix of a row."""
+    return DiagMatrix(Transpose(row))
+
+
 def gained(norm: str, rows: Any) -> Any:
     """Return rows times the gain of a norm, column by column, plus its bias."""
     gain, bias = MatrixSymbol(f"{norm}_gain", 1, d), MatrixSymbol(f"{norm}_bias", 1, d)
-    return matadd(matmul(rows, DiagMatrix(Transpose(gain))), everywhere(bias))
+    return matadd(matmul(rows, diagonal(gain)), everywhere(bias))
 
 
 def layer_norm(norm: str, stream: Any = X) -> Any:
