@@ -334,6 +334,8 @@ def rebuild(e: Any, args: list[Any]) -> Any:
         return matadd(*args)
     if isinstance(e, sympy.KroneckerProduct):
         return kron(*args)
+    if isinstance(e, sympy.Inverse):  # which is a MatPow
+        return sympy.Inverse(args[0])
     if isinstance(e, sympy.HadamardProduct | sympy.MatPow):
         return type(e)(*args, evaluate=False)
     if isinstance(e, HeadSum | ConcatHeads | StackHeads):

@@ -18,7 +18,8 @@ import sympy
 from algebra.decide import decide
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values
-from algebra.language import Family, LayerProduct, OrderSum, rebuilt
+from algebra.facts import Fact
+from algebra.language import Family, LayerProduct, OrderSum, at_index, rebuilt
 from algebra.nonlinear import Activation
 from algebra.shapes import inspect
 from numeric.binding import Case, Run, cases, recorded
@@ -79,7 +80,7 @@ def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
     """Return the evidence for an identity on one model's run."""
     if why := silent(stated, run):
         return ModelEvidence(run.model, False, True, why=why)
-    stated = with_activation(stated, run.config)
+    stated = at_numbers(with_activation(stated, run.config))
     sides = [side for pair in equations(stated.given) for side in pair]
     signature = inspect(stated.lhs, stated.rhs, *sides, *stated.places.values())
     compare: _Comparer | None = None  # made for a first case: a model without layers has none
@@ -122,6 +123,28 @@ def with_activation(stated: Statement, config: Config) -> Statement:
     return replace(stated, lhs=sides[0], rhs=sides[1], places=places)
 
 
+def at_numbers(stated: Statement) -> Statement:
+    """Return a statement about any position, head or layer as one about some: 1, 2, …; layer 0."""
+    pairs = equations(stated.given)
+    sides = [side for pair in pairs for side in pair]
+    parts = [stated.lhs, stated.rhs, *stated.places.values(), *sides]
+    numbered = _with_numbers(parts)
+    if numbered == parts:
+        return stated
+    places = dict(zip(stated.places, numbered[2:], strict=False))
+    sides = numbered[2 + len(places) :]
+    given: list[Any] = [each for each in stated.given if isinstance(each, Fact)]
+    given += zip(sides[::2], sides[1::2], strict=True)
+    return replace(stated, lhs=numbered[0], rhs=numbered[1], places=places, given=given)
+
+
+def _with_numbers(expressions: Sequence[Any]) -> list[Any]:
+    found = list(expressions)
+    for k, (_, (index, count)) in enumerate(sorted(inspect(*found).indices.items())):
+        found = [at_index(e, index, 0 if count == L else k + 1) for e in found]
+    return found
+
+
 def _with_activation(e: Any, own: str) -> Any:
     if not e.has(Activation):
         return e
@@ -150,6 +173,7 @@ def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Ite
     own = run.config.activation
     if own is not None:
         expressions = [_with_activation(e, own) for e in expressions]
+    expressions = _with_numbers(expressions)
     signature = inspect(*expressions)
     evaluators: list[Evaluator] = []
     for each in bind:

@@ -6,6 +6,7 @@ facts about the node's parts. Nothing is guessed: a rule applies, or nothing is 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -439,8 +440,11 @@ def _hadamard(walk: Walk, e: Any, found: Found) -> None:
     rule = "no more than the product of the ranks"
     found.add("rank_at_most", rule, dict.fromkeys(ranks), value)
     _signs("Hadamard product", parts, found)
-    if all(factor == e.args[0] for factor in e.args) and len(e.args) % 2 == 0:
-        found.add("nonnegative", "an even power of each entry")
+    counts = Counter(e.args)
+    odd = [walk.known(factor) for factor, count in counts.items() if count % 2]
+    if all("nonnegative" in part for part in odd):
+        rule = "an even power of each entry" + " times what has no negative entry" * bool(odd)
+        found.add("nonnegative", rule, [part["nonnegative"] for part in odd])
 
 
 def _hadamard_power(walk: Walk, e: Any, found: Found) -> None:

@@ -149,6 +149,9 @@ def _rank(value: Any) -> int:
 
 def _size(bound: Any, assignment: Assignment) -> int:
     """Return the number that a bound on a rank is, made of sizes."""
+    missing = {symbol.name for symbol in bound.free_symbols} - assignment.sizes.keys()
+    if missing:
+        raise ShapeError(f"the size {min(missing)} of the bound is no size of what it bounds")
     return int(bound.subs({symbol: assignment.sizes[symbol.name] for symbol in bound.free_symbols}))
 
 

@@ -12,14 +12,16 @@ from sympy import (
     Min,
     OneMatrix,
     Rational,
+    Symbol,
     Trace,
     Transpose,
     sqrt,
 )
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.errors import OtimesError
 from algebra.facts import Fact, attention_pattern
-from algebra.language import matadd, matmul
+from algebra.language import HeadSum, OneHot, matadd, matmul
 from algebra.nonlinear import RowSoftmax
 from numeric.binding import Run, Source, run_of
 from numeric.model import Model, load_model
@@ -317,3 +319,25 @@ def test_a_hypothesis_that_does_not_hold_on_a_model_shows_nothing_there() -> Non
     assert not found.models[0].applies
     assert "hypotheses do not hold" in found.models[0].why
     assert not found.passed
+
+
+def test_an_index_is_a_number_on_a_model() -> None:
+    """Σ_j a_ij x_j at some position i: on a model i is 1, and what is wrong there is seen."""
+    i, j = Symbol("i", integer=True), Symbol("j", integer=True)
+    weight = MatrixElement(A, i, j)
+    read = matmul(Transpose(OneHot(i, n)), A, X)
+    terms = HeadSum(matmul(weight, Transpose(OneHot(j, n)), X), (j, n))
+    found = report(Statement(read, terms))
+    assert found.passed
+    assert found.models[0].applies
+    assert found.models[0].ratio <= 1
+    wrong = Fails(read, matmul(2, terms), on_models=True)
+    assert report(wrong).passed
+    assert not report(replace(wrong, rhs=terms)).passed
+
+
+def test_a_mutant_that_lost_a_size_of_the_bound_is_ill_shaped() -> None:
+    claim = Holds(Fact("rank_at_most", matmul(A, X, row.W_V), Min(d, d_head, n)))
+    found = report(claim)
+    assert found.mutants is not None
+    assert found.mutants.ill_shaped

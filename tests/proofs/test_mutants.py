@@ -47,6 +47,12 @@ def test_operators_reach_every_place() -> None:
     assert kron(matmul(A, B), A) in made
 
 
+def test_operators_reach_into_an_inverse() -> None:
+    found = [mutant.lhs for mutant in mutants(sympy.Inverse(matmul(A, B)), C)]
+    assert sympy.Inverse(matmul(B, A)) in found
+    assert sympy.Inverse(A) in found
+
+
 def test_operators_reach_into_functions() -> None:
     scores = RowSoftmax(matmul(A, Transpose(B)), CausalMask(n))
     made = [m.lhs for m in mutants(matmul(scores, C), A) if m.rhs == A]
