@@ -165,7 +165,8 @@ def source_of(name: str, bind: Mapping[str, Source]) -> Source | None:
 def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterator[Case]:
     """Yield every layer and head at which a statement can be read on a run.
 
-    Yields nothing when the model lacks an array that the statement needs (no layers, no heads).
+    Yields nothing when the model lacks an array that the statement needs (no layers, no heads), or
+    has fewer layers than a source names.
     Raises OtimesError naming a symbol that has no meaning on a model.
     """
     sources = {}
@@ -176,6 +177,12 @@ def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterato
                 f"the symbol {name} has no meaning on a model: bind it to one of {', '.join(AXES)}"
             )
         if source.name not in run.arrays:
+            return
+        if (
+            isinstance(source.layer, int)
+            and "L" in AXES[source.name]
+            and (source.layer >= run.n_layers)
+        ):
             return
         sources[name] = source
     for count, largest in signature.fixed.items():

@@ -140,6 +140,12 @@ def test_a_layer_that_is_not_there_is_no_case(run: Run) -> None:
     assert _cases(run, A[2, h]) == []
 
 
+def test_a_layer_that_a_source_names_must_be_there(run: Run) -> None:
+    W = MatrixSymbol("W", d, d_head)
+    assert len(_cases(run, W, {"W": Source("W_V", layer=1)})) == 3
+    assert not _cases(run, W, {"W": Source("W_V", layer=2)})
+
+
 def test_what_has_no_meaning_is_named(run: Run) -> None:
     with pytest.raises(OtimesError, match="the symbol Q has no meaning on a model: bind it"):
         _cases(run, MatrixSymbol("Q", n, n))
