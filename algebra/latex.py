@@ -259,7 +259,8 @@ class _Printer(LatexPrinter):
 
     def _ends(self, e: ConcatHeads | StackHeads) -> tuple[str, str]:
         first = {i: sympy.Symbol("1") for i, _ in e.limits}
-        last = dict(e.limits)
+        # A name of which SymPy knows nothing: it would refuse the entry beyond the last one.
+        last = {i: sympy.Symbol(str(count)) for i, count in e.limits}
         return self._print(e.body.xreplace(first)), self._print(e.body.xreplace(last))
 
     def _bracket(self, e: Any) -> str:

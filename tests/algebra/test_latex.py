@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from sympy import HadamardProduct, Identity, MatrixSymbol, OneMatrix, Trace, Transpose, symbols
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import (
     ConcatHeads,
@@ -58,6 +59,10 @@ F = Family("W_V", (H,), n, n)
         (
             ConcatHeads(F[h], (h, H)),
             r"\begin{bmatrix} W_{V}^{1} & \cdots & W_{V}^{H} \end{bmatrix}",
+        ),
+        (
+            ConcatHeads(matmul(MatrixElement(A, i, h), B), (h, A.shape[1])),
+            r"\begin{bmatrix} A_{i,1} \, B & \cdots & A_{i,n} \, B \end{bmatrix}",
         ),
         (
             StackHeads(F[h], (h, H)),
