@@ -13,7 +13,7 @@ from algebra.errors import OtimesError
 from proofs.theorem import Theorem
 
 CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
-    1: ("Tensor products and conventions", "tensor_products", ("products",)),
+    1: ("Tensor products and conventions", "tensor_products", ("products", "conventions")),
     2: ("The residual stream", "residual_stream", ("stream",)),
     3: ("The attention head", "attention_head", ("circuits",)),
     4: ("Feed-forward layers, norms and biases", "mlp_and_norm", ("norms", "folding")),

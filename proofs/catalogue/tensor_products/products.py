@@ -2,16 +2,111 @@
 
 from __future__ import annotations
 
-from sympy import MatrixSymbol, Transpose
+from sympy import Identity, MatrixSymbol, Transpose, symbols
+from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import kron, matadd, matmul, vec_cols, vec_rows
+from algebra.language import (
+    ConcatHeads,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    kron,
+    matadd,
+    matmul,
+    vec_cols,
+    vec_rows,
+)
 from numeric.binding import Source
-from proofs.catalogue.symbols import alpha, beta, d, m, n, p, q, r, s, size
+from proofs.catalogue.symbols import A, X, alpha, beta, d, m, n, p, q, r, s, size
 from proofs.claims import Statement
 from proofs.theorem import theorem
 
 KRON = "Van Loan 2000, “The ubiquitous Kronecker product”, §1"
 FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+i, j, k, l = symbols("i j k l", integer=True)  # noqa: E741 (rows and columns, as in the papers)
+
+
+@theorem(
+    title="The entries of a Kronecker product",
+    chapter=1,
+    source=KRON,
+    covers=("S0-35",),
+)
+def kron_entry() -> Statement:
+    """A row of A ⊗ B is a pair: a row of A and a row of B; a column likewise. The entry at such a
+    pair of pairs is the product of the two entries.
+
+    The row of the left factor counts slowly, that of the right factor quickly: the pair (i, k) is
+    row i · p + k where B has p rows. A text that counts the other way round means B ⊗ A.
+    """
+    A, B = MatrixSymbol("A", n, m), MatrixSymbol("B", p, q)
+    row = kron(Transpose(OneHot(i, n)), Transpose(OneHot(k, p)))
+    column = kron(OneHot(j, m), OneHot(l, q))
+    return Statement(
+        matmul(row, kron(A, B), column),
+        matmul(MatrixElement(A, i, j), MatrixElement(B, k, l), Identity(1)),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A ⊗ B is a table of blocks: a copy of B for each entry of A",
+    chapter=1,
+    source=KRON,
+    covers=("S0-35",),
+)
+def kron_blocks() -> Statement:
+    """Put the block a_ij B where A has the entry a_ij. If A is a pattern of attention and B a
+    weight matrix, the block at (i, j) says what position i gets from position j: B, as much as i
+    attends to j.
+
+    This is what `numpy.kron` builds, and what nobody should build for a model: with n positions and
+    d features it has (n d)² entries, all of which are products of n² and d² numbers.
+    """
+    A, B = MatrixSymbol("A", n, m), MatrixSymbol("B", p, q)
+    block = matmul(MatrixElement(A, i, j), B)
+    return Statement(
+        kron(A, B),
+        StackHeads(ConcatHeads(block, (j, m)), (i, n)),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A pure tensor is an outer product, written as a column",
+    chapter=1,
+    source=f"{KRON}; {FRAMEWORK}, “Tensor products”",
+)
+def kron_of_columns_is_outer_product() -> Statement:
+    """Two kinds of things are written with ⊗. With columns, a ⊗ b is a vector: the matrix a bᵀ of
+    all products, row after row. With matrices, A ⊗ W is a linear map on such vectors. Both are the
+    same operation on arrays, and A ⊗ W takes a ⊗ b to Aa ⊗ Wb, by the mixed product.
+
+    So a stream with one feature vector b at one position (a = e_i) is e_i ⊗ b, and “A ⊗ W, an
+    element of the tensor product” and “A ⊗ W, a matrix” are no contradiction.
+    """
+    a, b = MatrixSymbol("a", n, 1), MatrixSymbol("b", d, 1)
+    return Statement(kron(a, b), vec_rows(matmul(a, Transpose(b))), on_models=False)
+
+
+@theorem(
+    title="A stream is a sum of tensors: each position with its vector",
+    chapter=1,
+    convention="column",
+    source=f"{FRAMEWORK}, “Tensor products”",
+)
+def stream_is_sum_of_tensors() -> Statement:
+    """The stream of n positions, as one long column, is the sum over positions of e_i ⊗ x_i: the
+    vector x_i, put at place i. It is no pure tensor unless all its vectors are multiples of one.
+
+    A ⊗ W is applied term by term, to A e_i ⊗ W x_i: column i of the pattern says where the vector
+    goes, and W what becomes of it.
+    """
+    moved = kron(matmul(A, OneHot(i, n)), matmul(Transpose(X), OneHot(i, n)))
+    return Statement(
+        matmul(kron(A, Identity(d)), vec_rows(X)),
+        HeadSum(moved, (i, n)),
+    )
 
 
 @theorem(
@@ -139,7 +234,29 @@ def vec_rows_mul() -> Statement:
                 "W": Source("W_U", cols=9, transposed=True),
             },
         ),
+        printed={
+            "E37": (
+                matmul(kron(A, W), vec_cols(X)),
+                vec_cols(matmul(A, X, Transpose(W))),
+            )
+        },
     )
+
+
+@theorem(
+    title="Columns stacked are the rows of the transpose stacked",
+    chapter=1,
+    source="Magnus and Neudecker 2019, ch. 3, §7",
+)
+def vec_cols_is_vec_rows_of_transpose() -> Statement:
+    """The two ways to write a matrix as one column have the same entries in another order. For a
+    stream with positions as rows, stacking rows keeps each position together; stacking columns
+    keeps each feature together.
+
+    NumPy's `reshape(-1)` stacks rows; Magnus and Neudecker, MATLAB's `X(:)` and SymPy's `vec` stack
+    columns. A formula copied from one to the other has its two factors of ⊗ in the wrong order.
+    """
+    return Statement(vec_cols(X), vec_rows(Transpose(X)))
 
 
 @theorem(
