@@ -14,7 +14,7 @@ from proofs.theorem import Theorem
 
 CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     1: ("Tensor products and conventions", "tensor_products", ("products", "conventions")),
-    2: ("The residual stream", "residual_stream", ("stream",)),
+    2: ("The residual stream", "residual_stream", ("stream", "positions", "channel")),
     3: ("The attention head", "attention_head", ("circuits",)),
     4: ("Feed-forward layers, norms and biases", "mlp_and_norm", ("norms", "folding")),
     5: ("Zero and one layer", "shallow_models", ("one_layer",)),

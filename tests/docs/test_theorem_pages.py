@@ -70,7 +70,7 @@ def test_numbers_and_order_are_the_catalogue_s():
     index, chapter, *_ = nav[0]["Theorems"]
     assert index == "theorems/index.md"
     assert chapter["1 Tensor products and conventions"][0] == {
-        "1.1 Kronecker products multiply factor by factor": "theorems/kron_mul_kron.md"
+        "1.1 The entries of a Kronecker product": "theorems/kron_entry.md"
     }
 
 
@@ -90,7 +90,8 @@ def test_every_theorem_has_its_page():
     assert len(pages) == 1 + len(catalogue())
     for theorem in catalogue():
         assert f"({theorem.name}.md)" in pages["theorems/index.md"]
-        assert len(symbols.text(theorem).splitlines()) > 2
+        if theorem.claim().expressions:  # what is measured or observed has no symbols
+            assert len(symbols.text(theorem).splitlines()) > 2
 
 
 def test_everything_on_a_model_has_words():
