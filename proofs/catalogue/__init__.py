@@ -16,7 +16,11 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     1: ("Tensor products and conventions", "tensor_products", ("products", "conventions")),
     2: ("The residual stream", "residual_stream", ("stream", "positions", "channel")),
     3: ("The attention head", "attention_head", ("circuits",)),
-    4: ("Feed-forward layers, norms and biases", "mlp_and_norm", ("norms", "folding")),
+    4: (
+        "Feed-forward layers, norms and biases",
+        "mlp_and_norm",
+        ("norms", "folding", "neurons", "gates"),
+    ),
     5: ("Zero and one layer", "shallow_models", ("one_layer",)),
     6: ("Depth", "depth", ("paths",)),
     7: ("Reading weights", "reading_weights", ()),

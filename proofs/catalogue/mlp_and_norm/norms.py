@@ -7,6 +7,9 @@ the expressivity role of LayerNorm in transformers' attention”.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import sympy
 from sympy import (
@@ -37,7 +40,7 @@ from proofs.catalogue.mlp_and_norm.parts import (
     z,
 )
 from proofs.catalogue.symbols import X, d, n, row
-from proofs.claims import Bound, ErrorLaw, Fails, Holds, Square, Statement
+from proofs.claims import Bound, Definition, ErrorLaw, Fails, Holds, Square, Statement
 from proofs.theorem import theorem
 
 BA = "Ba, Kiros and Hinton 2016, “Layer normalization”, §3"
@@ -56,6 +59,40 @@ spread = DiagMatrix(scale)
 MEANS = {"v": Source("resid_pre", cols=1)}
 ONE_ROW = ({"z": Source("resid_pre", rows=1)},)
 TWO_STREAMS = ({"Y": Source("embed")},)
+
+
+@theorem(
+    title="LayerNorm",
+    chapter=4,
+    convention="row",
+    source=f"{BA}; {PRIMER}, §2.1",
+    covers=("S3-002",),
+)
+def layer_norm_with_gain_and_bias() -> Definition:
+    """(z - μ)/σ ∘ γ + β for the row z of each position by itself: take off the mean μ of its d
+    entries, divide by the root σ of their mean square deviation (plus ε), multiply entry by entry
+    by a gain, add a bias. Positions never mix.
+    """
+
+    def plain(X: Any, ln1_gain: Any, ln1_bias: Any, eps: Any, **sizes: Any) -> Any:
+        result = np.zeros(np.shape(X))
+        for i, entries in enumerate(X):
+            mean = sum(entries) / len(entries)
+            variance = sum((entry - mean) ** 2 for entry in entries) / len(entries)
+            for k, entry in enumerate(entries):
+                scaled = (entry - mean) / math.sqrt(variance + eps)
+                result[i, k] = scaled * ln1_gain[0][k] + ln1_bias[0][k]
+        return result
+
+    return Definition(
+        "LN",
+        layer_norm("ln1"),
+        plain,
+        places=("ln1",),
+        bare=False,
+        config=WITH_LAYER_NORM,
+        obeys=("layer_norm_squared_length", "layer_norm_ignores_shift_and_scale"),
+    )
 
 
 @theorem(
