@@ -141,8 +141,9 @@ def centring_folds_into_readers() -> Statement:
     covers=("S2-06",),
 )
 def centred_readers_need_folded_gain() -> Fails:
-    """With a gain between the norm and the reader, N diag(γ) PW is another thing than N diag(γ) W.
-    The order is: bias, gain, centring.
+    """With a gain between the norm and the reader, N diag(γ) PW is another thing than N diag(γ) W:
+    the gained row need not have mean zero, and its mean is something the reader sees. The order is
+    bias, gain, centring; each step makes the next one right.
     """
     gain = diagonal(MatrixSymbol("ln1_gain", 1, d))
     normed = matmul(LayerNorm(X, eps), gain)
@@ -293,7 +294,8 @@ def query_bias_is_a_preference_for_keys() -> Statement:
 )
 def query_bias_matters() -> Fails:
     """Queries and keys look alike in the formula and are not: the softmax runs over keys. What is
-    constant along them falls away, what is constant along queries stays.
+    constant along them falls away, what is constant along queries stays. So of two biases that look
+    the same, one may be dropped and the other may not.
     """
     return Fails(
         pattern(query, bare_key), pattern(bare_query, bare_key), bind=READS, on_models=True
@@ -349,7 +351,8 @@ def centred_unembedding_keeps_probabilities() -> Statement:
 )
 def centred_unembedding_changes_logits() -> Fails:
     """Only what ignores a shift common to all tokens may be computed from centred logits: softmax,
-    log-softmax, differences. A single logit, or its sign, may not.
+    log-softmax, differences of two logits. A single logit, its sign, or a mean of logits is another
+    number than before, and comparing it with that of an unprocessed model says nothing.
     """
     W_U, final = row.W_U, MatrixSymbol("ln_final", n, d)
     return Fails(matmul(final, matmul(W_U, of_vocabulary)), matmul(final, W_U), on_models=True)
@@ -362,8 +365,9 @@ def centred_unembedding_changes_logits() -> Fails:
     source="Gemma Team 2024, “Gemma 2”, §2 (logit soft-capping)",
 )
 def soft_cap_needs_whole_unembedding() -> Fails:
-    """A model that caps its logits, c tanh(x/c), does not see a common shift as one: it moves large
-    logits less than small ones. There the mean of W_U counts.
+    """A model that caps its logits, c tanh(x/c), does not see a shift common to all tokens as one:
+    it moves large logits less than small ones, and so changes probabilities. There the mean of W_U
+    counts, and may not be taken off.
     """
     W_U, final = row.W_U, MatrixSymbol("ln_final", n, d)
 

@@ -248,8 +248,9 @@ def feed_forward_writes_in_row_space() -> Statement:
     covers=("S0-34",),
 )
 def feed_forward_rank() -> Holds:
-    """Without its bias the output has at most rank min(d, d_mlp), for any number of positions, and
-    for any g at all: the bound comes from W_out alone.
+    """Without its bias the output has at most rank min(d, d_mlp), for any number of positions and
+    any g at all: the bound comes from W_out alone. A layer with few neurons writes into a small
+    subspace, which one can read from its weights.
     """
     written = matmul(activation(matmul(X, W_in)), W_out)
     return Holds(Fact("rank_at_most", written, Min(n, d, d_mlp)), on_models=False)
@@ -285,7 +286,10 @@ def linear_activation_collapses() -> Statement:
     covers=("S0-71",),
 )
 def linear_layer_rank() -> Holds:
-    """W_in W_out has rank at most min(d, d_mlp): never more than d, however many neurons."""
+    """The product W_in W_out has rank at most min(d, d_mlp), and so never more than d, however many
+    neurons stand between: with d_mlp > d the same map has a smaller layer, and with d_mlp < d it is
+    a bottleneck.
+    """
     return Holds(Fact("rank_at_most", matmul(W_in, W_out), Min(d, d_mlp)))
 
 
@@ -358,8 +362,9 @@ def activation_reaches_full_rank() -> Holds:
     covers=("S0-72",),
 )
 def neuron_rank_on_text() -> Observation:
-    """On real text a trained model makes use of it: the activations of its neurons at many
-    positions span more dimensions than the stream has.
+    """On text a trained model makes use of it: the activations of its neurons at many positions
+    span more dimensions than the stream has. Their singular values are counted as a computer counts
+    them, those above rounding.
     """
 
     def observe() -> Observed:

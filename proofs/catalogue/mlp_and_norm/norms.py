@@ -149,11 +149,11 @@ def mean_subtraction_is_a_product() -> Statement:
     covers=("S3-003",),
 )
 def centring_is_orthogonal_projection() -> Statement:
-    """PᵀP = P says both things at once: transpose it, and P is symmetric; put that back, and P² =
-    P. So to centre twice is to centre once, and what is taken off is at a right angle to what is
-    kept: P projects onto the hyperplane of rows with sum zero.
+    """For every stream, and so PᵀP = P, which says both things at once: transpose it, and P is
+    symmetric; put that back, and P² = P. To centre twice is to centre once, and what is taken off
+    is at a right angle to what is kept: P projects onto the hyperplane of rows with sum zero.
     """
-    return Statement(matmul(Transpose(centring), centring), centring, on_models=False)
+    return Statement(matmul(X, matmul(Transpose(centring), centring)), matmul(X, centring))
 
 
 @theorem(
@@ -422,7 +422,10 @@ def layer_norm_jacobian_along_stream() -> Statement:
     covers=("S3-006",),
 )
 def layer_norm_jacobian_trace() -> Statement:
-    """P has trace d - 1, and ẑᵀẑ/d has trace 1, as the squared length of ẑ is d."""
+    """P has trace d - 1, and ẑᵀẑ/d has trace 1, as the squared length of ẑ is d. Of the d numbers
+    by which a small change is multiplied along the axes of K, d - 2 are one and two are zero: K is
+    a projection, and its trace counts what it keeps.
+    """
     return Statement(Trace(shadow), d - 2, given=NORMALISED[:1], on_models=False)
 
 
