@@ -19,7 +19,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     4: (
         "Feed-forward layers, norms and biases",
         "mlp_and_norm",
-        ("norms", "folding", "neurons", "gates"),
+        ("norms", "folding", "neurons", "gates", "processing"),
     ),
     5: ("Zero and one layer", "shallow_models", ("one_layer",)),
     6: ("Depth", "depth", ("paths",)),

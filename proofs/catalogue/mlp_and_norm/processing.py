@@ -1,0 +1,416 @@
+"""Chapter 4: the functions that rewrite a model, each with the theorem that makes it right.
+
+A deep model is not compared end to end, where no rounding bound is of use, but place by place: from
+the same recorded stream every reader of the new model must give what the old one gives, and every
+writer must write what it wrote, or that centred. The old model is read in plain loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import exp, fsum, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numeric import processing
+from numeric.model import Model
+from numeric.rounding.functions import normalised, softmax
+from numeric.rounding.linear import Near, linear
+from numeric.rounding.precision import gamma, precision
+from proofs.claims import Method, Trial
+from proofs.theorem import theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+NOTES = f"{FRAMEWORK}, “Notes on transformer architectures”"
+TRANSFORMER_LENS = "Nanda and Bloom 2022, TransformerLens, “weight processing”"
+
+DOUBLE = precision("float64")
+Rewriting = Callable[[Model], Model]
+Places = dict[str, np.ndarray]
+
+
+class Reader(NamedTuple):
+    """What reads a norm: from the stream at a place, through gain and bias, with W and b."""
+
+    place: str
+    name: str
+    gain: np.ndarray
+    shift: np.ndarray
+    W: np.ndarray
+    b: np.ndarray
+
+
+def _readers(model: Model) -> Iterator[Reader]:
+    """Yield everything that reads a norm; the heads of a layer side by side."""
+    for number in range(model.n_layers):
+        layer = model.layer(number)
+        for letter in "QKV":
+            W = np.concatenate(list(getattr(layer, f"W_{letter}")), axis=1)
+            b = getattr(layer, f"b_{letter}").reshape(-1)
+            place = f"resid_pre.{number}"
+            yield Reader(place, f"W_{letter}", layer.ln1_gain, layer.ln1_bias, W, b)
+        if model.config.d_mlp:
+            place = f"resid_pre.{number}" if model.config.parallel else f"resid_mid.{number}"
+            for name in ("in", "gate") if model.config.gated else ("in",):
+                W, b = getattr(layer, f"W_{name}"), getattr(layer, f"b_{name}")
+                yield Reader(place, f"W_{name}", layer.ln2_gain, layer.ln2_bias, W, b)
+    if model.config.final_norm:
+        gain, shift = model.ln_final_gain, model.ln_final_bias
+        yield Reader("final", "W_U", gain, shift, model.W_U, model.b_U)
+
+
+def _normalised(model: Model, row: np.ndarray, reader: Reader) -> Near:
+    rows, config = Near.exactly(row[None]), model.config
+    gain = Near.exactly(reader.gain)
+    return normalised(rows, config.norm, config.norm_eps, gain, reader.shift, DOUBLE)
+
+
+def _by_loops(model: Model, row: np.ndarray, reader: Reader) -> np.ndarray:
+    """Return what a reader makes of one row of the stream."""
+    mean = fsum(row) / len(row) if model.config.norm == "layer" else 0.0
+    spread = sqrt(fsum((x - mean) ** 2 for x in row) / len(row) + model.config.norm_eps)
+    rest = zip(row, reader.gain, reader.shift, strict=True)
+    normed = [(x - mean) / spread * gain + shift for x, gain, shift in rest]
+    return _product_by_loops(normed, reader.W, reader.b)
+
+
+def _product_by_loops(row: Any, W: np.ndarray, b: np.ndarray) -> np.ndarray:
+    columns = zip(W.T.tolist(), b.tolist(), strict=True)
+    entries = [x * 1.0 for x in row]
+    return np.array(
+        [
+            fsum([bias, *(x * w for x, w in zip(entries, column, strict=True))])
+            for column, bias in columns
+        ]
+    )
+
+
+def _reads_alike(
+    rewritten: Rewriting, before: Rewriting, model: Model, tokens: Sequence[int]
+) -> Iterator[Trial]:
+    """Yield what each reader of the rewritten model gives, beside that of the old one in loops."""
+    if model.config.norm != "layer":
+        return
+    model = before(model)
+    new, places = rewritten(model), model.forward(tokens)
+    for old_reader, reader in zip(_readers(model), _readers(new), strict=True):
+        row = places[reader.place][-1]
+        # What is folded or centred is rounded: a sum of d products, a few more for a mean.
+        W, few = (
+            np.abs(old_reader.W) * np.abs(old_reader.gain)[:, None],
+            gamma(len(row) + 4, 2**-53),
+        )
+        doubt = few * (W + W.mean(axis=0))
+        moved = few * (np.abs(old_reader.shift) @ np.abs(old_reader.W) + np.abs(old_reader.b))
+        now = linear(_normalised(new, row, reader), Near(reader.W, doubt), reader.b, DOUBLE)
+        then = linear(
+            _normalised(model, row, old_reader), Near.exactly(old_reader.W), old_reader.b, DOUBLE
+        )
+        yield Trial(
+            f"{reader.name} reading {reader.place}",
+            now.value[0],
+            _by_loops(model, row, old_reader),
+            now.error[0] + then.error[0] + moved,
+        )
+
+
+def _same(model: Model) -> Model:
+    return model
+
+
+def _without_norm_biases(model: Model) -> Model:
+    return processing.fold_norm_biases(model)
+
+
+def _without_gains(model: Model) -> Model:
+    return processing.fold_norm_gains(processing.fold_norm_biases(model))
+
+
+@theorem(
+    title="fold_norm_biases: the bias of each norm moves on",
+    chapter=4,
+    source=f"{NOTES}; {TRANSFORMER_LENS}",
+    covers=("S0-03", "S2-06"),
+)
+def fold_norm_biases_is_right() -> Method:
+    """The bias β of a norm becomes βW in the bias of each of its readers. From the same stream all
+    queries, keys, values, neurons and logits stay what they were, and the bias of the norm is zero.
+    What reads it gets a bias if it had none.
+    """
+    return Method(
+        "numeric.processing.fold_norm_biases",
+        ("norm_gain_and_bias_fold",),
+        partial(_reads_alike, processing.fold_norm_biases, _same),
+    )
+
+
+@theorem(
+    title="fold_norm_gains: the gain of each norm moves into its readers",
+    chapter=4,
+    source=f"{NOTES}; {TRANSFORMER_LENS}",
+    covers=("S0-03",),
+)
+def fold_norm_gains_is_right() -> Method:
+    """Each reader W becomes diag(γ)W and the gain one. Biases must have gone before: behind a gain
+    of one they would be added to something else. A tied model is untied, since only one of the two
+    uses of its matrix stands behind the norm.
+    """
+    return Method(
+        "numeric.processing.fold_norm_gains",
+        ("norm_gain_and_bias_fold", "norm_gain_is_diagonal", "tied_unembedding_is_transpose"),
+        partial(_reads_alike, processing.fold_norm_gains, _without_norm_biases),
+    )
+
+
+@theorem(
+    title="centre_readers: what reads a LayerNorm does the centring",
+    chapter=4,
+    source=TRANSFORMER_LENS,
+    covers=("S0-05",),
+)
+def centre_readers_is_right() -> Method:
+    """Each reader W becomes PW, whose columns sum to zero, and gives the same, because what it
+    reads has mean zero. It is done after the gains were folded, and refused before.
+    """
+    return Method(
+        "numeric.processing.centre_readers",
+        ("centring_folds_into_readers", "centred_readers_need_folded_gain"),
+        partial(_reads_alike, processing.centre_readers, _without_gains),
+    )
+
+
+# -- writers ---------------------------------------------------------------------------------------
+
+
+class Writer(NamedTuple):
+    """What writes to the stream: W on some rows that were recorded, and b."""
+
+    name: str
+    rows: np.ndarray
+    W: np.ndarray
+    b: np.ndarray
+
+
+def _writers(model: Model, places: Places, tokens: Sequence[int]) -> Iterator[Writer]:
+    """Yield all that writes to the last position; the heads of a layer as one."""
+    last, none = len(tokens) - 1, np.zeros(model.d_model)
+    yield Writer("W_E", np.ones((1, 1)), model.W_E[[tokens[last]]], none)
+    if model.config.positions == "learned":
+        yield Writer("W_pos", np.ones((1, 1)), model.W_pos[[last]], none)
+    for number in range(model.n_layers):
+        layer = model.layer(number)
+        z, W_O = places[f"z.{number}"][:, last].reshape(1, -1), np.concatenate(list(layer.W_O))
+        yield Writer(f"W_O of layer {number}", z, W_O, layer.b_O)
+        if model.config.d_mlp:
+            post = places[f"mlp_post.{number}"][[last]]
+            yield Writer(f"W_out of layer {number}", post, layer.W_out, layer.b_out)
+
+
+def _writes_centred(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+    if model.config.norm != "layer":
+        return
+    model = _without_norm_biases(model)
+    new, places = processing.centre_writers(model), model.forward(tokens)
+    pairs = zip(_writers(model, places, tokens), _writers(new, places, tokens), strict=True)
+    for old, now in pairs:
+        few = gamma(model.d_model + 4, 2**-53)
+        spread = np.abs(old.W) + np.abs(old.W).mean(axis=1, keepdims=True)
+        found = linear(Near.exactly(now.rows), Near(now.W, few * spread), now.b, DOUBLE)
+        plain = _product_by_loops(old.rows[0], old.W, old.b)
+        size = np.abs(old.rows[0]) @ np.abs(old.W) + np.abs(old.b)
+        bound = found.error[0] + few * (size + size.mean()) + few * np.abs(old.b).mean()
+        yield Trial(f"{now.name} writes", found.value[0], plain - fsum(plain) / len(plain), bound)
+    # The norm of the new model, on what is now a stream without a mean.
+    old_reader, reader = (list(_readers(each))[-1] for each in (model, new))
+    row = places["final"][-1]
+    centred = row - row.mean()
+    doubt = np.full_like(row, gamma(len(row) + 2, 2**-53) * np.abs(row).mean())
+    rows = Near(centred[None], (doubt + 2**-53 * np.abs(centred))[None])
+    near = normalised(
+        rows, "rms", new.config.norm_eps, Near.exactly(reader.gain), reader.shift, DOUBLE
+    )
+    now_read = linear(near, Near.exactly(reader.W), reader.b, DOUBLE)
+    then = _normalised(model, row, old_reader)
+    then_read = linear(then, Near.exactly(old_reader.W), old_reader.b, DOUBLE)
+    yield Trial(
+        "logits behind RMSNorm, of the centred stream",
+        now_read.value[0],
+        _by_loops(model, row, old_reader),
+        now_read.error[0] + then_read.error[0],
+    )
+
+
+@theorem(
+    title="centre_writers: LayerNorm becomes RMSNorm",
+    chapter=4,
+    source=TRANSFORMER_LENS,
+    covers=("S0-05",),
+)
+def centre_writers_is_right() -> Method:
+    """Each writer W becomes WP, biases and positions too, and writes what it wrote without its
+    mean. The stream of the new model so is the centred stream of the old, and its RMSNorm what the
+    LayerNorm was.
+    """
+    return Method(
+        "numeric.processing.centre_writers",
+        (
+            "centring_folds_into_writers",
+            "centred_writers_keep_mean_zero",
+            "layer_norm_is_rms_norm_of_centred",
+        ),
+        _writes_centred,
+    )
+
+
+# -- attention -------------------------------------------------------------------------------------
+
+
+def _value_biases_folded(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+    if "b_V" not in model.config.biases:
+        return
+    new, places = processing.fold_value_biases(model), model.forward(tokens)
+    for number in range(model.n_layers):
+        layer, other = model.layer(number), new.layer(number)
+        read = places.get(f"ln1.{number}", places[f"resid_pre.{number}"])
+        weights = places[f"pattern.{number}"][:, -1]
+        written, plain = other.b_O.copy(), layer.b_O.copy()
+        size, short = np.abs(layer.b_O), np.zeros(model.d_model)
+        for head in range(model.n_heads):
+            a, W_V, W_O = weights[head], other.W_V[head], other.W_O[head]
+            written = written + a @ (read @ W_V) @ W_O
+            values = [_product_by_loops(row, layer.W_V[head], layer.b_V[head]) for row in read]
+            z = [
+                fsum(x * v for x, v in zip(a, column, strict=True))
+                for column in np.transpose(values)
+            ]
+            plain = plain + _product_by_loops(z, layer.W_O[head], np.zeros(model.d_model))
+            constant = np.abs(layer.b_V[head]) @ np.abs(layer.W_O[head])
+            size = size + a @ (np.abs(read) @ np.abs(W_V)) @ np.abs(W_O) + constant
+            short = short + abs(fsum(a) - 1) * constant  # a row sums to one but for rounding
+        products = len(tokens) + 2 * model.d_model + model.n_heads * model.d_head + 8
+        bound = 2 * gamma(products, 2**-53) * size + short
+        yield Trial(f"attn_out.{number}, last position", written, plain, bound)
+
+
+@theorem(
+    title="fold_value_biases: what all heads add at every position",
+    chapter=4,
+    source=TRANSFORMER_LENS,
+    covers=("S0-07",),
+)
+def fold_value_biases_is_right() -> Method:
+    """The new model has no value bias, and b_O + Σ_h b_V W_O in place of b_O: with the patterns as
+    they are, each layer of heads writes what it wrote.
+    """
+    return Method(
+        "numeric.processing.fold_value_biases",
+        ("value_biases_fold_into_output_bias", "value_bias_passes_through"),
+        _value_biases_folded,
+    )
+
+
+def _softmax_by_loops(scores: Sequence[float]) -> np.ndarray:
+    highest = max(scores)
+    weights = [exp(score - highest) for score in scores]
+    return np.array(weights) / fsum(weights)
+
+
+def _key_biases_dropped(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+    if "b_K" not in model.config.biases or model.config.positions == "rotary":
+        return
+    new, places = processing.drop_key_biases(model), model.forward(tokens)
+    for number in range(model.n_layers):
+        layer, read = new.layer(number), places[f"qk_in.{number}"]
+        for head in range(model.n_heads):
+            q = Near.exactly(places[f"q.{number}"][head, [-1]] / sqrt(model.d_head))
+            k = linear(Near.exactly(read), Near.exactly(layer.W_K[head]), layer.b_K[head], DOUBLE)
+            scores = linear(q, Near(k.value.T, k.error.T), None, DOUBLE)
+            found = softmax(scores, np.ones(scores.value.shape, dtype=bool), DOUBLE)
+            keys = places[f"k.{number}"][head]
+            plain = [fsum(x * y for x, y in zip(q.value[0], key, strict=True)) for key in keys]
+            # The recorded keys were rounded with their bias in them.
+            size = np.abs(read) @ np.abs(layer.W_K[head]) + np.abs(model.b_K[number, head])
+            wrong = gamma(model.d_model + 3, 2**-53) * (np.abs(q.value) @ size.T)
+            near = Near(np.array([plain]), wrong + 2**-53 * np.abs(plain))
+            then = softmax(near, np.ones(wrong.shape, dtype=bool), DOUBLE)
+            yield Trial(
+                f"pattern.{number}, head {head}, last position",
+                found.value[0],
+                _softmax_by_loops(plain),
+                found.error[0] + then.error[0],
+            )
+
+
+@theorem(
+    title="drop_key_biases: nobody misses them",
+    chapter=4,
+    source=NOTES,
+    covers=("S0-08",),
+)
+def drop_key_biases_is_right() -> Method:
+    """Without b_K every score of a query is less by the same number, and all patterns stay. Models
+    with rotary positions are refused, unless b_K is zero wherever it would be turned.
+    """
+    return Method(
+        "numeric.processing.drop_key_biases",
+        ("key_bias_is_irrelevant", "key_bias_matters_when_turned"),
+        _key_biases_dropped,
+    )
+
+
+# -- the unembedding -------------------------------------------------------------------------------
+
+
+def _unembedding(
+    rewritten: Rewriting, probabilities: bool, model: Model, tokens: Sequence[int]
+) -> Iterator[Trial]:
+    """Yield logits or probabilities at the last position, from what the unembedding reads."""
+    new, places = rewritten(model), model.forward(tokens)
+    row = Near.exactly(places.get("ln_final", places["final"])[[-1]])
+    old = model.W_E.T if model.config.tied else model.W_U
+    doubt = gamma(model.d_vocab + 2, 2**-53) * (np.abs(old) + np.abs(old).mean(axis=1)[:, None])
+    now = linear(row, Near(new.W_U, doubt), new.b_U, DOUBLE)
+    then = linear(row, Near.exactly(old), model.b_U, DOUBLE)
+    plain = _product_by_loops(row.value[0], old, model.b_U)
+    if probabilities:
+        seen = np.ones(now.value.shape, dtype=bool)
+        wrong = gamma(model.d_vocab + 2, 2**-53) * (np.abs(model.b_U) + np.abs(model.b_U).mean())
+        now = softmax(Near(now.value, now.error + wrong), seen, DOUBLE)
+        then, plain = softmax(then, seen, DOUBLE), _softmax_by_loops(plain.tolist())
+    what = "probabilities" if probabilities else "logits"
+    yield Trial(f"{what}, last position", now.value[0], plain, now.error[0] + then.error[0])
+
+
+@theorem(
+    title="centre_unembedding: probabilities stay",
+    chapter=4,
+    source=TRANSFORMER_LENS,
+)
+def centre_unembedding_is_right() -> Method:
+    """The mean over the vocabulary is taken off W_U and b_U. All logits of a position are less by
+    the same number then, and every probability is what it was; the logits themselves are not.
+    """
+    return Method(
+        "numeric.processing.centre_unembedding",
+        ("centred_unembedding_keeps_probabilities", "centred_unembedding_changes_logits"),
+        partial(_unembedding, processing.centre_unembedding, True),
+    )
+
+
+@theorem(
+    title="untie: one matrix becomes two",
+    chapter=4,
+    source="Press and Wolf 2017, “Using the output embedding to improve language models”",
+)
+def untie_is_right() -> Method:
+    """The transpose of W_E is written down as a W_U of its own. Nothing is computed, so that the
+    logits differ by the order of summation at most; from then on each of the two may be rewritten
+    without the other.
+    """
+    return Method(
+        "numeric.processing.untie",
+        ("tied_unembedding_is_transpose",),
+        partial(_unembedding, processing.untie, False),
+    )
