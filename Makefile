@@ -2,7 +2,7 @@
 # test    the whole test suite          (adds pytest, torch, tokenizers, mkdocs)
 # lint    ruff, and mypy in strict mode
 # docs    the teaching site, into site/
-# bench   how fast, against what else there is
+# bench   how fast, against what else there is; THEIRS=... is a Python with TransformerLens 3
 #
 # Each makes .venv when it is missing and installs what it needs once: the stamps in .venv say
 # what is there already. PYTHON=... chooses the interpreter that .venv is made with.
@@ -38,7 +38,7 @@ bench: .venv/core
 	@$(IN)python tests/bench/run.py
 	@$(IN)python -m tests.bench.suite
 	@$(IN)python -m tests.bench.paths
-	@$(IN)python -m tests.bench.circuits
+	@$(IN)python -m tests.bench.circuits $(if $(THEIRS),--theirs '$(THEIRS)')
 
 clean:
 	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -35,7 +35,7 @@ from algebra.errors import OtimesError, ShapeError
 from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from numeric.functions import ACTIVATION, GATE, norm_scale
 from numeric.model import Model
-from numeric.prompt import read_position
+from numeric.prompt import read_position, read_prompt
 
 Token = int | tuple[int, int] | np.ndarray
 """A token; a pair (one, other), for the difference of their logits; or any row [d_model]."""
@@ -261,7 +261,7 @@ class FrozenPass:
 def freeze(
     model: Model, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
 ) -> FrozenPass:
-    """Return the frozen pass of a prompt: run it once, keep patterns, scales and MLPs.
+    """Return the frozen pass of a prompt (text or tokens): run once, keep patterns, scales and MLPs.
 
     Raises: OtimesError for another type than float64 and float32, and another `mlp`.
 
@@ -280,7 +280,7 @@ def freeze(
             f"of MLPs either the outputs are fixed (mlp='sources') or the gates (mlp='gates'),"
             f" got mlp={mlp!r}"
         )
-    config, tokens = model.config, model.check_tokens(tokens)
+    config, tokens = model.config, read_prompt(model, tokens).tokens
     normed, layers = config.norm != "none", range(model.n_layers)
     gated = config.d_mlp > 0 and mlp == "gates"
     mlp_reads = "resid_pre" if config.parallel else "resid_mid"

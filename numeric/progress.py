@@ -1,5 +1,6 @@
 """Progress on long work: a bar on stderr where that is a terminal, and nothing anywhere else."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
@@ -12,11 +13,11 @@ def tracked(items: Iterable[Item], what: str) -> Iterator[Item]:
     >>> sum(tracked(range(4), "adding"))
     6
     """
+    if not sys.stderr.isatty():
+        yield from items
+        return
     from rich.console import Console
     from rich.progress import track
 
-    console = Console(stderr=True)
     total = len(items) if isinstance(items, Sized) else None
-    yield from track(
-        items, what, total, console=console, transient=True, disable=not console.is_terminal
-    )
+    yield from track(items, what, total, console=Console(stderr=True), transient=True)

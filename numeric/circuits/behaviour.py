@@ -13,6 +13,7 @@ from numeric.circuits.result import Named
 from numeric.circuits.weights import check_head
 from numeric.measure import prefix_matching_score, previous_token_score, repeated_prompts
 from numeric.model import Model
+from numeric.progress import tracked
 from numeric.prompt import read_prompt
 
 SCORES = ("previous token", "duplicate token", "prefix matching")
@@ -67,7 +68,7 @@ def duplicate_token_score(model: Model, prompts: Int[np.ndarray, "prompt pos"]) 
     total = np.zeros((model.n_layers, model.n_heads))
     count = 0
     places = [f"pattern.{layer}" for layer in range(model.n_layers)]
-    for prompt in prompts:
+    for prompt in tracked(prompts, "reading"):
         same = np.tril(prompt[:, None] == prompt[None, :], k=-1)
         count += int(same.any(axis=1).sum())
         patterns = model.forward(prompt, places)

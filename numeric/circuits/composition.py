@@ -28,6 +28,7 @@ from numeric.circuits.heads import turned_by
 from numeric.circuits.result import Named
 from numeric.circuits.weights import Precision, check_dtype, check_folded, head_names, weight
 from numeric.model import Model
+from numeric.progress import tracked
 
 
 def composition_scores(
@@ -63,7 +64,7 @@ def composition_scores(
     scores = np.full((len(kinds), L * H, L * H), np.nan, dtype)
     # The writers are half of what there is; the readers of one layer come and go.
     writers = np.empty((L * H, model.d_head, d), dtype)
-    for layer in range(L):
+    for layer in tracked(range(L), "composing"):
         here = slice(layer * H, (layer + 1) * H)
         head = _Layer(model, layer, dtype, without_mean)
         for number, (_, reader) in enumerate(head.readers(kinds, turn) if layer else ()):

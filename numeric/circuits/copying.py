@@ -21,6 +21,7 @@ from numeric.circuits.weights import (
     weight,
 )
 from numeric.model import Model
+from numeric.progress import tracked
 
 CIRCUITS = {"full": "W_E W_V W_O W_U", "bare": "W_V W_O"}
 
@@ -42,7 +43,7 @@ def ov_eigenvalues(model: Model, circuit: str = "full", dtype: Precision = np.fl
     if circuit not in CIRCUITS:
         raise OtimesError(f"an OV circuit is 'full' or 'bare', not {circuit!r}")
     gains = ("ln1_gain", "ln_final_gain") if circuit == "full" else ("ln1_gain",)
-    check_folded(model, f"{circuit} OV circuits", *gains)
+    check_folded(model, f"a {circuit} OV circuit", *gains)
     return Named(
         f"eigenvalues of {CIRCUITS[circuit]}",
         small_eigenvalues(model, circuit, check_dtype(dtype)),
@@ -58,7 +59,7 @@ def small_eigenvalues(
     L, H, d, k = model.n_layers, model.n_heads, model.d_model, model.d_head
     small = np.empty((L, H, k, k), dtype)
     around = embed_after_unembed(model, dtype) if circuit == "full" and L else None
-    for layer in range(L):
+    for layer in tracked(range(L), "multiplying"):
         W_V, W_O = (weight(model, name, layer, dtype) for name in ("W_V", "W_O"))
         # All heads at once: one product of [H k, d] with [d, d], not H thin ones.
         read = W_O if around is None else (W_O.reshape(H * k, d) @ around).reshape(H, k, d)

@@ -31,6 +31,7 @@ from numeric.circuits.heads import ov_circuit, qk_circuit, token_labels
 from numeric.circuits.result import Named
 from numeric.circuits.weights import BLOCK_BYTES, blocks, check_folded, check_head, weight
 from numeric.model import Model
+from numeric.progress import tracked
 
 INVERSES = ("pseudo", "basis", "transpose")
 READS = ("W_Q", "W_K", "W_V", "W_in", "W_gate")
@@ -210,7 +211,7 @@ def align_layers(
     for name in names:
         rows_A = [_rows(A, name, layer, E_A) for layer in range(A.n_layers)]
         rows_B = [_rows(B, name, layer, E_B) for layer in range(B.n_layers)]
-        for i, a in enumerate(rows_A):
+        for i, a in tracked(list(enumerate(rows_A)), f"comparing {name}"):
             for j, b in enumerate(rows_B):
                 found = np.abs(correlations(a, E_A, b, E_B))
                 total[i, j] += (found.max(axis=1).mean() + found.max(axis=0).mean()) / 2

@@ -24,6 +24,7 @@ from jaxtyping import Float
 from algebra.errors import OtimesError, ShapeError
 from numeric.circuits.result import visible_text
 from numeric.circuits.weights import BLOCK_BYTES, blocks
+from numeric.progress import tracked
 
 SHOWN_AT_MOST = 2**24
 """A matrix with more entries than this is not gone through merely to be looked at."""
@@ -166,7 +167,8 @@ class Factored:
             raise OtimesError(f"entries are ordered by 'value' or by 'size', not by {by!r}")
         n_columns = self.shape[1]
         places, values = np.empty(0, np.int64), np.empty(0, self.left.dtype)
-        for some in blocks(self.shape[0], n_columns, self.left.dtype, block_bytes):
+        every = list(blocks(self.shape[0], n_columns, self.left.dtype, block_bytes))
+        for some in tracked(every, "searching"):
             block = (self.left[some] @ self.right).ravel()
             best = largest(np.abs(block) if by == "size" else block, k)
             places = np.concatenate([places, best + some.start * n_columns])

@@ -31,6 +31,7 @@ from numeric.circuits.heads import full_ov, full_qk
 from numeric.circuits.result import visible_text
 from numeric.circuits.weights import BLOCK_BYTES, Precision, blocks
 from numeric.model import Model
+from numeric.progress import tracked
 
 
 class Trigram(NamedTuple):
@@ -149,7 +150,8 @@ class Attention:
     def by_blocks(self, block_bytes: int) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield [some destinations, all sources]."""
         n_tokens = self.scores.shape[0]
-        for some in blocks(n_tokens, n_tokens, self.scores.left.dtype, block_bytes):
+        every = list(blocks(n_tokens, n_tokens, self.scores.left.dtype, block_bytes))
+        for some in tracked(every, "attending"):
             yield some, _softmax(self.scores.rows(some))
 
 
@@ -188,7 +190,8 @@ def skip_trigrams(
     moved = whole.right - whole.right.mean(axis=1, keepdims=True)
     outputs = Factored(whole.left, moved, whole.row_labels, whole.column_labels)
     best = np.empty(model.d_vocab, dtype)
-    for some in blocks(model.d_vocab, model.d_vocab, dtype, block_bytes):
+    by_rows = list(blocks(model.d_vocab, model.d_vocab, dtype, block_bytes))
+    for some in tracked(by_rows, "best outputs"):
         best[some] = outputs.rows(some).max(axis=1)
     places, values = np.empty(0, np.int64), np.empty(0, dtype)
     for some, shares in attention.by_blocks(block_bytes):

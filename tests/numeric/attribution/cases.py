@@ -9,7 +9,7 @@ from numeric.model import Model, load_model
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
 TARGET, FOIL, POSITION = 3, 5, 4
-BUNDLED = ("zero_layer", "one_layer", "two_layer", "induction")
+BUNDLED = ("zero_layer", "one_layer", "two_layer", "induction", "gpt2_tiny")
 
 
 @cache

@@ -91,7 +91,7 @@ def test_rollout_by_loops(kind: str, residual: bool) -> None:
         assert near(found[layer], so_far)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "attention only", "induction"])
+@pytest.mark.parametrize("kind", ["gpt2", "attention only", "induction", "gpt2_tiny"])
 def test_rollout_is_a_sum_over_paths(kind: str) -> None:
     """Each path through k heads counts $2^{-L} H^{-k}$: all (1 + H)^L of them are enumerated."""
     model, tokens = case(kind)

@@ -10,7 +10,7 @@ from tests.numeric.attribution.cases import FOIL, POSITION, TARGET, case, near
 from tests.numeric.random_models import KINDS
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "two_layer", "induction"])
+@pytest.mark.parametrize("kind", [*KINDS, "two_layer", "induction", "gpt2_tiny"])
 @pytest.mark.parametrize(("foil", "position"), [(None, -1), (FOIL, POSITION)])
 def test_the_gradient_at_every_place(kind: str, foil: int | None, position: int) -> None:
     model, tokens = case(kind)

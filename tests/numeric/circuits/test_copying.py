@@ -95,6 +95,6 @@ def test_single_precision_is_near_double() -> None:
 def test_wrong_use() -> None:
     with pytest.raises(OtimesError, match="'full' or 'bare', not 'whole'"):
         copying_scores(MODELS["gpt2"], "whole")
-    with pytest.raises(RuleError, match="full OV circuits needs weights with nothing in between"):
+    with pytest.raises(RuleError, match="a full OV circuit needs weights with nothing in between"):
         copying_scores(random_model(KINDS["llama"]))
     assert copying_scores(random_model(KINDS["without layers"])).values.shape == (0, 3)
