@@ -261,7 +261,7 @@ class FrozenPass:
 def freeze(
     model: Model, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
 ) -> FrozenPass:
-    """Return the frozen pass of a prompt (text or tokens): run once, keep patterns, scales and MLPs.
+    """Return the frozen pass of a prompt, text or tokens: run once, patterns, scales, MLPs kept.
 
     Raises: OtimesError for another type than float64 and float32, and another `mlp`.
 
