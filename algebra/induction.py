@@ -123,6 +123,11 @@ class _Opened:
         if isinstance(e, HeadSum) and (orders := self.all_orders(e)) is not None:
             before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
             return matadd(before, matmul(*((before, last) if orders.reverse else (last, before))))
+        if isinstance(e, HeadSum) and (orders := self.first_orders(e, scope)) is not None:
+            before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
+            ((order, count),) = e.limits
+            fewer = self.still(HeadSum(orders, (order, count - 1)), scope)
+            return matadd(before, matmul(*((fewer, last) if orders.reverse else (last, fewer))))
         if isinstance(e, HeadSum) and (terms := self.over_layers(e)) is not None:
             index, body = terms
             return matadd(self.still(e, scope), self.of_last(body, index, scope))
@@ -157,7 +162,8 @@ class _Opened:
         if isinstance(e, LayerProduct | OrderSum):
             return bool(e.count == self.depth)
         if isinstance(e, HeadSum):
-            return self.all_orders(e) is not None or self.over_layers(e) is not None
+            unfolded = self.all_orders(e) or self.over_layers(e) or self.some_orders(e)
+            return unfolded is not None
         return isinstance(e, sympy.Pow) and bool(e.exp == self.depth)
 
     def over_layers(self, e: HeadSum) -> tuple[sympy.Symbol, Any] | None:
@@ -176,27 +182,47 @@ class _Opened:
         whole = body.order == index and sympy.expand(count - self.depth) == 1
         return body if whole and index not in body.body.free_symbols else None
 
+    def some_orders(self, e: HeadSum) -> OrderSum | None:
+        """Return the OrderSum in a sum over its first orders, 0 to a number that is not of L."""
+        ((index, count), *others), body = e.limits, e.body
+        if others or not isinstance(body, OrderSum) or body.count != self.depth:
+            return None
+        plain = body.order == index and index not in body.body.free_symbols
+        return body if plain and self.depth not in count.free_symbols else None
+
+    def first_orders(self, e: HeadSum, scope: Scope) -> OrderSum | None:
+        """Return the OrderSum in a sum over its first orders, of which there is at least one."""
+        orders, ((_, count), *_) = self.some_orders(e), e.limits
+        if orders is None:
+            return None
+        if not _positive(count, scope):
+            raise RuleError(f"nothing says that {count} orders are at least one")
+        return orders
+
     def one_more_order(self, e: OrderSum, scope: Scope) -> Any:
         """Return Σ over k of L + 1 layers: those without the last one, and those with it."""
         without = self.still(e, scope)
         if e.order == 0:
             return without
-        if not e.order.is_Integer:
+        if not _positive(e.order, scope):
             raise RuleError(f"the order {e.order} of an OrderSum is open: sum over all orders")
         fewer = OrderSum(e.body, (e.index, e.count), e.order - 1, e.reverse)
         before, last = self.still(fewer, scope), self.of_last(e.body, e.index, scope)
         return matadd(without, matmul(before, last) if e.reverse else matmul(last, before))
 
-    def empty(self, e: Any) -> Any:
-        """Return what an expression that unfolds is when there is no layer."""
+    def empty(self, e: Any, scope: Scope) -> Any:
+        """Return what an expression that unfolds is when there is no layer, or None if unknown.
+
+        Without layers there is one path, of order 0.
+        """
         if isinstance(e, sympy.Pow):
             return sympy.S.One
         if isinstance(e, LayerProduct) or (isinstance(e, HeadSum) and self.all_orders(e)):
             return Identity(e.shape[0])
         if isinstance(e, OrderSum):
-            if not e.order.is_Integer:
-                raise RuleError(f"the order {e.order} of an OrderSum is open: sum over all orders")
-            return Identity(e.shape[0]) if e.order == 0 else ZeroMatrix(*e.shape)
+            return ZeroMatrix(*e.shape) if _positive(e.order, scope) else None
+        if isinstance(e, HeadSum) and self.some_orders(e):
+            return Identity(e.shape[0]) if _positive(e.limits[0][1], scope) else None
         return ZeroMatrix(*e.shape)
 
     # -- opaque parts ------------------------------------------------------------------------------
@@ -219,7 +245,9 @@ class _Opened:
         else:
             new = MatrixSymbol(name, *e.shape)
         self.opaque[e] = new
-        self.zero[new] = self.empty(e)
+        empty = self.empty(e, scope)
+        if empty is not None:  # else the base is proved whatever it is
+            self.zero[new] = empty
         return new
 
     def of_last(self, body: Any, index: sympy.Symbol, scope: Scope) -> Any:
@@ -237,8 +265,12 @@ class _Opened:
     def put(self, e: Any, index: sympy.Symbol, scope: Scope) -> Any:
         """Return an expression with the last layer for an index of layers."""
         if isinstance(e, LayerProduct | OrderSum) and e.count == index:
-            limit = sympy.Tuple(e.args[1][0], self.depth)
-            return self.still(e.func(e.args[0], limit, *e.args[2:]), scope)
+            return self.still(self.before_last(e, index, scope), scope)
+        orders = isinstance(e, HeadSum) and isinstance(e.body, OrderSum)
+        if orders and e.body.count == index and index not in _bound_by(e):
+            limits = [(i, self.put(count, index, scope)) for i, count in e.limits]
+            before = HeadSum(self.before_last(e.body, index, scope), *limits)
+            return self.still(before, scope)
         if e == index:
             return self.last
         if isinstance(e, FamilyMember):
@@ -247,6 +279,16 @@ class _Opened:
             return e  # what is bound inside by this name is another index
         inner = {**scope, **_bound_by(e)}
         return rebuilt(e, [self.put(a, index, inner) for a in e.args])
+
+    def before_last(self, e: Any, index: sympy.Symbol, scope: Scope) -> Any:
+        """Return a product over the layers before layer `index` as one over those before the last.
+
+        Its body may speak of that layer, which is then the last one.
+        """
+        inner = e.index == index  # bound inside by this name, and so another
+        body = e.body if inner else self.put(e.body, index, {**scope, e.index: self.depth})
+        rest = [self.put(a, index, scope) for a in e.args[2:-1]]
+        return e.func(body, (e.index, self.depth), *rest, e.reverse)
 
     def parts(self, e: Any, scope: Scope, walk: Callable[[Any, Scope], Any]) -> Any:
         """Return an expression with its arguments walked through.
@@ -273,6 +315,11 @@ def _bodies(e: Any, f: Any) -> Equation | None:
     if e.count != f.count or e.args[2:] != f.args[2:] or e.shape != f.shape:
         return None
     return e.body, f.body.xreplace({f.index: e.index})
+
+
+def _positive(number: Any, scope: Scope) -> bool:
+    """Return whether a number is at least 1: not an index, which begins at 0."""
+    return bool(number.is_integer and number.is_positive and not number.free_symbols & {*scope})
 
 
 def _bound_by(e: Any) -> Scope:

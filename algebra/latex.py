@@ -220,7 +220,8 @@ class _Printer(LatexPrinter):
         return rf"\prod_{{{ends[0]}}}^{{{ends[1]}}} {self._bracket(e.body)}"
 
     def _print_OrderSum(self, e: OrderSum) -> str:
-        index, count, order = map(self._print, (e.index, e.count, e.order))
+        last = e.count - 1 if e.count in self.bound else e.count  # below layer l there are l - 1
+        index, count, order = map(self._print, (e.index, last, e.order))
         ends = [rf"{index}_{{1}}", r"\cdots", rf"{index}_{{{order}}} \leq {count}"]
         members = [
             self._bracket(e.body.xreplace({e.index: sympy.Symbol(f"{e.index}_{at}")}))
@@ -281,5 +282,8 @@ def _name(name: str) -> str:
         base = rf"\mathrm{{{base}}}"
     if not parts:
         return base + primes
-    below = ",".join(rf"\mathrm{{{p}}}" if len(p) > 1 and p.islower() else p for p in parts)
+    words = [len(p) > 1 and p.islower() and p.isidentifier() for p in parts]
+    below = ",".join(
+        rf"\mathrm{{{p}}}" if word else p for p, word in zip(parts, words, strict=True)
+    )
     return rf"{base}_{{{below}}}{primes}"

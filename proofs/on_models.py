@@ -22,6 +22,7 @@ from algebra.facts import Fact
 from algebra.language import Family, LayerProduct, OrderSum, at_index, rebuilt
 from algebra.nonlinear import Activation
 from algebra.shapes import inspect
+from algebra.signature import Signature
 from numeric.binding import Case, Run, cases, recorded
 from numeric.config import Config
 from numeric.rounding import (
@@ -179,7 +180,8 @@ def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Ite
     for each in bind:
         for case in cases(signature, run, each):
             if not evaluators:
-                at = [at_depth(e, run.n_layers) if deep else e for e in expressions]
+                numbers = depths(signature, run.n_layers) if deep else {}
+                at = [at_depth(e, numbers) if deep else e for e in expressions]
                 evaluators = [Evaluator(e) for e in at]
             sizes = _sizes_of(signature, case)
             values = [
@@ -224,12 +226,13 @@ class _Comparer:
         self.run = run
         sides = (stated.lhs, stated.rhs)
         deep = any(side.has(LayerProduct, OrderSum) for side in sides)
-        left, self.right = (at_depth(side, run.n_layers) if deep else side for side in sides)
+        numbers = depths(inspect(*sides), run.n_layers) if deep else {}
+        left, self.right = (at_depth(side, numbers) if deep else side for side in sides)
         self.left = Evaluator(left)
         given = equations(stated.given)
         self.derived = decide(left, self.right, given).derived if given else None
         self.parts = {
-            at: at_depth(part, run.n_layers) if deep else part for at, part in stated.places.items()
+            at: at_depth(part, numbers) if deep else part for at, part in stated.places.items()
         }
         self.places = {place: Evaluator(part) for place, part in self.parts.items()}
 
@@ -288,13 +291,26 @@ class _Comparer:
         return given_to(signature, case, self.run)
 
 
-def at_depth(e: Any, n_layers: int) -> Any:
-    """Return a statement about any number of layers as one about this number of them."""
+def depths(signature: Signature, n_layers: int) -> dict[sympy.Symbol, int]:
+    """Return the number of layers, and one less but at least 1 for any other number of layers.
+
+    That is a size that no array shows: how many runs, or of which order the paths are.
+    """
+    arrays = [
+        (*getattr(tensor, "counts", ()), *tensor.shape) for tensor in signature.tensors.values()
+    ]
+    shown = {symbol for sizes in arrays for size in sizes for symbol in size.free_symbols}
+    others = {s for name, s in signature.sizes.items() if s not in shown and name != "H"}
+    return {**dict.fromkeys(others, max(1, n_layers - 1)), L: n_layers}
+
+
+def at_depth(e: Any, numbers: Mapping[sympy.Symbol, int]) -> Any:
+    """Return a statement about any number of layers as one about these numbers of them."""
     if isinstance(e, sympy.Expr) and not e.atoms(sympy.MatrixExpr):
-        return e.xreplace({L: sympy.Integer(n_layers)})
+        return e.xreplace({symbol: sympy.Integer(number) for symbol, number in numbers.items()})
     if not e.args or isinstance(e, sympy.MatrixSymbol):
         return e
-    return rebuilt(e, [at_depth(a, n_layers) for a in e.args])
+    return rebuilt(e, [at_depth(a, numbers) for a in e.args])
 
 
 def _numbers(signature: Any, run: Run) -> dict[str, float]:

@@ -1361,8 +1361,41 @@ class Unrolled:
                 over = body[3] == ["Symbol", index] and self.reader.number(count) == one_more
                 if over and not names(body[1], index):
                     return "orders"
-            return kind if any(count == self.depth for _, count in limits) else ""
+            if any(count == self.depth for _, count in limits):
+                return kind
+            if len(limits) == 1 and body[0] == "OrderSum" and self.unrolls(body):
+                index, count = limits[0]
+                over = body[3] == ["Symbol", index] and not self.uses(count)
+                return "first orders" if over and not names(body[1], index) else ""
         return ""
+
+    def positive(self, number: Any) -> bool:
+        """Return whether a number is at least 1: sizes and whole numbers above 0, or their sum."""
+        if type(number) is int:
+            return number > 0
+        if number[0] == "Add":
+            return all(map(self.positive, number[1:]))
+        sized = number[0] == "Symbol" and number[1] in self.reader.sizes
+        return sized and number[1] not in self.bound
+
+    def one_less(self, tree: Any, number: Any) -> Any:
+        """Return what is like a tree with a number in it, and has one less, as it is named."""
+
+        def like(other: Any) -> bool:
+            if other[0] != tree[0]:
+                return False
+            if tree[0] == "HeadSum":
+                return bool(other[1] == tree[1] and other[2][0] == tree[2][0] and len(other) == 3)
+            return bool(other[:3] == tree[:3] and other[4:] == tree[4:])
+
+        for text, name in self.names.items():
+            other = json.loads(text)
+            if like(other):
+                found = other[2][1] if tree[0] == "HeadSum" else other[3]
+                less = self.reader.number(["Add", found, 1])
+                if not add(less, multiply(self.reader.number(number), MINUS))[0]:
+                    return name
+        raise Rejected("nothing has the name of what has one order less")
 
     def still(self, tree: Any) -> Any:
         """Return a tree about L layers, with what is opaque by its name."""
@@ -1389,31 +1422,43 @@ class Unrolled:
             others = [limit for limit in limits if limit[0] != over[0]]
             body = ["HeadSum", body, *others] if others else body
             return ["MatAdd", before, self.of_last(body, over[0])]
-        layers = tree[1] if kind == "orders" else tree
+        layers = tree[1] if kind in ("orders", "first orders") else tree
         last, after = self.of_last(layers[1], layers[2][0]), layers[-1]
         used = before
         if kind == "OrderSum":
-            demand(type(tree[3]) is int and tree[3] > 0, "an order that is open")
-            used = self.still([*tree[:3], tree[3] - 1, after])
+            demand(self.positive(tree[3]), "an order that is open")
+            whole = type(tree[3]) is int
+            used = (
+                self.still([*tree[:3], tree[3] - 1, after])
+                if whole
+                else self.one_less(tree, tree[3])
+            )
+        if kind == "first orders":
+            demand(self.positive(tree[2][1]), "a number of orders that may be none")
+            used = self.one_less(tree, tree[2][1])
         product = ["MatMul", used, last] if after else ["MatMul", last, used]
         return product if kind == "LayerProduct" else ["MatAdd", before, product]
 
     def first(self, tree: Any) -> Any:
         """Return a tree about L + 1 layers for L = 0."""
         if json.dumps(tree) in self.trees:
-            return self.none(self.trees[json.dumps(tree)])
+            none = self.none(self.trees[json.dumps(tree)])
+            return tree if none is None else none  # what is not known may be anything
         if tree == self.depth:
             return 0
         plain = type(tree) is not list or tree[0] in NAMED
         return tree if plain else [tree[0], *map(self.first, tree[1:])]
 
     def none(self, tree: Any) -> Any:
-        """Return what a tree that unrolls is for no layer."""
+        """Return what a tree that unrolls is for no layer, or None where that is not known."""
         kind = self.unrolls(tree)
         if kind == "Pow":
             return 1
+        if kind == "OrderSum" and tree[3] != 0 and not self.positive(tree[3]):
+            return None
+        if kind == "first orders" and not self.positive(tree[2][1]):
+            return None
         empty = kind == "HeadSum" or (kind == "OrderSum" and tree[3] != 0)
-        demand(kind != "OrderSum" or type(tree[3]) is int, "an order that is open")
         return ["ZeroMatrix", *self.shape(tree)] if empty else ["Identity", self.shape(tree)[0]]
 
     def of_last(self, body: Any, index: str) -> Any:
@@ -1426,7 +1471,11 @@ class Unrolled:
         if type(tree) is not list or tree[0] == "MatrixSymbol":
             return self.last if tree == index else tree
         if tree[0] in ("LayerProduct", "OrderSum") and tree[2][1] == ["Symbol", index]:
-            return self.still([tree[0], tree[1], [tree[2][0], self.depth], *tree[3:]])
+            return self.still(self.before_last(tree, index))
+        orders = tree[0] == "HeadSum" and tree[1][0] == "OrderSum" and index not in binds(tree)
+        if orders and tree[1][2][1] == ["Symbol", index]:
+            limits = [[i, self.put(count, index)] for i, count in tree[2:]]
+            return self.still(["HeadSum", self.before_last(tree[1], index), *limits])
         if tree[0] == "FamilyMember":
             return [*tree[:2], *[self.last if i == index else i for i in tree[2:]]]
         if tree[0] == "Activation":  # whose name is no index
@@ -1434,6 +1483,16 @@ class Unrolled:
         if index in binds(tree):  # of the same name, but another
             return tree
         return [tree[0], *[self.put(part, index) for part in tree[1:]]]
+
+    def before_last(self, tree: Any, index: str) -> Any:
+        """Return a product over the layers before layer `index` as one over those before the last.
+
+        Its body may speak of that layer, which is then the last one.
+        """
+        inner = tree[2][0]
+        body = tree[1] if inner == index else self.put(tree[1], index)
+        rest = [self.put(part, index) for part in tree[3:-1]]
+        return [tree[0], body, [inner, self.depth], *rest, tree[-1]]
 
     def parts(self, tree: Any, walk: Callable[[Any], Any]) -> Any:
         """Return a tree with its arguments walked through; no range or size may name the depth."""
@@ -1563,7 +1622,7 @@ def by_induction(c: dict[str, Any]) -> str:
     hypothesis = [*[unrolled.still(side) for side in sides], *map(list, c["indices"].items())]
     indices = {**c["indices"], c["last"]: unrolled.depth}
     first = [unrolled.first(side) for side in more]
-    demand_part(c, c["base"], [*first, c["given"]], c["tensors"], c["scalars"], indices)
+    demand_part(c, c["base"], [*first, c["given"]], tensors, scalars, indices)
     demand_part(c, c["step"], [*more, [*c["given"], hypothesis]], tensors, scalars, indices)
     return f"by induction over {c['depth']}"
 

@@ -11,8 +11,9 @@ import sympy
 from sympy import Identity, MatrixSymbol, OneMatrix, Trace, Transpose
 
 from algebra.decide import decide
-from algebra.errors import ShapeError
+from algebra.errors import RuleError, ShapeError
 from algebra.exact import Assignment, tree_value
+from algebra.induction import induction
 from algebra.language import (
     Family,
     HeadSum,
@@ -24,8 +25,8 @@ from algebra.language import (
 )
 from algebra.nonlinear import RowSoftmax
 
-n, d, H, L = sympy.symbols("n d H L", integer=True, positive=True)
-l, h, j, k = sympy.symbols("l h j k", integer=True)  # noqa: E741 (as on paper)
+n, d, H, L, r = sympy.symbols("n d H L r", integer=True, positive=True)
+l, h, i, j, k = sympy.symbols("l h i j k", integer=True)  # noqa: E741 (as on paper)
 W, U = Family("W", (L,), n, n), Family("U", (L,), n, n)
 B = Family("B", (L,), d, d)
 A, V = Family("A", (L, H), n, n), Family("V", (L, H), d, d)
@@ -42,6 +43,16 @@ def product(body: Any, reverse: bool = False) -> LayerProduct:
 def before(body: Any) -> LayerProduct:
     """Return the product of the layers before layer l."""
     return LayerProduct(body, (j, l))
+
+
+def first(runs: Any, count: Any, reverse: bool = False) -> HeadSum:
+    """Return the paths of order 0, …, runs - 1 through so many layers."""
+    return HeadSum(OrderSum(W[j], (j, count), k, reverse), (k, runs))
+
+
+def with_outer(index: Any) -> HeadSum:
+    """Return a sum over layers in which the layers before one speak of that one."""
+    return HeadSum(matmul(U[index], LayerProduct(matmul(W[j], U[index]), (j, index))), (index, L))
 
 
 def ones(rows: Any, cols: Any = 1) -> Any:
@@ -92,6 +103,22 @@ TRUE: dict[str, tuple[Any, ...]] = {
             HeadSum(matmul(W[l], matadd(I_n, OrderSum(W[j], (j, l), 1))), (l, L)),
         ),
     ),
+    "what layers make of one order is the next": (
+        OrderSum(W[j], (j, L), r),
+        HeadSum(matmul(W[l], OrderSum(W[j], (j, l), r - 1)), (l, L)),
+    ),
+    "the replay, run after run": (
+        first(r + 1, L),
+        matadd(I_n, HeadSum(matmul(W[l], first(r, l)), (l, L))),
+    ),
+    "the replay, rows": (
+        first(r + 1, L, True),
+        matadd(I_n, HeadSum(matmul(first(r, l, True), W[l]), (l, L))),
+    ),
+    "a layer that the layers before it speak of": (
+        matadd(product(W[l]), with_outer(l)),
+        matadd(product(W[l]), with_outer(i)),
+    ),
     "the number of paths": (
         Trace(product((1 + H) * Identity(1))),
         (1 + H) ** L,
@@ -133,6 +160,23 @@ FALSE: dict[str, tuple[Any, ...]] = {
         matmul(L - 1, P, product(I_n)),
         matmul(L - 1, Transpose(P), product(I_n)),
     ),
+    "the same order again": (
+        OrderSum(W[j], (j, L), r),
+        HeadSum(matmul(W[l], OrderSum(W[j], (j, l), r)), (l, L)),
+    ),
+    "the next order on the wrong side": (
+        OrderSum(W[j], (j, L), r),
+        HeadSum(matmul(OrderSum(W[j], (j, l), r - 1), W[l]), (l, L)),
+    ),
+    "a replay that is one run ahead": (
+        first(r + 1, L),
+        matadd(I_n, HeadSum(matmul(W[l], first(r + 1, l)), (l, L))),
+    ),
+    "a replay that is one run behind": (
+        first(r, L),
+        matadd(I_n, HeadSum(matmul(W[l], first(r, l)), (l, L))),
+    ),
+    "first orders are not all": (first(r, L), product(matadd(I_n, W[l]))),
     "the number of paths, one off": (Trace(product((1 + H) * Identity(1))), (2 + H) ** L),
 }
 OPEN: dict[str, tuple[Any, ...]] = {
@@ -145,6 +189,31 @@ OPEN: dict[str, tuple[Any, ...]] = {
 def test_true(name: str) -> None:
     verdict = decide(*TRUE[name])
     assert verdict.status == "proved", verdict
+
+
+def test_a_body_that_speaks_of_an_outer_layer_speaks_of_the_last_one() -> None:
+    """On the right l is free: with L layers before it, the last layer is not layer l.
+
+    Were it left as it stands, the step would be true, and only few trials stand before it.
+    """
+    bound = HeadSum(matmul(U[l], LayerProduct(matmul(W[j], U[l]), (j, l))), (l, L))
+    free = HeadSum(matmul(U[i], LayerProduct(matmul(W[j], U[l]), (j, i))), (i, L))
+    claim = matadd(bound, product(W[j])), matadd(free, product(W[j]))
+    assert decide(*claim).status == "refuted"
+    plan = induction(*claim, (), L, lambda one, other: one == other)
+    assert decide(*plan.base).status == "proved"
+    assert decide(*plan.step, given=[plan.hypothesis]).status != "proved"
+
+
+@pytest.mark.parametrize("name", ["index", "size"])
+def test_an_order_that_may_be_none_is_open(name: str) -> None:
+    """An index begins at 0, whatever its symbol says, and there OrderSum has no order below."""
+    at = {"index": sympy.Symbol("at", integer=True, positive=True), "size": r - 1}[name]
+    lhs = matmul(P, OrderSum(W[j], (j, L), at))
+    rhs = matmul(P, HeadSum(matmul(W[l], OrderSum(W[j], (j, l), at)), (l, L)))
+    sides = (lhs, rhs) if name == "size" else (HeadSum(lhs, (at, H)), HeadSum(rhs, (at, H)))
+    with pytest.raises(RuleError, match=r"order .* is open|orders are at least one"):
+        induction(*sides, (), L, lambda one, other: one == other)
 
 
 @pytest.mark.parametrize("name", FALSE)

@@ -13,6 +13,7 @@ from algebra.language import (
     Family,
     HeadSum,
     OneHot,
+    OrderSum,
     StackHeads,
     kron,
     matadd,
@@ -71,6 +72,11 @@ F = Family("W_V", (H,), n, n)
         (vec_rows(A), r"\operatorname{vec}_r\!\left(A\right)"),
         (vec_cols(A), r"\operatorname{vec}_c\!\left(A\right)"),
         (OneHot(i, n), "e_{i}"),
+        (
+            HeadSum(matmul(F[h], OrderSum(F[i], (i, h), n - 1)), (h, H)),
+            r"\sum_{h=1}^{H} W_{V}^{h} \, "
+            r"\sum_{i_{1} < \cdots < i_{n - 1} \leq h - 1} W_{V}^{i_{n - 1}} \cdots W_{V}^{i_{1}}",
+        ),
         (MatrixSymbol("Π_L′", n, n), r"\Pi_{L}'"),
         (MatrixSymbol("Ω_L", n, n), r"\Omega_{L}"),
     ],

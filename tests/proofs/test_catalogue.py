@@ -44,6 +44,7 @@ def test_the_first_theorems_are_there() -> None:
         "layers_write",
         "adjoint_of_layers",
         "virtual_heads_at_once",
+        "orders_by_recursion",
         "replay_by_order",
         "shapley_two_layers",
         "scores_by_composition",

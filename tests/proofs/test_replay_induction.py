@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import time
 from functools import cache
 from typing import Any
 
@@ -12,12 +13,15 @@ import pytest
 import sympy
 from sympy import Identity, MatrixSymbol, OneMatrix
 
+import algebra.decide as judge
 from algebra.certificate import to_json
 from algebra.decide import decide
+from algebra.induction import _Opened
 from algebra.language import Family, HeadSum, LayerProduct, OneHot, OrderSum, kron, matadd, matmul
 from algebra.nonlinear import Activation
 from proofs import replay
 from proofs.catalogue import catalogue
+from proofs.claims import Statement
 from tests.algebra.test_induction import FALSE, TRUE
 from tests.proofs.certificates import changed, changes, is_false
 
@@ -34,7 +38,7 @@ P = MatrixSymbol("P", n, n)
 THEOREMS = {
     theorem.name: (stated.lhs, stated.rhs)
     for theorem in catalogue()
-    if (stated := theorem.statement()).lhs.has(LayerProduct, OrderSum)
+    if isinstance(stated := theorem.claim(), Statement) and stated.lhs.has(LayerProduct, OrderSum)
 }
 
 
@@ -45,6 +49,30 @@ def certificate(name: str) -> dict[str, Any]:
     made = verdict.certificate
     assert made is not None
     return dict(json.loads(to_json(made)))
+
+
+def test_a_body_that_speaks_of_an_outer_layer_is_not_left_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A proof in which l stays l, though the last layer was put for it, is no proof: see
+    `test_a_body_that_speaks_of_an_outer_layer_speaks_of_the_last_one`.
+    """
+    j, U = sympy.Symbol("j", integer=True), Family("U", (L,), n, n)
+    bound = HeadSum(matmul(U[l], LayerProduct(matmul(W[j], U[l]), (j, l))), (l, L))
+    free = HeadSum(matmul(U[i], LayerProduct(matmul(W[j], U[l]), (j, i))), (i, L))
+    every = LayerProduct(W[j], (j, L))
+    claim = judge._Claim(matadd(bound, every), matadd(free, every), ())
+    deadline = time.monotonic() + 60
+    assert judge._by_induction(claim, deadline) is None
+
+    def as_it_stands(self: Any, e: Any, index: Any, scope: Any) -> Any:
+        return e.func(e.body, (e.index, self.depth), *e.args[2:-1], e.reverse)
+
+    monkeypatch.setattr(_Opened, "before_last", as_it_stands)
+    forged = judge._by_induction(claim, deadline)
+    assert forged is not None
+    assert forged.status == "proved"
+    assert refused(json.loads(to_json(forged.certificate)))
 
 
 def refused(made: dict[str, Any]) -> str:

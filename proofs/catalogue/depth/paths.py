@@ -19,7 +19,7 @@ from algebra.language import (
     vec_rows,
 )
 from numeric.binding import Source
-from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, row, size
+from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, r, row, size
 from proofs.claims import Statement
 from proofs.theorem import theorem
 
@@ -256,23 +256,48 @@ def shapley_two_layers() -> Statement:
 
 
 @theorem(
-    title="Layers that read only what one layer has touched: the paths of order two",
+    title="The replay: each run of the model lets paths go through one head more",
     chapter=6,
     source=f"{FRAMEWORK}, “Term importance analysis”",
 )
 def replay_by_order() -> Statement:
-    """If each layer reads only what at most one layer before it has touched, what leaves the last
-    layer is the sum of the paths of order 0, 1 and 2, whatever the layers do, as long as it is
-    linear.
+    """Run a model again and again with its patterns kept, and let each layer add to the stream not
+    what it makes of what it reads, but what it made in the run before; nothing in the first run.
+    Run r then leaves the paths of order less than r, and one more run those of order r as well,
+    whatever the layers do, as long as it is linear.
 
-    This is how a path's order is measured by running a model: the patterns are kept, and the stream
-    that heads read is replaced by the one recorded in a run of the order below.
+    L and r are symbols: the theorem is about every depth and every run. The layers before layer l
+    do to each other what all L layers do, so if the run before gave layer l the paths of order less
+    than r through them, this run gives the end the paths of order less than r + 1 through all.
     """
     M = Family("M", (L,), n, n)
-    orders = matadd(Identity(n), OrderSum(M[l], (l, L), 1), OrderSum(M[l], (l, L), 2))
-    read = matadd(Identity(n), OrderSum(M[j], (j, l), 1))
-    replayed = matadd(Identity(n), HeadSum(matmul(M[l], read), (l, L)))
-    return Statement(orders, replayed, bind=({"M": Source("pattern")},))
+
+    def of_order_less(runs: Any, count: Any) -> MatrixExpr:
+        return HeadSum(OrderSum(M[j], (j, count), k), (k, runs))
+
+    replayed = HeadSum(matmul(M[l], of_order_less(r, l)), (l, L))
+    return Statement(
+        of_order_less(r + 1, L),
+        matadd(Identity(n), replayed),
+        bind=({"M": Source("pattern")},),
+    )
+
+
+@theorem(
+    title="What layers make of the paths of one order are the paths of the next",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Term importance analysis”; Ferrando et al. 2024, §2.3",
+)
+def orders_by_recursion() -> Statement:
+    """Let each layer read the paths of order r - 1 through the layers before it: together the
+    layers write the paths of order r, for every r from 1 on and for every depth.
+
+    So one pass gives all orders, if it carries one stream for each and every layer reads the stream
+    of order r - 1 to write to that of order r: about half as many layers as L runs of the model.
+    """
+    M = Family("M", (L,), n, n)
+    written = HeadSum(matmul(M[l], OrderSum(M[j], (j, l), r - 1)), (l, L))
+    return Statement(OrderSum(M[j], (j, L), r), written, bind=({"M": Source("pattern")},))
 
 
 @theorem(
