@@ -29,6 +29,10 @@ h, i = symbols("h i")
 A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
 W_O = MatrixSymbol("W_O", n, n)
 F = Family("W_V", (H,), n, n)
+BEFORE_HEADS = (
+    r"\sum_{h=1}^{H} W_{V}^{h} \, "
+    r"\sum_{i_{1} < \cdots < i_{n - 1} \leq h - 1} W_{V}^{i_{n - 1}} \cdots W_{V}^{i_{1}}"
+)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +78,7 @@ F = Family("W_V", (H,), n, n)
         (OneHot(i, n), "e_{i}"),
         (
             HeadSum(matmul(F[h], OrderSum(F[i], (i, h), n - 1)), (h, H)),
-            r"\sum_{h=1}^{H} W_{V}^{h} \, "
-            r"\sum_{i_{1} < \cdots < i_{n - 1} \leq h - 1} W_{V}^{i_{n - 1}} \cdots W_{V}^{i_{1}}",
+            BEFORE_HEADS,
         ),
         (MatrixSymbol("Π_L′", n, n), r"\Pi_{L}'"),
         (MatrixSymbol("Ω_L", n, n), r"\Omega_{L}"),
