@@ -34,6 +34,8 @@ def fold_norm_biases(model: Model) -> Model:
 
     Relies on: what a norm gives is read by linear maps only, position vectors added or not. What
     reads it gets a bias if it had none.
+
+    Proved by: norm_gain_and_bias_fold.
     """
     config = model.config
     if config.norm != "layer":
@@ -62,6 +64,8 @@ def fold_norm_gains(model: Model) -> Model:
     after the gain and is the same in every layer, is refused. A tied model becomes untied.
 
     Raises: RuleError where that does not hold.
+
+    Proved by: norm_gain_and_bias_fold.
     """
     config = model.config
     if config.norm == "none":
@@ -95,6 +99,8 @@ def centre_readers(model: Model) -> Model:
     count: afterwards the weights do the centring themselves. Relies on: LayerNorms whose gains and
     biases were folded, and nothing added to what they give (no shortformer positions). A tied
     model becomes untied. Raises: RuleError where that does not hold.
+
+    Proved by: centring_folds_into_readers.
     """
     config = model.config
     if config.norm != "layer":
@@ -123,6 +129,8 @@ def centre_writers(model: Model) -> Model:
     first, is RMSNorm: the new model has norm "rms". Relies on: whatever reads the stream reads it
     through a LayerNorm, the unembedding too (`final_norm`), and the norms have no bias left. A tied
     model becomes untied. Raises: RuleError where that does not hold.
+
+    Proved by: centring_folds_into_writers, centred_writers_keep_mean_zero.
     """
     config = model.config
     if config.norm != "layer" or not config.final_norm:
@@ -144,6 +152,8 @@ def fold_value_biases(model: Model) -> Model:
 
     Relies on: the rows of a pattern A sum to one, so that every position gets the same, and b_O can
     bring it: $b_O + \sum_h b_V^h W_O^h$.
+
+    Proved by: value_biases_fold_into_output_bias.
     """
     if "b_V" not in model.config.biases:
         return model
@@ -159,6 +169,8 @@ def drop_key_biases(model: Model) -> Model:
     positions the bias is turned by the position j of the key, $q_i · R_{j-i} b_K$ is not the same
     for all keys, and nothing can be dropped; unless b_K is zero in all dimensions that are turned.
     Raises: RuleError if it is not.
+
+    Proved by: key_bias_is_irrelevant.
     """
     config = model.config
     if "b_K" not in config.biases:
@@ -181,6 +193,8 @@ def centre_unembedding(model: Model) -> Model:
     Relies on: probabilities are a softmax of the logits, which does not change when the same number
     is added to all logits of a position. The logits do: each row then has mean zero. A tied model
     becomes untied.
+
+    Proved by: centred_unembedding_keeps_probabilities.
     """
     model = untie(model)
     changed = {"W_U": _centred(model.W_U, axis=-1)}
@@ -190,7 +204,10 @@ def centre_unembedding(model: Model) -> Model:
 
 
 def untie(model: Model) -> Model:
-    """Return the model with the transpose of W_E as a W_U of its own."""
+    """Return the model with the transpose of W_E as a W_U of its own.
+
+    Proved by: tied_unembedding_is_transpose.
+    """
     if not model.config.tied:
         return model
     return model.changed({"W_U": model.W_E.T}, replace(model.config, tied=False))

@@ -31,7 +31,10 @@ Heads = tuple[tuple[int, int], ...]
 
 
 def order_streams(frozen: FrozenPass) -> Float[np.ndarray, "order pos d_model"]:
-    """Return for each order 0 … L what its paths together bring to the end of the stream."""
+    """Return for each order 0 … L what its paths together bring to the end of the stream.
+
+    Proved by: paths_by_order, orders_by_recursion.
+    """
     n_layers, (n_pos, d_model) = frozen.model.n_layers, frozen.first.shape
     streams = np.zeros((n_layers + 1, n_pos, d_model), dtype=frozen.dtype)
     for _ in graded_pass(frozen, streams):
@@ -60,6 +63,8 @@ def replay_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_mode
 
     Run the model with its patterns frozen; each layer adds to the stream not what its heads give
     now but what they gave in the run before, nothing in the first run. Each run costs a pass.
+
+    Proved by: replay_by_order.
     """
     before = [np.zeros_like(frozen.first) for _ in range(frozen.model.n_layers)]
     for _ in range(frozen.model.n_layers + 1):

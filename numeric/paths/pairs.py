@@ -43,7 +43,10 @@ def single_heads(frozen: FrozenPass, direction: Direction) -> Float[np.ndarray, 
 def virtual_heads(
     frozen: FrozenPass, direction: Direction
 ) -> Float[np.ndarray, "n_layers n_heads n_layers n_heads"]:
-    """Return the order-2 terms, [later layer, head, earlier layer, head]; 0 where there is none."""
+    """Return the order-2 terms, [later layer, head, earlier layer, head]; 0 where there is none.
+
+    Proved by: virtual_heads_at_once, adjoint_of_layers.
+    """
     model, shown = frozen.model, frozen.until(direction.position)
     n_layers, n_heads = model.n_layers, model.n_heads
     terms = np.zeros((n_layers, n_heads, n_layers, n_heads), dtype=frozen.dtype)

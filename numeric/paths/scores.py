@@ -61,6 +61,8 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
 
     Only [component, key, d_head] and [component, component, key] are formed. Raises: OtimesError
     if there is no such head or position.
+
+    Proved by: scores_by_composition, qk_six_index.
     """
     model, config = frozen.model, frozen.model.config
     ((layer, head),) = check_path(frozen, [(layer, head)])
