@@ -9,7 +9,7 @@ import sympy
 from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, Transpose, ZeroMatrix
 
 from algebra.language import Family, HeadSum, StackHeads, matadd, matmul
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from algebra.nonlinear import Activation, CausalMask, LayerNorm, RowSoftmax
 from numeric.binding import Source
 from proofs.catalogue.mlp_and_norm.parts import (
     WITH_LAYER_NORM,
@@ -84,7 +84,8 @@ def norm_gain_and_bias_fold() -> Statement:
 def centring_folds_into_writers() -> Statement:
     """The stream is a sum of what the embedding, the heads and the MLPs wrote, and centring is one
     matrix P on the right of all of it. So P may be multiplied onto each writer (W_E P, W_O P,
-    W_out P), and the LayerNorm that follows is then an RMSNorm of the new stream.
+    W_out P): the new stream is the centred one, and the LayerNorm that follows is an RMSNorm of it
+    (`layer_norm_is_rms_norm_of_centred`).
 
     All writers must be centred, biases and positions too; one that is left out puts its mean back.
     """
@@ -92,8 +93,8 @@ def centring_folds_into_writers() -> Statement:
     centred = HeadSum(matmul(heads.Z[h], matmul(heads.row.W_O[h], centring)), (h, H))
     post = MatrixSymbol("mlp_post", n, d_mlp)
     return Statement(
-        LayerNorm(matadd(X, written, matmul(post, W_out)), eps),
-        RMSNorm(matadd(matmul(X, centring), centred, matmul(post, matmul(W_out, centring))), eps),
+        matmul(matadd(X, written, matmul(post, W_out)), centring),
+        matadd(matmul(X, centring), centred, matmul(post, matmul(W_out, centring))),
         bind=({"Z": Source("z")},),
     )
 
@@ -186,7 +187,7 @@ def bias_is_weight_from_constant_dimension() -> Statement:
     chapter=4,
     convention="row",
     source=f"{NOTES}; {TRANSFORMER_LENS}",
-    covers=("S0-07",),
+    covers=("S0-07", "B7"),
 )
 def value_bias_passes_through() -> Statement:
     """A row of a pattern sums to one, so the average of values that all contain b_V contains b_V:
@@ -204,7 +205,7 @@ def value_bias_passes_through() -> Statement:
     chapter=4,
     convention="row",
     source=TRANSFORMER_LENS,
-    covers=("S0-07",),
+    covers=("S0-07", "B7"),
 )
 def value_biases_fold_into_output_bias() -> Statement:
     """A layer with value biases is a layer without them, whose output bias is b_O + Σ_h b_V W_O,
@@ -239,7 +240,7 @@ NOT_ROTARY = {"positions": "learned"}
     chapter=4,
     convention="row",
     source=f"{NOTES}; Su 2021, “Efficient GlobalPointer”, on biases of attention",
-    covers=("S0-08",),
+    covers=("S0-08", "B7"),
 )
 def key_bias_is_irrelevant() -> Statement:
     """b_K adds q_i · b_K to all scores of query i, the same number for every key, and a softmax
@@ -264,7 +265,7 @@ def key_bias_is_irrelevant() -> Statement:
     chapter=4,
     convention="row",
     source=f"{NOTES}, and follow-ups",
-    covers=("S0-08",),
+    covers=("S0-08", "B7"),
 )
 def query_bias_is_a_preference_for_keys() -> Statement:
     """The query bias adds b_Q W_Kᵀ x_j to the score of key j, for every query alike: some tokens
@@ -290,7 +291,7 @@ def query_bias_is_a_preference_for_keys() -> Statement:
     chapter=4,
     convention="row",
     source=NOTES,
-    covers=("S0-08",),
+    covers=("S0-08", "B7"),
 )
 def query_bias_matters() -> Fails:
     """Queries and keys look alike in the formula and are not: the softmax runs over keys. What is
@@ -307,7 +308,7 @@ def query_bias_matters() -> Fails:
     chapter=4,
     convention="row",
     source="Su et al. 2021, “RoFormer”, §3.4.2; Qwen keeps a bias in queries and keys for this",
-    covers=("S0-08",),
+    covers=("S0-08", "B7"),
 )
 def key_bias_matters_when_turned() -> Fails:
     """Rotary positions turn each key, its bias too, by the position j of the key: q_i · R_j b_K is
@@ -327,6 +328,7 @@ def key_bias_matters_when_turned() -> Fails:
     chapter=4,
     convention="row",
     source=TRANSFORMER_LENS,
+    covers=("B7",),
 )
 def centred_unembedding_keeps_probabilities() -> Statement:
     """Take the mean over the vocabulary off each row of W_U, and all logits of a position change by
@@ -348,6 +350,7 @@ def centred_unembedding_keeps_probabilities() -> Statement:
     chapter=4,
     convention="row",
     source=TRANSFORMER_LENS,
+    covers=("B7",),
 )
 def centred_unembedding_changes_logits() -> Fails:
     """Only what ignores a shift common to all tokens may be computed from centred logits: softmax,
@@ -363,6 +366,7 @@ def centred_unembedding_changes_logits() -> Fails:
     chapter=4,
     convention="row",
     source="Gemma Team 2024, “Gemma 2”, §2 (logit soft-capping)",
+    covers=("B7",),
 )
 def soft_cap_needs_whole_unembedding() -> Fails:
     """A model that caps its logits, c tanh(x/c), does not see a shift common to all tokens as one:
