@@ -1,0 +1,493 @@
+"""Chapter 6: how heads of different layers meet: virtual heads, composition scores, chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import (
+    Identity,
+    MatrixSymbol,
+    Min,
+    Rational,
+    Symbol,
+    Trace,
+    Transpose,
+    symbols,
+)
+
+from algebra.facts import Fact, attention_pattern
+from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
+from algebra.nonlinear import RSQRT, Activation
+from numeric.binding import Source
+from proofs.catalogue.symbols import alpha, beta, d, d_head, n, p, q, row, size
+from proofs.claims import Bound, Definition, Fails, Holds, Square, Statement
+from proofs.theorem import theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
+WEINGARTEN = "Collins and Śniady 2006, “Integration with respect to the Haar measure”"
+
+A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
+X_0 = MatrixSymbol("X_0", n, d)  # what the first layer reads
+e = size("e")  # the size of the later head, where it may be another
+
+# The earlier and the later head, as any two circuits through the stream.
+W_1, W_2 = MatrixSymbol("W_1", p, d), MatrixSymbol("W_2", d, q)
+
+PATTERNS = {
+    "A_1": Source("pattern", "earlier layer", "earlier head"),
+    "A_2": Source("pattern", "later layer", "later head"),
+}
+FACTORS = {
+    f"{name}{k}": Source(f"W_{letter}", f"{which} layer", f"{which} head")
+    for k, which in ((1, "earlier"), (2, "later"))
+    for name, letter in (("V_", "V"), ("O_", "O"))
+}
+READ_AND_WRITTEN = {
+    "W_1": Source("W_O", 0, "earlier head"),
+    "W_2": Source("W_V", 1, "later head"),
+}
+
+
+def _head(k: int, inner: Any = d_head) -> tuple[MatrixSymbol, MatrixSymbol]:
+    return MatrixSymbol(f"V_{k}", d, inner), MatrixSymbol(f"O_{k}", inner, d)
+
+
+def _squared(matrix: Any) -> Any:
+    """Return ‖matrix‖², the sum of the squares of the entries."""
+    return Trace(matmul(matrix, Transpose(matrix)))
+
+
+@theorem(
+    title="Two heads in a row, positions as rows",
+    chapter=6,
+    convention="row",
+    source=f"{PRIMER}, §2.3; {FRAMEWORK}, “Two-layer attention-only transformers”",
+    covers=("S3-018",),
+)
+def virtual_head_row() -> Statement:
+    """What a later head makes of what an earlier head wrote, in the row convention: the patterns
+    multiply on the left, the later one first, and the OV circuits on the right, the earlier one
+    first.
+
+    The order of the weights is the other way round than in the column convention, where everything
+    stands on the left. To write the weights in the order of the patterns is the usual slip. The
+    two heads need not be of one size.
+    """
+    (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
+    written = matmul(A_1, X_0, V_1, O_1)
+    return Statement(
+        matmul(A_2, written, V_2, O_2),
+        matmul(matmul(A_2, A_1), X_0, matmul(matmul(V_1, O_1), matmul(V_2, O_2))),
+        bind=({**PATTERNS, **FACTORS, "X_0": Source("embed")},),
+    )
+
+
+@theorem(
+    title="The pattern of a virtual head is causal",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Virtual attention heads”; Golub and Van Loan, §1.2",
+    covers=("S0-49",),
+)
+def virtual_pattern_is_causal() -> Holds:
+    """A product of lower triangular matrices is lower triangular: if neither head looks ahead, the
+    two together do not either. Each entry of the product is a sum over the positions in between.
+    """
+    given = (Fact("lower_triangular", A_1), Fact("lower_triangular", A_2))
+    return Holds(Fact("causal", matmul(A_2, A_1)), given, bind=(PATTERNS,))
+
+
+@theorem(
+    title="The pattern of a virtual head is an average",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Virtual attention heads”; Horn and Johnson, §8.7",
+    covers=("S0-49",),
+)
+def virtual_pattern_is_stochastic() -> Holds:
+    """The rows of A₂A₁ have no negative entry and sum to one, so the pattern of a virtual head can
+    be read like that of a head: it says how much of a position comes from which other. Averages of
+    averages are averages.
+
+    It is not the softmax of anything the model computes, and it moves weight to earlier positions
+    the more heads are in a row.
+    """
+    given = (*attention_pattern(A_1, causal=False), *attention_pattern(A_2, causal=False))
+    return Holds(Fact("row_stochastic", matmul(A_2, A_1)), given, bind=(PATTERNS,))
+
+
+@theorem(
+    title="A virtual head has no more rank than either of its heads",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Virtual attention heads”; Horn and Johnson, §0.4",
+    covers=("S0-49",),
+)
+def virtual_ov_rank() -> Holds:
+    """What goes through two heads goes through the smaller of them: the OV circuit of a virtual
+    head has rank at most d_head of either. A model has as many virtual heads as pairs of heads, but
+    each is as narrow as a head, and usually narrower, as the two rarely fit.
+    """
+    (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
+    circuit = matmul(matmul(V_1, O_1), matmul(V_2, O_2))
+    return Holds(Fact("rank_at_most", circuit, Min(d, d_head, e)), bind=(FACTORS,))
+
+
+@theorem(
+    title="Two layers of one head each: four paths",
+    chapter=6,
+    convention="row",
+    source=f"{PRIMER}, §2.3, “Prediction as an ensemble of shallow networks”",
+    covers=("S3-016",),
+)
+def two_heads_four_paths() -> Statement:
+    """A model of two layers with one head each has four paths from the embedding to the logits:
+    past both heads, through either, and through both.
+
+    In print one also finds the sum without the patterns, x W_U + x W_OV¹ W_U + …; it holds only
+    where every position attends to itself alone. Each OV circuit comes with the pattern that moves
+    what it carries, and the two of a virtual head come in the other order than the weights.
+    """
+    (V_1, O_1), (V_2, O_2) = _head(1), _head(2)
+    W_U = row.W_U
+    OV_1, OV_2 = matmul(V_1, O_1), matmul(V_2, O_2)
+    middle = matadd(X_0, matmul(A_1, X_0, OV_1))
+    logits = matmul(matadd(middle, matmul(A_2, middle, OV_2)), W_U)
+    no_patterns = matadd(
+        matmul(X_0, W_U),
+        matmul(X_0, OV_1, W_U),
+        matmul(X_0, OV_1, OV_2, W_U),
+        matmul(X_0, OV_2, W_U),
+    )
+    return Statement(
+        logits,
+        matadd(
+            matmul(X_0, W_U),
+            matmul(A_1, X_0, OV_1, W_U),
+            matmul(A_2, A_1, X_0, OV_1, OV_2, W_U),
+            matmul(A_2, X_0, OV_2, W_U),
+        ),
+        bind=(
+            {
+                "X_0": Source("embed"),
+                "A_1": Source("pattern", 0, "earlier head"),
+                "V_1": Source("W_V", 0, "earlier head"),
+                "O_1": Source("W_O", 0, "earlier head"),
+                "A_2": Source("pattern", 1, "later head"),
+                "V_2": Source("W_V", 1, "later head"),
+                "O_2": Source("W_O", 1, "later head"),
+            },
+        ),
+        printed={"E46": (logits, no_patterns)},
+    )
+
+
+@theorem(
+    title="The full OV circuit",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Splitting attention head terms into circuits”; {PRIMER}, §2.3",
+    covers=("S3-017",),
+)
+def full_ov_circuit() -> Definition:
+    """The path through one OV circuit, from token to logit: W_E W_OV W_U, a table of vocabulary by
+    vocabulary. Row s says what attending fully to token s adds to each logit.
+
+    Its rank is at most d_head, however large the vocabulary is. On a stream X in place of the
+    embedding the same path is X W_OV W_U.
+    """
+
+    def plain(**given: Any) -> Any:
+        W_E, W_V, W_O, W_U = (given[name] for name in ("W_E", "W_V", "W_O", "W_U"))
+        size_in, size_head, size_out = len(W_V), len(W_O), len(W_U)
+        return [
+            [
+                sum(
+                    source[a] * W_V[a][k] * W_O[k][b] * W_U[b][t]
+                    for a in range(size_in)
+                    for k in range(size_head)
+                    for b in range(size_out)
+                )
+                for t in range(len(W_U[0]))
+            ]
+            for source in W_E
+        ]
+
+    return Definition(
+        "full OV circuit",
+        matmul(row.W_E, matmul(row.W_V, row.W_O), row.W_U),
+        plain,
+        bind=({"W_E": Source("W_E", rows=2), "W_U": Source("W_U", cols=2)},),
+        obeys=("one_layer_expansion", "full_ov_trace"),
+    )
+
+
+@theorem(
+    title="The composition score",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Composition of attention heads”; {PRIMER}, §2.3",
+    covers=("S3-019",),
+)
+def composition_score() -> Definition:
+    """How much of what one matrix writes another reads: the norm of the product over the product of
+    the norms. W₁ is the W_OV of the earlier head; W₂ is the W_QK of the later head for
+    Q-composition, its transpose for K-composition, its W_OV for V-composition.
+
+    The score has no patterns in it, so it says what *could* be passed on and not what is; see what
+    it is by chance before reading it.
+    """
+
+    def plain(**given: Any) -> Any:
+        W_1, W_2 = given["W_1"], given["W_2"]
+        product = [
+            [sum(line[k] * W_2[k][j] for k in range(len(W_2))) for j in range(len(W_2[0]))]
+            for line in W_1
+        ]
+        norms = [
+            sum(entry * entry for line in each for entry in line) ** 0.5
+            for each in (product, W_1, W_2)
+        ]
+        return [[norms[0] / (norms[1] * norms[2])]]
+
+    product = matmul(W_1, W_2)
+    return Definition(
+        "composition score",
+        matmul(_squared(product), _one_over(product), _one_over(W_1), _one_over(W_2)),
+        plain,
+        bind=(READ_AND_WRITTEN,),
+        obeys=(
+            "norm_of_product",
+            "composition_score_invariant",
+            "composition_by_chance",
+            "composition_core",
+        ),
+    )
+
+
+@theorem(
+    title="The composition score is at most one",
+    chapter=6,
+    source="Golub and Van Loan, §2.3: the Frobenius norm is submultiplicative; Lagrange 1773",
+    covers=("S3-019",),
+)
+def norm_of_product() -> Bound:
+    """‖AB‖ ≤ ‖A‖ ‖B‖ for Frobenius norms. What is missing is a sum of squares, that of all
+    a_ij b_kl − a_ik b_jl: Lagrange's identity, for every row of A and column of B.
+
+    So the score lies between 0 and 1. It is 1 only if all rows of A and all columns of B point
+    along one direction of the stream, so a score of 1 needs rank one; full circuits stay far below.
+    """
+    j, k = symbols("j k", integer=True)
+    pair = kron(OneHot(j, d), OneHot(k, d))
+    turned = kron(OneHot(k, d), OneHot(j, d))
+    swap = HeadSum(matmul(pair, Transpose(turned)), (j, d), (k, d))
+    both = kron(W_1, Transpose(W_2))
+    crossed = matadd(both, matmul(-1, both, swap))
+    return Bound(
+        _squared(matmul(W_1, W_2)),
+        _squared(W_1) * _squared(W_2),
+        because=(Square(crossed, Rational(1, 2)),),
+        tight={"W_1": [[2, 1]], "W_2": [[2], [1]]},
+        bind=(
+            {
+                "W_1": Source("W_O", 0, "earlier head", rows=3, cols=8),
+                "W_2": Source("W_V", 1, "later head", rows=8, cols=3),
+            },
+        ),
+    )
+
+
+@theorem(
+    title="What the composition score does not depend on",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Composition of attention heads”; Golub and Van Loan, §2.3",
+    covers=("S3-019",),
+)
+def composition_score_invariant() -> Statement:
+    """Scaling either matrix and rotating the stream between them leave the score as it is: norms of
+    the product and of the factors change by the same factors. A gauge of a head leaves its circuit
+    and so the score.
+
+    It is rotations that are free, QQᵀ = I. Another change of basis of the stream keeps the product
+    and changes the norms, and with them the score.
+    """
+    Q = MatrixSymbol("Q", d, d)
+    first, second = matmul(alpha, W_1, Q), matmul(beta, Transpose(Q), W_2)
+    return Statement(
+        _squared(matmul(first, second)) * _squared(W_1) * _squared(W_2),
+        _squared(matmul(W_1, W_2)) * _squared(first) * _squared(second),
+        given=((matmul(Q, Transpose(Q)), Identity(d)),),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The mean of a rotated matrix is a multiple of the identity",
+    chapter=6,
+    source=f"{WEINGARTEN}, §2",
+)
+def mean_of_rotated() -> Statement:
+    """Turn a matrix M by rotations whose second moments are those of rotations drawn at random: its
+    mean is (tr M / d) I. Nothing is left of M but its trace.
+
+    Rotations enter through the hypothesis only: averaged over g, Q_g ⊗ Q_g is what it is for the
+    uniform distribution on all rotations. Finite sets have it too, such as all signed permutations.
+    """
+    M = MatrixSymbol("M", d, d)
+    return Statement(
+        matmul(1 / G, HeadSum(matmul(Q_g, M, Transpose(Q_g)), (g, G))),
+        matmul(Trace(M) / d, Identity(d)),
+        given=(_RANDOM,),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The composition score by chance is 1/√d",
+    chapter=6,
+    source=f"{WEINGARTEN}, §2; {FRAMEWORK}, “Composition of attention heads”",
+    covers=("S3-020",),
+)
+def composition_by_chance() -> Statement:
+    """Were the later head's stream turned by a rotation drawn at random, the mean of ‖W₁QW₂‖² would
+    be ‖W₁‖²‖W₂‖²/d: the root mean square of the score is exactly 1/√d, whatever ranks and spectra
+    the two matrices have.
+
+    A score is to be compared with that, not with 0: with d = 768 it is 0.036 for heads that have
+    nothing to do with each other. Where LayerNorm takes a direction away, d − 1 stands for d.
+    """
+    turned = matmul(W_1, Q_g, W_2)
+    return Statement(
+        matmul(1 / G, HeadSum(matmul(_squared(turned), Identity(1)), (g, G))),
+        matmul(_squared(W_1) * _squared(W_2) / d, Identity(1)),
+        given=(_RANDOM,),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The score from small factors",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Working with low-rank matrices”",
+    covers=("S3-022", "S3-019"),
+)
+def composition_core() -> Statement:
+    """The norm of the product of two circuits from matrices of d_head × d_head only: the Gram
+    matrices of W_V¹ and of W_O², and the product W_O¹ W_V² in the middle.
+
+    Nothing of d × d is formed, so all pairs of heads of a large model take seconds. Under a trace
+    factors may be moved round in a circle, never exchanged.
+    """
+    (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
+    dense = matmul(matmul(V_1, O_1), matmul(V_2, O_2))
+    core = matmul(O_1, V_2)
+    small = matmul(matmul(Transpose(V_1), V_1), core, matmul(O_2, Transpose(O_2)), Transpose(core))
+    return Statement(_squared(dense), Trace(small), bind=(FACTORS,))
+
+
+@theorem(
+    title="The K-composition term of a score",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Induction heads”, K-composition; {PRIMER}, §5.2",
+    covers=("S3-105",),
+)
+def k_composition_term() -> Statement:
+    """What a head of the first layer changes in the scores of one of the second, if it writes for
+    the keys only: X W_QK W_OVᵀ Xᵀ Aᵀ. The queries come straight from the embedding, and the
+    earlier pattern stands transposed on the right: it moves what the *keys* are made of.
+
+    With A a look one token back, the score of a query against key j compares the query with token
+    j − 1. That is induction, which is K-composition and neither Q- nor V-composition.
+    """
+    V_1, O_1 = _head(1)
+    circuit = matmul(row.W_Q, Transpose(row.W_K))
+    OV = matmul(V_1, O_1)
+    keys = matadd(X_0, matmul(A_1, X_0, OV))
+    return Statement(
+        matadd(
+            matmul(X_0, row.W_Q, Transpose(matmul(keys, row.W_K))),
+            matmul(-1, X_0, row.W_Q, Transpose(matmul(X_0, row.W_K))),
+        ),
+        matmul(X_0, circuit, Transpose(OV), Transpose(X_0), Transpose(A_1)),
+        bind=(
+            {
+                "X_0": Source("embed"),
+                "A_1": Source("pattern", 0, "earlier head"),
+                "V_1": Source("W_V", 0, "earlier head"),
+                "O_1": Source("W_O", 0, "earlier head"),
+                "W_Q": Source("W_Q", 1, "later head"),
+                "W_K": Source("W_K", 1, "later head"),
+            },
+        ),
+    )
+
+
+@theorem(
+    title="A virtual head is no OV circuit of one head times the QK circuit of another",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Composition of attention heads”",
+)
+def virtual_head_is_not_ov_times_qk() -> Fails:
+    """A head that reads another through its *values* is a virtual head: its weights are the product
+    of two OV circuits. The product of the earlier W_OV and the later W_QK also is d × d, so shapes
+    do not tell, but it belongs to a score, as the Q-composition term, and moves nothing.
+    """
+    (V_1, O_1), (V_2, O_2) = _head(1), _head(2)
+    OV = matmul(V_1, O_1)
+    return Fails(
+        matmul(A_2, A_1, X_0, OV, matmul(V_2, O_2)),
+        matmul(A_2, A_1, X_0, OV, matmul(row.W_Q, Transpose(row.W_K))),
+        bind=(
+            {
+                "X_0": Source("embed"),
+                "A_1": Source("pattern", 0, "earlier head"),
+                "V_1": Source("W_V", 0, "earlier head"),
+                "O_1": Source("W_O", 0, "earlier head"),
+                "A_2": Source("pattern", 1, "later head"),
+                "V_2": Source("W_V", 1, "later head"),
+                "O_2": Source("W_O", 1, "later head"),
+                "W_Q": Source("W_Q", 1, "later head"),
+                "W_K": Source("W_K", 1, "later head"),
+            },
+        ),
+        on_models=True,
+    )
+
+
+@theorem(
+    title="What the composition score measures: a stream without structure",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Composition of attention heads”; the Frobenius norm as an average",
+)
+def composition_of_white_stream() -> Statement:
+    """If what the earlier head reads is equally strong in all directions, XᵀX = c I, then the norm
+    of the product of the circuits is, up to c, the size of what the two really pass on.
+
+    A trained stream is nothing of the kind: a few directions carry most of it. A pair may have a
+    high score on directions that are never used, or pass on much along one direction and have a low
+    score. The score is a fact about weights; what is passed on takes X, and the patterns.
+    """
+    X = MatrixSymbol("X", n, d)
+    M_1, M_2 = MatrixSymbol("M_1", d, d), MatrixSymbol("M_2", d, d)
+    return Statement(
+        _squared(matmul(X, M_1, M_2)),
+        alpha * _squared(matmul(M_1, M_2)),
+        given=((matmul(Transpose(X), X), matmul(alpha, Identity(d))),),
+        on_models=False,
+    )
+
+
+def _one_over(matrix: Any) -> Any:
+    """Return 1/‖matrix‖, as a matrix of one entry."""
+    return Activation(RSQRT, matmul(_squared(matrix), Identity(1)))
+
+
+G = size("G")  # how many rotations there are
+g = Symbol("g", integer=True)
+Q_g = Family("Q", (G,), d, d)[g]
+_RANDOM = (
+    matmul(1 / G, HeadSum(kron(Q_g, Q_g), (g, G))),
+    matmul(1 / d, vec_rows(Identity(d)), Transpose(vec_rows(Identity(d)))),
+)
