@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from numeric.circuits.lens import spectral_bands as spectral_bands
     from numeric.circuits.trigrams import skip_trigrams as skip_trigrams
     from numeric.circuits.virtual import virtual_weights as virtual_weights
+    from numeric.induction_by_hand import induction_by_hand as induction_by_hand
     from numeric.model import load_model as load_model
     from numeric.paths.ensemble import paths as paths
     from numeric.plot import plot as plot
@@ -120,6 +121,7 @@ _HOME = {
     "verify": "proofs.verification",
     "load_model": "numeric.model",
     "random_model": "numeric.random_weights",
+    "induction_by_hand": "numeric.induction_by_hand",
     "paths": "numeric.paths.ensemble",
     # read weights
     "head_behaviour": "numeric.circuits.behaviour",
@@ -201,6 +203,7 @@ __all__ = [
     "gradient_times_input",
     "head_behaviour",
     "head_patterns",
+    "induction_by_hand",
     "input_gradient",
     "integrated_gradients",
     "load_model",

@@ -22,7 +22,11 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         ("norms", "folding", "neurons", "gates", "processing"),
     ),
     5: ("Zero and one layer", "shallow_models", ("one_layer",)),
-    6: ("Depth", "depth", ("paths", "components", "composition")),
+    6: (
+        "Depth",
+        "depth",
+        ("paths", "components", "composition", "induction_heads", "induction_seen"),
+    ),
     7: ("Reading weights", "reading_weights", ()),
     8: ("Attribution", "attribution", ()),
 }

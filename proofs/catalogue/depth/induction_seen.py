@@ -1,0 +1,213 @@
+"""Chapter 6: induction seen in trained models, and what cannot be seen in these."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from numeric.circuits.behaviour import head_behaviour
+from numeric.circuits.composition import composition_scores
+from numeric.measure import (
+    losses,
+    mean_attention,
+    prefix_matching_score,
+    repeat_losses,
+    repeated_prompts,
+)
+from numeric.model import load_model
+from numeric.tokenizer import load_tokenizer, sample_tokens
+from proofs.claims import Observation, Observed
+from proofs.theorem import theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+OLSSON = "Olsson et al. 2022, “In-context Learning and Induction Heads”"
+PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
+
+
+@theorem(
+    title="Two layers do what one cannot: induction",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
+    covers=("S2-04",),
+)
+def two_layers_learn_induction() -> Observation:
+    """With one layer a head chooses where to look by the two tokens alone, so it cannot know what
+    stood before a key. With two layers the keys can carry that, and training finds it.
+
+    The models here are trained on the same kind of text; the one that learnt induction saw repeated
+    random tokens first.
+    """
+
+    def observe() -> Observed:
+        prompts = repeated_prompts(1024)
+        one = repeat_losses(load_model("one_layer"), prompts)
+        two = repeat_losses(load_model("induction"), prompts)
+        figure = (
+            "loss on random tokens, first time and repeated: one layer "
+            f"{one[0]:.2f} and {one[1]:.2f} nats, two layers {two[0]:.2f} and {two[1]:.2f}"
+        )
+        return Observed(figure, two[1] < two[0] / 2 and one[1] > 0.9 * one[0])
+
+    return Observation(
+        "on random tokens said twice, the loss of `induction` (two layers) is less than half the "
+        "second time, that of `one_layer` more than nine tenths",
+        observe,
+    )
+
+
+@theorem(
+    title="The trained induction heads read the previous-token head through their keys",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”",
+    covers=("B18", "S3-103"),
+)
+def trained_induction_is_k_composition() -> Observation:
+    """People ask whether induction is Q-, K- or V-composition. In the model written by hand it is
+    K-composition by construction. In the trained one the composition scores, which look at weights
+    only, say the same of the previous-token head and the heads that match prefixes.
+    """
+
+    def observe() -> Observed:
+        model = load_model("induction")
+        behaviour = head_behaviour(model).values
+        previous = int(behaviour[0, 0].argmax())
+        scores = composition_scores(model)
+        matching = [head for head in range(model.n_heads) if behaviour[2, 1, head] > 0.5]
+        pairs = scores.values[:, previous, model.n_heads :][:, matching]
+        means = pairs.mean(axis=1)
+        figure = (
+            f"head 0.{previous} (attention one back {behaviour[0, 0, previous]:.2f}) and "
+            f"{len(matching)} heads with prefix matching above 0.5: mean Q {means[0]:.3f}, "
+            f"K {means[1]:.3f}, V {means[2]:.3f}, by chance {scores.baseline:.3f}"
+        )
+        return Observed(figure, bool(means[1] > max(means[0], means[2], scores.baseline)))
+
+    return Observation(
+        "of the pairs (head with the highest previous-token score, heads with prefix matching "
+        "above 0.5) the mean K-composition is larger than Q, than V, and than chance",
+        observe,
+    )
+
+
+@theorem(
+    title="Induction on names: Dursley, and Dursley again",
+    chapter=6,
+    source=f"{FRAMEWORK}, “Induction heads”; the examples with Dursley and Potters",
+    covers=("S4-24",),
+)
+def induction_on_names() -> Observation:
+    """The framework shows induction on the first page of a novel: a name in several pieces, once
+    seen, is completed when it comes again. The bundled tokenizer was made for Python's source and
+    cuts names into pieces, which is what the example needs.
+    """
+
+    def observe() -> Observed:
+        tokenizer, model = load_tokenizer(), load_model("induction")
+        tokens = tokenizer.encode("Mr and Mrs Dursley were proud. The Potters knew Mrs Dursley")
+        pieces = tokenizer.encode(" Dursley")
+        start = len(tokens) - len(pieces)
+        places = model.forward(tokens, ["pattern.1", "logits"])
+        matching = int(prefix_matching_score(model)[1].argmax())
+        right, looks, before = 0, [], 0
+        first = next(i for i in range(start) if tokens[i : i + len(pieces)] == pieces)
+        for k in range(len(pieces) - 1):
+            right += int(places["logits"][start + k].argmax() == pieces[k + 1])
+            before += int(places["logits"][first + k].argmax() == pieces[k + 1])
+            seen = [j for j in range(start) if tokens[j - 1] == pieces[k] and j]
+            looks.append(places["pattern.1"][matching, start + k, seen].sum())
+        figure = (
+            f"of {len(pieces) - 1} pieces that follow, {before} are the best guess the first time, "
+            f"{right} the second; head 1.{matching} attends {np.mean(looks):.2f} to what followed"
+        )
+        return Observed(figure, right > before and float(np.mean(looks)) > 0.5)
+
+    return Observation(
+        "in a sentence with Dursley twice, more of its pieces are the model's best guess the "
+        "second time, and the best induction head attends more than half to what followed",
+        observe,
+    )
+
+
+@theorem(
+    title="Fuzzy matching",
+    chapter=6,
+    source=f"{OLSSON}; {PRIMER}, §5.2",
+    covers=("S3-106",),
+)
+def fuzzy_matching() -> Observation:
+    """In large models induction heads also match tokens that only mean the same. The nearest to
+    that in a vocabulary of Python source are words with and without a space before them. Words are
+    said without and then with it; what the best induction head attends to is compared with the same
+    words in another order.
+    """
+
+    def observe() -> Observed:
+        model = load_model("induction")
+        names = load_tokenizer().token_strings(range(model.d_vocab))
+        at = {name: token for token, name in enumerate(names)}
+        words = [w for w in names if w.isalpha() and len(w) > 1 and f" {w}" in at]
+        draw = random.Random(0)
+        first, again, shuffled = [], [], []
+        for _ in range(16):
+            chosen = draw.sample(words, 24)
+            first.append([at[w] for w in chosen])
+            again.append([at[f" {w}"] for w in chosen])
+            shuffled.append(draw.sample(again[-1], 24))
+        queries = np.arange(24, 48)
+        related, control = (
+            float(mean_attention(model, np.hstack([first, second]), queries, queries - 23)[1].max())
+            for second in (again, shuffled)
+        )
+        figure = f"attention to what followed the word: {related:.3f}, shuffled {control:.3f}"
+        return Observed(figure, related > 2 * control)
+
+    return Observation(
+        "on words repeated with a space before them, the most attention of a head of `induction` "
+        "to what followed the word is at least twice that on shuffled words",
+        observe,
+    )
+
+
+@theorem(
+    title="Learning in context",
+    chapter=6,
+    source=f"{OLSSON}, in-context learning score",
+    covers=("S3-107",),
+)
+def in_context_learning() -> Observation:
+    """The score is the loss late in the context minus the loss early: negative where a model makes
+    use of what it has read. Contexts here are short, so early and late are the first and the last
+    25 of 100 predicted tokens of the bundled sample.
+    """
+
+    def observe() -> Observed:
+        tokens = sample_tokens(101)
+        scores = {}
+        for name in ("one_layer", "induction"):
+            by_token = losses(load_model(name), tokens)
+            scores[name] = float(by_token[-25:].mean() - by_token[:25].mean())
+        figure = ", ".join(f"{name} {score:+.2f} nats" for name, score in scores.items())
+        return Observed(figure, scores["induction"] < 0 < scores["one_layer"])
+
+    return Observation(
+        "late minus early loss is negative for `induction` and not for `one_layer`", observe
+    )
+
+
+@theorem(
+    title="When induction heads form",
+    chapter=6,
+    source=f"{OLSSON}, “Induction heads form in a phase change”",
+    covers=("S3-107",),
+)
+def induction_heads_form() -> Observation:
+    """Olsson et al. saw induction heads and learning in context appear together, within a short
+    stretch of training, and earlier or later with the diversity of the text.
+    """
+    return Observation(
+        "in the checkpoints of one training run, the in-context learning score and the best prefix "
+        "matching change fastest at the same step",
+        cannot="it takes checkpoints of a training run, and the bundled models are final ones; "
+        "training one again takes minutes, a GPU, and torch",
+    )
