@@ -30,7 +30,7 @@ def induction_by_hand(d_vocab: int, n_ctx: int, sharpness: float = 40.0) -> Mode
 
     A logit is the attention that head 1.0 pays to the tokens in question, from 0 to 1. The score of
     a match is `sharpness`, that of all else 0, so what goes astray is about $n e^{-β}$.
-    Proved by: induction_model_output, induction_predicts_successor.
+    Proved by: induction_model_scores, induction_model_output, induction_predicts_successor.
     Source: Elhage et al. 2021, “Mechanistic theory of induction heads”.
 
     >>> model = induction_by_hand(5, 8)

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from numeric.circuits.heads import qk_circuit as qk_circuit
     from numeric.circuits.lens import logit_lens as logit_lens
     from numeric.circuits.lens import spectral_bands as spectral_bands
+    from numeric.circuits.translators import fit_translator as fit_translator
     from numeric.circuits.trigrams import skip_trigrams as skip_trigrams
     from numeric.circuits.virtual import virtual_weights as virtual_weights
     from numeric.induction_by_hand import induction_by_hand as induction_by_hand
@@ -137,6 +138,7 @@ _HOME = {
     "skip_trigrams": "numeric.circuits.trigrams",
     "logit_lens": "numeric.circuits.lens",
     "spectral_bands": "numeric.circuits.lens",
+    "fit_translator": "numeric.circuits.translators",
     "projected": "numeric.circuits.embedding_space",
     "align_layers": "numeric.circuits.embedding_space",
     "stitching_map": "numeric.circuits.embedding_space",
@@ -197,6 +199,7 @@ __all__ = [
     "evaluate",
     "expand_paths",
     "facts",
+    "fit_translator",
     "full_ov",
     "full_qk",
     "gradient_norms",

@@ -35,7 +35,7 @@ from algebra.refute import search
 from algebra.shapes import same_shape, shape_of
 from algebra.text import unicode_text
 from proofs.claims import Lemma, equations
-from proofs.hypotheses import drawer, signature_of
+from proofs.hypotheses import drawer, signature_of, unmet
 
 SECONDS_EACH = 10.0
 SECONDS_FIRST = 1.0  # to look for numbers before anything else, under hypotheses
@@ -130,10 +130,20 @@ def _all_given(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) -> Clai
 
 
 def _fewer_hypotheses(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) -> Claimed:
-    """Yield the claim without each of its hypotheses; a lemma is true, and cannot be lost."""
+    """Yield the claim without each of its hypotheses; a lemma is true, and cannot be lost.
+
+    With a hypothesis goes a lemma that assumes it.
+    """
     for k, each in enumerate(given):
         if not isinstance(each, Lemma):
-            yield [*given[:k], *given[k + 1 :]], Mutant(WITHOUT, f"hypothesis {k + 1}", lhs, rhs)
+            rest = [*given[:k], *given[k + 1 :]]
+            left = [
+                one
+                for one in rest
+                if not isinstance(one, Lemma)
+                or not unmet([one, *(other for other in rest if not isinstance(other, Lemma))])
+            ]
+            yield left, Mutant(WITHOUT, f"hypothesis {k + 1}", lhs, rhs)
 
 
 def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ()) -> str | None:

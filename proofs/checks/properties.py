@@ -17,6 +17,7 @@ import sympy
 from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.exact import Assignment, tree_value
 from algebra.facts import Fact, facts
+from algebra.shapes import inspect
 from numeric.binding import Run
 from numeric.rounding import UNIT_ROUNDOFF
 from proofs.checks.identities import on_model
@@ -119,6 +120,9 @@ def _mutants(claim: Holds) -> MutantEvidence:
     for operator, subject, given in [*fewer, *changed]:
         try:
             fact = replace(claim.fact, subject=subject)
+            if not _sizes_in(fact) <= inspect(subject).sizes.keys():
+                ill_shaped += 1  # the bound is made of a size that the mutant has lost
+                continue
             lacking, tried = _lacking(fact, given, 4)
         except (ShapeError, LanguageError):
             ill_shaped += 1
@@ -153,6 +157,10 @@ def _size(bound: Any, assignment: Assignment) -> int:
     if missing:
         raise ShapeError(f"the size {min(missing)} of the bound is no size of what it bounds")
     return int(bound.subs({symbol: assignment.sizes[symbol.name] for symbol in bound.free_symbols}))
+
+
+def _sizes_in(fact: Fact) -> set[str]:
+    return {symbol.name for symbol in getattr(fact.value, "free_symbols", ())}
 
 
 def _rows(value: Any) -> list[list[Any]]:

@@ -35,17 +35,17 @@ e = size("e")  # the size of the later head, where it may be another
 W_1, W_2 = MatrixSymbol("W_1", p, d), MatrixSymbol("W_2", d, q)
 
 PATTERNS = {
-    "A_1": Source("pattern", "earlier layer", "earlier head"),
-    "A_2": Source("pattern", "later layer", "later head"),
+    "A_1": Source("pattern", 0, "earlier head"),
+    "A_2": Source("pattern", 1, "later head"),
 }
 FACTORS = {
-    f"{name}{k}": Source(f"W_{letter}", f"{which} layer", f"{which} head")
+    f"{name}{k}": Source(f"W_{letter}", k - 1, f"{which} head")
     for k, which in ((1, "earlier"), (2, "later"))
     for name, letter in (("V_", "V"), ("O_", "O"))
 }
 READ_AND_WRITTEN = {
-    "W_1": Source("W_O", 0, "earlier head"),
-    "W_2": Source("W_V", 1, "later head"),
+    "W_1": Source("W_O", 0, "earlier head", rows=4),
+    "W_2": Source("W_V", 1, "later head", cols=4),
 }
 
 
@@ -198,19 +198,13 @@ def full_ov_circuit() -> Definition:
 
     def plain(**given: Any) -> Any:
         W_E, W_V, W_O, W_U = (given[name] for name in ("W_E", "W_V", "W_O", "W_U"))
-        size_in, size_head, size_out = len(W_V), len(W_O), len(W_U)
-        return [
-            [
-                sum(
-                    source[a] * W_V[a][k] * W_O[k][b] * W_U[b][t]
-                    for a in range(size_in)
-                    for k in range(size_head)
-                    for b in range(size_out)
-                )
-                for t in range(len(W_U[0]))
-            ]
-            for source in W_E
-        ]
+        found = []
+        for source in W_E:
+            row_of = list(source)
+            for W in (W_V, W_O, W_U):
+                row_of = [sum(row_of[a] * W[a][b] for a in range(len(W))) for b in range(len(W[0]))]
+            found.append(row_of)
+        return found
 
     return Definition(
         "full OV circuit",
@@ -321,22 +315,46 @@ def composition_score_invariant() -> Statement:
 
 
 @theorem(
+    title="Of a random rotation, the size of a product asks for second moments only",
+    chapter=6,
+    source=f"{WEINGARTEN}, §2",
+    covers=("S3-020",),
+)
+def mean_size_from_moments() -> Statement:
+    """Put a matrix Q drawn from any distribution between two matrices. The mean of ‖W₁QW₂‖² is
+    linear in the mean of Q ⊗ Q and depends on nothing else of the distribution: here a uniform
+    choice among G matrices, which may be any.
+
+    So whatever is to be said of rotations drawn at random follows from their second moments.
+    """
+    g = Symbol("g", integer=True)
+    Q = Family("Q", (G,), d, d)[g]
+    size_of = matmul(_squared(matmul(W_1, Q, W_2)), Identity(1))
+    moments = matmul(1 / G, HeadSum(kron(Q, Q), (g, G)))
+    return Statement(
+        matmul(1 / G, HeadSum(size_of, (g, G))),
+        matmul(Transpose(_read), moments, _written),
+        on_models=False,
+    )
+
+
+@theorem(
     title="The mean of a rotated matrix is a multiple of the identity",
     chapter=6,
     source=f"{WEINGARTEN}, §2",
+    covers=("S3-020",),
 )
 def mean_of_rotated() -> Statement:
-    """Turn a matrix M by rotations whose second moments are those of rotations drawn at random: its
-    mean is (tr M / d) I. Nothing is left of M but its trace.
+    """The mean of Q ⊗ Q over all rotations is vec(I) vec(I)ᵀ/d, the projection on what every
+    rotation keeps. Applied to a matrix M it gives the mean of Q M Qᵀ: (tr M / d) I. Nothing is left
+    of M but its trace.
 
-    Rotations enter through the hypothesis only: averaged over g, Q_g ⊗ Q_g is what it is for the
-    uniform distribution on all rotations. Finite sets have it too, such as all signed permutations.
+    Finite sets of rotations have the same mean of Q ⊗ Q, such as all signed permutations.
     """
     M = MatrixSymbol("M", d, d)
     return Statement(
-        matmul(1 / G, HeadSum(matmul(Q_g, M, Transpose(Q_g)), (g, G))),
-        matmul(Trace(M) / d, Identity(d)),
-        given=(_RANDOM,),
+        matmul(K, vec_rows(M)),
+        vec_rows(matmul(Trace(M) / d, Identity(d))),
         on_models=False,
     )
 
@@ -345,21 +363,19 @@ def mean_of_rotated() -> Statement:
     title="The composition score by chance is 1/√d",
     chapter=6,
     source=f"{WEINGARTEN}, §2; {FRAMEWORK}, “Composition of attention heads”",
-    covers=("S3-020",),
+    covers=("S3-020", "B5"),
 )
 def composition_by_chance() -> Statement:
-    """Were the later head's stream turned by a rotation drawn at random, the mean of ‖W₁QW₂‖² would
-    be ‖W₁‖²‖W₂‖²/d: the root mean square of the score is exactly 1/√d, whatever ranks and spectra
-    the two matrices have.
+    """Were the later head's stream turned by a rotation drawn at random, the mean of ‖W₁QW₂‖², here
+    in terms of the mean of Q ⊗ Q, would be ‖W₁‖²‖W₂‖²/d: the root mean square of the score is
+    exactly 1/√d, whatever ranks and spectra the two matrices have.
 
     A score is to be compared with that, not with 0: with d = 768 it is 0.036 for heads that have
     nothing to do with each other. Where LayerNorm takes a direction away, d − 1 stands for d.
     """
-    turned = matmul(W_1, Q_g, W_2)
     return Statement(
-        matmul(1 / G, HeadSum(matmul(_squared(turned), Identity(1)), (g, G))),
+        matmul(Transpose(_read), K, _written),
         matmul(_squared(W_1) * _squared(W_2) / d, Identity(1)),
-        given=(_RANDOM,),
         on_models=False,
     )
 
@@ -484,10 +500,8 @@ def _one_over(matrix: Any) -> Any:
     return Activation(RSQRT, matmul(_squared(matrix), Identity(1)))
 
 
-G = size("G")  # how many rotations there are
-g = Symbol("g", integer=True)
-Q_g = Family("Q", (G,), d, d)[g]
-_RANDOM = (
-    matmul(1 / G, HeadSum(kron(Q_g, Q_g), (g, G))),
-    matmul(1 / d, vec_rows(Identity(d)), Transpose(vec_rows(Identity(d)))),
-)
+G = size("G")  # how many matrices a uniform choice is from
+# The mean of Q ⊗ Q over all rotations.
+K = matmul(1 / d, vec_rows(Identity(d)), Transpose(vec_rows(Identity(d))))
+_read = vec_rows(matmul(Transpose(W_1), W_1))
+_written = vec_rows(matmul(W_2, Transpose(W_2)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from sympy.matrices.expressions.diagonal import DiagonalOf
 
 from algebra.facts import Fact
 from algebra.language import OneHot, matadd, matmul
-from algebra.nonlinear import CausalMask, RowSoftmax
 from numeric.circuits.behaviour import head_behaviour
 from numeric.induction_by_hand import induction_by_hand
 from numeric.model import Model
@@ -37,6 +37,7 @@ from proofs.claims import (
     Method,
     Statement,
     Trial,
+    lemma,
 )
 from proofs.theorem import theorem
 
@@ -49,34 +50,51 @@ A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
 
 
 @theorem(
-    title="An induction model written by hand, and its output",
+    title="An induction model written by hand: its scores are matches",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”; {OLSSON}",
+    covers=("B18", "S3-103"),
+)
+def induction_model_scores() -> Statement:
+    """The stream has three blocks: the token here, the token before, and what is to come. The first
+    head, whose pattern A₁ looks one position back, copies the token into the second block. The
+    second head asks with the token here for a key whose *token before* is the same.
+
+    The left side is that model, weight for weight, a stack of blocks of any size; the right side is
+    what its second head compares: β where the token of the query is the one that the first head saw
+    from the key, 0 elsewhere. The first head enters through the keys alone. That is K-composition,
+    and without it there is no induction. `ot.induction_by_hand` is this model.
+    """
+    here, before = _block(0), _block(1)
+    stream = _after_first_head()
+    return Statement(
+        matmul(beta, stream, here, Transpose(matmul(stream, before))),
+        matmul(beta, T, Transpose(matmul(A_1, T))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="An induction model written by hand: its output",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”; {OLSSON}",
     covers=("B18", "S3-103"),
 )
 def induction_model_output() -> Statement:
-    """The stream has three blocks: the token here, the token before, and what is to come. The first
-    head, whose pattern A₁ looks one position back, copies the token into the second block. The
-    second head asks with the token here for a key whose *token before* is the same, and copies the
-    token there into the third block, which the unembedding reads.
+    """The second head copies the token that it attends to into the block of what is to come, and
+    the unembedding reads that block only. So the logits are A₂ T, the attention that each token
+    gets: with the scores of the model, softmax(β T (A₁T)ᵀ) T.
 
-    The left side is that model, weight for weight, a stack of blocks; the right side is what it
-    says: each position averages the tokens that came after its own token, as a softmax over
-    matches. The first head enters through the keys alone: this is K-composition, and without it
-    there is no induction. Sizes, β and A₁ are symbols. `ot.induction_by_hand` is the model.
+    The patterns are symbols here; what holds of any patterns holds of softmaxes. What A₁ moved does
+    not come through to the logits by itself: the virtual head of the two writes nothing.
     """
-    none = ZeroMatrix(n, V)
-    embedded = BlockMatrix([[T, none, none]])
-    here, before, to_come = map(_block, range(3))
-    stream = matadd(embedded, matmul(A_1, embedded, here, Transpose(before)))
-    scores = matmul(beta, stream, here, Transpose(matmul(stream, before)))
-    second = RowSoftmax(scores, CausalMask(n))
-    last = matadd(stream, matmul(second, stream, here, Transpose(to_come)))
-    matches = matmul(beta, T, Transpose(matmul(A_1, T)))
+    here, to_come = _block(0), _block(2)
+    stream = _after_first_head()
     return Statement(
-        matmul(last, to_come),
-        matmul(RowSoftmax(matches, CausalMask(n)), T),
+        matmul(matadd(stream, matmul(A_2, stream, here, Transpose(to_come))), to_come),
+        matmul(A_2, T),
         on_models=False,
     )
 
@@ -114,12 +132,13 @@ def matching_head_finds_its_token() -> Statement:
     This is the pattern of an induction head at its best, a softmax with large scores at matches.
     """
     kept = HadamardProduct(B, matmul(T, Transpose(P)), evaluate=False)
-    mixed = HadamardProduct(T, matmul(kept, OneMatrix(m, V)), evaluate=False)
     return Statement(
         matmul(B, P),
         T,
         given=(
-            (matmul(kept, P), mixed),
+            _one_token_a_row(T),
+            _one_token_a_row(P),
+            lemma("weights_on_matches"),
             (kept, B),
             (matmul(B, OneMatrix(m, 1)), OneMatrix(n, 1)),
         ),
@@ -207,7 +226,7 @@ def induction_by_hand_method() -> Method:
 
     return Method(
         "ot.induction_by_hand",
-        ("induction_model_output", "induction_predicts_successor"),
+        ("induction_model_scores", "induction_model_output", "induction_predicts_successor"),
         trials,
         law=r"\mathrm{softmax}(\beta\, T (A_1 T)^\top)\, T",
     )
@@ -233,7 +252,7 @@ def prefix_matching() -> Definition:
         total = sum(
             pattern[i][j] * places[i][j] for i in range(len(pattern)) for j in range(len(pattern))
         )
-        return total / asked
+        return Fraction(1, asked) * total
 
     marked = MatrixSymbol("B", n, n)
     return Definition(
@@ -304,7 +323,7 @@ def copying_on_prompt() -> Definition:
                     if tokens[j][t]
                 )
                 total += pattern[i][j] * own
-        return [[total / size]]
+        return [[Fraction(1, size) * total]]
 
     own = matmul(X, row.W_V, row.W_O, row.W_U, Transpose(T))
     return Definition(
@@ -330,9 +349,9 @@ def induction_scores_method() -> Method:
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         if not model.n_layers:
             return
-        prompt = [*tokens, *tokens]
+        size = min(len(tokens), model.n_ctx // 2)
+        prompt = [*tokens[:size], *tokens[:size]]
         found = head_behaviour(model, np.array([prompt])).values
-        size = len(tokens)
         previous = np.zeros((model.n_layers, model.n_heads))
         prefix = np.zeros((model.n_layers, model.n_heads))
         for layer in range(model.n_layers):
@@ -356,6 +375,12 @@ def induction_scores_method() -> Method:
 
 
 B, P = MatrixSymbol("B", n, m), MatrixSymbol("P", m, V)
+
+
+def _after_first_head() -> MatrixExpr:
+    """Return the stream of the model between its heads, n × 3 V."""
+    embedded = BlockMatrix([[T, ZeroMatrix(n, V), ZeroMatrix(n, V)]])
+    return matadd(embedded, matmul(A_1, embedded, _block(0), Transpose(_block(1))))
 
 
 def _block(number: int) -> MatrixExpr:

@@ -1,0 +1,361 @@
+"""Chapter 7: reading the middle of a model with its own unembedding: lenses and probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import fsum, sqrt
+from typing import Any
+
+import numpy as np
+from sympy import (
+    Identity,
+    MatrixExpr,
+    MatrixSymbol,
+    OneMatrix,
+    Trace,
+    Transpose,
+    ZeroMatrix,
+    symbols,
+)
+from sympy.matrices.expressions.diagonal import DiagMatrix
+
+from algebra.language import Family, HeadSum, OneHot, matadd, matmul
+from algebra.nonlinear import LayerNorm
+from numeric.binding import Source
+from numeric.circuits.lens import logit_lens
+from numeric.circuits.translators import fit_translator
+from numeric.model import Model
+from proofs.catalogue.symbols import L, V, X, d, d_head, l, n, p, q, row, size
+from proofs.claims import Bound, Fails, Method, Square, Statement, Trial
+from proofs.theorem import theorem
+
+LENS = "nostalgebraist 2020, “Interpreting GPT: the logit lens”"
+PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
+TUNED = "Belrose et al. 2023, “Eliciting Latent Predictions with the Tuned Lens”"
+U = np.finfo(float).eps / 2
+
+Y = MatrixSymbol("Y", n, d)  # what is written to the stream X
+scale = MatrixSymbol("scale", n, 1)  # one over the size of the row that the last norm divides by
+gain = MatrixSymbol("ln_final_gain", 1, d)
+
+
+def _through_frozen_norm(rows: MatrixExpr) -> MatrixExpr:
+    """Return logits through a LayerNorm that divides by a fixed number at each position."""
+    centred = matadd(Identity(d), matmul(-1 / d, OneMatrix(d, d)))
+    return matmul(DiagMatrix(scale), rows, centred, DiagMatrix(Transpose(gain)), row.W_U)
+
+
+@theorem(
+    title="The logit lens, layer by layer",
+    chapter=7,
+    convention="row",
+    source=f"{LENS}; {PRIMER}, §3.2",
+    covers=("S0-12",),
+)
+def logit_lens_is_prefix_sum() -> Statement:
+    """Read the stream after the first layers as if it were the last: the logits are those of the
+    embedding and of what these layers wrote, a partial sum of the whole prediction. Between two
+    successive readings lies exactly what one layer wrote, read by the unembedding.
+
+    This is the lens of a model without a norm at the end.
+    """
+    written = Family("f", (L,), n, d)
+    e = size("r")
+    later = Family("f_later", (e,), n, d)
+    k = symbols("k", integer=True)
+    X_0 = MatrixSymbol("X_0", n, d)
+    stream = matadd(X_0, HeadSum(written[l], (l, L)))
+    end = matadd(stream, HeadSum(later[k], (k, e)))
+    return Statement(
+        matadd(matmul(end, row.W_U), matmul(-1, stream, row.W_U)),
+        HeadSum(matmul(later[k], row.W_U), (k, e)),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="With the final scale, the readings of the lens add up",
+    chapter=7,
+    convention="row",
+    source=f"{LENS}; Elhage et al. 2021, “Handling layer normalization”",
+    covers=("S0-12",),
+)
+def lens_steps_add_up() -> Statement:
+    """A LayerNorm before the unembedding centres, divides by the size of the row, and multiplies by
+    a gain. If it divides by one fixed number at each position, that of the last stream, then it is
+    linear: the lens moves by exactly what was written in between.
+
+    So of the two scales that are in use, the final one makes readings of different layers
+    comparable and additive.
+    """
+    return Statement(
+        matadd(_through_frozen_norm(matadd(X, Y)), matmul(-1, _through_frozen_norm(X))),
+        _through_frozen_norm(Y),
+        bind=(
+            {
+                "X": Source("resid_pre"),
+                "Y": Source("attn_out"),
+                "scale": Source("embed", cols=1),
+            },
+        ),
+        bare=False,
+    )
+
+
+@theorem(
+    title="With each stream's own scale, they do not",
+    chapter=7,
+    convention="row",
+    source=f"{LENS}; Elhage et al. 2021, “Handling layer normalization”",
+)
+def own_scale_does_not_add_up() -> Fails:
+    """The usual logit lens normalises every stream by its own size. Then what a layer wrote, read
+    by itself, is not what the lens moves by, even without gain and bias: sizes differ from layer to
+    layer, and a part is smaller than the whole.
+
+    Nothing is wrong with such a picture; only differences of its rows are not contributions.
+    """
+    return Fails(
+        matadd(matmul(LayerNorm(matadd(X, Y)), row.W_U), matmul(-1, LayerNorm(X), row.W_U)),
+        matmul(LayerNorm(Y), row.W_U),
+        bind=({"X": Source("resid_pre"), "Y": Source("attn_out")},),
+        on_models=True,
+    )
+
+
+@theorem(
+    title="The logit lens is the prediction with later layers switched off",
+    chapter=7,
+    convention="row",
+    source=f"{PRIMER}, §3.2; {LENS}",
+    covers=("S3-087",),
+)
+def lens_is_early_exit() -> Statement:
+    """Let all layers from some layer on write nothing: what the model then predicts, norm included,
+    is what the lens reads at that layer. So the lens is an ablation, of all later layers at once,
+    and not a guess at what the model believes.
+
+    The norm is the real one here and divides by the size of the stream that is left: own scale.
+    """
+    written, eps = Family("f", (L,), n, d), symbols("epsilon", positive=True)
+    X_0, later = MatrixSymbol("X_0", n, d), MatrixSymbol("F", n, d)
+    stream = matadd(X_0, HeadSum(written[l], (l, L)))
+    return Statement(
+        matmul(LayerNorm(matadd(stream, later), eps), row.W_U),
+        matmul(LayerNorm(stream, eps), row.W_U),
+        given=((later, ZeroMatrix(n, d)),),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The logit lens, in numbers",
+    chapter=7,
+    source=LENS,
+    covers=("S0-12", "S3-087"),
+)
+def logit_lens_method() -> Method:
+    """`ot.logit_lens` against two other ways: the recorded stream, normalised and unembedded by
+    loops; and, for each layer, the forward pass of a model in which that layer and all later ones
+    have been made to write nothing.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        for scale_of in ("own", "final"):
+            found = logit_lens(model, tokens, scale_of).values[:, 0, :6]
+            plain, bound = _lens_by_loops(model, tokens, scale_of == "own", 6)
+            yield Trial(f"{scale_of} scale, by loops", found, plain, bound)
+        own = logit_lens(model, tokens, "own").values[:, 0]
+        _, bound = _lens_by_loops(model, tokens, True, model.d_vocab)
+        for layer in range(model.n_layers):
+            shapes = model.config.tensor_shapes()
+            off = {}
+            for name in ("W_O", "b_O", "W_out", "b_out"):
+                if name in shapes:
+                    off[name] = np.array(model.weights[name], dtype=np.float64)
+                    off[name][layer:] = 0.0
+            skipped = model.changed(off).forward(tokens, ["logits"])["logits"][-1]
+            yield Trial(f"layers from {layer} on ablated", own[layer], skipped, bound[layer])
+
+    return Method(
+        "ot.logit_lens",
+        ("logit_lens_is_prefix_sum", "lens_steps_add_up", "lens_is_early_exit"),
+        trials,
+        law=r"\ell^l = \mathrm{LN}_f(x^l) W_U",
+    )
+
+
+@theorem(
+    title="The unembedding is a linear probe for each token",
+    chapter=7,
+    convention="row",
+    source=f"{PRIMER}, §3.2",
+    covers=("S3-090",),
+)
+def unembed_is_probe() -> Statement:
+    """The logit of token w is the stream's inner product with column w of W_U: softmax regression,
+    one linear probe for each token, trained with the model. A probe for anything else is one more
+    column.
+    """
+    w = symbols("w", integer=True)
+    final, token = MatrixSymbol("X_L", n, d), OneHot(w, V)
+    logits = matmul(final, row.W_U)
+    return Statement(
+        matmul(final, matmul(row.W_U, token)),
+        matmul(logits, token),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A fitted translator is never worse than the lens it contains",
+    chapter=7,
+    source=f"{TUNED}; least squares: Golub and Van Loan, §5.3",
+    covers=("S3-088",),
+)
+def translator_no_worse() -> Bound:
+    """A translator maps the stream of a layer to where it should be at the end, Y ≈ X B; the bias
+    is the row of B for a column of ones in X. With B₁ fitted by least squares, XᵀX B₁ = XᵀY, any
+    other B, the identity of the logit lens among them, is worse by ‖X (B − B₁)‖².
+
+    A good score of a fitted lens is partly the work of the fit: the translator may have learnt what
+    the later layers do. Those of the literature are fitted to the last logits instead, by their KL
+    divergence; they contain the lens in the same way.
+    """
+    rows, target = MatrixSymbol("X", n, p), MatrixSymbol("Y", n, q)
+    best, other = MatrixSymbol("B_1", p, q), MatrixSymbol("B", p, q)
+
+    def missed(B: MatrixExpr) -> Any:
+        left = matadd(target, matmul(-1, rows, B))
+        return Trace(matmul(left, Transpose(left)))
+
+    return Bound(
+        missed(best),
+        missed(other),
+        because=(Square(matmul(rows, matadd(other, matmul(-1, best)))),),
+        given=((matmul(Transpose(rows), rows, best), matmul(Transpose(rows), target)),),
+        tight={"X": [[1]], "Y": [[2]], "B": [[2]], "B_1": [[2]]},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A translator of a head's output, and the logits it has without one",
+    chapter=7,
+    convention="row",
+    source="Sakarvadia et al. 2023, “Attention Lens”",
+    covers=("S3-089",),
+)
+def attention_lens() -> Statement:
+    """The attention lens puts a map A between what a head writes and the unembedding:
+    A_h Z W_O A W_U. Split off the identity, A = I + D, and the head's direct effect on the logits
+    is one of two terms; the other is the translator's own, what D makes of the head's output.
+
+    With D = 0 nothing is left but direct logit attribution.
+    """
+    pattern, values = MatrixSymbol("A", n, n), MatrixSymbol("v", n, d_head)
+    D = MatrixSymbol("D", d, d)
+    written = matmul(pattern, values, row.W_O)
+    return Statement(
+        matmul(written, matadd(Identity(d), D), row.W_U),
+        matadd(matmul(written, row.W_U), matmul(written, D, row.W_U)),
+        places={"head_out": written},
+        bind=({"D": Source("W_U", rows=128, cols=128)},),
+    )
+
+
+@theorem(
+    title="Translators, in numbers",
+    chapter=7,
+    source=f"{TUNED}; Sakarvadia et al. 2023, “Attention Lens”",
+    covers=("S3-088", "S3-089"),
+)
+def translator_method() -> Method:
+    """`ot.fit_translator` fits the affine map from rows of one place, a stream or what a head
+    writes, to rows of another by least squares. Here on a few columns of recorded rows, beside the
+    normal equations solved by elimination.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if not model.n_layers:
+            return
+        places = model.forward(tokens, ["resid_pre.0", "head_out.0", "final"])
+        target = places["final"][:, :2]
+        for what, rows in (
+            ("stream", places["resid_pre.0"][:, :3]),
+            ("head", places["head_out.0"][0, :, :3]),
+        ):
+            A, b = fit_translator(rows, target)
+            both = np.vstack([A, b])
+            with_ones = np.hstack([rows, np.ones((len(rows), 1))])
+            plain = _normal_equations(with_ones.tolist(), target.tolist())
+            # Normal equations lose the square of the condition, which least squares do not.
+            condition = np.linalg.cond(with_ones)
+            bound = 20 * len(rows) * U * condition**2 * np.linalg.norm(both)
+            yield Trial(f"from a {what}", both, np.array(plain), bound)
+
+    return Method(
+        "ot.fit_translator",
+        ("translator_no_worse", "attention_lens"),
+        trials,
+        law=r"\ell^l = \mathrm{LN}_f(x^l A_l + b_l) W_U",
+    )
+
+
+def _lens_by_loops(
+    model: Model, tokens: Sequence[int], own: bool, n_logits: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return some logits of the lens at the last position by loops, and the rounding between.
+
+    Along the longest path lie 2 d + 10 roundings; centring and the scale see the same row. That is
+    doubled for the other side, and again for what is of higher order.
+    """
+    config, size = model.config, model.d_model
+    streams = [*(f"resid_pre.{layer}" for layer in range(model.n_layers)), "final"]
+    places = model.forward(tokens, streams)
+    rows = [places[name][-1].tolist() for name in streams]
+    W_U, b_U = model.W_U[:, :n_logits], model.b_U[:n_logits]
+    found, bounds = [], []
+    for x in rows:
+        y, most = list(x), [abs(entry) for entry in x]
+        if config.final_norm:
+            gains, biases = model.ln_final_gain.tolist(), model.ln_final_bias.tolist()
+            centre = config.norm == "layer"
+            sized = x if own else rows[-1]
+            mean = fsum(x) / size if centre else 0.0
+            mean_sized = fsum(sized) / size if centre else 0.0
+            square = fsum((entry - mean_sized) ** 2 for entry in sized) / size
+            over = 1 / sqrt(square + config.norm_eps)
+            spread = fsum(map(abs, x)) / size if centre else 0.0
+            y = [(x[a] - mean) * over * gains[a] + biases[a] for a in range(size)]
+            most = [
+                (abs(x[a]) + spread) * over * abs(gains[a]) + abs(biases[a]) for a in range(size)
+            ]
+        columns = W_U.T.tolist()
+        found.append(
+            [
+                fsum(y[a] * column[a] for a in range(size)) + b
+                for column, b in zip(columns, b_U.tolist(), strict=True)
+            ]
+        )
+        bounds.append(4 * (2 * size + 10) * U * (np.array(most) @ np.abs(W_U) + np.abs(b_U)))
+    return np.array(found), np.array(bounds)
+
+
+def _normal_equations(rows: list[list[float]], target: list[list[float]]) -> list[list[float]]:
+    """Return B with XᵀX B = XᵀY by Gaussian elimination with pivoting."""
+    size, columns = len(rows[0]), len(target[0])
+    table = [
+        [fsum(x[a] * x[b] for x in rows) for b in range(size)]
+        + [fsum(x[a] * y[c] for x, y in zip(rows, target, strict=True)) for c in range(columns)]
+        for a in range(size)
+    ]
+    for a in range(size):
+        best = max(range(a, size), key=lambda k: abs(table[k][a]))
+        table[a], table[best] = table[best], table[a]
+        table[a] = [entry / table[a][a] for entry in table[a]]
+        for k in range(size):
+            if k != a:
+                factor = table[k][a]
+                table[k] = [u - factor * v for u, v in zip(table[k], table[a], strict=True)]
+    return [line[size:] for line in table]
