@@ -27,7 +27,11 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         "depth",
         ("paths", "components", "composition", "induction_heads", "induction_seen"),
     ),
-    7: ("Reading weights", "reading_weights", ("lenses",)),
+    7: (
+        "Reading weights",
+        "reading_weights",
+        ("lenses", "embedding_space", "across_models", "singular_vectors", "eigenvalues"),
+    ),
     8: ("Attribution", "attribution", ()),
 }
 """The title of each chapter, its folder, and the files in it in reading order."""

@@ -169,7 +169,7 @@ def logit_lens_method() -> Method:
         _, bound = _lens_by_loops(model, tokens, True, model.d_vocab)
         for layer in range(model.n_layers):
             shapes = model.config.tensor_shapes()
-            off = {}
+            off: dict[str, np.ndarray] = {}
             for name in ("W_O", "b_O", "W_out", "b_out"):
                 if name in shapes:
                     off[name] = np.array(model.weights[name], dtype=np.float64)

@@ -1,0 +1,321 @@
+"""Chapter 7: models compared over their vocabulary: correlation, alignment, stitching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import fsum
+from typing import Any
+
+import numpy as np
+from sympy import (
+    HadamardPower,
+    Identity,
+    MatrixExpr,
+    MatrixSymbol,
+    OneMatrix,
+    Rational,
+    Symbol,
+    Trace,
+    Transpose,
+)
+
+from algebra.language import matadd, matmul
+from algebra.nonlinear import RSQRT, Activation
+from numeric.circuits.embedding_space import align_layers, correlations, stitching_map, vocabulary
+from numeric.model import Model, load_model
+from proofs.catalogue.reading_weights.embedding_space import (
+    DAR,
+    RIGHT_INVERSE,
+    ROUNDOFF,
+    E,
+    E_back,
+)
+from proofs.catalogue.symbols import V, d, m, n, p, q
+from proofs.claims import Bound, Definition, Method, Observation, Observed, Square, Statement, Trial
+from proofs.theorem import theorem
+
+
+@theorem(
+    title="Pearson correlation",
+    chapter=7,
+    source="Pearson 1895; used across the vocabulary in " + DAR + ", §4.3",
+    covers=("S0-64",),
+)
+def pearson() -> Definition:
+    """The cosine of two rows after each is centred; P = I − 11ᵀ/V takes the mean off. It compares
+    shapes: neither a shift nor a positive scale of either row counts.
+    """
+
+    def plain(**given: Any) -> Any:
+        u, v = given["u"][0], given["v"][0]
+        mean_u, mean_v = sum(u) / len(u), sum(v) / len(v)
+        both = sum((a - mean_u) * (b - mean_v) for a, b in zip(u, v, strict=True))
+        sizes = [sum((a - mean) ** 2 for a in each) for each, mean in ((u, mean_u), (v, mean_v))]
+        return [[both / (sizes[0] * sizes[1]) ** 0.5]]
+
+    return Definition(
+        "Pearson correlation",
+        matmul(_one_over_length(_u), _dot(_u, _v), _one_over_length(_v)),
+        plain,
+        obeys=("covariance_of_affine", "variance_of_affine", "pearson_at_most_one"),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Correlation does not see shift and scale",
+    chapter=7,
+    source="Pearson 1895",
+    covers=("S0-64",),
+)
+def covariance_of_affine() -> Statement:
+    """Centred, a u + b 1 is a times u: its inner product with any v is a times that of u. The shift
+    is gone. So logits, which are defined up to a constant, may be compared.
+    """
+    return Statement(_dot(_shifted, _v), matmul(_a, _dot(_u, _v)), on_models=False)
+
+
+@theorem(
+    title="Of a factor only the sign is left in a correlation",
+    chapter=7,
+    source="Pearson 1895",
+    covers=("S0-64",),
+)
+def variance_of_affine() -> Statement:
+    """The squared length of a u + b 1, centred, is a² times that of u. Divided by its root, a
+    covariance that was multiplied by a keeps its sign only: ρ(a u + b 1, v) = sign(a) ρ(u, v).
+    Directions known up to sign, such as singular vectors, are compared by the size of ρ.
+    """
+    return Statement(_dot(_shifted, _shifted), matmul(_a**2, _dot(_u, _u)), on_models=False)
+
+
+@theorem(
+    title="Correlation is at most one",
+    chapter=7,
+    source="Cauchy and Schwarz; Lagrange 1773",
+    covers=("S0-64",),
+)
+def pearson_at_most_one() -> Bound:
+    """⟨u, v⟩² ≤ ‖u‖² ‖v‖² for any two rows, the centred ones among them: what is missing is half
+    the sum of squares of all u_s v_t − u_t v_s. So |ρ| is one only for rows that are multiples of
+    each other once centred.
+    """
+    product = matmul(_u, Transpose(_v))
+    crossed = matadd(matmul(Transpose(_u), _v), matmul(-1, Transpose(_v), _u))
+    return Bound(
+        Trace(matmul(product, Transpose(product))),
+        Trace(matmul(_u, Transpose(_u))) * Trace(matmul(_v, Transpose(_v))),
+        because=(Square(crossed, Rational(1, 2)),),
+        tight={"u": [[1, 2]], "v": [[2, 4]]},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Inner products over the vocabulary from a d × d Gram matrix",
+    chapter=7,
+    source=f"{DAR}, §4.3; the Gram matrix of a product",
+    covers=("B14", "S0-63"),
+)
+def gram_of_projected() -> Statement:
+    """Rows of A E_A and B E_B, V long, are compared through E_A Eᵀ_B alone: one matrix of d × d for
+    all pairs of rows, and the mean taken off in it once. So correlations over a vocabulary of any
+    size cost as much as on the stream.
+    """
+    A, B = MatrixSymbol("A", m, p), MatrixSymbol("B", n, q)
+    E_A, E_B = MatrixSymbol("E_A", p, V), MatrixSymbol("E_B", q, V)
+    return Statement(
+        matmul(matmul(A, E_A), _CENTRE, Transpose(matmul(B, E_B))),
+        matmul(A, matmul(E_A, _CENTRE, Transpose(E_B)), Transpose(B)),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Over the vocabulary a rotation of the stream cancels",
+    chapter=7,
+    convention="row",
+    source=f"{DAR}, §4.3",
+    covers=("S0-65",),
+)
+def rotations_cancel() -> Statement:
+    """Rotate the stream of a model: what is written becomes V R, the unembedding RᵀE, and the
+    product is what it was. On the stream the two models have nothing in common that can be seen;
+    over the vocabulary they are the same.
+    """
+    R = MatrixSymbol("R", d, d)
+    written = MatrixSymbol("V_A", m, d)
+    return Statement(
+        matmul(matmul(written, R), matmul(Transpose(R), E)),
+        matmul(written, E),
+        given=((matmul(R, Transpose(R)), Identity(d)),),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Which layer goes with which",
+    chapter=7,
+    source=f"{DAR}, §4.3; Kuhn 1955, “The Hungarian method”",
+    covers=("S0-63",),
+)
+def align_layers_method() -> Method:
+    """`ot.align_layers` correlates rows over the vocabulary, reduces each pair of layers to one
+    number (the mean of the best matches in both directions: the note in print leaves that open) and
+    takes the one-to-one pairing of the largest sum. A model whose layers were shuffled is found
+    again, and correlations are those of loops over tokens.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if not model.n_layers or model.config.norm != "none":
+            return
+        rows, table = model.W_O[0, 0][:2], model.W_U
+        found = correlations(rows, table, rows[::-1], table)
+        plain = [
+            [_pearson_by_loops((a @ table).tolist(), (b @ table).tolist()) for b in rows[::-1]]
+            for a in rows
+        ]
+        # Through the Gram matrix, entries are sums of V products of size up to ‖row‖² ‖E‖².
+        lengths = [np.linalg.norm(r @ (table - table.mean(axis=1, keepdims=True))) for r in rows]
+        most = (np.linalg.norm(rows, axis=1).max() * np.linalg.norm(table)) ** 2
+        bound = 8 * (model.d_vocab + model.d_model) * ROUNDOFF * most / min(lengths) ** 2
+        yield Trial("correlations", found, np.array(plain), bound)
+        pairs = align_layers(model, model).pairs
+        yield Trial(
+            "pairs", np.array(pairs), np.array([(k, k) for k in range(model.n_layers)]), 0.0
+        )
+
+    return Method(
+        "ot.align_layers", ("gram_of_projected", "rotations_cancel", "covariance_of_affine"), trials
+    )
+
+
+@theorem(
+    title="Stitching a model to itself",
+    chapter=7,
+    convention="row",
+    source=f"{DAR}, §4.4",
+    covers=("S0-70",),
+)
+def stitching_to_itself() -> Statement:
+    """From one stream to another through the vocabulary: K = E_A E'_B. Between a model and the same
+    model with its stream rotated, E_B = RᵀE, whose right inverse is E'R, K is the rotation itself;
+    with R = I, the identity. Nothing is fitted.
+
+    Between other models K is an approximation, as the row spaces of the embeddings differ.
+    """
+    R = MatrixSymbol("R", d, d)
+    return Statement(matmul(E, matmul(E_back, R)), R, given=(RIGHT_INVERSE,), on_models=False)
+
+
+@theorem(
+    title="Stitching, in numbers",
+    chapter=7,
+    source=f"{DAR}, §4.4",
+    covers=("S0-70",),
+)
+def stitching_method() -> Method:
+    """`ot.stitching_map` with the pseudo-inverse, beside NumPy's; a model is stitched to itself by
+    the identity.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if model.config.final_norm:
+            return
+        condition = np.linalg.cond(model.W_U @ model.W_U.T)  # the square of that of W_U
+        bound = 8 * model.d_vocab * ROUNDOFF * condition
+        yield Trial("to itself", stitching_map(model, model).K, np.eye(model.d_model), bound)
+        turned = model.changed({"W_U": model.W_U[::-1].copy()})
+        found = stitching_map(model, turned).K
+        yield Trial("to itself turned", found, np.eye(model.d_model)[::-1], bound)
+
+    return Method("ot.stitching_map", ("stitching_to_itself",), trials, law="K = E_A E_B'")
+
+
+@theorem(
+    title="One vocabulary, one space?",
+    chapter=7,
+    source=f"{DAR}, §5",
+    covers=("S0-61",),
+)
+def single_space() -> Observation:
+    """Models with one tokenizer share the space with a dimension for each token. Each uses its own
+    subspace of it, of dimension d, and that these coincide does not follow: it is a matter of fact.
+    Principal angles between the row spaces of two unembeddings say how far they do.
+    """
+
+    def observe() -> Observed:
+        A, B = (vocabulary(load_model(name)).T for name in ("one_layer", "two_layer"))
+        drawn = np.random.default_rng(0).standard_normal(B.shape)
+        bases = [np.linalg.qr(each)[0] for each in (A, B, drawn)]
+        trained, chance = (
+            np.linalg.svd(bases[0].T @ basis, compute_uv=False) for basis in bases[1:]
+        )
+        figure = (
+            f"mean cosine of the principal angles of one_layer and two_layer {trained.mean():.2f}, "
+            f"of one_layer and a random space {chance.mean():.2f}; smallest {trained.min():.2f}"
+        )
+        return Observed(figure, bool(trained.min() > 0.9))
+
+    return Observation(
+        "all principal angles between the row spaces of the unembeddings of two models trained on "
+        "the same text have cosines above 0.9",
+        observe,
+    )
+
+
+@theorem(
+    title="What fine-tuning changed, over the vocabulary",
+    chapter=7,
+    convention="row",
+    source=f"{DAR}, §4.1",
+    covers=("S0-62",),
+)
+def change_over_vocabulary() -> Statement:
+    """Projection is linear, so the change of a weight is read like the weight: (W + ΔW)E = WE +
+    ΔWE. What it is read as is a matter of fact.
+    """
+    W, change = MatrixSymbol("W", m, d), MatrixSymbol("DeltaW", m, d)
+    return Statement(
+        matmul(matadd(W, change), E), matadd(matmul(W, E), matmul(change, E)), on_models=False
+    )
+
+
+@theorem(
+    title="Fine-tuning differences, read",
+    chapter=7,
+    source=f"{DAR}, §4.1",
+    covers=("S0-62",),
+)
+def fine_tuning_read() -> Observation:
+    """Dar et al. fine-tuned GPT-2 on film reviews and found words of praise and blame in the
+    projected differences.
+    """
+    return Observation(
+        "the top tokens of the rows of ΔW E are words of what was fine-tuned on, more often than "
+        "for a random ΔW",
+        cannot="it takes a model before and after fine-tuning, and no such pair is bundled",
+    )
+
+
+_CENTRE = matadd(Identity(V), matmul(-1 / V, OneMatrix(V, V)))
+_u, _v = MatrixSymbol("u", 1, V), MatrixSymbol("v", 1, V)
+_a, _b = Symbol("a", real=True), Symbol("b", real=True)
+_shifted = matadd(matmul(_a, _u), matmul(_b, OneMatrix(1, V)))
+
+
+def _dot(u: Any, v: Any) -> MatrixExpr:
+    """Return the inner product of two rows without their means."""
+    return matmul(u, _CENTRE, Transpose(v))
+
+
+def _one_over_length(u: Any) -> MatrixExpr:
+    squares = HadamardPower(matmul(u, _CENTRE), 2)
+    return Activation(RSQRT, matmul(squares, OneMatrix(V, 1)))
+
+
+def _pearson_by_loops(u: list[float], v: list[float]) -> float:
+    mean_u, mean_v = fsum(u) / len(u), fsum(v) / len(v)
+    both = fsum((a - mean_u) * (b - mean_v) for a, b in zip(u, v, strict=True))
+    sizes = [fsum((a - mean) ** 2 for a in each) for each, mean in ((u, mean_u), (v, mean_v))]
+    return float(both / (sizes[0] * sizes[1]) ** 0.5)

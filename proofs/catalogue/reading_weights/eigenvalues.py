@@ -1,0 +1,474 @@
+"""Chapter 7: eigenvalues of circuits: copying, and how to have them from small matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sympy import (
+    Identity,
+    ImmutableMatrix,
+    MatrixExpr,
+    MatrixSymbol,
+    Min,
+    Symbol,
+    Trace,
+    Transpose,
+    ZeroMatrix,
+)
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
+
+from algebra.facts import Fact
+from algebra.language import HeadSum, LayerProduct, OneHot, matadd, matmul
+from algebra.nonlinear import Activation
+from numeric.binding import Source
+from numeric.circuits.copying import copying_scores, ov_eigenvalues
+from numeric.model import Model, load_model
+from numeric.tokenizer import load_tokenizer
+from proofs.catalogue.symbols import L, V, d, d_head, l, n, p, q, row, size
+from proofs.claims import Definition, Fails, Holds, Method, Observation, Observed, Statement, Trial
+from proofs.theorem import theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+COPYING = f"{FRAMEWORK}, “Detecting copying behavior”"
+PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
+SPECTRUM = "Horn and Johnson, §1.3: AB and BA"
+MCDOUGALL = "McDougall et al. 2023, “Copy Suppression”"
+GOULD = "Gould et al. 2023, “Successor Heads”"
+ROUNDOFF = np.finfo(float).eps / 2
+
+A, B = MatrixSymbol("A", p, q), MatrixSymbol("B", q, p)
+FULL = matmul(row.W_E, matmul(row.W_V, row.W_O), row.W_U)
+
+
+@theorem(
+    title="A passes through powers of AB, which become powers of BA",
+    chapter=7,
+    source=SPECTRUM,
+    covers=("B13",),
+)
+def powers_of_AB_and_BA() -> Statement:
+    """(AB)^L A = A (BA)^L for every power: the brackets can be set either way. So what a large
+    product does again and again is done by the small one, with A once at the end.
+    """
+    return Statement(
+        matmul(LayerProduct(matmul(A, B), (l, L)), A),
+        matmul(A, LayerProduct(matmul(B, A), (l, L))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="AB and BA have the same power sums, all at once",
+    chapter=7,
+    source=SPECTRUM,
+    covers=("S3-102", "B13"),
+)
+def power_sums_of_AB_and_BA() -> Statement:
+    """Tr AB (I − zAB)⁻¹ = tr BA (I − zBA)⁻¹ wherever both inverses exist. Written as a series in z
+    the sides are Σ z^k tr (AB)^(k+1) and Σ z^k tr (BA)^(k+1), so all sums of powers of the
+    eigenvalues agree, and with them all eigenvalues that are not zero, each as often.
+
+    So those of a V × V circuit are had from a d_head × d_head matrix; all others are zero.
+    """
+    z = Symbol("z", real=True)
+    R_p, R_q = MatrixSymbol("R_p", p, p), MatrixSymbol("R_q", q, q)
+    large = matadd(Identity(p), matmul(-1 * z, A, B))
+    small = matadd(Identity(q), matmul(-1 * z, B, A))
+    return Statement(
+        Trace(matmul(A, B, R_p)),
+        Trace(matmul(B, A, R_q)),
+        given=((matmul(large, R_p), Identity(p)), (matmul(small, R_q), Identity(q))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Eigenvectors of the small matrix give those of the large",
+    chapter=7,
+    source=SPECTRUM,
+    covers=("S3-102", "B13"),
+)
+def eigenvectors_of_small() -> Statement:
+    """If B A v = λ v then A v is an eigenvector of A B with the same λ; it is not zero unless λ is.
+    For the full circuit of a head the small vector has d_head entries, and A v has one for each
+    token.
+    """
+    v, value = MatrixSymbol("v", q, 1), Symbol("lambda", real=True)
+    return Statement(
+        matmul(matmul(A, B), matmul(A, v)),
+        matmul(value, matmul(A, v)),
+        given=((matmul(B, A, v), matmul(value, v)),),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The trace of the full OV circuit: what tokens do to their own logits",
+    chapter=7,
+    convention="row",
+    source=COPYING,
+    covers=("S3-101", "S3-102"),
+)
+def full_ov_trace() -> Statement:
+    """The sum over tokens of what each, attended to, adds to its own logit is the trace of
+    W_E W_OV W_U, and that is the trace of the d_head × d_head matrix W_O W_U W_E W_V. The trace is
+    the sum of the eigenvalues, which is all that ties them to copying.
+    """
+    t = Symbol("t", integer=True)
+    token = OneHot(t, V)
+    own = HeadSum(matmul(Transpose(token), FULL, token), (t, V))
+    small = matmul(row.W_O, matmul(row.W_U, row.W_E), row.W_V)
+    return Statement(Trace(own), Trace(small))
+
+
+@theorem(
+    title="The trace is the sum of the eigenvalues",
+    chapter=7,
+    source="Horn and Johnson, §1.2",
+    covers=("S3-101",),
+)
+def trace_is_sum_of_eigenvalues() -> Statement:
+    """Where a matrix has a basis of eigenvectors, the columns of S, its trace is the sum of their
+    eigenvalues. (Of others it is true as well, by continuity or by triangular form.)
+    """
+    M, S, S_back = (MatrixSymbol(name, n, n) for name in ("M", "S", "S_back"))
+    values = MatrixSymbol("lambda", n, 1)
+    return Statement(
+        Trace(M),
+        Trace(DiagMatrix(values)),
+        given=(
+            (matmul(M, S), matmul(S, DiagMatrix(values))),
+            (matmul(S, S_back), Identity(n)),
+        ),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Positive eigenvalues do not make every token copy itself",
+    chapter=7,
+    source=f"{COPYING}; {PRIMER}, §5.2",
+    covers=("S3-101",),
+)
+def positive_eigenvalues_without_copying() -> Statement:
+    """The matrix with rows (−1, 5) and (−1, 4) has a first diagonal entry of −1: token 0 lowers its
+    own logit. Still M² − 3M + I = 0, so its eigenvalues are the roots of λ² − 3λ + 1, which are
+    both positive: their sum is 3 and their product 1.
+
+    In print one finds that positive eigenvalues *indicate* an increase in logits of the same
+    tokens. Only their sum is tied to those, and only to the sum. Read as a statement about each
+    token, that every diagonal entry is positive wherever eigenvalues are, it is refuted by this
+    matrix.
+    """
+    M = ImmutableMatrix([[-1, 5], [-1, 4]])
+    return Statement(
+        matadd(matmul(M, M), matmul(-3, M), Identity(2)), ZeroMatrix(2, 2), on_models=False
+    )
+
+
+@theorem(
+    title="The copying score, in numbers",
+    chapter=7,
+    source=COPYING,
+    covers=("S3-101", "S3-102", "B13"),
+)
+def copying_scores_method() -> Method:
+    """`ot.copying_scores` is Σ Re λ / Σ |λ|, from the eigenvalues of the small matrices: between −1
+    and 1, as no sum of real parts exceeds that of sizes; 1 where all eigenvalues are positive.
+    `ot.ov_eigenvalues` against power sums: Σ λ and Σ λ² are the traces of M and M², by loops.
+
+    The eigenvalues are of a matrix that is far from symmetric and may be sensitive; their power
+    sums are not, which is why these are compared.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if not model.n_layers or model.config.norm != "none":
+            return
+        found = ov_eigenvalues(model).values[0, 0]
+        W_V, W_O = model.W_V[0, 0], model.W_O[0, 0]
+        large_left, large_right = model.W_E @ W_V, W_O @ model.W_U
+        size = np.linalg.norm(large_left) * np.linalg.norm(large_right)
+        roundings = 16 * (model.d_vocab + model.d_model) * ROUNDOFF
+        trace = sum(
+            float(a * b)
+            for left, right in zip(large_left, large_right.T, strict=True)
+            for a, b in zip(left.tolist(), right.tolist(), strict=True)
+        )
+        yield Trial("Σ λ", float(found.sum().real), trace, roundings * size)
+        square = float(
+            np.einsum(
+                "vk,kw,wl,lv->", large_left, large_right, large_left, large_right, optimize=True
+            )
+        )
+        yield Trial("Σ λ²", float((found**2).sum().real), square, roundings * size**2)
+        score = copying_scores(model).values[0, 0]
+        plain = sum(value.real for value in found.tolist()) / sum(map(abs, found.tolist()))
+        yield Trial("score", float(score), float(plain), roundings)
+
+    return Method(
+        "ot.copying_scores",
+        ("full_ov_trace", "power_sums_of_AB_and_BA"),
+        trials,
+        law=r"\sum \mathrm{Re}\, \lambda / \sum |\lambda|",
+    )
+
+
+@theorem(
+    title="Of the full circuit at most d_head eigenvalues are not zero",
+    chapter=7,
+    convention="row",
+    source=COPYING,
+    covers=("S3-102",),
+)
+def full_ov_rank() -> Holds:
+    """W_E W_V W_O W_U has rank at most d_head, so at least V − d_head of its eigenvalues are zero,
+    and there is nothing to count among those.
+    """
+    return Holds(
+        Fact("rank_at_most", FULL, Min(V, d, d_head)),
+        bind=({"W_E": Source("W_E", rows=60), "W_U": Source("W_U", cols=60)},),
+    )
+
+
+@theorem(
+    title="The bare circuit is another matrix than the full one",
+    chapter=7,
+    convention="row",
+    source=COPYING,
+    covers=("B12",),
+)
+def bare_trace_is_not_full_trace() -> Fails:
+    """W_OV on the stream and W_E W_OV W_U on the vocabulary answer different questions: is a
+    direction written back as it was read, and does a token raise itself? Their traces, and so their
+    copying scores, need not even have one sign. A score has to say of which it is.
+    """
+    return Fails(Trace(matmul(row.W_V, row.W_O)), Trace(FULL), on_models=True)
+
+
+@theorem(
+    title="Copying scores of the bare and of the full circuit",
+    chapter=7,
+    source=COPYING,
+    covers=("B12",),
+)
+def bare_and_full_scores() -> Observation:
+    """Both scores for every head of the bundled models without norms."""
+
+    def observe() -> Observed:
+        pairs = []
+        for name in ("one_layer", "two_layer", "induction"):
+            model = load_model(name)
+            scores = [copying_scores(model, circuit).values for circuit in ("full", "bare")]
+            pairs += list(zip(*(each.ravel().tolist() for each in scores), strict=True))
+        opposite = [(full, bare) for full, bare in pairs if full * bare < 0]
+        far = max(opposite or pairs, key=lambda pair: abs(pair[0] - pair[1]))
+        figure = (
+            f"{len(opposite)} of {len(pairs)} heads have scores of opposite signs; furthest apart "
+            f"full {far[0]:+.2f}, bare {far[1]:+.2f}"
+        )
+        return Observed(figure, bool(opposite))
+
+    return Observation("some head has scores of opposite signs", observe)
+
+
+@theorem(
+    title="Counting positive eigenvalues of the large matrix",
+    chapter=7,
+    source=f"{COPYING}; Trefethen and Embree 2005, “Spectra and Pseudospectra”",
+    covers=("S3-101", "S3-102"),
+)
+def counting_is_a_trap() -> Observation:
+    """Nearly all eigenvalues of W_E W_OV W_U are zero, and a library returns them as small numbers
+    of either sign. Counting the positive ones of the large matrix counts rounding errors; from the
+    small matrix there are d_head to count. A score weighted by size does not mind.
+    """
+
+    def observe() -> Observed:
+        model = load_model("one_layer")
+        few = 300  # tokens: a smaller vocabulary, in which the large matrix is soon decomposed
+        left = model.W_E[:few] @ model.W_V[0, 0]
+        right = model.W_O[0, 0] @ model.W_U[:, :few]
+        large, small = np.linalg.eigvals(left @ right), np.linalg.eigvals(right @ left)
+        counted, true = int((large.real > 0).sum()), int((small.real > 0).sum())
+        figure = (
+            f"head 0.0 of one_layer on {few} tokens: {counted} of {few} eigenvalues of the large "
+            f"matrix have a positive real part, {true} of {len(small)} of the small one"
+        )
+        return Observed(figure, counted > 2 * true)
+
+    return Observation(
+        "the large matrix shows more than twice as many eigenvalues with a positive real part as "
+        "the small one",
+        observe,
+    )
+
+
+@theorem(
+    title="What a token does to its own logit: copying and copy suppression",
+    chapter=7,
+    convention="row",
+    source=f"{MCDOUGALL}; {PRIMER}, §5.2",
+    covers=("S3-108",),
+)
+def own_logit() -> Definition:
+    """The diagonal of the full OV circuit: what attending to a token adds to that token's logit. A
+    head with a negative diagonal suppresses what it attends to; if its queries ask for what is
+    about to be predicted, it takes back a naive copy.
+    """
+
+    def plain(**given: Any) -> Any:
+        W_E, W_V, W_O, W_U = (given[name] for name in ("W_E", "W_V", "W_O", "W_U"))
+        found = []
+        for token, source in enumerate(W_E):
+            vector = list(source)
+            for W in (W_V, W_O):
+                vector = [sum(vector[a] * W[a][b] for a in range(len(W))) for b in range(len(W[0]))]
+            found.append([sum(vector[a] * W_U[a][token] for a in range(len(W_U)))])
+        return found
+
+    return Definition(
+        "effect on the own logit",
+        DiagonalOf(FULL),
+        plain,
+        bind=({"W_E": Source("W_E", rows=6), "W_U": Source("W_U", cols=6)},),
+        obeys=("own_logit_is_moved", "full_ov_trace"),
+    )
+
+
+@theorem(
+    title="The sign of the diagonal is the effect of attention on the own logit",
+    chapter=7,
+    convention="row",
+    source=MCDOUGALL,
+    covers=("S3-108",),
+)
+def own_logit_is_moved() -> Statement:
+    """Attend to token t with weight a: the head adds a times entry (t, t) of the full OV circuit to
+    the logit of t. So the sign says whether attention raises or lowers what it attends to. It does
+    not say whether the head attends there; for copy suppression that is the other half.
+    """
+    t, weight = Symbol("t", integer=True), Symbol("a", real=True)
+    token = OneHot(t, V)
+    embedded = matmul(Transpose(token), row.W_E)
+    head = matmul(weight, embedded, row.W_V, row.W_O)
+    return Statement(
+        matmul(head, row.W_U, token),
+        matmul(weight, Transpose(token), FULL, token),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Copy suppression in the bundled models",
+    chapter=7,
+    source=MCDOUGALL,
+    covers=("S3-108",),
+)
+def copy_suppression_seen() -> Observation:
+    """A head of GPT-2 lowers nearly all tokens that it attends to. Here: for each head the share of
+    tokens with a negative diagonal entry, and whether its queries, made of W_U's column of a token,
+    ask for that token more than for nine tenths of the others.
+    """
+
+    def observe() -> Observed:
+        best: tuple[float, float, str] = (0.0, 0.0, "none")
+        for name in ("one_layer", "two_layer", "induction"):
+            model = load_model(name)
+            for layer in range(model.n_layers):
+                for head in range(model.n_heads):
+                    wrote = model.W_E @ model.W_V[layer, head] @ model.W_O[layer, head]
+                    own = np.einsum("td,dt->t", wrote, model.W_U)
+                    queries = model.W_U.T @ model.W_Q[layer, head]
+                    scores = queries @ (model.W_E @ model.W_K[layer, head]).T
+                    above = (scores < scores.diagonal()[:, None]).mean(axis=1)
+                    found = float((own < 0).mean()), float((above > 0.9).mean())
+                    best = max(best, (*found, f"{name} {layer}.{head}"))
+        figure = (
+            f"the most suppressing head is {best[2]}: {best[0]:.0%} of tokens lower their own "
+            f"logit and for {best[1]:.0%} the query made of the prediction asks for the token"
+        )
+        return Observed(figure, best[0] > 0.9 and best[1] > 0.5)
+
+    return Observation(
+        "one head lowers more than nine tenths of the tokens, and for more than half of them its "
+        "query matches the predicted token",
+        observe,
+    )
+
+
+@theorem(
+    title="The effective OV circuit of a successor head",
+    chapter=7,
+    convention="row",
+    source=f"{GOULD}; {PRIMER}, §5.2",
+    covers=("S3-110",),
+)
+def effective_ov() -> Statement:
+    """Tokens first go through the first feed-forward layer, FFN¹(W_E) = g(W_E W_in) W_out, and what
+    that makes of them through the head and the unembedding: a V × V table whose row t is what
+    attending to token t, seen through the first layer, does to the logits, g(e_t W_E W_in) W_out
+    W_OV W_U. A successor head has its largest entry in the column of the next in order.
+
+    In print it ends in W_V instead of W_U: then it is V × d_head and no table of tokens.
+    """
+    d_mlp, t = size("d_mlp"), Symbol("t", integer=True)
+    W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
+    token = OneHot(t, V)
+
+    def through(rows: MatrixExpr) -> MatrixExpr:
+        return matmul(Activation("g", matmul(rows, W_in)), W_out)
+
+    circuit = matmul(through(row.W_E), matmul(row.W_V, row.W_O), row.W_U)
+
+    def into_values() -> tuple[Any, Any]:
+        return circuit, matmul(through(row.W_E), matmul(row.W_V, row.W_O), row.W_V)
+
+    return Statement(
+        matmul(Transpose(token), circuit),
+        matmul(through(matmul(Transpose(token), row.W_E)), row.W_V, row.W_O, row.W_U),
+        on_models=False,
+        printed={"E03": into_values},  # type: ignore[dict-item]
+    )
+
+
+@theorem(
+    title="Successor heads in the bundled model with MLPs",
+    chapter=7,
+    source=GOULD,
+    covers=("S3-110",),
+)
+def successors_seen() -> Observation:
+    """GPT-2 small has a head that takes Monday to Tuesday and one to two. In the bundled gpt2_tiny
+    the ordinal tokens are digits: of 0 to 8, for how many is the next digit the one that the
+    effective OV circuit of some head raises most among the digits?
+    """
+
+    def observe() -> Observed:
+        model, tokenizer = load_model("gpt2_tiny"), load_tokenizer()
+        digits = [tokenizer.encode(str(k))[0] for k in range(10)]
+        rows = model.W_E[digits]
+        rows = _layer_norm(rows, model.ln2_gain[0], model.ln2_bias[0], model.config.norm_eps)
+        inner = rows @ model.W_in[0] + model.b_in[0]
+        made = 0.5 * inner * (1 + np.tanh(np.sqrt(2 / np.pi) * (inner + 0.044715 * inner**3)))
+        made = made @ model.W_out[0] + model.b_out[0]
+        best = (0, "none")
+        for layer in range(1, model.n_layers):
+            gains = model.ln1_gain[layer], model.ln1_bias[layer], model.config.norm_eps
+            read = _layer_norm(made, *gains)
+            for head in range(model.n_heads):
+                wrote = read @ model.W_V[layer, head] @ model.W_O[layer, head]
+                table = (wrote * model.ln_final_gain) @ model.W_U[:, digits]
+                right = int((table[:9].argmax(axis=1) == np.arange(1, 10)).sum())
+                best = max(best, (right, f"{layer}.{head}"))
+        figure = f"the best head, {best[1]}, raises the next digit most for {best[0]} of 9"
+        return Observed(figure, best[0] >= 7)
+
+    return Observation("some head raises the next digit most for at least 7 of 9 digits", observe)
+
+
+def _layer_norm(rows: np.ndarray, gain: np.ndarray, bias: np.ndarray, eps: float) -> np.ndarray:
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    scale = np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps)
+    return np.asarray(centred / scale * gain + bias)
