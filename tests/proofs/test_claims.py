@@ -262,6 +262,25 @@ def test_what_a_lemma_assumes_must_be_given() -> None:
     assert "averages assumes" in found.proof.detail
 
 
+def test_a_hypothesis_that_only_a_lemma_needs_is_needed() -> None:
+    """Without it the lemma is gone too; what a lemma does not assume is not needed for it."""
+    squares = (matmul(B, B), B)
+    assuming = Lemma("averages", *matmul_of_ones(MEAN), (squares,))
+    found = report(replace(MEAN, given=[squares, assuming]))
+    assert found.mutants is not None
+    assert not [each for each in found.mutants.escaped if "hypothesis" in each]
+    idle = report(replace(MEAN, given=[squares, replace(assuming, given=())]))
+    assert idle.mutants is not None
+    assert [each for each in idle.mutants.escaped if "without hypothesis 1" in each]
+
+
+def test_a_bound_of_a_size_that_a_mutant_loses_is_no_claim() -> None:
+    one_factor = Holds(Fact("rank_at_most", matmul(row.W_V, row.W_O), d_head), on_models=False)
+    found = report(one_factor)
+    assert found.mutants is not None
+    assert found.mutants.ill_shaped > 0
+
+
 def test_a_lemma_is_an_earlier_theorem_at_other_symbols() -> None:
     stated = lemma("kron_mul_kron")
     some = min(stated.lhs.atoms(MatrixSymbol), key=lambda symbol: symbol.name)

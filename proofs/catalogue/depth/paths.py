@@ -138,7 +138,7 @@ def paths_by_order() -> Statement:
     title="The number of paths",
     chapter=6,
     source="Ferrando et al. 2024, “A Primer on the Inner Workings”, §2.3; Veit et al. 2016",
-    covers=("S3-015",),
+    covers=("S3-015", "B2"),
 )
 def paths_count() -> Statement:
     """The paths of all orders together are (1 + H)^L: at each layer a path goes past it, or through
@@ -305,6 +305,7 @@ def orders_by_recursion() -> Statement:
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
+    covers=("S3-021", "B1"),
 )
 def scores_by_composition() -> Statement:
     """The scores of a head of the second layer are a sum of (1 + H)² terms: queries and keys each
@@ -339,6 +340,7 @@ def scores_by_composition() -> Statement:
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”, Q- and K-composition",
+    covers=("B1",),
 )
 def qk_six_index() -> Statement:
     """A score whose query came through one head and whose key came through another is the tensor

@@ -31,7 +31,17 @@ from proofs.catalogue.reading_weights.embedding_space import (
     E_back,
 )
 from proofs.catalogue.symbols import V, d, m, n, p, q
-from proofs.claims import Bound, Definition, Method, Observation, Observed, Square, Statement, Trial
+from proofs.claims import (
+    Bound,
+    Definition,
+    Fails,
+    Method,
+    Observation,
+    Observed,
+    Square,
+    Statement,
+    Trial,
+)
 from proofs.theorem import theorem
 
 
@@ -215,8 +225,9 @@ def stitching_to_itself() -> Statement:
     covers=("S0-70",),
 )
 def stitching_method() -> Method:
-    """`ot.stitching_map` with the pseudo-inverse, beside NumPy's; a model is stitched to itself by
-    the identity.
+    """`ot.stitching_map` takes the pseudo-inverse. A model is stitched to itself by the identity,
+    and to itself with the directions of its stream turned round by that turn; both are compared to
+    the last digit that the condition of the embedding leaves.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -230,6 +241,21 @@ def stitching_method() -> Method:
         yield Trial("to itself turned", found, np.eye(model.d_model)[::-1], bound)
 
     return Method("ot.stitching_map", ("stitching_to_itself",), trials, law="K = E_A E_B'")
+
+
+@theorem(
+    title="Two embeddings of one vocabulary need not span one space",
+    chapter=7,
+    source=f"{DAR}, §5",
+    covers=("S0-61",),
+)
+def subspaces_need_not_coincide() -> Fails:
+    """Were the row spaces of two embeddings one and the same, the projection on the first, E'E,
+    would leave the second as it is. Nothing about a shared vocabulary makes it so: what is shared
+    is the space around them.
+    """
+    other = MatrixSymbol("E_B", p, V)
+    return Fails(matmul(other, E_back, E), other, given=(RIGHT_INVERSE,))
 
 
 @theorem(
@@ -289,7 +315,8 @@ def change_over_vocabulary() -> Statement:
 )
 def fine_tuning_read() -> Observation:
     """Dar et al. fine-tuned GPT-2 on film reviews and found words of praise and blame in the
-    projected differences.
+    projected differences. The projection itself is linear and proved; that what it shows has to do
+    with what was trained on is the claim here.
     """
     return Observation(
         "the top tokens of the rows of ΔW E are words of what was fine-tuned on, more often than "

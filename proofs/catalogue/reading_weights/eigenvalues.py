@@ -131,7 +131,8 @@ def full_ov_trace() -> Statement:
 )
 def trace_is_sum_of_eigenvalues() -> Statement:
     """Where a matrix has a basis of eigenvectors, the columns of S, its trace is the sum of their
-    eigenvalues. (Of others it is true as well, by continuity or by triangular form.)
+    eigenvalues. (Of others it is true as well, by continuity or by triangular form.) Only the sums
+    are equal: that each eigenvalue is the effect of some token on itself is wrong.
     """
     M, S, S_back = (MatrixSymbol(name, n, n) for name in ("M", "S", "S_back"))
     values = MatrixSymbol("lambda", n, 1)
@@ -142,6 +143,7 @@ def trace_is_sum_of_eigenvalues() -> Statement:
             (matmul(M, S), matmul(S, DiagMatrix(values))),
             (matmul(S, S_back), Identity(n)),
         ),
+        printed={"E14": (DiagonalOf(M), values)},
         on_models=False,
     )
 
@@ -254,7 +256,10 @@ def bare_trace_is_not_full_trace() -> Fails:
     covers=("B12",),
 )
 def bare_and_full_scores() -> Observation:
-    """Both scores for every head of the bundled models without norms."""
+    """Both scores for every head of the bundled models without norms. Where a head that copies
+    tokens turns directions round on the stream, or the other way about, embedding and unembedding
+    are no transposes of each other, and one score must not be quoted for the other.
+    """
 
     def observe() -> Observed:
         pairs = []

@@ -94,7 +94,13 @@ def pseudo_inverse_is_inverse() -> Statement:
     """Where E has independent rows, E Eᵀ can be inverted and Eᵀ(E Eᵀ)⁻¹ is a right inverse. It
     takes one d × d inverse; nothing of vocabulary by vocabulary is formed.
     """
-    return Statement(matmul(E, PSEUDO_INVERSE), Identity(d), given=(INDEPENDENT,), on_models=False)
+    return Statement(
+        matmul(E, PSEUDO_INVERSE),
+        Identity(d),
+        given=(INDEPENDENT,),
+        on_models=False,
+        printed={"E08": (matmul(PSEUDO_INVERSE, E), Identity(V))},
+    )
 
 
 @theorem(
@@ -417,7 +423,9 @@ def neurons_write_their_values() -> Statement:
     each row is added. With an activation of one the row is the neuron's direct effect on the
     logits.
 
-    A norm before the unembedding scales all that; the output bias is left out.
+    A norm before the unembedding scales all that; the output bias is left out. In print W_out E is
+    once an element of ℝ, and once multiplied with the embedding as it was declared, V × d; it takes
+    the transpose of that, or the unembedding.
     """
     u = symbols("u", integer=True)
     neuron = OneHot(u, d_mlp)
@@ -425,6 +433,7 @@ def neurons_write_their_values() -> Statement:
     return Statement(
         matmul(matmul(activations, values), row.W_U),
         HeadSum(each, (u, d_mlp)),
+        printed={"E31": _a_number, "E54": _by_rows_of_the_embedding},  # type: ignore[dict-item]
         bare=False,
         bind=(
             {
@@ -501,3 +510,11 @@ def projected_method() -> Method:
         trials,
         law=r"\hat W = E' W",
     )
+
+
+def _a_number() -> tuple[Any, Any]:
+    return matmul(values, E), Identity(1)
+
+
+def _by_rows_of_the_embedding() -> tuple[Any, Any]:
+    return matmul(activations, values, row.W_E), matmul(activations, values, row.W_U)
