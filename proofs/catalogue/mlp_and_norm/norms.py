@@ -17,6 +17,7 @@ from sympy import (
     HadamardProduct,
     Identity,
     MatrixSymbol,
+    Min,
     OneMatrix,
     Trace,
     Transpose,
@@ -164,9 +165,10 @@ def centring_is_orthogonal_projection() -> Statement:
 )
 def centring_rank() -> Holds:
     """The direction of ones is sent to zero, every direction at a right angle to it is kept: P has
-    rank d - 1. Nothing that a model writes along 1 can be read behind a LayerNorm.
+    rank d - 1, and of d or more positions the centred streams X P have no more (and attain it, so
+    that P cannot have less). Nothing that a model writes along 1 can be read behind a LayerNorm.
     """
-    return Holds(Fact("rank_at_most", centring, d - 1), on_models=False)
+    return Holds(Fact("rank_at_most", matmul(X, centring), Min(n, d - 1)))
 
 
 @theorem(
