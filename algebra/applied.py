@@ -9,6 +9,7 @@ normal form of otimes, at once and with no rule applied:
     slots may be permuted: g(Xᵀ) = g(X)ᵀ, g(vec X) = vec g(X), g(eᵀ X) = eᵀ g(X), for heads alike
     what an argument does not depend on is no slot: g(1 vᵀ) = 1 g(vᵀ)
     a term that is constant along its row is dropped from the scores of a softmax
+    columns that a mask leaves out are dropped
     scores that are constant give the mean; an activation of a number with an exact value is one
     rsqrt(c x) = c^(-1/2) rsqrt(x) and relu(c x) = c relu(x) for a positive factor c
 """
@@ -33,7 +34,7 @@ from algebra.dimensions import normal_size
 from algebra.errors import Undecided
 from algebra.intervals import Interval
 from algebra.language import matadd, matmul
-from algebra.legs import Branch, branches, sorts_of
+from algebra.legs import Branch, branches
 from algebra.nonlinear import CAUSAL_MASK, RSQRT, Activation, CausalMask, RowSoftmax
 from algebra.scalars import Coefficient
 from algebra.text import unicode_text
@@ -82,20 +83,27 @@ def activation(reading: Interpretation, e: Activation) -> Value:
 
 
 def row_softmax(reading: Interpretation, e: RowSoftmax) -> Value:
-    """Return a softmax: in each block of rows, a function of each row."""
+    """Return a softmax: in each block of rows, a function of each row.
+
+    Of several blocks of columns, the mask must leave out all but one.
+    """
     values = [reading.opened(argument) for argument in e.args]
     first = values[0]
     for other in values[1:]:
         reading.dimensions.fit(first.rows, other.rows)
         reading.dimensions.fit(first.cols, other.cols)
-    columns = sorts_of(first.cols)
-    if len(columns) != len(first.cols):
-        raise Undecided("the rows of a softmax are cut in blocks, which only numbers can settle")
+    blocks = list(branches(first.cols))
     made = []
     for row in branches(first.rows):
-        here = [[t for t in v.terms.items() if _lies(t[0], row, columns)] for v in values]
-        cell = _Cell(reading, e, row, columns, here, elementwise=False)
-        made += cell.result(SOFTMAX)
+        seen = blocks
+        if len(blocks) > 1 and len(values) > 1:
+            mask = values[1].terms
+            seen = [col for col in blocks if any(_lies(d, row, col) for d in mask)]
+        if len(seen) != 1:
+            why = "the rows of a softmax are cut in blocks, which only numbers can settle"
+            raise Undecided(why)
+        here = [[t for t in v.terms.items() if _lies(t[0], row, seen[0])] for v in values]
+        made += _Cell(reading, e, row, seen[0], here, elementwise=False).result(SOFTMAX)
     return reading.collect(first.rows, first.cols, made)
 
 
@@ -225,7 +233,7 @@ class _Cell:
             return tuple([next(wires) if item >= 0 else item for item in branch])
 
         rows = legs(self.row)
-        cols = legs(self.col) if self.elementwise else features
+        cols = legs(self.col) if self.elementwise else _along(self.col, features)
         named = tuple([(name, next(wires)) for name in self.names])
         boxes: tuple[Box, ...] = ((*label, *order, *features),) if label else ()
         return Diagram(rows, cols, named, boxes, tuple(sorts))
@@ -271,6 +279,12 @@ class _Cell:
                 put(terms, form, coefficient)
             result.append(terms)
         return tuple(result)
+
+
+def _along(branch: Branch, wires: Sequence[Wire]) -> tuple[Wire, ...]:
+    """Return the wires of a branch, with the marks of the blocks that it enters."""
+    each = iter(wires)
+    return tuple([next(each) if item >= 0 else item for item in branch])
 
 
 def _is_loose(d: Diagram, wire: Wire, others: Sequence[Wire]) -> bool:

@@ -178,6 +178,18 @@ _built_in(
     matmul(1 / _m, _ones(_n, _m)),
 )
 _built_in(
+    "softmax_unseen_columns",
+    "columns that a mask leaves out take no part in a softmax",
+    "Vaswani et al. 2017, Attention is all you need, section 3.2.3",
+    RowSoftmax(
+        sympy.BlockMatrix([[_S, sympy.MatrixSymbol("T", _n, _d)]]),
+        sympy.BlockMatrix([[sympy.MatrixSymbol("M", _n, _m), sympy.ZeroMatrix(_n, _d)]]),
+    ),
+    sympy.BlockMatrix(
+        [[RowSoftmax(_S, sympy.MatrixSymbol("M", _n, _m)), sympy.ZeroMatrix(_n, _d)]]
+    ),
+)
+_built_in(
     "softmax_row",
     "a row of a softmax is the softmax of that row",
     PRIMER,

@@ -104,7 +104,8 @@ AXIOMS = [
 ]
 FUNCTIONS = [
     *map(_by, ["activation_repeat", "relu_scale", "rsqrt_scale"]),
-    *map(_by, ["activation_block", "function_stack", "activation_vec"]),
+    *map(_by, ["activation_block", "function_stack", "softmax_unseen_columns"]),
+    *map(_by, ["activation_vec"]),
     *map(_by, ["activation_row", "softmax_row", "norm_row"]),
 ]
 TRANSPOSES.append(_add((Transpose,), transpose_inside))

@@ -46,10 +46,11 @@ One over a trace, entry or sum is the inverse of a matrix of one entry.
 A function is read block by block, as a box of its own. A softmax acts on rows, an activation on
 entries: rows, in an activation columns, and indices, integers too, are slots of its arguments that
 only say where it acts. Two are one box when their arguments are the same up to the order of slots;
-a slot that no term depends on is none. What is the same along the row is dropped from the scores of
-a softmax: where no scores and no mask are left, it is one over their number. A positive factor
-passes through relu and rsqrt, which is x^(-1/2); `VALUES` are those known at numbers. RMSNorm and
-LayerNorm are what `norm` says, and a CausalMask is a box.
+a slot that no term depends on is none. Where a mask is zero in all blocks of columns but one, a
+softmax is that of this block, and zero elsewhere. What is the same along the row is dropped from
+the scores of a softmax: where no scores and no mask are left, it is one over their number. A
+positive factor passes through relu and rsqrt, which is x^(-1/2); `VALUES` are those known at
+numbers. RMSNorm and LayerNorm are what `norm` says, and a CausalMask is a box.
 
 A fact is an equation lhs = rhs, put to use as lhs - rhs:
 
@@ -1015,6 +1016,12 @@ class Reader:
     def cell(self, name: str, arguments: list[Value]) -> Value:
         """Return a function of one block: a number, or a box times what passes through it."""
         first, factor = arguments[0], ONE
+        ways = {tuple(marks_of(d.cols)) for d in arguments[-1].terms}
+        if name == "RowSoftmax" and is_cut(first.cols) and len(arguments) == 2 and len(ways) == 1:
+            way = next(way for way in branches(first.cols) if (*marks_of(way),) in ways)
+            inner = self.cell(name, [within(way, argument) for argument in arguments])
+            seen = {d._replace(cols=laid(way, iter(d.cols))): by for d, by in inner.terms.items()}
+            return inner._replace(cols=first.cols, terms=seen)
         if name == "RowSoftmax":
             kept = {d: by for d, by in first.terms.items() if not is_constant(d)}
             if is_cut(first.cols) and not any(first.cols[-1]):  # columns one by one: less the first
@@ -1156,7 +1163,9 @@ class Reader:
         free = {index for index, _ in limits} & {*self.claim["indices"]}
         demand(not free, "an axiom is for all of an index that the claim has free")
         lhs, rhs, *premises = self.under(limits, lambda: axiom(name, self.shape, *trees))
-        self.strict = name == "rsqrt_square" or (name == "softmax_sum" and len(trees[0]) > 2)
+        masked = any(tree[0] == "RowSoftmax" and len(tree) > 2 for tree in trees)
+        sums = masked and name in ("softmax_sum", "softmax_exp")
+        self.strict = name == "rsqrt_square" or sums
         sides = [self.inside(limits, side) for side in (lhs, rhs)]
         self.strict = True
         demand(len(proofs) == len(premises), "a premise of an axiom has no proof")
@@ -1262,6 +1271,16 @@ def labelled(name: list[Any], rows: Any, cols: Any) -> str:
 def marks_of(branch: Any) -> list[int]:
     """Return the numbers of the blocks that a way through legs enters."""
     return [-1 - mark for mark in branch if isinstance(mark, int) and mark < 0]
+
+
+def within(way: Any, value: Value) -> Value:
+    """Return the columns of a value on one way through its blocks, the marks of them left out."""
+    terms = {
+        d._replace(cols=tuple([wire for wire in d.cols if wire >= 0])): by
+        for d, by in value.terms.items()
+        if marks_of(d.cols) == marks_of(way)
+    }
+    return value._replace(cols=tuple([leg for leg in way if not isinstance(leg, int)]), terms=terms)
 
 
 def is_number(tree: Any) -> bool:

@@ -131,6 +131,21 @@ def function_stack(e: Any) -> Iterator[Any]:
         yield BlockMatrix([[RowSoftmax(x)] for (x,) in rows_of(blocks)])
 
 
+@rule(RowSoftmax)
+def softmax_unseen_columns(e: Any) -> Iterator[Any]:
+    """softmax((S, T), mask (M, 0)) = (softmax(S, M), 0)
+
+    Blocks of columns that the mask leaves out are dropped, and stand as zeros beside the rest.
+    """
+    if type(e.mask) is BlockMatrix is type(e.args[0]):
+        (scores,), (masks,) = ([list(row) for row in rows_of(x)] for x in (e.args[0], e.mask))
+        seen = [k for k, x in enumerate(masks) if type(x) is not ZeroMatrix]
+        if len(seen) == 1 < len(masks):
+            parts = [ZeroMatrix(*x.shape) for x in masks]
+            parts[seen[0]] = RowSoftmax(scores[seen[0]], masks[seen[0]])
+            yield BlockMatrix([parts])
+
+
 # -- activations --------------------------------------------------------------------------------
 
 

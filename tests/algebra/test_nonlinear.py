@@ -31,11 +31,11 @@ from algebra.language import (
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 n, m, d, k, H = sympy.symbols("n m d k H", integer=True, positive=True)
-h, g, i = sympy.symbols("h g i", integer=True)
+h, g, i, j = sympy.symbols("h g i j", integer=True)
 c, eps = sympy.symbols("c epsilon", positive=True)
 X, Y = MatrixSymbol("X", n, d), MatrixSymbol("Y", n, d)
 S, T = MatrixSymbol("S", n, n), MatrixSymbol("T", n, n)
-R = MatrixSymbol("R", n, m)
+R, U = MatrixSymbol("R", n, m), MatrixSymbol("U", n, d)
 W, Q = MatrixSymbol("W", d, d), MatrixSymbol("Q", d, d)
 P = MatrixSymbol("P", n, n)
 v, b = MatrixSymbol("v", n, 1), MatrixSymbol("b", d, 1)
@@ -94,6 +94,20 @@ TRUE: dict[str, tuple[Any, ...]] = {
     "shifted scores": (RowSoftmax(S + v * ones(1, n), mask), causal),
     "a product of patterns is a pattern": (A * B * ones(n), ones(n)),
     "a bias passes through a pattern": (A * (X * W + ones(n) * b.T), A * X * W + ones(n) * b.T),
+    "a weight is exp of its score over their sum": (
+        hadamard(causal, matmul(hadamard(mask, Activation("exp", S)), ones(n, n))),
+        hadamard(mask, Activation("exp", S)),
+    ),
+    "two weights of a row": (
+        RowSoftmax(R)[i, 0] * Activation("exp", R)[i, j],
+        RowSoftmax(R)[i, j] * Activation("exp", R)[i, 0],
+    ),
+    "keys that nobody sees": (
+        RowSoftmax(
+            matmul(X, sympy.BlockMatrix([[W, Q]])), sympy.BlockMatrix([[U, ZeroMatrix(n, d)]])
+        ),
+        sympy.BlockMatrix([[RowSoftmax(X * W, U), ZeroMatrix(n, d)]]),
+    ),
     "all weights sum to n": (Trace(A * ones(n, n)), n),
     "a causal pattern is masked": (hadamard(causal, mask), causal),
     "pairs that see each other": (Trace(mask * ones(n, n)), n * (n + 1) / 2),
@@ -135,6 +149,19 @@ FALSE: dict[str, tuple[Any, ...]] = {
     "softmax is not linear": (RowSoftmax(2 * S), RowSoftmax(S)),
     "shifted along the wrong axis": (RowSoftmax(S + ones(n) * v.T), RowSoftmax(S)),
     "columns of a pattern": (ones(1, n) * A, ones(1, n)),
+    "two weights of two rows": (
+        RowSoftmax(R)[i, 0] * Activation("exp", R)[j, 0],
+        RowSoftmax(R)[j, 0] * Activation("exp", R)[i, 0],
+    ),
+    "a weight without its sum": (RowSoftmax(R), Activation("exp", R)),
+    "keys that some see": (
+        RowSoftmax(matmul(X, sympy.BlockMatrix([[W, Q]])), sympy.BlockMatrix([[U, Y]])),
+        sympy.BlockMatrix([[RowSoftmax(X * W, U), ZeroMatrix(n, d)]]),
+    ),
+    "keys that nobody sees, and all do": (
+        RowSoftmax(matmul(X, sympy.BlockMatrix([[W, Q]]))),
+        sympy.BlockMatrix([[RowSoftmax(X * W), ZeroMatrix(n, d)]]),
+    ),
     "patterns do not commute": (A * B, B * A),
     "without a mask": (hadamard(A, mask), A),
     "a mask is not symmetric": (mask.T, mask),

@@ -68,6 +68,13 @@ WHOLE: dict[str, tuple[list[Any], tuple[Any, ...]]] = {
         (),
     ),
     "softmax_constant": ([RowSoftmax(matmul(v, ones(1, m))), RowSoftmax(ones(n, m))], ()),
+    "softmax_unseen_columns": (
+        [
+            RowSoftmax(sympy.BlockMatrix([[S, X]]), sympy.BlockMatrix([[M, ZeroMatrix(n, d)]])),
+            RowSoftmax(sympy.BlockMatrix([[X, S]]), sympy.BlockMatrix([[ZeroMatrix(n, d), M]])),
+        ],
+        (),
+    ),
     "softmax_row": ([matmul(row, RowSoftmax(S), T.T), matmul(row, RowSoftmax(P, mask))], ()),
     "norm_row": ([matmul(row, RMSNorm(X, eps)), matmul(row, LayerNorm(X, eps), W)], ()),
     "function_stack": (

@@ -278,6 +278,7 @@ def _selected(matrix: Any) -> Any:
 
 
 PATTERN = _softmax(A, B)
+WEIGHTS = _had(B, _of("exp", A))
 ROOT = _of("rsqrt", B)
 HIDDEN = _had(ROOT, ROOT, B, A)
 BY_ALPHA = _mul(["Pow", ALPHA, -1], A)
@@ -562,6 +563,24 @@ FALSE: dict[str, dict[str, Any]] = {
             ),
         ],
     ),
+    "weights that sum to zero": by_hand(
+        WEIGHTS,
+        ZERO,
+        given=[[_mul(WEIGHTS, ONE), ["ZeroMatrix", N, 1]]],
+        defined={"s": [PATTERN]},
+        uses=[
+            _use(_axiom("softmax_exp", PATTERN, _of("exp", A)), HERE, -1),
+            _use(["given", 0], _around(_box("s", [0, 1]), ["hole", [0]])),
+        ],
+    ),
+    "keys that some see": by_hand(
+        _softmax(["BlockMatrix", [A, B]], ["BlockMatrix", [C, C]]),
+        ["BlockMatrix", [_softmax(A, C), ZERO]],
+    ),
+    "scores of keys that nobody sees": by_hand(
+        _softmax(["BlockMatrix", [A, B]], ["BlockMatrix", [C, ZERO]]),
+        ["BlockMatrix", [_softmax(_plus(A, B), C), ZERO]],
+    ),
     "the weights under no mask": by_hand(
         ONE,
         ["ZeroMatrix", N, 1],
@@ -689,6 +708,13 @@ CHECKS = [
     ("key[0] in every else key", "True else key", "the root at a free index, for all"),
     ("key[0] in every else key", "True else key", "an inverse at a free index, for all"),
     (" and not arguments[1:]\n", "\n", "the weights under no mask"),
+    ('("softmax_sum", "softmax_exp")', '("softmax_sum",)', "weights that sum to zero"),
+    (" and len(ways) == 1:", ":", "keys that some see"),
+    (
+        "        if marks_of(d.cols) == marks_of(way)\n",
+        "",
+        "scores of keys that nobody sees",
+    ),
     ("demand(not free, ", "demand(True, ", "rows chosen by one head for all"),
     ("self.strict = True\n", "self.strict = False\n", "equal where it is defined"),
     ("False\n            square", "True\n            square", "the root in no layer"),
