@@ -179,7 +179,8 @@ def _size_symbols(e: sympy.Basic) -> set[sympy.Symbol]:
     found: set[sympy.Symbol] = set()
     for part in sympy.preorder_traversal(e):
         shape = part.shape if isinstance(part, sympy.MatrixExpr) else ()
-        found |= {s for dimension in shape for s in sympy.sympify(dimension).free_symbols}
+        known = [each for each in shape if each is not None]  # of a diagonal of n × m
+        found |= {s for dimension in known for s in sympy.sympify(dimension).free_symbols}
     return found
 
 

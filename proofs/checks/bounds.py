@@ -16,7 +16,7 @@ from algebra.intervals import Interval, bounds
 from algebra.shapes import inspect
 from numeric.binding import Run
 from proofs.checks.identities import on_model, proof_of
-from proofs.claims import Bound, Entries
+from proofs.claims import Bound, Entries, as_pair
 from proofs.evidence import Check, Findings, ProofEvidence
 from proofs.exact import EXAMPLES, ExactEvidence
 from proofs.hypotheses import assignments
@@ -78,7 +78,8 @@ def _tight(claim: Bound) -> Check:
         return Check("tight", True, "no tight case is claimed")
     sides = (claim.smaller, claim.larger)
     arrays = {k: exact_array(np.array(v)) if np.ndim(v) else v for k, v in claim.tight.items()}
-    values = Values(inspect(*sides), arrays)
+    said = [(e.subject,) if isinstance(e, Fact) else as_pair(e) for e in claim.given]
+    values = Values(inspect(*sides, *[part for parts in said for part in parts]), arrays)
     assignment = Assignment(values.sizes, values.arrays, values.indices, values.scalars)
     smaller, larger = _both(claim, assignment)
     for each in claim.given:

@@ -17,6 +17,7 @@ import sympy
 from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.exact import Assignment, tree_value
 from algebra.facts import Fact, facts
+from algebra.intervals import bounds
 from algebra.shapes import inspect
 from numeric.binding import Run
 from numeric.rounding import UNIT_ROUNDOFF
@@ -186,6 +187,16 @@ def _identity(size: int) -> Any:
     return np.array([[int(i == j) for j in range(size)] for i in range(size)], dtype=object)
 
 
+def _alike(value: Any, number: int) -> bool:
+    """Return whether no entry certainly differs from a number: weights are known as intervals."""
+    return not np.any(np.asarray(value, dtype=object) != number)
+
+
+def _no_less(value: Any, number: int) -> bool:
+    """Return whether no entry is certainly less than a number."""
+    return not any(bounds(entry).b < number for entry in np.ravel(value))
+
+
 HAS: dict[str, Callable[[Any], bool]] = {
     "zero": lambda v: not np.any(v != 0),
     "identity": lambda v: bool(np.all(v == _identity(len(v)))),
@@ -195,8 +206,8 @@ HAS: dict[str, Callable[[Any], bool]] = {
     "orthogonal": lambda v: _product_is(v.T, v, _identity(len(v))),
     "orthonormal_columns": lambda v: _product_is(v.T, v, _identity(v.shape[1])),
     "orthonormal_rows": lambda v: _product_is(v, v.T, _identity(len(v))),
-    "row_stochastic": lambda v: bool(np.all(v >= 0) and np.all(v.sum(1) == 1)),
-    "column_stochastic": lambda v: bool(np.all(v >= 0) and np.all(v.sum(0) == 1)),
+    "row_stochastic": lambda v: _no_less(v, 0) and _alike(v.sum(1), 1),
+    "column_stochastic": lambda v: _no_less(v, 0) and _alike(v.sum(0), 1),
     "diagonal": lambda v: all(v[i, j] == 0 for i, j in np.ndindex(v.shape) if i != j),
     "lower_triangular": lambda v: all(v[i, j] == 0 for i, j in np.ndindex(v.shape) if i < j),
     "upper_triangular": lambda v: all(v[i, j] == 0 for i, j in np.ndindex(v.shape) if i > j),
@@ -204,9 +215,9 @@ HAS: dict[str, Callable[[Any], bool]] = {
     "projection": lambda v: _product_is(v, v, v),
     "symmetric": lambda v: bool(np.all(v == v.T)),
     "antisymmetric": lambda v: bool(np.all(v == -v.T)),
-    "rows_sum_to_one": lambda v: bool(np.all(v.sum(1) == 1)),
-    "columns_sum_to_one": lambda v: bool(np.all(v.sum(0) == 1)),
-    "nonnegative": lambda v: bool(np.all(v >= 0)),
+    "rows_sum_to_one": lambda v: _alike(v.sum(1), 1),
+    "columns_sum_to_one": lambda v: _alike(v.sum(0), 1),
+    "nonnegative": lambda v: _no_less(v, 0),
     "invertible": lambda v: sympy.Matrix(_rows(v)).det() != 0,
 }
 
