@@ -15,7 +15,11 @@ from proofs.theorem import Theorem
 CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     1: ("Tensor products and conventions", "tensor_products", ("products", "conventions")),
     2: ("The residual stream", "residual_stream", ("stream", "positions", "channel")),
-    3: ("The attention head", "attention_head", ("circuits",)),
+    3: (
+        "The attention head",
+        "attention_head",
+        ("circuits", "scores", "patterns", "averages", "causality", "positions"),
+    ),
     4: (
         "Feed-forward layers, norms and biases",
         "mlp_and_norm",

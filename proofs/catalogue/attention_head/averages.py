@@ -1,0 +1,260 @@
+"""Chapter 3: a pattern takes weighted means: what that bounds, and how weights follow scores."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import HadamardPower, MatrixSymbol, OneMatrix, Trace, Transpose
+from sympy.matrices.expressions.diagonal import DiagMatrix
+
+from algebra.facts import Fact, attention_pattern
+from algebra.language import matadd, matmul
+from algebra.nonlinear import RowSoftmax
+from numeric.binding import Source
+from proofs.catalogue.attention_head.circuits import FRAMEWORK
+from proofs.catalogue.attention_head.patterns import BAHDANAU
+from proofs.catalogue.attention_head.scores import less
+from proofs.catalogue.symbols import A, d, d_head, m, n
+from proofs.claims import Bound, Definition, Entries, ErrorLaw, Statement
+from proofs.theorem import theorem
+
+a = MatrixSymbol("a", 1, m)  # the weights of one query
+H_e = MatrixSymbol("H_e", m, d)  # the states that are attended to, one a row
+ONE, ONES = OneMatrix(m, 1), OneMatrix(1, m)
+WEIGHTS = (*attention_pattern(a, causal=False), (matmul(a, ONE), OneMatrix(1, 1)))
+CONTEXT = matmul(a, H_e)
+
+
+def _context_plainly(E: Any, H_e: Any, n: int, m: int, d: int) -> Any:
+    found = np.zeros((n, d))
+    for query in range(n):
+        weights = [math.exp(E[query, key]) for key in range(m)]
+        for key in range(m):
+            for c in range(d):
+                found[query, c] += weights[key] / sum(weights) * H_e[key, c]
+    return found
+
+
+@theorem(
+    title="The context vector: a weighted mean of the states that are attended to",
+    chapter=3,
+    source=BAHDANAU,
+    covers=("S4-01", "S4-05"),
+)
+def context_vector() -> Definition:
+    """c_i = Σ_j α_ij h_j, the weights α_ij being the softmax over j of the alignment scores e_ij.
+    Queries and states may come from two sequences of different lengths, as in translation: then the
+    pattern is n × m and there is nothing causal about it. In self-attention both are one sequence.
+    """
+    E = MatrixSymbol("E", n, m)
+    return Definition(
+        "c",
+        matmul(RowSoftmax(E), H_e),
+        _context_plainly,
+        on_models=False,
+        obeys=("context_in_convex_hull", "context_no_longer_than_the_longest"),
+    )
+
+
+@theorem(
+    title="A pattern moves values: rows are destinations, columns are sources",
+    chapter=3,
+    source=f"{FRAMEWORK}, “Attention heads as information movement”",
+    covers=("S1-14", "S1-16"),
+)
+def attention_moves_values() -> Statement:
+    """What arrives at position i is Σ_j A_ij v_j: the row index of A is where it goes (the query),
+    the column index where it comes from (key and value). Every token is both, in its row and in its
+    column. Given A, the result is linear in the values.
+
+    With values as rows it is A V, with values as columns V Aᵀ. A V for values as columns, found in
+    a text that changes layout half way, does not even fit unless d_head = n.
+    """
+    V = MatrixSymbol("V", d_head, n)
+    moved = matmul(V, Transpose(A))
+    return Statement(
+        moved,
+        Transpose(matmul(A, Transpose(V))),
+        places={"z": moved},
+        bind=({"V": Source("v")},),
+        bare=False,
+        printed={"E41": (moved, matmul(A, V))},
+    )
+
+
+@theorem(
+    title="A weighted mean lies in the convex hull of what it is a mean of",
+    chapter=3,
+    source="linear algebra: a convex set is cut out by half-spaces",
+    covers=("S4-04",),
+)
+def context_in_convex_hull() -> Bound:
+    """Let all states lie on one side of a plane: h_j · u ≤ b for every j. Then so does every mean
+    of them with weights that are not negative and sum to one. As this holds for every direction u,
+    the context vector lies in the convex hull of the states: a head can pick out or blend values,
+    but before W_O it cannot leave the region they span.
+    """
+    u, b = MatrixSymbol("u", d, 1), sympy.Symbol("b", real=True)
+    slack = less(matmul(b, ONE), matmul(H_e, u))
+    return Bound(
+        Trace(matmul(CONTEXT, u)),
+        b,
+        [Entries(matmul(a, slack))],
+        given=[*WEIGHTS, Fact("nonnegative", slack)],
+        tight={"a": [[1]], "H_e": [[2]], "u": [[3]], "b": 6},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A weighted mean is no longer than the longest of what it is a mean of",
+    chapter=3,
+    source="Jensen's inequality for the square of the norm",
+    covers=("S4-04",),
+)
+def context_no_longer_than_the_longest() -> Bound:
+    """Let κ be at least ‖h_j‖² for every j, as the largest of them is. Then ‖c‖² ≤ κ. What is lost
+    is exact: κ - ‖c‖² is the mean of κ - ‖h_j‖² plus the mean of ‖h_j - c‖². So the result is as
+    long as the longest only if all the weight is on states that are equal and of that length:
+    mixing unlike vectors always shortens.
+    """
+    kappa = sympy.Symbol("kappa", real=True)
+    slack = less(matmul(kappa, ONE), matmul(HadamardPower(H_e, 2), OneMatrix(d, 1)))
+    spread = HadamardPower(less(H_e, matmul(ONE, CONTEXT)), 2)
+    return Bound(
+        Trace(matmul(CONTEXT, Transpose(CONTEXT))),
+        kappa,
+        [Entries(matmul(a, slack)), Entries(matmul(a, spread, OneMatrix(d, 1)))],
+        given=[*WEIGHTS, Fact("nonnegative", slack)],
+        tight={"a": [[1]], "H_e": [[2]], "kappa": 4},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The weight on any set of keys is at most one",
+    chapter=3,
+    source=f"{FRAMEWORK}, “Attention heads as information movement”",
+    covers=("S0-26", "S2-25"),
+)
+def weight_on_a_set_at_most_one() -> Bound:
+    """Let u be one on some of the keys and zero on the others, or anything between. The weight that
+    a query puts on them is at most one, and what is missing is the weight on the rest. For a single
+    key: a_ij ≤ 1, at every length of the prompt. There is no decay with length: a head can put all
+    it has on one key among a thousand.
+    """
+    u = MatrixSymbol("u", m, 1)
+    return Bound(
+        Trace(matmul(a, u)),
+        sympy.Integer(1),
+        [Entries(matmul(a, less(ONE, u)))],
+        given=[*WEIGHTS, Fact("nonnegative", less(ONE, u))],
+        tight={"a": [[1]], "u": [[1]]},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The largest weight is at least the mean, one over the number of keys",
+    chapter=3,
+    source="the pigeonhole principle",
+    covers=("S2-25",),
+)
+def largest_weight_at_least_mean() -> Bound:
+    """Weights over m keys sum to one, so their mean is 1/m. Let c be at least every weight, as the
+    largest is: then m·c ≥ 1. Together with a_ij ≤ 1: 1/m ≤ max ≤ 1 for every length, and both ends
+    are reached, by equal scores and, in the limit, by one score far above the rest.
+    """
+    c = sympy.Symbol("c", real=True)
+    slack = less(matmul(c, ONES), a)
+    return Bound(
+        sympy.Integer(1),
+        m * c,
+        [Entries(slack)],
+        given=[*WEIGHTS, Fact("nonnegative", slack)],
+        tight={"a": [[1]], "c": 1, "m": 1},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="How weights follow scores: da = (diag(a) - a aᵀ) ds",
+    chapter=3,
+    source="the quotient rule; Martins and Astudillo 2016, “From Softmax to Sparsemax”, §2.2",
+    covers=("S0-24",),
+)
+def softmax_differential() -> Statement:
+    """One row of scores s. Let e be their exponentials, z the sum of these, and p = e/z the
+    weights. When the scores move by ds, e moves by e ∘ ds and z by eᵀ ds. So z p = e,
+    differentiated, says z dp + p eᵀ ds = e ∘ ds, from which z dp = z (diag(p) - p pᵀ) ds; and z is
+    never zero. Entry by entry: ∂a_ij/∂s_ik = a_ij (δ_jk - a_ik).
+
+    Raising one score raises its own weight and lowers every other one of the row, in proportion to
+    both weights. Where a weight is 1 the whole row stands still: saturated heads do not learn.
+    """
+    e, p, dp, ds = (MatrixSymbol(name, m, 1) for name in ("e", "p", "dp", "ds"))
+    z = sympy.Symbol("z", positive=True)
+    differentiated = matadd(matmul(z, dp), matmul(p, Transpose(e), ds))
+    jacobian = less(DiagMatrix(p), matmul(p, Transpose(p)))
+    return Statement(
+        matmul(z, dp),
+        matmul(z, jacobian, ds),
+        given=[(matmul(z, p), e), (differentiated, matmul(DiagMatrix(e), ds))],
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The Jacobian of softmax is diag(a) - a aᵀ",
+    chapter=3,
+    source="Martins and Astudillo 2016, “From Softmax to Sparsemax”, §2.2",
+    covers=("S0-24",),
+)
+def softmax_jacobian() -> ErrorLaw:
+    """Move the scores by hδ: softmax(s + hδ) is softmax(s) + h (diag(a) - a aᵀ) δ, up to an error
+    that falls like h². Halving the step quarters the error; a wrong Jacobian would leave an error
+    like h.
+    """
+    s, delta = np.array([0.4, -1.0, 0.3, 2.0]), np.array([1.0, -0.5, 2.0, 0.7])
+
+    def softmax(scores: np.ndarray) -> np.ndarray:
+        weights = np.exp(scores - scores.max())
+        return np.asarray(weights / weights.sum())
+
+    weights = softmax(s)
+    jacobian = np.diag(weights) - np.outer(weights, weights)
+    return ErrorLaw(
+        r"\lVert \operatorname{softmax}(s + h\delta) - \operatorname{softmax}(s) - h J \delta"
+        r" \rVert = O(h^2)",
+        lambda h: float(np.linalg.norm(softmax(s + h * delta) - weights - h * jacobian @ delta)),
+        order=2.0,
+        start=0.01,
+    )
+
+
+@theorem(
+    title="The Jacobian of softmax is positive semidefinite: a variance",
+    chapter=3,
+    source="Boucheron, Lugosi and Massart 2013, “Concentration Inequalities”: the variance as a "
+    "double sum",
+    covers=("S0-24",),
+)
+def softmax_jacobian_is_a_variance() -> Bound:
+    """xᵀ (diag(a) - a aᵀ) x is the variance of the numbers x under the weights a, half the mean of
+    (x_j - x_k)² over pairs drawn by the weights. So it is never negative, and zero when x is the
+    same at all keys with weight: adding a constant to all scores changes nothing.
+    """
+    x = MatrixSymbol("x", m, 1)
+    jacobian = less(DiagMatrix(Transpose(a)), matmul(Transpose(a), a))
+    gaps = HadamardPower(less(matmul(x, ONES), matmul(ONE, Transpose(x))), 2)
+    return Bound(
+        sympy.Integer(0),
+        Trace(matmul(Transpose(x), jacobian, x)),
+        [Entries(matmul(a, gaps, Transpose(a)), times=sympy.Rational(1, 2))],
+        given=WEIGHTS,
+        tight={"a": [[1]], "x": [[3]]},
+        on_models=False,
+    )

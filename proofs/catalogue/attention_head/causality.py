@@ -1,0 +1,358 @@
+"""Chapter 3: who sees whom: the causal mask, prefixes, what is linear, chains of patterns."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sympy import (
+    BlockMatrix,
+    Identity,
+    MatrixSymbol,
+    OneMatrix,
+    Transpose,
+    ZeroMatrix,
+    sqrt,
+)
+
+from algebra.facts import Fact, attention_pattern
+from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul
+from algebra.nonlinear import Activation, CausalMask, RowSoftmax
+from numeric.binding import Source
+from proofs.catalogue.attention_head.circuits import FRAMEWORK, PRIMER
+from proofs.catalogue.attention_head.patterns import MASK, PATTERN, W_QK, S_n, entrywise
+from proofs.catalogue.attention_head.scores import less
+from proofs.catalogue.symbols import H, L, X, alpha, beta, d, d_head, h, l, m, n, row, size
+from proofs.claims import ErrorLaw, Holds, Statement
+from proofs.theorem import theorem
+
+DONG = (
+    "Dong, Cordonnier and Loukas 2021, “Attention is Not All You Need: Pure Attention Loses Rank "
+    "Doubly Exponentially with Depth”, arXiv:2103.03404"
+)
+W_OV = matmul(row.W_V, row.W_O)
+d_mlp = size("d_mlp")
+
+
+@theorem(
+    title="A masked pattern is lower triangular",
+    chapter=3,
+    source=f"{FRAMEWORK}, “Attention heads as information movement”",
+    covers=("S0-27", "S0-44", "S1-24"),
+)
+def pattern_is_causal() -> Holds:
+    """Under the causal mask A_ij = 0 for j > i: no position reads a later one, itself included
+    among those it may read. A head that attends to the next position does not exist in a decoder.
+    Every earlier position can have weight, however far: one layer of attention reaches the whole
+    prefix, where a convolution of width k reaches k positions.
+    """
+    return Holds(Fact("causal", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
+
+
+@theorem(
+    title="A head's result at i is a mean of W_OV x_j over the j that i sees",
+    chapter=3,
+    convention="row",
+    source=f"{FRAMEWORK}, “Attention heads as information movement”; class notes on the "
+    "formulation of transformers",
+    covers=("S0-44", "S3-007", "S1-25"),
+)
+def head_reads_what_it_sees() -> Statement:
+    """h(x)_i = Σ_{j ≤ i} a_ij x_j W_OV. Multiplying the pattern by the mask once more, which is
+    what the j ≤ i under the sum does, changes nothing. QK, inside the pattern, decides from where
+    (X_QK is the stream, in a shortformer with positions added); OV, behind it, decides what.
+
+    Three slips are common. The sum is of x_j W_OV and not of the states x_j themselves. It includes
+    i: with “every other token” the first position would have nothing to read. And QK and OV do not
+    act by a product W_QK W_OV, which has the right shape and no position in it.
+    """
+    asks = MatrixSymbol("X_QK", n, d)
+    scores = matmul(1 / sqrt(d_head), asks, W_QK, Transpose(asks))
+    pattern, strictly = RowSoftmax(scores, MASK), less(MASK, Identity(n))
+    written = matmul(pattern, X, row.W_V, row.W_O)
+    return Statement(
+        written,
+        matmul(entrywise(pattern, MASK), X, W_OV),
+        places={"pattern": pattern, "head_out": written},
+        bind=({"X_QK": Source("qk_in")},),
+        printed={
+            "E15": (written, matmul(pattern, X)),
+            "E35": (written, matmul(entrywise(pattern, strictly), X, W_OV)),
+            "E21": (written, matmul(X, W_QK, W_OV)),
+        },
+    )
+
+
+@theorem(
+    title="Given the pattern, what a head writes is linear in W_OV, and the pattern ignores W_OV",
+    chapter=3,
+    convention="row",
+    source=f"{FRAMEWORK}, “Attention heads as information movement”",
+    covers=("S1-26", "S1-25"),
+)
+def head_is_linear_in_W_OV() -> Statement:
+    """Put a mixture of two OV circuits into a head, its pattern computed as always: the result is
+    the same mixture of two results. For W_OV does not occur in the pattern, so that exchanging it
+    cannot move where the head looks. QK and OV are independent parts of a head, within its layer:
+    what a head writes does change the patterns of later layers.
+    """
+    U, V = MatrixSymbol("U", d, d), MatrixSymbol("V", d, d)
+
+    def written(circuit: object) -> object:
+        return matmul(PATTERN, X, circuit)
+
+    return Statement(
+        written(matadd(matmul(alpha, U), matmul(beta, V))),
+        matadd(matmul(alpha, written(U)), matmul(beta, written(V))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Without softmax a head is cubic in the stream",
+    chapter=3,
+    convention="row",
+    source="class notes on the formulation of transformers, corrected; Katharopoulos et al. 2020, "
+    "“Transformers are RNNs”, on attention without softmax",
+    covers=("S0-46",),
+)
+def head_without_softmax_is_cubic() -> Statement:
+    """Take the softmax away, and a head is X W_QK Xᵀ times X W_OV: the stream occurs three times,
+    as query, as key and as value. Twice the stream gives eight times the result. So it is wrong
+    that all is linear apart from the softmax. A head is linear in the values when its pattern is
+    frozen, and in nothing else.
+    """
+
+    def head(stream: object) -> object:
+        return matmul(matmul(stream, W_QK, Transpose(stream)), stream, W_OV)
+
+    scaled = head(matmul(alpha, X))
+    return Statement(
+        scaled,
+        matmul(alpha**3, head(X)),
+        printed={"E06": (scaled, matmul(alpha, head(X)))},
+    )
+
+
+Y = MatrixSymbol("Y", m, d)  # what comes after the prefix X
+WHOLE = BlockMatrix([[X], [Y]])
+SEEN = BlockMatrix([[CausalMask(n), ZeroMatrix(n, m)]])  # the rows of the mask for the prefix
+
+
+def _attends(W_Q: object, W_K: object) -> tuple[object, object]:
+    """Return the pattern of the prefix among all positions, and that of the prefix alone."""
+    reads = matmul(X, W_Q, Transpose(W_K))
+    scale = 1 / sqrt(d_head)
+    return (
+        RowSoftmax(matmul(scale, reads, Transpose(WHOLE)), SEEN),
+        RowSoftmax(matmul(scale, reads, Transpose(X)), CausalMask(n)),
+    )
+
+
+@theorem(
+    title="The pattern of a prefix does not depend on what follows",
+    chapter=3,
+    convention="row",
+    source=f"{PRIMER}, §2.2; Vaswani et al. 2017, §3.2.3",
+    covers=("S1-15", "S3-009", "S0-44", "S2-20"),
+)
+def prefix_sees_no_later_keys() -> Statement:
+    """Let the prompt go on: n positions X, then m more, Y. The rows of the pattern that belong to X
+    are the pattern of X alone, beside zeros. Y stands on the left only: later tokens change nothing
+    for earlier ones, not even through the denominator of the softmax, as they would if masking were
+    done after it. For n positions ending at i this is softmax over j ≤ i, the X_≤i of the papers.
+    """
+    whole, alone = _attends(row.W_Q, row.W_K)
+    return Statement(whole, BlockMatrix([[alone, ZeroMatrix(n, m)]]), on_models=False)
+
+
+@theorem(
+    title="A layer gives a prefix the same, whatever follows: one pass does for all positions",
+    chapter=3,
+    convention="row",
+    source=f"{FRAMEWORK}, “Attention heads as information movement”; Pope et al. 2022, "
+    "“Efficiently Scaling Transformer Inference”, on key-value caches",
+    covers=("S2-20", "S0-44"),
+)
+def prefix_is_computed_alone() -> Statement:
+    """One layer with any number of heads, and after it an MLP with any activation g: the rows of
+    the prefix X come out as they do when X is all there is. So they are again a prefix for the next
+    layer, and by induction this holds for a model of any depth; norms act on rows and do not
+    matter.
+
+    It is why training can predict every next token in one pass, and why generation may keep the
+    keys and values of what was read: nothing that comes later changes them.
+    """
+    W_Q, W_K = (Family(name, (H,), d, d_head)[h] for name in ("W_Q", "W_K"))
+    W_V, W_O = Family("W_V", (H,), d, d_head)[h], Family("W_O", (H,), d_head, d)[h]
+    W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
+
+    def layer(pattern: object, sources: object) -> object:
+        mid = matadd(X, HeadSum(matmul(pattern, sources, W_V, W_O), (h, H)))
+        return matadd(mid, matmul(Activation("g", matmul(mid, W_in)), W_out))
+
+    whole, alone = _attends(W_Q, W_K)
+    return Statement(layer(whole, WHOLE), layer(alone, X), on_models=False)
+
+
+patterns = Family("A", (L,), n, n)
+
+
+@theorem(
+    title="A chain of patterns is a pattern: rows sum to one",
+    chapter=3,
+    source=f"{FRAMEWORK}, “Virtual attention heads”",
+)
+def product_of_patterns_is_stochastic() -> Holds:
+    """Attend in one layer to what attended in the layer before: A² A¹. Means of means are means, so
+    the product of any number of patterns has non-negative entries and rows that sum to one. It is a
+    pattern that no head computes: that of a virtual head.
+    """
+    return Holds(
+        Fact("row_stochastic", LayerProduct(patterns[l], (l, L))),
+        given=attention_pattern(patterns, causal=False),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A chain of causal patterns is causal",
+    chapter=3,
+    source=f"{FRAMEWORK}, “Virtual attention heads”",
+)
+def product_of_patterns_is_causal() -> Holds:
+    """What cannot be seen in one step cannot be seen in several: products of lower triangular
+    matrices are lower triangular, at every depth. So virtual heads too read only what came before.
+    """
+    return Holds(
+        Fact("causal", LayerProduct(patterns[l], (l, L))),
+        given=[Fact("causal", patterns)],
+        on_models=False,
+    )
+
+
+def _absorbing(rest: object) -> object:
+    """Return the pattern of which the first position sees itself only, by its other positions."""
+    one = OneMatrix(m, 1)
+    first = less(one, matmul(rest, one))
+    return BlockMatrix([[OneMatrix(1, 1), ZeroMatrix(1, m)], [first, rest]])
+
+
+@theorem(
+    title="Under chains of patterns, weight on the first position stays there",
+    chapter=3,
+    source="Markov chains with an absorbing state: Kemeny and Snell 1960, “Finite Markov Chains”, "
+    "chapter 3",
+)
+def first_position_absorbs() -> Statement:
+    """The first position sees only itself. Split a causal pattern into the first position and the
+    others, B: the weight that row i gives the first position is one minus the sum of its row of B.
+    A product of two such patterns is of the same form, with B² B¹: weight that has reached the
+    first position never leaves, and what has not is what B² B¹ still holds.
+    """
+    B, C = MatrixSymbol("B", m, m), MatrixSymbol("C", m, m)
+    return Statement(
+        matmul(_absorbing(B), _absorbing(C)), _absorbing(matmul(B, C)), on_models=False
+    )
+
+
+@theorem(
+    title="Powers of a causal pattern concentrate on the first position",
+    chapter=3,
+    source="Markov chains with an absorbing state: Kemeny and Snell 1960, “Finite Markov Chains”, "
+    "chapter 3",
+)
+def powers_concentrate_on_first_position() -> ErrorLaw:
+    """Apply one causal pattern again and again. Its other positions form a triangular matrix whose
+    eigenvalues are its diagonal, the weights A_ii that positions give themselves. If all are less
+    than one, its powers vanish as the largest of them to the power of the depth, and all weight
+    ends on the first token. Here the largest is a half; with h = 2^-depth the rest falls like h.
+
+    Skip connections are what prevents it: there the identity path always keeps its weight.
+    """
+    pattern = np.array([[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.3, 0.5, 0.2, 0], [0.25, 0.25, 0.4, 0.1]])
+
+    def off_the_first(step: float) -> float:
+        power = np.linalg.matrix_power(pattern, round(-math.log2(step)))
+        return float(np.abs(power[:, 1:]).max())
+
+    return ErrorLaw(
+        r"\max_{i,\, j > 0} (A^L)_{ij} = O(h), \quad h = 2^{-L}",
+        off_the_first,
+        order=1.0,
+        start=2.0**-10,
+        halvings=6,
+    )
+
+
+@theorem(
+    title="Equal rows stay equal at every depth",
+    chapter=3,
+    source=DONG,
+)
+def equal_rows_stay_equal() -> Statement:
+    """When all positions hold the same vector x, every mean of them is x again: no pattern can tell
+    them apart. Through any number of layers of attention without skips they stay equal, and only
+    the OV circuits act. That is the trap which pure attention falls into, and no pattern leads out
+    of it.
+    """
+    A, W = Family("A", (L,), n, n), Family("W", (L,), d, d)
+    x = MatrixSymbol("x", d, 1)
+    everywhere = OneMatrix(n, 1)
+    return Statement(
+        matmul(LayerProduct(kron(A[l], W[l]), (l, L)), kron(everywhere, x)),
+        kron(everywhere, matmul(LayerProduct(W[l], (l, L)), x)),
+        given=[(matmul(A[l], everywhere), everywhere)],
+        on_models=False,
+    )
+
+
+_RNG = np.random.default_rng(20211222)
+_COMMON, _APART = _RNG.standard_normal((1, 4)), _RNG.standard_normal((5, 4))
+_FORM = _RNG.standard_normal((4, 4))
+
+
+def _unequal_after(step: float, skip: bool) -> float:
+    """Return how unequal rows are after attention, when they were so by `step` before."""
+    stream = _COMMON + step * _APART
+    scores = stream @ _FORM @ stream.T
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    result = weights / weights.sum(axis=1, keepdims=True) @ stream + (stream if skip else 0)
+    return float(np.linalg.norm(result - result.mean(axis=0)))
+
+
+@theorem(
+    title="Attention without skips cubes the differences between positions",
+    chapter=3,
+    source=DONG,
+)
+def pure_attention_loses_rank() -> ErrorLaw:
+    """Let positions differ from a common vector by something of size h. Then the scores of two
+    queries differ, up to a constant along the row, by h² only, so that all rows of the pattern are
+    nearly the same; the pattern mixes differences of size h; and what differs after the head is of
+    size h³. Cubed in each layer, differences fall doubly exponentially with depth: rank collapse.
+    """
+    return ErrorLaw(
+        r"\lVert \operatorname{res}(A(X) X) \rVert = O(\lVert \operatorname{res}(X) \rVert^3)",
+        lambda h: _unequal_after(h, skip=False),
+        order=3.0,
+        start=0.02,
+    )
+
+
+@theorem(
+    title="With a skip connection the differences between positions stay",
+    chapter=3,
+    source=DONG,
+)
+def skip_keeps_rank() -> ErrorLaw:
+    """The same with the stream added: X + A(X) X. The skip carries the differences over as they
+    are, so what is left is of size h and not h³. In the sum over paths this is the identity path,
+    which passes no pattern at all.
+    """
+    return ErrorLaw(
+        r"\lVert \operatorname{res}(X + A(X) X) \rVert = O(\lVert \operatorname{res}(X) \rVert)",
+        lambda h: _unequal_after(h, skip=True),
+        order=1.0,
+        start=0.02,
+    )
