@@ -275,8 +275,11 @@ def _other_member(e: Any) -> Iterator[Any]:
 
 
 def _wrong_axis(e: Any) -> Iterator[Any]:
-    """The softmax of each column: as if queries and keys had changed places."""
-    if isinstance(e, RowSoftmax):
+    """The softmax of each column: as if queries and keys had changed places.
+
+    Not where a mask has columns of zeros: there, turned, it would leave nothing to take it of.
+    """
+    if isinstance(e, RowSoftmax) and not (e.mask is not None and e.mask.has(sympy.ZeroMatrix)):
         yield sympy.Transpose(RowSoftmax(*[sympy.Transpose(a) for a in e.args]))
 
 

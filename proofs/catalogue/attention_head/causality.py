@@ -16,13 +16,13 @@ from sympy import (
 )
 
 from algebra.facts import Fact, attention_pattern
-from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul
-from algebra.nonlinear import Activation, CausalMask, RowSoftmax
+from algebra.language import Family, HeadSum, LayerProduct, matadd, matmul
+from algebra.nonlinear import CausalMask, RowSoftmax
 from numeric.binding import Source
 from proofs.catalogue.attention_head.circuits import FRAMEWORK, PRIMER
 from proofs.catalogue.attention_head.patterns import MASK, PATTERN, W_QK, S_n, entrywise
 from proofs.catalogue.attention_head.scores import less
-from proofs.catalogue.symbols import H, L, X, alpha, beta, d, d_head, h, l, m, n, row, size
+from proofs.catalogue.symbols import H, L, X, alpha, beta, d, d_head, h, heads, l, m, n, row
 from proofs.claims import ErrorLaw, Holds, Statement
 from proofs.theorem import theorem
 
@@ -31,7 +31,6 @@ DONG = (
     "Doubly Exponentially with Depth”, arXiv:2103.03404"
 )
 W_OV = matmul(row.W_V, row.W_O)
-d_mlp = size("d_mlp")
 
 
 @theorem(
@@ -175,21 +174,18 @@ def prefix_sees_no_later_keys() -> Statement:
     covers=("S2-20", "S0-44"),
 )
 def prefix_is_computed_alone() -> Statement:
-    """One layer with any number of heads, and after it an MLP with any activation g: the rows of
-    the prefix X come out as they do when X is all there is. So they are again a prefix for the next
-    layer, and by induction this holds for a model of any depth; norms act on rows and do not
-    matter.
+    """A layer with any number of heads: the rows of the prefix X come out as they do when X is all
+    there is. MLPs and norms act on each row by itself, so the rows of X are again a prefix for the
+    next layer, and by induction this holds for a model of any depth.
 
     It is why training can predict every next token in one pass, and why generation may keep the
     keys and values of what was read: nothing that comes later changes them.
     """
     W_Q, W_K = (Family(name, (H,), d, d_head)[h] for name in ("W_Q", "W_K"))
     W_V, W_O = Family("W_V", (H,), d, d_head)[h], Family("W_O", (H,), d_head, d)[h]
-    W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
 
     def layer(pattern: object, sources: object) -> object:
-        mid = matadd(X, HeadSum(matmul(pattern, sources, W_V, W_O), (h, H)))
-        return matadd(mid, matmul(Activation("g", matmul(mid, W_in)), W_out))
+        return matadd(X, HeadSum(matmul(pattern, sources, W_V, W_O), (h, H)))
 
     whole, alone = _attends(W_Q, W_K)
     return Statement(layer(whole, WHOLE), layer(alone, X), on_models=False)
@@ -210,7 +206,7 @@ def product_of_patterns_is_stochastic() -> Holds:
     """
     return Holds(
         Fact("row_stochastic", LayerProduct(patterns[l], (l, L))),
-        given=attention_pattern(patterns, causal=False),
+        given=attention_pattern(patterns[l], causal=False),
         on_models=False,
     )
 
@@ -226,7 +222,7 @@ def product_of_patterns_is_causal() -> Holds:
     """
     return Holds(
         Fact("causal", LayerProduct(patterns[l], (l, L))),
-        given=[Fact("causal", patterns)],
+        given=[Fact("causal", patterns[l])],
         on_models=False,
     )
 
@@ -286,23 +282,23 @@ def powers_concentrate_on_first_position() -> ErrorLaw:
 
 
 @theorem(
-    title="Equal rows stay equal at every depth",
+    title="Equal rows stay equal, whatever the patterns",
     chapter=3,
+    convention="row",
     source=DONG,
 )
 def equal_rows_stay_equal() -> Statement:
     """When all positions hold the same vector x, every mean of them is x again: no pattern can tell
-    them apart. Through any number of layers of attention without skips they stay equal, and only
-    the OV circuits act. That is the trap which pure attention falls into, and no pattern leads out
-    of it.
+    them apart. A layer of attention without a skip gives all of them the same Σ_h x W_OV, so they
+    are equal again for the next layer, and so on at every depth. That is the trap which pure
+    attention falls into, and no pattern leads out of it.
     """
-    A, W = Family("A", (L,), n, n), Family("W", (L,), d, d)
-    x = MatrixSymbol("x", d, 1)
-    everywhere = OneMatrix(n, 1)
+    x, everywhere = MatrixSymbol("x", 1, d), OneMatrix(n, 1)
+    A = RowSoftmax(Family("S", (H,), n, n)[h], MASK)
+    W_OV = matmul(heads.row.W_V[h], heads.row.W_O[h])
     return Statement(
-        matmul(LayerProduct(kron(A[l], W[l]), (l, L)), kron(everywhere, x)),
-        kron(everywhere, matmul(LayerProduct(W[l], (l, L)), x)),
-        given=[(matmul(A[l], everywhere), everywhere)],
+        HeadSum(matmul(A, everywhere, x, W_OV), (h, H)),
+        matmul(everywhere, HeadSum(matmul(x, W_OV), (h, H))),
         on_models=False,
     )
 
