@@ -18,7 +18,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     3: (
         "The attention head",
         "attention_head",
-        ("circuits", "scores", "patterns", "averages", "causality", "positions"),
+        ("circuits", "scores", "patterns", "averages", "causality", "positions", "convolution"),
     ),
     4: (
         "Feed-forward layers, norms and biases",
