@@ -198,6 +198,7 @@ patterns = Family("A", (L,), n, n)
     title="A chain of patterns is a pattern: rows sum to one",
     chapter=3,
     source=f"{FRAMEWORK}, “Virtual attention heads”",
+    covers=("B15",),
 )
 def product_of_patterns_is_stochastic() -> Holds:
     """Attend in one layer to what attended in the layer before: A² A¹. Means of means are means, so
@@ -215,6 +216,7 @@ def product_of_patterns_is_stochastic() -> Holds:
     title="A chain of causal patterns is causal",
     chapter=3,
     source=f"{FRAMEWORK}, “Virtual attention heads”",
+    covers=("B15",),
 )
 def product_of_patterns_is_causal() -> Holds:
     """What cannot be seen in one step cannot be seen in several: products of lower triangular
@@ -239,6 +241,7 @@ def _absorbing(rest: object) -> object:
     chapter=3,
     source="Markov chains with an absorbing state: Kemeny and Snell 1960, “Finite Markov Chains”, "
     "chapter 3",
+    covers=("B15",),
 )
 def first_position_absorbs() -> Statement:
     """The first position sees only itself. Split a causal pattern into the first position and the
@@ -257,6 +260,7 @@ def first_position_absorbs() -> Statement:
     chapter=3,
     source="Markov chains with an absorbing state: Kemeny and Snell 1960, “Finite Markov Chains”, "
     "chapter 3",
+    covers=("B15",),
 )
 def powers_concentrate_on_first_position() -> ErrorLaw:
     """Apply one causal pattern again and again. Its other positions form a triangular matrix whose
@@ -286,6 +290,7 @@ def powers_concentrate_on_first_position() -> ErrorLaw:
     chapter=3,
     convention="row",
     source=DONG,
+    covers=("B15",),
 )
 def equal_rows_stay_equal() -> Statement:
     """When all positions hold the same vector x, every mean of them is x again: no pattern can tell
@@ -321,6 +326,7 @@ def _unequal_after(step: float, skip: bool) -> float:
     title="Attention without skips cubes the differences between positions",
     chapter=3,
     source=DONG,
+    covers=("B15",),
 )
 def pure_attention_loses_rank() -> ErrorLaw:
     """Let positions differ from a common vector by something of size h. Then the scores of two
@@ -340,6 +346,7 @@ def pure_attention_loses_rank() -> ErrorLaw:
     title="With a skip connection the differences between positions stay",
     chapter=3,
     source=DONG,
+    covers=("B15",),
 )
 def skip_keeps_rank() -> ErrorLaw:
     """The same with the stream added: X + A(X) X. The skip carries the differences over as they

@@ -63,7 +63,7 @@ def causal_convolution() -> Definition:
     chapter=3,
     convention="either",
     source=f"{CORDONNIER}, theorem 1",
-    covers=("S1-23",),
+    covers=("S1-23", "B17"),
 )
 def convolution_is_shifted_heads() -> Statement:
     """Give each tap t of a convolution R heads, all with the shift S_t for a pattern, whose OV
@@ -90,7 +90,7 @@ def convolution_is_shifted_heads() -> Statement:
     chapter=3,
     convention="either",
     source="block multiplication",
-    covers=("S1-23",),
+    covers=("S1-23", "B17"),
 )
 def taps_split_into_heads() -> Statement:
     """Let E_r pick coordinates, d_head at a time, so that together they pick all: Σ_r E_r E_rᵀ = I.
@@ -111,7 +111,7 @@ def taps_split_into_heads() -> Statement:
     title="A pattern with a null key may sum to less than one",
     chapter=3,
     source="zero padding in convolutions; Miller 2023, “Attention is off by one”, on null keys",
-    covers=("S1-23",),
+    covers=("S1-23", "B17"),
 )
 def null_key_completes_a_pattern() -> Statement:
     """The first rows of a shift are zero: position 0 has no predecessor. No softmax gives that, for
@@ -133,7 +133,7 @@ def null_key_completes_a_pattern() -> Statement:
     title="With its null key it is a pattern",
     chapter=3,
     source="zero padding in convolutions; Miller 2023, “Attention is off by one”, on null keys",
-    covers=("S1-23",),
+    covers=("S1-23", "B17"),
 )
 def null_key_makes_a_pattern() -> Statement:
     """Let the null key take c = 1 - B1, what the rows of B leave. Then the rows of [c | B] sum to

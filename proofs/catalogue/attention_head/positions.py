@@ -104,6 +104,7 @@ def _turned(W: Any, rotation: Any) -> Any:
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2",
+    covers=("B11",),
 )
 def rotary_scores_by_distance() -> Statement:
     """Row i of the queries and row j of the keys are turned by rotations R_i and R_j. In their
@@ -130,6 +131,7 @@ def _rotation(cosine: Any, sine: Any) -> Any:
     title="One rotation times another one's transpose is the rotation by the difference",
     chapter=3,
     source=f"{ROFORMER}, §3.2.1",
+    covers=("B11",),
 )
 def rotations_by_difference() -> Statement:
     """In each plane of two coordinates, R_i turns by the angle iθ. R_i R_jᵀ is again a rotation,
@@ -150,6 +152,7 @@ def rotations_by_difference() -> Statement:
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2",
+    covers=("B11",),
 )
 def rotary_scores_ignore_a_shift() -> Statement:
     """Start counting elsewhere: every R_i becomes R_i G with the same orthogonal G. All scores
@@ -174,6 +177,7 @@ def rotary_scores_ignore_a_shift() -> Statement:
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2; {FRAMEWORK}, whose QK circuit assumes that there are no rotations",
+    covers=("B11",),
 )
 def rotary_W_QK_depends_on_distance() -> Fails:
     """Multiply out W_Q W_Kᵀ of a rotary model, as one would of any other, and one has the circuit
@@ -196,6 +200,7 @@ def _norm(a: Any) -> Any:
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2; linear algebra: the commutant",
+    covers=("B8",),
 )
 def rotary_qk_gauge() -> Statement:
     """A change of basis C inside the head, W_Q C and W_K C⁻ᵀ, passes through a rotation that
@@ -216,6 +221,7 @@ def rotary_qk_gauge() -> Statement:
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2; linear algebra: the commutant",
+    covers=("B8",),
 )
 def rotary_qk_gauge_is_commutant() -> Statement:
     """The converse. Let W_Q and W_K have full column rank, hence left inverses. The change that C
