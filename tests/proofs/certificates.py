@@ -50,6 +50,7 @@ from algebra.refute import draw_assignment
 from algebra.satisfy import satisfying
 from algebra.shapes import inspect
 from proofs.catalogue import catalogue
+from proofs.claims import Statement, equations
 from tests.algebra import test_decide, test_hypotheses, test_written_out
 from tests.algebra.suite import SUITE
 
@@ -221,10 +222,12 @@ def claims() -> dict[str, Claim]:
         if identity.truth:
             found[f"suite: {identity}"] = (identity.lhs, identity.rhs, list(identity.given))
     for theorem in catalogue():
-        stated = theorem.statement()
+        stated = theorem.claim()
+        if not isinstance(stated, Statement):
+            continue
         if stated.lhs.has(LayerProduct, OrderSum) or stated.rhs.has(LayerProduct, OrderSum):
             continue  # for every depth: see test_replay_induction
-        found[f"theorem: {theorem.name}"] = (stated.lhs, stated.rhs, [])
+        found[f"theorem: {theorem.name}"] = (stated.lhs, stated.rhs, list(equations(stated.given)))
     return found
 
 
