@@ -134,7 +134,8 @@ def norm_is_singular_values() -> Statement:
 )
 def norm_of_factored() -> Statement:
     """‖AB‖² = tr (AᵀA)(BBᵀ): for a head two matrices of d_head × d_head, whatever the sizes
-    outside.
+    outside. For the full circuit of a large vocabulary that is the difference between a matrix of
+    billions of entries and two of a few thousand.
     """
     A, B = MatrixSymbol("A", p, d_head), MatrixSymbol("B", d_head, q)
     return Statement(
