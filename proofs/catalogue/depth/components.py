@@ -49,7 +49,7 @@ def unembed_distributes() -> Statement:
     chapter=6,
     convention="row",
     source=f"{PRIMER}, §2.3, equation 10",
-    covers=("S3-014", "S0-11"),
+    covers=("S3-014", "S0-10", "S0-11"),
 )
 def logits_are_sum_of_components() -> Statement:
     """The stream at the end holds the embedding (with the position), what each head of each layer

@@ -190,33 +190,6 @@ def stream_is_sum_of_components() -> Statement:
     )
 
 
-@theorem(
-    title="The logits are a sum of components",
-    chapter=2,
-    convention="row",
-    source=f"{PRIMER}, §2.1, eq. 10; {FRAMEWORK}, “The residual stream”",
-    covers=("S0-10", "S0-11", "S3-014"),
-)
-def logits_are_sum_of_components() -> Statement:
-    """The unembedding is linear, so it may be moved inside the sum: the logits are the embedding's
-    part and one part for each head of each layer. This is what makes direct logit attribution and
-    the logit lens possible.
-
-    Here the outputs of the heads are taken as the model computed them; that each depends on what
-    earlier ones wrote is the matter of the path expansion. Without a final norm the sum closes
-    exactly; with one it closes after the norm's scale is fixed.
-    """
-    x_0 = MatrixSymbol("X_0", n, d)
-    out = Family("H_out", (L, H), n, d)[l, h]
-    stream = matadd(x_0, HeadSum(out, (l, L), (h, H)))
-    return Statement(
-        matmul(stream, row.W_U),
-        matadd(matmul(x_0, row.W_U), HeadSum(matmul(out, row.W_U), (l, L), (h, H))),
-        places={"final": stream, "logits": matmul(stream, row.W_U)},
-        bind=({"X_0": Source("embed"), "H_out": Source("head_out")},),
-    )
-
-
 def _unembedded(X_L: Any, W_U: Any, **_: Any) -> np.ndarray:
     """Return the product of each row of the stream with each column of W_U."""
     logits = np.zeros((X_L.shape[0], W_U.shape[1]), dtype=X_L.dtype)
