@@ -62,7 +62,7 @@ def test_all_modes_and_facts_are_met() -> None:
     made = [_certificate(name) for name in CLAIMS]
     assert {each["mode"] for each in made} == {"normal forms", "written out", "same trees"}
     facts = {use["fact"][0] for each in made for use in each["uses"]}
-    assert facts == {"given", "turned", "root", "inverse"}
+    assert facts == {"given", "turned", "root", "inverse", "axiom"}
     assert any(each["fused"] and each["uses"] for each in made)
     holes = [box[1] for each in made for box in _boxes(each) if box[0] == "hole"]
     assert any(wire < 0 for hole in holes for wire in hole)  # a block of a hypothesis
