@@ -77,7 +77,7 @@ def test_a_spoilt_model_is_not_loaded(what: str, folder: Path) -> None:
         ([-1], "token -1 at position 0 is not in the vocabulary"),
         ([10**30], "tokens are whole numbers"),
         ([[1, 2]], "there is no batch axis"),
-        ("def f", "a prompt is one flat list of tokens"),
+        ("def f", "the prompt is text, and mine has 11 tokens"),
         (None, "a prompt is one flat list of tokens"),
     ],
 )
