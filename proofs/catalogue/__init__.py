@@ -18,7 +18,18 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     3: (
         "The attention head",
         "attention_head",
-        ("circuits", "scores", "patterns", "averages", "causality", "positions", "convolution"),
+        (
+            "circuits",
+            "one_head",
+            "factors",
+            "all_heads",
+            "scores",
+            "patterns",
+            "averages",
+            "causality",
+            "positions",
+            "convolution",
+        ),
     ),
     4: (
         "Feed-forward layers, norms and biases",

@@ -49,6 +49,9 @@ column = SimpleNamespace(
     W_O=MatrixSymbol("W_O", d, d_head),
 )
 
+# A head whose queries and keys are positions of two sequences, or of one: n queries, m keys.
+any_head = SimpleNamespace(A=MatrixSymbol("A", n, m), X=MatrixSymbol("X", m, d))
+
 # All heads of one layer, and all heads of all layers.
 heads = SimpleNamespace(
     A=Family("A", (H,), n, n),

@@ -227,7 +227,7 @@ def self_scores_see_symmetric_part() -> Statement:
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Observations about attention heads”",
-    covers=("B8",),
+    covers=("B8", "S1-29", "S2-28"),
 )
 def qk_gauge() -> Statement:
     """Multiply W_Q by any invertible C inside the head and W_K by the inverse transpose Dᵀ of C:
