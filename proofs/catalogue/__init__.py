@@ -36,7 +36,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         "mlp_and_norm",
         ("norms", "folding", "neurons", "gates", "processing"),
     ),
-    5: ("Zero and one layer", "shallow_models", ("one_layer",)),
+    5: ("Zero and one layer", "shallow_models", ("zero_layer", "one_layer", "skip_trigrams")),
     6: (
         "Depth",
         "depth",

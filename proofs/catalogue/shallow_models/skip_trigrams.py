@@ -1,0 +1,411 @@
+"""Chapter 5: skip-trigrams: what one head does to a pair of tokens, and what it cannot avoid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import exp, fsum, sqrt
+from typing import Any
+
+import numpy as np
+import sympy
+from scipy.stats import binom
+from sympy import Identity, MatrixSymbol, Min, OneMatrix, Symbol, Transpose
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from algebra.facts import Fact
+from algebra.language import Family, HeadSum, matadd, matmul, stated
+from algebra.nonlinear import Activation, RowSoftmax
+from numeric.circuits.trigrams import skip_trigrams
+from numeric.corpus import read_source
+from numeric.model import Model, load_model
+from numeric.rounding import UNIT_ROUNDOFF
+from numeric.tokenizer import byte_alphabet, load_tokenizer, sample_tokens
+from proofs.catalogue.symbols import H, V, d_head, h, m, n, row
+from proofs.claims import (
+    Bound,
+    Definition,
+    Entries,
+    Fails,
+    Holds,
+    Method,
+    Observation,
+    Observed,
+    Statement,
+    Trial,
+)
+from proofs.theorem import theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+SKIP = f"{FRAMEWORK}, “Interpretation as skip-trigrams”"
+BUGS = f"{FRAMEWORK}, “Skip-trigram bugs”"
+
+source = MatrixSymbol("t", V, 1)  # a source token as a one-hot column
+shares = MatrixSymbol("a", V, 1)  # what each destination token gives it
+moved = matmul(Transpose(source), row.W_E, row.W_V, row.W_O, row.W_U)
+dest, other_dest, out, other_out = (Symbol(name, integer=True) for name in ("b", "c", "o", "p"))
+
+
+@theorem(
+    title="The effect of a skip-trigram",
+    chapter=5,
+    convention="row",
+    source=SKIP,
+    covers=("S4-18",),
+)
+def skip_trigram_effect() -> Definition:
+    """[source] … [destination] → [output]: with destination token d at the present position and
+    source token s somewhere before it, a head moves the logit of o by c(d, s, o) = a(d, s) M(s, o).
+    Here M is the full OV circuit less the mean of each row, as logits count up to a constant, and
+    a(d, s) the share of attention that d would give s if each token of the vocabulary stood there
+    once. As a table of destinations and outputs for one source s, a column times a row.
+
+    The real share depends on the prompt: a softmax divides by everything that is there.
+    """
+    scores = matmul(
+        1 / sympy.sqrt(d_head), row.W_E, row.W_Q, Transpose(row.W_K), Transpose(row.W_E)
+    )
+    centred = matadd(Identity(V), matmul(-1 / V, OneMatrix(V, V)))
+    table = matmul(row.W_E, row.W_V, row.W_O, row.W_U, centred)
+    return Definition(
+        "c_s",
+        matmul(RowSoftmax(scores), source, Transpose(source), table),
+        plain=_effects_of_source,
+        obeys=("skip_trigrams_rank_one", "full_qk_gives_scores", "full_ov_rank_column"),
+        on_models=False,
+    )
+
+
+def _effects_of_source(
+    W_E: Any,
+    W_Q: Any,
+    W_K: Any,
+    W_V: Any,
+    W_O: Any,
+    W_U: Any,
+    t: Any,
+    **sizes: int,
+) -> np.ndarray:
+    n_tokens, inner = len(W_E), W_Q.shape[1]
+    queries, keys, values = (_through(W_E, w) for w in (W_Q, W_K, W_V))
+    logits = _through(_through(values, W_O), W_U)
+    picked = [float(x) for x in t[:, 0]]
+    table = [[x - fsum(outputs) / n_tokens for x in outputs] for outputs in logits]
+    effects = np.zeros((n_tokens, n_tokens))
+    for d in range(n_tokens):
+        raised = [exp(_dot(queries[d], key) / sqrt(inner)) for key in keys]
+        share = _dot(raised, picked) / fsum(raised)
+        for o in range(n_tokens):
+            effects[d, o] = share * fsum(picked[s] * table[s][o] for s in range(n_tokens))
+    return effects
+
+
+def _through(vectors: Any, weight: Any) -> list[list[float]]:
+    return [[_dot(vector, column) for column in zip(*weight, strict=True)] for vector in vectors]
+
+
+def _dot(one: Any, other: Any) -> float:
+    return fsum(float(x) * float(y) for x, y in zip(one, other, strict=True))
+
+
+@theorem(
+    title="Skip-trigram bugs: every 2 × 2 minor of a source's effects vanishes",
+    chapter=5,
+    convention="row",
+    source=BUGS,
+    covers=("S4-22", "B19"),
+)
+def skip_trigrams_rank_one() -> Statement:
+    """For a fixed source the effects are a product, c(d, o) = a(d) μ(o). So for two destinations d,
+    e and two outputs o, p: c(d, o) c(e, p) = c(d, p) c(e, o). A head that makes keep … in → mind
+    and keep … at → bay likely has to make keep … in → bay and keep … at → mind likely too: the
+    product of the two effects is the same.
+
+    These bugs are not training gone wrong. No weights at all can avoid them with one head.
+    """
+
+    def effect(at: Symbol, of: Symbol) -> Any:
+        return stated(MatrixElement, matmul(shares, moved), at, of)
+
+    return Statement(
+        effect(dest, out) * effect(other_dest, other_out),
+        effect(dest, other_out) * effect(other_dest, out),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The effects of one source have rank one",
+    chapter=5,
+    convention="row",
+    source=BUGS,
+    covers=("S4-22", "B19"),
+)
+def skip_trigrams_of_a_source() -> Holds:
+    """The table of effects over destinations and outputs, for one source and one head, is a column
+    of shares times a row of the full OV circuit. Its rank is at most one, whatever the weights.
+    """
+    return Holds(Fact("rank_at_most", matmul(shares, moved), 1), on_models=False)
+
+
+@theorem(
+    title="H heads: effects of one source of rank at most H",
+    chapter=5,
+    source=BUGS,
+    covers=("S4-23",),
+)
+def skip_trigrams_of_heads() -> Holds:
+    """With H heads the effects of a source are a sum of H such products, Σ_h a_h(d) μ_h(o), and
+    their rank is at most H. Two heads can have keep … in → mind without keep … in → bay: one head
+    looks back from “in” and raises “mind”, the other from “at” and raises “bay”. With more
+    exclusive pairs than heads, some bug is forced again.
+    """
+    a, mu = Family("a", (H,), V, 1)[h], Family("mu", (H,), 1, V)[h]
+    return Holds(Fact("rank_at_most", HeadSum(matmul(a, mu), (h, H)), Min(V, H)), on_models=False)
+
+
+@theorem(
+    title="One head ranks the outputs in the same order at every destination",
+    chapter=5,
+    source=BUGS,
+    covers=("S4-23",),
+)
+def one_head_keeps_the_order() -> Bound:
+    """Shares of attention are not negative. So if a source moves output o more than output p, by
+    the full OV circuit, then c(d, p) ≤ c(d, o) at every destination d. One head cannot prefer
+    “mind” after “in” and “bay” after “at”, given the same “keep” before them.
+
+    Other heads, and the bigram table of the destination, can put it right, at their own expense.
+    """
+    share, more, less = (MatrixSymbol(name, 1, 1) for name in ("a", "mu_o", "mu_p"))
+    gap = matadd(more, matmul(-1, less))
+    return Bound(
+        sympy.Trace(matmul(share, less)),
+        sympy.Trace(matmul(share, more)),
+        because=(Entries(matmul(share, gap)),),
+        given=(Fact("nonnegative", share), Fact("nonnegative", gap)),
+        tight={"a": [[0]], "mu_o": [[3]], "mu_p": [[1]]},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A layer is not just a table of skip-trigrams: the softmax couples tokens",
+    chapter=5,
+    source=SKIP,
+    covers=("B20",),
+)
+def softmax_couples_tokens() -> Fails:
+    """Put further tokens into the prompt, with scores U beside the scores S that were there. Were
+    the weights of the old ones read from a table of pairs, they would stay. They do not: the new
+    tokens take their share of attention, and each old weight is divided by a larger sum.
+
+    So a list of skip-trigrams says which pairs a head likes, and not what it does in a prompt. A
+    source with a high score hides another one; a table of single pairs cannot know that.
+    """
+    old, new = MatrixSymbol("S", n, m), MatrixSymbol("U", n, m)
+    both = sympy.BlockMatrix([[old, new]])
+    first = sympy.BlockMatrix([[Identity(m)], [sympy.ZeroMatrix(m, m)]])
+    return Fails(matmul(RowSoftmax(both), first), RowSoftmax(old))
+
+
+@theorem(
+    title="What a table does know: the odds of two sources",
+    chapter=5,
+    source=SKIP,
+    covers=("B20",),
+)
+def odds_do_not_depend_on_the_rest() -> Statement:
+    """The weights p_j and p_k of two sources are to each other as exp of their scores: the sum that
+    both are divided by falls out. So their odds can be read from the full QK circuit, and no third
+    token changes them. It is the weights themselves that depend on all the rest.
+    """
+    scores = MatrixSymbol("S", n, m)
+    i, j, k = (Symbol(name, integer=True) for name in "ijk")
+
+    def entry(of: Any, at: Symbol) -> Any:
+        return stated(MatrixElement, of, i, at)
+
+    weights, raised = RowSoftmax(scores), Activation("exp", scores)
+    return Statement(
+        entry(weights, j) * entry(raised, k),
+        entry(weights, k) * entry(raised, j),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The largest skip-trigrams of a head",
+    chapter=5,
+    convention="row",
+    source=SKIP,
+    covers=("S4-21",),
+)
+def largest_skip_trigrams() -> Method:
+    """Of all V³ triples of a head, the k whose effect is largest: read off the two circuits, a
+    block of destinations at a time. The k largest are among the k best outputs of the k pairs (d,
+    s) with the best single output, as each effect is a share times an entry of a row.
+
+    It is tried against dense tables of all destinations and outputs, for some sources.
+    """
+    return Method(
+        "skip_trigrams",
+        ("skip_trigrams_rank_one", "one_layer_at_one_position"),
+        _largest_by_tables,
+        law=r"c(d, s, o) = a(d, s)\, M(s, o)",
+    )
+
+
+def _largest_by_tables(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+    """Yield the largest effects of a head for three sources, and those of whole tables."""
+    if not model.n_layers or model.config.positions == "rotary" or not model.config.bare:
+        return
+    k, sources = 8, sorted(set(tokens))[:3]
+    for head in range(min(2, model.n_heads)):
+        found = skip_trigrams(model, 0, head, k, sources=sources)
+        W_E, W_U = model.W_E.astype(float), model.W_U.astype(float)
+        W_Q, W_K, W_V, W_O = (
+            w[0, head].astype(float) for w in (model.W_Q, model.W_K, model.W_V, model.W_O)
+        )
+        scores = (W_E @ W_Q) @ (W_E @ W_K).T / sqrt(model.d_head)
+        raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+        share = (raised / raised.sum(axis=1, keepdims=True))[:, sources]
+        moved = (W_E[sources] @ W_V) @ W_O @ W_U
+        moved -= moved.mean(axis=1, keepdims=True)
+        every = np.einsum("ds,so->dso", share, moved)
+        largest = np.sort(every.ravel())[::-1][:k]
+        yield Trial(
+            f"head 0.{head}, the {k} largest of {every.size} effects",
+            np.array([each.effect for each in found]),
+            largest,
+            _rounding(model, head, scores, moved) * float(np.max(share)),
+        )
+
+
+def _rounding(model: Model, head: int, scores: np.ndarray, moved: np.ndarray) -> float:
+    """Return a bound on the rounding of an effect, relative to its share, in either computation.
+
+    A score is a product of three sums, so it is wrong by at most gamma times the same product of
+    absolute values; a share by a factor exp of twice that; an entry of the table likewise.
+    """
+    u = UNIT_ROUNDOFF["float64"]
+    E, U = (np.abs(w.astype(float)) for w in (model.W_E, model.W_U))
+    Q, K, W_V, W_O = (
+        np.abs(w[0, head].astype(float)) for w in (model.W_Q, model.W_K, model.W_V, model.W_O)
+    )
+    terms = 2 * model.d_model + model.d_head + 4
+    wrong_scores = terms * u * float(((E @ Q) @ (E @ K).T).max()) / sqrt(model.d_head)
+    share = np.expm1(2 * wrong_scores + 2 * (model.d_vocab + 4) * u)
+    entries = float((((E @ W_V) @ W_O) @ U).max())
+    table = (terms + model.d_vocab) * u * 2 * entries
+    return float(2 * (share * (np.abs(moved).max() + table) + table))
+
+
+@theorem(
+    title="Large skip-trigrams of the trained model occur in text",
+    chapter=5,
+    convention="row",
+    source=SKIP,
+    covers=("S4-21",),
+)
+def skip_trigrams_read_like_text() -> Observation:
+    """The framework reads skip-trigrams off its trained one-layer model that look like text or
+    code. Does ours have such? Some are plain to see, such as “x … CYRILLIC → CAPITAL”. What is
+    counted here is how many of the twenty largest of each head end in a pair [destination] →
+    [output] that real Python has next to each other.
+
+    The largest effects are not the most common ones: rare tokens have large rows, and nothing in
+    the tables says how often a destination and a source ever meet.
+    """
+    return Observation(
+        "of the 20 largest skip-trigrams of each head, so many end in a pair of neighbours of "
+        "every 20th file of the standard library that chance would do it less than once in a "
+        "million",
+        _trigrams_in_text,
+    )
+
+
+def _trigrams_in_text() -> Observed:
+    model, tokenizer = load_model("one_layer"), load_tokenizer()
+    neighbours: set[tuple[int, int]] = set()
+    for text in read_source().texts[::20]:
+        neighbours |= set(pairwise(tokenizer.encode(text)))
+    found = [each for head in range(model.n_heads) for each in skip_trigrams(model, 0, head, 20)]
+    hits = [each for each in found if (each.destination, each.output) in neighbours]
+    share = len(neighbours) / model.d_vocab**2
+    by_chance = float(binom.sf(len(hits) - 1, len(found), share))
+    figure = (
+        f"{len(hits)} of {len(found)} end in neighbours of the text, which are {share:.1%} of all "
+        f"pairs (by chance with probability {by_chance:.1g}); such as {hits[0] if hits else None}"
+    )
+    return Observed(figure, by_chance < 1e-6)
+
+
+@theorem(
+    title="Two bugs that the trained model is forced to have",
+    chapter=5,
+    convention="row",
+    source=BUGS,
+    covers=("S4-22", "B19"),
+)
+def trained_model_has_forced_bugs() -> Observation:
+    """After “ if”, head 0.2 of the bundled one-layer model raises “ is” → “ not” and “Error” → “
+    else”, as Python does. Because of the factored form it has to raise “ is” → “ else” and “Error”
+    → “ not” as well, and the product of these two effects is that of the first two.
+    """
+    return Observation(
+        "all four effects are above 0.1 in the logit, and the 2 × 2 minor vanishes within rounding",
+        _forced_bugs,
+    )
+
+
+def _forced_bugs() -> Observed:
+    model, tokenizer = load_model("one_layer"), load_tokenizer()
+    source, is_, error, not_, else_ = (
+        tokenizer.encode(text)[0] for text in (" if", " is", "Error", " not", " else")
+    )
+    found = skip_trigrams(model, 0, 2, 1, sources=[source])
+    meant = [found.effect(source, is_, not_), found.effect(source, error, else_)]
+    forced = [found.effect(source, is_, else_), found.effect(source, error, not_)]
+    straight, crossed = meant[0] * meant[1], forced[0] * forced[1]
+    rounding = 8 * UNIT_ROUNDOFF["float64"] * abs(straight)  # four numbers, three products each way
+    shown = ", ".join(f"{x:.2f}" for x in (*meant, *forced))
+    figure = f"effects {shown}; minor {straight - crossed:.1g}"
+    return Observed(figure, min(*meant, *forced) > 0.1 and abs(straight - crossed) <= rounding)
+
+
+@theorem(
+    title="Tokens begin with a space",
+    chapter=5,
+    source="Sennrich, Haddow and Birch 2016; Elhage et al. 2021, “Interpretation as skip-trigrams”",
+    covers=("S4-27",),
+)
+def tokens_begin_with_a_space() -> Observation:
+    """A byte-level tokenizer keeps the space before a word as part of the word's token, so that “
+    not” and “not” are two tokens with two rows in each table. To read a skip-trigram one has to see
+    the spaces. It also loses nothing: the strings of the tokens, put side by side, are the text,
+    byte by byte.
+    """
+    return Observation(
+        "the symbols of the tokens of the sample text, side by side, spell its bytes; and of the "
+        "20 largest skip-trigrams of each head of the one-layer model more than half have a token "
+        "with a space first",
+        _spaces,
+    )
+
+
+def _spaces() -> Observed:
+    model, tokenizer = load_model("one_layer"), load_tokenizer()
+    tokens = sample_tokens()
+    text = tokenizer.decode(tokens)
+    alphabet = byte_alphabet()
+    spelled = "".join(alphabet[byte] for byte in text.encode())
+    lossless = "".join(tokenizer.token_symbols(tokens)) == spelled and (
+        tokenizer.encode(text) == list(tokens)
+    )
+    found = [each for head in range(model.n_heads) for each in skip_trigrams(model, 0, head, 20)]
+    spaced = sum(any(token.startswith(" ") for token in each.text) for each in found)
+    figure = (
+        f"{len(tokens)} tokens spell {len(spelled)} bytes; {spaced} of {len(found)} have a space"
+    )
+    return Observed(figure, lossless and 2 * spaced > len(found))
