@@ -20,6 +20,7 @@ from algebra.language import (
     stated,
 )
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import (
     H,
     X,
@@ -34,17 +35,13 @@ from proofs.catalogue.symbols import (
 from proofs.claims import Definition, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
-
 
 @theorem(
     title="An attention layer with its bias is a sum over heads",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}, “Attention heads are independent and additive”",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, "
+    "“Attention heads are independent and additive”",
     covers=("S0-18",),
 )
 def attention_layer_is_sum_of_heads() -> Statement:
@@ -70,7 +67,8 @@ def attention_layer_is_sum_of_heads() -> Statement:
     title="Concatenate, then multiply: the whole head inside",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}, “Attention heads are independent and additive”",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, "
+    "“Attention heads are independent and additive”",
     covers=("S0-66", "S1-19", "S2-17", "S4-11"),
 )
 def heads_concat_is_sum_of_ov() -> Statement:
@@ -170,7 +168,7 @@ def heads_in_any_order() -> Statement:
     title="The attention block, position by position",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.1",
+    source=f"{PRIMER}, “The transformer layer”",
     covers=("S3-010",),
 )
 def attention_block_update() -> Definition:

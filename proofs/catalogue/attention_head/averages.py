@@ -14,9 +14,9 @@ from algebra.facts import Fact, attention_pattern
 from algebra.language import matadd, matmul
 from algebra.nonlinear import RowSoftmax
 from numeric.binding import Source
-from proofs.catalogue.attention_head.circuits import FRAMEWORK
 from proofs.catalogue.attention_head.patterns import BAHDANAU
 from proofs.catalogue.attention_head.scores import less
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import A, d, d_head, m, n
 from proofs.claims import Bound, Definition, Entries, ErrorLaw, Statement
 from proofs.theorem import theorem
@@ -183,7 +183,7 @@ def largest_weight_at_least_mean() -> Bound:
 @theorem(
     title="How weights follow scores: da = (diag(a) - a aᵀ) ds",
     chapter=3,
-    source="the quotient rule; Martins and Astudillo 2016, “From Softmax to Sparsemax”, §2.2",
+    source="the quotient rule; Martins and Astudillo 2016, “From Softmax to Sparsemax”",
     covers=("S0-24",),
 )
 def softmax_differential() -> Statement:
@@ -210,7 +210,7 @@ def softmax_differential() -> Statement:
 @theorem(
     title="The Jacobian of softmax is diag(a) - a aᵀ",
     chapter=3,
-    source="Martins and Astudillo 2016, “From Softmax to Sparsemax”, §2.2",
+    source="Martins and Astudillo 2016, “From Softmax to Sparsemax”",
     covers=("S0-24",),
 )
 def softmax_jacobian() -> ErrorLaw:
@@ -238,8 +238,7 @@ def softmax_jacobian() -> ErrorLaw:
 @theorem(
     title="The Jacobian of softmax is positive semidefinite: a variance",
     chapter=3,
-    source="Boucheron, Lugosi and Massart 2013, “Concentration Inequalities”: the variance as a "
-    "double sum",
+    source="folklore: a variance is half the mean square of the difference of two draws",
     covers=("S0-24",),
 )
 def softmax_jacobian_is_a_variance() -> Bound:

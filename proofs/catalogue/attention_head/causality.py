@@ -19,9 +19,9 @@ from algebra.facts import Fact, attention_pattern
 from algebra.language import Family, HeadSum, LayerProduct, matadd, matmul
 from algebra.nonlinear import CausalMask, RowSoftmax
 from numeric.binding import Source
-from proofs.catalogue.attention_head.circuits import FRAMEWORK, PRIMER
 from proofs.catalogue.attention_head.patterns import MASK, PATTERN, W_QK, S_n, entrywise
 from proofs.catalogue.attention_head.scores import less
+from proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
 from proofs.catalogue.symbols import H, L, X, alpha, beta, d, d_head, h, heads, l, m, n, row
 from proofs.claims import ErrorLaw, Holds, Statement
 from proofs.theorem import theorem
@@ -152,7 +152,7 @@ def _attends(W_Q: object, W_K: object) -> tuple[object, object]:
     title="The pattern of a prefix does not depend on what follows",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; Vaswani et al. 2017, §3.2.3",
+    source=f"{PRIMER}, “Attention block”; {VASWANI}, §3.2.3",
     covers=("S1-15", "S3-009", "S0-44", "S2-20"),
 )
 def prefix_sees_no_later_keys() -> Statement:

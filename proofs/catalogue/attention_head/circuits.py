@@ -15,14 +15,10 @@ from algebra.language import (
     vec_rows,
 )
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import A, H, X, alpha, beta, column, d, d_head, h, heads, n, row
 from proofs.claims import Statement
 from proofs.theorem import theorem
-
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
 
 
 @theorem(
@@ -57,7 +53,7 @@ def head_is_kron() -> Statement:
     title="A head in the row convention: (W_V W_O)ᵀ ⊗ A on the stacked columns",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}",
     covers=("S1-18", "S1-17", "S3-008", "S0-20"),
 )
 def head_is_kron_row() -> Statement:
@@ -81,7 +77,8 @@ def head_is_kron_row() -> Statement:
     title="Heads side by side times W_O are a sum over heads",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}, “Attention heads are independent and additive”",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, "
+    "“Attention heads are independent and additive”",
     covers=("S0-66", "S1-19", "S2-17", "S4-11", "S1-13"),
 )
 def heads_concat_is_sum() -> Statement:
@@ -105,7 +102,7 @@ def heads_concat_is_sum() -> Statement:
     title="The scores depend on W_Q and W_K only through W_QK",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}, “Observations about attention heads”",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Observations about attention heads”",
     covers=("S0-28", "S1-31"),
 )
 def scores_through_W_QK() -> Statement:

@@ -9,11 +9,11 @@ from sympy import Identity, Inverse, MatrixSymbol, Transpose, sqrt
 from algebra.language import matmul
 from algebra.nonlinear import CausalMask, RowSoftmax
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import X, column, d, d_head, n, p, row
 from proofs.claims import Fails, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 FULL_RANK = "Piziak and Odell 1999, “Full rank factorization of matrices”"
 LEFT, RIGHT = MatrixSymbol("L", d_head, d), MatrixSymbol("R", d, d_head)
 OTHERS = MatrixSymbol("V_2", d, d_head), MatrixSymbol("O_2", d_head, d)

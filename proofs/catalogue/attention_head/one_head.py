@@ -22,14 +22,11 @@ from algebra.language import (
 )
 from algebra.nonlinear import CausalMask
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import A, X, alpha, any_head, column, d, d_head, m, n, row, size
 from proofs.claims import Definition, Fails, Holds, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
 i, j = Symbol("i", integer=True), Symbol("j", integer=True)
 
 
@@ -80,7 +77,7 @@ def _three_steps(A: Any, X: Any, W_V: Any, W_O: Any, **sizes: int) -> np.ndarray
     title="What a head writes at one position",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2, eq. 7",
+    source=f"{PRIMER}, “Attention block”",
     covers=("S0-19", "S2-18", "S3-008"),
 )
 def head_at_one_position() -> Statement:
@@ -110,7 +107,7 @@ def head_at_one_position() -> Statement:
     title="Weigh, then map; or map, then weigh",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2",
+    source=f"{PRIMER}, “Attention block”",
     covers=("S0-20",),
 )
 def map_of_mean_is_mean_of_maps() -> Statement:
@@ -134,7 +131,7 @@ def map_of_mean_is_mean_of_maps() -> Statement:
     title="Values as wide as the stream, or of the width of a head",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}",
     covers=("S1-17", "S1-18"),
 )
 def full_width_values() -> Statement:
@@ -184,7 +181,7 @@ def moving_and_mapping_commute() -> Statement:
     title="A row head is a column head with every weight transposed",
     chapter=3,
     convention="row",
-    source=f"{FRAMEWORK}; {PRIMER}, §2.2",
+    source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
 )
 def row_and_column_heads_agree() -> Statement:
     """The bridge between the two conventions. Transpose what a head writes in the row convention:
@@ -210,7 +207,7 @@ def row_and_column_heads_agree() -> Statement:
     title="Row weights in the ⊗ formula of the column convention",
     chapter=3,
     convention="row",
-    source=f"{FRAMEWORK}; {PRIMER}, §2.2",
+    source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
 )
 def head_bridge() -> Statement:
     """Stack the rows of the stream, position after position, and a head with row weights is A ⊗
@@ -232,7 +229,7 @@ def head_bridge() -> Statement:
 @theorem(
     title="W_O W_V is not W_V W_O",
     chapter=3,
-    source=f"{FRAMEWORK}; {PRIMER}, §2.2",
+    source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
 )
 def ov_order_matters() -> Fails:
     """Take d_head = d, so that both products have shapes that fit, and they are still different
@@ -250,7 +247,7 @@ def ov_order_matters() -> Fails:
     title="The OV circuit",
     chapter=3,
     convention="row",
-    source=f"{FRAMEWORK}, “Observations about attention heads”; {PRIMER}, §2.2",
+    source=f"{FRAMEWORK}, “Observations about attention heads”; {PRIMER}, “Attention block”",
     covers=("S1-32",),
 )
 def ov_circuit() -> Definition:
@@ -300,7 +297,7 @@ def ov_circuit_is_linear() -> Statement:
     title="W_OV has rank at most d_head",
     chapter=3,
     convention="row",
-    source=f"{FRAMEWORK}, “Observations about attention heads”; {PRIMER}, §2.2",
+    source=f"{FRAMEWORK}, “Observations about attention heads”; {PRIMER}, “Attention block”",
     covers=("S0-21", "S1-28"),
 )
 def ov_rank_at_most_d_head() -> Holds:
@@ -333,7 +330,7 @@ def qk_rank_at_most_d_head() -> Holds:
     title="A head can use all its d_head dimensions, however short the prompt",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2",
+    source=f"{PRIMER}, “Attention block”",
     covers=("S0-21",),
 )
 def ov_rank_is_attained() -> Statement:

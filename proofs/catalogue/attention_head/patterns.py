@@ -19,8 +19,8 @@ from algebra.facts import Fact
 from algebra.language import OneHot, matadd, matmul
 from algebra.nonlinear import Activation, CausalMask, RowSoftmax
 from numeric.binding import Source
-from proofs.catalogue.attention_head.circuits import FRAMEWORK, PRIMER
-from proofs.catalogue.attention_head.scores import READS, VASWANI
+from proofs.catalogue.attention_head.scores import READS
+from proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
 from proofs.catalogue.symbols import X, column, d, d_head, m, n, row
 from proofs.claims import Definition, ErrorLaw, Fails, Holds, Statement
 from proofs.theorem import theorem
@@ -92,7 +92,7 @@ def _pattern_plainly(X: Any, W_Q: Any, W_K: Any, n: int, d: int, d_head: int) ->
     title="The pattern of a causal head",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {VASWANI}, §3.2.1",
+    source=f"{PRIMER}, “Attention block”; {VASWANI}, §3.2.1",
     covers=("S0-23", "S1-15", "S2-24"),
 )
 def attention_pattern_of_head() -> Definition:
@@ -117,7 +117,7 @@ def attention_pattern_of_head() -> Definition:
     title="A pattern depends on W_Q and W_K only through W_QK",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}, “Observations about attention heads”",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Observations about attention heads”",
     covers=("S3-009", "S0-23"),
 )
 def pattern_through_W_QK() -> Statement:
@@ -133,7 +133,7 @@ def pattern_through_W_QK() -> Statement:
     title="One row of a pattern needs one row of scores",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2",
+    source=f"{PRIMER}, “Attention block”",
     covers=("S3-009", "S0-23"),
 )
 def pattern_row_by_row() -> Statement:

@@ -9,19 +9,13 @@ from sympy import HadamardProduct, Identity, ImmutableMatrix, Inverse, MatrixSym
 
 from algebra.language import Family, HeadSum, OneHot, matadd, matmul
 from algebra.nonlinear import CausalMask, RowSoftmax
-from proofs.catalogue.attention_head.circuits import FRAMEWORK
 from proofs.catalogue.attention_head.scores import less
+from proofs.catalogue.sources import FRAMEWORK, ROFORMER, VASWANI
 from proofs.catalogue.symbols import H, X, d, d_head, h, heads, n, row
 from proofs.claims import Fails, Statement
 from proofs.theorem import theorem
 
-ROFORMER = (
-    "Su et al. 2021, “RoFormer: Enhanced Transformer with Rotary Position Embedding”, "
-    "arXiv:2104.09864"
-)
-TRANSFORMERS_AS_SETS = (
-    "Lee et al. 2019, “Set Transformer”, §3; Vaswani et al. 2017, “Attention Is All You Need”, §3.5"
-)
+TRANSFORMERS_AS_SETS = f"Lee et al. 2019, “Set Transformer”, §3; {VASWANI}, §3.5"
 
 i, j, q = sympy.symbols("i j q", integer=True)
 P = MatrixSymbol("P", n, n)

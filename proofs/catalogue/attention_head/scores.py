@@ -12,12 +12,11 @@ from algebra.facts import Fact
 from algebra.language import ConcatHeads, Family, HeadSum, OneHot, kron, matadd, matmul
 from algebra.nonlinear import Activation
 from numeric.binding import Source
-from proofs.catalogue.attention_head.circuits import FRAMEWORK, PRIMER
+from proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
 from proofs.catalogue.symbols import X, alpha, beta, d, d_head, m, n, p, row, size
 from proofs.claims import Definition, Fails, Holds, Statement
 from proofs.theorem import theorem
 
-VASWANI = "Vaswani et al. 2017, “Attention Is All You Need”"
 READS = {"X": Source("qk_in")}  # queries and keys read this place, which may have positions added
 
 W_QK = matmul(row.W_Q, Transpose(row.W_K))
@@ -63,7 +62,7 @@ def score_is_bilinear() -> Statement:
     title="W_QK has rank at most d_head",
     chapter=3,
     convention="row",
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}, “Observations about attention heads”",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Observations about attention heads”",
     covers=("S0-29",),
 )
 def W_QK_rank_at_most_d_head() -> Holds:

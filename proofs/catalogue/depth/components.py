@@ -8,12 +8,10 @@ from sympy import Identity, MatrixExpr, MatrixSymbol, OneMatrix, Symbol, Trace, 
 
 from algebra.language import Family, HeadSum, LayerProduct, OrderSum, kron, matadd, matmul
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRIMER, VEIT
 from proofs.catalogue.symbols import H, L, d, h, l, m, n, row
 from proofs.claims import Statement
 from proofs.theorem import theorem
-
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
 
 X_0 = MatrixSymbol("X_0", n, d)  # what the first layer reads
 j, k = symbols("j k", integer=True)
@@ -24,7 +22,7 @@ M = Family("M", (L,), n, n)  # what a layer adds to a stream, as a matrix
     title="The unembedding reads each component by itself",
     chapter=6,
     convention="row",
-    source=f"{PRIMER}, §2.3, “Prediction as a sum of component outputs”",
+    source=f"{PRIMER}, “Prediction as a sum of component outputs”",
     covers=("S0-11",),
 )
 def unembed_distributes() -> Statement:
@@ -48,7 +46,7 @@ def unembed_distributes() -> Statement:
     title="A prediction is the sum of what heads, feed-forward layers and the embedding say",
     chapter=6,
     convention="row",
-    source=f"{PRIMER}, §2.3, equation 10",
+    source=f"{PRIMER}, “Prediction as a sum of component outputs”, equation 10",
     covers=("S3-014", "S0-10", "S0-11"),
 )
 def logits_are_sum_of_components() -> Statement:
@@ -92,7 +90,7 @@ def logits_are_sum_of_components() -> Statement:
 @theorem(
     title="Every pair of paths meets in a score",
     chapter=6,
-    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”, Q- and K-composition",
+    source=f"{FRAMEWORK}, “Path expansion of attention scores QK circuit”",
     covers=("B1",),
 )
 def score_path_pairs() -> Statement:
@@ -112,7 +110,7 @@ def score_path_pairs() -> Statement:
 @theorem(
     title="The number of pairs of paths that meet in a score",
     chapter=6,
-    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”, Q- and K-composition",
+    source=f"{FRAMEWORK}, “Path expansion of attention scores QK circuit”",
     covers=("B1",),
 )
 def score_path_pairs_count() -> Statement:
@@ -129,7 +127,7 @@ def score_path_pairs_count() -> Statement:
 @theorem(
     title="The mean order of a path",
     chapter=6,
-    source=f"{PRIMER}, §2.3; Veit et al. 2016, “Residual networks behave like ensembles”",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”; {VEIT}",
     covers=("B2",),
 )
 def paths_mean_order() -> Statement:

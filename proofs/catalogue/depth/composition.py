@@ -19,12 +19,11 @@ from algebra.facts import Fact, attention_pattern
 from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
 from algebra.nonlinear import RSQRT, Activation
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import alpha, beta, d, d_head, n, p, q, row, size
 from proofs.claims import Bound, Definition, Fails, Holds, Square, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
 WEINGARTEN = "Collins and Śniady 2006, “Integration with respect to the Haar measure”"
 
 A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
@@ -62,7 +61,8 @@ def _squared(matrix: Any) -> Any:
     title="Two heads in a row, positions as rows",
     chapter=6,
     convention="row",
-    source=f"{PRIMER}, §2.3; {FRAMEWORK}, “Two-layer attention-only transformers”",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”; {FRAMEWORK}, "
+    "“Two-layer attention-only transformers”",
     covers=("S3-018",),
 )
 def virtual_head_row() -> Statement:
@@ -136,7 +136,7 @@ def virtual_ov_rank() -> Holds:
     title="Two layers of one head each: four paths",
     chapter=6,
     convention="row",
-    source=f"{PRIMER}, §2.3, “Prediction as an ensemble of shallow networks”",
+    source=f"{PRIMER}, “Prediction as an ensemble of shallow networks”",
     covers=("S3-016",),
 )
 def two_heads_four_paths() -> Statement:
@@ -185,7 +185,8 @@ def two_heads_four_paths() -> Statement:
     title="The full OV circuit",
     chapter=6,
     convention="row",
-    source=f"{FRAMEWORK}, “Splitting attention head terms into circuits”; {PRIMER}, §2.3",
+    source=f"{FRAMEWORK}, “Splitting attention head terms into query-key and output-value "
+    f"circuits”; {PRIMER}, “Prediction head and transformer decompositions”",
     covers=("S3-017",),
 )
 def full_ov_circuit() -> Definition:
@@ -218,7 +219,8 @@ def full_ov_circuit() -> Definition:
 @theorem(
     title="The composition score",
     chapter=6,
-    source=f"{FRAMEWORK}, “Composition of attention heads”; {PRIMER}, §2.3",
+    source=f"{FRAMEWORK}, “Three kinds of composition”; {PRIMER}, "
+    "“Prediction head and transformer decompositions”",
     covers=("S3-019",),
 )
 def composition_score() -> Definition:
@@ -293,7 +295,7 @@ def norm_of_product() -> Bound:
 @theorem(
     title="What the composition score does not depend on",
     chapter=6,
-    source=f"{FRAMEWORK}, “Composition of attention heads”; Golub and Van Loan, §2.3",
+    source=f"{FRAMEWORK}, “Three kinds of composition”; Golub and Van Loan, §2.3",
     covers=("S3-019",),
 )
 def composition_score_invariant() -> Statement:
@@ -362,7 +364,7 @@ def mean_of_rotated() -> Statement:
 @theorem(
     title="The composition score by chance is 1/√d",
     chapter=6,
-    source=f"{WEINGARTEN}, §2; {FRAMEWORK}, “Composition of attention heads”",
+    source=f"{WEINGARTEN}, §2; {FRAMEWORK}, “Three kinds of composition”",
     covers=("S3-020", "B5"),
 )
 def composition_by_chance() -> Statement:
@@ -405,7 +407,7 @@ def composition_core() -> Statement:
     title="The K-composition term of a score",
     chapter=6,
     convention="row",
-    source=f"{FRAMEWORK}, “Induction heads”, K-composition; {PRIMER}, §5.2",
+    source=f"{FRAMEWORK}, “Induction heads”, K-composition; {PRIMER}, “Induction heads”",
     covers=("S3-105",),
 )
 def k_composition_term() -> Statement:
@@ -443,7 +445,7 @@ def k_composition_term() -> Statement:
     title="A virtual head is no OV circuit of one head times the QK circuit of another",
     chapter=6,
     convention="row",
-    source=f"{FRAMEWORK}, “Composition of attention heads”",
+    source=f"{FRAMEWORK}, “Three kinds of composition”",
 )
 def virtual_head_is_not_ov_times_qk() -> Fails:
     """A head that reads another through its *values* is a virtual head: its weights are the product
@@ -475,7 +477,7 @@ def virtual_head_is_not_ov_times_qk() -> Fails:
 @theorem(
     title="What the composition score measures: a stream without structure",
     chapter=6,
-    source=f"{FRAMEWORK}, “Composition of attention heads”; the Frobenius norm as an average",
+    source=f"{FRAMEWORK}, “Three kinds of composition”; the Frobenius norm as an average",
 )
 def composition_of_white_stream() -> Statement:
     """If what the earlier head reads is equally strong in all directions, XᵀX = c I, then the norm

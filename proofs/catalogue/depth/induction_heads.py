@@ -28,6 +28,7 @@ from algebra.language import OneHot, matadd, matmul
 from numeric.circuits.behaviour import head_behaviour
 from numeric.induction_by_hand import induction_by_hand
 from numeric.model import Model
+from proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
 from proofs.catalogue.symbols import A, V, X, beta, m, n, p, row
 from proofs.claims import (
     Bound,
@@ -41,10 +42,6 @@ from proofs.claims import (
 )
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-OLSSON = "Olsson et al. 2022, “In-context Learning and Induction Heads”"
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
-
 T = MatrixSymbol("T", n, V)  # the tokens, a one-hot row each
 A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
 
@@ -53,7 +50,7 @@ A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
     title="An induction model written by hand: its scores are matches",
     chapter=6,
     convention="row",
-    source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”; {OLSSON}",
+    source=f"{FRAMEWORK}, “How induction heads work”; {OLSSON}",
     covers=("B18", "S3-103"),
 )
 def induction_model_scores() -> Statement:
@@ -79,7 +76,7 @@ def induction_model_scores() -> Statement:
     title="An induction model written by hand: its output",
     chapter=6,
     convention="row",
-    source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”; {OLSSON}",
+    source=f"{FRAMEWORK}, “How induction heads work”; {OLSSON}",
     covers=("B18", "S3-103"),
 )
 def induction_model_output() -> Statement:
@@ -150,7 +147,7 @@ def matching_head_finds_its_token() -> Statement:
     title="What an induction head predicts",
     chapter=6,
     convention="row",
-    source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”; {OLSSON}",
+    source=f"{FRAMEWORK}, “How induction heads work”; {OLSSON}",
     covers=("S3-103", "B18"),
 )
 def induction_predicts_successor() -> Statement:
@@ -202,7 +199,7 @@ def induction_sharpness() -> ErrorLaw:
 @theorem(
     title="The induction model, in numbers",
     chapter=6,
-    source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”",
+    source=f"{FRAMEWORK}, “How induction heads work”",
     covers=("B18", "S2-04"),
 )
 def induction_by_hand_method() -> Method:
@@ -235,7 +232,7 @@ def induction_by_hand_method() -> Method:
 @theorem(
     title="The prefix-matching score",
     chapter=6,
-    source=f"{OLSSON}, “Per-head analysis”; {PRIMER}, §5.2",
+    source=f"{OLSSON}, “Per-head analysis”; {PRIMER}, “Induction heads”",
     covers=("S3-104",),
 )
 def prefix_matching() -> Definition:

@@ -17,12 +17,9 @@ from numeric.measure import (
 )
 from numeric.model import load_model
 from numeric.tokenizer import load_tokenizer, sample_tokens
+from proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
 from proofs.claims import Observation, Observed
 from proofs.theorem import theorem
-
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-OLSSON = "Olsson et al. 2022, “In-context Learning and Induction Heads”"
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
 
 
 @theorem(
@@ -59,7 +56,7 @@ def two_layers_learn_induction() -> Observation:
 @theorem(
     title="The trained induction heads read the previous-token head through their keys",
     chapter=6,
-    source=f"{FRAMEWORK}, “Mechanistic theory of induction heads”",
+    source=f"{FRAMEWORK}, “How induction heads work”",
     covers=("B18", "S3-103"),
 )
 def trained_induction_is_k_composition() -> Observation:
@@ -132,7 +129,7 @@ def induction_on_names() -> Observation:
 @theorem(
     title="Fuzzy matching",
     chapter=6,
-    source=f"{OLSSON}; {PRIMER}, §5.2",
+    source=f"{OLSSON}; {PRIMER}, “Induction heads”",
     covers=("S3-106",),
 )
 def fuzzy_matching() -> Observation:

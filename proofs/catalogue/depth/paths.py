@@ -19,11 +19,10 @@ from algebra.language import (
     vec_rows,
 )
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRIMER, VEIT
 from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, r, row, size
 from proofs.claims import Statement
 from proofs.theorem import theorem
-
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 
 
 @theorem(
@@ -68,7 +67,8 @@ def heads_compose() -> Statement:
     title="The ensemble of paths of a two-layer transformer",
     chapter=6,
     convention="column",
-    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”; Ferrando et al. 2024, §2.3",
+    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”; {PRIMER}, "
+    "“Prediction head and transformer decompositions”",
     covers=("S4-25",),
 )
 def two_layer_paths() -> Statement:
@@ -116,7 +116,7 @@ def two_layer_paths() -> Statement:
     title="The ensemble of paths, for every depth",
     chapter=6,
     convention="column",
-    source="Ferrando et al. 2024, “A Primer on the Inner Workings”, §2.3; Veit et al. 2016",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”; {VEIT}",
     covers=("S3-015",),
 )
 def paths_by_order() -> Statement:
@@ -137,7 +137,7 @@ def paths_by_order() -> Statement:
 @theorem(
     title="The number of paths",
     chapter=6,
-    source="Ferrando et al. 2024, “A Primer on the Inner Workings”, §2.3; Veit et al. 2016",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”; {VEIT}",
     covers=("S3-015", "B2"),
 )
 def paths_count() -> Statement:
@@ -286,7 +286,8 @@ def replay_by_order() -> Statement:
 @theorem(
     title="What layers make of the paths of one order are the paths of the next",
     chapter=6,
-    source=f"{FRAMEWORK}, “Term importance analysis”; Ferrando et al. 2024, §2.3",
+    source=f"{FRAMEWORK}, “Term importance analysis”; {PRIMER}, "
+    "“Prediction head and transformer decompositions”",
 )
 def orders_by_recursion() -> Statement:
     """Let each layer read the paths of order r - 1 through the layers before it: together the
@@ -339,7 +340,7 @@ def scores_by_composition() -> Statement:
     title="The six-index tensor of a composed score",
     chapter=6,
     convention="row",
-    source=f"{FRAMEWORK}, “Two-layer attention-only transformers”, Q- and K-composition",
+    source=f"{FRAMEWORK}, “Path expansion of attention scores QK circuit”",
     covers=("B1",),
 )
 def qk_six_index() -> Statement:

@@ -22,13 +22,13 @@ from proofs.catalogue.mlp_and_norm.parts import (
     gained,
     of_vocabulary,
 )
+from proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, ROFORMER, ROLE_OF_BIAS, TRANSFORMER_LENS
 from proofs.catalogue.symbols import H, X, d, d_head, d_mlp, h, heads, n, row
 from proofs.claims import Fails, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-NOTES = f"{FRAMEWORK}, “Notes on transformer architectures”"
-TRANSFORMER_LENS = "Nanda and Bloom 2022, TransformerLens, “weight processing”"
+NOTES = f"{FRAMEWORK}, “Model simplifications”"
+NORMS = f"{FRAMEWORK}, “Handling layer normalization”"
 
 A = MatrixSymbol("A", n, n)
 ones = OneMatrix(n, 1)
@@ -46,7 +46,7 @@ def pattern(query: object, key: object) -> RowSoftmax:
     title="Gain and bias of a norm fold into what reads it",
     chapter=4,
     convention="row",
-    source=f"{NOTES}; {TRANSFORMER_LENS}",
+    source=f"{NORMS}; {TRANSFORMER_LENS}",
     covers=("S0-03", "S2-06"),
 )
 def norm_gain_and_bias_fold() -> Statement:
@@ -186,7 +186,7 @@ def bias_is_weight_from_constant_dimension() -> Statement:
     title="The value bias passes straight through attention",
     chapter=4,
     convention="row",
-    source=f"{NOTES}; {TRANSFORMER_LENS}",
+    source=TRANSFORMER_LENS,
     covers=("S0-07", "B7"),
 )
 def value_bias_passes_through() -> Statement:
@@ -239,7 +239,7 @@ NOT_ROTARY = {"positions": "learned"}
     title="The key bias is irrelevant",
     chapter=4,
     convention="row",
-    source=f"{NOTES}; Su 2021, “Efficient GlobalPointer”, on biases of attention",
+    source=ROLE_OF_BIAS,
     covers=("S0-08", "B7"),
 )
 def key_bias_is_irrelevant() -> Statement:
@@ -264,7 +264,7 @@ def key_bias_is_irrelevant() -> Statement:
     title="Of the query bias one number a key is left",
     chapter=4,
     convention="row",
-    source=f"{NOTES}, and follow-ups",
+    source=ROLE_OF_BIAS,
     covers=("S0-08", "B7"),
 )
 def query_bias_is_a_preference_for_keys() -> Statement:
@@ -290,7 +290,7 @@ def query_bias_is_a_preference_for_keys() -> Statement:
     title="The query bias cannot be dropped",
     chapter=4,
     convention="row",
-    source=NOTES,
+    source=ROLE_OF_BIAS,
     covers=("S0-08", "B7"),
 )
 def query_bias_matters() -> Fails:
@@ -307,7 +307,7 @@ def query_bias_matters() -> Fails:
     title="With rotary positions the key bias matters",
     chapter=4,
     convention="row",
-    source="Su et al. 2021, “RoFormer”, §3.4.2; Qwen keeps a bias in queries and keys for this",
+    source=f"{ROFORMER}, §3.2; Bai et al. 2023, “Qwen Technical Report”, on biases of Q, K and V",
     covers=("S0-08", "B7"),
 )
 def key_bias_matters_when_turned() -> Fails:
@@ -385,7 +385,7 @@ def soft_cap_needs_whole_unembedding() -> Fails:
     title="A tied unembedding is the transposed embedding",
     chapter=4,
     convention="row",
-    source="Press and Wolf 2017, “Using the output embedding to improve language models”",
+    source=PRESS_WOLF,
 )
 def tied_unembedding_is_transpose() -> Statement:
     """Tied weights are one matrix with two uses. As soon as one of the two is folded or centred and

@@ -15,12 +15,12 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul, vec_rows
 from numeric.binding import Source
 from proofs.catalogue.mlp_and_norm.parts import W_in, W_out, activation
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import H, L, X, d, d_head, d_mlp, h, heads, l, layers, n
 from proofs.claims import Fails, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-GATED = "Balduzzi et al. 2017, “The shattered gradients problem”; Fel et al. 2020 on gated networks"
+GATED = "Fiat, Malach and Shalev-Shwartz 2019, “Decoupling Gating from Linearity”, arXiv:1906.05032"
 
 k = sympy.Symbol("k", integer=True)
 G = MatrixSymbol("G", n, d_mlp)
@@ -41,7 +41,7 @@ def mlp(stream: Any) -> Any:
     title="The path sum does not survive an MLP",
     chapter=4,
     convention="row",
-    source=f"{FRAMEWORK}, “Summary of results” (attention-only models)",
+    source=f"{FRAMEWORK}, “Model simplifications”, and its appendix on MLP layers",
     covers=("B10",),
 )
 def mlp_of_sum_is_not_sum() -> Fails:
@@ -108,7 +108,7 @@ def gated_mlp_is_matrix() -> Statement:
     title="The path sum of a block with frozen patterns and gates",
     chapter=4,
     convention="column",
-    source=f"{GATED}; {FRAMEWORK}, “Path expansion trick”",
+    source=f"{GATED}; {FRAMEWORK}, “The path expansion trick”",
     covers=("B10",),
 )
 def gated_block_paths() -> Statement:
@@ -135,7 +135,7 @@ def gated_block_paths() -> Statement:
     title="Two layers with the outputs of MLPs as sources",
     chapter=4,
     convention="column",
-    source=f"{FRAMEWORK}, “Path expansion trick”, and its discussion of MLP layers",
+    source=f"{FRAMEWORK}, “The path expansion trick”, and its appendix on MLP layers",
     covers=("B10",),
 )
 def mlp_outputs_as_sources() -> Statement:
@@ -174,7 +174,7 @@ def mlp_outputs_as_sources() -> Statement:
     title="A source is carried through all later layers as the embedding is",
     chapter=4,
     convention="column",
-    source=f"{FRAMEWORK}, “Path expansion trick”",
+    source=f"{FRAMEWORK}, “The path expansion trick”",
     covers=("B10",),
 )
 def source_is_carried_like_embedding() -> Statement:

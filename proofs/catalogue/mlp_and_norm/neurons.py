@@ -39,14 +39,12 @@ from proofs.catalogue.mlp_and_norm.parts import (
     feed_forward,
     neurons,
 )
+from proofs.catalogue.sources import FRAMEWORK, GEVA, PRIMER, VASWANI
 from proofs.catalogue.symbols import X, d, d_mlp, n
 from proofs.claims import Definition, Fails, Holds, Observation, Observed, Statement
 from proofs.theorem import theorem
 
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer Models”, §2.1"
-GEVA = "Geva et al. 2021, “Transformer feed-forward layers are key-value memories”, §2"
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-BASIS = f"{FRAMEWORK}, “Privileged vs. non-privileged basis”"
+BASIS = f"{FRAMEWORK}, “Activation properties”"
 
 READS = ({"X": Source("ln2")}, {"X": Source("resid_mid")})  # behind a norm, or in a model without
 u = sympy.Symbol("u", integer=True)
@@ -63,7 +61,7 @@ def of_neuron(index: sympy.Symbol) -> Any:
     title="Feed-forward layer",
     chapter=4,
     convention="row",
-    source=f"{PRIMER}, eq. 6; Vaswani et al. 2017, “Attention is all you need”, §3.3",
+    source=f"{PRIMER}, “Feedforward network block”; {VASWANI}, §3.3",
     covers=("S0-31",),
 )
 def feed_forward_layer() -> Definition:
@@ -105,7 +103,7 @@ def feed_forward_layer() -> Definition:
     title="A neuron reads the stream with its own column",
     chapter=4,
     convention="row",
-    source=f"{PRIMER}, eq. 7; {GEVA}",
+    source=f"{PRIMER}, “Feedforward network block”; {GEVA}",
     covers=("S0-33",),
 )
 def neuron_reads_its_column() -> Statement:
@@ -130,7 +128,7 @@ def neuron_reads_its_column() -> Statement:
     title="A feed-forward layer is a sum over neurons",
     chapter=4,
     convention="row",
-    source=f"{PRIMER}, eq. 7; {GEVA}",
+    source=f"{PRIMER}, “Feedforward network block”; {GEVA}",
     covers=("S0-34", "S3-011"),
 )
 def feed_forward_is_sum_over_neurons() -> Statement:
@@ -164,7 +162,7 @@ def feed_forward_is_sum_over_neurons() -> Statement:
     title="The stream after a feed-forward layer",
     chapter=4,
     convention="row",
-    source=f"{PRIMER}, eq. 5",
+    source=f"{PRIMER}, “Feedforward network block”",
     covers=("S3-012",),
 )
 def feed_forward_adds_to_stream() -> Statement:
@@ -187,7 +185,7 @@ def feed_forward_adds_to_stream() -> Statement:
 @theorem(
     title="Keys and values: a feed-forward layer as a memory",
     chapter=4,
-    source=f"{GEVA}, eq. 2",
+    source=f"{GEVA}, §2",
     covers=("S0-50",),
 )
 def key_value_memory() -> Statement:
@@ -394,7 +392,7 @@ def neuron_rank_on_text() -> Observation:
 @theorem(
     title="Four times as many neurons as dimensions",
     chapter=4,
-    source="Vaswani et al. 2017, “Attention is all you need”, §3.3",
+    source=f"{VASWANI}, §3.3",
     covers=("S0-32",),
 )
 def neurons_are_four_times_d() -> Observation:

@@ -40,16 +40,13 @@ from proofs.catalogue.mlp_and_norm.parts import (
     reciprocal_deviation,
     z,
 )
+from proofs.catalogue.sources import FRAMEWORK, PRIMER, TRANSFORMER_LENS
 from proofs.catalogue.symbols import X, d, n, row
 from proofs.claims import Bound, Definition, ErrorLaw, Fails, Holds, Square, Statement
 from proofs.theorem import theorem
 
-BA = "Ba, Kiros and Hinton 2016, “Layer normalization”, §3"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
+BA = "Ba, Kiros and Hinton 2016, “Layer normalization”"
 BRODY = "Brody, Alon and Yahav 2023, “On the expressivity role of LayerNorm”, §3"
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 
 XU = "Xu et al. 2019, “Understanding and improving layer normalization”, §3"
 
@@ -66,7 +63,7 @@ TWO_STREAMS = ({"Y": Source("embed")},)
     title="LayerNorm",
     chapter=4,
     convention="row",
-    source=f"{BA}; {PRIMER}, §2.1",
+    source=f"{BA}; {PRIMER}, “Layer normalization”",
     covers=("S3-002",),
 )
 def layer_norm_with_gain_and_bias() -> Definition:
@@ -100,7 +97,7 @@ def layer_norm_with_gain_and_bias() -> Definition:
     title="The gain of a norm is a diagonal matrix",
     chapter=4,
     convention="row",
-    source=f"{BA}; {PRIMER}, §2.1",
+    source=f"{BA}; {PRIMER}, “Layer normalization”",
     covers=("S3-002",),
 )
 def norm_gain_is_diagonal() -> Statement:
@@ -174,8 +171,8 @@ def centring_rank() -> Holds:
 @theorem(
     title="LayerNorm is RMSNorm of the centred stream",
     chapter=4,
-    source="Zhang and Sennrich 2019, “Root mean square layer normalization”, §4; Gould 2023 on "
-    "TransformerLens, “centering the weights that write”",
+    source="Zhang and Sennrich 2019, “Root mean square layer normalization”, §4; "
+    f"{TRANSFORMER_LENS}",
     covers=("S0-05",),
 )
 def layer_norm_is_rms_norm_of_centred() -> Statement:
@@ -293,7 +290,7 @@ def layer_norm_with_eps_sees_scale() -> Fails:
 @theorem(
     title="LayerNorm is not linear",
     chapter=4,
-    source=f"{FRAMEWORK}, “Notes on transformer architectures”",
+    source=f"{FRAMEWORK}, “Handling layer normalization”",
     covers=("S0-04", "S2-06"),
 )
 def layer_norm_is_not_linear() -> Fails:
@@ -317,7 +314,7 @@ def layer_norm_is_not_linear() -> Fails:
 @theorem(
     title="With the scale of the whole, the norm of a sum is a sum",
     chapter=4,
-    source=f"{FRAMEWORK}, “Notes on transformer architectures”; {PRIMER}, §2.1",
+    source=f"{FRAMEWORK}, “Handling layer normalization”; {PRIMER}, “Layer normalization”",
     covers=("S0-04", "S2-06"),
 )
 def norm_with_one_scale_is_linear() -> Statement:
@@ -341,7 +338,7 @@ def norm_with_one_scale_is_linear() -> Statement:
     title="The scale stands outside whatever reads the norm",
     chapter=4,
     convention="row",
-    source=f"{FRAMEWORK}, “Notes on transformer architectures”",
+    source=f"{FRAMEWORK}, “Handling layer normalization”",
     covers=("S0-04",),
 )
 def layer_norm_scale_passes_readers() -> Statement:

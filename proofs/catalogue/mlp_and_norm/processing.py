@@ -19,12 +19,11 @@ from numeric.model import Model
 from numeric.rounding.functions import normalised, softmax
 from numeric.rounding.linear import Near, linear
 from numeric.rounding.precision import gamma, precision
+from proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, ROLE_OF_BIAS, TRANSFORMER_LENS
 from proofs.claims import Method, Trial
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-NOTES = f"{FRAMEWORK}, “Notes on transformer architectures”"
-TRANSFORMER_LENS = "Nanda and Bloom 2022, TransformerLens, “weight processing”"
+NORMS = f"{FRAMEWORK}, “Handling layer normalization”"
 
 DOUBLE = precision("float64")
 Rewriting = Callable[[Model], Model]
@@ -131,7 +130,7 @@ def _without_gains(model: Model) -> Model:
 @theorem(
     title="fold_norm_biases: the bias of each norm moves on",
     chapter=4,
-    source=f"{NOTES}; {TRANSFORMER_LENS}",
+    source=f"{NORMS}; {TRANSFORMER_LENS}",
     covers=("S0-03", "S2-06"),
 )
 def fold_norm_biases_is_right() -> Method:
@@ -149,7 +148,7 @@ def fold_norm_biases_is_right() -> Method:
 @theorem(
     title="fold_norm_gains: the gain of each norm moves into its readers",
     chapter=4,
-    source=f"{NOTES}; {TRANSFORMER_LENS}",
+    source=f"{NORMS}; {TRANSFORMER_LENS}",
     covers=("S0-03",),
 )
 def fold_norm_gains_is_right() -> Method:
@@ -346,7 +345,7 @@ def _key_biases_dropped(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
 @theorem(
     title="drop_key_biases: nobody misses them",
     chapter=4,
-    source=NOTES,
+    source=ROLE_OF_BIAS,
     covers=("S0-08",),
 )
 def drop_key_biases_is_right() -> Method:
@@ -402,7 +401,7 @@ def centre_unembedding_is_right() -> Method:
 @theorem(
     title="untie: one matrix becomes two",
     chapter=4,
-    source="Press and Wolf 2017, “Using the output embedding to improve language models”",
+    source=PRESS_WOLF,
 )
 def untie_is_right() -> Method:
     """The transpose of W_E is written down as a W_U of its own. Nothing is computed, so that the

@@ -24,12 +24,12 @@ from algebra.nonlinear import RSQRT, Activation
 from numeric.circuits.embedding_space import align_layers, correlations, stitching_map, vocabulary
 from numeric.model import Model, load_model
 from proofs.catalogue.reading_weights.embedding_space import (
-    DAR,
     RIGHT_INVERSE,
     ROUNDOFF,
     E,
     E_back,
 )
+from proofs.catalogue.sources import DAR
 from proofs.catalogue.symbols import V, d, m, n, p, q
 from proofs.claims import (
     Bound,
@@ -48,7 +48,7 @@ from proofs.theorem import theorem
 @theorem(
     title="Pearson correlation",
     chapter=7,
-    source="Pearson 1895; used across the vocabulary in " + DAR + ", §4.3",
+    source="Pearson 1895; used across the vocabulary in " + DAR,
     covers=("S0-64",),
 )
 def pearson() -> Definition:
@@ -124,7 +124,7 @@ def pearson_at_most_one() -> Bound:
 @theorem(
     title="Inner products over the vocabulary from a d × d Gram matrix",
     chapter=7,
-    source=f"{DAR}, §4.3; the Gram matrix of a product",
+    source=f"{DAR}, on aligning layers; the Gram matrix of a product",
     covers=("B14", "S0-63"),
 )
 def gram_of_projected() -> Statement:
@@ -145,7 +145,7 @@ def gram_of_projected() -> Statement:
     title="Over the vocabulary a rotation of the stream cancels",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §4.3",
+    source=f"{DAR}, on aligning layers",
     covers=("S0-65",),
 )
 def rotations_cancel() -> Statement:
@@ -166,7 +166,7 @@ def rotations_cancel() -> Statement:
 @theorem(
     title="Which layer goes with which",
     chapter=7,
-    source=f"{DAR}, §4.3; Kuhn 1955, “The Hungarian method”",
+    source=f"{DAR}, on aligning layers; Kuhn 1955, “The Hungarian method”",
     covers=("S0-63",),
 )
 def align_layers_method() -> Method:
@@ -204,7 +204,7 @@ def align_layers_method() -> Method:
     title="Stitching a model to itself",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §4.4",
+    source=f"{DAR}, on stitching",
     covers=("S0-70",),
 )
 def stitching_to_itself() -> Statement:
@@ -221,7 +221,7 @@ def stitching_to_itself() -> Statement:
 @theorem(
     title="Stitching, in numbers",
     chapter=7,
-    source=f"{DAR}, §4.4",
+    source=f"{DAR}, on stitching",
     covers=("S0-70",),
 )
 def stitching_method() -> Method:
@@ -246,7 +246,7 @@ def stitching_method() -> Method:
 @theorem(
     title="Two embeddings of one vocabulary need not span one space",
     chapter=7,
-    source=f"{DAR}, §5",
+    source=DAR,
     covers=("S0-61",),
 )
 def subspaces_need_not_coincide() -> Fails:
@@ -261,7 +261,7 @@ def subspaces_need_not_coincide() -> Fails:
 @theorem(
     title="One vocabulary, one space?",
     chapter=7,
-    source=f"{DAR}, §5",
+    source=DAR,
     covers=("S0-61",),
 )
 def single_space() -> Observation:
@@ -294,7 +294,7 @@ def single_space() -> Observation:
     title="What fine-tuning changed, over the vocabulary",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §4.1",
+    source=f"{DAR}, on fine-tuned models",
     covers=("S0-62",),
 )
 def change_over_vocabulary() -> Statement:
@@ -310,7 +310,7 @@ def change_over_vocabulary() -> Statement:
 @theorem(
     title="Fine-tuning differences, read",
     chapter=7,
-    source=f"{DAR}, §4.1",
+    source=f"{DAR}, on fine-tuned models",
     covers=("S0-62",),
 )
 def fine_tuning_read() -> Observation:

@@ -26,13 +26,12 @@ from numeric.binding import Source
 from numeric.circuits.copying import copying_scores, ov_eigenvalues
 from numeric.model import Model, load_model
 from numeric.tokenizer import load_tokenizer
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import L, V, d, d_head, l, n, p, q, row, size
 from proofs.claims import Definition, Fails, Holds, Method, Observation, Observed, Statement, Trial
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 COPYING = f"{FRAMEWORK}, “Detecting copying behavior”"
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
 SPECTRUM = "Horn and Johnson, §1.3: AB and BA"
 MCDOUGALL = "McDougall et al. 2023, “Copy Suppression”"
 GOULD = "Gould et al. 2023, “Successor Heads”"
@@ -151,7 +150,7 @@ def trace_is_sum_of_eigenvalues() -> Statement:
 @theorem(
     title="Positive eigenvalues do not make every token copy itself",
     chapter=7,
-    source=f"{COPYING}; {PRIMER}, §5.2",
+    source=f"{COPYING}; {PRIMER}, “Copying heads”",
     covers=("S3-101",),
 )
 def positive_eigenvalues_without_copying() -> Statement:
@@ -314,7 +313,7 @@ def counting_is_a_trap() -> Observation:
     title="What a token does to its own logit: copying and copy suppression",
     chapter=7,
     convention="row",
-    source=f"{MCDOUGALL}; {PRIMER}, §5.2",
+    source=f"{MCDOUGALL}; {PRIMER}, “Copy suppression heads”",
     covers=("S3-108",),
 )
 def own_logit() -> Definition:
@@ -407,7 +406,7 @@ def copy_suppression_seen() -> Observation:
     title="The effective OV circuit of a successor head",
     chapter=7,
     convention="row",
-    source=f"{GOULD}; {PRIMER}, §5.2",
+    source=f"{GOULD}; {PRIMER}, “Successor heads”",
     covers=("S3-110",),
 )
 def effective_ov() -> Statement:

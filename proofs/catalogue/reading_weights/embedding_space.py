@@ -27,6 +27,7 @@ from numeric.circuits.embedding_space import (
     vocabulary,
 )
 from numeric.model import Model, load_model
+from proofs.catalogue.sources import DAR, GEVA
 from proofs.catalogue.symbols import V, X, d, d_head, m, n, row, size
 from proofs.claims import (
     Bound,
@@ -43,8 +44,9 @@ from proofs.claims import (
 )
 from proofs.theorem import theorem
 
-DAR = "Dar, Geva, Gupta and Berant 2023, “Analyzing Transformers in Embedding Space”"
-GEVA = "Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting Concepts”"
+CONCEPTS = (
+    "Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting Concepts”"
+)
 ROUNDOFF = np.finfo(float).eps / 2
 
 E = MatrixSymbol("E", d, V)  # from the stream to the vocabulary: W_U, or W_E transposed
@@ -70,7 +72,7 @@ PSEUDO_INVERSE = matmul(Transpose(E), G)
     title="To the vocabulary and back",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §3",
+    source=DAR,
     covers=("S0-52",),
 )
 def projection_and_back() -> Statement:
@@ -87,7 +89,7 @@ def projection_and_back() -> Statement:
 @theorem(
     title="The pseudo-inverse is a right inverse",
     chapter=7,
-    source=f"{DAR}, §3; Golub and Van Loan, §5.5",
+    source=f"{DAR}; Golub and Van Loan, §5.5",
     covers=("S0-53", "S0-52"),
 )
 def pseudo_inverse_is_inverse() -> Statement:
@@ -149,7 +151,7 @@ def pseudo_inverse_is_smallest() -> Bound:
 @theorem(
     title="The embedding has no inverse: E'E is not the identity",
     chapter=7,
-    source=f"{DAR}, §3, where E' is called the inverse",
+    source=f"{DAR}, where E' is called the inverse",
     covers=("S0-53",),
 )
 def right_inverse_is_no_left_inverse() -> Fails:
@@ -189,7 +191,7 @@ def right_inverse_rank() -> Statement:
 @theorem(
     title="When the transpose would do: rows of one length, orthogonal",
     chapter=7,
-    source=f"{DAR}, §3, E' ≈ Eᵀ",
+    source=f"{DAR}, E' ≈ Eᵀ",
     covers=("S0-54",),
 )
 def transpose_of_orthogonal_rows() -> Statement:
@@ -209,7 +211,7 @@ def transpose_of_orthogonal_rows() -> Statement:
 @theorem(
     title="The transpose of a random embedding, as tokens are added",
     chapter=7,
-    source=f"{DAR}, §3; Vershynin 2018, “High-Dimensional Probability”, §4.7",
+    source=f"{DAR}; Vershynin 2018, “High-Dimensional Probability”, §4.7",
     covers=("S0-54",),
 )
 def transpose_of_random_rows() -> ErrorLaw:
@@ -236,7 +238,7 @@ def transpose_of_random_rows() -> ErrorLaw:
 @theorem(
     title="How far the transpose of a trained unembedding is from an inverse",
     chapter=7,
-    source=f"{DAR}, §3 and appendix",
+    source=f"{DAR} and appendix",
     covers=("S0-54",),
 )
 def transpose_measured() -> Observation:
@@ -267,7 +269,7 @@ def transpose_measured() -> Observation:
     title="What reads the stream, over the vocabulary",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §3.2",
+    source=DAR,
     covers=("S0-57",),
 )
 def embedding_space_reads() -> Statement:
@@ -287,7 +289,7 @@ def embedding_space_reads() -> Statement:
     title="Keys go to the vocabulary by the transposed right inverse",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §3.2",
+    source=DAR,
     covers=("S0-56",),
 )
 def embedding_space_keys() -> Statement:
@@ -310,7 +312,7 @@ def embedding_space_keys() -> Statement:
     title="An inner product, over the vocabulary",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §3",
+    source=DAR,
     covers=("S0-60",),
 )
 def inner_products_over_vocabulary() -> Statement:
@@ -333,7 +335,7 @@ def inner_products_over_vocabulary() -> Statement:
     title="An OV circuit over the vocabulary",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §3.2",
+    source=DAR,
     covers=("S0-57",),
 )
 def embedding_space_OV() -> Statement:
@@ -353,7 +355,7 @@ def embedding_space_OV() -> Statement:
     title="A QK circuit over the vocabulary",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §3.2",
+    source=DAR,
     covers=("S0-57",),
 )
 def embedding_space_QK() -> Statement:
@@ -371,7 +373,7 @@ def embedding_space_QK() -> Statement:
 @theorem(
     title="A circuit over the vocabulary has no more rank",
     chapter=7,
-    source=f"{DAR}, §3.2; Horn and Johnson, §0.4",
+    source=f"{DAR}; Horn and Johnson, §0.4",
     covers=("S0-57",),
 )
 def embedding_space_rank() -> Holds:
@@ -386,7 +388,7 @@ def embedding_space_rank() -> Holds:
     title="Values of a feed-forward layer, over the vocabulary",
     chapter=7,
     convention="row",
-    source=f"{GEVA}; {DAR}, §3.1",
+    source=f"{CONCEPTS}; {DAR}",
     covers=("S0-55", "S0-51"),
 )
 def projected_values() -> Definition:
@@ -414,7 +416,7 @@ def projected_values() -> Definition:
     title="What a feed-forward layer does to logits: its neurons' rows, by how active they are",
     chapter=7,
     convention="row",
-    source=f"{GEVA}",
+    source=CONCEPTS,
     covers=("S0-51",),
 )
 def neurons_write_their_values() -> Statement:
@@ -449,7 +451,7 @@ def neurons_write_their_values() -> Statement:
     title="What asks a feed-forward layer: the stream, attention's output among it",
     chapter=7,
     convention="row",
-    source=f"{DAR}, §3; Geva et al. 2021, “Feed-Forward Layers Are Key-Value Memories”",
+    source=f"{DAR}; {GEVA}",
     covers=("S0-58",),
 )
 def attention_as_query() -> Statement:

@@ -25,12 +25,12 @@ from numeric.binding import Source
 from numeric.circuits.lens import logit_lens
 from numeric.circuits.translators import fit_translator
 from numeric.model import Model
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import L, V, X, d, d_head, l, n, p, q, row, size
 from proofs.claims import Bound, Fails, Method, Square, Statement, Trial
 from proofs.theorem import theorem
 
 LENS = "nostalgebraist 2020, “Interpreting GPT: the logit lens”"
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
 TUNED = "Belrose et al. 2023, “Eliciting Latent Predictions with the Tuned Lens”"
 U = np.finfo(float).eps / 2
 
@@ -49,7 +49,7 @@ def _through_frozen_norm(rows: MatrixExpr) -> MatrixExpr:
     title="The logit lens, layer by layer",
     chapter=7,
     convention="row",
-    source=f"{LENS}; {PRIMER}, §3.2",
+    source=f"{LENS}; {PRIMER}, “Decoding in vocabulary space”",
     covers=("S0-12",),
 )
 def logit_lens_is_prefix_sum() -> Statement:
@@ -77,7 +77,7 @@ def logit_lens_is_prefix_sum() -> Statement:
     title="With the final scale, the readings of the lens add up",
     chapter=7,
     convention="row",
-    source=f"{LENS}; Elhage et al. 2021, “Handling layer normalization”",
+    source=f"{LENS}; {FRAMEWORK}, “Handling layer normalization”",
     covers=("S0-12",),
 )
 def lens_steps_add_up() -> Statement:
@@ -106,7 +106,7 @@ def lens_steps_add_up() -> Statement:
     title="With each stream's own scale, they do not",
     chapter=7,
     convention="row",
-    source=f"{LENS}; Elhage et al. 2021, “Handling layer normalization”",
+    source=f"{LENS}; {FRAMEWORK}, “Handling layer normalization”",
 )
 def own_scale_does_not_add_up() -> Fails:
     """The usual logit lens normalises every stream by its own size. Then what a layer wrote, read
@@ -127,7 +127,7 @@ def own_scale_does_not_add_up() -> Fails:
     title="The logit lens is the prediction with later layers switched off",
     chapter=7,
     convention="row",
-    source=f"{PRIMER}, §3.2; {LENS}",
+    source=f"{PRIMER}, “Decoding in vocabulary space”; {LENS}",
     covers=("S3-087",),
 )
 def lens_is_early_exit() -> Statement:
@@ -189,7 +189,7 @@ def logit_lens_method() -> Method:
     title="The unembedding is a linear probe for each token",
     chapter=7,
     convention="row",
-    source=f"{PRIMER}, §3.2",
+    source=f"{PRIMER}, “Decoding in vocabulary space”",
     covers=("S3-090",),
 )
 def unembed_is_probe() -> Statement:

@@ -24,13 +24,16 @@ from algebra.language import Family, HeadSum, OneHot, matadd, matmul
 from numeric.circuits.heads import ov_circuit
 from numeric.circuits.lens import spectral_bands
 from numeric.model import Model
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import V, X, d, d_head, m, n, p, q, r, row, s, size
 from proofs.claims import Bound, Fails, Holds, Method, Square, Statement, Trial
 from proofs.theorem import theorem
 
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
 GOLUB = "Golub and Van Loan, §2.4"
-MILLIDGE = "Millidge and Black 2022, “The singular value decompositions of transformer weights”"
+MILLIDGE = (
+    "Millidge and Black 2022, “The Singular Value Decompositions of Transformer Weight Matrices "
+    "are Highly Interpretable”"
+)
 BACKWARD = "Katz et al. 2024, “Backward Lens”"
 SPECTRUM = "Cancedda 2024, “Spectral filters, dark signals, and attention sinks”"
 ROUNDOFF = np.finfo(float).eps / 2
@@ -53,7 +56,7 @@ def _squared(matrix: Any) -> Any:
     title="A matrix is a sum of directions read, weighted, and written",
     chapter=7,
     convention="row",
-    source=f"{GOLUB}; {PRIMER}, §3.3",
+    source=f"{GOLUB}; {PRIMER}, “Decoding in vocabulary space”",
     covers=("S3-091", "S3-092"),
 )
 def svd_applied() -> Statement:
@@ -129,7 +132,7 @@ def norm_is_singular_values() -> Statement:
 @theorem(
     title="The size of a product from the Gram matrices of its factors",
     chapter=7,
-    source="Elhage et al. 2021, “Working with low-rank matrices”",
+    source=f"{FRAMEWORK}, “Working with low-rank matrices”",
     covers=("B13",),
 )
 def norm_of_factored() -> Statement:
@@ -148,7 +151,7 @@ def norm_of_factored() -> Statement:
 @theorem(
     title="The singular values of a product, from its small core",
     chapter=7,
-    source="Elhage et al. 2021, “Working with low-rank matrices”; Golub and Van Loan, §5.2",
+    source=f"{FRAMEWORK}, “Working with low-rank matrices”; Golub and Van Loan, §5.2",
     covers=("B13", "S3-091"),
 )
 def svd_of_factored() -> Statement:
@@ -190,7 +193,7 @@ def thin_product_is_orthonormal() -> Holds:
     title="Singular vectors in the vocabulary: those that live in the stream",
     chapter=7,
     convention="row",
-    source=f"{MILLIDGE}; {PRIMER}, §3.3",
+    source=f"{MILLIDGE}; {PRIMER}, “Decoding in vocabulary space”",
     covers=("S3-093",),
 )
 def writer_in_vocabulary() -> Statement:
@@ -417,7 +420,7 @@ S_d, D = MatrixSymbol("S_d", d, d), MatrixSymbol("D", d, d)
     title="A band of the stream is a band of the logits",
     chapter=7,
     convention="row",
-    source=f"{SPECTRUM}; {PRIMER}, §3.2",
+    source=f"{SPECTRUM}; {PRIMER}, “Decoding in vocabulary space”",
     covers=("S3-096",),
 )
 def bands_intertwine() -> Statement:

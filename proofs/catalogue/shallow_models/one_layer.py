@@ -21,6 +21,7 @@ from algebra.language import (
 )
 from algebra.nonlinear import CausalMask, RowSoftmax
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import (
     H,
     L,
@@ -38,8 +39,7 @@ from proofs.catalogue.symbols import (
 from proofs.claims import Fails, Holds, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-CIRCUITS = f"{FRAMEWORK}, “Splitting attention head terms into circuits”"
+CIRCUITS = f"{FRAMEWORK}, “Splitting attention head terms into query-key and output-value circuits”"
 ONE_LAYER = f"{FRAMEWORK}, “One-layer attention-only transformers”"
 T = MatrixSymbol("T", n, V)  # one-hot rows: the tokens of a prompt
 FIRST = {

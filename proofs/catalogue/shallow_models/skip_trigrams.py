@@ -21,6 +21,7 @@ from numeric.corpus import read_source
 from numeric.model import Model, load_model
 from numeric.rounding import UNIT_ROUNDOFF
 from numeric.tokenizer import byte_alphabet, load_tokenizer, sample_tokens
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import H, V, d_head, h, m, n, row
 from proofs.claims import (
     Bound,
@@ -36,7 +37,6 @@ from proofs.claims import (
 )
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 SKIP = f"{FRAMEWORK}, “Interpretation as skip-trigrams”"
 BUGS = f"{FRAMEWORK}, “Skip-trigram bugs”"
 
@@ -377,7 +377,7 @@ def _forced_bugs() -> Observed:
 @theorem(
     title="Tokens begin with a space",
     chapter=5,
-    source="Sennrich, Haddow and Birch 2016; Elhage et al. 2021, “Interpretation as skip-trigrams”",
+    source=f"Sennrich, Haddow and Birch 2016; {SKIP}",
     covers=("S4-27",),
 )
 def tokens_begin_with_a_space() -> Observation:

@@ -26,11 +26,11 @@ from algebra.language import OneHot, kron, matadd, matmul, vec_rows
 from algebra.nonlinear import Activation, RowSoftmax
 from numeric.model import load_model
 from numeric.tokenizer import sample_tokens
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import V, column, d, n, row
 from proofs.claims import Bound, Entries, ErrorLaw, Holds, Observation, Observed, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 BOTTLENECK = "Yang et al. 2018, “Breaking the Softmax Bottleneck”"
 CONVEX = "Boyd and Vandenberghe 2004, “Convex Optimization”, §3.1.5"
 T = MatrixSymbol("T", n, V)  # one-hot rows: the tokens of a prompt
@@ -156,7 +156,7 @@ def softmax_of_log_counts() -> Statement:
     title="The gradient of the cross-entropy is prediction less target",
     chapter=5,
     source="Bridle 1990, “Probabilistic interpretation of feedforward classification network "
-    "outputs”; Elhage et al. 2021, “Zero-layer transformers”",
+    f"outputs”; {FRAMEWORK}, “Zero-layer transformers”",
     covers=("S2-01",),
 )
 def cross_entropy_gradient() -> ErrorLaw:
