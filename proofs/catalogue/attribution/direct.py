@@ -1,0 +1,463 @@
+"""Chapter 8: direct logit attribution, what each part of a model writes straight into a logit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from sympy import HadamardProduct, Identity, MatrixExpr, MatrixSymbol, OneMatrix, Transpose, symbols
+from sympy.matrices.expressions.diagonal import DiagMatrix
+
+from algebra.language import Family, HeadSum, LayerProduct, OneHot, matadd, matmul
+from algebra.nonlinear import Activation, LayerNorm, RowSoftmax
+from numeric.binding import Source
+from proofs.catalogue.mlp_and_norm.parts import (
+    bias,
+    centring,
+    diagonal,
+    eps,
+    everywhere,
+    reciprocal_deviation,
+)
+from proofs.catalogue.symbols import (
+    A,
+    H,
+    L,
+    V,
+    X,
+    d,
+    d_mlp,
+    h,
+    l,
+    layers,
+    n,
+    row,
+    size,
+)
+from proofs.claims import Definition, Fails, Statement
+from proofs.theorem import theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
+GEVA = "Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions”"
+
+i, j, k, u, w, o = symbols("i j k u w o", integer=True)
+W_V, W_O, W_U = row.W_V, row.W_O, row.W_U
+W_out = MatrixSymbol("W_out", d_mlp, d)
+token, foil = OneHot(w, V), OneHot(o, V)
+position = Transpose(OneHot(i, n))
+written = MatrixSymbol("f", n, d)  # what some component writes at each position
+neurons = MatrixSymbol("mlp_post", n, d_mlp)
+r = MatrixSymbol("r", d, 1)  # a direction of the stream that is read, such as W_U e_w
+ONE_TOKEN = Source("W_U", cols=1)  # the column of a token
+
+# The stream that the heads of each layer read, a norm before it or not.
+read = Family("X", (L,), n, d)
+
+
+# -- scores ----------------------------------------------------------------------------------------
+
+
+@theorem(
+    title="Direct logit attribution of a component",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1; {FRAMEWORK}",
+    covers=("S3-039",),
+)
+def direct_logit_of_component() -> Definition:
+    """A component c adds a row f^c to the stream. Its direct logit for the token w is the inner
+    product of that row with the column of W_U for w: what the component says about w, if nothing
+    stands between it and the unembedding.
+
+    It is not the effect of the component. Later layers read the row too, and may amplify it, undo
+    it or step in for it (`effect_is_direct_and_the_rest`).
+    """
+
+    def plain(f: Any, W_U: Any, n: int, d: int, V: int, **_: Any) -> list[list[Any]]:
+        return [[sum(f[i][k] * W_U[k][w] for k in range(d)) for w in range(V)] for i in range(n)]
+
+    return Definition(
+        "the direct logits of a component",
+        matmul(written, W_U),
+        plain,
+        bind=({"f": Source("attn_out"), "W_U": Source("W_U", cols=8)},),  # of eight tokens
+        obeys=("direct_logits_add_up", "direct_logits_with_frozen_scale"),
+    )
+
+
+@theorem(
+    title="Direct logit attribution of a neuron",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1; {GEVA}",
+    covers=("S3-040",),
+)
+def direct_logit_of_neuron() -> Definition:
+    """A neuron u that is active by n_u adds n_u times its row of W_out, so its direct logit is n_u
+    w_out,u W_U[:,w]: how active it is, times what its row says about the token. Activation and row
+    are of the same layer.
+
+    The second factor is a property of the weights alone. A neuron whose row promotes a token
+    demotes it when the activation is negative, as a gelu may be.
+    """
+
+    def plain(mlp_post: Any, W_out: Any, r: Any, n: int, d: int, d_mlp: int, **_: Any) -> Any:
+        says = [sum(W_out[u][k] * r[k][0] for k in range(d)) for u in range(d_mlp)]
+        return [[mlp_post[i][u] * says[u] for u in range(d_mlp)] for i in range(n)]
+
+    return Definition(
+        "the direct logits of neurons",
+        matmul(neurons, DiagMatrix(matmul(W_out, r))),
+        plain,
+        bind=({"r": ONE_TOKEN},),
+        obeys=("mlp_direct_logit_is_sum_over_neurons",),
+    )
+
+
+@theorem(
+    title="Direct logit attribution of a source of a head",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1",
+    covers=("S3-041",),
+)
+def direct_logit_of_source() -> Definition:
+    """A head at position i brings a_ij x_j W_OV from each position j; its direct logit is that row
+    times W_U[:,w]. So a head's part in a logit is laid out over the positions that it looks at:
+    much weight on a position says little if the row that is moved from there is small, or says
+    nothing about w.
+
+    x_j is the stream before the layer, which may hold more than the token at j
+    (`attending_is_not_reading_the_token`).
+    """
+
+    def plain(
+        A: Any, X: Any, W_V: Any, W_O: Any, r: Any, n: int, d: int, d_head: int, **_: Any
+    ) -> list[list[Any]]:
+        rows, inner = range(d), range(d_head)
+        says = []
+        for j in range(n):
+            value = [sum(X[j][k] * W_V[k][a] for k in rows) for a in inner]
+            moved = [sum(value[a] * W_O[a][k] for a in inner) for k in rows]
+            says.append(sum(moved[k] * r[k][0] for k in rows))
+        return [[A[i][j] * says[j] for j in range(n)] for i in range(n)]
+
+    moved = matmul(X, matmul(W_V, W_O), r)
+    return Definition(
+        "the direct logits of the sources of a head",
+        matmul(A, DiagMatrix(moved)),
+        plain,
+        bind=({"X": Source("ln1"), "r": ONE_TOKEN}, {"X": Source("resid_pre"), "r": ONE_TOKEN}),
+        obeys=("head_direct_logit_is_sum_over_sources",),
+    )
+
+
+# -- completeness ----------------------------------------------------------------------------------
+
+
+@theorem(
+    title="The direct logits of all components add up",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §2.3, eq. 10, and §3.2.1; {FRAMEWORK}",
+    covers=("S3-042", "S3-039"),
+)
+def direct_logits_add_up() -> Statement:
+    """In a model of heads without norms, the logit of a token w at a position i is the sum over
+    the embedding and the heads of all layers of what each writes there, times W_U[:,w]. It is
+    linearity and nothing else, for any number of layers and heads; the sum being complete, a part
+    that is missing shows as a difference.
+    """
+    patterns, of = layers.A[l, h], layers.row
+    embedded = MatrixSymbol("X_0", n, d)
+    head = matmul(patterns, read[l], of.W_V[l, h], of.W_O[l, h])
+    stream = matadd(embedded, HeadSum(head, (l, L), (h, H)))
+    logit = matmul(position, stream, W_U, token)
+    parts = HeadSum(matmul(position, head, W_U, token), (l, L), (h, H))
+    return Statement(
+        logit,
+        matadd(matmul(position, embedded, W_U, token), parts),
+        bind=({"X_0": Source("embed"), "X": Source("resid_pre")},),
+    )
+
+
+@theorem(
+    title="A head's direct logit is the sum over its sources, biases included",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1; {FRAMEWORK}",
+    covers=("S3-042", "S3-041"),
+)
+def head_direct_logit_is_sum_over_sources() -> Statement:
+    """Whatever direction r is read, what a head writes at i in it is Σ_j a_ij (x_j W_V + b_V) W_O
+    r. The value bias belongs to the head and is shared like the values: as the weights of a row
+    sum to one, it comes to b_V W_O in all.
+
+    r is W_U[:,w], or that behind a frozen norm, or a difference of two tokens. In print the source
+    row x_j is found replaced by the row of a neuron, w_out,u: the shapes fit, but nothing then
+    depends on what stands at j, and the sum over the sources is no longer the head.
+    """
+    values = matadd(matmul(X, W_V), everywhere(bias.b_V))
+    neuron = matmul(Transpose(OneHot(u, d_mlp)), W_out)
+    whole = matmul(position, A, values, W_O, r)
+    without = matmul(position, A, X, W_V, W_O, r)
+
+    def over_sources(row_of_source: MatrixExpr) -> HeadSum:
+        return HeadSum(matmul(A[i, j], row_of_source, W_O, r), (j, n))
+
+    return Statement(
+        whole,
+        over_sources(matmul(Transpose(OneHot(j, n)), values)),
+        bind=(
+            {"X": Source("ln1"), "r": ONE_TOKEN},
+            {"X": Source("resid_pre"), "r": ONE_TOKEN},
+        ),
+        printed={"E02": (without, over_sources(matmul(neuron, W_V)))},
+    )
+
+
+@theorem(
+    title="An MLP's direct logit is the sum over its neurons",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1; {GEVA}",
+    covers=("S3-042", "S3-040"),
+)
+def mlp_direct_logit_is_sum_over_neurons() -> Statement:
+    """What an MLP writes in a direction r is Σ_u n_u w_out,u r, and its output bias is one more
+    term that belongs to no neuron. In print the row is found to be that of the layer before; such
+    a sum has the right shapes and is not the MLP.
+    """
+    b_out, other = MatrixSymbol("b_out", 1, d), MatrixSymbol("W_before", d_mlp, d)
+
+    def over_neurons(rows: MatrixExpr) -> HeadSum:
+        each = matmul(Transpose(OneHot(u, d_mlp)), rows, r)
+        return HeadSum(matmul(neurons[i, u], each), (u, d_mlp))
+
+    whole = matmul(position, matadd(matmul(neurons, W_out), everywhere(b_out)), r)
+    return Statement(
+        whole,
+        matadd(over_neurons(W_out), matmul(b_out, r)),
+        bind=({"r": ONE_TOKEN},),
+        printed={"E19": (matmul(position, neurons, W_out, r), over_neurons(other))},
+    )
+
+
+C = size("C")
+c = symbols("c", integer=True)
+parts = Family("f", (C,), 1, d)  # what each writes at one position
+whole = HeadSum(parts[c], (c, C))
+gain = diagonal(MatrixSymbol("ln_final_gain", 1, d))
+shift = MatrixSymbol("ln_final_bias", 1, d)
+normed_logit = matmul(matadd(matmul(LayerNorm(whole, eps), gain), shift), r)
+
+
+def _with_scales(scale: MatrixExpr) -> MatrixExpr:
+    """Return the sum of what the parts are worth, each divided by a size, and the bias."""
+    each = matmul(scale, parts[c], centring, gain, r)
+    return matadd(HeadSum(each, (c, C)), matmul(shift, r))
+
+
+@theorem(
+    title="Behind a final norm, direct logits add up with the scale of the whole",
+    chapter=8,
+    convention="row",
+    source=f"{FRAMEWORK}, “Handling layer normalization”; {PRIMER}, §3.2.1",
+    covers=("S3-043", "S3-042", "B9"),
+)
+def direct_logits_with_frozen_scale() -> Statement:
+    """A LayerNorm before the unembedding centres, divides by σ and applies a gain and a bias. σ is
+    one number a position, computed from the whole stream. Divide every component by that same
+    number: the parts, each centred and read through the gain, and the bias once, sum to the logits
+    exactly. C is any number of components, and r is the column of W_U for a token.
+
+    “My residual stack does not add up” is most often this: the norm was left out, or each part was
+    normalised by itself. The sum is exact, but for the prompt at hand only; another stream has
+    another σ.
+    """
+    without_norm = HeadSum(matmul(parts[c], r), (c, C))
+    return Statement(
+        normed_logit,
+        _with_scales(reciprocal_deviation(whole)),
+        on_models=False,
+        printed={"E57": (normed_logit, without_norm)},
+    )
+
+
+@theorem(
+    title="Components normalised by themselves do not add up",
+    chapter=8,
+    convention="row",
+    source=f"{FRAMEWORK}, “Handling layer normalization”",
+    covers=("B9",),
+)
+def direct_logits_with_own_scales_do_not_add_up() -> Fails:
+    """Give each component its own mean and its own σ, as if it were a stream: the sum is something
+    else. Each part would then be as long as any other, however little it writes.
+    """
+    return Fails(normed_logit, _with_scales(reciprocal_deviation(parts[c])))
+
+
+# -- contrasts -------------------------------------------------------------------------------------
+
+
+@theorem(
+    title="A logit difference is a log ratio of probabilities",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1; class notes on the softmax",
+    covers=("S3-044",),
+)
+def logit_difference_is_log_ratio() -> Statement:
+    """P(w) = P(o) · exp(f_w) · exp(-f_o), so f_w - f_o = log P(w)/P(o): the normaliser, which
+    depends on every token of the vocabulary, is the same for both and cancels. A single logit says
+    nothing about a probability; a difference of two says everything about their odds. A lead of
+    log 2 ≈ 0.69 is odds of two to one.
+    """
+    final = MatrixSymbol("X_L", n, d)
+    logits = matmul(final, W_U)
+    chances = RowSoftmax(logits)
+    up = Activation("exp", matmul(logits, token))
+    down = Activation("exp", matmul(-1, logits, foil))
+    return Statement(
+        matmul(chances, token),
+        HadamardProduct(matmul(chances, foil), up, down),
+        bind=({"X_L": Source("ln_final")}, {"X_L": Source("final")}),
+        bare=False,
+    )
+
+
+@theorem(
+    title="Attribution of a logit difference is a difference of attributions",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1",
+    covers=("S3-044",),
+)
+def direct_logit_difference() -> Statement:
+    """A component's part in the lead of w over o is f (W_U[:,w] - W_U[:,o]), the difference of its
+    two direct logits. So the parts of a lead add up as those of a logit do; and a component that
+    raises all tokens alike has none.
+    """
+    between = matadd(matmul(W_U, token), matmul(-1, W_U, foil))
+    return Statement(
+        matmul(written, between),
+        matadd(matmul(written, W_U, token), matmul(-1, written, W_U, foil)),
+        bind=({"f": Source("attn_out")},),
+    )
+
+
+common = MatrixSymbol("c", d, 1)  # what is added to every column of W_U
+SHIFTED = matadd(W_U, matmul(common, OneMatrix(1, V)))
+
+
+@theorem(
+    title="A column that is added to all of W_U leaves the probabilities",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1; Gould 2023 on TransformerLens, “centering W_U”",
+    covers=("S3-045",),
+)
+def common_column_keeps_probabilities() -> Statement:
+    """Add the same column c to W_U for every token: all logits of a position move by the same
+    number, X c, and the softmax does not see it. So W_U is known up to such a column only, and to
+    centre it, c minus the mean of its columns, is one choice among many.
+    """
+    final = MatrixSymbol("X_L", n, d)
+    return Statement(
+        RowSoftmax(matmul(final, SHIFTED)),
+        RowSoftmax(matmul(final, W_U)),
+        bind=({"X_L": Source("ln_final"), "c": Source("ln_final_gain")},),
+        bare=False,
+    )
+
+
+@theorem(
+    title="Logit differences do not see such a column",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1",
+    covers=("S3-045",),
+)
+def common_column_keeps_differences() -> Statement:
+    """(W_U + c 1ᵀ)(e_w - e_o) = W_U (e_w - e_o): the lead of one token over another, of the model
+    or of any of its components, is the same whichever of the equivalent unembeddings is taken.
+    """
+    between = matadd(token, matmul(-1, foil))
+    return Statement(
+        matmul(written, SHIFTED, between),
+        matmul(written, W_U, between),
+        bind=({"f": Source("attn_out"), "c": Source("ln_final_gain")},),
+        bare=False,
+    )
+
+
+@theorem(
+    title="Direct logits of single tokens do",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.2.1",
+    covers=("S3-045",),
+)
+def common_column_moves_direct_logits() -> Statement:
+    """The direct logit of a component for one token moves by f c, the same for all tokens and
+    another number for each component. So “this head adds 3 to the logit of w” is a statement about
+    one of many equivalent unembeddings. Centre W_U first (the numbers are then relative to the mean
+    token), or look at differences.
+    """
+    return Statement(
+        matmul(written, SHIFTED, token),
+        matadd(matmul(written, W_U, token), matmul(written, common)),
+        bind=({"f": Source("attn_out"), "c": Source("ln_final_gain")},),
+        bare=False,
+    )
+
+
+# -- direct and not --------------------------------------------------------------------------------
+
+later = Family("M", (L,), d, d)  # what each later layer does to a row, the patterns being kept
+wrote = MatrixSymbol("f", 1, d)
+
+
+@theorem(
+    title="Direct attribution is the first term of the effect",
+    chapter=8,
+    convention="row",
+    source=f"{FRAMEWORK}; McGrath et al. 2023, “The Hydra Effect”",
+)
+def effect_is_direct_and_the_rest() -> Statement:
+    """Take away a row f that a component wrote, and let the L later layers react, linearly, as they
+    do with patterns, scales and gates kept: a logit loses f r, which is the direct part, and what
+    each later layer made of what had become of f until then.
+
+    So “is direct attribution the effect?” has the answer no, except for the last layer. And layers
+    that are not kept frozen may react to the gap: self-repair is beyond this sum.
+    """
+    through = LayerProduct(matadd(Identity(d), later[l]), (l, L), reverse=True)
+    before = LayerProduct(matadd(Identity(d), later[k]), (k, l), reverse=True)
+    return Statement(
+        matmul(wrote, through, r),
+        matadd(matmul(wrote, r), HeadSum(matmul(wrote, before, later[l], r), (l, L))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="What is erased has a direct logit and no effect",
+    chapter=8,
+    convention="row",
+    source=f"{FRAMEWORK}, “The residual stream”, on deletion; Rushing and Nanda 2024",
+)
+def erased_write_has_no_effect() -> Statement:
+    """Let a later layer delete what a component wrote, f M = -f. Then the component's row does not
+    reach the logits at all; yet its direct logit f r is what it was, and that of the layer that
+    deletes is -f r. Both are reported as large, and cancel.
+    """
+    M = MatrixSymbol("M", d, d)
+    return Statement(
+        matmul(wrote, matadd(Identity(d), M), r),
+        sympy.ZeroMatrix(1, 1),
+        given=((matmul(wrote, M), matmul(-1, wrote)),),
+        on_models=False,
+    )
