@@ -14,7 +14,11 @@ from proofs.theorem import Theorem
 
 CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     1: ("Tensor products and conventions", "tensor_products", ("products", "conventions")),
-    2: ("The residual stream", "residual_stream", ("stream", "positions", "channel")),
+    2: (
+        "The residual stream",
+        "residual_stream",
+        ("stream", "positions", "channel", "symmetry"),
+    ),
     3: (
         "The attention head",
         "attention_head",
