@@ -64,7 +64,7 @@ class Statement:
     @property
     def expressions(self) -> tuple[Any, ...]:
         """All that it speaks of; the sides come first."""
-        sides = [side for each in self.given for side in as_pair(each)]
+        sides = [side for pair in equations(self.given) for side in pair]
         return (self.lhs, self.rhs, *sides, *self.places.values())
 
 
@@ -294,6 +294,17 @@ class Lemma:
     given: tuple[Pair, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Numbers at which the other hypotheses hold, or all of them but one: arrays by name.
+
+    Stands among hypotheses that random numbers hardly ever satisfy, and says nothing itself.
+    Symbols that are not named are drawn. A claim that lost a hypothesis is tried on it too.
+    """
+
+    numbers: Mapping[str, Any]
+
+
 def lemma(name: str, **at: Any) -> Lemma:
     """Return an earlier theorem as a hypothesis, with some of its symbols replaced by name.
 
@@ -319,7 +330,7 @@ def lemma(name: str, **at: Any) -> Lemma:
     if missing:
         raise OtimesError(f"{name} has no symbol {missing[0]}; it has {', '.join(sorted(symbols))}")
     new = {symbols[key]: value for key, value in at.items()}
-    given = tuple((a.xreplace(new), b.xreplace(new)) for a, b in map(as_pair, stated.given))
+    given = tuple((a.xreplace(new), b.xreplace(new)) for a, b in equations(stated.given))
     return Lemma(name, stated.lhs.xreplace(new), stated.rhs.xreplace(new), given)
 
 
@@ -333,4 +344,4 @@ def as_pair(each: Any) -> Pair:
 
 def equations(given: Sequence[Any]) -> tuple[Pair, ...]:
     """Return the equations among hypotheses, as pairs."""
-    return tuple(as_pair(each) for each in given if not isinstance(each, Fact))
+    return tuple(as_pair(each) for each in given if not isinstance(each, Fact | Example))

@@ -19,17 +19,18 @@ from sympy import HadamardProduct, Identity, OneMatrix, Transpose, ZeroMatrix
 
 from algebra.decide import decide
 from algebra.errors import OtimesError
-from algebra.exact import Assignment, tree_value
+from algebra.exact import Assignment, exact_array, tree_value
 from algebra.facts import Fact
 from algebra.language import Family, FamilyMember, matmul
 from algebra.nonlinear import CausalMask
-from algebra.refute import draw_assignment
+from algebra.refute import draw_assignment, draw_at
 from algebra.satisfy import holds, satisfying
 from algebra.shapes import inspect
 from algebra.signature import Signature
-from proofs.claims import Lemma, equations
+from proofs.claims import Example, Lemma, equations
 
 SEED = 20_211_222
+AT_EXAMPLE = 0.8  # how often one is taken where there are some: to draw and fail takes long
 TRIES = 40  # draws for each one that is asked for: hypotheses are met by some draws only
 
 Drawer = Callable[[Signature, random.Random, int, int, dict[str, int]], Assignment | None]
@@ -54,10 +55,14 @@ def drawer(given: Sequence[Any]) -> Drawer:
         if _name(fact.subject) not in drawn and fact.name != "nonnegative"
     ]
     others = [fact for fact in facts if fact.name == "nonnegative"]
+    examples = [each for each in given if isinstance(each, Example)]
 
     def draw(
         signature: Signature, rng: random.Random, largest: int, entries: int, roots: dict[str, int]
     ) -> Assignment | None:
+        if examples and rng.random() < AT_EXAMPLE:
+            found = _at_example(rng.choice(examples), signature, rng, largest, entries, roots)
+            return found if found is not None and holds(pairs, found) else None
         if pairs:
             found = satisfying(pairs, signature, rng, largest, entries, roots)
         else:
@@ -99,7 +104,7 @@ def signature_of(given: Sequence[Any], *expressions: Any) -> Signature:
 
 def unmet(given: Sequence[Any]) -> str:
     """Return what a lemma assumes that the other hypotheses do not give; empty if all is given."""
-    others = [each for each in given if not isinstance(each, Lemma | Fact)]
+    others = equations([each for each in given if not isinstance(each, Lemma)])
     for each in given:
         if not isinstance(each, Lemma):
             continue
@@ -113,6 +118,30 @@ def _name(subject: Any) -> str:
     if isinstance(subject, FamilyMember):
         return str(subject.family.name)
     return str(getattr(subject, "name", subject))
+
+
+def _at_example(
+    example: Example,
+    signature: Signature,
+    rng: random.Random,
+    largest: int,
+    entries: int,
+    roots: dict[str, int],
+) -> Assignment | None:
+    """Return the arrays of an example with all else drawn; None if it does not fit."""
+    sizes: dict[str, int] = {}
+    arrays = {name: exact_array(np.array(value)) for name, value in example.numbers.items()}
+    for name, array in arrays.items():
+        tensor = signature.tensors.get(name)
+        if tensor is None:
+            return None
+        dimensions = (*getattr(tensor, "counts", ()), *tensor.shape)
+        for dimension, length in zip(dimensions, array.shape, strict=True):
+            if sizes.setdefault(str(dimension), length) != length:
+                return None
+    drawn = {name: sizes.get(name) or rng.randint(1, largest) for name in signature.sizes}
+    found = draw_at(drawn, signature, rng, entries, roots)
+    return None if found is None else replace(found, arrays={**found.arrays, **arrays})
 
 
 def _pattern(array: Any, properties: set[str], rng: random.Random) -> Any:

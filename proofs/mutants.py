@@ -34,7 +34,7 @@ from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.refute import search
 from algebra.shapes import same_shape, shape_of
 from algebra.text import unicode_text
-from proofs.claims import Lemma, equations
+from proofs.claims import Example, Lemma, equations
 from proofs.hypotheses import drawer, signature_of, unmet
 
 SECONDS_EACH = 10.0
@@ -85,7 +85,9 @@ def check_mutants(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ())
         if verdict is None:
             sides = [side for pair in equations(k) for side in pair]
             left, right, *sides = with_equal_sizes(mutant.lhs, mutant.rhs, *sides)
-            verdict = _judge(left, right, list(zip(sides[::2], sides[1::2], strict=True)))
+            examples = [each for each in given if isinstance(each, Example)]
+            pairs = zip(sides[::2], sides[1::2], strict=True)
+            verdict = _judge(left, right, [*pairs, *examples])
         if verdict is None:
             ill_shaped += 1
         elif verdict == "refuted":
@@ -135,7 +137,7 @@ def _fewer_hypotheses(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) 
     With a hypothesis goes a lemma that assumes it.
     """
     for k, each in enumerate(given):
-        if not isinstance(each, Lemma):
+        if not isinstance(each, Lemma | Example):
             rest = [*given[:k], *given[k + 1 :]]
             left = [
                 one

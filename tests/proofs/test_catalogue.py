@@ -5,7 +5,7 @@ import pytest
 from numeric.model import bundled_models
 from otimes._table import block, shortcomings
 from proofs.catalogue import CHAPTERS, catalogue, find
-from proofs.claims import Lemma, Statement
+from proofs.claims import Example, Lemma, Statement
 from proofs.evidence import Report
 from proofs.mutants import mutants
 from proofs.theorem import Theorem
@@ -71,7 +71,7 @@ def test_it_passes_all_its_checks_on_all_models(theorem: Theorem) -> None:
     claim = theorem.claim()
     if isinstance(claim, Statement) and report.mutants is not None:
         made = sum(1 for _ in mutants(claim.lhs, claim.rhs))
-        fewer = sum(not isinstance(each, Lemma) for each in claim.given)
+        fewer = sum(not isinstance(each, Lemma | Example) for each in claim.given)
         seen = report.mutants
         assert seen.refuted + len(seen.still_true) + seen.ill_shaped == made + fewer
 
