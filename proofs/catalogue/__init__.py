@@ -17,7 +17,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     2: (
         "The residual stream",
         "residual_stream",
-        ("stream", "positions", "channel", "symmetry"),
+        ("stream", "positions", "channel", "symmetry", "superposition", "chance", "observations"),
     ),
     3: (
         "The attention head",

@@ -1,0 +1,170 @@
+"""Chapter 2: what people say of the stream, looked at on the bundled models."""
+
+from __future__ import annotations
+
+import numpy as np
+from sympy import Identity, MatrixSymbol, ZeroMatrix
+
+from algebra.language import matadd, matmul
+from numeric.model import Model, load_model
+from numeric.tokenizer import sample_tokens
+from proofs.catalogue.symbols import X, d, n
+from proofs.claims import Observation, Observed, Statement
+from proofs.theorem import theorem
+
+FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
+PRIVILEGED = "Elhage, Lasenby and Olah 2023, “Privileged Bases in the Transformer Residual Stream”"
+PROMPT = 64
+SEED = 20_211_222
+
+
+@theorem(
+    title="The stream can lose the word it began with",
+    chapter=2,
+    convention="row",
+    source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”",
+    covers=("S2-09",),
+)
+def head_can_erase_stream() -> Statement:
+    """“The stream never loses the original word, since layers only add.” But a head that attends to
+    its own position with W_OV = W_V W_O = −Id adds the opposite of the stream, and nothing is left.
+    The embedding is a term of the sum for ever; that it can be read off the sum is another matter.
+
+    With heads of d_head < d, each erases a subspace, and several are needed for all of it.
+    """
+    W_OV = MatrixSymbol("W_OV", d, d)
+    return Statement(
+        matadd(X, matmul(X, W_OV)),
+        ZeroMatrix(n, d),
+        given=((W_OV, matmul(-1, Identity(d))),),
+        on_models=False,
+    )
+
+
+def _cosines(model: Model) -> list[float]:
+    """Return the mean cosine of the stream after each layer with the embedding."""
+    places = model.forward(sample_tokens(PROMPT))
+    embedded = places["resid_pre.0"]
+    found = []
+    for layer in range(model.n_layers):
+        after = places[f"resid_post.{layer}"]
+        products = (after * embedded).sum(axis=1)
+        lengths = np.linalg.norm(after, axis=1) * np.linalg.norm(embedded, axis=1)
+        found.append(float(np.mean(products / lengths)))
+    return found
+
+
+def _see_embedding() -> Observed:
+    names = ("one_layer", "two_layer", "induction", "gpt2_tiny")
+    cosines = {name: _cosines(load_model(name)) for name in names}
+    figure = "; ".join(
+        f"{name}: {', '.join(f'{cosine:.2f}' for cosine in found)}"
+        for name, found in cosines.items()
+    )
+    return Observed(
+        f"mean cosine with the embedding, layer by layer, {figure}",
+        min(map(min, cosines.values())) > 0,
+    )
+
+
+@theorem(
+    title="How much of the embedding is left in the trained models",
+    chapter=2,
+    convention="row",
+    source=f"{FRAMEWORK}, “The residual stream”",
+    covers=("S2-09",),
+)
+def embedding_left_in_stream() -> Observation:
+    """The claim as an empirical one: do trained models keep the word they began with? The cosine
+    between the stream after a layer and the embedding at the same position is taken, averaged over
+    the positions of a prompt. One that stays well above zero says that much of it is there; it does
+    not say that the model reads it.
+    """
+    return Observation(
+        "the mean cosine stays above 0 after every layer of every model", _see_embedding
+    )
+
+
+def _see_previous_token() -> Observed:
+    """Probe the stream of the induction model for a property of the token before."""
+    model, rng = load_model("induction"), np.random.default_rng(SEED)
+    few = rng.permutation(model.d_vocab)[:20]
+    tokens = few[rng.integers(len(few), size=(32, PROMPT))]
+    streams = np.concatenate([model.forward(prompt)["resid_post.0"][1:] for prompt in tokens])
+    label = np.where(np.isin(tokens[:, :-1], few[:10]), 1.0, -1.0).ravel()
+    half = len(streams) // 2
+
+    def score(target: np.ndarray) -> float:
+        train = np.c_[streams[:half], np.ones(half)]
+        ridge = train.T @ train + np.eye(train.shape[1])
+        u = np.linalg.solve(ridge, train.T @ target[:half])
+        guess = np.c_[streams[half:], np.ones(len(streams) - half)] @ u
+        right = [np.mean(np.sign(guess[target[half:] == side]) == side) for side in (-1, 1)]
+        return float(np.mean(right))
+
+    shuffled = rng.permuted(np.tile(label, (20, 1)), axis=1)
+    chance = [score(one) for one in shuffled]
+    found = score(label)
+    figure = (
+        f"which half of twenty tokens the token before belongs to, read along one direction of the "
+        f"stream after the first layer of induction: {found:.0%} of held-out positions right, "
+        f"the two cases weighed alike; with shuffled labels {np.mean(chance):.0%}, "
+        f"at most {max(chance):.0%}"
+    )
+    return Observed(figure, found > max(chance))
+
+
+@theorem(
+    title="A direction that carries an attribute",
+    chapter=2,
+    convention="row",
+    source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”",
+    covers=("S2-13",),
+)
+def direction_carries_attribute() -> Observation:
+    """Fit one direction u of the stream so that x u tells whether the token before belongs to one
+    half of twenty tokens or the other, on half of the positions of random prompts of these twenty,
+    and try it on the other half. The same with labels in random order says how well one does by
+    luck. A probe that works shows that the attribute can be read, not that the model reads it.
+    """
+    return Observation("better than with each of 20 shufflings of the labels", _see_previous_token)
+
+
+def _kurtosis(streams: np.ndarray) -> float:
+    centred = streams - streams.mean(axis=0)
+    return float(np.mean((centred**4).mean(axis=0) / (centred**2).mean(axis=0) ** 2))
+
+
+def _see_axes() -> Observed:
+    rng = np.random.default_rng(SEED)
+    parts, seen = [], True
+    for name in ("two_layer", "induction", "gpt2_tiny"):
+        model = load_model(name)
+        final = model.forward(sample_tokens(2 * PROMPT))["final"]
+        turned = [
+            _kurtosis(final @ np.linalg.qr(rng.standard_normal((model.d_model,) * 2))[0])
+            for _ in range(40)
+        ]
+        own = _kurtosis(final)
+        seen = seen and min(turned) <= own <= max(turned)
+        parts.append(f"{name} {own:.2f} (rotated {min(turned):.2f} to {max(turned):.2f})")
+    return Observed(
+        f"mean kurtosis of the coordinates of the final stream: {'; '.join(parts)}", seen
+    )
+
+
+@theorem(
+    title="Do the axes of the stream stand out in the trained models?",
+    chapter=2,
+    source=f"{FRAMEWORK}, “Privileged vs free basis”; {PRIVILEGED}",
+    covers=("S4-10",),
+)
+def stream_axes_stand_out() -> Observation:
+    """Nothing in a model without norms tells the axes of the stream from other directions, so
+    components may be interpretable and coordinates of the stream need not be. Training may still
+    prefer axes: Adam treats each coordinate by itself. If it did, coordinates would have heavier
+    tails than the same stream turned at random.
+    """
+    return Observation(
+        "in every model the kurtosis lies within the range of 40 random rotations", _see_axes
+    )
