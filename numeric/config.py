@@ -177,13 +177,14 @@ class Config:
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight that such a model has, by name."""
-        return {name: self.shape(name) for name in TENSORS if self._has(name)}
+        return {name: self.shape(name) for name in TENSORS if self.has(name)}
 
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Return the shape of a weight, whether such a model has it or not."""
         return tuple(getattr(self, size) for size in TENSORS[tensor])
 
-    def _has(self, tensor: str) -> bool:
+    def has(self, tensor: str) -> bool:
+        """Return whether such a model has a weight of that name."""
         if tensor in BIASES:
             return tensor in self.biases
         needs = {

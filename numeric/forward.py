@@ -16,7 +16,7 @@ A block takes the stream X (`resid_pre`) and leaves `resid_post`:
 """
 
 from collections.abc import Container
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -169,6 +169,7 @@ def mlp(config: Config, layer: Layer, rows: Float[np.ndarray, "pos d_model"]) ->
     return {"mlp_pre": pre, "mlp_post": post, "mlp_out": post @ layer.W_out + layer.b_out}
 
 
+@lru_cache(maxsize=64)
 def place_names(config: Config) -> tuple[str, ...]:
     """Return the names of all places that a pass of such a model records, in order.
 

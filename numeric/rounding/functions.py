@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from algebra.errors import OtimesError
 from algebra.functions import on_floats
-from numeric.functions import DERIVATIVE, centred, masked_softmax
+from numeric.functions import DERIVATIVE, centred, masked_softmax, norm_scale
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.precision import Precision
 
@@ -74,6 +74,8 @@ def activated(name: str, x: Near, p: Precision) -> Near:
         )
     known = CONDITION[name]
     value = on_floats(name, x.value)
+    if p.exact:
+        return Near.exactly(value)
     carried = _moved(name, known, x, value)
     absolute = known.absolute * (x.size if known.gate else 1.0)
     own = p.inner * (known.relative * (np.abs(value) + carried) + absolute)
@@ -125,6 +127,8 @@ def softmax(scores: Near, visible: Array, p: Precision, online: bool = False) ->
     mask = np.broadcast_to(visible, shape)
     flat = scores.value.reshape(-1, shape[-1])
     value = masked_softmax(flat, mask.reshape(-1, shape[-1])).reshape(shape)
+    if p.exact:
+        return Near.exactly(value)
     seen = np.where(mask, scores.value, -np.inf)
     highest = seen.max(axis=-1, keepdims=True)
     gap = np.where(mask, highest - scores.value, 0.0)
@@ -152,6 +156,9 @@ def normalised(
     zero.
     """
     x, width = rows.value, rows.value.shape[-1]
+    if p.exact:
+        plain = centred(x, kind) / norm_scale(x, kind, eps) * gain.value
+        return Near.exactly(plain if bias is None else plain + bias)
     sums = p.within(width + 4)
 
     def mean(array: Array) -> Array:
@@ -200,7 +207,7 @@ def rotated(rows: Near, dims: int, base: float, layout: str, p: Precision) -> Ne
     angle_error = np.minimum(angle_error, 2.0)
     function_error = 2 * LIBRARY * p.inner + p.stored()
     a, b = (Near(rows.value[..., i], rows.error[..., i]) for i in (first, second))
-    value, error = rows.value.copy(), rows.error.copy()
+    value, error = rows.value.copy(), np.array(rows.error)
     for place, turned, along, across in (
         (first, a.value * cos - b.value * sin, (a, cos), (b, sin)),
         (second, a.value * sin + b.value * cos, (a, sin), (b, cos)),

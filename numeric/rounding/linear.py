@@ -7,7 +7,8 @@ operation adds. The bounds are those of Higham 2002, §3.5, and hold for every o
 fused multiply-adds and partial sums included.
 
 With `Precision.likely`, n products are summed as if their errors were independent: 6 u √n times
-(‖a ∘ b‖₂ + |Σ a b|), the size of partial sums, instead of γ_n Σ |a b|.
+(‖a ∘ b‖₂ + |Σ a b|), the size of partial sums, instead of γ_n Σ |a b|; and errors of the factors
+are carried over so too, 2 √Σ (δa b)², instead of Σ |δa b|.
 """
 
 from dataclasses import dataclass
@@ -30,12 +31,18 @@ class Near:
     def exactly(cls, array: Array) -> "Near":
         """Return an array that is known as it is."""
         value = np.asarray(array, dtype=np.float64)
-        return cls(value, np.zeros_like(value))
+        return cls(value, np.broadcast_to(0.0, value.shape))
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is known as it is; seen without a look at every entry."""
+        return not any(self.error.strides) and not self.error.any()
 
     @property
     def size(self) -> Array:
         """The largest absolute value that each entry may have."""
-        return np.abs(self.value) + self.error
+        size = np.abs(self.value)
+        return size if self.exact else size + self.error
 
 
 def linear(
@@ -47,28 +54,56 @@ def linear(
     `sums`: how many more roundings a blockwise algorithm makes on its way.
     """
     value = rows.value @ weight.value
-    size = rows.size @ weight.size
-    carried = 0.0
-    if rows.error.any():
-        carried = rows.error @ weight.size
-    if weight.error.any():
-        carried = carried + np.abs(rows.value) @ weight.error
+    if p.exact:
+        return Near.exactly(value if bias is None else value + bias)
+    carried = _carried(rows, weight, p)
     n_terms = rows.value.shape[-1] + sums
     added = np.zeros(1) if bias is None else np.abs(bias)
-    worst = p.within(n_terms + 1) * (size + added)
     if p.likely:
-        spread = np.sqrt(rows.size**2 @ weight.size**2)
-        sharp = 6 * p.inner * n_terms**0.5 * (spread + np.abs(value) + added)
-        again = 6 * rescaled * p.unit * spread
-        own = np.minimum(worst, sharp) + np.minimum(p.stored(rescaled) * size, again)
-    else:
-        own = worst + p.stored(rescaled) * size
+        spread = _spread(rows, weight)
+        own = 6 * p.inner * n_terms**0.5 * (spread + np.abs(value) + added)
+        own = own + 6 * rescaled * p.unit * spread
+    if not p.likely or n_terms < SHORT:
+        size = rows.size @ weight.size
+        worst = p.within(n_terms + 1) * (size + added) + p.stored(rescaled) * size
+        own = np.minimum(worst, own) if p.likely else worst
     error = carried + own
     stored = p.stored() * (np.abs(value) + error)
     if bias is not None:
         value = value + bias
         stored = stored + p.stored() * (np.abs(value) + error + stored)
     return Near(value, error + stored + (n_terms + 2) * p.tiny)
+
+
+SHORT = 48
+"""Fewer terms than this, and the worst case of their sum may be below what is likely."""
+
+
+def _spread(rows: Near, weight: Near) -> Array:
+    """Return √Σ (a b)² for each entry of the product, to three digits: it is made in float32."""
+    squares, scale = [], 1.0
+    for x in (rows, weight):
+        largest = float(x.size.max(initial=0.0)) or 1.0
+        if not np.isfinite(largest):
+            return np.asarray(np.sqrt(rows.size**2 @ weight.size**2))
+        squares.append(np.square((x.size / largest).astype(np.float32)))
+        scale *= largest
+    return np.asarray(scale * np.sqrt((squares[0] @ squares[1]).astype(np.float64)))
+
+
+def _carried(rows: Near, weight: Near, p: Precision) -> Array:
+    """Return how far the errors of the factors move their product."""
+    carried = np.zeros(1)
+    if not rows.exact:
+        carried = _moved(rows.error, weight.size, p)
+    if not weight.exact:
+        carried = carried + _moved(np.abs(rows.value), weight.error, p)
+    return carried
+
+
+def _moved(a: Array, b: Array, p: Precision) -> Array:
+    moved: Array = 2 * np.sqrt(a**2 @ b**2) if p.likely else a @ b
+    return moved
 
 
 def over_heads(z: Near, W_O: Near, bias: Array, p: Precision) -> Near:
@@ -78,17 +113,23 @@ def over_heads(z: Near, W_O: Near, bias: Array, p: Precision) -> Near:
     """
     heads, _, d_head = z.value.shape
     each = z.value @ W_O.value
-    size = (z.size @ W_O.size).sum(axis=0)
-    carried = (z.error @ W_O.size).sum(axis=0)
     value = each.sum(axis=0) + bias
-    worst = p.within(heads * d_head + 1) * (size + np.abs(bias))
-    partial = p.stored(heads + 1) * (np.abs(each).sum(axis=0) + np.abs(bias))
+    if p.exact:
+        return Near.exactly(value)
+    n_terms = heads * d_head
     if p.likely:
-        spread = np.sqrt((z.size**2 @ W_O.size**2).sum(axis=0)) + np.abs(value) + np.abs(bias)
-        worst = np.minimum(worst, 6 * p.inner * (heads * d_head) ** 0.5 * spread)
-        spread = np.sqrt((each**2).sum(axis=0)) + np.abs(value) + np.abs(bias)
-        partial = np.minimum(partial, 6 * p.unit * (heads + 1) ** 0.5 * spread)
-    error = carried + worst + partial
+        carried = 2 * np.sqrt((_carried(z, W_O, p) ** 2).sum(axis=0))
+        ends = np.abs(value) + np.abs(bias)
+        spread = np.sqrt((_spread(z, W_O) ** 2).sum(axis=0)) + ends
+        own = 6 * p.inner * n_terms**0.5 * spread
+        spread = np.sqrt((each**2).sum(axis=0)) + ends
+        partial = 6 * p.unit * (heads + 1) ** 0.5 * spread
+    else:
+        carried = _carried(z, W_O, p).sum(axis=0)
+        size = (z.size @ W_O.size).sum(axis=0)
+        own = p.within(n_terms + 1) * (size + np.abs(bias))
+        partial = p.stored(heads + 1) * (np.abs(each).sum(axis=0) + np.abs(bias))
+    error = carried + own + partial
     error = error + p.stored() * (np.abs(value) + error)
     return Near(value, error + (heads * (d_head + 1) + 2) * p.tiny)
 
@@ -100,6 +141,8 @@ def added(p: Precision, *terms: Near) -> Near:
     being computed shows it rounded, and adds it as it was.
     """
     value = np.asarray(sum(term.value for term in terms))
+    if p.exact:
+        return Near.exactly(value)
     error = np.asarray(sum(term.error for term in terms))
     size = np.asarray(sum(term.size for term in terms))
     partial = p.stored(len(terms) - 2) * size if len(terms) > 2 else 0.0
@@ -110,5 +153,7 @@ def added(p: Precision, *terms: Near) -> Near:
 def multiplied(a: Near, b: Near, p: Precision) -> Near:
     """Return the product entry by entry."""
     value = a.value * b.value
+    if p.exact:
+        return Near.exactly(value)
     carried = a.error * b.size + np.abs(a.value) * b.error
     return Near(value, carried + p.stored() * (np.abs(value) + carried) + p.tiny)

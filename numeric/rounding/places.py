@@ -13,6 +13,8 @@ fused attention can be judged by its `z`; over many operations a bound carried s
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,7 +28,6 @@ from numeric.rounding.linear import Near, added, linear, multiplied, over_heads
 from numeric.rounding.precision import Precision, known, precision, smallest_noticed, stored_as
 
 Array = np.ndarray
-Weights = Mapping[str, Array]
 CHANGE = 2.0**-12  # of a factor, to see what it moves: exact, and small enough to be linear
 
 
@@ -96,16 +97,16 @@ class LocalBounds:
         inputs = {}
         for read in inputs_of(config, name):
             if read in recorded:
-                inputs[_kind(read)] = Near.exactly(recorded[read])
+                inputs[kind_of(read)] = Near.exactly(recorded[read])
             elif read == "tokens":
                 raise OtimesError(f"{name} is judged by its tokens: record them as 'tokens'")
             else:
-                inputs[_kind(read)] = self._near(read, recorded, {}, p)
+                inputs[kind_of(read)] = self._near(read, recorded, {}, p)
         n_pos = _positions(name, config, inputs)
-        weights = _Weights(self.model, name, n_pos, scaled)
-        hidden = frozenset(_kind(r) for r in inputs_of(config, name) if r not in recorded)
+        weights = Weights(self.model, name, n_pos, scaled)
+        hidden = frozenset(kind_of(r) for r in inputs_of(config, name) if r not in recorded)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            near = OPERATIONS[_kind(name)](_At(config, inputs, weights, n_pos, hidden, p))
+            near = OPERATIONS[kind_of(name)](At(config, inputs, weights, n_pos, hidden, p))
         return Near(near.value, known(near.error))
 
 
@@ -114,13 +115,14 @@ def in_dtype(model: Model, dtype: str) -> Model:
     return model.changed({name: stored_as(each, dtype) for name, each in model.weights.items()})
 
 
+@lru_cache(maxsize=4096)
 def inputs_of(config: Config, place: str) -> tuple[str, ...]:
     """Return the places that a place is computed from, by name.
 
     >>> inputs_of(Config(2, 1, 4, 2, 10, 8, "none"), "z.1")
     ('pattern.1', 'v.1')
     """
-    kind, layer = _kind(place), place.rpartition(".")[2]
+    kind, layer = kind_of(place), place.rpartition(".")[2]
 
     def here(*kinds: str) -> tuple[str, ...]:
         return tuple(f"{each}.{layer}" for each in kinds)
@@ -180,7 +182,7 @@ WEIGHTS: dict[str, tuple[str, ...]] = {
 
 def weights_of(model: Model, place: str) -> tuple[str, ...]:
     """Return the weights that the model has and that a place is computed with."""
-    config, kind = model.config, _kind(place)
+    config, kind = model.config, kind_of(place)
     names = WEIGHTS.get(kind, ())
     if kind == "mlp_pre":
         names = names[2:] if config.gated else names[:2]
@@ -195,16 +197,27 @@ def weights_of(model: Model, place: str) -> tuple[str, ...]:
     return tuple(name for name in names if name in has)
 
 
-def _kind(place: str) -> str:
+def kind_of(place: str) -> str:
+    """Return a place without its layer."""
     return place.partition(".")[0]
 
 
-class _Weights(dict[str, Array]):
+class Parts(Protocol):
+    """What gives weights by name, all or one layer's: a model, or one that remembers them."""
+
+    def part(self, name: str, index: Any = ...) -> Array:
+        """Return entries of a tensor in float64."""
+
+
+class Weights(dict[str, Array]):
     """The weights of one place, fetched when they are asked for; `scaled` multiplies some."""
 
-    def __init__(self, model: Model, place: str, n_pos: int, scaled: Mapping[str, float]) -> None:
+    def __init__(
+        self, model: Parts, place: str, n_pos: int, scaled: Mapping[str, float] | None = None
+    ) -> None:
         super().__init__()
-        self.model, self.scaled, self.n_pos = model, scaled, n_pos
+        self.model, self.scaled, self.n_pos = model, scaled or {}, n_pos
+        self.kind = kind_of(place)
         self.layer = int(place.rpartition(".")[2]) if "." in place else None
 
     def __missing__(self, name: str) -> Array:
@@ -217,15 +230,17 @@ class _Weights(dict[str, Array]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _At:
+class At:
     """What an operation is given: its inputs by kind, its weights, and the precision."""
 
     config: Config
     inputs: Mapping[str, Near]
-    weights: _Weights
+    weights: Weights
     n_pos: int
     hidden: frozenset[str] = field(default_factory=frozenset)
     p: Precision = field(default_factory=lambda: precision("float64"))
+    read: Callable[[str], Near] | None = None
+    """Any other place by name, for those who compute something else than what is right."""
 
     def only(self) -> Near:
         """Return the one input."""
@@ -238,41 +253,41 @@ class _At:
 
     def bias(self, name: str) -> Array | None:
         """Return a bias for all heads or positions, or None where the model has none."""
-        if name not in self.config.tensor_shapes():
+        if not self.config.has(name):
             return None
         bias = self.weights[name]
         return bias[:, None] if name in ("b_Q", "b_K", "b_V") else bias
 
 
-def _embed(at: _At) -> Near:
+def _embed(at: At) -> Near:
     tokens = at.only().value.astype(np.int64)
     rows = at.weights.model.part("W_E", tokens) * at.weights.scaled.get("W_E", 1.0)
     return Near.exactly(rows)
 
 
-def _stream(at: _At) -> Near:
+def _stream(at: At) -> Near:
     """Return where the stream begins, with learned positions; elsewhere it is passed on."""
     if at.config.positions == "learned" and "embed" in at.inputs:
         return added(at.p, at.only(), at.weight("W_pos"))
     return at.only()
 
 
-def _qk_in(at: _At) -> Near:
+def _qk_in(at: At) -> Near:
     if at.config.positions == "shortformer":
         return added(at.p, at.only(), at.weight("W_pos"))
     return at.only()
 
 
-def _norm(name: str) -> Callable[[_At], Near]:
-    def norm(at: _At) -> Near:
+def _norm(name: str) -> Callable[[At], Near]:
+    def norm(at: At) -> Near:
         gain, bias = at.weight(f"{name}_gain"), at.bias(f"{name}_bias")
         return normalised(at.only(), at.config.norm, at.config.norm_eps, gain, bias, at.p)
 
     return norm
 
 
-def _read(letter: str) -> Callable[[_At], Near]:
-    def read(at: _At) -> Near:
+def _read(letter: str) -> Callable[[At], Near]:
+    def read(at: At) -> Near:
         config = at.config
         made = linear(at.only(), at.weight(f"W_{letter}"), at.bias(f"b_{letter}"), at.p)
         if letter == "V" or config.positions != "rotary":
@@ -282,7 +297,7 @@ def _read(letter: str) -> Callable[[_At], Near]:
     return read
 
 
-def _scores(at: _At) -> Near:
+def _scores(at: At) -> Near:
     """Return the scores; 1/√d may come before the product, to one factor or in halves to both."""
     q, k, root = at.inputs["q"], at.inputs["k"], np.sqrt(at.config.d_head)
     keys = Near(np.swapaxes(k.value, -1, -2), np.swapaxes(k.error, -1, -2))
@@ -292,31 +307,31 @@ def _scores(at: _At) -> Near:
     return Near(value, np.where(causal_mask(at.n_pos), error, np.inf))
 
 
-def _pattern(at: _At) -> Near:
+def _pattern(at: At) -> Near:
     return softmax(at.only(), causal_mask(at.n_pos), at.p, online="scores" in at.hidden)
 
 
-def _z(at: _At) -> Near:
+def _z(at: At) -> Near:
     """Return what the heads mix; a pattern that is not shown may be normalised afterwards."""
     online = "pattern" in at.hidden
     sums = 3 * at.n_pos + 1 if online else 0
     return linear(at.inputs["pattern"], at.inputs["v"], None, at.p, rescaled=int(online), sums=sums)
 
 
-def _attn_out(at: _At) -> Near:
+def _attn_out(at: At) -> Near:
     return over_heads(at.only(), at.weight("W_O"), at.weights["b_O"], at.p)
 
 
-def _sum(at: _At) -> Near:
+def _sum(at: At) -> Near:
     return added(at.p, *at.inputs.values()) if len(at.inputs) > 1 else at.only()
 
 
-def _mlp_pre(at: _At) -> Near:
+def _mlp_pre(at: At) -> Near:
     name = "gate" if at.config.gated else "in"
     return linear(at.only(), at.weight(f"W_{name}"), at.bias(f"b_{name}"), at.p)
 
 
-def _mlp_post(at: _At) -> Near:
+def _mlp_post(at: At) -> Near:
     assert at.config.activation is not None  # the configuration of a model with an MLP names one
     post = activated(at.config.activation, at.inputs["mlp_pre"], at.p)
     if not at.config.gated:
@@ -325,7 +340,7 @@ def _mlp_post(at: _At) -> Near:
     return multiplied(post, linear(rows, at.weight("W_in"), at.bias("b_in"), at.p), at.p)
 
 
-OPERATIONS: dict[str, Callable[[_At], Near]] = {
+OPERATIONS: dict[str, Callable[[At], Near]] = {
     "embed": _embed,
     "resid_pre": _stream,
     "ln1": _norm("ln1"),

@@ -45,6 +45,11 @@ class Precision:
         return gamma(roundings, self.unit)
 
     @property
+    def exact(self) -> bool:
+        """Whether errors are left out altogether."""
+        return self.inner == 0
+
+    @property
     def doubled(self) -> float:
         """What a bound grows by when the float64 value it is compared with was rounded as well."""
         return 1 + UNIT_ROUNDOFF["float64"] / self.inner
@@ -67,6 +72,10 @@ def precision(dtype: str, inner: str | None = None) -> Precision:
                 f"there is no rounding bound for {name}; known are {', '.join(UNIT_ROUNDOFF)}"
             )
     return Precision(UNIT_ROUNDOFF[dtype], UNIT_ROUNDOFF[inner or usual], TINY[dtype])
+
+
+VALUES_ONLY = Precision(0.0, 0.0, 0.0)
+"""The precision with which operations compute what they should give, and no bound."""
 
 
 def gamma(roundings: float, unit: float) -> float:

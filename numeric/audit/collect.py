@@ -1,0 +1,176 @@
+"""What an implementation shows on some tokens, as arrays that can be judged.
+
+An implementation is called with the caller's own tokens, of whatever kind they are, and returns
+logits, or logits and a mapping of places. Everything becomes float64 here, the type that it had
+being remembered; a batch becomes a list of prompts; grouped keys and values that are not repeated
+are. What has the wrong shape is kept apart, to be said in a sentence of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from algebra.errors import OtimesError
+from numeric.audit.judge import Shown
+from numeric.config import Config, listed
+from numeric.forward import place_names
+from numeric.model import Model
+from numeric.rounding.linear import Near
+from numeric.rounding.places import kind_of
+from numeric.rounding.precision import UNIT_ROUNDOFF
+
+DTYPES = tuple(UNIT_ROUNDOFF)
+
+
+@dataclass(slots=True)
+class Collected:
+    """The prompts with their places; the types of the arrays; what could not be used, and why."""
+
+    prompts: list[Shown]
+    dtypes: dict[str, str]
+    unfit: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def dtype(self) -> str:
+        """The coarsest type of any place: what the implementation computes in."""
+        return max(self.dtypes.values(), key=lambda each: UNIT_ROUNDOFF[each])
+
+
+def plain(array: Any) -> tuple[np.ndarray, str]:
+    """Return an array of NumPy or torch in float64, and the name of the type that it had."""
+    if hasattr(array, "detach"):
+        array = array.detach()
+        if str(array.device).partition(":")[0] == "meta":
+            raise OtimesError("an array is on the device 'meta', where there are no numbers")
+        name = str(array.dtype).removeprefix("torch.")
+        array = array.cpu()
+        array = (array.double() if array.dtype.is_floating_point else array).numpy()
+    else:
+        array = np.asarray(array)
+        name = array.dtype.name
+    if name == "longdouble":
+        name = "float64"
+    return np.asarray(array, dtype=np.float64), name
+
+
+def token_rows(tokens: Any, model: Model) -> np.ndarray:
+    """Return tokens as [prompt, pos], or say what is wrong with them."""
+    array = tokens.detach().cpu().numpy() if hasattr(tokens, "detach") else np.asarray(tokens)
+    if array.ndim == 1:
+        array = array[None]
+    if array.ndim != 2 or not array.size:
+        raise OtimesError(
+            f"tokens are one prompt or a batch of prompts of one length, got shape {array.shape}"
+        )
+    return np.stack([model.check_tokens(row) for row in array])
+
+
+def collect(
+    call: Callable[[Any], Any], tokens: Any, model: Model, names: Mapping[str, str] | None = None
+) -> Collected:
+    """Return what an implementation shows on tokens; `names` says which of its names are ours.
+
+    Raises: OtimesError when it returns neither logits nor logits and places.
+    """
+    rows = token_rows(tokens, model)
+    logits, activations = _answer(call(tokens))
+    return gather(logits, activations, rows, model, names)
+
+
+def _answer(answer: Any) -> tuple[Any, Mapping[str, Any]]:
+    if hasattr(answer, "logits"):
+        return answer.logits, {}
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping):
+        return answer
+    if isinstance(answer, Mapping):
+        return None, answer
+    if hasattr(answer, "shape"):
+        return answer, {}
+    raise OtimesError(
+        "the implementation must return logits, or logits and a mapping of places, and returned "
+        f"{type(answer).__name__}"
+    )
+
+
+def gather(
+    logits: Any,
+    activations: Mapping[str, Any],
+    rows: np.ndarray,
+    model: Model,
+    names: Mapping[str, str] | None = None,
+) -> Collected:
+    """Return logits and places of a batch of prompts as what can be judged."""
+    known, renamed = place_names(model.config), dict(names or {})
+    wrong = [ours for ours in renamed.values() if ours not in known]
+    if wrong:
+        raise OtimesError(
+            f"names= maps to {listed(wrong)}, no place of this model; it has {listed(known)}"
+        )
+    named = {renamed.get(name, name): array for name, array in activations.items()}
+    if logits is not None:
+        named["logits"] = logits
+    extra = [name for name in named if name not in known]
+    places: list[dict[str, Near]] = [{} for _ in rows]
+    found = Collected([], {})
+    for name in known:
+        if name not in named or named[name] is None:
+            continue
+        array, dtype = plain(named[name])
+        if dtype not in DTYPES:
+            found.unfit[name] = f"is of type {dtype}; known are {listed(DTYPES)}"
+            continue
+        shape = _shape(name, model.config, rows.shape[1])
+        fitted = _fit(array, name, model.config, rows.shape, shape)
+        if fitted is None:
+            found.unfit[name] = f"has the shape {array.shape}, and {shape} is expected" + (
+                f" for each of {len(rows)} prompts" if len(rows) > 1 else ""
+            )
+            continue
+        if fitted.shape[1:] != array.shape[-len(shape) :]:
+            found.notes.append(f"{name} is shown once for each group, and repeated here")
+        found.dtypes[name] = dtype
+        for index, one in enumerate(fitted):
+            places[index][name] = Near.exactly(one)
+    if not found.dtypes and not found.unfit:
+        raise OtimesError(
+            "the implementation showed neither logits nor a place that is known; known are "
+            f"{listed(known)}"
+        )
+    found.prompts = [Shown(row, shown) for row, shown in zip(rows, places, strict=True)]
+    if extra:
+        found.notes.append(f"not compared, as there are no such places: {listed(extra[:8])}")
+    return found
+
+
+def _shape(place: str, config: Config, n_pos: int) -> tuple[int, ...]:
+    kind = kind_of(place)
+    if kind == "logits":
+        return (n_pos, config.d_vocab)
+    if kind in ("q", "k", "v", "z"):
+        return (config.n_heads, n_pos, config.d_head)
+    if kind in ("scores", "pattern"):
+        return (config.n_heads, n_pos, n_pos)
+    if kind == "head_out":
+        return (config.n_heads, n_pos, config.d_model)
+    return (n_pos, config.d_mlp if kind in ("mlp_pre", "mlp_post") else config.d_model)
+
+
+def _fit(
+    array: np.ndarray, place: str, config: Config, batch: tuple[int, ...], shape: tuple[int, ...]
+) -> np.ndarray | None:
+    """Return the array as [prompt, *shape], or None if it is of no such shape."""
+    grouped = (config.kv_heads, *shape[1:])
+    for each in (shape, grouped) if kind_of(place) in ("k", "v") else (shape,):
+        if array.shape == (batch[0], *each):
+            fitted = array
+        elif batch[0] == 1 and array.shape == each:
+            fitted = array[None]
+        else:
+            continue
+        if each != shape:
+            fitted = np.repeat(fitted, config.n_heads // config.kv_heads, axis=1)
+        return fitted
+    return None

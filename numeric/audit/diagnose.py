@@ -1,0 +1,236 @@
+"""Which known mistake makes just what was shown: a diagnosis, or none.
+
+A mistake counts only if the reference with it gives what the implementation has, within the bound
+of the mistaken operation itself. Those that are found first are the plainest; what fits as well is
+named too, for some mistakes cannot be told apart on one prompt.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from numeric.audit.change import with_config
+from numeric.audit.evaluate import Mistake, Operation, layer_of, placed
+from numeric.audit.judge import Judge
+from numeric.audit.mistakes import known_mistakes, of_kind
+from numeric.forward import place_names
+from numeric.rounding.functions import rotated
+from numeric.rounding.linear import Near
+from numeric.rounding.places import At, inputs_of, kind_of
+from numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision, stored_as, worst_ratio
+
+NAMED = 4
+"""So many mistakes that fit are named, no more."""
+
+
+def diagnose(judge: Judge, place: str) -> str:
+    """Return which mistakes explain a place, as "matches …", or an empty string."""
+    shown = [prompt.places[place].value for prompt in judge.prompts]
+    bad = [where for each in shown if (where := _not_finite(each))]
+    if bad:
+        return bad[0]
+    behind = _behind(judge, place)
+    layers = sorted({layer for name in behind if (layer := layer_of(name)) is not None})
+    kinds = {kind_of(name) for name in behind}
+    found: dict[tuple[bool, int], list[str]] = {}
+    every = known_mistakes(judge.model.config)
+    whole = {mistake.name: mistake for mistake in every}
+    for mistake in of_kind(every, kinds):
+        if (False, 0) in found and mistake.rank > 0:
+            break
+        for variant in _where(mistake, layers):
+            if _fits(judge, place, variant):
+                said = variant.says
+                if variant.layer is not None and len(layers) > 1:
+                    said = f"{said} (in layer {variant.layer})"
+                key = (not _elsewhere_too(judge, place, whole[mistake.name], kinds), mistake.rank)
+                if said not in found.setdefault(key, []):
+                    found[key].append(said)
+                break
+    if found:
+        return f"matches {'; or '.join(found[min(found)][:NAMED])}"
+    return _stale(judge, place) or _some_heads(judge, place) or coarse(judge, place)
+
+
+def _elsewhere_too(judge: Judge, place: str, mistake: Mistake, kinds: set[str]) -> bool:
+    """Return whether the mistake explains as well the other shown places at which it acts.
+
+    Those of the same layer: queries that are not turned, with keys that are, are another mistake
+    than rotary positions forgotten.
+    """
+    layer = layer_of(place)
+    shown = judge.prompts[0].places
+    for kind in mistake.acts:
+        other = kind if layer is None else placed(kind, layer)
+        if kind in kinds or other not in shown or layer_of(other) != layer:
+            continue
+        if judge.ratio(other, (mistake,)) > 1:
+            return False
+    return True
+
+
+def _not_finite(array: np.ndarray) -> str:
+    if np.isnan(array).any():
+        return "is not a number (NaN)"
+    return "is infinite" if np.isinf(array).any() else ""
+
+
+def _behind(judge: Judge, place: str) -> list[str]:
+    """Return the place, and those that were not shown and that it is computed from."""
+    shown, behind, waiting = judge.prompts[0].places, [], [place]
+    while waiting:
+        name = waiting.pop()
+        if name in behind or name == "tokens":
+            continue
+        behind.append(name)
+        waiting += [read for read in inputs_of(judge.model.config, name) if read not in shown]
+    order = place_names(judge.model.config)
+    return sorted(behind, key=order.index)
+
+
+def _where(mistake: Mistake, layers: list[int]) -> Iterator[Mistake]:
+    """Yield the mistake made everywhere, then in one layer only, where several are hidden."""
+    yield mistake
+    if len(layers) > 1:
+        ends = {"embed", "final", "ln_final", "logits"}
+        if not set(mistake.acts) <= ends:
+            for layer in layers:
+                yield mistake.at(layer)
+
+
+def _fits(judge: Judge, place: str, mistake: Mistake) -> bool:
+    # Far away by more than any rounding: most mistakes need no bound to be ruled out.
+    first = judge.prompts[0].places[place].value
+    near = judge.quick(place, mistake)
+    with np.errstate(all="ignore"):
+        off = np.abs(first - near.value)[np.isfinite(judge.expected(place)[0].error)]
+        scale = np.abs(near.value).max(initial=1e-30)
+    if not off.max(initial=0.0) <= 1e6 * judge.unit * scale:
+        return False
+    return judge.ratio(place, (mistake,)) <= 1
+
+
+def _some_heads(judge: Judge, place: str) -> str:
+    """Return the mistake that explains the wrong heads, where the others are right."""
+    ratios = judge.heads.get(place)
+    if not ratios:
+        return ""
+    bad = [h for h, each in enumerate(ratios) if not each <= 1]
+    if not bad or len(bad) == len(ratios):
+        return ""
+    for mistake in of_kind(known_mistakes(judge.model.config), {kind_of(place)}):
+        good = True
+        for prompt, near in zip(judge.prompts, judge.expected(place, (mistake,)), strict=True):
+            shown = prompt.places[place]
+            for head in bad:
+                ratio = worst_ratio(
+                    shown.value[head],
+                    near.value[head],
+                    np.asarray(near.error[head]) + np.asarray(shown.error[head]),
+                )
+                good = good and ratio <= 1
+            if not good:
+                break
+        if good:
+            which = ", ".join(str(h) for h in bad)
+            return f"matches {mistake.says} (in head{'s' if len(bad) > 1 else ''} {which} only)"
+    return ""
+
+
+def _stale(judge: Judge, place: str) -> str:
+    """Return that some positions have what belongs to others, as a cache not kept up to date."""
+    if kind_of(place) not in ("k", "v", "q", "embed", "resid_pre"):
+        return ""
+    sayings = []
+    for prompt, near in zip(judge.prompts, judge.expected(place), strict=True):
+        shown = prompt.places[place].value
+        ours, bound = near.value, np.asarray(near.error)
+        axes = tuple(i for i in range(ours.ndim) if i != ours.ndim - 2)
+        with np.errstate(all="ignore"):
+            wrong = np.flatnonzero(~(np.abs(shown - ours) <= bound).all(axis=axes))
+        for position in wrong:
+            same = [
+                j
+                for j in range(ours.shape[-2])
+                if (np.abs(shown[..., position, :] - ours[..., j, :]) <= 4 * bound[..., j, :]).all()
+            ]
+            if not same:
+                return ""
+            sayings.append(f"position {position} has that of position {same[0]}")
+    name = {"k": "keys", "v": "values", "q": "queries"}.get(kind_of(place), "rows")
+    return f"matches stale {name}: {', '.join(sayings[:4])}" if sayings else ""
+
+
+COARSER = ("float32", "float16", "bfloat16")
+
+
+def coarse(judge: Judge, place: str) -> str:
+    """Return that a place is right to a coarser type than its own, as a half-precision step is."""
+    for dtype in COARSER:
+        if UNIT_ROUNDOFF[dtype] <= judge.unit:
+            continue
+        if all(
+            _rounded(near, prompt.places[place].value, dtype)
+            for prompt, near in zip(judge.prompts, judge.expected(place), strict=True)
+        ):
+            return f"matches a {_step(dtype)}-precision step: it is rounded to {dtype}"
+        p = Precision(
+            UNIT_ROUNDOFF[dtype], UNIT_ROUNDOFF[dtype], precision(dtype).tiny, likely=True
+        )
+        ratio = judge.ratio(place, p=p)
+        if 0.003 <= ratio <= 1:
+            return f"matches a {_step(dtype)}-precision step: it is right as computed in {dtype}"
+    return ""
+
+
+def _step(dtype: str) -> str:
+    return "single" if dtype == "float32" else "half"
+
+
+def _rounded(near: Near, shown: np.ndarray, dtype: str) -> bool:
+    """Return whether 95 % of the entries are ours rounded to a type, and the rest nearly so."""
+    claimed = np.isfinite(near.error)
+    ours, seen = near.value[claimed], shown[claimed]
+    rounded = stored_as(ours, dtype)
+    bound = np.asarray(near.error)[claimed]
+    ulp = 2 * UNIT_ROUNDOFF[dtype] * np.abs(ours)
+    off = np.abs(seen - rounded)
+    agree = off <= bound
+    return bool(agree.mean() >= 0.95 and (off[~agree] <= 2.5 * ulp[~agree] + bound[~agree]).all())
+
+
+def floors(judge: Judge, place: str) -> str:
+    """Return which float32 step inside float64 code, a known one, explains a place."""
+    if judge.dtype != "float64":
+        return ""
+    for mistake in FLOORS:
+        if kind_of(place) in mistake.acts and judge.ratio(place, (mistake,)) <= 1:
+            return mistake.says
+    return ""
+
+
+def _in_float32(at: At, operation: Operation) -> Near:
+    return operation(replace(at, p=precision("float32").supposed_likely()))
+
+
+def _angles_in_float32(at: At, operation: Operation) -> Near:
+    config = at.config
+    plain = operation(with_config(at, positions="none", rotary_dims=0))
+    p = Precision(at.p.unit, UNIT_ROUNDOFF["float32"], at.p.tiny)
+    return rotated(plain, config.rotary_dims, config.rotary_base, config.rotary_layout, p)
+
+
+FLOORS: tuple[Mistake, ...] = (
+    Mistake(
+        "norm_in_float32",
+        "the norm is computed in float32",
+        dict.fromkeys(("ln1", "ln2", "ln_final"), _in_float32),
+    ),
+    Mistake("softmax_in_float32", "the softmax is computed in float32", {"pattern": _in_float32}),
+    Mistake(
+        "angles_in_float32",
+        "the rotary angles are computed in float32",
+        dict.fromkeys(("q", "k"), _angles_in_float32),
+    ),
+)

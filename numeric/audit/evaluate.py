@@ -1,0 +1,255 @@
+"""What a place should be, given what an implementation showed: the reference, step by step.
+
+An `Evaluator` knows the places that were shown on one prompt. `near` computes any place from those
+nearest to it, operation by operation, with the local bound of each; `hidden` counts how many
+operations lie between. With *mistakes* some operations are replaced by what people write instead:
+so one statement of each operation serves as the reference, as the diagnosis and as the rerun from
+the tokens. With `jitter` each result is moved by one unit of rounding: what that does to a place
+far away is the scale for comparisons over many operations, where bounds carried along say nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numeric.config import Config
+from numeric.forward import place_names
+from numeric.functions import causal_mask
+from numeric.model import Model
+from numeric.rounding.linear import Array, Near
+from numeric.rounding.places import OPERATIONS, At, Weights, inputs_of, kind_of
+from numeric.rounding.precision import UNIT_ROUNDOFF, VALUES_ONLY, Precision, known
+
+Operation = Callable[[At], Near]
+Act = Callable[[At, Operation], Near]
+
+RUNS = 4
+GRANTED = 16
+"""A comparison over many operations is granted 16 times what 4 jittered runs deviate at most."""
+
+FAR = 2
+"""Bounds are carried over at most so many operations that were not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """Something that people compute instead of what is right.
+
+    `acts` says by kind of place what happens there: it is given what the operation is given and
+    the right operation, and returns what the mistaken code has. `layer` None: in every layer.
+    """
+
+    name: str
+    says: str
+    acts: Mapping[str, Act]
+    rank: int = 1
+    layer: int | None = None
+
+    def at(self, layer: int | None) -> "Mistake":
+        """Return the same mistake, made in one layer only."""
+        return Mistake(self.name, self.says, self.acts, self.rank, layer)
+
+
+@dataclass(slots=True)
+class Remembered:
+    """A model that keeps the weights of one layer in float64, and forgets those of the last."""
+
+    model: Model
+    held: dict[tuple[str, Any], Array] = field(default_factory=dict)
+    layer: Any = None
+
+    def part(self, name: str, index: Any = slice(None)) -> Array:
+        """Return entries of a tensor in float64."""
+        if not isinstance(index, int):
+            return self.model.part(name, index)
+        if index != self.layer:
+            self.held.clear()
+            self.layer = index
+        if (name, index) not in self.held:
+            self.held[name, index] = self.model.part(name, index)
+        return self.held[name, index]
+
+
+class Evaluator:
+    """What each place of a pass on one prompt should be, from the places that are shown.
+
+    `shown` are places by name, in float64, each with how far it may be from what the implementation
+    had: nothing for what was read off it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tokens: Array,
+        shown: Mapping[str, Near],
+        p: Precision = VALUES_ONLY,
+        mistakes: Iterable[Mistake] = (),
+        jitter: tuple[np.random.Generator, float] | None = None,
+        parts: Remembered | None = None,
+        known: "Evaluator | None" = None,
+    ) -> None:
+        self.model, self.config = model, model.config
+        self.tokens = np.asarray(tokens)
+        self.shown, self.p, self.jitter = shown, p, jitter
+        self.mistakes = tuple(mistakes)
+        self.parts = Remembered(model) if parts is None else parts
+        self.computed: dict[str, Near] = {} if known is None else self._before(known)
+
+    def _before(self, known: "Evaluator") -> dict[str, Near]:
+        """Return what another evaluator of the same places knows from before the first mistake."""
+        order = place_names(self.config)
+        kept: dict[str, Near] = {}
+        for name in order:
+            layer = layer_of(name)
+            if any(kind_of(name) in m.acts and m.layer in (None, layer) for m in self.mistakes):
+                break
+            if name in known.computed:
+                kept[name] = known.computed[name]
+        return kept
+
+    def has(self, place: str) -> Near:
+        """Return a place as the implementation showed it, or else computed."""
+        if place == "tokens":
+            return Near.exactly(self.tokens)
+        return self.shown[place] if place in self.shown else self.near(place)
+
+    def near(self, place: str) -> Near:
+        """Return what a place should be, from the nearest places that are shown."""
+        if place not in self.computed:
+            self._compute(place)
+        return self.computed[place]
+
+    def _compute(self, place: str) -> None:
+        """Compute what a place needs first, without recursion: a pass may be hundreds deep."""
+        waiting = [place]
+        while waiting:
+            needed = [
+                read
+                for read in inputs_of(self.config, waiting[-1])
+                if read != "tokens" and read not in self.shown and read not in self.computed
+            ]
+            if needed:
+                waiting.extend(needed)
+                continue
+            name = waiting.pop()
+            if name not in self.computed:
+                self.computed[name] = self._one(name)
+
+    def _one(self, place: str) -> Near:
+        kind, layer = kind_of(place), layer_of(place)
+        reads = inputs_of(self.config, place)
+        inputs = {kind_of(read): self.has(read) for read in reads}
+        hidden = frozenset(kind_of(r) for r in reads if r != "tokens" and r not in self.shown)
+        n_pos = len(self.tokens)
+        weights = Weights(self.parts, place, n_pos)
+
+        def read(name: str) -> Near:
+            return self.has(name if "." in name or layer is None else placed(name, layer))
+
+        operation = OPERATIONS[kind]
+        for mistake in self.mistakes:
+            act = mistake.acts.get(kind)
+            if act is not None and mistake.layer in (None, layer):
+                operation = _acting(act, operation)
+        at = At(self.config, inputs, weights, n_pos, hidden, self.p, read)
+        with np.errstate(all="ignore"):
+            near = operation(at)
+        if self.jitter is not None and not passed_on(self.config, place):
+            rng, unit = self.jitter
+            sign = rng.integers(0, 2, near.value.shape) * 2 - 1
+            return Near.exactly(near.value * (1 + unit * sign))
+        return near if self.p.exact else Near(near.value, known(near.error))
+
+    def hidden(self, place: str) -> int:
+        """Return how many operations that were not shown lie before a place, in a row."""
+        deep: dict[str, int] = {}
+        order = place_names(self.config)
+        for name in order[: order.index(place) + 1]:
+            before = [
+                deep[r] for r in inputs_of(self.config, name) if r in deep and r not in self.shown
+            ]
+            own = 0 if passed_on(self.config, name) else 1
+            deep[name] = own + max(before, default=0)
+        return deep[place] - (0 if passed_on(self.config, place) else 1)
+
+
+def _acting(act: Act, operation: Operation) -> Operation:
+    return lambda at: act(at, operation)
+
+
+def expected(evaluator: Evaluator, place: str, unit: float) -> Near:
+    """Return what a place should be and how far correct code may be from it.
+
+    Up to `FAR` operations that were not shown the bounds of each are carried along; beyond, the
+    distance is measured: `GRANTED` times the largest deviation of `RUNS` jittered runs, or the
+    bound of the last operation by itself if that is more.
+    """
+    if evaluator.hidden(place) <= FAR:
+        near = evaluator.near(place)
+        return Near(near.value, near.error * evaluator.p.doubled)
+    return measured(evaluator, place, unit)
+
+
+def measured(evaluator: Evaluator, place: str, unit: float) -> Near:
+    """Return what a place should be, with a measured distance: an estimate, not a bound."""
+    plain = Evaluator(
+        evaluator.model,
+        evaluator.tokens,
+        evaluator.shown,
+        mistakes=evaluator.mistakes,
+        parts=evaluator.parts,
+    )
+    value = plain.near(place).value
+    largest = np.zeros(1)
+    for run in range(RUNS):
+        moved = Evaluator(
+            evaluator.model,
+            evaluator.tokens,
+            evaluator.shown,
+            mistakes=evaluator.mistakes,
+            jitter=(np.random.default_rng(run), 2 * unit),
+            parts=evaluator.parts,
+        ).near(place)
+        deviation = np.abs(moved.value - value)
+        if kind_of(place) == "scores":
+            deviation = np.where(causal_mask(len(value[0])), deviation, 0.0)
+        largest = np.maximum(largest, deviation.max(initial=0.0))
+    least = 8 * unit * np.abs(value)
+    bound = np.maximum(GRANTED * largest, least)
+    if kind_of(place) == "scores":
+        bound = np.where(causal_mask(value.shape[-1]), bound, np.inf)
+    return Near(value, np.broadcast_to(bound, value.shape))
+
+
+def unit_of(dtype: str) -> float:
+    """Return the unit roundoff of a floating-point type."""
+    return UNIT_ROUNDOFF[dtype]
+
+
+def layer_of(place: str) -> int | None:
+    """Return the layer of a place, None at the ends.
+
+    >>> layer_of("q.3"), layer_of("logits")
+    (3, None)
+    """
+    return int(place.rpartition(".")[2]) if "." in place else None
+
+
+def placed(kind: str, layer: int) -> str:
+    """Return the name of a place of that kind, in that layer if it is one of a layer."""
+    return kind if kind in ("embed", "final", "ln_final", "logits") else f"{kind}.{layer}"
+
+
+def passed_on(config: Config, place: str) -> bool:
+    """Return whether a place is another one under a second name, so that nothing is computed."""
+    kind = kind_of(place)
+    if kind == "embed":
+        return True
+    if kind in ("resid_pre", "final"):
+        first = place == "resid_pre.0" or (kind == "final" and not config.n_layers)
+        return not (first and config.positions == "learned")
+    if kind == "qk_in":
+        return config.positions != "shortformer"
+    return kind == "resid_post" and not config.d_mlp

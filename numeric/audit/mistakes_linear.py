@@ -1,0 +1,478 @@
+"""Mistakes in products and sums: biases, transposes, other layers' weights, the stream, the MLP."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.special import expit
+
+from numeric.audit.change import (
+    config_to,
+    moved,
+    of_layer,
+    other_place,
+    scaled,
+    weights_to,
+    with_inputs,
+    with_weights,
+)
+from numeric.audit.evaluate import Act, Mistake, Operation
+from numeric.audit.mistakes_attention import SPLITS
+from numeric.config import ACTIVATIONS, Config
+from numeric.functions import ACTIVATION
+from numeric.rounding.functions import activated
+from numeric.rounding.linear import Array, Near, added, linear, multiplied
+from numeric.rounding.places import WEIGHTS, At
+
+BIASED = {
+    "b_Q": "q",
+    "b_K": "k",
+    "b_V": "v",
+    "b_O": "attn_out",
+    "b_in": "mlp_pre",
+    "b_gate": "mlp_pre",
+    "b_out": "mlp_out",
+    "b_U": "logits",
+}
+OF_LAYER = ("ln1", "q", "k", "v", "attn_out", "ln2", "mlp_pre", "mlp_post", "mlp_out")
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of products, sums and the MLP."""
+    yield from _biases(config)
+    if config.n_layers:
+        yield from _transposes(config)
+        yield from _out_of_heads(config)
+        yield from _stream(config)
+        yield from _layers(config)
+    if config.d_mlp and config.n_layers:
+        yield from _mlp(config)
+
+
+def _biases(config: Config) -> Iterator[Mistake]:
+    attention = [b for b in ("b_Q", "b_K", "b_V") if b in config.biases]
+    groups: list[tuple[str, ...]] = [(b,) for b in config.biases]
+    if len(attention) > 1:
+        groups.append(tuple(attention))
+    for names in groups:
+        acts: dict[str, tuple[str, ...]] = {}
+        for name in names:
+            kinds = [BIASED[name]]
+            if name == "b_in" and config.gated:
+                kinds = ["mlp_post"]
+            for kind in kinds:
+                acts[kind] = (*acts.get(kind, ()), name)
+        said = " and ".join(names)
+        for what, says, change in (
+            ("missing", f"a dropped bias: without {said}", np.zeros_like),
+            ("twice", f"a doubled bias: {said} added twice", lambda b: 2 * b),
+            ("subtracted", f"a bias of the wrong sign: {said} subtracted", lambda b: -b),
+        ):
+            yield Mistake(
+                f"{'_'.join(names)}_{what}",
+                says,
+                {k: weights_to(**dict.fromkeys(each, change)) for k, each in acts.items()},
+                0 if what == "missing" else 1,
+            )
+    if "b_O" in config.biases and config.n_heads > 1:
+        yield Mistake(
+            "b_O_per_head",
+            "a bias added too often: b_O once for each head",
+            {"attn_out": weights_to(b_O=lambda b: config.n_heads * b)},
+        )
+
+
+def _transposes(config: Config) -> Iterator[Mistake]:
+    if config.n_heads * config.d_head == config.d_model:
+        names = [("q", "W_Q"), ("k", "W_K"), ("v", "W_V")]
+        if config.kv_heads == config.n_heads:
+            acts = {kind: weights_to(**{name: _heads_transposed}) for kind, name in names}
+            yield Mistake("qkv_transposed", "W_Q, W_K and W_V transposed (Conv1D for Linear)", acts)
+        for kind, name in names:
+            if name == "W_Q" or config.kv_heads == config.n_heads:
+                yield Mistake(
+                    f"{name}_transposed",
+                    f"{name} transposed (Conv1D for Linear)",
+                    {kind: weights_to(**{name: _heads_transposed})},
+                )
+        yield Mistake(
+            "W_O_transposed",
+            "W_O transposed (Conv1D for Linear)",
+            {"attn_out": weights_to(W_O=_out_transposed)},
+        )
+    if config.d_mlp == config.d_model:
+        for kind, name in (("mlp_pre", "W_in"), ("mlp_out", "W_out")):
+            yield Mistake(
+                f"{name}_transposed",
+                f"{name} transposed (Conv1D for Linear)",
+                {kind: weights_to(**{name: np.transpose})},
+            )
+    if config.d_head == config.d_model:
+        for kind, name in (("q", "W_Q"), ("k", "W_K"), ("v", "W_V"), ("attn_out", "W_O")):
+            yield Mistake(
+                f"{name}_head_transposed",
+                f"{name} of each head transposed",
+                {kind: weights_to(**{name: lambda w: np.swapaxes(w, -1, -2)})},
+            )
+
+
+def _heads_transposed(weight: Array) -> Array:
+    """Return W [head, d_model, d_head], side by side a square matrix, as its transpose."""
+    heads, d_model, d_head = weight.shape
+    square = np.moveaxis(weight, 0, 1).reshape(d_model, heads * d_head)
+    return np.moveaxis(square.T.reshape(d_model, heads, d_head), 1, 0)
+
+
+def _out_transposed(weight: Array) -> Array:
+    heads, d_head, d_model = weight.shape
+    return weight.reshape(heads * d_head, d_model).T.reshape(heads, d_head, d_model)
+
+
+def _out_of_heads(config: Config) -> Iterator[Mistake]:
+    def out(name: str, says: str, act: Act, rank: int = 1) -> Mistake:
+        return Mistake(name, says, {"attn_out": act}, rank)
+
+    if config.n_heads > 1:
+        for name, says, order in SPLITS:
+            yield out(
+                f"{name}_out",
+                f"{says}: where heads are put together for W_O",
+                lambda at, op, order=order: op(  # type: ignore[misc]  # a default binds
+                    with_inputs(
+                        at,
+                        z=moved(
+                            at.inputs["z"],
+                            lambda z: np.moveaxis(order(np.moveaxis(z, 0, 1)), 1, 0),
+                        ),
+                    )
+                ),
+            )
+        yield out(
+            "heads_not_transposed",
+            "a wrong head stride: heads and positions not transposed back before W_O",
+            _viewed,
+        )
+        yield out(
+            "heads_averaged",
+            "heads averaged and not summed",
+            lambda at, op: _around_bias(at, op, 1 / at.config.n_heads),
+        )
+        for head in range(min(config.n_heads, 64)):
+            yield out(
+                f"head_{head}_lost",
+                f"head {head} left out",
+                lambda at, op, head=head: op(with_inputs(at, z=_without(at, head))),  # type: ignore[misc]
+            )
+    yield out("b_O_only", "nothing but b_O: the heads are left out", lambda at, op: _none(at, op))
+
+
+def _viewed(at: At, operation: Operation) -> Near:
+    """Z [head, pos, d_head] read as if it were [pos, head, d_head]."""
+    z = at.inputs["z"]
+    heads, n_pos, d_head = z.value.shape
+
+    def view(array: Array) -> Array:
+        return np.moveaxis(array.reshape(n_pos, heads, d_head), 1, 0)
+
+    return operation(with_inputs(at, z=moved(z, view)))
+
+
+def _without(at: At, head: int) -> Near:
+    keep = np.ones((at.config.n_heads, 1, 1))
+    keep[head] = 0
+    return scaled(at.inputs["z"], keep)
+
+
+def _none(at: At, operation: Operation) -> Near:
+    return operation(with_inputs(at, z=scaled(at.inputs["z"], 0.0)))
+
+
+def _around_bias(at: At, operation: Operation, factor: float) -> Near:
+    return operation(with_inputs(at, z=scaled(at.inputs["z"], factor)))
+
+
+def _stream(config: Config) -> Iterator[Mistake]:
+    """Yield what goes wrong where a part is added to the stream."""
+    for kind, part, name in (
+        ("resid_mid", "attn_out", "attention"),
+        ("resid_post", "mlp_out", "the MLP"),
+    ):
+        if kind == "resid_post" and not config.d_mlp:
+            continue
+
+        def at_sum(key: str, says: str, act: Act, rank: int = 1, kind: str = kind) -> Mistake:
+            return Mistake(f"{kind}_{key}", says, {kind: act}, rank)
+
+        yield at_sum(
+            "no_residual",
+            f"without the residual connection around {name}",
+            _sum_with(part, lambda others, own: [own]),
+            0,
+        )
+        yield at_sum(
+            "part_lost",
+            f"what {name} wrote is not added to the stream",
+            _sum_with(part, lambda others, own: others),
+            0,
+        )
+        yield at_sum(
+            "residual_twice",
+            f"the residual connection around {name} added twice",
+            _sum_with(part, lambda others, own: [*others, *others, own]),
+        )
+        yield at_sum(
+            "part_twice",
+            f"what {name} wrote added twice",
+            _sum_with(part, lambda others, own: [*others, own, own]),
+        )
+        yield at_sum(
+            "part_subtracted",
+            f"what {name} wrote subtracted",
+            _sum_with(part, lambda others, own: [*others, scaled(own, -1.0)]),
+        )
+        yield at_sum(
+            "embedding_added",
+            f"the embedding added again after {name}",
+            lambda at, op: added(at.p, *at.inputs.values(), other_place(at, "embed")),
+        )
+        for factor in (0.5, 2**-0.5):
+            yield at_sum(
+                f"scaled_{factor:.2g}",
+                f"the sum after {name} multiplied by {factor:.3g}",
+                lambda at, op, factor=factor: scaled(op(at), factor),  # type: ignore[misc]
+            )
+        norm = "ln1" if kind == "resid_mid" else "ln2"
+        if config.norm != "none":
+            yield at_sum(
+                "normalised_residual",
+                f"the residual connection around {name} takes the norm of the stream (post-norm)",
+                lambda at, op, norm=norm, part=part: added(  # type: ignore[misc]
+                    at.p, other_place(at, norm), at.inputs[part]
+                ),
+            )
+    if config.d_mlp:
+        yield Mistake(
+            "attention_lost",
+            "the MLP's output is added to the stream before attention: attention is lost",
+            {
+                "resid_post": lambda at, op: added(
+                    at.p, other_place(at, "resid_pre"), at.inputs["mlp_out"]
+                )
+            },
+        )
+
+
+def _sum_with(part: str, terms: Callable[[list[Near], Near], list[Near]]) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        others = [near for kind, near in at.inputs.items() if kind != part]
+        chosen = terms(others, at.inputs[part])
+        return added(at.p, *chosen) if len(chosen) > 1 else chosen[0]
+
+    return act
+
+
+def _layers(config: Config) -> Iterator[Mistake]:
+    kinds = [k for k in OF_LAYER if config.norm != "none" or k not in ("ln1", "ln2")]
+    kinds = [k for k in kinds if config.d_mlp or not k.startswith(("ln2", "mlp"))]
+    for other in range(min(config.n_layers, 16)):
+        if config.n_layers > 1:
+            yield Mistake(
+                f"weights_of_layer_{other}",
+                f"weights of layer {other}, a wrong layer",
+                dict.fromkeys(kinds, of_layer(other)),
+                2,
+            )
+            for kind in kinds:
+                for name in WEIGHTS.get(kind, ()):
+                    if name in config.tensor_shapes():
+                        yield Mistake(
+                            f"{name}_of_layer_{other}",
+                            f"{name} of layer {other}, a wrong layer",
+                            {kind: _one_of_layer(name, other)},
+                            3,
+                        )
+    if config.n_layers > 1:
+        last = config.n_layers - 1
+
+        def mirrored(at: At, operation: Operation) -> Near:
+            return of_layer(last - (at.weights.layer or 0))(at, operation)
+
+        yield Mistake(
+            "layers_reversed", "the layers in reverse order", dict.fromkeys(kinds, mirrored)
+        )
+
+
+def _one_of_layer(name: str, layer: int) -> Act:
+    return lambda at, operation: operation(
+        with_weights(at, **{name: at.weights.model.part(name, layer)})
+    )
+
+
+def _mlp(config: Config) -> Iterator[Mistake]:
+    if config.norm != "none":
+        acts = {"mlp_pre": _mlp_reads(_before_mlp(config))}
+        if config.gated:
+            acts["mlp_post"] = _mlp_reads(_before_mlp(config))
+        yield Mistake(
+            "mlp_unnormalised", "an MLP that reads the stream and not the norm of it", acts, 0
+        )
+        acts = dict.fromkeys(acts, _mlp_reads("ln1"))
+        yield Mistake("mlp_reads_ln1", "an MLP that reads what attention reads (ln1)", acts)
+    assert config.activation is not None  # there is an MLP
+    if config.gated:
+        yield from _gated(config, config.activation)
+    for name, says, function in OTHER_ACTIVATIONS:
+        if name != config.activation:
+            said = f"{says} for {SAID[config.activation]}"
+            yield Mistake(f"act_{name}", said, {"mlp_post": _activation(name, function)}, 0)
+
+
+def _before_mlp(config: Config) -> str:
+    return "resid_pre" if config.parallel else "resid_mid"
+
+
+def _mlp_reads(kind: str) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        names = [each for each in at.inputs if each != "mlp_pre"]
+        return operation(with_inputs(at, **{n: other_place(at, kind) for n in names}))
+
+    return act
+
+
+SAID = {
+    "gelu": "exact GELU",
+    "gelu_tanh": "tanh GELU",
+    "relu": "ReLU",
+    "silu": "SiLU",
+}
+
+
+def _tanh_gelu(inner: float, cube: float) -> Callable[[Array], Array]:
+    return lambda x: 0.5 * x * (1 + np.tanh(inner * (x + cube * x**3)))
+
+
+ROOT = float(np.sqrt(2 / np.pi))
+OTHER_ACTIVATIONS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
+    *((name, SAID[name], ACTIVATION[name]) for name in ACTIVATIONS),
+    ("quick_gelu", "quick GELU, x σ(1.702 x),", lambda x: x * expit(1.702 * x)),
+    ("tanh", "tanh", np.tanh),
+    ("sigmoid", "sigmoid", lambda x: expit(x)),
+    ("identity", "no activation", lambda x: x),
+    ("relu_squared", "squared ReLU", lambda x: np.maximum(x, 0) ** 2),
+    ("leaky_relu", "leaky ReLU", lambda x: np.where(x > 0, x, 0.01 * x)),
+    ("elu", "ELU", lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
+    ("softplus", "softplus", lambda x: np.logaddexp(0, x)),
+    ("gelu_tanh_cube", "tanh GELU with 0.44715 for 0.044715", _tanh_gelu(ROOT, 0.44715)),
+    ("gelu_tanh_short", "tanh GELU with 0.0447 for 0.044715", _tanh_gelu(ROOT, 0.0447)),
+    (
+        "gelu_tanh_both",
+        "tanh GELU with 0.0447 for 0.044715 and 0.797885 for √(2/π)",
+        _tanh_gelu(0.797885, 0.0447),
+    ),
+    ("gelu_tanh_four", "tanh GELU with 0.7979 for √(2/π)", _tanh_gelu(0.7979, 0.044715)),
+    ("gelu_tanh_root", "tanh GELU with 2/π for its root", _tanh_gelu(2 / np.pi, 0.044715)),
+    ("gelu_tanh_digits", "tanh GELU with 0.797885 for √(2/π)", _tanh_gelu(0.797885, 0.044715)),
+    ("gelu_tanh_no_cube", "tanh GELU without its cube", _tanh_gelu(ROOT, 0.0)),
+    ("gelu_without_half", "GELU without its factor ½", lambda x: 2 * ACTIVATION["gelu"](x)),
+)
+
+
+def function_of(function: Callable[[Array], Array], x: Near, at: At) -> Near:
+    """Return a function of every entry, with the bound of a gate and the slope that it has."""
+    value = function(x.value)
+    if at.p.exact:
+        return Near.exactly(value)
+    ahead = np.abs(function(x.value + x.error) - value)
+    behind = np.abs(function(x.value - x.error) - value)
+    own = at.p.inner * (12 * np.abs(x.value) + 12 * np.abs(value) + 4)
+    return Near(value, np.maximum(ahead, behind) * 1.5 + own)
+
+
+def _activation(name: str, function: Callable[[Array], Array]) -> Act:
+    if name in ACTIVATIONS:
+        return config_to(activation=name)
+
+    def act(at: At, operation: Operation) -> Near:
+        post = function_of(function, at.inputs["mlp_pre"], at)
+        return multiplied(post, up(at), at.p) if at.config.gated else post
+
+    return act
+
+
+def up(at: At) -> Near:
+    """Return the part of a gated MLP that the gate multiplies."""
+    (rows,) = [near for kind, near in at.inputs.items() if kind != "mlp_pre"]
+    return linear(rows, at.weight("W_in"), at.bias("b_in"), at.p)
+
+
+def _gated(config: Config, activation: str) -> Iterator[Mistake]:
+    def gate(at: At) -> Near:
+        return at.inputs["mlp_pre"]
+
+    yield Mistake(
+        "gate_and_up_swapped",
+        "gate and up swapped: the activation is taken of up",
+        {
+            "mlp_post": lambda at, op: multiplied(
+                activated(activation, up(at), at.p), gate(at), at.p
+            )
+        },
+        0,
+    )
+    yield Mistake(
+        "gate_is_up",
+        "gate and up swapped: W_in for W_gate",
+        {"mlp_pre": _up_for_gate, "mlp_post": _gate_for_up},
+        0,
+    )
+    yield Mistake(
+        "up_is_gate",
+        "W_gate for W_in: the gate multiplies itself",
+        {"mlp_post": _gate_for_up},
+    )
+    yield Mistake(
+        "up_missing",
+        "a gated MLP without up: the activated gate only",
+        {"mlp_post": lambda at, op: activated(activation, gate(at), at.p)},
+    )
+    yield Mistake(
+        "activation_missing",
+        "no activation: the gate multiplies as it is",
+        {"mlp_post": lambda at, op: multiplied(gate(at), up(at), at.p)},
+    )
+    yield Mistake(
+        "activation_after",
+        "the activation after the product and not before",
+        {
+            "mlp_post": lambda at, op: activated(
+                activation, multiplied(gate(at), up(at), at.p), at.p
+            )
+        },
+    )
+    yield Mistake(
+        "activation_both",
+        "both gate and up activated",
+        {
+            "mlp_post": lambda at, op: multiplied(
+                activated(activation, gate(at), at.p), activated(activation, up(at), at.p), at.p
+            )
+        },
+    )
+    yield Mistake(
+        "gate_added",
+        "the activated gate added to up and not multiplied",
+        {"mlp_post": lambda at, op: added(at.p, activated(activation, gate(at), at.p), up(at))},
+    )
+
+
+def _up_for_gate(at: At, operation: Operation) -> Near:
+    changed = {"W_gate": at.weights["W_in"]}
+    if "b_gate" in at.config.biases:
+        changed["b_gate"] = at.weights["b_in"]
+    return operation(with_weights(at, **changed))
+
+
+def _gate_for_up(at: At, operation: Operation) -> Near:
+    changed = {"W_in": at.weights["W_gate"]}
+    if "b_in" in at.config.biases:
+        changed["b_in"] = at.weights["b_gate"]
+    return operation(with_weights(at, **changed))

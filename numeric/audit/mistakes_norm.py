@@ -1,0 +1,307 @@
+"""Mistakes in the norms, and in which stream is normalised."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from numeric.audit.change import (
+    config_to,
+    has_bias,
+    reading,
+    weights_to,
+    with_config,
+    with_weights,
+)
+from numeric.audit.evaluate import Act, Mistake, Operation
+from numeric.config import Config
+from numeric.functions import centred
+from numeric.rounding.linear import Array, Near, added
+from numeric.rounding.places import At
+from numeric.rounding.precision import Precision
+
+EPSILONS = (0.0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+NORMS = ("ln1", "ln2", "ln_final")
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of norms."""
+    if config.norm == "none":
+        return
+    norms = _norms(config)
+    layered = config.norm == "layer"
+    named = "LayerNorm" if layered else "RMSNorm"
+
+    def everywhere(name: str, says: str, act: Act, rank: int = 1) -> Mistake:
+        return Mistake(name, says, dict.fromkeys(norms, act), rank)
+
+    def each(name: str, says: str, act_of: Callable[[str], Act], rank: int = 1) -> Mistake:
+        return Mistake(name, says, {norm: act_of(norm) for norm in norms}, rank)
+
+    yield everywhere("norm_missing", f"without the {named}: the stream is passed on", _skip, 0)
+    yield each(
+        "gain_missing",
+        f"a {named} without its gain",
+        lambda n: weights_to(**{f"{n}_gain": np.ones_like}),
+        0,
+    )
+    yield each(
+        "gain_twice",
+        f"a {named} whose gain is applied twice",
+        lambda n: weights_to(**{f"{n}_gain": np.square}),
+    )
+    yield each(
+        "gain_plus_one",
+        f"a {named} with gain 1 + g for g",
+        lambda n: weights_to(**{f"{n}_gain": lambda g: 1 + g}),
+    )
+    if layered:
+        yield each(
+            "norm_bias_missing",
+            "a LayerNorm without its bias",
+            lambda n: weights_to(**{f"{n}_bias": np.zeros_like}),
+            0,
+        )
+        yield each(
+            "norm_affine_missing",
+            "a LayerNorm without its gain and bias",
+            lambda n: weights_to(**{f"{n}_gain": np.ones_like, f"{n}_bias": np.zeros_like}),
+            0,
+        )
+        yield each(
+            "norm_bias_twice",
+            "a LayerNorm whose bias is added twice",
+            lambda n: weights_to(**{f"{n}_bias": lambda b: 2 * b}),
+        )
+        yield each(
+            "norm_bias_first",
+            "a LayerNorm whose bias is added before the gain multiplies",
+            lambda n: _bias_first(n),
+        )
+        yield everywhere(
+            "rms_for_layer", "an RMSNorm for the LayerNorm: nothing is centred", _rms_and_bias
+        )
+        yield everywhere(
+            "rms_for_layer_without_bias",
+            "an RMSNorm for the LayerNorm: nothing is centred, and no bias added",
+            _rms,
+        )
+        yield everywhere(
+            "variance_about_zero",
+            "a LayerNorm whose variance is taken about zero and not about the mean",
+            _other_scale(lambda x: np.sqrt((x**2).mean(-1, keepdims=True))),
+        )
+        yield everywhere(
+            "unbiased_variance",
+            "a LayerNorm with the unbiased variance, divided by d - 1 and not by d",
+            _statistic(lambda c, eps, d: np.sqrt((c**2).sum(-1, keepdims=True) / (d - 1) + eps)),
+        )
+        yield everywhere(
+            "unbiased_std_eps_outside",
+            "a LayerNorm with the unbiased deviation (divided by d - 1), and ε added to it outside "
+            "the root",
+            _statistic(lambda c, eps, d: np.sqrt((c**2).sum(-1, keepdims=True) / (d - 1)) + eps),
+        )
+    else:
+        yield everywhere(
+            "layer_for_rms", "a LayerNorm for the RMSNorm: the mean is subtracted", _layer
+        )
+        yield everywhere(
+            "variance_for_square",
+            "an RMSNorm that divides by the deviation about the mean",
+            _other_scale(lambda x: x.std(-1, keepdims=True)),
+        )
+        yield everywhere(
+            "unbiased_square",
+            "an RMSNorm whose mean square is divided by d - 1 and not by d",
+            _statistic(lambda c, eps, d: np.sqrt((c**2).sum(-1, keepdims=True) / (d - 1) + eps)),
+        )
+        yield everywhere(
+            "sum_for_mean",
+            "an RMSNorm with the sum of squares for their mean (an L2 norm)",
+            _statistic(lambda c, eps, d: np.sqrt((c**2).sum(-1, keepdims=True) + eps)),
+        )
+    yield everywhere(
+        "eps_outside",
+        f"a {named} whose ε is added outside the root",
+        _statistic(lambda c, eps, d: np.sqrt((c**2).mean(-1, keepdims=True)) + eps),
+    )
+    yield everywhere(
+        "variance_for_deviation",
+        f"a {named} that divides by the variance and not by its root",
+        _statistic(lambda c, eps, d: (c**2).mean(-1, keepdims=True) + eps),
+    )
+    yield everywhere(
+        "positions_normalised",
+        f"a {named} over the wrong axis: over the positions",
+        _over_positions,
+    )
+    yield everywhere(
+        "whole_normalised",
+        f"a {named} over the wrong axes: over positions and features together",
+        _over_all,
+    )
+    for eps in EPSILONS:
+        if eps != config.norm_eps:
+            yield everywhere(
+                f"eps_{eps:g}",
+                f"a {named} with ε = {eps:g} and not {config.norm_eps:g}",
+                config_to(norm_eps=eps),
+            )
+    yield from _streams(config, norms)
+
+
+def _norms(config: Config) -> tuple[str, ...]:
+    has = {"ln1": config.n_layers > 0, "ln2": config.d_mlp > 0, "ln_final": config.final_norm}
+    return tuple(norm for norm in NORMS if has[norm])
+
+
+def _streams(config: Config, norms: tuple[str, ...]) -> Iterator[Mistake]:
+    """Yield what has to do with which stream is normalised, and with whose gain."""
+    if "ln2" in norms and config.parallel:
+        yield Mistake(
+            "sequential_for_parallel",
+            "a sequential block for a parallel one: the MLP reads the stream after attention",
+            {"ln2": reading("resid_mid")},
+            0,
+        )
+    elif "ln2" in norms:
+        yield Mistake(
+            "parallel_for_sequential",
+            "a parallel block for a sequential one: the MLP reads the stream before attention",
+            {"ln2": reading("resid_pre")},
+            0,
+        )
+        yield Mistake(
+            "mlp_reads_attention",
+            "an MLP that reads what attention wrote, and not the stream",
+            {"ln2": reading("attn_out")},
+        )
+    if "ln2" in norms:
+        yield Mistake(
+            "norms_swapped",
+            "the two norms of the block in the wrong order: each has the other's gain and bias",
+            {"ln1": _affine_of("ln1", "ln2"), "ln2": _affine_of("ln2", "ln1")},
+        )
+        yield Mistake(
+            "one_norm",
+            "one norm for attention and MLP: the MLP's has the gain and bias of attention's",
+            {"ln2": _affine_of("ln2", "ln1")},
+        )
+    if "ln1" in norms and "ln_final" in norms:
+        last = config.n_layers - 1
+        yield Mistake(
+            "final_norm_before_last",
+            "a final norm with the gain and bias of the last block's norm",
+            {"ln_final": _affine_of("ln_final", "ln1", last)},
+        )
+
+
+def _skip(at: At, operation: Operation) -> Near:
+    return at.only()
+
+
+def _rms(at: At, operation: Operation) -> Near:
+    return operation(with_config(at, norm="rms"))
+
+
+def _rms_and_bias(at: At, operation: Operation) -> Near:
+    return added(at.p, _rms(at, operation), Near.exactly(_bias(at)))
+
+
+def _layer(at: At, operation: Operation) -> Near:
+    return operation(with_config(at, norm="layer"))
+
+
+def _statistic(scale: Callable[[Array, float, int], Array]) -> Act:
+    """Return the act of dividing the (centred) rows by something else than the usual root."""
+
+    def act(at: At, operation: Operation) -> Near:
+        right = operation(at)
+        rows, eps, kind = at.only().value, at.config.norm_eps, at.config.norm
+        c = centred(rows, kind)
+        usual = np.sqrt((c**2).mean(-1, keepdims=True) + eps)
+        other = scale(c, eps, rows.shape[-1])
+        return _rescaled(at, right, usual / other)
+
+    return act
+
+
+def _other_scale(scale: Callable[[Array], Array]) -> Act:
+    """Return the act of dividing by another statistic of the rows as they are, ε beside it."""
+
+    def act(at: At, operation: Operation) -> Near:
+        right = operation(at)
+        rows, eps = at.only().value, at.config.norm_eps
+        usual = np.sqrt((centred(rows, at.config.norm) ** 2).mean(-1, keepdims=True) + eps)
+        other = np.sqrt(scale(rows) ** 2 + eps)
+        return _rescaled(at, right, usual / other)
+
+    return act
+
+
+def _rescaled(at: At, right: Near, factor: np.ndarray) -> Near:
+    """Return the norm's value with its rows, before the bias, multiplied; its bound likewise."""
+    bias = _bias(at)
+    value = (right.value - bias) * factor + bias
+    grown = np.maximum(np.abs(factor), 1.0)
+    again = 4 * at.p.unit * (np.abs(value) + 2 * np.abs(bias) + np.abs(right.value) * grown)
+    return Near(value, right.error * grown + again)
+
+
+def _bias(at: At) -> np.ndarray:
+    name = _name(at)
+    return at.weights[f"{name}_bias"] if has_bias(at, f"{name}_bias") else np.zeros(1)
+
+
+def _name(at: At) -> str:
+    if at.weights.layer is None:
+        return "ln_final"
+    return at.weights.kind
+
+
+def _bias_first(norm: str) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        gain, bias = at.weights[f"{norm}_gain"], at.weights[f"{norm}_bias"]
+        return operation(with_weights(at, **{f"{norm}_bias": gain * bias}))
+
+    return act
+
+
+def _affine_of(norm: str, other: str, layer: int | None = None) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        model = at.weights.model
+        changed = {}
+        for part in ("gain", "bias"):
+            if not has_bias(at, f"{norm}_{part}"):
+                continue
+            index = at.weights.layer if layer is None else layer
+            whole = slice(None)
+            changed[f"{norm}_{part}"] = model.part(
+                f"{other}_{part}", whole if other == "ln_final" else index
+            )
+        return operation(with_weights(at, **changed))
+
+    return act
+
+
+def _over_positions(at: At, operation: Operation) -> Near:
+    return _normalised_by(at, operation, -2)
+
+
+def _over_all(at: At, operation: Operation) -> Near:
+    return _normalised_by(at, operation, (-2, -1))
+
+
+def _normalised_by(at: At, operation: Operation, axis: int | tuple[int, int]) -> Near:
+    """Return the norm with its statistics over another axis; the bound of products of that size."""
+    rows = at.only().value
+    c = rows - rows.mean(axis=axis, keepdims=True) if at.config.norm == "layer" else rows
+    scale = np.sqrt((c**2).mean(axis=axis, keepdims=True) + at.config.norm_eps)
+    name = _name(at)
+    scaled = c / scale * at.weights[f"{name}_gain"]
+    value = scaled + _bias(at)
+    if at.p.exact:
+        return Near.exactly(value)
+    p: Precision = at.p
+    terms = rows.shape[-1] + len(rows) + 8
+    return Near(value, p.within(terms) * (3 * np.abs(scaled).max() + np.abs(value)))

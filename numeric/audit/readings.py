@@ -1,0 +1,471 @@
+r"""Other ways of saying the same, each found, checked and confirmed before it acquits a place.
+
+A *reading* says: what is shown at a place is not in our coordinates but in others, by a named
+transformation that leaves the function as it is. It is offered only if it explains the place within
+the bound, and adopted only if a place further on confirms it: one that reads the place, and is
+right when the place is taken as the reading says. So a norm without its gain is a reading if what
+reads the norm has the gain in its weights, and a fault if the gain is nowhere.
+
+Under a reading a place is either put into our coordinates, with the error that this makes, or taken
+as not shown, so that its readers are judged by what comes before it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from numeric.audit.evaluate import Evaluator, Mistake, layer_of
+from numeric.audit.judge import Judge, ratio_of
+from numeric.audit.mistakes import known_mistakes
+from numeric.functions import causal_mask
+from numeric.rounding.linear import Array, Near, linear
+from numeric.rounding.places import kind_of
+
+Replaced = list[dict[str, Near]]
+
+DEEP = 3
+"""So many readings may stand behind one another: folded norms, heads permuted, in other bases."""
+
+MOVED = 30.0
+"""Queries and keys count as in another basis only if both are this many bounds away from ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A named transformation, the places as it has them, and what it needs to be believed.
+
+    `touches`: the places that it speaks of. `by_itself`: the function is unchanged whatever reads
+    the place, and nothing need confirm it. `must_change`: a confirming place must have been wrong
+    without the reading.
+    """
+
+    says: str
+    places: Replaced
+    touches: frozenset[str]
+    by_itself: bool = False
+    must_change: bool = False
+
+
+def readings(judge: Judge, place: str, depth: int = DEEP) -> Iterator[Reading]:
+    """Yield the readings that explain a place within its bound, the plainest first."""
+    kind = kind_of(place)
+    if kind in ("ln1", "ln2", "ln_final"):
+        yield from _folded_norm(judge, place)
+    elif kind in ("q", "k"):
+        yield from _heads_in_another_order(judge, place, depth)
+        yield from _queries_and_keys(judge, place)
+        yield from _basis_of_queries_and_keys(judge, place)
+    elif kind == "v":
+        yield from _value_bias(judge, place)
+        yield from _heads_in_another_order(judge, place, depth)
+        yield from _basis_of_values(judge, place)
+    elif kind in ("pattern", "z"):
+        yield from _heads_in_another_order(judge, place, depth)
+        if kind == "z":
+            yield from _value_bias(judge, place)
+            yield from _basis_of_values(judge, place)
+    elif kind == "scores":
+        yield from _heads_in_another_order(judge, place, depth)
+        yield from _shifted_scores(judge, place)
+        yield from _unscaled_scores(judge, place)
+    elif kind in ("attn_out", "mlp_out"):
+        yield from _bias_later(judge, place)
+    elif kind in ("mlp_pre", "mlp_post"):
+        yield from _neurons_in_another_order(judge, place)
+        yield from _neurons_scaled(judge, place)
+    elif kind == "logits":
+        yield from _shifted_logits(judge, place)
+
+
+def confirmed(judge: Judge, reading: Reading, depth: int = DEEP) -> bool:
+    """Return whether a place that reads what the reading speaks of is right under it.
+
+    Right as it stands, or by another reading that is confirmed in its turn.
+    """
+    if reading.by_itself:
+        return True
+    trial = judge.trial(reading.places)
+    shown = trial.prompts[0].places
+    for place in judge.readers(set(reading.touches)):
+        if place not in shown:
+            continue
+        if trial.ratio(place) <= 1:
+            if not reading.must_change or judge.ratio(place) > 1:
+                return True
+        elif depth and any(
+            confirmed(trial, other, depth - 1) for other in readings(trial, place, depth - 1)
+        ):
+            return True
+    return False
+
+
+def _hidden(judge: Judge, *names: str) -> Replaced:
+    return [{n: v for n, v in p.places.items() if n not in names} for p in judge.prompts]
+
+
+def _with(judge: Judge, name: str, change: Callable[[Near], Near]) -> Replaced:
+    return [{**p.places, name: change(p.places[name])} for p in judge.prompts]
+
+
+def _mistake(judge: Judge, name: str) -> Mistake | None:
+    found = [m for m in known_mistakes(judge.model.config) if m.name == name]
+    return found[0] if found else None
+
+
+def _explains(judge: Judge, place: str, name: str) -> bool:
+    mistake = _mistake(judge, name)
+    return mistake is not None and judge.ratio(place, (mistake,)) <= 1
+
+
+# -- norms -----------------------------------------------------------------------------------------
+
+
+def _folded_norm(judge: Judge, place: str) -> Iterator[Reading]:
+    for name, what in (
+        ("norm_affine_missing", "gain and bias are folded into what reads it"),
+        ("norm_bias_missing", "the bias is folded into what reads it"),
+        ("gain_missing", "the gain is folded into what reads it"),
+    ):
+        if _explains(judge, place, name):
+            yield Reading(what, _hidden(judge, place), frozenset({place}))
+            return
+
+
+# -- heads -----------------------------------------------------------------------------------------
+
+
+def _here(judge: Judge, place: str, kinds: tuple[str, ...]) -> list[str]:
+    shown = judge.prompts[0].places
+    return [f"{k}.{layer_of(place)}" for k in kinds if f"{k}.{layer_of(place)}" in shown]
+
+
+def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Reading]:
+    """Yield the order of heads that fits, found by what depends on no basis inside a head."""
+    heads, layer = judge.model.n_heads, layer_of(place)
+    if heads < 2:
+        return
+    here = _here(judge, place, ("q", "k", "v", "scores", "pattern", "z"))
+    for kind in ("pattern", "products", "z", kind_of(place)):
+        shown = _per_head(judge, kind, layer, ours=False)
+        ours = _per_head(judge, kind, layer, ours=True)
+        if shown is None or ours is None or not np.isfinite(shown).all():
+            continue
+        distance = ((shown[:, None] - ours[None]) ** 2).sum(axis=-1)
+        rows, columns = linear_sum_assignment(distance)
+        order = np.empty(heads, dtype=int)
+        order[columns] = rows  # our head h is shown as order[h]
+        if (order == np.arange(heads)).all():
+            continue
+        places = [
+            {
+                n: Near(v.value[order], np.asarray(v.error)[order]) if n in here else v
+                for n, v in p.places.items()
+            }
+            for p in judge.prompts
+        ]
+        trial = judge.trial(places)
+        good = [each for each in here if trial.ratio(each) <= 1 < judge.ratio(each)]
+        if any(judge.ratio(each) <= 1 < trial.ratio(each) for each in here):
+            continue  # what was right must not become wrong
+        attn_out, shown_now = f"attn_out.{layer}", trial.prompts[0].places
+        closes = [
+            name
+            for name in (attn_out, *judge.readers({*here}))
+            if name in shown_now and name not in here and trial.ratio(name) <= 1 < judge.ratio(name)
+        ]
+        if place in good:
+            believed = len(good) > 1 or bool(closes)
+        else:
+            nested = _inside_heads(trial, place)
+            believed = depth > 0 and any(confirmed(trial, r, depth - 1) for r in nested)
+        if believed:
+            says = f"heads stand in another order: {', '.join(str(int(h)) for h in order)}"
+            yield Reading(says, places, frozenset(here), by_itself=True)
+            return
+
+
+def _inside_heads(judge: Judge, place: str) -> Iterator[Reading]:
+    if kind_of(place) in ("q", "k"):
+        yield from _queries_and_keys(judge, place)
+        yield from _basis_of_queries_and_keys(judge, place)
+    elif kind_of(place) in ("v", "z"):
+        yield from _value_bias(judge, place)
+        yield from _basis_of_values(judge, place)
+
+
+def _per_head(judge: Judge, kind: str, layer: int | None, ours: bool) -> Array | None:
+    """Return for each head a row of numbers, as shown or as they should be without the heads."""
+    rows = []
+    own = tuple(f"{k}.{layer}" for k in ("q", "k", "v", "scores", "pattern", "z"))
+    for prompt in judge.prompts:
+        if ours:
+            rest = {n: v for n, v in prompt.places.items() if n not in own}
+            get = _computed(Evaluator(judge.model, prompt.tokens, rest, parts=judge.parts), layer)
+        else:
+            get = _as_shown(prompt.places, layer)
+        if kind == "products":
+            q, k = get("q"), get("k")
+            if q is None or k is None:
+                return None
+            value = q @ np.swapaxes(k, -1, -2)
+            value = np.where(causal_mask(value.shape[-1]), value, 0.0)
+        else:
+            found = get(kind)
+            if found is None:
+                return None
+            value = found
+            if kind == "scores":
+                value = np.where(causal_mask(value.shape[-1]), value, 0.0)
+        rows.append(value.reshape(len(value), -1))
+    return np.concatenate(rows, axis=1)
+
+
+Get = Callable[[str], Array | None]
+
+
+def _computed(evaluator: Evaluator, layer: int | None) -> Get:
+    return lambda kind: evaluator.near(f"{kind}.{layer}").value
+
+
+def _as_shown(places: Mapping[str, Near], layer: int | None) -> Get:
+    def get(kind: str) -> Array | None:
+        near = places.get(f"{kind}.{layer}")
+        return None if near is None else near.value
+
+    return get
+
+
+def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield what may have been done to queries and keys alike, or to one of them."""
+    config, layer = judge.model.config, layer_of(place)
+    q, k = f"q.{layer}", f"k.{layer}"
+    wrong = [n for n in _here(judge, place, ("q", "k")) if judge.ratio(n) > 1]
+    if config.positions == "rotary":
+        before = {"q": "rotary_k_only", "k": "rotary_q_only"}
+        if wrong and all(_explains(judge, n, before[kind_of(n)]) for n in wrong):
+            says = f"{' and '.join(wrong)} shown before the rotation"
+            yield Reading(says, _hidden(judge, *wrong), frozenset(wrong))
+    elif place == k and _explains(judge, k, "b_K_missing"):
+        says = "b_K is dropped, which moves all scores of a query alike"
+        yield Reading(says, _hidden(judge), frozenset({k}), by_itself=True)
+    root = float(np.sqrt(config.d_head))
+    for factors, says in (
+        ({q: 1 / root}, "queries carry the scale 1/√d_head"),
+        ({k: 1 / root}, "keys carry the scale 1/√d_head"),
+        ({q: root**-0.5, k: root**-0.5}, "queries and keys carry the scale, half of it each"),
+    ):
+        if wrong and set(wrong) == {n for n in factors if n in judge.prompts[0].places}:
+            fits = all(
+                judge.within(n, [_grown(near, factors[n]) for near in judge.expected(n)])
+                for n in wrong
+            )
+            if fits:
+                yield Reading(says, _hidden(judge, *wrong), frozenset(wrong))
+
+
+def _grown(near: Near, factor: float) -> Near:
+    return Near(near.value * factor, near.error * factor * 1.5)
+
+
+def _basis_of_queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield that queries and keys are in another basis of each head: q R and k R⁻ᵀ."""
+    layer = layer_of(place)
+    q, k = f"q.{layer}", f"k.{layer}"
+    if not {q, k} <= set(judge.prompts[0].places):
+        return
+    if min(judge.ratio(q), judge.ratio(k)) < MOVED:
+        return
+    if not (_in_a_basis(judge, q) and _in_a_basis(judge, k)):
+        return
+    if not _products_agree(judge, layer):
+        return
+    says = "queries and keys are in another basis inside the heads"
+    yield Reading(says, _hidden(judge, q, k), frozenset({q, k}))
+
+
+def _products_agree(judge: Judge, layer: int | None) -> bool:
+    """Return whether q kᵀ is ours, entry by entry, though q and k are not."""
+    q, k = f"q.{layer}", f"k.{layer}"
+    for prompt in judge.prompts:
+        rest = {n: v for n, v in prompt.places.items() if n not in (q, k)}
+        ours = Evaluator(judge.model, prompt.tokens, rest, judge.p, parts=judge.parts)
+        shown = _product(prompt.places[q], prompt.places[k], judge)
+        right = _product(ours.near(q), ours.near(k), judge)
+        if ratio_of(Near(shown.value, shown.error), right) > 1:
+            return False
+    return True
+
+
+def _product(q: Near, k: Near, judge: Judge) -> Near:
+    turned = Near(np.swapaxes(k.value, -1, -2), np.swapaxes(np.asarray(k.error), -1, -2))
+    return linear(q, turned, None, judge.p)
+
+
+def _in_a_basis(judge: Judge, place: str, moved_on: bool = False) -> bool:
+    """Return whether each head's rows are ours times one matrix, where there are rows enough.
+
+    `moved_on`: a constant row may have been taken away, to be added later.
+    """
+    ours = judge.expected(place)
+    shown = [prompt.places[place] for prompt in judge.prompts]
+    rows = sum(near.value.shape[1] for near in ours)
+    width = ours[0].value.shape[2]
+    if rows < width + 4:
+        return True  # vacuous: whatever confirms it must do so alone
+    for head in range(ours[0].value.shape[0]):
+        a = np.concatenate([near.value[head] for near in ours])
+        b = np.concatenate([near.value[head] for near in shown])
+        if moved_on:
+            a = np.concatenate([a, np.ones((len(a), 1))], axis=1)
+        moved = np.linalg.lstsq(a, b, rcond=None)[0]
+        if not np.isfinite(moved).all():
+            return False
+        bound = np.concatenate([np.asarray(near.error[head]) for near in ours])
+        spread = np.sqrt(bound**2 @ moved[: bound.shape[1]] ** 2)
+        granted = 4 * (spread + bound.mean() + _own(a, moved, judge))
+        if (np.abs(a @ moved - b) > granted).any():
+            return False
+    return True
+
+
+def _own(a: Array, b: Array, judge: Judge) -> Array:
+    return np.asarray(6 * judge.unit * np.sqrt(len(b)) * np.sqrt(a**2 @ b**2))
+
+
+def _basis_of_values(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield that values, and what is mixed of them, are in another basis of each head."""
+    layer = layer_of(place)
+    v, z = f"v.{layer}", f"z.{layer}"
+    shown = set(judge.prompts[0].places)
+    own = [n for n in (v, z) if n in shown]
+    if v in shown and z in shown and judge.ratio(z) > 1:
+        return  # what is mixed is not what the values say: no basis mends that
+    moved_on = "b_V" in judge.model.config.biases
+    if not all(_in_a_basis(judge, n, moved_on) for n in own if n == v or v not in shown):
+        return
+    yield Reading(
+        "values are in another basis inside the heads", _hidden(judge, *own), frozenset(own)
+    )
+
+
+def _value_bias(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield that b_V is moved into b_O, which the rows of a pattern allow: they sum to one."""
+    config, layer = judge.model.config, layer_of(place)
+    if "b_V" not in config.biases:
+        return
+    v, z = f"v.{layer}", f"z.{layer}"
+    assert layer is not None  # values are of a layer
+    first = v if v in judge.prompts[0].places else z
+    own = judge.model.part("b_V", layer)
+    biases = [own]
+    if config.norm == "layer":
+        moved_on = np.einsum("d,hdk->hk", judge.model.part("ln1_bias", layer), _W_V(judge, layer))
+        biases.append(own + moved_on)
+    for bias in biases:
+        back = _plus(bias[:, None], judge.unit)
+        if judge.trial(_with(judge, first, back)).ratio(first) <= 1:
+            places = [
+                {n: back(near) if n in (v, z) else near for n, near in p.places.items()}
+                for p in judge.prompts
+            ]
+            yield Reading("b_V is moved into b_O", places, frozenset({v, z}))
+            return
+
+
+def _W_V(judge: Judge, layer: int) -> Array:
+    return judge.model.part("W_V", layer)
+
+
+def _plus(bias: Array, unit: float) -> Callable[[Near], Near]:
+    def back(near: Near) -> Near:
+        moved = near.value + bias
+        return Near(moved, near.error + 4 * unit * (np.abs(moved) + np.abs(bias)))
+
+    return back
+
+
+# -- scores, sums, neurons, logits -----------------------------------------------------------------
+
+
+def _shifted_scores(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield that all scores of a query are moved alike, as some softmaxes do first."""
+    nears = judge.expected(place)
+    fitted = []
+    for prompt, near in zip(judge.prompts, nears, strict=True):
+        shown = prompt.places[place]
+        seen = causal_mask(near.value.shape[-1])
+        shift = np.where(seen, shown.value - near.value, 0.0).sum(-1, keepdims=True)
+        shift = shift / seen.sum(-1, keepdims=True)
+        granted = near.error * 2 + 4 * judge.unit * np.abs(shift)
+        fitted.append(Near(near.value + shift, np.where(seen, granted, np.inf)))
+    if judge.within(place, fitted):
+        says = "all scores of a query are moved by the same number, which no softmax sees"
+        yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True)
+
+
+def _unscaled_scores(judge: Judge, place: str) -> Iterator[Reading]:
+    if _explains(judge, place, "scale_missing"):
+        says = "scores are shown before they are divided by √d_head"
+        yield Reading(says, _hidden(judge, place), frozenset({place}))
+
+
+def _bias_later(judge: Judge, place: str) -> Iterator[Reading]:
+    bias = "b_O" if kind_of(place) == "attn_out" else "b_out"
+    if _explains(judge, place, f"{bias}_missing"):
+        says = f"shown before {bias} is added"
+        yield Reading(says, _hidden(judge, place), frozenset({place}))
+
+
+def _neurons_in_another_order(judge: Judge, place: str) -> Iterator[Reading]:
+    here = _here(judge, place, ("mlp_pre", "mlp_post"))
+    hidden = [{n: v for n, v in p.places.items() if n not in here} for p in judge.prompts]
+    ours = np.concatenate([near.value for near in judge.trial_near(hidden, place)])
+    shown = np.concatenate([p.places[place].value for p in judge.prompts])
+    if not np.isfinite(shown).all() or ours.shape[1] > 8192:
+        return
+    squares = (shown**2).sum(0)[:, None] + (ours**2).sum(0)[None]
+    rows, columns = linear_sum_assignment(squares - 2 * shown.T @ ours)
+    order = np.empty(len(rows), dtype=int)
+    order[columns] = rows
+    if (order == np.arange(len(order))).all():
+        return
+    places = [
+        {
+            n: Near(v.value[:, order], np.asarray(v.error)[:, order]) if n in here else v
+            for n, v in p.places.items()
+        }
+        for p in judge.prompts
+    ]
+    if judge.trial(places).ratio(place) <= 1:
+        says = "neurons of the MLP stand in another order"
+        yield Reading(says, places, frozenset(here), must_change=True)
+
+
+def _neurons_scaled(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield that each neuron of what the MLP writes is multiplied, and W_out divided by as much."""
+    if kind_of(place) != "mlp_post":
+        return
+    nears = judge.expected(place)
+    a = np.concatenate([near.value for near in nears])
+    b = np.concatenate([p.places[place].value for p in judge.prompts])
+    if len(a) < 4:
+        return
+    square = (a**2).sum(0)
+    factor = (a * b).sum(0) / np.where(square > 0, square, 1.0)
+    fitted = [Near(near.value * factor, near.error * (np.abs(factor) * 4 + 1)) for near in nears]
+    if judge.within(place, fitted) and (np.abs(factor - 1) > 1e-3).any():
+        says = "neurons of the MLP are scaled, and what reads them the other way"
+        yield Reading(says, _hidden(judge, place), frozenset({place}))
+
+
+def _shifted_logits(judge: Judge, place: str) -> Iterator[Reading]:
+    nears = judge.expected(place)
+    fitted = []
+    for prompt, near in zip(judge.prompts, nears, strict=True):
+        shift = (prompt.places[place].value - near.value).mean(axis=-1, keepdims=True)
+        fitted.append(Near(near.value + shift, near.error * 2 + 4 * judge.unit * np.abs(shift)))
+    if judge.within(place, fitted):
+        says = "all logits of a position are moved by the same number, which no probability sees"
+        yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True)

@@ -1,0 +1,158 @@
+"""The residual stream in other coordinates: centred, or rotated.
+
+Found before the walk, from pairs that need no coordinates of the stream: the embedding of the
+tokens, and what attention and MLP write given what heads and neurons hold. If most of these are
+not ours, the stream may be *centred* (what writes to it has lost its mean, which no LayerNorm
+sees), or *rotated*: all products between rows are as they should be, and one orthogonal matrix,
+fitted on the rows of all pairs, takes every place of the stream to ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.linalg import lstsq, norm, svd
+
+from numeric.audit.findings import Gauge
+from numeric.audit.judge import Judge
+from numeric.model import Model
+from numeric.rounding.linear import Array, Near
+from numeric.rounding.places import kind_of
+
+STREAM = ("embed", "resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post", "final")
+NORMED = ("ln1", "ln2", "ln_final", "qk_in")
+WRITERS = ("attn_out", "mlp_out")
+CENTRED = "the residual stream is centred"
+
+
+def settle_stream(judge: Judge) -> None:
+    """Put the places of the stream into our coordinates, if they are found to be in others."""
+    pairs = _pairs(judge)
+    if not pairs or _agreeing(judge, pairs) * 2 > len(pairs):
+        return
+    model = judge.model
+    if _may_be_centred(model):
+        judge.use(centred_writers(model), rewritten=True)
+        if _agreeing(judge, pairs) * 2 > len(pairs):
+            judge.gauges.append(Gauge("resid_pre.0", CENTRED))
+            return
+    if not _rotated(judge, pairs):
+        judge.use(model, rewritten=False)
+    elif _may_be_centred(model):
+        judge.gauges.append(Gauge("resid_pre.0", CENTRED))
+
+
+def _agreeing(judge: Judge, pairs: list[str]) -> int:
+    """Return in how many pairs the rows are ours, but for rounding and a constant row."""
+    return sum(_misfit(*_rows(judge, place)) < _slack(judge) for place in pairs)
+
+
+def _misfit(ours: Array, shown: Array) -> float:
+    if not np.isfinite(shown).all():
+        return float("inf")
+    return float(norm(ours - shown) / (norm(ours) + 1e-300))
+
+
+def _slack(judge: Judge) -> float:
+    return float(300 * judge.unit * np.sqrt(judge.model.d_model))
+
+
+def _pairs(judge: Judge) -> list[str]:
+    """Return the shown places of the stream that are computed from nothing of the stream."""
+    shown = judge.prompts[0].places
+    first = [place for place in ("embed", "resid_pre.0") if place in shown][:1]
+    before = {"attn_out": "z", "mlp_out": "mlp_post"}
+    written = [
+        place
+        for place in judge.places
+        if kind_of(place) in WRITERS
+        and place.replace(kind_of(place), before[kind_of(place)]) in shown
+    ]
+    return first + written
+
+
+def centred_writers(model: Model) -> Model:
+    """Return the model whose stream has mean zero at every position, which no LayerNorm sees."""
+    names = [
+        name
+        for name in ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
+        if name in model.weights and (name != "W_pos" or model.config.positions == "learned")
+    ]
+    changed = {}
+    if model.config.tied:
+        changed["W_U"] = model.part("W_E").T
+    for name in names:
+        whole = np.asarray(model.weights[name], dtype=np.float64)
+        changed[name] = whole - whole.mean(axis=-1, keepdims=True)
+    return model.changed(changed, replace(model.config, tied=False))
+
+
+def _may_be_centred(model: Model) -> bool:
+    return model.config.norm == "layer" and model.config.final_norm
+
+
+def _rotated(judge: Judge, pairs: list[str]) -> bool:
+    """Fit one orthogonal matrix on all pairs, dropping those that do not join in; judge by it."""
+    rows = [(place, *_rows(judge, place)) for place in pairs]
+    rows = [(place, ours, shown) for place, ours, shown in rows if np.isfinite(shown).all()]
+    while len(rows) * 2 > len(pairs):
+        rotation = _fit([ours for _, ours, _ in rows], [shown for _, _, shown in rows])
+        misfits = {place: _misfit(ours @ rotation, shown) for place, ours, shown in rows}
+        worst = max(misfits, key=lambda place: misfits[place])
+        if misfits[worst] < _slack(judge):
+            judge.show([_turned_back(p.places, rotation, judge) for p in judge.prompts])
+            judge.gauges.append(Gauge("resid_pre.0", _named(rotation)))
+            return True
+        rows = [row for row in rows if row[0] != worst]
+    return False
+
+
+def _named(rotation: Array) -> str:
+    snapped = np.round(rotation)
+    if np.abs(rotation - snapped).max() < 1e-3 and (np.abs(snapped).sum(0) == 1).all():
+        return "the features of the residual stream stand in another order, or with other signs"
+    return "the residual stream is rotated"
+
+
+def _rows(judge: Judge, place: str) -> tuple[Array, Array]:
+    """Return our rows and the shown ones, off their means: constants need no rotation to agree."""
+    ours = np.concatenate([near.value for near in judge.expected(place)])
+    shown = np.concatenate([prompt.places[place].value for prompt in judge.prompts])
+    if kind_of(place) in WRITERS:
+        ours, shown = ours - ours.mean(0), shown - shown.mean(0)
+    return ours, shown
+
+
+def _fit(ours: list[Array], shown: list[Array]) -> Array:
+    """Return the orthogonal matrix that takes our rows to the shown ones.
+
+    Rows are scaled alike first. The polar factor of the product of both squares the condition
+    number; two steps of least squares from there do not.
+    """
+    scale = [1 / (norm(a) + 1e-300) for a in ours]
+    a = np.concatenate([s * rows for s, rows in zip(scale, ours, strict=True)])
+    b = np.concatenate([s * rows for s, rows in zip(scale, shown, strict=True)])
+    rotation = _polar(a.T @ b)
+    for _ in range(2):
+        step = lstsq(a @ rotation, b - a @ rotation, rcond=1e-12)[0]
+        rotation = _polar(rotation + rotation @ step)
+    return rotation
+
+
+def _polar(matrix: Array) -> Array:
+    left, _, right = svd(matrix)
+    return np.asarray(left @ right)
+
+
+def _turned_back(places: Mapping[str, Near], rotation: Array, judge: Judge) -> dict[str, Near]:
+    """Return the places with those of the stream turned back, and the error that this makes."""
+    turned = {}
+    for name, near in places.items():
+        if kind_of(name) not in (*STREAM, *NORMED):
+            turned[name] = near
+            continue
+        value = near.value @ rotation.T
+        size = norm(near.value, axis=-1, keepdims=True)
+        error = np.asarray(near.error).max() + 6 * judge.unit * size
+        turned[name] = Near(value, np.broadcast_to(error, value.shape))
+    return turned

@@ -1,0 +1,84 @@
+"""The walk through the places: each is within its bound, said otherwise, coarser, or wrong."""
+
+from numeric.audit.diagnose import diagnose, floors
+from numeric.audit.findings import Finding, Gauge
+from numeric.audit.judge import Judge
+from numeric.audit.readings import Reading, confirmed, readings
+from numeric.audit.stream import settle_stream
+
+DIAGNOSED = 3
+"""So many places are diagnosed; what is wrong after them is seldom of interest."""
+
+HARDLY = 3.0
+"""A place over its bound by less than this, and explained by no mistake, is called marginal."""
+
+
+def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
+    """Judge every place that is shown, in the order of the pass, and return what is wrong.
+
+    With `first_only` it ends at the first fault, and asks for no diagnosis.
+    """
+    settle_stream(judge)
+    findings: list[Finding] = []
+    for place in judge.places:
+        if place not in judge.prompts[0].places:
+            continue  # a reading has hidden it
+        if judge.remember(place) <= 1:
+            continue
+        if _said_otherwise(judge, place):
+            continue
+        floor = floors(judge, place)
+        if floor:
+            judge.notes.append(f"precision: at {place}, {floor}")
+            judge.ratios[place] = 1.0
+            continue
+        diagnosis = diagnose(judge, place) if len(findings) < DIAGNOSED and not first_only else ""
+        if not diagnosis and _marginal(judge, place):
+            judge.notes.append(
+                f"marginal: {place} is {judge.ratios[place]:.2g} times what rounding usually makes,"
+                " and within what it can make"
+            )
+            continue
+        findings.append(judge.finding(place, diagnosis))
+        if first_only:
+            break
+    return findings
+
+
+def _said_otherwise(judge: Judge, place: str) -> bool:
+    """Adopt the first reading of a place that is confirmed, and return whether there is one."""
+    waiting = []
+    for reading in readings(judge, place):
+        if confirmed(judge, reading):
+            _adopt(judge, place, reading)
+            return True
+        waiting.append(reading)
+    for reading in waiting:
+        if _confirmed_by_a_mistake(judge, reading):
+            _adopt(judge, place, reading)
+            return True
+    return False
+
+
+def _adopt(judge: Judge, place: str, reading: Reading) -> None:
+    judge.show(reading.places)
+    judge.gauges.append(Gauge(place, reading.says))
+    judge.ratios[place] = 1.0
+
+
+def _confirmed_by_a_mistake(judge: Judge, reading: Reading) -> bool:
+    """Return whether a reader is wrong in any case, but under the reading wrong in a known way."""
+    trial = judge.trial(reading.places)
+    for place in judge.readers(set(reading.touches)):
+        if place in trial.prompts[0].places and judge.ratio(place) > 1:
+            return bool(diagnose(trial, place)) and not diagnose(judge, place)
+    return False
+
+
+def _marginal(judge: Judge, place: str) -> bool:
+    """Return whether a place is above what is likely, and either hardly so or below the bound."""
+    if judge.ratios[place] <= HARDLY:
+        return True
+    if judge.estimated(place):
+        return False
+    return judge.within(place, judge.bounded(place))
