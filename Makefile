@@ -2,6 +2,7 @@
 # test    the whole test suite          (adds pytest, torch, tokenizers, mkdocs)
 # lint    ruff, and mypy in strict mode
 # docs    the teaching site, into site/
+# peers   `make test-peers`: the audit of other people's code, in .venv-peers
 # bench   how fast, against what else there is; THEIRS=... is a Python with TransformerLens 3
 #
 # Each makes .venv when it is missing and installs what it needs once: the stamps in .venv say
@@ -16,7 +17,7 @@ ENVIRONMENT := pyproject.toml constraints.txt .venv/made
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: verify test lint docs bench clean
+.PHONY: verify test test-peers lint docs bench clean
 .DEFAULT_GOAL := verify
 
 verify: .venv/core
@@ -24,6 +25,9 @@ verify: .venv/core
 
 test: .venv/test
 	@$(IN)python -m pytest -n 2
+
+test-peers: .venv-peers/peers
+	@.venv-peers/bin/python -m pytest -q tests/peers
 
 lint: .venv/lint
 	@$(IN)ruff check .
@@ -41,7 +45,7 @@ bench: .venv/core
 	@$(IN)python -m tests.bench.circuits $(if $(THEIRS),--theirs '$(THEIRS)')
 
 clean:
-	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 .venv/core: $(ENVIRONMENT)
 	@echo "Installing the core (SymPy, NumPy, SciPy and small ones, no torch) into .venv:" \
@@ -56,6 +60,15 @@ clean:
 	  "about 250 MB to fetch with a CPU build of torch, 1.1 GB on disk."
 	@$(PIP) torch==2.13.0
 	@$(PIP) -e '.[train,test,docs,plot]'
+	@touch $@
+
+# The peers need versions of their own, and must not decide what the project's environment holds.
+.venv-peers/peers: $(ENVIRONMENT)
+	@echo "Installing other people's transformers (transformers, TransformerLens 3.9, captum) into" \
+	  ".venv-peers: about 500 MB to fetch, 1.8 GB on disk."
+	@$(IN)python -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install -qq torch==2.13.0
+	@.venv-peers/bin/python -m pip install -qq -e '.[audit,test]'
 	@touch $@
 
 .venv/lint: .venv/core

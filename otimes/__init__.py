@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from numeric.attribution.occlusion import occlusion as occlusion
     from numeric.attribution.occlusion import perturbation as perturbation
     from numeric.attribution.relevance import relevance as relevance
+    from numeric.audit.front import audit as audit
     from numeric.circuits.behaviour import head_behaviour as head_behaviour
     from numeric.circuits.behaviour import head_patterns as head_patterns
     from numeric.circuits.composition import composition_scores as composition_scores
@@ -156,6 +157,8 @@ _HOME = {
     "output_value_norms": "numeric.attribution.mixing",
     "context_mixing": "numeric.attribution.mixing",
     "attention_rollout": "numeric.attribution.mixing",
+    # cross-check
+    "audit": "numeric.audit.front",
     # show
     "plot": "numeric.plot",
     # be told no
@@ -190,6 +193,7 @@ __all__ = [
     "align_layers",
     "attention_pattern",
     "attention_rollout",
+    "audit",
     "catalogue",
     "composition_scores",
     "context_mixing",

@@ -1,4 +1,4 @@
-"""The command line: `otimes verify`, `show THEOREM`, `axioms`, `paths MODEL`, `train NAME`.
+"""The command line: `otimes verify`, `show THEOREM`, `axioms`, `paths MODEL`, `audit FOLDER`…
 
 What a command finds goes to stdout, everything else to stderr. Exit status 0: all well; 1:
 something was refuted or fell short; 2: it was asked wrongly, in one sentence; 130: interrupted.
@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -166,6 +167,37 @@ def paths(
     else:
         click.echo(path_report(summary))
     return ALL_WELL
+
+
+@cli.command(short_help="Check the code that runs a checkpoint.")
+@click.argument("folder", metavar="FOLDER")
+@click.option("--tokens", metavar="N,N,…", help="The prompt as token numbers; drawn if not given.")
+@click.option("--html", metavar="FILE", help="Also write a page with a map of the places.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def audit(folder: str, tokens: str | None, html: str | None, as_json: bool) -> int:
+    """Check the code that runs a local checkpoint against the reference, place by place.
+
+    FOLDER is a folder with config.json and safetensors of Hugging Face (GPT-2, GPT-NeoX, Llama), a
+    folder of ours, or the name of a bundled model.
+    """
+    prompt = None if tokens is None else _numbers(tokens)
+    report = ot.load("numeric.audit.folder").audit_folder(folder, prompt)
+    if html is not None:
+        Path(html).write_text(report.html(), encoding="utf-8")
+    if as_json:
+        _print_json(report.to_json())
+    else:
+        click.echo(str(report))
+    return ALL_WELL if report.passed else FELL_SHORT
+
+
+def _numbers(tokens: str) -> list[int]:
+    try:
+        return [int(token) for token in tokens.split(",")]
+    except ValueError:
+        raise click.UsageError(
+            f"--tokens are numbers with commas between, got {tokens!r}"
+        ) from None
 
 
 @cli.command(short_help="Train a bundled model again, from nothing.")

@@ -130,7 +130,8 @@ def gather(
             )
             continue
         if fitted.shape[1:] != array.shape[-len(shape) :]:
-            found.notes.append(f"{name} is shown once for each group, and repeated here")
+            said = f"{kind_of(name)} is shown once for each group, and repeated here"
+            found.notes.extend([] if said in found.notes else [said])
         found.dtypes[name] = dtype
         for index, one in enumerate(fitted):
             places[index][name] = Near.exactly(one)

@@ -6,18 +6,15 @@ named too, for some mistakes cannot be told apart on one prompt.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from numeric.audit.change import with_config
-from numeric.audit.evaluate import Mistake, Operation, layer_of, placed
+from numeric.audit.evaluate import Mistake, layer_of, placed
 from numeric.audit.judge import Judge
 from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.forward import place_names
-from numeric.rounding.functions import rotated
 from numeric.rounding.linear import Near
-from numeric.rounding.places import At, inputs_of, kind_of
+from numeric.rounding.places import inputs_of, kind_of
 from numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision, stored_as, worst_ratio
 
 NAMED = 4
@@ -198,39 +195,3 @@ def _rounded(near: Near, shown: np.ndarray, dtype: str) -> bool:
     off = np.abs(seen - rounded)
     agree = off <= bound
     return bool(agree.mean() >= 0.95 and (off[~agree] <= 2.5 * ulp[~agree] + bound[~agree]).all())
-
-
-def floors(judge: Judge, place: str) -> str:
-    """Return which float32 step inside float64 code, a known one, explains a place."""
-    if judge.dtype != "float64":
-        return ""
-    for mistake in FLOORS:
-        if kind_of(place) in mistake.acts and judge.ratio(place, (mistake,)) <= 1:
-            return mistake.says
-    return ""
-
-
-def _in_float32(at: At, operation: Operation) -> Near:
-    return operation(replace(at, p=precision("float32").supposed_likely()))
-
-
-def _angles_in_float32(at: At, operation: Operation) -> Near:
-    config = at.config
-    plain = operation(with_config(at, positions="none", rotary_dims=0))
-    p = Precision(at.p.unit, UNIT_ROUNDOFF["float32"], at.p.tiny)
-    return rotated(plain, config.rotary_dims, config.rotary_base, config.rotary_layout, p)
-
-
-FLOORS: tuple[Mistake, ...] = (
-    Mistake(
-        "norm_in_float32",
-        "the norm is computed in float32",
-        dict.fromkeys(("ln1", "ln2", "ln_final"), _in_float32),
-    ),
-    Mistake("softmax_in_float32", "the softmax is computed in float32", {"pattern": _in_float32}),
-    Mistake(
-        "angles_in_float32",
-        "the rotary angles are computed in float32",
-        dict.fromkeys(("q", "k"), _angles_in_float32),
-    ),
-)

@@ -9,7 +9,7 @@ far away is the scale for comparisons over many operations, where bounds carried
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,12 @@ class Mistake:
     acts: Mapping[str, Act]
     rank: int = 1
     layer: int | None = None
+    coarse: float = 0.0
+    """The unit roundoff of a step that is right, but computed in a coarser type."""
 
     def at(self, layer: int | None) -> "Mistake":
         """Return the same mistake, made in one layer only."""
-        return Mistake(self.name, self.says, self.acts, self.rank, layer)
+        return replace(self, layer=layer)
 
 
 @dataclass(slots=True)
@@ -158,6 +160,9 @@ class Evaluator:
             near = operation(at)
         if self.jitter is not None and not passed_on(self.config, place):
             rng, unit = self.jitter
+            acting = [m.coarse for m in self.mistakes if kind in m.acts and m.coarse]
+            # Rounded angles are wrong by more the further the position.
+            unit = max([unit, *(coarse * (2 + n_pos / 4) for coarse in acting)])
             sign = rng.integers(0, 2, near.value.shape) * 2 - 1
             return Near.exactly(near.value * (1 + unit * sign))
         return near if self.p.exact else Near(near.value, known(near.error))

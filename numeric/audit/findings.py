@@ -128,3 +128,9 @@ class Report:
             "notes": list(self.notes),
             "places": [{"place": place, "ratio": ratio} for place, ratio in self.ratios.items()],
         }
+
+    def html(self) -> str:
+        """Return the report as an HTML page with a map of the places."""
+        from numeric.audit.html import page
+
+        return page(self)

@@ -1,17 +1,96 @@
 """`audit`: does this code compute the transformer that it claims to?"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from numeric.audit.collect import Collected, collect
+from algebra.errors import OtimesError
+from numeric.audit.collect import Collected, collect, token_rows
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
+from numeric.audit.importers import imported, kind_of_module
+from numeric.audit.importers_lens import STILL
 from numeric.audit.judge import Judge
 from numeric.audit.walk import walk
+from numeric.config import Config
 from numeric.forward import place_names
 from numeric.model import Model
 from numeric.rounding.places import in_dtype
 from numeric.rounding.precision import UNIT_ROUNDOFF
+
+GENERIC_TOKENS = 32
+"""The copy with generic parameters is run on so many tokens of the first prompt."""
+
+
+def audit(
+    implementation: Any,
+    tokens: Any,
+    weights: Any = None,
+    *,
+    config: Config | Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+    generic: bool = True,
+    name: str | None = None,
+) -> Report:
+    """Return the report on an implementation: the places it looked at, and the first that is wrong.
+
+    `implementation` is a live module that is known (Hugging Face GPT-2, GPT-NeoX or Llama, or a
+    HookedTransformer), or any callable from tokens to logits, or to (logits, places). `tokens` is
+    one prompt or a batch [prompt, pos], and a callable gets it as it is. `weights` says what the
+    implementation should compute with: a module, a folder with safetensors, a `Model`, or a mapping
+    of canonical names, with what shapes do not say in `config`; a live module is its own. `names`
+    maps the implementation's names of places to ours. A live module is audited once more as a copy
+    with `generic` parameters, for zero biases and unit gains hide mistakes; the module itself is
+    left as it was.
+
+    Raises: OtimesError in one sentence for what cannot be audited: tokens that are out of range, a
+    setting that the reference does not have, an answer that is no array.
+
+    >>> from numeric.random_weights import random_model
+    >>> model = random_model(n_layers=1)
+    >>> audit(lambda tokens: model.forward(tokens)["logits"], [1, 2, 3], weights=model).passed
+    True
+    """
+    kind = kind_of_module(implementation)
+    if weights is None and kind is None:
+        raise OtimesError(
+            f"weights= is needed to audit {type(implementation).__name__}: a module, a folder, a "
+            "model or a mapping of canonical names, that say what it should compute with"
+        )
+    model = imported(implementation if weights is None else weights, config)
+    if kind is None or names is not None:
+        if not callable(implementation):
+            raise OtimesError(f"{type(implementation).__name__} is neither a module nor callable")
+        return audit_call(implementation, tokens, model, names, name)
+    said = name or type(implementation).__name__
+    return _audit_live(implementation, tokens, model, kind, said, generic and weights is None)
+
+
+def _audit_live(
+    module: Any, tokens: Any, model: Model, kind: str, name: str, generic: bool
+) -> Report:
+    from numeric.audit import live
+
+    report = judged(live.shown_by(module, tokens, model, kind), model, name)
+    if not generic or not report.passed:
+        return report
+    rows = token_rows(tokens, model)[:1, :GENERIC_TOKENS]
+    other = live.generic(module, STILL if kind == "lens" and model.config.gated else ())
+    twin = imported(other)
+    again = judged(live.shown_by(other, rows, twin, kind), twin, name)
+    says = "a copy with generic parameters was audited as well"
+    return replace(
+        report,
+        findings=tuple(_generic(finding) for finding in again.findings),
+        notes=(*report.notes, *(n for n in again.notes if n not in report.notes), says),
+    )
+
+
+def _generic(finding: Finding) -> Finding:
+    hidden = f"{finding.diagnosis}; " if finding.diagnosis else ""
+    return replace(
+        finding, diagnosis=f"{hidden}this module's own parameters hide it, generic ones do not"
+    )
 
 
 def audit_call(
@@ -39,7 +118,7 @@ def judged(collected: Collected, model: Model, name: str) -> Report:
     judge = Judge(held(model, dtype), collected.prompts, dtype)
     findings = walk(judge)
     if findings and dtype == "float64":
-        findings = _only_coarser(collected, model, findings)
+        findings, judge = _only_coarser(collected, judge, findings)
     order = place_names(model.config)
     every = sorted([*unfit, *findings], key=lambda each: order.index(each.place))
     notes = [*collected.notes, *_once(judge.notes)]
@@ -65,29 +144,27 @@ def held(model: Model, dtype: str) -> Model:
     return in_dtype(model, dtype) if coarser else model
 
 
-def _only_coarser(collected: Collected, model: Model, findings: list[Finding]) -> list[Finding]:
+def _only_coarser(
+    collected: Collected, judge: Judge, findings: list[Finding]
+) -> tuple[list[Finding], Judge]:
     """Return one finding of precision, if float64 code is right throughout to float32."""
     first = findings[0]
     if first.diagnosis and "-precision" not in first.diagnosis:
-        return findings
-    again = Judge(model, collected.prompts, "float32")
-    if not first.ratio < 1e12 or walk(again, first_only=True):
-        return findings
-    return [
-        Finding(
-            first.place,
-            first.layer,
-            first.head,
-            first.error,
-            first.bound,
-            first.ratio,
-            "matches a single-precision step: all is right to float32 and not to float64, as when"
-            " weights were rounded to float32",
-            kind="precision",
-            estimated=first.estimated,
-            entry=first.entry,
-        )
-    ]
+        return findings, judge
+    again = Judge(judge.model, collected.prompts, "float32")
+    if judge.rewritten or walk(again, first_only=True):
+        return findings, judge
+    place = first.place if first.place in again.prompts[0].places else "logits"
+    shown = again.finding(place, "") if place in again.prompts[0].places else first
+    finding = replace(
+        first,
+        error=shown.error,
+        ratio=shown.error / first.bound if first.bound else float("inf"),
+        diagnosis="matches a single-precision step: all is right to float32 and not to float64, as "
+        "when weights were rounded to float32",
+        kind="precision",
+    )
+    return [finding], again
 
 
 def _length(collected: Collected) -> int:
@@ -105,7 +182,7 @@ def _once(notes: list[str]) -> list[str]:
         else:
             other.append(note)
     said = [
-        f"precision: {what}, inside float64 code ({places[0]}"
+        f"precision: {what} ({places[0]}"
         + (f" and {len(places) - 1} more places)" if len(places) > 1 else ")")
         for what, places in kept.items()
     ]

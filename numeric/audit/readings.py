@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from numeric.audit.evaluate import Evaluator, Mistake, layer_of
+from numeric.audit.floors import floors
 from numeric.audit.judge import Judge, ratio_of
 from numeric.audit.mistakes import known_mistakes
 from numeric.functions import causal_mask
@@ -94,8 +95,11 @@ def confirmed(judge: Judge, reading: Reading, depth: int = DEEP) -> bool:
         if trial.ratio(place) <= 1:
             if not reading.must_change or judge.ratio(place) > 1:
                 return True
-        elif depth and any(
-            confirmed(trial, other, depth - 1) for other in readings(trial, place, depth - 1)
+        elif floors(trial, place) or (
+            depth
+            and any(
+                confirmed(trial, other, depth - 1) for other in readings(trial, place, depth - 1)
+            )
         ):
             return True
     return False
@@ -357,7 +361,9 @@ def _value_bias(judge: Judge, place: str) -> Iterator[Reading]:
         return
     v, z = f"v.{layer}", f"z.{layer}"
     assert layer is not None  # values are of a layer
-    first = v if v in judge.prompts[0].places else z
+    if place == z and v in judge.prompts[0].places:
+        return  # values are right as they are shown
+    first = place
     own = judge.model.part("b_V", layer)
     biases = [own]
     if config.norm == "layer":
@@ -445,7 +451,8 @@ def _neurons_in_another_order(judge: Judge, place: str) -> Iterator[Reading]:
 
 def _neurons_scaled(judge: Judge, place: str) -> Iterator[Reading]:
     """Yield that each neuron of what the MLP writes is multiplied, and W_out divided by as much."""
-    if kind_of(place) != "mlp_post":
+    config = judge.model.config
+    if kind_of(place) != "mlp_post" or not (config.gated or config.activation == "relu"):
         return
     nears = judge.expected(place)
     a = np.concatenate([near.value for near in nears])

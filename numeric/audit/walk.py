@@ -1,7 +1,8 @@
 """The walk through the places: each is within its bound, said otherwise, coarser, or wrong."""
 
-from numeric.audit.diagnose import diagnose, floors
+from numeric.audit.diagnose import diagnose
 from numeric.audit.findings import Finding, Gauge
+from numeric.audit.floors import floors
 from numeric.audit.judge import Judge
 from numeric.audit.readings import Reading, confirmed, readings
 from numeric.audit.stream import settle_stream

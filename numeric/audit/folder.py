@@ -1,0 +1,72 @@
+"""Auditing a checkpoint in a folder: the code that would run it, against the weights that it holds.
+
+A folder of ours is run by the torch twin; one of Hugging Face by the library, from local files.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algebra.errors import OtimesError
+from numeric.audit.findings import Report
+from numeric.audit.front import audit, audit_call
+from numeric.audit.importers import of_folder
+from numeric.files import read_json
+from numeric.model import Model
+
+LENGTH = 32
+"""So many tokens are drawn where none are given."""
+
+
+def audit_folder(folder: str, tokens: list[int] | None = None) -> Report:
+    """Return the report on the code that runs a checkpoint: a folder, or a bundled model's name.
+
+    Raises: OtimesError when there is no such checkpoint, or the library that runs it is missing.
+    """
+    model = of_folder(folder)
+    prompt = drawn(model) if tokens is None else list(tokens)
+    model.check_tokens(prompt)
+    try:
+        if _of_hugging_face(Path(folder)):
+            return audit(_loaded(folder), prompt, name=model.name)
+        return _with_twin(model, prompt)
+    except ModuleNotFoundError as missing:
+        raise OtimesError(
+            f"auditing {folder} needs {missing.name}, which is not installed: "
+            "pip install torch==2.13.0, then pip install -e '.[audit]' in the checkout"
+        ) from None
+
+
+def drawn(model: Model) -> list[int]:
+    """Return a prompt drawn from a fixed seed."""
+    length = min(LENGTH, model.n_ctx)
+    return [int(t) for t in np.random.default_rng(0).integers(0, model.d_vocab, length)]
+
+
+def _of_hugging_face(folder: Path) -> bool:
+    settings = folder / "config.json"
+    return settings.exists() and "model_type" in read_json(settings)
+
+
+def _loaded(folder: str) -> Any:
+    import transformers
+
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        folder, local_files_only=True, use_safetensors=True, dtype="auto"
+    )
+
+
+def _with_twin(model: Model, prompt: list[int]) -> Report:
+    import torch
+
+    from numeric.twin import Twin
+
+    twin = Twin.of_model(model)
+
+    def run(tokens: list[int]) -> tuple[Any, dict[str, Any]]:
+        record: dict[str, Any] = {}
+        with torch.no_grad():
+            return twin(torch.tensor([tokens]), record), record
+
+    return audit_call(run, prompt, model, name=f"the twin of {model.name}")

@@ -1,0 +1,164 @@
+"""Foreign weights as a reference model: from a live module, a folder of safetensors, or a mapping.
+
+A module is recognised by the names of its class, so that nothing has to be installed for the ones
+that are not used. Settings are read by name, and each is either understood, known to change nothing
+here, or refused in a sentence that names it: one that is ignored would make a correct
+implementation look wrong, or a wrong one right. Rotary frequencies come from the settings, in
+float64, and never from the buffers of a module, which are float32.
+
+    Hugging Face        GPT-2, GPT-NeoX, Llama (`importers_huggingface`)
+    TransformerLens     HookedTransformer (`importers_lens`)
+    torch               TransformerEncoderLayer, MultiheadAttention (`importers_torch`)
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algebra.errors import OtimesError
+from numeric.audit import importers_huggingface, importers_lens
+from numeric.config import ACTIVATIONS, BIASES, Config, listed
+from numeric.files import read_json, read_weights
+from numeric.model import Model, checked_model, load_model
+
+HUGGING_FACE = {
+    "GPT2LMHeadModel": "gpt2",
+    "GPT2Model": "gpt2",
+    "GPTNeoXForCausalLM": "gpt_neox",
+    "LlamaForCausalLM": "llama",
+}
+
+
+def imported(source: Any, config: Config | Mapping[str, Any] | None = None) -> Model:
+    """Return the reference model of a source of weights.
+
+    A `Model` is returned as it is. Raises: OtimesError for what is not known, naming it.
+    """
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, str | Path):
+        return of_folder(source)
+    if isinstance(source, Mapping):
+        return of_mapping(source, config)
+    kind = kind_of_module(source)
+    if kind == "lens":
+        return importers_lens.of_module(source)
+    if kind is not None:
+        return of_hugging_face(source, kind)
+    raise OtimesError(
+        f"there is no importer for {type(source).__name__}: known are "
+        f"{listed([*HUGGING_FACE, 'HookedTransformer'])}, a folder with safetensors, a model, or a "
+        "mapping of the canonical names to arrays"
+    )
+
+
+def kind_of_module(module: Any) -> str | None:
+    """Return which importer a live module needs, None for what is no known module."""
+    for each in type(module).__mro__:
+        if each.__name__ in HUGGING_FACE:
+            return HUGGING_FACE[each.__name__]
+        if each.__name__ == "HookedTransformer":
+            return "lens"
+    return None
+
+
+def of_hugging_face(module: Any, kind: str) -> Model:
+    """Return the reference model of a live Hugging Face module."""
+    settings = module.config.to_dict()
+    tensors = {name: array_of(tensor) for name, tensor in module.state_dict().items()}
+    return importers_huggingface.model_of(type(module).__name__, kind, settings, tensors)
+
+
+def of_folder(folder: str | Path) -> Model:
+    """Return the model in a folder: one of ours, or a checkpoint of Hugging Face.
+
+    A checkpoint may be in several files. Raises: OtimesError for a pickle, or what is not known.
+    """
+    path = Path(folder)
+    settings_file = path / "config.json"
+    if not settings_file.exists() or "model_type" not in read_json(settings_file):
+        return load_model(folder)
+    settings = read_json(settings_file)
+    index = path / "model.safetensors.index.json"
+    files = ["model.safetensors"]
+    if index.exists():
+        files = sorted(set(read_json(index)["weight_map"].values()))
+    tensors: dict[str, np.ndarray] = {}
+    for name in files:
+        tensors |= read_weights(path / name)
+    return importers_huggingface.model_of(
+        path.resolve().name, str(settings["model_type"]), settings, tensors
+    )
+
+
+def of_mapping(
+    weights: Mapping[str, Any], config: Config | Mapping[str, Any] | None = None
+) -> Model:
+    """Return the model of canonical names and arrays; sizes are read off the shapes.
+
+    What no shape says is asked for by name in `config`: the activation, ε, rotary positions.
+    """
+    arrays = {name: array_of(array) for name, array in weights.items()}
+    if isinstance(config, Config):
+        return checked_model("weights", config, arrays)
+    return checked_model("weights", _config_of(arrays, dict(config or {})), arrays)
+
+
+def _config_of(arrays: Mapping[str, np.ndarray], said: dict[str, Any]) -> Config:
+    missing = [name for name in ("W_E", "W_Q", "W_K", "W_O") if name not in arrays]
+    if missing:
+        raise OtimesError(
+            f"the weights lack {listed(missing)}: give a mapping of canonical names, with n_layers "
+            "and n_heads as the first axes of W_Q, or say config="
+        )
+    d_vocab, d_model = arrays["W_E"].shape
+    n_layers, n_heads, _, d_head = arrays["W_Q"].shape
+    n_kv = arrays["W_K"].shape[1]
+    fields: dict[str, Any] = {
+        "n_layers": n_layers,
+        "n_heads": n_heads,
+        "d_model": d_model,
+        "d_head": d_head,
+        "d_vocab": d_vocab,
+        "n_kv_heads": None if n_kv == n_heads else n_kv,
+        "tied": "W_U" not in arrays,
+        "gated": "W_gate" in arrays,
+        "d_mlp": arrays["W_in"].shape[2] if "W_in" in arrays else 0,
+        "final_norm": "ln_final_gain" in arrays,
+        "biases": tuple(name for name in BIASES if name in arrays),
+        "norm": "none",
+    }
+    if "W_pos" in arrays:
+        fields |= {"positions": "learned", "n_ctx": len(arrays["W_pos"])}
+    if "ln1_gain" in arrays:
+        fields["norm"] = "layer" if "ln1_bias" in arrays else "rms"
+    needed = {
+        "activation": fields["d_mlp"] > 0,
+        "norm_eps": fields["norm"] != "none",
+        "positions": "W_pos" not in arrays,
+    }
+    asked = [name for name, is_ in needed.items() if is_ and name not in said]
+    if asked:
+        raise OtimesError(
+            f"the shapes of the weights do not say {listed(asked)}: give config={{"
+            + ", ".join(f"{name!r}: …" for name in asked)
+            + f"}} (activations are {listed(ACTIVATIONS)})"
+        )
+    if said.get("positions") == "rotary":
+        fields |= {"rotary_dims": d_head}
+    fields.setdefault("n_ctx", 2048)
+    return Config.from_json({**fields, **said}, "config=")
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """Return a tensor of torch or NumPy as an array, without a copy where that can be."""
+    if not hasattr(tensor, "detach"):
+        return np.asarray(tensor)
+    if str(tensor.device).partition(":")[0] == "meta":
+        raise OtimesError("the module is on the device 'meta', where its weights have no numbers")
+    tensor = tensor.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":
+        tensor = tensor.float()
+    return np.asarray(tensor.numpy())
