@@ -1,0 +1,545 @@
+"""Chapter 8: attribution by gradients: to first order, times the input, in contrast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from math import fsum, sqrt
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import (
+    HadamardPower,
+    HadamardProduct,
+    Identity,
+    MatrixExpr,
+    MatrixSymbol,
+    OneMatrix,
+    Rational,
+    Trace,
+    Transpose,
+    ZeroMatrix,
+    symbols,
+)
+
+from algebra.language import HeadSum, OneHot, kron, matadd, matmul
+from algebra.nonlinear import RSQRT, Activation, CausalMask, RowSoftmax
+from numeric.attribution.gradients import (
+    gradient_norms,
+    gradient_times_input,
+    input_gradient,
+)
+from numeric.attribution.question import Question, ask
+from numeric.binding import Source
+from numeric.model import Model, load_model
+from numeric.rounding import gamma
+from numeric.tokenizer import sample_tokens
+from proofs.catalogue.symbols import H, V, X, d, d_mlp, h, heads, n, p, q, row
+from proofs.claims import Definition, ErrorLaw, Method, Observation, Observed, Statement, Trial
+from proofs.theorem import theorem
+
+PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”, §3.1"
+SUNDARARAJAN = "Sundararajan, Taly and Yan 2017, “Axiomatic Attribution for Deep Networks”"
+UNIT = 2.0**-53
+
+x, y, delta = (MatrixSymbol(name, d, 1) for name in ("x", "y", "delta"))
+quadric = MatrixSymbol("Q", d, d)
+linear = MatrixSymbol("b", 1, d)
+cubic = MatrixSymbol("t", 1, d**3)
+half = Rational(1, 2)
+i, w, o = symbols("i w o", integer=True)
+
+
+def cube(at: MatrixExpr) -> MatrixExpr:
+    """Return t (x ⊗ x ⊗ x): any cubic form of x, as the tensor t may be any."""
+    return matmul(cubic, kron(at, at, at))
+
+
+def cube_slope(at: MatrixExpr, along: MatrixExpr) -> MatrixExpr:
+    """Return the derivative of the cubic form at a point in a direction: the product rule."""
+    moved = ((along, at, at), (at, along, at), (at, at, along))
+    return matadd(*(matmul(cubic, kron(*factors)) for factors in moved))
+
+
+def square(at: MatrixExpr) -> MatrixExpr:
+    """Return xᵀ Q x + b x."""
+    return matadd(matmul(Transpose(at), quadric, at), matmul(linear, at))
+
+
+def square_slope(at: MatrixExpr) -> MatrixExpr:
+    """Return the gradient of `square`, as a row."""
+    return matadd(matmul(Transpose(at), matadd(quadric, Transpose(quadric))), linear)
+
+
+# -- to first order --------------------------------------------------------------------------------
+
+
+@theorem(
+    title="Taylor: value, gradient times step, and a rest of second order",
+    chapter=8,
+    source=PRIMER,
+    covers=("S3-023",),
+)
+def taylor_of_quadratic() -> Statement:
+    """For f(x) = xᵀQx + bx the rest is δᵀQδ exactly: of second order in the step, and nothing where
+    f is linear. Every smooth f is like that near a point, with Q half its second derivatives; how
+    large Q is says how far the gradient may be trusted.
+    """
+    return Statement(
+        square(matadd(x, delta)),
+        matadd(square(x), matmul(square_slope(x), delta), matmul(Transpose(delta), quadric, delta)),
+        on_models=False,
+    )
+
+
+@lru_cache(maxsize=1)
+def a_logit() -> tuple[Question, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a question about gpt2_tiny, its embedding, gradient, and a direction to move in."""
+    model = load_model("gpt2_tiny")
+    tokens = sample_tokens(6)
+    question = ask(model, tokens, None, None, -1)
+    gradient = input_gradient(model, tokens).values
+    embed = question.embed()
+    direction = np.random.default_rng(8).standard_normal(embed.shape)
+    return question, embed, gradient, direction * np.linalg.norm(embed) / np.linalg.norm(direction)
+
+
+@theorem(
+    title="The gradient of a logit is its first-order change",
+    chapter=8,
+    source=PRIMER,
+    covers=("S3-023", "S3-024"),
+)
+def taylor_of_logit() -> ErrorLaw:
+    """f(x + hδ) - f(x) - h ∇f(x)·δ falls with h², f the likeliest logit of a trained transformer
+    with norms and MLPs, x all of its embeddings, and δ a direction as long as they are. Were an
+    entry of the gradient wrong, the error would fall with h only.
+    """
+
+    def error(step: float) -> float:
+        question, embed, gradient, direction = a_logit()
+        moved = question.value(embed + step * direction) - question.value()
+        return float(abs(moved - step * (gradient * direction).sum()))
+
+    return ErrorLaw(
+        r"f(x + h\delta) - f(x) - h \nabla f(x) \cdot \delta = O(h^2)", error, order=2, start=0.01
+    )
+
+
+u = MatrixSymbol("u", d, 1)  # what is read at the end, such as a column of W_U
+last = OneHot(i, n)
+moved_by = MatrixSymbol("Delta", n, d)
+
+
+def _frozen_layer(stream: MatrixExpr) -> MatrixExpr:
+    W_V, W_O = heads.row.W_V[h], heads.row.W_O[h]
+    return matadd(stream, HeadSum(matmul(heads.A[h], stream, W_V, W_O), (h, H)))
+
+
+def _frozen_gradient() -> MatrixExpr:
+    """Return the gradient of entry i of a frozen layer, read by u: n × d, a row a position."""
+    W_V, W_O = heads.row.W_V[h], heads.row.W_O[h]
+    back = matmul(Transpose(heads.A[h]), last, Transpose(u), Transpose(W_O), Transpose(W_V))
+    return matadd(matmul(last, Transpose(u)), HeadSum(back, (h, H)))
+
+
+@theorem(
+    title="With patterns kept, the gradient is the model read backwards",
+    chapter=8,
+    convention="row",
+    source=PRIMER,
+    covers=("S3-024",),
+)
+def gradient_of_frozen_layer() -> Statement:
+    """A layer of heads with frozen patterns is linear in its stream, so the change of what u reads
+    at position i is the inner product of the step with one matrix G, whatever the step. Row j of G
+    is the gradient in x_j: u itself for j = i, and Σ_h a_ij u W_Oᵀ W_Vᵀ through the heads.
+
+    The gradient of a model whose patterns move has more terms, through queries and keys.
+    """
+    change = matadd(
+        _frozen_layer(matadd(X, moved_by)),
+        matmul(-1, _frozen_layer(X)),
+    )
+    return Statement(
+        Trace(matmul(Transpose(last), change, u)),
+        Trace(matmul(Transpose(_frozen_gradient()), moved_by)),
+        bind=({"u": Source("W_U", cols=1), "Delta": Source("embed")},),
+    )
+
+
+@theorem(
+    title="The gradient in later tokens is zero",
+    chapter=8,
+    convention="row",
+    source=PRIMER,
+    covers=("S3-024",),
+)
+def later_tokens_have_no_gradient() -> Statement:
+    """Move the rows after the first p by anything at all: under the causal mask the first p rows of
+    what a head gives stay exactly as they are. So no attribution by gradient or by perturbation
+    gives a score to a token after the position that is asked about. A score there is a bug.
+    """
+    Y, moved = MatrixSymbol("Y", q, d), MatrixSymbol("Delta", q, d)
+    circuit = matmul(row.W_Q, Transpose(row.W_K))
+
+    def head(later: MatrixExpr) -> MatrixExpr:
+        before = MatrixSymbol("X", p, d)
+        scores = [[matmul(before, circuit, Transpose(keys)) for keys in (before, later)]]
+        mask = sympy.BlockMatrix([[CausalMask(p), ZeroMatrix(p, q)]])
+        pattern = RowSoftmax(sympy.BlockMatrix(scores), mask)
+        stream = sympy.BlockMatrix([[before], [later]])
+        return matmul(pattern, stream, row.W_V, row.W_O)
+
+    return Statement(head(matadd(Y, moved)), head(Y), on_models=False)
+
+
+def _lengths_by_loops(G: Any, n: int, d: int, **_: Any) -> list[list[float]]:
+    return [[sqrt(fsum(float(G[j][k]) ** 2 for k in range(d)))] for j in range(n)]
+
+
+@theorem(
+    title="Gradient norm: how sensitive a logit is to a token",
+    chapter=8,
+    source=f"{PRIMER}; Simonyan, Vedaldi and Zisserman 2014; Li et al. 2016",
+    covers=("S3-024",),
+)
+def gradient_norm() -> Definition:
+    """The length of row i of the gradient G, n × d: with p = 2, √(Σ_k G_ik²). (Other norms are in
+    use: the largest entry, the sum of their sizes.) It says how much the logit could change for a
+    small change of x_i, in the worst direction; it does not say that x_i as it is did anything, nor
+    in which sense. It is zero for later tokens (`later_tokens_have_no_gradient`).
+    """
+    G = MatrixSymbol("G", n, d)
+    squares = matmul(HadamardPower(G, 2), OneMatrix(d, 1))
+    return Definition(
+        "the length of each row of the gradient",
+        HadamardProduct(squares, Activation(RSQRT, squares)),
+        _lengths_by_loops,
+        on_models=False,
+        obeys=("later_tokens_have_no_gradient", "gradient_of_frozen_layer"),
+    )
+
+
+# -- times input -----------------------------------------------------------------------------------
+
+
+@theorem(
+    title="Gradient × input",
+    chapter=8,
+    source=f"{PRIMER}; Denil et al. 2015; Shrikumar et al. 2017",
+    covers=("S3-025",),
+)
+def gradient_times_input_score() -> Definition:
+    """∇_{x_i} f · x_i: row i of the gradient, times row i of the embedding. To first order, it is
+    what f would lose if x_i were scaled to zero; so it has a sign, and a reference, which the norm
+    of a gradient has not.
+    """
+    G = MatrixSymbol("G", n, d)
+
+    def plain(G: Any, X: Any, n: int, d: int, **_: Any) -> list[list[Any]]:
+        return [[sum(G[j][k] * X[j][k] for k in range(d))] for j in range(n)]
+
+    return Definition(
+        "the gradient of each token times its embedding",
+        matmul(HadamardProduct(G, X), OneMatrix(d, 1)),
+        plain,
+        bind=({"G": Source("attn_out")},),
+        obeys=("gradient_times_input_is_complete_when_linear", "gradient_times_input_of_cubic"),
+    )
+
+
+@theorem(
+    title="For a linear f the scores sum to f",
+    chapter=8,
+    convention="row",
+    source=PRIMER,
+    covers=("S3-025", "S3-026"),
+)
+def gradient_times_input_is_complete_when_linear() -> Statement:
+    """A layer with frozen patterns and without biases: gradient × input, summed over tokens, is
+    what u reads at i. A bias would be left over, as it is in f and in no ∇f · x.
+    """
+    return Statement(
+        Trace(matmul(Transpose(_frozen_gradient()), X)),
+        Trace(matmul(Transpose(last), _frozen_layer(X), u)),
+        bind=({"u": Source("W_U", cols=1)},),
+    )
+
+
+c = sympy.Symbol("c", positive=True)
+W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
+
+
+@theorem(
+    title="Euler: where gradient × input is exact",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}; Euler's theorem on homogeneous functions; Ancona et al. 2018, §3",
+    covers=("S3-026",),
+)
+def relu_net_along_its_input() -> Statement:
+    """A network of ReLUs without biases gives c f(x) for c x, c > 0. So f(cx) - f(x) = (c - 1) f(x)
+    for every c: along its own input f moves as fast as it is large, and its derivative there, which
+    is ∇f(x)·x, is f(x). Here for one layer of neurons; a chain of such layers has the property too.
+
+    One bias, one gelu, one softmax is enough to break it. With patterns, scales of norms and gates
+    kept as they are, a transformer without biases is of this kind.
+    """
+    at = MatrixSymbol("x", 1, d)
+
+    def net(x: MatrixExpr) -> MatrixExpr:
+        return matmul(Activation("relu", matmul(x, W_in)), W_out)
+
+    return Statement(
+        matadd(net(matmul(c, at)), matmul(-1, net(at))),
+        matmul(c - 1, net(at)),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Gates kept, gradient × input of a ReLU layer is the layer",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}; Balduzzi et al. 2017",
+    covers=("S3-026",),
+)
+def relu_gradient_times_input() -> Statement:
+    """The derivative of a ReLU is its gate, 1 where a neuron is active and 0 elsewhere, and
+    gate times preactivation a is the ReLU itself. So the Jacobian W_in diag(gate) W_out, applied to
+    x, gives x's own output: ∇f(x)·x = f(x).
+    """
+    gate, pre = MatrixSymbol("gate", 1, d_mlp), MatrixSymbol("a", 1, d_mlp)
+    at = MatrixSymbol("x", 1, d)
+    jacobian = matmul(W_in, sympy.DiagMatrix(Transpose(gate)), W_out)
+    return Statement(
+        matmul(at, jacobian),
+        matmul(Activation("relu", pre), W_out),
+        given=(
+            (pre, matmul(at, W_in)),
+            (Activation("relu", pre), HadamardProduct(gate, pre)),
+        ),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Of degree k, gradient × input counts f k times",
+    chapter=8,
+    source="Euler's theorem on homogeneous functions",
+    covers=("S3-026", "S3-025"),
+)
+def gradient_times_input_of_cubic() -> Statement:
+    """If f(λx) = λᵏ f(x), then ∇f·x = k f. For a cubic form, such as a head without its softmax
+    (scores times values), the scores sum to three times what there is; “gradient × input explains
+    the logit” is a matter of degree.
+    """
+    return Statement(cube_slope(x, x), matmul(3, cube(x)), on_models=False)
+
+
+# -- where a gradient misleads ---------------------------------------------------------------------
+
+
+def saturating(at: Any) -> MatrixExpr:
+    """Return 1 - relu(1 - x) at a number, 1 × 1."""
+    inside = matmul(1 - at, Identity(1))
+    return matadd(Identity(1), matmul(-1, Activation("relu", inside)))
+
+
+@theorem(
+    title="Saturation: f has moved, and its gradient is zero",
+    chapter=8,
+    source=f"{SUNDARARAJAN}, §2.1",
+    covers=("S3-027",),
+)
+def saturated_function_moves() -> Statement:
+    """f(x) = 1 - relu(1 - x) is zero at 0, rises to 1 at 1 and stays there: f(2) - f(0) = 1, though
+    at 2 f does not change any more (`saturated_gradient_is_zero`). Gradients say what happens next
+    to x, and nothing of how f came to be what it is.
+    """
+    change = matadd(saturating(2), matmul(-1, saturating(0)))
+    return Statement(change, Identity(1), on_models=False)
+
+
+@theorem(
+    title="Saturation: the gradient there is zero",
+    chapter=8,
+    source=f"{SUNDARARAJAN}, §2.1",
+    covers=("S3-027",),
+)
+def saturated_gradient_is_zero() -> Statement:
+    """f(1 + c) = 1 for every c > 0, with f(x) = 1 - relu(1 - x): around 2 nothing changes, so the
+    gradient and gradient × input are zero there. Integrated gradients from 0 give 1, as they look
+    at all of the way.
+    """
+    beyond = sympy.Symbol("c", positive=True)
+    return Statement(saturating(1 + beyond), Identity(1), on_models=False)
+
+
+@theorem(
+    title="Shattering: gradients of neighbouring inputs grow unlike with depth",
+    chapter=8,
+    source="Balduzzi et al. 2017, “The Shattered Gradients Problem”",
+    covers=("S3-027",),
+)
+def gradients_shatter() -> Observation:
+    """Along a line of inputs, the gradient of a plain deep ReLU network looks like white noise: the
+    pieces on which it is constant become so many that neighbouring inputs share few gates. With
+    skip connections it looks less so. Networks at their random start are meant, as in the paper.
+    """
+
+    def alike(depth: int, skip: bool) -> float:
+        """Return the mean correlation of the gradients of neighbours on a line of inputs."""
+        rng = np.random.default_rng(depth)
+        width, points = 200, np.linspace(-2, 2, 256)
+        first, bias = rng.standard_normal((2, width))
+        layers = rng.standard_normal((depth, width, width)) * np.sqrt(2 / width)
+        out = rng.standard_normal(width)
+        value, slope = np.outer(points, first) + bias, np.tile(first, (len(points), 1))
+        for W in layers:
+            gate = value > 0
+            onwards, change = (value * gate) @ W, (slope * gate) @ W
+            value = (value + onwards) / np.sqrt(2) if skip else onwards
+            slope = (slope + change) / np.sqrt(2) if skip else change
+        gradient = slope @ out
+        gradient = gradient - gradient.mean()
+        return float((gradient[1:] * gradient[:-1]).mean() / (gradient**2).mean())
+
+    def observe() -> Observed:
+        shallow, deep, skipping = alike(2, False), alike(40, False), alike(40, True)
+        figure = (
+            f"autocorrelation of the gradient at neighbouring inputs: 2 layers {shallow:.2f}, 40 "
+            f"layers {deep:.2f}, 40 layers with skips {skipping:.2f}"
+        )
+        return Observed(figure, shallow > skipping > deep)
+
+    return Observation(
+        "random ReLU networks of width 200: highest with 2 layers, lowest with 40, and with 40 and "
+        "skip connections in between",
+        observe,
+    )
+
+
+# -- contrasts -------------------------------------------------------------------------------------
+
+
+@theorem(
+    title="The contrastive gradient is the difference of gradients",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}; Yin and Neubig 2022",
+    covers=("S3-037",),
+)
+def contrastive_gradient() -> Statement:
+    """“Why w and not o?” asks about f_w - f_o, and derivatives are linear. Here f is a cubic form
+    of x for each token, f(x) W_U: the slope of the difference along δ is the difference of slopes.
+    What helps both tokens alike, such as grammar, drops out.
+    """
+    tensor = MatrixSymbol("t", d, d**3)
+    W_U = row.W_U
+    moved = ((delta, x, x), (x, delta, x), (x, x, delta))
+    slope = matadd(*(matmul(tensor, kron(*factors)) for factors in moved))
+
+    def of_token(index: Any) -> MatrixExpr:
+        return matmul(Transpose(slope), W_U, OneHot(index, V))
+
+    between = matadd(OneHot(w, V), matmul(-1, OneHot(o, V)))
+    return Statement(
+        matmul(Transpose(slope), W_U, between),
+        matadd(of_token(w), matmul(-1, of_token(o))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The gradient of a lead is its first-order change",
+    chapter=8,
+    source="Yin and Neubig 2022, “Interpreting Language Models with Contrastive Explanations”",
+    covers=("S3-037",),
+)
+def taylor_of_lead() -> ErrorLaw:
+    """On a trained model: the lead f = f_w - f_o of one token over another moves by ∇f_w - ∇f_o,
+    two gradients computed apart, times the step, up to something that falls with its square.
+    """
+
+    def error(step: float) -> float:
+        _, embed, _, direction = a_logit()
+        model, tokens = load_model("gpt2_tiny"), sample_tokens(6)
+        lead = ask(model, tokens, 3, 5, -1)
+        of_each = [ask(model, tokens, token, None, -1).gradient()[1] for token in (3, 5)]
+        moved = lead.value(embed + step * direction) - lead.value()
+        return float(abs(moved - step * ((of_each[0] - of_each[1]) * direction).sum()))
+
+    return ErrorLaw(
+        r"f(x + h\delta) - f(x) - h (\nabla f_w - \nabla f_o) \cdot \delta = O(h^2)",
+        error,
+        order=2,
+        start=0.01,
+    )
+
+
+# -- functions -------------------------------------------------------------------------------------
+
+
+def likeliest(model: Model, tokens: Sequence[int]) -> Question:
+    """Return the question about the likeliest token after a prompt."""
+    return ask(model, tokens, None, None, -1)
+
+
+@theorem(
+    title="gradient_norms: lengths of rows",
+    chapter=8,
+    source=f"{PRIMER}; Simonyan, Vedaldi and Zisserman 2014; Li et al. 2016",
+    covers=("S3-024",),
+)
+def gradient_norms_method() -> Method:
+    """Lengths by loops beside those that the function gives, for p = 1, 2 and ∞. That the gradient
+    is one is measured by `taylor_of_logit`.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        _, gradient = likeliest(model, tokens).gradient()
+        sizes = np.abs(gradient).tolist()
+        plain = {
+            1: [fsum(line) for line in sizes],
+            2: [sqrt(fsum(entry * entry for entry in line)) for line in sizes],
+            np.inf: [max(line) for line in sizes],
+        }
+        for order, lengths in plain.items():
+            found = gradient_norms(model, tokens, p=order).values
+            bound = gamma(model.d_model + 4, UNIT) * np.array(lengths)
+            yield Trial(f"p = {order}", found, np.array(lengths), bound)
+
+    return Method("ot.gradient_norms", ("gradient_norm", "taylor_of_logit"), trials)
+
+
+@theorem(
+    title="gradient_times_input: inner products of rows",
+    chapter=8,
+    source=f"{PRIMER}; Denil et al. 2015; Shrikumar et al. 2017",
+    covers=("S3-025",),
+)
+def gradient_times_input_method() -> Method:
+    """The scores by loops. On a model without layers a logit is linear in the embedding, and there
+    the scores sum to the logit.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        question = likeliest(model, tokens)
+        f, gradient = question.gradient()
+        x = question.embed()
+        found = gradient_times_input(model, tokens)
+        products = [
+            [a * b for a, b in zip(*lines, strict=True)]
+            for lines in zip(gradient.tolist(), x.tolist(), strict=True)
+        ]
+        few = gamma(model.d_model + len(tokens) + 2, UNIT)
+        sizes = few * np.abs(gradient * x).sum(axis=1)
+        yield Trial("by loops", found.values, np.array([fsum(line) for line in products]), sizes)
+        if model.n_layers == 0:
+            yield Trial("all tokens", found.values.sum(), f, 2 * sizes.sum())
+
+    rests = ("gradient_times_input_score", "gradient_times_input_is_complete_when_linear")
+    return Method("ot.gradient_times_input", (*rests, "taylor_of_logit"), trials)
