@@ -30,7 +30,7 @@ def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findi
         if stated.on_models
         else (),
         mutants=None if quick else check_mutants(stated.lhs, stated.rhs, stated.given),
-        more=tuple(_as_printed(number, form) for number, form in stated.printed.items()),
+        more=tuple(_as_printed(number, form, stated) for number, form in stated.printed.items()),
         needs_models=stated.on_models,
     )
 
@@ -73,11 +73,12 @@ def _replayed(verdict: Verdict, used: tuple[str, ...]) -> ProofEvidence:
     return ProofEvidence("proved", f"{verdict.reason}; certificate replayed: {seen}", used)
 
 
-def _as_printed(number: str, form: Any) -> Check:
-    """Return what becomes of an erratum: it must be refuted, or not fit together at all."""
+def _as_printed(number: str, form: Any, stated: Statement) -> Check:
+    """Return what becomes of an erratum: refuted under the same hypotheses, or it does not fit."""
     what = f"{number} as printed"
     try:
-        verdict = decide(*as_pair(form() if callable(form) else form))
+        lhs, rhs = as_pair(form() if callable(form) else form)
+        verdict = decide(lhs, rhs, equations(stated.given))
     except (ShapeError, LanguageError, ValueError) as error:
         return Check(what, True, f"does not fit together: {error}")
     if verdict.status == "refuted":

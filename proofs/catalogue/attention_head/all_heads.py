@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import Identity, MatrixSymbol, OneMatrix, S, Symbol, Transpose, sqrt
+from sympy import Identity, MatrixSymbol, OneMatrix, S, Symbol, Transpose
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import (
@@ -24,13 +24,11 @@ from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import (
     H,
     X,
-    alpha,
     d,
     d_head,
     h,
     heads,
     n,
-    row,
 )
 from proofs.claims import Definition, Statement
 from proofs.theorem import theorem
@@ -201,30 +199,3 @@ def _block(A: Any, X: Any, W_V: Any, W_O: Any, **sizes: int) -> np.ndarray:
                 for e in range(width):
                     after[i, e] += mixed * W_O[head, k, e]
     return after
-
-
-@theorem(
-    title="Without its softmax a head is cubic in the stream",
-    chapter=3,
-    convention="row",
-    source=f"{FRAMEWORK}, “Attention heads are independent and additive”",
-    covers=("S0-45",),
-)
-def softmax_free_head_is_cubic() -> Statement:
-    """“Apart from the softmax, everything is linear” is wrong. The stream enters three times: as
-    queries, as keys and as values. Leave the softmax out, and a stream α times as long makes the
-    head write α³ times as much.
-
-    Linear is the head only once its pattern is held fixed.
-    """
-    scaled = matmul(alpha, X)
-    return Statement(
-        _without_softmax(scaled),
-        matmul(alpha**3, _without_softmax(X)),
-        printed={"E06": (_without_softmax(scaled), matmul(alpha, _without_softmax(X)))},
-    )
-
-
-def _without_softmax(stream: Any) -> Any:
-    scores = matmul(1 / sqrt(d_head), matmul(stream, row.W_Q), Transpose(matmul(stream, row.W_K)))
-    return matmul(scores, stream, row.W_V, row.W_O)

@@ -238,13 +238,17 @@ def softmax_jacobian() -> ErrorLaw:
 @theorem(
     title="The Jacobian of softmax is positive semidefinite: a variance",
     chapter=3,
-    source="folklore: a variance is half the mean square of the difference of two draws",
-    covers=("S0-24",),
+    source="folklore: a variance is half the mean square of the difference of two draws; Boyd and "
+    "Vandenberghe 2004, “Convex Optimization”, §3.1.5, on log-sum-exp",
+    covers=("S0-24", "S2-01"),
 )
 def softmax_jacobian_is_a_variance() -> Bound:
     """xᵀ (diag(a) - a aᵀ) x is the variance of the numbers x under the weights a, half the mean of
     (x_j - x_k)² over pairs drawn by the weights. So it is never negative, and zero when x is the
     same at all keys with weight: adding a constant to all scores changes nothing.
+
+    It is also the second derivative of the cross-entropy -Σ_b P_b log softmax(t)_b in the logits t.
+    So this loss is convex, and has no local minimum besides the one where the prediction is right.
     """
     x = MatrixSymbol("x", m, 1)
     jacobian = less(DiagMatrix(Transpose(a)), matmul(Transpose(a), a))

@@ -113,7 +113,7 @@ def head_is_linear_in_W_OV() -> Statement:
     convention="row",
     source="class notes on the formulation of transformers, corrected; Katharopoulos et al. 2020, "
     "“Transformers are RNNs”, on attention without softmax",
-    covers=("S0-46",),
+    covers=("S0-46", "S0-45"),
 )
 def head_without_softmax_is_cubic() -> Statement:
     """Take the softmax away, and a head is X W_QK Xᵀ times X W_OV: the stream occurs three times,

@@ -310,13 +310,13 @@ def ov_rank_at_most_d_head() -> Holds:
 
 
 @theorem(
-    title="W_QK has rank at most d_head",
+    title="W_QK has rank at most d_head, in the column convention",
     chapter=3,
     convention="column",
     source=f"{FRAMEWORK}, “Observations about attention heads”",
     covers=("S1-28",),
 )
-def qk_rank_at_most_d_head() -> Holds:
+def qk_rank_at_most_d_head_column() -> Holds:
     """The same for queries and keys: W_QK, here W_Qᵀ W_K, is d × d and of rank at most d_head.
     This, and no reason of principle, is why W_Q and W_K are stored apart: two thin matrices are
     smaller than one square one. In either convention a transpose changes no rank.

@@ -269,12 +269,15 @@ def softmax_ignores_row_constants() -> Statement:
     title="Two weights of one query are in the ratio of exp of their scores",
     chapter=3,
     source=f"{SOFTMAX}; class notes on the formulation of transformers",
-    covers=("S0-24", "S2-23"),
+    covers=("S0-24", "S2-23", "B20"),
 )
 def softmax_ratio() -> Statement:
     """a_ij exp(s_ik) = a_ik exp(s_ij): the ratio of two weights in a row is exp(s_ij - s_ik). As
     exp increases, the key with the higher score gets the higher weight, and equal scores equal
     weights. A difference of log 2 in the scores is a factor of two in the weights.
+
+    The sum that both are divided by falls out, so no third token changes these odds: they can be
+    read from the QK circuit, while the weights themselves depend on all that is in the prompt.
 
     Within one row. Across rows the sums differ, and a score of 0 may have weight 1 in one row while
     a score of 10 has weight a half in another: weights of two queries say nothing about scores.

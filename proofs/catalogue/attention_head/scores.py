@@ -65,7 +65,7 @@ def score_is_bilinear() -> Statement:
     source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Observations about attention heads”",
     covers=("S0-29",),
 )
-def W_QK_rank_at_most_d_head() -> Holds:
+def qk_rank_at_most_d_head() -> Holds:
     """W_QK is d × d, and a product through d_head dimensions: its rank is at most min(d, d_head). A
     head compares d_head numbers of each of two tokens and no more.
 
@@ -103,7 +103,7 @@ def scores_rank_at_most_d_head() -> Holds:
     source="class notes on the formulation of transformers, where the rank is given as at most n",
     covers=("S0-29",),
 )
-def W_QK_rank_is_not_length() -> Fails:
+def qk_rank_is_not_length() -> Fails:
     """One letter n for the length of the prompt and for the head dimension, and a text says that
     the rank of W_QK is at most the length. On a prompt of one token the rank would then be one:
     every 2 × 2 minor of W_QK would vanish. It does not, as soon as d and d_head are at least two.

@@ -259,6 +259,7 @@ def shapley_two_layers() -> Statement:
     title="The replay: each run of the model lets paths go through one head more",
     chapter=6,
     source=f"{FRAMEWORK}, “Term importance analysis”",
+    covers=("B3",),
 )
 def replay_by_order() -> Statement:
     """Run a model again and again with its patterns kept, and let each layer add to the stream not
@@ -337,35 +338,49 @@ def scores_by_composition() -> Statement:
 
 
 @theorem(
-    title="The six-index tensor of a composed score",
+    title="The six-index tensor of the scores of a second layer",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Path expansion of attention scores QK circuit”",
     covers=("B1",),
 )
 def qk_six_index() -> Statement:
-    """A score whose query came through one head and whose key came through another is the tensor
-    product of the two patterns, acting on pairs of positions, and of what the streams meet in the
-    middle: two indices for the positions that are asked, two for those that are moved from, and two
-    for the residual stream.
+    """All scores of a second-layer head, as one tensor on pairs of positions: Id ⊗ Id for what
+    comes straight from the embedding on both sides, A_g ⊗ Id where the query came through head g
+    (Q-composition), Id ⊗ A_h where the key came through head h (K-composition), and A_g ⊗ A_h for
+    both. Each stands with what the streams meet in the middle, W_QK between the OV circuits.
+
+    So there are six indices: two for the positions that are compared, two for those that they were
+    moved from, and two for the stream, or for tokens if X_0 is the embedded prompt.
     """
-    A_q, A_k = MatrixSymbol("A_q", n, n), MatrixSymbol("A_k", n, n)
-    V_q, V_k = MatrixSymbol("V_q", d, d_head), MatrixSymbol("V_k", d, d_head)
-    O_q, O_k = MatrixSymbol("O_q", d_head, d), MatrixSymbol("O_k", d_head, d)
-    circuit = matmul(row.W_Q, Transpose(row.W_K))
-    queries = matmul(A_q, X_0, V_q, O_q)
-    keys = matmul(A_k, X_0, V_k, O_k)
-    middle = matmul(V_q, O_q, circuit, Transpose(matmul(V_k, O_k)))
-    heads = {"q": "query's head", "k": "key's head"}
+    g = Symbol("g", integer=True)
+    circuit, eye = matmul(row.W_Q, Transpose(row.W_K)), Identity(n)
+
+    def pattern(head: Symbol) -> MatrixExpr:
+        return layers.A[0, head]
+
+    def ov(head: Symbol) -> MatrixExpr:
+        return matmul(layers.row.W_V[0, head], layers.row.W_O[0, head])
+
+    def term(query: Any, key: Any, middle: Any) -> MatrixExpr:
+        return matmul(kron(query, key), kron(X_0, X_0), vec_rows(middle))
+
+    stream = matadd(X_0, HeadSum(matmul(pattern(h), X_0, ov(h)), (h, H)))
+    by_query, by_key = matmul(ov(g), circuit), matmul(circuit, Transpose(ov(h)))
+    by_both = matmul(ov(g), circuit, Transpose(ov(h)))
     few = 6  # (n n) × (d d) entries are formed; causality allows it
     return Statement(
-        vec_rows(matmul(queries, circuit, Transpose(keys))),
-        matmul(kron(A_q, A_k), kron(X_0, X_0), vec_rows(middle)),
+        vec_rows(matmul(stream, circuit, Transpose(stream))),
+        matadd(
+            term(eye, eye, circuit),
+            HeadSum(term(pattern(g), eye, by_query), (g, H)),
+            HeadSum(term(eye, pattern(h), by_key), (h, H)),
+            HeadSum(term(pattern(g), pattern(h), by_both), (g, H), (h, H)),
+        ),
         bind=(
             {
                 "X_0": Source("embed", rows=few),
-                **{f"A_{side}": Source("pattern", 0, heads[side], few, few) for side in "qk"},
-                **{f"{w}_{s}": Source(f"W_{w}", 0, heads[s]) for w in "VO" for s in "qk"},
+                "A": Source("pattern", rows=few, cols=few),
             },
         ),
     )

@@ -5,10 +5,21 @@ Each function of `numeric/processing.py` that rewrites a model rests on one of t
 
 from __future__ import annotations
 
-import sympy
-from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, Transpose, ZeroMatrix
+from typing import Any
 
-from algebra.language import Family, HeadSum, StackHeads, matadd, matmul
+import sympy
+from sympy import (
+    BlockMatrix,
+    Identity,
+    ImmutableMatrix,
+    MatrixExpr,
+    MatrixSymbol,
+    OneMatrix,
+    Transpose,
+    ZeroMatrix,
+)
+
+from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RowSoftmax
 from numeric.binding import Source
 from proofs.catalogue.mlp_and_norm.parts import (
@@ -303,21 +314,75 @@ def query_bias_matters() -> Fails:
     )
 
 
+POSITIONS = sympy.symbols("i j q", integer=True)
+
+
+def _turned(rows: object, rotations: Any) -> MatrixExpr:
+    """Return rows, each turned by the rotation of its position."""
+    q = POSITIONS[2]
+    at = OneHot(q, n)
+    return HeadSum(matmul(at, Transpose(at), rows, rotations(q)), (q, n))
+
+
+@theorem(
+    title="What the key bias adds to a rotary score depends on the distance",
+    chapter=4,
+    convention="row",
+    source=f"{ROFORMER}, §3.2",
+    covers=("S0-08", "B7", "B11"),
+)
+def rotary_key_bias_prefers_distances() -> Statement:
+    """Rotary positions turn each query and each key, its bias too, by R of the position. Of a score
+    the bias b_K adds q_i R_i R_jᵀ b_Kᵀ, and for rotations R_i R_jᵀ is R of the difference i - j. So
+    it is a preference of each query for some distances, and not one number for all keys.
+    """
+    i, j, _ = POSITIONS
+    R = Family("R", (n,), d_head, d_head)
+
+    def scores(key: object) -> MatrixExpr:
+        return matmul(
+            _turned(query, R.__getitem__), Transpose(_turned(key, R.__getitem__)), OneHot(j, n)
+        )
+
+    with_bias = scores(matadd(bare_key, everywhere(bias.b_K)))
+    here = Transpose(OneHot(i, n))
+    return Statement(
+        matmul(here, matadd(with_bias, matmul(-1, scores(bare_key)))),
+        matmul(here, query, matmul(R[i], Transpose(R[j])), Transpose(bias.b_K)),
+        on_models=False,
+    )
+
+
 @theorem(
     title="With rotary positions the key bias matters",
     chapter=4,
-    convention="row",
     source=f"{ROFORMER}, §3.2; Bai et al. 2023, “Qwen Technical Report”, on biases of Q, K and V",
     covers=("S0-08", "B7"),
 )
 def key_bias_matters_when_turned() -> Fails:
-    """Rotary positions turn each key, its bias too, by the position j of the key: q_i · R_j b_K is
-    another number for each j, a preference for distances. Nothing can be dropped then. (Here R is
-    any family of matrices, one for each position; queries are as they are, turned already.)
+    """One plane of a rotary head: d_head is 2, and R of a position is c I + s J with the quarter
+    turn J and c² + s² = 1, a rotation by any angle. Queries and keys are turned by it, and no other
+    bias than zero can be dropped from the keys: the pattern is another one. (A scale 1/√d_head is
+    in the queries.)
     """
-    j = sympy.Symbol("j", integer=True)
-    turned = StackHeads(matmul(bias.b_K, Family("R", (n,), d_head, d_head)[j]), (j, n))
-    return Fails(pattern(query, matadd(bare_key, turned)), pattern(query, bare_key))
+    i = POSITIONS[0]
+    c, s = Family("c", (n,), 1, 1), Family("s", (n,), 1, 1)
+    quarter = ImmutableMatrix([[0, 1], [-1, 0]])
+    W_Q, W_K = MatrixSymbol("W_Q", d, 2), MatrixSymbol("W_K", d, 2)
+    b_Q, b_K = MatrixSymbol("b_Q", 1, 2), MatrixSymbol("b_K", 1, 2)
+
+    def rotation(at: object) -> MatrixExpr:
+        return matadd(kron(c[at], Identity(2)), kron(s[at], quarter))
+
+    queries = _turned(matadd(matmul(X, W_Q), everywhere(b_Q)), rotation)
+    keys = matmul(X, W_K)
+    with_bias = matadd(keys, everywhere(b_K))
+
+    def attended(each: MatrixExpr) -> RowSoftmax:
+        return RowSoftmax(matmul(queries, Transpose(_turned(each, rotation))), CausalMask(n))
+
+    unit = matadd(matmul(c[i], c[i]), matmul(s[i], s[i]))
+    return Fails(attended(with_bias), attended(keys), given=[(unit, Identity(1))])
 
 
 # -- the unembedding -------------------------------------------------------------------------------

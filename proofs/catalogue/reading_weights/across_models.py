@@ -10,6 +10,7 @@ import numpy as np
 from sympy import (
     HadamardPower,
     Identity,
+    ImmutableMatrix,
     MatrixExpr,
     MatrixSymbol,
     OneMatrix,
@@ -164,6 +165,32 @@ def rotations_cancel() -> Statement:
 
 
 @theorem(
+    title="How alike two layers are must not depend on the order of neurons",
+    chapter=7,
+    source=f"{DAR}, on aligning layers; class notes, where the one number is left open",
+    covers=("S0-63",),
+)
+def likeness_ignores_order_of_neurons() -> Statement:
+    """A pair of layers gives a table of correlations, neuron by neuron, A M Bᵀ; to say how alike
+    the layers are takes one number. The order of neurons is arbitrary, so it must stay when the
+    rows of A are permuted. The sum of all squares does, as do the best match of each row and
+    what an optimal pairing gives. The sum along the diagonal, neuron k with neuron k, does not: the
+    same layer with its neurons in another order then seems to be unlike itself.
+    """
+    A, B = MatrixSymbol("A", n, p), MatrixSymbol("B", n, q)
+    P, M = MatrixSymbol("P", n, n), MatrixSymbol("M", p, q)
+    table, permuted = matmul(A, M, Transpose(B)), matmul(matmul(P, A), M, Transpose(B))
+    swapped, two = ImmutableMatrix([[0, 1], [1, 0]]), MatrixSymbol("S", 2, 2)  # of two neurons
+    return Statement(
+        Trace(matmul(Transpose(permuted), permuted)),
+        Trace(matmul(Transpose(table), table)),
+        given=((matmul(Transpose(P), P), Identity(n)),),
+        on_models=False,
+        printed={"E39": (Trace(matmul(swapped, two)), Trace(two))},
+    )
+
+
+@theorem(
     title="Which layer goes with which",
     chapter=7,
     source=f"{DAR}, on aligning layers; Kuhn 1955, “The Hungarian method”",
@@ -196,7 +223,14 @@ def align_layers_method() -> Method:
         )
 
     return Method(
-        "ot.align_layers", ("gram_of_projected", "rotations_cancel", "covariance_of_affine"), trials
+        "ot.align_layers",
+        (
+            "gram_of_projected",
+            "likeness_ignores_order_of_neurons",
+            "rotations_cancel",
+            "covariance_of_affine",
+        ),
+        trials,
     )
 
 

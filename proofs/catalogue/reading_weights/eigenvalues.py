@@ -84,6 +84,26 @@ def power_sums_of_AB_and_BA() -> Statement:
 
 
 @theorem(
+    title="The traces of powers of AB and of BA are equal",
+    chapter=7,
+    source=SPECTRUM,
+    covers=("S3-102", "B13"),
+)
+def traces_of_AB_and_BA() -> Statement:
+    """Let P and Q be two matrices with P A = A Q. Then tr P AB = tr Q BA. For each L the powers
+    P = (AB)^L and Q = (BA)^L are such a pair (`powers_of_AB_and_BA`), so tr (AB)^k = tr (BA)^k for
+    every k from 1 on. Traces of powers are sums of powers of eigenvalues.
+    """
+    P, Q = MatrixSymbol("P", p, p), MatrixSymbol("Q", q, q)
+    return Statement(
+        Trace(matmul(P, A, B)),
+        Trace(matmul(Q, B, A)),
+        given=((matmul(P, A), matmul(A, Q)),),
+        on_models=False,
+    )
+
+
+@theorem(
     title="Eigenvectors of the small matrix give those of the large",
     chapter=7,
     source=SPECTRUM,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sympy import (
     Identity,
+    Inverse,
     MatrixSymbol,
     Min,
     Symbol,
@@ -62,10 +63,9 @@ def _squared(matrix: Any) -> Any:
     return Trace(matmul(matrix, Transpose(matrix)))
 
 
-# The inverse of the Gram matrix of the rows of E, where they are independent.
-G = MatrixSymbol("G", d, d)
-INDEPENDENT = (matmul(E, Transpose(E), G), Identity(d))
-PSEUDO_INVERSE = matmul(Transpose(E), G)
+GRAM = matmul(E, Transpose(E))  # of the rows of E; it has an inverse where they are independent
+PSEUDO_INVERSE = matmul(Transpose(E), Inverse(GRAM))
+G = MatrixSymbol("G", d, d)  # any d × d matrix, such as that inverse
 
 
 @theorem(
@@ -99,10 +99,24 @@ def pseudo_inverse_is_inverse() -> Statement:
     return Statement(
         matmul(E, PSEUDO_INVERSE),
         Identity(d),
-        given=(INDEPENDENT,),
         on_models=False,
         printed={"E08": (matmul(PSEUDO_INVERSE, E), Identity(V))},
     )
+
+
+@theorem(
+    title="The pseudo-inverse projects at a right angle",
+    chapter=7,
+    source="Golub and Van Loan, §5.5; Penrose 1956",
+    covers=("S0-53",),
+)
+def pseudo_inverse_projects_orthogonally() -> Statement:
+    """With the pseudo-inverse, E'E = Eᵀ(E Eᵀ)⁻¹E is an orthogonal projection: PᵀP = P says at once
+    that it is symmetric and that P² = P. It projects what is written over the vocabulary onto the
+    row space of E. With another right inverse P² = P still holds, and the symmetry is lost.
+    """
+    projection = matmul(PSEUDO_INVERSE, E)
+    return Statement(matmul(Transpose(projection), projection), projection, on_models=False)
 
 
 @theorem(
@@ -133,14 +147,15 @@ def right_inverses_are_many() -> Statement:
     covers=("S0-53",),
 )
 def pseudo_inverse_is_smallest() -> Bound:
-    """Any two right inverses differ by some N with E N = 0, and the pseudo-inverse, EᵀG with the d
-    × d matrix G, is orthogonal to all of these. So any other right inverse is larger by ‖N‖²: that
-    is a reason to choose the pseudo-inverse, and there is only one smallest.
+    """Any two right inverses differ by some N with E N = 0, and the pseudo-inverse, EᵀG with the
+    d × d matrix G = (E Eᵀ)⁻¹, is orthogonal to all of these, as it would be with any other G. So
+    any other right inverse is larger by ‖N‖²: that is a reason to choose the pseudo-inverse, and
+    there is only one smallest.
     """
     N = MatrixSymbol("N", V, d)
     return Bound(
-        _squared(PSEUDO_INVERSE),
-        _squared(matadd(PSEUDO_INVERSE, N)),
+        _squared(matmul(Transpose(E), G)),
+        _squared(matadd(matmul(Transpose(E), G), N)),
         because=(Square(N),),
         given=((matmul(E, N), ZeroMatrix(d, d)),),
         tight={"E": [[1, 0]], "G": [[1]], "N": [[0], [0]]},

@@ -131,19 +131,22 @@ def own_scale_does_not_add_up() -> Fails:
     covers=("S3-087",),
 )
 def lens_is_early_exit() -> Statement:
-    """Let all layers from some layer on write nothing: what the model then predicts, norm included,
-    is what the lens reads at that layer. So the lens is an ablation, of all later layers at once,
-    and not a guess at what the model believes.
+    """Set W_O and W_out of all later layers to zero. Whatever their heads have mixed (Z, all side
+    by side) and their neurons have made of it (N), they write nothing, and what the model predicts,
+    norm included, is what the lens reads before them. So the lens is an ablation, of all later
+    layers at once, and not a guess at what the model believes.
 
     The norm is the real one here and divides by the size of the stream that is left: own scale.
+    Output biases must go with the weights, or they are still read.
     """
     written, eps = Family("f", (L,), n, d), symbols("epsilon", positive=True)
-    X_0, later = MatrixSymbol("X_0", n, d), MatrixSymbol("F", n, d)
-    stream = matadd(X_0, HeadSum(written[l], (l, L)))
+    Z, W_O = MatrixSymbol("Z", n, p), MatrixSymbol("W_O_later", p, d)
+    N, W_out = MatrixSymbol("N", n, q), MatrixSymbol("W_out_later", q, d)
+    stream = matadd(MatrixSymbol("X_0", n, d), HeadSum(written[l], (l, L)))
     return Statement(
-        matmul(LayerNorm(matadd(stream, later), eps), row.W_U),
+        matmul(LayerNorm(matadd(stream, matmul(Z, W_O), matmul(N, W_out)), eps), row.W_U),
         matmul(LayerNorm(stream, eps), row.W_U),
-        given=((later, ZeroMatrix(n, d)),),
+        given=((W_O, ZeroMatrix(p, d)), (W_out, ZeroMatrix(q, d))),
         on_models=False,
     )
 
@@ -247,9 +250,10 @@ def translator_no_worse() -> Bound:
     covers=("S3-089",),
 )
 def attention_lens() -> Statement:
-    """The attention lens puts a map A between what a head writes and the unembedding:
-    A_h Z W_O A W_U. Split off the identity, A = I + D, and the head's direct effect on the logits
-    is one of two terms; the other is the translator's own, what D makes of the head's output.
+    """The attention lens puts a translator T between what a head writes, A v W_O, and the
+    unembedding: A v W_O T W_U. Split off the identity, T = I + D, and the head's direct effect on
+    the logits is one of two terms; the other is the translator's own, what D makes of the head's
+    output.
 
     With D = 0 nothing is left but direct logit attribution.
     """

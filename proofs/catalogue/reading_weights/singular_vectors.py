@@ -383,7 +383,7 @@ def gradient_of_weight() -> Statement:
 def gradient_by_position() -> Statement:
     """XᵀΔ = Σ_i x_iᵀ δ_i: for each position an outer product of what was read and what came back.
     The backward lens reads the δ_i, or the x_i, in the vocabulary: it is gradients that are
-    projected, not weights.
+    projected, not weights, as one finds in print.
     """
     at, arrived = Symbol("i", integer=True), MatrixSymbol("Delta", n, q)
     position = OneHot(at, n)
@@ -394,6 +394,7 @@ def gradient_by_position() -> Statement:
             (at, n),
         ),
         on_models=False,
+        printed={"E62": (matmul(Transpose(X), arrived), MatrixSymbol("W", d, q))},
     )
 
 

@@ -274,7 +274,7 @@ def effect_of_attending() -> Statement:
 
 
 @theorem(
-    title="The full OV circuit",
+    title="The full OV circuit has rank at most d_head",
     chapter=5,
     convention="column",
     source=CIRCUITS,

@@ -15,7 +15,7 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.facts import Fact
 from algebra.language import Family, HeadSum, matadd, matmul, stated
-from algebra.nonlinear import Activation, RowSoftmax
+from algebra.nonlinear import RowSoftmax
 from numeric.circuits.trigrams import skip_trigrams
 from numeric.corpus import read_source
 from numeric.model import Model, load_model
@@ -207,31 +207,6 @@ def softmax_couples_tokens() -> Fails:
     both = sympy.BlockMatrix([[old, new]])
     first = sympy.BlockMatrix([[Identity(m)], [sympy.ZeroMatrix(m, m)]])
     return Fails(matmul(RowSoftmax(both), first), RowSoftmax(old))
-
-
-@theorem(
-    title="What a table does know: the odds of two sources",
-    chapter=5,
-    source=SKIP,
-    covers=("B20",),
-)
-def odds_do_not_depend_on_the_rest() -> Statement:
-    """The weights p_j and p_k of two sources are to each other as exp of their scores: the sum that
-    both are divided by falls out. So their odds can be read from the full QK circuit, and no third
-    token changes them. It is the weights themselves that depend on all the rest.
-    """
-    scores = MatrixSymbol("S", n, m)
-    i, j, k = (Symbol(name, integer=True) for name in "ijk")
-
-    def entry(of: Any, at: Symbol) -> Any:
-        return stated(MatrixElement, of, i, at)
-
-    weights, raised = RowSoftmax(scores), Activation("exp", scores)
-    return Statement(
-        entry(weights, j) * entry(raised, k),
-        entry(weights, k) * entry(raised, j),
-        on_models=False,
-    )
 
 
 @theorem(

@@ -7,15 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 from sympy import (
-    HadamardPower,
-    HadamardProduct,
     Identity,
     MatrixSymbol,
     Min,
     OneMatrix,
-    S,
     Symbol,
-    Trace,
     Transpose,
     ZeroMatrix,
 )
@@ -28,11 +24,10 @@ from numeric.model import load_model
 from numeric.tokenizer import sample_tokens
 from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import V, column, d, n, row
-from proofs.claims import Bound, Entries, ErrorLaw, Holds, Observation, Observed, Statement
+from proofs.claims import ErrorLaw, Holds, Observation, Observed, Statement
 from proofs.theorem import theorem
 
 BOTTLENECK = "Yang et al. 2018, “Breaking the Softmax Bottleneck”"
-CONVEX = "Boyd and Vandenberghe 2004, “Convex Optimization”, §3.1.5"
 T = MatrixSymbol("T", n, V)  # one-hot rows: the tokens of a prompt
 i, j = Symbol("i", integer=True), Symbol("j", integer=True)
 
@@ -139,8 +134,8 @@ def softmax_of_log_counts() -> Statement:
     up to a constant of each row; with c = -log Σ_b N_ab the logits are the logarithms of P
     themselves.
 
-    That these logits are the best ones is said by the next two entries: the gradient of the
-    cross-entropy, softmax less P, is zero there, and the loss is convex.
+    That these logits are the best ones: the gradient of the cross-entropy, softmax less P, is zero
+    there (`cross_entropy_gradient`), and the loss is convex (`softmax_jacobian_is_a_variance`).
     """
     logs, shift = MatrixSymbol("L", V, V), MatrixSymbol("c", V, 1)
     counts = Activation("exp", logs)
@@ -182,41 +177,6 @@ def cross_entropy_gradient() -> ErrorLaw:
         r" + O(h^2)",
         rest,
         2,
-    )
-
-
-@theorem(
-    title="The cross-entropy is convex in the logits",
-    chapter=5,
-    source=CONVEX,
-    covers=("S2-01",),
-)
-def cross_entropy_is_convex() -> Bound:
-    """The second derivative of the loss along x is Σ p_b x_b² - (Σ p_b x_b)², the variance of x
-    under the predicted probabilities p, and is never negative: it is ½ Σ_bc p_b p_c (x_b - x_c)².
-    So there is no local minimum besides the one where the prediction is right; only moving all
-    logits of a row together changes nothing.
-    """
-    p, x = MatrixSymbol("p", V, 1), MatrixSymbol("x", V, 1)
-    ones = OneMatrix(V, 1)
-    mean = matmul(Transpose(p), x)
-    gaps = matadd(matmul(x, Transpose(ones)), matmul(-1, ones, Transpose(x)))
-    pairs = matmul(p, Transpose(p))
-    return Bound(
-        Trace(matmul(mean, mean)),
-        Trace(matmul(Transpose(x), DiagMatrix(p), x)),
-        because=(
-            Entries(
-                HadamardProduct(pairs, HadamardPower(gaps, 2), evaluate=False),
-                S.Half,
-            ),
-        ),
-        given=(
-            (matmul(Transpose(ones), p), Identity(1)),
-            Fact("nonnegative", p),
-        ),
-        tight={"p": [[1], [0]], "x": [[3], [5]]},
-        on_models=False,
     )
 
 
