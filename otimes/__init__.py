@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from numeric.attribution.occlusion import occlusion as occlusion
     from numeric.attribution.occlusion import perturbation as perturbation
     from numeric.attribution.relevance import relevance as relevance
+    from numeric.audit.analyses import audit_analysis as audit_analysis
     from numeric.audit.front import audit as audit
     from numeric.circuits.behaviour import head_behaviour as head_behaviour
     from numeric.circuits.behaviour import head_patterns as head_patterns
@@ -159,6 +160,7 @@ _HOME = {
     "attention_rollout": "numeric.attribution.mixing",
     # cross-check
     "audit": "numeric.audit.front",
+    "audit_analysis": "numeric.audit.analyses",
     # show
     "plot": "numeric.plot",
     # be told no
@@ -194,6 +196,7 @@ __all__ = [
     "attention_pattern",
     "attention_rollout",
     "audit",
+    "audit_analysis",
     "catalogue",
     "composition_scores",
     "context_mixing",

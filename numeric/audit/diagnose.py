@@ -27,6 +27,16 @@ def diagnose(judge: Judge, place: str) -> str:
     bad = [where for each in shown if (where := _not_finite(each))]
     if bad:
         return bad[0]
+    return (
+        known_mistake(judge, place)
+        or _stale(judge, place)
+        or _some_heads(judge, place)
+        or coarse(judge, place)
+    )
+
+
+def known_mistake(judge: Judge, place: str) -> str:
+    """Return which mistakes, made at every head and position, explain a place."""
     behind = _behind(judge, place)
     layers = sorted({layer for name in behind if (layer := layer_of(name)) is not None})
     kinds = {kind_of(name) for name in behind}
@@ -47,7 +57,7 @@ def diagnose(judge: Judge, place: str) -> str:
                 break
     if found:
         return f"matches {'; or '.join(found[min(found)][:NAMED])}"
-    return _stale(judge, place) or _some_heads(judge, place) or coarse(judge, place)
+    return ""
 
 
 def _elsewhere_too(judge: Judge, place: str, mistake: Mistake, kinds: set[str]) -> bool:

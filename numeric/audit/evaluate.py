@@ -162,10 +162,11 @@ class Evaluator:
             rng, unit = self.jitter
             acting = [m.coarse for m in self.mistakes if kind in m.acts and m.coarse]
             # Rounded angles are wrong by more the further the position.
-            unit = max([unit, *(coarse * (2 + n_pos / 4) for coarse in acting)])
+            far = n_pos / 8 if kind in ("q", "k") else 1.0
+            unit = max([unit, *(coarse * max(far, 1.0) / 2 for coarse in acting)])
             sign = rng.integers(0, 2, near.value.shape) * 2 - 1
             return Near.exactly(near.value * (1 + unit * sign))
-        return near if self.p.exact else Near(near.value, known(near.error))
+        return near if near.exact else Near(near.value, known(near.error))
 
     def hidden(self, place: str) -> int:
         """Return how many operations that were not shown lie before a place, in a row."""

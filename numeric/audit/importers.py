@@ -8,7 +8,6 @@ float64, and never from the buffers of a module, which are float32.
 
     Hugging Face        GPT-2, GPT-NeoX, Llama (`importers_huggingface`)
     TransformerLens     HookedTransformer (`importers_lens`)
-    torch               TransformerEncoderLayer, MultiheadAttention (`importers_torch`)
 """
 
 from collections.abc import Mapping

@@ -86,14 +86,12 @@ def generic(module: torch.nn.Module, still: tuple[str, ...] = (), seed: int = 0)
     with torch.no_grad():
         named = {id(p): (n, p) for n, p in other.named_parameters() if not n.endswith(still)}
         for _, parameter in named.values():
-            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            wide = parameter.detach().double().cpu()
-            if parameter.ndim < 2:
-                changed = wide + 0.3 * noise
-            else:
-                size = max(float(wide.std()) if wide.numel() > 1 else 0.0, 0.02)
-                changed = wide + 0.5 * size * noise
-            parameter.copy_(changed.to(parameter.dtype))
+            wide = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+            noise = torch.randn(parameter.shape, generator=generator, dtype=wide)
+            size = 0.3
+            if parameter.ndim >= 2:
+                size = 0.5 * max(float(parameter.detach().to(wide).std()), 0.02)
+            parameter.add_(noise.mul_(size).to(parameter))
     return other
 
 

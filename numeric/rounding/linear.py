@@ -83,10 +83,12 @@ def _spread(rows: Near, weight: Near) -> Array:
     """Return √Σ (a b)² for each entry of the product, to three digits: it is made in float32."""
     squares, scale = [], 1.0
     for x in (rows, weight):
-        largest = float(x.size.max(initial=0.0)) or 1.0
+        size = x.value if x.exact else x.size
+        largest = float(max(size.max(initial=0.0), -size.min(initial=0.0))) or 1.0
         if not np.isfinite(largest):
             return np.asarray(np.sqrt(rows.size**2 @ weight.size**2))
-        squares.append(np.square((x.size / largest).astype(np.float32)))
+        small = np.multiply(size, 1 / largest, dtype=np.float32, casting="same_kind")
+        squares.append(np.square(small, out=small))
         scale *= largest
     return np.asarray(scale * np.sqrt((squares[0] @ squares[1]).astype(np.float64)))
 

@@ -1,0 +1,140 @@
+"""What people compute from a model: right values pass, the usual mistakes are named."""
+
+import numpy as np
+import pytest
+
+import otimes as ot
+from numeric.processing import fold_norm_biases, fold_norm_gains
+from numeric.random_weights import random_model
+from tests.numeric.audit.catalogue import GPT2
+
+BARE = random_model(seed=4)
+FULL = random_model(GPT2, seed=4)
+TOKENS = [3, 1, 4, 1, 5, 9, 2, 6]
+V, W_O, Q, K = (m[0, 1] for m in (BARE.W_V, BARE.W_O, BARE.W_Q, BARE.W_K))
+
+
+def composition(norm=lambda m: np.linalg.norm(m), right=True):
+    """Plain loops over the pairs of heads of `BARE`, for queries."""
+    table = np.zeros((BARE.n_layers, BARE.n_heads) * 2)
+    for a, h, b, g in np.ndindex(table.shape):
+        ov, qk = BARE.W_V[a, h] @ BARE.W_O[a, h], BARE.W_Q[b, g] @ BARE.W_K[b, g].T
+        table[a, h, b, g] = norm(ov @ qk if right else qk @ ov) / (norm(ov) * norm(qk))
+    return table
+
+
+def lens(model, norm=True):
+    places, c = model.forward(TOKENS), model.config
+    rows = []
+    for name in [*(f"resid_pre.{n}" for n in range(c.n_layers)), "final"]:
+        x = places[name]
+        if norm:
+            x = x - x.mean(1, keepdims=True)
+            x = x / np.sqrt((x**2).mean(1, keepdims=True) + c.norm_eps)
+            x = x * model.ln_final_gain + model.ln_final_bias
+        rows.append(x @ model.W_E.T)
+    return np.stack(rows)
+
+
+def attribution(model, own=False):
+    places, c = model.forward(TOKENS), model.config
+    every = []
+    for layer in range(c.n_layers):
+        for head in range(c.n_heads):
+            part = places[f"z.{layer}"][head] @ model.W_O[layer, head]
+            by = part if own else places["final"]
+            scale = np.sqrt(by.var(1, keepdims=True) + c.norm_eps)
+            part = (part - part.mean(1, keepdims=True)) / scale * model.ln_final_gain
+            every.append(part @ model.W_E.T)
+    return np.stack(every).reshape(c.n_layers, c.n_heads, len(TOKENS), -1)
+
+
+def path(reverse=False):
+    places = BARE.forward(TOKENS)
+    one, two = places["pattern.0"][1], places["pattern.1"][2]
+    mixed = one @ two if reverse else two @ one
+    ov = [BARE.W_V[n, h] @ BARE.W_O[n, h] for n, h in ((0, 1), (1, 2))]
+    return mixed @ BARE.W_E[TOKENS] @ ov[0] @ ov[1] @ BARE.W_U
+
+
+def eigenvalues(absolute=np.abs):
+    found = np.linalg.eigvals(BARE.W_E @ V @ W_O @ BARE.W_U)
+    return np.array(found.real.sum() / absolute(found).sum())
+
+
+U, S, W = np.linalg.svd(V @ W_O, full_matrices=False)
+HEAD = {"layer": 0, "head": 1}
+PAIR = {"layer": (0, 1), "head": (1, 2), "tokens": TOKENS}
+
+CASES = [
+    ("ov_circuit", BARE, V @ W_O, (V @ W_O).T, "W_O W_V for W_V W_O", HEAD),
+    ("ov_circuit", BARE, V @ W_O, BARE.W_V[0, 2] @ BARE.W_O[0, 2], "another head", HEAD),
+    ("qk_circuit", BARE, Q @ K.T, K @ Q.T, "the circuit transposed", HEAD),
+    ("qk_circuit", BARE, Q @ K.T, Q @ K.T / np.sqrt(BARE.d_head), "√d_head", HEAD),
+    ("copying_score", BARE, eigenvalues(), eigenvalues(lambda e: abs(e.real)), "Σ |Re λ|", HEAD),
+    ("q_composition", BARE, composition(), composition(right=False), "in the other order", {}),
+    (
+        "q_composition",
+        BARE,
+        composition(),
+        composition(lambda m: np.linalg.norm(m, 2)),
+        "another norm: the spectral",
+        {},
+    ),
+    ("logit_lens", FULL, lens(FULL), lens(FULL, norm=False), "no final norm", {"tokens": TOKENS}),
+    (
+        "direct_logit_attribution",
+        FULL,
+        attribution(FULL),
+        attribution(FULL, own=True),
+        "per-part norm statistics",
+        {"tokens": TOKENS},
+    ),
+    ("path_term", BARE, path(), path(reverse=True), "the product of patterns reversed", PAIR),
+    ("svd", BARE, (U, S, W), (U, S**2, W), "squared singular values", HEAD),
+    ("svd", BARE, (-U, S, -W), (U, S, W.T), "V for Vᵀ", HEAD),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("name", "model", "right", "wrong", "says", "options"), CASES)
+def test_right_values_pass_and_mistakes_are_named(
+    name, model, right, wrong, says, options, dtype
+) -> None:
+    def cast(value):
+        if isinstance(value, tuple):
+            return tuple(each.astype(dtype) for each in value)
+        return value.astype(dtype)
+
+    assert ot.audit_analysis(name, cast(right), model, **options).passed
+    report = ot.audit_analysis(name, cast(wrong), model, **options)
+    assert not report.passed
+    assert says in report.first_failure.diagnosis
+
+
+def test_weights_that_were_folded() -> None:
+    both = fold_norm_gains(fold_norm_biases(FULL))
+    assert ot.audit_analysis("folded_weights", both.weights, FULL).passed
+    only = {name: fold_norm_biases(FULL).part(name) for name in ("W_Q", "b_Q", "W_in")}
+    report = ot.audit_analysis("folded_weights", only, FULL)
+    assert report.first_failure.diagnosis == "matches biases folded and gains not"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("ov", HEAD, "there is no analysis 'ov'; known are ov_circuit, qk_circuit"),
+        ("ov_circuit", {}, "give layer= and head= as numbers"),
+        ("ov_circuit", {"layer": 0, "head": 9}, "there is no head 0.9 in random"),
+        ("logit_lens", {}, "give tokens="),
+        ("path_term", {**HEAD, "tokens": TOKENS}, r"two heads: layer=\(0, 1\), head=\(2, 3\)"),
+    ],
+)
+def test_incomplete_questions_are_refused(name, options, says) -> None:
+    with pytest.raises(ot.OtimesError, match=says):
+        ot.audit_analysis(name, np.zeros((3, 3)), BARE, **options)
+
+
+def test_a_wrong_shape_is_said_so() -> None:
+    report = ot.audit_analysis("ov_circuit", np.zeros((3, 3)), BARE, **HEAD)
+    assert "has the shape (3, 3), and" in str(report.first_failure)
