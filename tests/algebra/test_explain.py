@@ -50,6 +50,8 @@ LONG = os.environ.get("OTIMES_LONG") == "1"
 # proved, and their certificates replayed, all the same.
 WITHOUT_CHAIN = {
     "attention_only_transformer",
+    "composition_by_chance",
+    "composition_by_chance_centred",
     "everything_else_is_positionwise",
     "feed_forward_adds_to_stream",
     "feed_forward_is_sum_over_neurons",
@@ -61,6 +63,7 @@ WITHOUT_CHAIN = {
     "layer_norm_ignores_shift_and_scale",
     "layer_norm_jacobian_along_stream",
     "matching_head_finds_its_token",
+    "mean_of_rotated",
     "neuron_reads_its_column",
     "one_layer_at_one_position",
     "score_path_pairs",

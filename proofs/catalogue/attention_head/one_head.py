@@ -54,7 +54,7 @@ def head_in_three_steps() -> Definition:
         plain=_three_steps,
         places=("head_out",),
         bind=({"X": Source("resid_pre", transposed=True)},),
-        obeys=("head_is_kron", "row_and_column_heads_agree"),
+        obeys=("head_is_kron", "row_to_column"),
     )
 
 
@@ -174,32 +174,6 @@ def moving_and_mapping_commute() -> Statement:
         matmul(kron(Identity(n), W_OV), matmul(kron(any_head.A, Identity(d)), stream)),
         bind=({"X": Source("resid_pre")},),
         printed={"E21": (kron(A, W_OV), kron(Identity(n), matmul(W_QK, W_OV)))},
-    )
-
-
-@theorem(
-    title="A row head is a column head with every weight transposed",
-    chapter=3,
-    convention="row",
-    source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
-)
-def row_and_column_heads_agree() -> Statement:
-    """The bridge between the two conventions. Transpose what a head writes in the row convention:
-    the weights come in the other order, each transposed, the stream with positions as columns, and
-    the pattern on the right. So W_OV of a column text is the transpose of W_OV of a row text: W_Oᵀ
-    W_Vᵀ = (W_V W_O)ᵀ, and stored arrays must be transposed before they are read into it.
-
-    The pattern itself is the same in both: rows are queries, columns are keys.
-    """
-    written = matmul(any_head.A, any_head.X, row.W_V, row.W_O)
-    return Statement(
-        Transpose(written),
-        matmul(
-            matmul(Transpose(row.W_O), Transpose(row.W_V)),
-            Transpose(any_head.X),
-            Transpose(any_head.A),
-        ),
-        places={"head_out": written},
     )
 
 

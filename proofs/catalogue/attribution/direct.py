@@ -19,6 +19,7 @@ from proofs.catalogue.mlp_and_norm.parts import (
     everywhere,
     reciprocal_deviation,
 )
+from proofs.catalogue.sources import FRAMEWORK, PRIMER, TRANSFORMER_LENS
 from proofs.catalogue.symbols import (
     A,
     H,
@@ -37,9 +38,10 @@ from proofs.catalogue.symbols import (
 from proofs.claims import Definition, Fails, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”"
-GEVA = "Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions”"
+CONCEPTS = (
+    "Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in "
+    "the Vocabulary Space”"
+)
 
 i, j, k, u, w, o = symbols("i j k u w o", integer=True)
 W_V, W_O, W_U = row.W_V, row.W_O, row.W_U
@@ -62,7 +64,7 @@ read = Family("X", (L,), n, d)
     title="Direct logit attribution of a component",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1; {FRAMEWORK}",
+    source=f"{PRIMER}, “Logit attribution”; {FRAMEWORK}",
     covers=("S3-039",),
 )
 def direct_logit_of_component() -> Definition:
@@ -90,7 +92,7 @@ def direct_logit_of_component() -> Definition:
     title="Direct logit attribution of a neuron",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1; {GEVA}",
+    source=f"{PRIMER}, “Logit attribution”; {CONCEPTS}",
     covers=("S3-040",),
 )
 def direct_logit_of_neuron() -> Definition:
@@ -119,7 +121,7 @@ def direct_logit_of_neuron() -> Definition:
     title="Direct logit attribution of a source of a head",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1",
+    source=f"{PRIMER}, “Logit attribution”",
     covers=("S3-041",),
 )
 def direct_logit_of_source() -> Definition:
@@ -160,7 +162,8 @@ def direct_logit_of_source() -> Definition:
     title="The direct logits of all components add up",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §2.3, eq. 10, and §3.2.1; {FRAMEWORK}",
+    source=f"{PRIMER}, “Prediction as a sum of component outputs” and “Logit attribution”; "
+    f"{FRAMEWORK}",
     covers=("S3-042", "S3-039"),
 )
 def direct_logits_add_up() -> Statement:
@@ -186,7 +189,7 @@ def direct_logits_add_up() -> Statement:
     title="A head's direct logit is the sum over its sources, biases included",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1; {FRAMEWORK}",
+    source=f"{PRIMER}, “Logit attribution”; {FRAMEWORK}",
     covers=("S3-042", "S3-041"),
 )
 def head_direct_logit_is_sum_over_sources() -> Statement:
@@ -221,7 +224,7 @@ def head_direct_logit_is_sum_over_sources() -> Statement:
     title="An MLP's direct logit is the sum over its neurons",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1; {GEVA}",
+    source=f"{PRIMER}, “Logit attribution”; {CONCEPTS}",
     covers=("S3-042", "S3-040"),
 )
 def mlp_direct_logit_is_sum_over_neurons() -> Statement:
@@ -263,7 +266,7 @@ def _with_scales(scale: MatrixExpr) -> MatrixExpr:
     title="Behind a final norm, direct logits add up with the scale of the whole",
     chapter=8,
     convention="row",
-    source=f"{FRAMEWORK}, “Handling layer normalization”; {PRIMER}, §3.2.1",
+    source=f"{FRAMEWORK}, “Handling layer normalization”; {PRIMER}, “Logit attribution”",
     covers=("S3-043", "S3-042", "B9"),
 )
 def direct_logits_with_frozen_scale() -> Statement:
@@ -306,7 +309,7 @@ def direct_logits_with_own_scales_do_not_add_up() -> Fails:
     title="A logit difference is a log ratio of probabilities",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1; class notes on the softmax",
+    source=f"{PRIMER}, “Logit attribution”; class notes on the softmax",
     covers=("S3-044",),
 )
 def logit_difference_is_log_ratio() -> Statement:
@@ -332,7 +335,7 @@ def logit_difference_is_log_ratio() -> Statement:
     title="Attribution of a logit difference is a difference of attributions",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1",
+    source=f"{PRIMER}, “Logit attribution”",
     covers=("S3-044",),
 )
 def direct_logit_difference() -> Statement:
@@ -356,7 +359,7 @@ SHIFTED = matadd(W_U, matmul(common, OneMatrix(1, V)))
     title="A column that is added to all of W_U leaves the probabilities",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1; Gould 2023 on TransformerLens, “centering W_U”",
+    source=f"{PRIMER}, “Logit attribution”; {TRANSFORMER_LENS}",
     covers=("S3-045",),
 )
 def common_column_keeps_probabilities() -> Statement:
@@ -377,7 +380,7 @@ def common_column_keeps_probabilities() -> Statement:
     title="Logit differences do not see such a column",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1",
+    source=f"{PRIMER}, “Logit attribution”",
     covers=("S3-045",),
 )
 def common_column_keeps_differences() -> Statement:
@@ -397,7 +400,7 @@ def common_column_keeps_differences() -> Statement:
     title="Direct logits of single tokens do",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.2.1",
+    source=f"{PRIMER}, “Logit attribution”",
     covers=("S3-045",),
 )
 def common_column_moves_direct_logits() -> Statement:
@@ -447,7 +450,8 @@ def effect_is_direct_and_the_rest() -> Statement:
     title="What is erased has a direct logit and no effect",
     chapter=8,
     convention="row",
-    source=f"{FRAMEWORK}, “The residual stream”, on deletion; Rushing and Nanda 2024",
+    source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”, on deletion; "
+    "Rushing and Nanda 2024",
 )
 def erased_write_has_no_effect() -> Statement:
     """Let a later layer delete what a component wrote, f M = -f. Then the component's row does not

@@ -35,11 +35,11 @@ from numeric.binding import Source
 from numeric.model import Model, load_model
 from numeric.rounding import gamma
 from numeric.tokenizer import sample_tokens
+from proofs.catalogue.sources import PRIMER
 from proofs.catalogue.symbols import H, V, X, d, d_mlp, h, heads, n, p, q, row
 from proofs.claims import Definition, ErrorLaw, Method, Observation, Observed, Statement, Trial
 from proofs.theorem import theorem
 
-PRIMER = "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based LMs”, §3.1"
 SUNDARARAJAN = "Sundararajan, Taly and Yan 2017, “Axiomatic Attribution for Deep Networks”"
 UNIT = 2.0**-53
 
@@ -78,7 +78,7 @@ def square_slope(at: MatrixExpr) -> MatrixExpr:
 @theorem(
     title="Taylor: value, gradient times step, and a rest of second order",
     chapter=8,
-    source=PRIMER,
+    source=f"{PRIMER}, “Gradient-based input attribution”",
     covers=("S3-023",),
 )
 def taylor_of_quadratic() -> Statement:
@@ -108,7 +108,7 @@ def a_logit() -> tuple[Question, np.ndarray, np.ndarray, np.ndarray]:
 @theorem(
     title="The gradient of a logit is its first-order change",
     chapter=8,
-    source=PRIMER,
+    source=f"{PRIMER}, “Gradient-based input attribution”",
     covers=("S3-023", "S3-024"),
 )
 def taylor_of_logit() -> ErrorLaw:
@@ -148,7 +148,7 @@ def _frozen_gradient() -> MatrixExpr:
     title="With patterns kept, the gradient is the model read backwards",
     chapter=8,
     convention="row",
-    source=PRIMER,
+    source=f"{PRIMER}, “Gradient-based input attribution”",
     covers=("S3-024",),
 )
 def gradient_of_frozen_layer() -> Statement:
@@ -173,7 +173,7 @@ def gradient_of_frozen_layer() -> Statement:
     title="The gradient in later tokens is zero",
     chapter=8,
     convention="row",
-    source=PRIMER,
+    source=f"{PRIMER}, “Gradient-based input attribution”",
     covers=("S3-024",),
 )
 def later_tokens_have_no_gradient() -> Statement:
@@ -202,7 +202,8 @@ def _lengths_by_loops(G: Any, n: int, d: int, **_: Any) -> list[list[float]]:
 @theorem(
     title="Gradient norm: how sensitive a logit is to a token",
     chapter=8,
-    source=f"{PRIMER}; Simonyan, Vedaldi and Zisserman 2014; Li et al. 2016",
+    source=f"{PRIMER}, “Gradient-based input attribution”; Simonyan, Vedaldi and Zisserman 2014; "
+    "Li et al. 2016",
     covers=("S3-024",),
 )
 def gradient_norm() -> Definition:
@@ -228,7 +229,8 @@ def gradient_norm() -> Definition:
 @theorem(
     title="Gradient × input",
     chapter=8,
-    source=f"{PRIMER}; Denil et al. 2015; Shrikumar et al. 2017",
+    source=f"{PRIMER}, “Gradient-based input attribution”; Denil et al. 2015; "
+    "Shrikumar et al. 2017",
     covers=("S3-025",),
 )
 def gradient_times_input_score() -> Definition:
@@ -254,7 +256,7 @@ def gradient_times_input_score() -> Definition:
     title="For a linear f the scores sum to f",
     chapter=8,
     convention="row",
-    source=PRIMER,
+    source=f"{PRIMER}, “Gradient-based input attribution”",
     covers=("S3-025", "S3-026"),
 )
 def gradient_times_input_is_complete_when_linear() -> Statement:
@@ -276,7 +278,8 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     title="Euler: where gradient × input is exact",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}; Euler's theorem on homogeneous functions; Ancona et al. 2018, §3",
+    source=f"{PRIMER}, “Gradient-based input attribution”; "
+    "Euler's theorem on homogeneous functions; Ancona et al. 2018, §3",
     covers=("S3-026",),
 )
 def relu_net_along_its_input() -> Statement:
@@ -303,7 +306,7 @@ def relu_net_along_its_input() -> Statement:
     title="Gates kept, gradient × input of a ReLU layer is the layer",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}; Balduzzi et al. 2017",
+    source=f"{PRIMER}, “Gradient-based input attribution”; Balduzzi et al. 2017",
     covers=("S3-026",),
 )
 def relu_gradient_times_input() -> Statement:
@@ -429,7 +432,7 @@ def gradients_shatter() -> Observation:
     title="The contrastive gradient is the difference of gradients",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}; Yin and Neubig 2022",
+    source=f"{PRIMER}, “Contrastive input attribution”; Yin and Neubig 2022",
     covers=("S3-037",),
 )
 def contrastive_gradient() -> Statement:
@@ -491,7 +494,8 @@ def likeliest(model: Model, tokens: Sequence[int]) -> Question:
 @theorem(
     title="gradient_norms: lengths of rows",
     chapter=8,
-    source=f"{PRIMER}; Simonyan, Vedaldi and Zisserman 2014; Li et al. 2016",
+    source=f"{PRIMER}, “Gradient-based input attribution”; Simonyan, Vedaldi and Zisserman 2014; "
+    "Li et al. 2016",
     covers=("S3-024",),
 )
 def gradient_norms_method() -> Method:
@@ -518,7 +522,8 @@ def gradient_norms_method() -> Method:
 @theorem(
     title="gradient_times_input: inner products of rows",
     chapter=8,
-    source=f"{PRIMER}; Denil et al. 2015; Shrikumar et al. 2017",
+    source=f"{PRIMER}, “Gradient-based input attribution”; Denil et al. 2015; "
+    "Shrikumar et al. 2017",
     covers=("S3-025",),
 )
 def gradient_times_input_method() -> Method:

@@ -9,22 +9,20 @@ from sympy import (
     MatrixSymbol,
     Min,
     Rational,
-    Symbol,
     Trace,
     Transpose,
     symbols,
 )
 
 from algebra.facts import Fact, attention_pattern
-from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
+from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul
 from algebra.nonlinear import RSQRT, Activation
 from numeric.binding import Source
+from proofs.catalogue.residual_stream.chance import QUATERNIONS, UNIFORM, WEINGARTEN, G
 from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import alpha, beta, d, d_head, n, p, q, row, size
 from proofs.claims import Bound, Definition, Fails, Holds, Square, Statement
 from proofs.theorem import theorem
-
-WEINGARTEN = "Collins and Śniady 2006, “Integration with respect to the Haar measure”"
 
 A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
 X_0 = MatrixSymbol("X_0", n, d)  # what the first layer reads
@@ -317,67 +315,25 @@ def composition_score_invariant() -> Statement:
 
 
 @theorem(
-    title="Of a random rotation, the size of a product asks for second moments only",
-    chapter=6,
-    source=f"{WEINGARTEN}, §2",
-    covers=("S3-020",),
-)
-def mean_size_from_moments() -> Statement:
-    """Put a matrix Q drawn from any distribution between two matrices. The mean of ‖W₁QW₂‖² is
-    linear in the mean of Q ⊗ Q and depends on nothing else of the distribution: here a uniform
-    choice among G matrices, which may be any.
-
-    So whatever is to be said of rotations drawn at random follows from their second moments.
-    """
-    g = Symbol("g", integer=True)
-    Q = Family("Q", (G,), d, d)[g]
-    size_of = matmul(_squared(matmul(W_1, Q, W_2)), Identity(1))
-    moments = matmul(1 / G, HeadSum(kron(Q, Q), (g, G)))
-    return Statement(
-        matmul(1 / G, HeadSum(size_of, (g, G))),
-        matmul(Transpose(_read), moments, _written),
-        on_models=False,
-    )
-
-
-@theorem(
     title="The mean of a rotated matrix is a multiple of the identity",
     chapter=6,
-    source=f"{WEINGARTEN}, §2",
+    source=WEINGARTEN,
     covers=("S3-020",),
 )
 def mean_of_rotated() -> Statement:
-    """The mean of Q ⊗ Q over all rotations is vec(I) vec(I)ᵀ/d, the projection on what every
-    rotation keeps. Applied to a matrix M it gives the mean of Q M Qᵀ: (tr M / d) I. Nothing is left
-    of M but its trace.
+    """Turn a matrix M by rotations that are drawn uniformly: the mean of Q M Qᵀ is (tr M / d) I,
+    and nothing is left of M but its trace. Of the rotations this uses second moments only, the mean
+    of Q ⊗ Q being vec(I) vec(I)ᵀ/d; finite sets of rotations have the same, such as all signed
+    permutations.
 
-    Finite sets of rotations have the same mean of Q ⊗ Q, such as all signed permutations.
+    With M = W_2 W_2ᵀ it is what makes the composition score of chance (`composition_by_chance`).
     """
-    M = MatrixSymbol("M", d, d)
+    M, g = MatrixSymbol("M", d, d), symbols("g", integer=True)
+    Q = Family("Q", (G,), d, d)[g]
     return Statement(
-        matmul(K, vec_rows(M)),
-        vec_rows(matmul(Trace(M) / d, Identity(d))),
-        on_models=False,
-    )
-
-
-@theorem(
-    title="The composition score by chance is 1/√d",
-    chapter=6,
-    source=f"{WEINGARTEN}, §2; {FRAMEWORK}, “Three kinds of composition”",
-    covers=("S3-020", "B5"),
-)
-def composition_by_chance() -> Statement:
-    """Were the later head's stream turned by a rotation drawn at random, the mean of ‖W₁QW₂‖², here
-    in terms of the mean of Q ⊗ Q, would be ‖W₁‖²‖W₂‖²/d: the root mean square of the score is
-    exactly 1/√d, whatever ranks and spectra the two matrices have.
-
-    A score is to be compared with that, not with 0: with d = 768 it is 0.036 for heads that have
-    nothing to do with each other. Where LayerNorm takes a direction away, d − 1 stands for d.
-    """
-    return Statement(
-        matmul(Transpose(_read), K, _written),
-        matmul(_squared(W_1) * _squared(W_2) / d, Identity(1)),
+        matmul(1 / G, HeadSum(matmul(Q, M, Transpose(Q)), (g, G))),
+        matmul(Trace(M) / d, Identity(d)),
+        given=(UNIFORM, QUATERNIONS),
         on_models=False,
     )
 
@@ -500,10 +456,3 @@ def composition_of_white_stream() -> Statement:
 def _one_over(matrix: Any) -> Any:
     """Return 1/‖matrix‖, as a matrix of one entry."""
     return Activation(RSQRT, matmul(_squared(matrix), Identity(1)))
-
-
-G = size("G")  # how many matrices a uniform choice is from
-# The mean of Q ⊗ Q over all rotations.
-K = matmul(1 / d, vec_rows(Identity(d)), Transpose(vec_rows(Identity(d))))
-_read = vec_rows(matmul(Transpose(W_1), W_1))
-_written = vec_rows(matmul(W_2, Transpose(W_2)))

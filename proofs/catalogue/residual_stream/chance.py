@@ -27,16 +27,16 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import d, p, q, r, s, size
 from proofs.claims import Bound, Definition, ErrorLaw, Example, Square, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 TOY = "Elhage et al. 2022, “Toy Models of Superposition”"
 LINDENSTRAUSS = (
     "Johnson and Lindenstrauss 1984; Vershynin 2018, “High-Dimensional Probability”, §5.3"
 )
-WEINGARTEN = "Collins and Śniady 2006, “Integration with respect to the Haar measure”, §3"
+WEINGARTEN = "Collins and Śniady 2006, “Integration with respect to the Haar measure”"
 G, K = size("G"), size("k")
 g, i, j = symbols("g i j", integer=True)
 a, b = symbols("a b", integer=True)
@@ -245,7 +245,7 @@ def subspace_overlap() -> Definition:
             "principal_vectors",
             "principal_angles_are_basis_free",
             "principal_cosine_at_most_one",
-            "overlap_by_chance",
+            "composition_by_chance",
         ),
         on_models=False,
     )
@@ -330,19 +330,20 @@ def principal_cosine_at_most_one() -> Bound:
 
 
 @theorem(
-    title="What a random rotation lets through: exactly 1/d, whatever ranks and spectra",
+    title="The composition score by chance is 1/√d, whatever ranks and spectra",
     chapter=2,
     convention="column",
-    source=f"{WEINGARTEN}; {FRAMEWORK}, “Composition of attention heads”",
-    covers=("B5", "S1-07"),
+    source=f"{WEINGARTEN}; {FRAMEWORK}, “Three kinds of composition”",
+    covers=("B5", "S1-07", "S3-020"),
 )
-def overlap_by_chance() -> Statement:
+def composition_by_chance() -> Statement:
     """The composition score of a writer A and a reader B is ‖BA‖ / ‖B‖‖A‖. Put a uniformly random
     rotation Q between them: the mean of ‖BQA‖² is ‖A‖²‖B‖²/d. So the root mean square of the score
     is exactly 1/√d by chance, 0.0361 at d = 768, and not zero.
 
-    Ranks and singular values do not enter. A score means something only by how far it is above (or
-    below) this. For orthonormal bases of two subspaces of r and s dimensions, of squared lengths r
+    In the row convention the same is said of W_1 Q W_2, as a transpose changes no norm. Ranks and
+    singular values do not enter. A score means something only by how far it is above (or below)
+    this. For orthonormal bases of two subspaces of r and s dimensions, of squared lengths r
     and s, it says that their overlap is r s/d on average: two heads of 64 dimensions in a stream of
     768 share 5.3 without meaning anything by it. Of the rotations only second moments are used.
     """
@@ -356,13 +357,13 @@ def overlap_by_chance() -> Statement:
 
 
 @theorem(
-    title="What it lets through when the mean counts for nothing: 1/(d − 1)",
+    title="By chance 1/√(d − 1), where the mean counts for nothing",
     chapter=2,
     convention="column",
-    source=f"{WEINGARTEN}; {FRAMEWORK}, “Composition of attention heads”",
-    covers=("B5",),
+    source=f"{WEINGARTEN}; {FRAMEWORK}, “Three kinds of composition”",
+    covers=("B5", "S3-020"),
 )
-def overlap_by_chance_centred() -> Statement:
+def composition_by_chance_centred() -> Statement:
     """Where a LayerNorm takes the mean off, writers have no mean (1ᵀA = 0) and readers hear none
     (B1 = 0). The rotations to compare with are those that keep 1, and turn the d − 1 other
     dimensions uniformly: the mean of ‖BQA‖² is then ‖A‖²‖B‖²/(d − 1).

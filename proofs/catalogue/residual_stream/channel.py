@@ -11,16 +11,13 @@ from algebra.facts import Fact
 from algebra.language import Family, HeadSum, StackHeads, matadd, matmul
 from algebra.nonlinear import Activation
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import A, H, L, X, column, d, d_head, h, l, n, r, row, s, size
 from proofs.claims import Definition, Holds, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 CHANNEL = f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”"
 BANDWIDTH = f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
 d_mlp = size("d_mlp")
 W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
 WRITERS = {"Z": Source("z", layer=0), "W_O": Source("W_O", layer=0)}
@@ -123,7 +120,7 @@ def head_reads_and_writes_subspaces() -> Statement:
     title="What components write lies in the rows of W_O and W_out",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §5 (the residual stream); {BANDWIDTH}",
+    source=f"{PRIMER}, “Residual stream”; {BANDWIDTH}",
     covers=("S3-120",),
 )
 def writes_lie_in_row_spaces() -> Statement:

@@ -8,11 +8,11 @@ from sympy import Identity, MatrixSymbol, ZeroMatrix
 from algebra.language import matadd, matmul
 from numeric.model import Model, load_model
 from numeric.tokenizer import sample_tokens
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import X, d, n
 from proofs.claims import Observation, Observed, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 PRIVILEGED = "Elhage, Lasenby and Olah 2023, “Privileged Bases in the Transformer Residual Stream”"
 PROMPT = 64
 SEED = 20_211_222
@@ -71,7 +71,7 @@ def _see_embedding() -> Observed:
     title="How much of the embedding is left in the trained models",
     chapter=2,
     convention="row",
-    source=f"{FRAMEWORK}, “The residual stream”",
+    source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”",
     covers=("S2-09",),
 )
 def embedding_left_in_stream() -> Observation:
@@ -156,7 +156,7 @@ def _see_axes() -> Observed:
 @theorem(
     title="Do the axes of the stream stand out in the trained models?",
     chapter=2,
-    source=f"{FRAMEWORK}, “Privileged vs free basis”; {PRIVILEGED}",
+    source=f"{FRAMEWORK}, “Activation properties”; {PRIVILEGED}",
     covers=("S4-10",),
 )
 def stream_axes_stand_out() -> Observation:

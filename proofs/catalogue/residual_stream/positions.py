@@ -9,14 +9,11 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import OneHot, matadd, matmul
 from algebra.nonlinear import Activation, LayerNorm
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import A, V, X, d, m, n, row, size
 from proofs.claims import Fails, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
 i = symbols("i", integer=True)
 d_mlp = size("d_mlp")
 W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
@@ -26,7 +23,7 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     title="An MLP does the same at every position",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §2.1",
+    source=f"{PRIMER}, “The transformer layer”",
     covers=("S0-13",),
 )
 def mlp_is_positionwise() -> Statement:

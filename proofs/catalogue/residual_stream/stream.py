@@ -10,6 +10,7 @@ from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, Transpose, Zer
 from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul, vec_rows
 from algebra.nonlinear import Activation, RowSoftmax
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, PRIMER
 from proofs.catalogue.symbols import (
     H,
     L,
@@ -28,10 +29,6 @@ from proofs.catalogue.symbols import (
 from proofs.claims import Definition, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
 d_mlp = size("d_mlp")
 T = MatrixSymbol("T", n, V)
 W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
@@ -41,7 +38,8 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     title="The stream after a layer: what was there, and what each head read from it",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §2.1; {FRAMEWORK}, “The residual stream”",
+    source=f"{PRIMER}, “The transformer layer”; {FRAMEWORK}, "
+    "“Virtual weights and the residual stream as a communication channel”",
     covers=("S1-01", "S3-010", "S0-18"),
 )
 def residual_update() -> Statement:
@@ -130,7 +128,8 @@ def mlp_update() -> Definition:
 @theorem(
     title="The stream is where it began plus all that was written",
     chapter=2,
-    source=f"{FRAMEWORK}, “The residual stream”; {PRIMER}, §2.1",
+    source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”; "
+    f"{PRIMER}, “The transformer layer”",
     covers=("S0-10", "S1-01", "S1-02", "S2-08"),
 )
 def stream_is_sum_of_writes() -> Statement:
@@ -158,7 +157,7 @@ def stream_is_sum_of_writes() -> Statement:
     title="The final stream: embedding, heads, biases and MLPs",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §2.1, eq. 10",
+    source=f"{PRIMER}, “Prediction as a sum of component outputs”, equation 10",
     covers=("S0-10",),
 )
 def stream_is_sum_of_components() -> Statement:
@@ -204,7 +203,7 @@ def _unembedded(X_L: Any, W_U: Any, **_: Any) -> np.ndarray:
     title="Logits: the last state of the stream through the unembedding",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §2",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”",
     covers=("S0-09", "S0-15", "S3-086"),
 )
 def logits() -> Definition:
@@ -264,7 +263,7 @@ def _probabilities(X: Any, W_U: Any, **_: Any) -> np.ndarray:
     title="The distribution of the next token",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §2",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”",
     covers=("S3-001",),
 )
 def next_token_distribution() -> Definition:
@@ -287,7 +286,7 @@ def next_token_distribution() -> Definition:
     title="The probabilities of the next token sum to one",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §2",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”",
     covers=("S3-001",),
 )
 def next_token_probabilities_sum_to_one() -> Statement:
@@ -308,7 +307,8 @@ def next_token_probabilities_sum_to_one() -> Statement:
     title="What reads the embedding linearly is a table over the vocabulary",
     chapter=2,
     convention="row",
-    source=f"{PRIMER}, §2; {FRAMEWORK}, “Zero-layer transformers”",
+    source=f"{PRIMER}, “Prediction head and transformer decompositions”; {FRAMEWORK}, "
+    "“Zero-layer transformers”",
     covers=("S3-086",),
 )
 def embedding_then_reader() -> Statement:
@@ -327,8 +327,7 @@ def embedding_then_reader() -> Statement:
     title="With tied embeddings the direct path is symmetric",
     chapter=2,
     convention="row",
-    source=f"{FRAMEWORK}, “Zero-layer transformers”; Press and Wolf 2017, “Using the output "
-    "embedding to improve language models”",
+    source=f"{FRAMEWORK}, “Zero-layer transformers”; {PRESS_WOLF}",
     covers=("S3-086",),
 )
 def tied_direct_path_is_symmetric() -> Statement:
@@ -350,7 +349,7 @@ def tied_direct_path_is_symmetric() -> Statement:
     title="A layer that writes nothing is the identity",
     chapter=2,
     convention="row",
-    source=f"{FRAMEWORK}, “The residual stream”",
+    source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”",
     covers=("S1-02",),
 )
 def zeroed_layer_is_identity() -> Statement:

@@ -19,11 +19,11 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra.language import Family, HeadSum, LayerProduct, OneHot, kron, matadd, matmul
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import H, L, X, d, d_head, h, l, layers, m, n, row, size
 from proofs.claims import Fails, Statement
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 PRIVILEGED = "Elhage, Lasenby and Olah 2023, “Privileged Bases in the Transformer Residual Stream”"
 SLICE = "Ashkboos et al. 2024, “SliceGPT”, §3"
 d_mlp, k = size("d_mlp"), symbols("k", integer=True)
@@ -68,7 +68,7 @@ def stream_has_no_basis() -> Statement:
     title="An MLP sees no basis of the stream, but it has one of its own",
     chapter=2,
     convention="row",
-    source=f"{FRAMEWORK}, “Privileged vs free basis”; {PRIVILEGED}",
+    source=f"{FRAMEWORK}, “Activation properties”; {PRIVILEGED}",
     covers=("S2-10", "S4-10", "B8"),
 )
 def mlp_has_no_stream_basis() -> Statement:

@@ -15,14 +15,11 @@ from algebra.language import HeadSum, OneHot, kron, matmul, vec_cols, vec_rows
 from algebra.nonlinear import CausalMask
 from numeric.binding import Source
 from numeric.model import Model
-from proofs.catalogue.symbols import A, V, X, column, d, n, row
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
+from proofs.catalogue.symbols import A, V, X, any_head, column, d, n, row
 from proofs.claims import Definition, Method, Statement, Trial
 from proofs.theorem import theorem
 
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
-PRIMER = (
-    "Ferrando et al. 2024, “A Primer on the Inner Workings of Transformer-based Language Models”"
-)
 i, j, k, t = symbols("i j k t", integer=True)
 T = MatrixSymbol("T", n, V)
 UNIT = 2.0**-53
@@ -32,7 +29,7 @@ UNIT = 2.0**-53
     title="A vector times a matrix is a weighted sum of the rows of the matrix",
     chapter=1,
     convention="row",
-    source=f"{PRIMER}, §2",
+    source=f"{PRIMER}, “The transformer layer”",
     covers=("S0-01",),
 )
 def row_of_product() -> Statement:
@@ -55,7 +52,7 @@ def row_of_product() -> Statement:
 @theorem(
     title="From rows to columns: transpose everything, and products turn round",
     chapter=1,
-    source=f"{PRIMER}, §2.2; {FRAMEWORK}, “Notation”",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Notation”",
     covers=("S0-02",),
 )
 def row_to_column() -> Statement:
@@ -64,14 +61,15 @@ def row_to_column() -> Statement:
     stream becomes W_Oᵀ W_Vᵀ on its left, which the other texts call W_O W_V.
 
     Positions turn too: the pattern, which stood on the left with its queries as rows, now stands on
-    the right as Aᵀ. Take a formula from one text and a weight from another, and shapes may still
-    fit while the result means nothing: d × d is square either way.
+    the right as Aᵀ; it is the same pattern, with queries as rows, in both. Take a formula from one
+    text and a weight from another, and shapes may still fit while the result means nothing: d × d
+    is square either way.
     """
-    W_V, W_O = row.W_V, row.W_O
+    W_V, W_O, head = row.W_V, row.W_O, any_head
     return Statement(
-        Transpose(matmul(A, X, matmul(W_V, W_O))),
-        matmul(matmul(Transpose(W_O), Transpose(W_V)), Transpose(X), Transpose(A)),
-        places={"head_out": matmul(A, X, matmul(W_V, W_O))},
+        Transpose(matmul(head.A, head.X, matmul(W_V, W_O))),
+        matmul(matmul(Transpose(W_O), Transpose(W_V)), Transpose(head.X), Transpose(head.A)),
+        places={"head_out": matmul(head.A, head.X, matmul(W_V, W_O))},
     )
 
 
@@ -90,7 +88,7 @@ def _looked_up(W_E: Any, T: Any, **_: Any) -> np.ndarray:
     title="The token embedding: a one-hot row for each position, times W_E",
     chapter=1,
     convention="row",
-    source=f"{PRIMER}, §2",
+    source=f"{PRIMER}, “The transformer layer”",
     covers=("S0-14",),
 )
 def token_embedding() -> Definition:
@@ -136,7 +134,7 @@ def token_embedding_column() -> Definition:
     title="A one-hot row selects a row",
     chapter=1,
     convention="row",
-    source=f"{PRIMER}, §2",
+    source=f"{PRIMER}, “The transformer layer”",
     covers=("S0-14", "S4-06"),
 )
 def one_hot_selects_row() -> Statement:
@@ -165,7 +163,7 @@ def _rows_up_to(X: Any, i: int, **_: Any) -> np.ndarray:
     title="What a position can see: the rows of the stream up to its own",
     chapter=1,
     convention="row",
-    source=f"{PRIMER}, §2.1",
+    source=f"{PRIMER}, “The transformer layer”",
     covers=("S0-16",),
 )
 def stream_up_to() -> Definition:
@@ -189,7 +187,7 @@ def stream_up_to() -> Definition:
     title="A causal head at position i reads X_≤i, and nothing else",
     chapter=1,
     convention="row",
-    source=f"{PRIMER}, §2.1",
+    source=f"{PRIMER}, “The transformer layer”",
     covers=("S0-16",),
 )
 def causal_head_reads_up_to() -> Statement:
@@ -215,7 +213,7 @@ def causal_head_reads_up_to() -> Statement:
     title="Weights are shared over positions: Id ⊗ W",
     chapter=1,
     convention="row",
-    source=f"{FRAMEWORK}, “Tensor products”",
+    source=f"{FRAMEWORK}, “Tensor product / Kronecker product notation”",
     covers=("S0-47",),
 )
 def weights_are_shared() -> Statement:

@@ -17,12 +17,12 @@ from algebra.language import (
     vec_rows,
 )
 from numeric.binding import Source
+from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import A, X, alpha, beta, d, m, n, p, q, r, s, size
 from proofs.claims import Statement
 from proofs.theorem import theorem
 
 KRON = "Van Loan 2000, “The ubiquitous Kronecker product”, §1"
-FRAMEWORK = "Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”"
 i, j, k, l = symbols("i j k l", integer=True)  # noqa: E741 (rows and columns, as in the papers)
 
 
@@ -75,7 +75,7 @@ def kron_blocks() -> Statement:
 @theorem(
     title="A pure tensor is an outer product, written as a column",
     chapter=1,
-    source=f"{KRON}; {FRAMEWORK}, “Tensor products”",
+    source=f"{KRON}; {FRAMEWORK}, “Tensor product / Kronecker product notation”",
 )
 def kron_of_columns_is_outer_product() -> Statement:
     """Two kinds of things are written with ⊗. With columns, a ⊗ b is a vector: the matrix a bᵀ of
@@ -93,7 +93,7 @@ def kron_of_columns_is_outer_product() -> Statement:
     title="A stream is a sum of tensors: each position with its vector",
     chapter=1,
     convention="column",
-    source=f"{FRAMEWORK}, “Tensor products”",
+    source=f"{FRAMEWORK}, “Tensor product / Kronecker product notation”",
 )
 def stream_is_sum_of_tensors() -> Statement:
     """The stream of n positions, as one long column, is the sum over positions of e_i ⊗ x_i: the
@@ -112,7 +112,7 @@ def stream_is_sum_of_tensors() -> Statement:
 @theorem(
     title="Kronecker products multiply factor by factor",
     chapter=1,
-    source=f"{KRON}; {FRAMEWORK}, “Tensor products”",
+    source=f"{KRON}; {FRAMEWORK}, “Tensor product / Kronecker product notation”",
     covers=("S0-37",),
 )
 def kron_mul_kron() -> Statement:
@@ -210,7 +210,8 @@ def kron_transpose() -> Statement:
     title="How A ⊗ W acts on a stream stacked row by row",
     chapter=1,
     convention="column",
-    source=f"{FRAMEWORK}, “Tensor products”; Magnus and Neudecker 2019, ch. 2",
+    source=f"{FRAMEWORK}, “Tensor product / Kronecker product notation”; "
+    "Magnus and Neudecker 2019, ch. 2",
     covers=("S0-36",),
 )
 def vec_rows_mul() -> Statement:
