@@ -1,0 +1,437 @@
+"""Chapter 8: context mixing: weighted norms, distances, and what norms leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import fsum, sqrt
+from typing import Any
+
+import numpy as np
+from sympy import (
+    HadamardPower,
+    HadamardProduct,
+    Identity,
+    MatrixExpr,
+    MatrixSymbol,
+    OneMatrix,
+    Rational,
+    Trace,
+    Transpose,
+    symbols,
+)
+from sympy.matrices.expressions.diagonal import DiagMatrix
+
+from algebra.facts import Fact
+from algebra.language import (
+    HeadSum,
+    OneHot,
+    matadd,
+    matmul,
+)
+from algebra.nonlinear import RSQRT, Activation
+from numeric.attribution.mixing import (
+    context_mixing,
+    output_value_norms,
+    value_norms,
+)
+from numeric.binding import Source
+from numeric.model import Model, load_model
+from numeric.rounding import gamma
+from numeric.tokenizer import sample_tokens
+from proofs.catalogue.sources import PRIMER
+from proofs.catalogue.symbols import A, H, X, d, d_head, h, heads, m, n, row
+from proofs.claims import (
+    Bound,
+    Definition,
+    Entries,
+    Fails,
+    Method,
+    Observation,
+    Observed,
+    Statement,
+    Trial,
+)
+from proofs.theorem import theorem
+
+KOBAYASHI = "Kobayashi et al. 2020, “Attention is Not Only a Weight”"
+ALTI = "Ferrando et al. 2022, “Measuring the Mixing of Contextual Information”"
+UNIT = 2.0**-53
+half = Rational(1, 2)
+
+W_V, W_O = row.W_V, row.W_O
+READ: tuple[dict[str, Source], ...] = ({"X": Source("ln1")}, {"X": Source("resid_pre")})
+i, j, k = symbols("i j k", integer=True)
+
+
+def squares(rows: MatrixExpr) -> MatrixExpr:
+    """Return the squared length of each row, as a column."""
+    return matmul(HadamardPower(rows, 2), OneMatrix(rows.shape[1], 1))
+
+
+def lengths(rows: MatrixExpr) -> MatrixExpr:
+    """Return the length of each row, as a column: the square over its root."""
+    squared = squares(rows)
+    return HadamardProduct(squared, Activation(RSQRT, squared))
+
+
+# -- weighted norms --------------------------------------------------------------------------------
+
+
+def _row_times(line: Any, W: Any) -> list[Any]:
+    return [sum(line[a] * W[a][b] for a in range(len(line))) for b in range(len(W[0]))]
+
+
+@theorem(
+    title="The norm of a value-weighted vector",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.1; {KOBAYASHI}, §2",
+    covers=("S3-032",),
+)
+def value_norm() -> Definition:
+    """‖a_ij x_j W_V‖: how long the vector is that query i takes from key j, before W_O. A head may
+    give most of its weight to a key whose value is next to nothing, as to the first token or a full
+    stop; the pattern alone does not show that.
+    """
+
+    def plain(A: Any, X: Any, W_V: Any, n: int, **_: Any) -> list[list[float]]:
+        values = [_row_times(X[key], W_V) for key in range(n)]
+        return [
+            [A[a][b] * sqrt(fsum(float(entry) ** 2 for entry in values[b])) for b in range(n)]
+            for a in range(n)
+        ]
+
+    return Definition(
+        "the norms of the weighted values of a head",
+        matmul(A, DiagMatrix(lengths(matmul(X, W_V)))),
+        plain,
+        bind=READ,
+        obeys=("weight_comes_out_of_the_norm", "value_norm_depends_on_basis"),
+    )
+
+
+@theorem(
+    title="The norm of an output-value-weighted vector",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, §3.1; {KOBAYASHI}, §2",
+    covers=("S3-033",),
+)
+def output_value_norm() -> Definition:
+    """‖a_ij x_j W_OV‖: how much query i gets from key j in the stream itself, where it counts. It
+    does not depend on how W_OV is split in two (`output_value_norm_ignores_basis`).
+
+    A length has no sign and no direction: two long vectors may cancel
+    (`norms_are_at_most_additive`), and a long one may be read by nothing.
+    """
+
+    def plain(A: Any, X: Any, W_V: Any, W_O: Any, n: int, **_: Any) -> list[list[float]]:
+        moved = [_row_times(_row_times(X[key], W_V), W_O) for key in range(n)]
+        return [
+            [A[a][b] * sqrt(fsum(float(entry) ** 2 for entry in moved[b])) for b in range(n)]
+            for a in range(n)
+        ]
+
+    return Definition(
+        "the norms of what a head moves",
+        matmul(A, DiagMatrix(lengths(matmul(X, W_V, W_O)))),
+        plain,
+        bind=READ,
+        obeys=("weight_comes_out_of_the_norm", "output_value_norm_ignores_basis"),
+    )
+
+
+@theorem(
+    title="The weight comes out of the norm",
+    chapter=8,
+    source=f"{KOBAYASHI}, §2",
+    covers=("S3-032", "S3-033"),
+)
+def weight_comes_out_of_the_norm() -> Statement:
+    """‖a_ij v_j‖² = a_ij² ‖v_j‖²: a norm is homogeneous, and a weight is not negative, so the score
+    is the weight times the length of the vector, computed once for each key and not for each pair.
+    """
+    weights, values = matmul(Transpose(A), OneHot(i, n)), MatrixSymbol("v", n, d_head)
+    return Statement(
+        squares(matmul(DiagMatrix(weights), values)),
+        HadamardProduct(HadamardPower(weights, 2), squares(values)),
+    )
+
+
+M, N = MatrixSymbol("M", d_head, d_head), MatrixSymbol("N", d_head, d_head)
+
+
+@theorem(
+    title="The norm of a value depends on a choice that the head does not",
+    chapter=8,
+    convention="row",
+    source=f"{KOBAYASHI}; the gauge of a head, see `ov_gauge`",
+    covers=("S3-032",),
+)
+def value_norm_depends_on_basis() -> Fails:
+    """W_V → W_V M and W_O → M⁻¹ W_O is the same head with other numbers in it, and the norms of its
+    values change, even if M only scales. So value norms of two heads, or of one head in two trained
+    models, cannot be compared.
+    """
+    return Fails(
+        squares(matmul(X, W_V, M)),
+        squares(matmul(X, W_V)),
+        given=((matmul(M, N), Identity(d_head)),),
+    )
+
+
+@theorem(
+    title="The norm of what is moved does not",
+    chapter=8,
+    convention="row",
+    source=f"{KOBAYASHI}; the gauge of a head, see `ov_gauge`",
+    covers=("S3-033",),
+)
+def output_value_norm_ignores_basis() -> Statement:
+    """Only W_OV enters, and M M⁻¹ = I cancels within it: the lengths of x_j W_OV are a property of
+    the head and not of the way in which it is stored.
+    """
+    return Statement(
+        squares(matmul(X, matmul(W_V, M), matmul(N, W_O))),
+        squares(matmul(X, matmul(W_V, W_O))),
+        given=((matmul(M, N), Identity(d_head)),),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Norms are not additive: the triangle inequality, with what is missing",
+    chapter=8,
+    source=f"{PRIMER}, §3.1; Horn and Johnson, §5.1",
+    covers=("S3-036",),
+)
+def norms_are_at_most_additive() -> Bound:
+    """(Σ_j ‖T_j‖)² - ‖Σ_j T_j‖² = ½ Σ_jk ‖T_j‖ ‖T_k‖ ‖U_j - U_k‖², with U_j the direction of T_j:
+    a sum is as long as its parts together only if they all point the same way. So norms over
+    sources, or over heads, are no shares of the norm of the whole; what is missing is how much the
+    directions differ.
+
+    (Here T_j = t_j U_j, with a length t_j that is not negative and a direction of length one.)
+    """
+    unit, size = MatrixSymbol("U", m, d), MatrixSymbol("t", m, 1)
+    whole = matmul(Transpose(size), unit)
+    entry = matmul(unit, OneHot(k, d))
+    between = matadd(matmul(entry, OneMatrix(1, m)), matmul(-1, OneMatrix(m, 1), Transpose(entry)))
+    distances = HeadSum(HadamardPower(between, 2), (k, d))
+    return Bound(
+        Trace(matmul(whole, Transpose(whole))),
+        Trace(matmul(OneMatrix(1, m), size, Transpose(size), OneMatrix(m, 1))),
+        because=[Entries(HadamardProduct(matmul(size, Transpose(size)), distances), half)],
+        given=[(squares(unit), OneMatrix(m, 1)), Fact("nonnegative", size)],
+        tight={"U": [[0, 1], [0, 1]], "t": [[2], [3]]},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="How far norms are from additive in trained models",
+    chapter=8,
+    source=f"{PRIMER}, §3.1",
+    covers=("S3-036",),
+)
+def slack_of_norms() -> Observation:
+    """What heads write for the last position of a prompt, as one vector for each source: the length
+    of the sum beside the sum of the lengths. If most of the lengths cancelled, norms would say
+    little about what is written.
+    """
+
+    def observe() -> Observed:
+        ratios = []
+        for name in ("one_layer", "two_layer", "induction", "gpt2_tiny"):
+            model = load_model(name)
+            places = model.forward(sample_tokens(32))
+            for layer, head in product(range(model.n_layers), range(model.n_heads)):
+                moved = places[f"v.{layer}"][head] @ model.W_O[layer, head]
+                parts = places[f"pattern.{layer}"][head, -1][:, None] * moved
+                whole = np.linalg.norm(parts.sum(axis=0))
+                ratios.append(float(whole / np.linalg.norm(parts, axis=1).sum()))
+        figure = (
+            f"length of the sum over the sum of lengths, {len(ratios)} heads of four models: from "
+            f"{min(ratios):.2f} to {max(ratios):.2f}, median {np.median(ratios):.2f}"
+        )
+        return Observed(
+            figure, max(ratios) <= 1 + gamma(1024, UNIT) and float(np.median(ratios)) < 0.9
+        )
+
+    return Observation(
+        "never above 1, and for half of the heads below 0.9, so that norms overstate what is "
+        "written by a tenth or more",
+        observe,
+    )
+
+
+# -- distances -------------------------------------------------------------------------------------
+
+
+@theorem(
+    title="What a layer leaves is the sum of what each position brought",
+    chapter=8,
+    convention="row",
+    source=f"{ALTI}, §3; Kobayashi et al. 2021",
+    covers=("S3-034",),
+)
+def layer_is_sum_over_sources() -> Statement:
+    """After attention position i holds Σ_j T_i(x_j): the stream's own row for j = i, and from every
+    j what all heads bring. E_j keeps row j of the stream only, so the term for j is the layer with
+    all other rows removed, patterns kept. (An output bias is one more term, from no position.)
+    """
+    keep = matmul(OneHot(j, n), Transpose(OneHot(j, n)))
+
+    def layer(stream: MatrixExpr) -> MatrixExpr:
+        moved = matmul(heads.A[h], stream, heads.row.W_V[h], heads.row.W_O[h])
+        return matadd(stream, HeadSum(moved, (h, H)))
+
+    after = layer(X)
+    return Statement(after, HeadSum(layer(matmul(keep, X)), (j, n)), places={"resid_mid": after})
+
+
+brought = MatrixSymbol("T", m, d)  # what each of m sources brings to one query
+
+
+def _size(rows: MatrixExpr) -> MatrixExpr:
+    """Return the sum of |entry| of each row, as a column."""
+    sizes = matadd(Activation("relu", rows), Activation("relu", matmul(-1, rows)))
+    return matmul(sizes, OneMatrix(d, 1))
+
+
+def _nearness() -> MatrixExpr:
+    y, ones = matmul(OneMatrix(1, m), brought), OneMatrix(m, 1)
+    without = matadd(matmul(ones, y), matmul(-1, brought))
+    return Activation("relu", matadd(matmul(ones, _size(y)), matmul(-1, _size(without))))
+
+
+@theorem(
+    title="Contributions by distance",
+    chapter=8,
+    source=f"{PRIMER}, §3.1; {ALTI}, §3",
+    covers=("S3-034",),
+)
+def distance_contribution() -> Definition:
+    """c_j ∝ max(0, ‖y‖₁ - ‖y - T_j‖₁) for y = Σ_j T_j: how much of y is lost, in the sum of sizes
+    of entries, when the part of source j is taken off; sources that point away count nothing. This
+    is the number before it is divided by the sum over all sources.
+
+    Unlike norms this looks at where a part points. It is a choice all the same: other distances
+    give other shares.
+    """
+
+    def plain(T: Any, m: int, d: int, **_: Any) -> list[list[float]]:
+        y = [fsum(float(T[a][b]) for a in range(m)) for b in range(d)]
+        near = [
+            max(0.0, fsum(map(abs, y)) - fsum(abs(y[b] - float(T[a][b])) for b in range(d)))
+            for a in range(m)
+        ]
+        return [[each] for each in near]
+
+    return Definition(
+        "how much nearer each source brings a query to what it is",
+        _nearness(),
+        plain,
+        on_models=False,
+        obeys=("layer_is_sum_over_sources", "distance_contributions_sum_to_one"),
+    )
+
+
+@theorem(
+    title="Contributions by distance sum to one",
+    chapter=8,
+    source=f"{ALTI}, §3",
+    covers=("S3-034",),
+)
+def distance_contributions_sum_to_one() -> Statement:
+    """Divided by their sum, the contributions to a query are shares, and none is negative: a matrix
+    of them is like a pattern, and layers of them may be multiplied as in a rollout. Where every
+    source points away the sum is zero, and there are no shares.
+    """
+    near = MatrixSymbol("c", m, 1)
+    shares = matmul(1 / Trace(matmul(OneMatrix(1, m), near)), near)
+    return Statement(matmul(OneMatrix(1, m), shares), OneMatrix(1, 1), on_models=False)
+
+
+# -- functions -------------------------------------------------------------------------------------
+
+
+def _norms_by_loops(model: Model, tokens: Sequence[int], through_W_O: bool) -> Iterator[Trial]:
+    if model.n_layers == 0:
+        return
+    names = [f"{place}.{layer}" for layer in range(model.n_layers) for place in ("pattern", "v")]
+    places = model.forward(tokens, names)
+    found = (output_value_norms if through_W_O else value_norms)(model, tokens).values
+    few = gamma(model.d_model + model.d_head + 6, UNIT)
+    for layer in range(model.n_layers):
+        for head in range(model.n_heads):
+            pattern, v = places[f"pattern.{layer}"][head], places[f"v.{layer}"][head]
+            W_O = model.W_O[layer, head]
+            plain, bound = np.zeros((2, *pattern.shape))
+            for key, value in enumerate(v):
+                moved = [fsum(value * column) for column in W_O.T] if through_W_O else value
+                sizes = np.abs(value) @ np.abs(W_O) if through_W_O else np.abs(value)
+                plain[:, key] = pattern[:, key] * sqrt(fsum(entry**2 for entry in moved))
+                # An error of an entry moves a length by at most as much: ‖a + e‖ ≤ ‖a‖ + ‖e‖.
+                bound[:, key] = pattern[:, key] * few * np.linalg.norm(sizes) * 2
+            yield Trial(f"head {layer}.{head}", found[layer, head], plain, bound)
+
+
+@theorem(
+    title="value_norms and output_value_norms",
+    chapter=8,
+    source=f"{KOBAYASHI}, §2",
+    covers=("S3-032", "S3-033"),
+)
+def weighted_norms_method() -> Method:
+    """Both norms of every head, query and key, by loops. The value biases of a head are part of its
+    values, so where a model has them they are in both.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        yield from _norms_by_loops(model, tokens, False)
+        yield from _norms_by_loops(model, tokens, True)
+
+    rests = ("value_norm", "output_value_norm", "weight_comes_out_of_the_norm")
+    return Method("ot.output_value_norms", rests, trials)
+
+
+@theorem(
+    title="context_mixing: the shares of a layer, by distance",
+    chapter=8,
+    source=f"{ALTI}, §3",
+    covers=("S3-034",),
+)
+def context_mixing_method() -> Method:
+    """The nearness of each source, query by query and entry by entry, and the shares. Queries whose
+    sources all point away have none, and say so with NaN.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        each = ("pattern", "v", "resid_pre", "resid_mid")
+        names = [f"{place}.{layer}" for layer in range(model.n_layers) for place in each]
+        places = model.forward(tokens, names)
+        found = context_mixing(model, tokens).values
+        few = gamma(2 * model.d_model + model.d_head + model.n_heads + 10, UNIT)
+        for layer in range(model.n_layers):
+            pattern, v, pre, mid = (places[f"{place}.{layer}"] for place in each)
+            W_O = model.W_O[layer]
+            query = len(tokens) - 1
+            y, near, doubt = mid[query], [], []
+            for key in range(len(tokens)):
+                part = (pre[key] if key == query else np.zeros(model.d_model)).copy()
+                size = np.abs(part)
+                for head in range(model.n_heads):
+                    weight = pattern[head, query, key]
+                    part += weight * np.array([fsum(v[head, key] * c) for c in W_O[head].T])
+                    size += weight * (np.abs(v[head, key]) @ np.abs(W_O[head]))
+                near.append(max(0.0, fsum(np.abs(y)) - fsum(np.abs(y - part))))
+                doubt.append(few * (2 * np.abs(y).sum() + size.sum()))
+            total = fsum(near)
+            shares = np.array(near) / total
+            bound = 2 * (np.array(doubt) + shares * sum(doubt)) / total + few * shares
+            yield Trial(f"layer {layer}, last query", found[layer, query], shares, bound)
+
+    rests = ("distance_contribution", "layer_is_sum_over_sources")
+    return Method("ot.context_mixing", rests, trials)

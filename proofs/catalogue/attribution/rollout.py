@@ -1,0 +1,226 @@
+"""Chapter 8: attention through layers: rollout, and what looking at a position does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sympy import (
+    Identity,
+    MatrixSymbol,
+    Rational,
+    symbols,
+)
+
+from algebra.facts import Fact, attention_pattern
+from algebra.language import (
+    Family,
+    HeadSum,
+    LayerProduct,
+    OrderSum,
+    kron,
+    matadd,
+    matmul,
+)
+from numeric.attribution.mixing import (
+    attention_rollout,
+)
+from numeric.binding import Source
+from numeric.model import Model
+from numeric.rounding import gamma
+from proofs.catalogue.sources import PRIMER
+from proofs.catalogue.symbols import H, L, d, d_head, h, heads, l, layers, n
+from proofs.claims import (
+    Fails,
+    Holds,
+    Method,
+    Statement,
+    Trial,
+)
+from proofs.theorem import theorem
+
+ABNAR = "Abnar and Zuidema 2020, “Quantifying Attention Flow in Transformers”"
+UNIT = 2.0**-53
+half = Rational(1, 2)
+k = symbols("k", integer=True)
+
+
+# -- rollout ---------------------------------------------------------------------------------------
+
+mean_pattern = matmul(1 / H, HeadSum(layers.A[l, h], (h, H)))
+rollout = LayerProduct(matmul(half, matadd(mean_pattern, Identity(n))), (l, L))
+FEW = {"A": Source("pattern", rows=4, cols=4)}  # causality allows it
+
+
+@theorem(
+    title="Attention rollout is a sum over paths",
+    chapter=8,
+    source=f"{PRIMER}, §3.1; {ABNAR}, §3",
+    covers=("S3-035", "B16"),
+)
+def rollout_is_path_sum() -> Statement:
+    """∏ ½(Ā + I), with Ā the mean pattern of the heads of a layer, multiplied out: 2^(-L) times the
+    sum, over all orders k and all choices of k layers, of the products of their mean patterns. A
+    mean pattern is 1/H times the sum over heads, so each path through k heads has the weight
+    2^(-L) H^(-k). It is the ensemble of paths of the model with every OV circuit replaced by one
+    number; which heads write much or cancel each other, rollout does not see.
+    """
+    orders = HeadSum(OrderSum(mean_pattern, (l, L), k), (k, L + 1))
+    return Statement(rollout, matmul(half**L, orders), bind=(FEW,))
+
+
+@theorem(
+    title="The rows of a rollout are shares",
+    chapter=8,
+    source=f"{ABNAR}, §3",
+    covers=("S3-035",),
+)
+def rollout_is_stochastic() -> Holds:
+    """Means of patterns, halves of a pattern and of the identity, and products of these have rows
+    without negative entries that sum to one. So a row of a rollout may be read as shares of the
+    input tokens, whether or not it says anything about them.
+    """
+    return Holds(
+        Fact("row_stochastic", rollout),
+        given=attention_pattern(layers.A[l, h], causal=False),
+        bind=(FEW,),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A rollout is causal",
+    chapter=8,
+    source=f"{ABNAR}, §3",
+    covers=("S3-035",),
+)
+def rollout_is_causal() -> Holds:
+    """Lower triangular matrices stay so under sums and products: at any depth, a position has no
+    share of a later one. (B is the mean pattern of a layer.)
+    """
+    B = Family("B", (L,), n, n)[l]
+    product_of_layers = LayerProduct(matmul(half, matadd(B, Identity(n))), (l, L))
+    given = (Fact("lower_triangular", B),)
+    return Holds(Fact("lower_triangular", product_of_layers), given=given, on_models=False)
+
+
+@theorem(
+    title="When rollout is what the model does",
+    chapter=8,
+    convention="column",
+    source=f"{ABNAR}, §3",
+    covers=("S3-035",),
+)
+def rollout_when_exact() -> Statement:
+    """If every OV circuit were the identity, and a layer took one half of its stream and one half
+    of the mean of its heads, it would be ½(Ā + I), on each coordinate of the stream alike; and a
+    chain of such layers the rollout, as products of A ⊗ I multiply in A. No trained model is like
+    that; so much is assumed.
+    """
+    circuit = matmul(heads.column.W_O[h], heads.column.W_V[h])
+    moved = matmul(1 / H, HeadSum(kron(heads.A[h], circuit), (h, H)))
+    mixed = matmul(half, matadd(matmul(1 / H, HeadSum(heads.A[h], (h, H))), Identity(n)))
+    return Statement(
+        matmul(half, matadd(kron(Identity(n), Identity(d)), moved)),
+        kron(mixed, Identity(d)),
+        given=((circuit, Identity(d)),),
+        on_models=False,
+    )
+
+
+# -- attention and what is moved -------------------------------------------------------------------
+
+X_0 = MatrixSymbol("X_0", n, d)
+A_2 = MatrixSymbol("A_2", n, n)
+V_2, O_2 = MatrixSymbol("V_2", d, d_head), MatrixSymbol("O_2", d_head, d)
+first = Family("A", (L, H), n, n)[0, h]
+first_ov = matmul(layers.row.W_V[0, h], layers.row.W_O[0, h])
+after_first = matadd(X_0, HeadSum(matmul(first, X_0, first_ov), (h, H)))
+SECOND: dict[str, Any] = {
+    "X_0": Source("embed"),
+    "A_2": Source("pattern", 1, "later head"),
+    "V_2": Source("W_V", 1, "later head"),
+    "O_2": Source("W_O", 1, "later head"),
+}
+
+
+@theorem(
+    title="To attend to a position is not to read its token",
+    chapter=8,
+    convention="row",
+    source="Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”, on residual "
+    "streams; class notes on attention heads",
+    covers=("S1-21",),
+)
+def attending_is_not_reading_the_token() -> Statement:
+    """A head of the second layer that attends to j moves the stream at j: the token's embedding,
+    and whatever heads of the first layer brought there from other positions k. That part comes
+    from the token at k, with the weight (A² A¹)_ik, even where A² gives k no weight at all.
+
+    An induction head attends to the token after an earlier copy because of the copy, which a
+    previous-token head had put there. A pattern says where a head looks, not what it finds.
+    """
+    return Statement(
+        matmul(A_2, after_first, matmul(V_2, O_2)),
+        matadd(
+            matmul(A_2, X_0, matmul(V_2, O_2)),
+            HeadSum(matmul(matmul(A_2, first), X_0, first_ov, matmul(V_2, O_2)), (h, H)),
+        ),
+        bind=(SECOND,),
+    )
+
+
+@theorem(
+    title="What a head moves is not fixed by the tokens it attends to",
+    chapter=8,
+    convention="row",
+    source="class notes on attention heads",
+    covers=("S1-21",),
+)
+def tokens_attended_do_not_fix_the_output() -> Fails:
+    """Were attending the same as using the token's identity, a head of the second layer would write
+    Σ_j a_ij x_j^0 W_OV, from the embeddings alone. It does not: on the trained two-layer models the
+    two differ by far more than rounding.
+    """
+    return Fails(
+        matmul(A_2, after_first, matmul(V_2, O_2)),
+        matmul(A_2, X_0, matmul(V_2, O_2)),
+        bind=(SECOND,),
+        on_models=True,
+    )
+
+
+# -- the function ----------------------------------------------------------------------------------
+
+
+@theorem(
+    title="attention_rollout: all paths, one by one",
+    chapter=8,
+    source=f"{ABNAR}, §3",
+    covers=("S3-035", "B16"),
+)
+def attention_rollout_method() -> Method:
+    """The product of the layers beside the sum over all paths: for every choice of a head, or of
+    none, in each layer, the product of the patterns chosen, times 2^(-L) H^(-k) for k heads.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if model.n_layers == 0:
+            return
+        count, n_heads = model.n_layers, model.n_heads
+        places = model.forward(tokens, [f"pattern.{layer}" for layer in range(count)])
+        total = np.zeros((len(tokens), len(tokens)))
+        for choice in product(range(-1, n_heads), repeat=count):
+            path = np.eye(len(tokens))
+            for layer, head in enumerate(choice):
+                if head >= 0:
+                    path = places[f"pattern.{layer}"][head] @ path
+            total += path / 2**count / n_heads ** sum(head >= 0 for head in choice)
+        found = attention_rollout(model, tokens).at(layer=count - 1).values
+        # All terms are positive: the sum is its own size, and so is each product.
+        steps = count * (len(tokens) + n_heads + 2) + (1 + n_heads) ** count
+        yield Trial("the last layer", found, total, 2 * gamma(steps, UNIT) * total)
+
+    return Method("ot.attention_rollout", ("rollout_is_path_sum", "rollout_is_stochastic"), trials)
