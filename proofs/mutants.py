@@ -38,7 +38,7 @@ from proofs.claims import Example, Lemma, equations
 from proofs.hypotheses import drawer, signature_of, unmet
 
 SECONDS_EACH = 10.0
-SECONDS_FIRST = 1.0  # to look for numbers before anything else, under hypotheses
+SECONDS_FIRST = 5.0  # to look for numbers before anything else, under hypotheses
 WITHOUT = "without a hypothesis"
 
 
@@ -327,14 +327,32 @@ OPERATORS: dict[str, Operator] = {
 
 
 def _everywhere(e: Any, operator: Operator) -> Iterator[Any]:
-    """Yield the expression with the operator applied at one place, for every place."""
-    yield from operator(e)
+    """Yield the expression with the operator applied at one place, for every place.
+
+    Where SymPy refuses to build what comes out, as sizes that are numbers do not fit, there is no
+    such mutant.
+    """
+    yield from _built(operator(e))
     if isinstance(e, FamilyMember | sympy.MatrixSymbol | sympy.Identity | sympy.OneMatrix):
         return
     for k, argument in enumerate(e.args):
         if isinstance(argument, sympy.MatrixExpr) or _holds_matrices(argument):
             for changed in _everywhere(argument, operator):
-                yield rebuild(e, [*e.args[:k], changed, *e.args[k + 1 :]])
+                try:
+                    whole = rebuild(e, [*e.args[:k], changed, *e.args[k + 1 :]])
+                except sympy.ShapeError:
+                    continue
+                yield whole
+
+
+def _built(made: Iterator[Any]) -> Iterator[Any]:
+    """Yield what can be built, up to where SymPy says that shapes do not fit."""
+    while True:
+        try:
+            each = next(made)
+        except (StopIteration, sympy.ShapeError):
+            return
+        yield each
 
 
 def _holds_matrices(e: Any) -> bool:

@@ -102,3 +102,12 @@ def test_mutants_with_unequal_sizes_are_tried_at_equal_ones() -> None:
 
 def test_a_statement_that_cannot_go_wrong_does_not_pass() -> None:
     assert not check_mutants(sympy.Identity(n), sympy.Identity(n)).passed
+
+
+def test_a_mutant_that_sympy_refuses_to_build_is_none() -> None:
+    """Two factors of sizes that are numbers cannot be swapped: SymPy itself says so."""
+    x, w = MatrixSymbol("x", 3, 2), MatrixSymbol("w", 2, 3)
+    made = [str(mutant) for mutant in mutants(matmul(x, w), matmul(x, w))]
+    assert made
+    relu = Activation("relu", matmul(x, w))
+    assert [mutant for mutant in mutants(relu, relu) if mutant.operator == "lose a function"]
