@@ -15,6 +15,7 @@ from algebra.decide import decide
 from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.evaluate import Evaluator
 from algebra.exact import Assignment, tree_value
+from algebra.language import LayerProduct, OrderSum
 from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.shapes import inspect
 from numeric.binding import Run, recorded
@@ -26,7 +27,7 @@ from proofs.evidence import Check, Findings, ProofEvidence
 from proofs.exact import EXAMPLES, ExactEvidence
 from proofs.hypotheses import SEED, assignments
 from proofs.mutants import MutantEvidence, mutants_of
-from proofs.on_models import ModelEvidence, silent, valued
+from proofs.on_models import ModelEvidence, at_depth, depths, silent, valued
 from proofs.theorem import layout_of
 
 FUNCTIONS = (RowSoftmax, Activation, LayerNorm, RMSNorm)
@@ -157,10 +158,13 @@ def _on_model(claim: Definition, run: Run) -> ModelEvidence:
     if why := silent(claim, run):
         return ModelEvidence(run.model, False, True, why=why)
     worst, where, any_case = 0.0, "", False
+    defined = claim.value
+    if defined.has(LayerProduct, OrderSum):  # as many layers as the model has
+        defined = at_depth(defined, depths(inspect(defined), run.n_layers))
     for each in valued((claim.value,), claim.bind, run):
         any_case = True
         (value, bound), on = each.found[0], each.values[0]
-        total = bound + recorded_bound(claim.value, each.evaluators[0], on)
+        total = bound + recorded_bound(defined, each.evaluators[0], on)
         against: list[tuple[str, Any]] = []
         for place in claim.places:
             seen = recorded(place, layout_of(claim.value), each.case, run)

@@ -49,7 +49,6 @@ LONG = os.environ.get("OTIMES_LONG") == "1"
 # must be opened first, blocks, sums over indices, an induction behind another factor. They are
 # proved, and their certificates replayed, all the same.
 WITHOUT_CHAIN = {
-    "attention_only_transformer",
     "composition_by_chance",
     "composition_by_chance_centred",
     "everything_else_is_positionwise",

@@ -12,7 +12,6 @@ from algebra.language import (
     HeadSum,
     LayerProduct,
     OneHot,
-    OrderSum,
     kron,
     matadd,
     matmul,
@@ -36,7 +35,7 @@ from proofs.catalogue.symbols import (
     n,
     row,
 )
-from proofs.claims import Fails, Holds, Statement
+from proofs.claims import Definition, Fails, Holds, Statement
 from proofs.theorem import theorem
 
 CIRCUITS = f"{FRAMEWORK}, “Splitting attention head terms into query-key and output-value circuits”"
@@ -195,27 +194,46 @@ def one_layer_at_one_position() -> Statement:
     source=f"{FRAMEWORK}, “Model simplifications”",
     covers=("S2-05",),
 )
-def attention_only_transformer() -> Statement:
+def attention_only_transformer() -> Definition:
     """A transformer of L layers with attention only, no norms and no biases: (Id ⊗ W_U) ∏_l (Id +
-    Σ_h A^{l,h} ⊗ W_OV^{l,h}) (Id ⊗ W_E), the later layer on the left. Its logits are the sum, over
-    k from 0 to L, of what paths through k heads in k layers add: the bigram table for k = 0,
-    skip-trigrams for k = 1, virtual heads after that.
+    Σ_h A^{l,h} ⊗ W_OV^{l,h}) (Id ⊗ W_E), the later layer on the left. Its logits are a sum over
+    paths (`paths_by_order`): the bigram table, skip-trigrams, virtual heads.
 
     It is the model of most theorems here, for every number of layers and heads. Real models have
     norms and MLPs besides; what of it survives there is said where it is used.
     """
     A, W_V, W_O = layers.A[l, h], layers.column.W_V[l, h], layers.column.W_O[l, h]
     written = HeadSum(kron(A, matmul(W_O, W_V)), (h, H))
-    layer = matadd(kron(Identity(n), Identity(d)), written)
-    embedded = matmul(kron(Identity(n), column.W_E), vec_rows(T))
-    unembed = kron(Identity(n), column.W_U)
-    stream = matmul(LayerProduct(layer, (l, L)), embedded)
-    orders = HeadSum(OrderSum(written, (l, L), k), (k, L + 1))
-    return Statement(
-        stream,
-        matmul(orders, embedded),
-        places={"embed": embedded, "final": stream, "logits": matmul(unembed, stream)},
+    stack = LayerProduct(matadd(kron(Identity(n), Identity(d)), written), (l, L))
+    embed, unembed = kron(Identity(n), column.W_E), kron(Identity(n), column.W_U)
+    return Definition(
+        "the logits",
+        matmul(unembed, stack, embed, vec_rows(T)),
+        _logits_by_loops,
+        places=("logits",),
+        obeys=("paths_by_order", "layers_write", "one_layer_expansion", "two_layer_paths"),
     )
+
+
+def _logits_by_loops(
+    A: Any, W_V: Any, W_O: Any, W_E: Any, W_U: Any, T: Any, **_: Any
+) -> list[list[Any]]:
+    """Return the logits of all positions, one below the other, layer by layer."""
+    stream = [[_dot(line, tokens) for line in W_E] for tokens in T]
+    for layer in range(len(A)):
+        after = [list(x) for x in stream]
+        for pattern, into, out in zip(A[layer], W_V[layer], W_O[layer], strict=True):
+            values = [[_dot(line, x) for line in into] for x in stream]
+            for i, weights in enumerate(pattern):
+                mixed = [_dot(weights, column) for column in zip(*values, strict=True)]
+                for k, line in enumerate(out):
+                    after[i][k] += _dot(line, mixed)
+        stream = after
+    return [[_dot(line, x)] for x in stream for line in W_U]
+
+
+def _dot(a: Any, b: Any) -> Any:
+    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 @theorem(
