@@ -86,7 +86,7 @@ def _row_times(line: Any, W: Any) -> list[Any]:
     title="The norm of a value-weighted vector",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.1; {KOBAYASHI}, §2",
+    source=f"{PRIMER}, “Context mixing for input attribution”; {KOBAYASHI}, §2",
     covers=("S3-032",),
 )
 def value_norm() -> Definition:
@@ -115,7 +115,7 @@ def value_norm() -> Definition:
     title="The norm of an output-value-weighted vector",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.1; {KOBAYASHI}, §2",
+    source=f"{PRIMER}, “Context mixing for input attribution”; {KOBAYASHI}, §2",
     covers=("S3-033",),
 )
 def output_value_norm() -> Definition:
@@ -203,7 +203,7 @@ def output_value_norm_ignores_basis() -> Statement:
 @theorem(
     title="Norms are not additive: the triangle inequality, with what is missing",
     chapter=8,
-    source=f"{PRIMER}, §3.1; Horn and Johnson, §5.1",
+    source=f"{PRIMER}, “Context mixing for input attribution”; Horn and Johnson, §5.1",
     covers=("S3-036",),
 )
 def norms_are_at_most_additive() -> Bound:
@@ -232,7 +232,7 @@ def norms_are_at_most_additive() -> Bound:
 @theorem(
     title="How far norms are from additive in trained models",
     chapter=8,
-    source=f"{PRIMER}, §3.1",
+    source=f"{PRIMER}, “Context mixing for input attribution”",
     covers=("S3-036",),
 )
 def slack_of_norms() -> Observation:
@@ -309,7 +309,7 @@ def _nearness() -> MatrixExpr:
 @theorem(
     title="Contributions by distance",
     chapter=8,
-    source=f"{PRIMER}, §3.1; {ALTI}, §3",
+    source=f"{PRIMER}, “Context mixing for input attribution”; {ALTI}, §3",
     covers=("S3-034",),
 )
 def distance_contribution() -> Definition:

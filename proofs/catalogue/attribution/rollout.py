@@ -30,7 +30,7 @@ from numeric.attribution.mixing import (
 from numeric.binding import Source
 from numeric.model import Model
 from numeric.rounding import gamma
-from proofs.catalogue.sources import PRIMER
+from proofs.catalogue.sources import FRAMEWORK, PRIMER
 from proofs.catalogue.symbols import H, L, d, d_head, h, heads, l, layers, n
 from proofs.claims import (
     Fails,
@@ -57,7 +57,7 @@ FEW = {"A": Source("pattern", rows=4, cols=4)}  # causality allows it
 @theorem(
     title="Attention rollout is a sum over paths",
     chapter=8,
-    source=f"{PRIMER}, §3.1; {ABNAR}, §3",
+    source=f"{PRIMER}, “Context mixing for input attribution”; {ABNAR}, §3",
     covers=("S3-035", "B16"),
 )
 def rollout_is_path_sum() -> Statement:
@@ -150,8 +150,7 @@ SECOND: dict[str, Any] = {
     title="To attend to a position is not to read its token",
     chapter=8,
     convention="row",
-    source="Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”, on residual "
-    "streams; class notes on attention heads",
+    source=f"{FRAMEWORK}, on residual streams; class notes on attention heads",
     covers=("S1-21",),
 )
 def attending_is_not_reading_the_token() -> Statement:
