@@ -27,7 +27,7 @@ def shapley_values(
 
     `n_nodes` other than the ⌈L/2⌉ that are exact is for showing that fewer are not.
 
-    Proved by: shapley_two_layers, for two layers.
+    Proved by: shapley_two_layers, shapley_four_layers.
     """
     model, shown = frozen.model, frozen.until(direction.position)
     nodes, weights = gauss_legendre((model.n_layers + 1) // 2 if n_nodes is None else n_nodes)

@@ -51,7 +51,11 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         "reading_weights",
         ("lenses", "embedding_space", "across_models", "singular_vectors", "eigenvalues"),
     ),
-    8: ("Attribution", "attribution", ("direct", "gradients", "integrals", "mixing", "rollout")),
+    8: (
+        "Attribution",
+        "attribution",
+        ("direct", "gradients", "integrals", "mixing", "rollout", "shares"),
+    ),
 }
 """The title of each chapter, its folder, and the files in it in reading order."""
 
