@@ -45,7 +45,7 @@ def direct_logit_attribution(
     `target` and `foil` are tokens, as numbers or text; without a target it is the likeliest token.
     `position` counts from the front, or with a minus sign from the back; a list of them, or None
     for all, gives every table an axis of positions, with one target for all or one for each.
-    Proved by: logits_are_sum_of_components.
+    Proved by: direct_logits_add_up, direct_logits_with_frozen_scale.
 
     >>> found = direct_logit_attribution("two_layer", "for i in range", "(")
     >>> found

@@ -42,6 +42,7 @@ def input_gradient(
 
     With a foil it is the gradient of the difference of two logits, the contrastive one. Tokens
     after `position` have gradient 0.
+    Proved by: contrastive_gradient, later_tokens_have_no_gradient.
 
     >>> input_gradient("one_layer", "for i in range", "(").values.shape
     (7, 128)
@@ -87,6 +88,7 @@ def gradient_times_input(
 ) -> Named:
     r"""Return $∇_{x_i} f · x_i$ [position]; the scores sum to f where f is linear in x, only then.
 
+    Proved by: gradient_times_input_is_complete_when_linear.
     Source: Denil et al. 2015; Shrikumar et al. 2017.
 
     >>> scores = gradient_times_input("zero_layer", "x =", " 1")
@@ -115,6 +117,7 @@ def integrated_gradients(
     row. The integral is taken by Gauss–Legendre quadrature, or as a sum over midpoints or right
     ends of equal steps ("right" is the paper's); `.missing` is what it leaves of completeness, and
     falls with `n_steps`. Near a baseline of zero a norm turns its row quickly: there it takes many.
+    Proved by: integrated_gradients_are_complete.
     Source: Sundararajan, Taly and Yan 2017, “Axiomatic Attribution for Deep Networks”.
 
     >>> scores = integrated_gradients("one_layer", "for i in range", "(", n_steps=16)
@@ -148,6 +151,7 @@ def smooth_grad(
     ε is normal in every entry, its standard deviation `noise` times the range of the embedding's
     entries, as in the paper. The mean over samples is the gradient of f blurred by that noise, up
     to the standard error that is told.
+    Proved by: smooth_grad_is_gradient_of_blurred.
     Source: Smilkov et al. 2017, “SmoothGrad: removing noise by adding noise”.
 
     >>> smooth_grad("one_layer", "for i in range", "(", n_samples=2).axes

@@ -41,6 +41,7 @@ def value_norms(model: Model | str, prompt: Any) -> Named:
 
     It depends on the basis of the head's values: $W_V → W_V M$, $W_O → M^{-1} W_O$ leaves the head
     as it is and changes this number (`output_value_norms` stays).
+    Proved by: value_norm_depends_on_basis.
     Source: Kobayashi et al. 2020, “Attention is Not Only a Weight”, §2.
 
     >>> value_norms("one_layer", "x = 1").values.shape
@@ -52,7 +53,8 @@ def value_norms(model: Model | str, prompt: Any) -> Named:
 def output_value_norms(model: Model | str, prompt: Any) -> Named:
     r"""Return $\|a_{ij} v_j W_O\|_2$ of every head [layer, head, query, key].
 
-    The length of what a head really writes at i for j. Source: Kobayashi et al. 2020.
+    The length of what a head really writes at i for j.
+    Proved by: output_value_norm_ignores_basis.       Source: Kobayashi et al. 2020.
 
     >>> output_value_norms("one_layer", "x = 1").values.shape
     (1, 4, 3, 3)
@@ -101,6 +103,7 @@ def attention_rollout(
     $\hat A = \frac{1}{2} (\bar A + I)$, or $\bar A$ if not `residual`. With `method` "distance" the
     layers are those of `context_mixing`, which have the stream in them already, and are multiplied
     as they are.
+    Proved by: rollout_is_path_sum, rollout_is_stochastic.
     Source: Abnar and Zuidema 2020, “Quantifying Attention Flow in Transformers”, §3.
 
     >>> attention_rollout("two_layer", "x = 1").at(layer=1, query=0).values.tolist()

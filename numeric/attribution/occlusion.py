@@ -32,6 +32,7 @@ def occlusion(
     r"""Return $f(x) - f(x_{\setminus i})$ [position]: what a logit loses with each token.
 
     The token's embedding becomes zero, that of another token, or any row; its position stays.
+    Proved by: occlusion_of_linear, for what is linear.
 
     >>> occlusion("one_layer", "for i in range", "(").axes
     ('position',)

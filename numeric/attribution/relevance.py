@@ -43,6 +43,7 @@ def relevance(
     """Return the relevance of tokens, of positions and of biases [part, position].
 
     With ε = 0 all of them sum to the logit; `.missing` is what an ε > 0 takes away.
+    Proved by: relevance_is_conserved, relevance_lost_to_bias_and_epsilon.
 
     >>> found = relevance("two_layer", "for i in range", "(")
     >>> found.values.shape, abs(found.missing) < 1e-12

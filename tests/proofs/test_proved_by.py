@@ -11,7 +11,8 @@ import numeric
 from proofs.catalogue import find
 
 ROOM = Path(numeric.__file__).parent
-FILES = [ROOM / "processing.py", ROOM / "frozen_layer.py", *sorted((ROOM / "paths").glob("*.py"))]
+FOLDERS = [path for name in ("paths", "attribution") for path in sorted((ROOM / name).glob("*.py"))]
+FILES = [ROOM / "processing.py", ROOM / "frozen_layer.py", *FOLDERS]
 NAMED = [
     (path.name, name.strip())
     for path in FILES

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import fsum, sqrt
 from typing import Any
 
+import numpy as np
 import sympy
 from sympy import HadamardProduct, Identity, MatrixExpr, MatrixSymbol, OneMatrix, Transpose, symbols
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra.language import Family, HeadSum, LayerProduct, OneHot, matadd, matmul
 from algebra.nonlinear import Activation, LayerNorm, RowSoftmax
+from numeric.attribution.direct import direct_logit_attribution
 from numeric.binding import Source
+from numeric.forward import Places
+from numeric.model import Model
+from numeric.rounding import gamma
 from proofs.catalogue.mlp_and_norm.parts import (
     bias,
     centring,
@@ -35,9 +43,11 @@ from proofs.catalogue.symbols import (
     row,
     size,
 )
-from proofs.claims import Definition, Fails, Statement
+from proofs.claims import Definition, Fails, Method, Statement, Trial
 from proofs.theorem import theorem
 
+UNIT = 2.0**-53
+TINY = 1e-300  # a row without spread has no scale of its own, and ε is all there is
 CONCEPTS = (
     "Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in "
     "the Vocabulary Space”"
@@ -465,3 +475,101 @@ def erased_write_has_no_effect() -> Statement:
         given=((matmul(wrote, M), matmul(-1, wrote)),),
         on_models=False,
     )
+
+
+# -- the function ----------------------------------------------------------------------------------
+
+
+class _LastLogit:
+    """The logit of a token after a prompt, and how a row of the last stream is read into it."""
+
+    def __init__(self, model: Model, places: Places, token: int) -> None:
+        config, row = model.config, places["final"][-1]
+        self.centred = config.final_norm and config.norm == "layer"
+        self.gain = model.part("ln_final_gain") * model.W_U[:, token]
+        middle = self._mean(row)
+        spread = [(float(entry) - middle) ** 2 for entry in row]
+        self.scale = sqrt(fsum(spread) / len(row) + config.norm_eps) if config.final_norm else 1.0
+        # A square moves by twice what its root does, and the root by u of what was added up.
+        few = gamma(model.d_model + 4, UNIT)
+        unsure = (np.abs(row) + np.abs(row).mean()) @ np.abs(row - middle) / max(fsum(spread), TINY)
+        self.doubt = few * (2 + unsure) if config.final_norm else 0.0
+        self.few = gamma(3 * model.d_model + model.d_head + 12, UNIT)
+
+    def _mean(self, row: np.ndarray) -> float:
+        return fsum(row) / len(row) if self.centred else 0.0
+
+    def of(self, row: np.ndarray, size: np.ndarray) -> tuple[float, float]:
+        """Return what a row adds to the logit, and a bound, from the sizes of what made it."""
+        value = fsum((row - self._mean(row)) * self.gain) / self.scale
+        spread = size + (size.mean() if self.centred else 0.0)
+        return value, float(spread @ np.abs(self.gain)) / self.scale * (self.few + self.doubt)
+
+
+@theorem(
+    title="direct_logit_attribution: parts by loops, and together the logit",
+    chapter=8,
+    convention="row",
+    source=f"{PRIMER}, “Logit attribution”; {FRAMEWORK}",
+    covers=("S3-039", "S3-040", "S3-041", "S3-042", "S3-043", "B9"),
+)
+def direct_logit_attribution_method() -> Method:
+    """Each source of each head and each neuron, computed by itself with the scale of this pass;
+    their sums, the biases and the embedding together are the logit that the model gives. Seen on
+    models without norms and on one with LayerNorms, MLPs, gains and all biases.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        found = direct_logit_attribution(model, tokens, 3)
+        places, last = model.forward(tokens), len(tokens) - 1
+        logit = _LastLogit(model, places, 3)
+        everything, doubt = [], 0.0
+        by_source = found.by_source().values
+        for layer, head in product(range(model.n_layers), range(model.n_heads)):
+            W_O, v = model.W_O[layer, head], places[f"v.{layer}"][head]
+            weights = places[f"pattern.{layer}"][head, last]
+            terms = [
+                logit.of(weight * (value @ W_O), weight * (np.abs(value) @ np.abs(W_O)))
+                for weight, value in zip(weights, v, strict=True)
+            ]
+            plain, bound = np.array(terms).T
+            yield Trial(f"sources of head {layer}.{head}", by_source[layer, head], plain, bound)
+            everything += list(plain)
+            doubt += bound.sum()
+        for layer in range(model.n_layers if model.config.d_mlp else 0):
+            W_out, active = model.part("W_out", layer), places[f"mlp_post.{layer}"][last]
+            rows = [n_u * W_out[u] for u, n_u in enumerate(active)]
+            plain, bound = np.array([logit.of(row, np.abs(row)) for row in rows]).T
+            neurons_found = found.by_neuron().values[layer]
+            yield Trial(f"neurons of layer {layer}", neurons_found, plain, bound)
+            everything += list(plain)
+            doubt += bound.sum()
+        others = [model.W_E[tokens[last]]]
+        others += [model.W_pos[last]] if model.config.positions == "learned" else []
+        names = [name for name in ("b_O", "b_out") if name in model.config.biases]
+        others += [model.part(name, layer) for name in names for layer in range(model.n_layers)]
+        for added in others:
+            value, bound_of_row = logit.of(added, np.abs(added))
+            everything.append(value)
+            doubt += bound_of_row
+        if model.config.final_norm:
+            added = model.part("ln_final_bias") * model.W_U[:, 3]
+            everything.append(fsum(added))
+            doubt += gamma(model.d_model, UNIT) * np.abs(added).sum()
+        if "b_U" in model.config.biases:
+            everything.append(float(model.part("b_U", 3)))
+        # The pass adds the same terms in its own order, over a widest sum of d_mlp or H d_head.
+        widest = model.n_heads * model.d_head + model.config.d_mlp + 4 * model.n_layers
+        sizes = fsum(abs(each) for each in everything)
+        doubt = 2 * doubt * (1 + gamma(widest, UNIT) / logit.few) + gamma(widest, UNIT) * sizes
+        whole = places["logits"][last, 3]
+        yield Trial("all parts together", whole, fsum(everything), doubt)
+        yield Trial("all components", found.by_component().values.sum(), whole, doubt)
+
+    rests = (
+        "direct_logits_with_frozen_scale",
+        "direct_logits_add_up",
+        "head_direct_logit_is_sum_over_sources",
+        "mlp_direct_logit_is_sum_over_neurons",
+    )
+    return Method("ot.direct_logit_attribution", rests, trials)

@@ -61,7 +61,7 @@ def _total(relevances: MatrixExpr) -> MatrixExpr:
 @theorem(
     title="Relevance is conserved",
     chapter=8,
-    source=f"{PRIMER}, §3.1; {BACH}",
+    source=f"{PRIMER}, “Gradient-based input attribution”; {BACH}",
     covers=("S3-030",),
 )
 def relevance_is_conserved() -> Statement:
@@ -166,7 +166,7 @@ def relevance_method() -> Method:
     title="Occlusion of a linear function is the token's part",
     chapter=8,
     convention="row",
-    source=f"{PRIMER}, §3.1; {ZEILER}",
+    source=f"{PRIMER}, “Perturbation-based input attribution”; {ZEILER}",
     covers=("S3-031",),
 )
 def occlusion_of_linear() -> Statement:
@@ -194,7 +194,7 @@ def occlusion_of_linear() -> Statement:
 @theorem(
     title="Occlusion counts what tokens do together once for each",
     chapter=8,
-    source=f"{PRIMER}, §3.1; Li et al. 2016",
+    source=f"{PRIMER}, “Perturbation-based input attribution”; Li et al. 2016",
     covers=("S3-031",),
 )
 def occlusion_overcounts_and() -> Statement:
