@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sympy import (
     Identity,
+    Inverse,
     MatrixSymbol,
     Min,
     OneMatrix,
@@ -161,6 +162,10 @@ GOOD: dict[str, tuple[Claim, str]] = {
     "not seen": (Observation("half", lambda: Observed("0.1", False)), "not seen"),
     "cannot": (Observation("half", cannot="no such model"), "cannot be tried here"),
     "no identity": (FAILS, "fails"),
+    "a rank where an inverse exists": (
+        Holds(Fact("rank_at_most", matmul(Inverse(B), X), Min(n, d)), on_models=False),
+        "proved",
+    ),
     "same trees": (Statement(matmul(B, C), matmul(B, C), on_models=False), "defined"),
 }
 
@@ -215,6 +220,10 @@ BAD: dict[str, tuple[Claim, str]] = {
     "an identity said to fail": (Fails(matmul(B, Identity(n)), B), "proof"),
     "an erratum that is right": (
         replace(MEAN, printed={"E99": (matmul(B, Identity(n)), B)}),
+        "more",
+    ),
+    "an erratum that is right under the hypotheses": (
+        replace(MEAN, printed={"E99": (matmul(A, ONES), ONES)}),
         "more",
     ),
 }
