@@ -314,11 +314,12 @@ def next_token_probabilities_sum_to_one() -> Statement:
 def embedding_then_reader() -> Statement:
     """Looking up the row of W_E for each token is the product T W_E, with one one-hot row for each
     position. So anything that reads the embedding linearly can be applied to the whole vocabulary
-    first and looked up after: T (W_E W_U) takes rows of one fixed table.
+    first and looked up after: T (W_E W_Q), here for queries, takes rows of one fixed table. With
+    W_U as the reader it is the table of a model without layers (`zero_layer_logits_row`).
     """
     return Statement(
-        matmul(matmul(T, row.W_E), row.W_U),
-        matmul(T, matmul(row.W_E, row.W_U)),
+        matmul(matmul(T, row.W_E), row.W_Q),
+        matmul(T, matmul(row.W_E, row.W_Q)),
         places={"embed": matmul(T, row.W_E)},
     )
 
