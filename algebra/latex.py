@@ -149,7 +149,9 @@ class _Printer(LatexPrinter):
         matrix, i, j = e.args
         below = rf"_{{{self._index(i)},{self._index(j)}}}"
         if isinstance(matrix, FamilyMember):
-            return rf"{_name(matrix.family.name)}^{{{self._indices(matrix)}}}{below}"
+            name = _name(matrix.family.name)
+            member = rf"{name}^{{{self._indices(matrix)}}}"
+            return rf"\left({member}\right){below}" if "_" in name else f"{member}{below}"
         text = self._print(matrix)
         plain = isinstance(matrix, sympy.MatrixSymbol) and "_" not in text
         return f"{text}{below}" if plain else rf"\left({text}\right){below}"

@@ -57,13 +57,20 @@ def said(claim: Claim, show: Callable[[Any], str], signs: Signs) -> str:
         case Holds():
             line = said_of(claim.fact, show, signs)
         case Definition():
-            line = f"{signs['words'].format(claim.name)} {signs[':=']} {show(claim.value)}"
+            line = f"{named(claim.name, signs)} {signs[':=']} {show(claim.value)}"
         case ErrorLaw() | Method():
             return claim.law
         case _:
             return ""
     under = hypotheses(claim, show, signs)
     return f"{line}{signs['where']}{signs['and'].join(under)}" if under else line
+
+
+def named(name: str, signs: Signs) -> str:
+    """Return a name in words; what is a sign in TeX is written as itself."""
+    if signs is TEX:
+        name = name.replace("_", r"\_").replace("^", r"\^{}")
+    return signs["words"].format(name)
 
 
 def hypotheses(claim: Any, show: Callable[[Any], str], signs: Signs) -> list[str]:

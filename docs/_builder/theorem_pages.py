@@ -29,7 +29,7 @@ from proofs.claims import (
 from proofs.evidence import FALLEN_SHORT, Report, TheoremReport
 from proofs.mutants import MutantEvidence
 from proofs.theorem import Theorem
-from proofs.wording import TEX, hypotheses, said_of
+from proofs.wording import TEX, hypotheses, named, said_of
 from words import block, code, count, figure, table
 
 CONVENTIONS = {
@@ -200,8 +200,7 @@ def displayed(theorem: Theorem) -> str:
         case Bound():
             shown = equation(latex(claim.smaller), latex(claim.larger), sign=TEX["≤"])
         case Definition():
-            name = TEX["words"].format(claim.name)
-            shown = equation(name, latex(claim.value), sign=TEX[":="])
+            shown = equation(named(claim.name, TEX), latex(claim.value), sign=TEX[":="])
         case Holds():
             shown = said_of(claim.fact, latex, TEX)
         case ErrorLaw() | Method():

@@ -201,7 +201,7 @@ def bandwidth_demand() -> Definition:
     neurons = HeadSum(matmul(1 / d, Identity(d_mlp)), (l, L))
     values = HeadSum(matmul(1 / d, Identity(d_head)), (l, L), (h, H))
     return Definition(
-        "the demand for bandwidth β",
+        "the demand for bandwidth",
         Trace(neurons) + Trace(values),
         _demand,
         obeys=("all_writes_rank_at_most_d",),

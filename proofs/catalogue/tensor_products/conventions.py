@@ -255,7 +255,7 @@ def one_head_in_many_forms() -> Method:
         "decide",
         ("head_is_kron", "head_is_kron_row", "vec_rows_mul", "vec_cols_mul", "kron_mul_kron"),
         _forms_of_a_head,
-        law="equal for all sizes and values ⟺ equal normal forms",
+        law=r"\text{equal for all sizes and values} \iff \text{equal normal forms}",
     )
 
 
