@@ -176,7 +176,7 @@ def attention_block_update() -> Definition:
     """
     after = matadd(X, HeadSum(matmul(heads.A[h], X, heads.row.W_V[h], heads.row.W_O[h]), (h, H)))
     return Definition(
-        "X^{mid}",
+        "the stream after attention",
         after,
         plain=_block,
         places=("resid_mid",),

@@ -68,7 +68,7 @@ def skip_trigram_effect() -> Definition:
     centred = matadd(Identity(V), matmul(-1 / V, OneMatrix(V, V)))
     table = matmul(row.W_E, row.W_V, row.W_O, row.W_U, centred)
     return Definition(
-        "c_s",
+        "the effect of a skip-trigram",
         matmul(RowSoftmax(scores), source, Transpose(source), table),
         plain=_effects_of_source,
         obeys=("skip_trigrams_rank_one", "full_qk_gives_scores", "full_ov_rank_column"),
