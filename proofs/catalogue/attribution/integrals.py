@@ -252,7 +252,10 @@ def integrated_gradients_method() -> Method:
     covers=("S3-029",),
 )
 def smooth_grad_method() -> Method:
-    """The same noise, drawn again, and the mean of the gradients written out."""
+    """The same noise, drawn again from its seed, and the mean of the gradients written out, as
+    lengths and times the input. With few samples the mean is mostly noise; the function tells its
+    standard error.
+    """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         question = likeliest(model, tokens)
