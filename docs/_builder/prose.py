@@ -34,7 +34,7 @@ def _chain(unit: str, later: str) -> str:
 _INNER = _chain(rf"(?:{FORMULA_ATOM}|[A-Z]{{2}}(?=\)ᵀ)|1(?={OPERATOR}))", AFTER_OPERATOR)
 _UNIT = rf"(?:{FORMULA_ATOM}|{_grouped(_INNER)}|1(?={OPERATOR}))"
 _WHOLE = _chain(_UNIT, rf"(?:{AFTER_OPERATOR}|{_grouped(_INNER)})")
-FORMULA = re.compile(rf"(?<![\w\-(]){_WHOLE}(?![\w(])|[⊗∘]")
+FORMULA = re.compile(rf"(?<![\w\-(]){_WHOLE}(?![\w(])|[⊗∘](?!\d)")
 UNTOUCHED = re.compile(r"(`[^`]*`|\$[^$]*\$)")
 SENTENCE_ENDS = re.compile(r"(?:^|[.:?!“(]\s*|\n\s*\n\s*)$")
 SIGNS = {"⊗": r"\otimes", "∘": r"\circ", "×": r"\times", "−": "-", "Id": r"\mathrm{Id}"}

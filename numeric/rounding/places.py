@@ -14,7 +14,7 @@ fused attention can be judged by its `z`; over many operations a bound carried s
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -202,6 +202,7 @@ def kind_of(place: str) -> str:
     return place.partition(".")[0]
 
 
+@runtime_checkable
 class Parts(Protocol):
     """What gives weights by name, all or one layer's: a model, or one that remembers them."""
 

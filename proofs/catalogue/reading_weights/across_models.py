@@ -62,7 +62,8 @@ def pearson() -> Definition:
         mean_u, mean_v = sum(u) / len(u), sum(v) / len(v)
         both = sum((a - mean_u) * (b - mean_v) for a, b in zip(u, v, strict=True))
         sizes = [sum((a - mean) ** 2 for a in each) for each, mean in ((u, mean_u), (v, mean_v))]
-        return [[both / (sizes[0] * sizes[1]) ** 0.5]]
+        with np.errstate(divide="ignore", invalid="ignore"):  # a constant row has no correlation
+            return [[both / (sizes[0] * sizes[1]) ** 0.5]]
 
     return Definition(
         "Pearson correlation",
