@@ -108,11 +108,12 @@ def _both(
         floats = {name: np.asarray(array, dtype=np.float64) for name, array in floats.items()}
         numbers = {**_named(assignment), **floats}
         values = evaluator.values({k: v for k, v in numbers.items() if k in _names(evaluator)})
-        found = contract_bounded(evaluator, values)
-        _, bound = walk_bounded(expression, values)
-        value = found.value.reshape(bound.shape)
-        plain = _as_matrix(claim.plain(**numbers), value)
-        other = recorded_bound(expression, evaluator, values)
+        with np.errstate(divide="ignore", invalid="ignore"):  # at a constant row, say
+            found = contract_bounded(evaluator, values)
+            _, bound = walk_bounded(expression, values)
+            value = found.value.reshape(bound.shape)
+            plain = _as_matrix(claim.plain(**numbers), value)
+            other = recorded_bound(expression, evaluator, values)
         yield assignment, value, plain, found.bound.reshape(bound.shape) + other
 
 
