@@ -29,6 +29,8 @@ from numeric.model import Model
 
 Binding = Mapping[str, Source]
 Pair = tuple[Any, Any]
+Printed = Pair | Callable[[], Pair]
+"""A form in print; a function where its parts do not fit together, so that stating it raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,12 @@ class Statement:
     bare: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
     on_models: bool = True
-    printed: Mapping[str, Pair] = field(default_factory=dict)
+    printed: Mapping[str, Printed] = field(default_factory=dict)
 
     @property
     def expressions(self) -> tuple[Any, ...]:
         """All that it speaks of; the sides come first."""
-        sides = [side for pair in equations(self.given) for side in pair]
-        return (self.lhs, self.rhs, *sides, *self.places.values())
+        return (self.lhs, self.rhs, *sides_of(self.given), *self.places.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Fails:
     @property
     def expressions(self) -> tuple[Any, ...]:
         """All that it speaks of; the sides come first."""
-        return (self.lhs, self.rhs, *(side for each in self.given for side in as_pair(each)))
+        return (self.lhs, self.rhs, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +140,12 @@ class Bound:
     @property
     def statement(self) -> Statement:
         """The equation behind it: the difference is a sum of things that are not negative."""
-        equations = [each for each in self.given if not isinstance(each, Fact)]
+        said = [each for each in self.given if not isinstance(each, Fact)]
         rest = sympy.Add(*[term.value for term in self.because])
         return Statement(
             self.larger - self.smaller,
             rest,
-            given=equations,
+            given=said,
             bind=self.bind,
             on_models=self.on_models,
         )
@@ -152,9 +153,7 @@ class Bound:
     @property
     def expressions(self) -> tuple[Any, ...]:
         """All that it speaks of; the two numbers come first."""
-        equations = [each for each in self.given if not isinstance(each, Fact)]
-        sides = [side for each in equations for side in as_pair(each)]
-        return (self.smaller, self.larger, *sides)
+        return (self.smaller, self.larger, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +175,7 @@ class Holds:
     @property
     def expressions(self) -> tuple[Any, ...]:
         """All that it speaks of; the subject comes first."""
-        equations = [each for each in self.given if not isinstance(each, Fact)]
-        return (self.fact.subject, *(side for each in equations for side in as_pair(each)))
+        return (self.fact.subject, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ class Definition:
     @property
     def expressions(self) -> tuple[Any, ...]:
         """All that it speaks of; what is defined comes first."""
-        return (self.value, *(side for each in self.given for side in as_pair(each)))
+        return (self.value, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,3 +343,8 @@ def as_pair(each: Any) -> Pair:
 def equations(given: Sequence[Any]) -> tuple[Pair, ...]:
     """Return the equations among hypotheses, as pairs."""
     return tuple(as_pair(each) for each in given if not isinstance(each, Fact | Example))
+
+
+def sides_of(given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return both sides of every equation among hypotheses."""
+    return tuple(side for pair in equations(given) for side in pair)

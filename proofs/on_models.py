@@ -37,6 +37,7 @@ from proofs.catalogue.symbols import L
 from proofs.claims import Binding, Definition, Statement, equations
 from proofs.theorem import layout_of
 
+PROMPT_TOKENS = 12  # enough for every head to look back, few enough to form Kronecker products
 COARSEST = 1e-3  # a comparison that notices no change smaller than this compares nothing
 
 

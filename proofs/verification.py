@@ -17,9 +17,8 @@ from numeric.tokenizer import sample_tokens
 from proofs.catalogue import catalogue, find
 from proofs.checks import check
 from proofs.evidence import DefinitionEvidence, Report, TheoremReport
+from proofs.on_models import PROMPT_TOKENS
 from proofs.theorem import Theorem
-
-PROMPT_TOKENS = 12  # enough for every head to look back, few enough to form Kronecker products
 
 OnProgress = Callable[[int, int, str], None]
 
@@ -108,7 +107,11 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -
 
 
 def _verify_named(name: str, models: Sequence[str], quick: bool) -> TheoremReport:
-    return verify_theorem(find(name), models, quick)
+    try:
+        return verify_theorem(find(name), models, quick)
+    except Exception as error:
+        error.add_note(f"while verifying {name}")
+        raise
 
 
 @lru_cache(maxsize=8)

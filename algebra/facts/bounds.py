@@ -45,6 +45,13 @@ class Numbers:
         kept = kept[:MOST_CANDIDATES]
         return kept[0] if len(kept) == 1 else sympy.Min(*kept, evaluate=False)
 
+    def never_exceeds(self, bound: sympy.Expr, other: sympy.Expr) -> bool:
+        """Return whether the first bound is known to be at most the other, for all sizes."""
+        return all(
+            any(_never_less(candidate, least, self.sizes) for least in _candidates(bound))
+            for candidate in _candidates(other)
+        )
+
     def times(self, *bounds: sympy.Expr) -> sympy.Expr:
         """Return the bound that is the product of bounds."""
         result = sympy.S.One

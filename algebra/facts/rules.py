@@ -14,19 +14,16 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 
 from algebra.dimensions import same_size
-from algebra.facts import nonlinear
+from algebra.facts import heads, nonlinear
 from algebra.facts.bounds import Numbers
 from algebra.facts.fact import PROPERTIES, Fact
 from algebra.facts.found import TRIANGLES, Found, Known
 from algebra.facts.hypotheses import MIRRORED, Hypotheses, equal
 from algebra.facts.settle import product, settle, split, turned
 from algebra.language import (
-    ConcatHeads,
     FamilyMember,
-    HeadSum,
     LayerProduct,
     OneHot,
-    StackHeads,
     matmul,
     vec_cols,
     vec_rows,
@@ -379,44 +376,6 @@ def _times(sign: int, e: Any) -> Any:
     return product(sign * scalar, factors)
 
 
-def _head_sum(walk: Walk, e: HeadSum, found: Found) -> None:
-    body = walk.known(e.body)
-    found.keep("sum", [body])
-    _over_heads(walk, e, body, found, ("rows_sum_to", "columns_sum_to"), ())
-
-
-def _concat(walk: Walk, e: ConcatHeads, found: Found) -> None:
-    body = walk.known(e.body)
-    found.keep("concatenation", [body])
-    _over_heads(walk, e, body, found, ("rows_sum_to",), ("columns_sum_to",))
-
-
-def _stack(walk: Walk, e: StackHeads, found: Found) -> None:
-    body = walk.known(e.body)
-    found.keep("concatenation", [body])
-    _over_heads(walk, e, body, found, ("columns_sum_to",), ("rows_sum_to",))
-
-
-def _over_heads(
-    walk: Walk, e: Any, body: Known, found: Found, added: Sequence[str], kept: Sequence[str]
-) -> None:
-    """Add the rank and the sums of one body for each head, where they do not depend on the head."""
-    indices = {index for index, _ in e.limits}
-    count = sympy.Mul(*[count for _, count in e.limits])
-    rank = body["rank_at_most"]
-    if not rank.value.free_symbols & indices:
-        value = walk.numbers.times(count, rank.value)
-        found.add("rank_at_most", "as many times the rank as there are heads", [rank], value)
-    for name in (*added, *kept):
-        if name in body and not body[name].value.free_symbols & indices:
-            value = body[name].value
-            if name in added:
-                total = walk.numbers.tidy(count * value)
-                found.add(name, "the sums of all heads", [body[name]], total)
-            else:
-                found.add(name, "the sums of one head", [body[name]], value)
-
-
 # -- other operations ----------------------------------------------------------------------------
 
 
@@ -589,9 +548,6 @@ _RULES: dict[type, Callable[[Walk, Any, Found], None]] = {
     sympy.Inverse: _inverse,
     sympy.Transpose: _transpose,
     sympy.MatAdd: _add,
-    HeadSum: _head_sum,
-    ConcatHeads: _concat,
-    StackHeads: _stack,
     sympy.KroneckerProduct: _kron,
     sympy.HadamardProduct: _hadamard,
     sympy.HadamardPower: _hadamard_power,
@@ -602,5 +558,6 @@ _RULES: dict[type, Callable[[Walk, Any, Found], None]] = {
     DiagonalOf: _diagonal_of,
     sympy.BlockDiagMatrix: _block_diagonal,
     sympy.BlockMatrix: _blocks,
+    **heads.RULES,
     **nonlinear.RULES,
 }

@@ -13,10 +13,12 @@ from algebra.evaluate import Values
 from algebra.exact import Assignment, exact_array, tree_value
 from algebra.facts import Fact, facts
 from algebra.intervals import Interval, bounds
+from algebra.satisfy import holds
 from algebra.shapes import inspect
 from numeric.binding import Run
 from proofs.checks.identities import on_model, proof_of
-from proofs.claims import Bound, Entries, as_pair
+from proofs.checks.properties import has
+from proofs.claims import Bound, Entries, equations, sides_of
 from proofs.evidence import Check, Findings, ProofEvidence
 from proofs.exact import EXAMPLES, ExactEvidence
 from proofs.hypotheses import assignments
@@ -78,18 +80,16 @@ def _tight(claim: Bound) -> Check:
         return Check("tight", True, "no tight case is claimed")
     sides = (claim.smaller, claim.larger)
     arrays = {k: exact_array(np.array(v)) if np.ndim(v) else v for k, v in claim.tight.items()}
-    said = [(e.subject,) if isinstance(e, Fact) else as_pair(e) for e in claim.given]
-    values = Values(inspect(*sides, *[part for parts in said for part in parts]), arrays)
+    declared = [each for each in claim.given if isinstance(each, Fact)]
+    spoken = [*sides_of(claim.given), *[fact.subject for fact in declared]]
+    values = Values(inspect(*sides, *spoken), arrays)
     assignment = Assignment(values.sizes, values.arrays, values.indices, values.scalars)
     smaller, larger = _both(claim, assignment)
-    for each in claim.given:
-        if isinstance(each, Fact):
-            met = np.all(np.asarray(tree_value(each.subject, assignment), dtype=object) >= 0)
-        else:
-            left, right = (tree_value(side, assignment) for side in each)
-            met = np.all(left == right)
-        if not met:
-            return Check("tight", False, f"the tight case does not satisfy {each}")
+    for fact in declared:
+        if not has(fact, tree_value(fact.subject, assignment), assignment):
+            return Check("tight", False, f"the tight case does not satisfy {fact}")
+    if not holds(equations(claim.given), assignment):
+        return Check("tight", False, "the tight case does not satisfy the hypotheses")
     return Check("tight", bool(smaller == larger), f"{smaller} and {larger} at {claim.tight}")
 
 

@@ -19,9 +19,8 @@ from numeric.tokenizer import sample_tokens
 from proofs.catalogue import catalogue
 from proofs.claims import ErrorLaw, Method, Observation
 from proofs.evidence import Check, Findings, ProofEvidence
-from proofs.on_models import COARSEST, ModelEvidence
+from proofs.on_models import COARSEST, PROMPT_TOKENS, ModelEvidence
 
-PROMPT_TOKENS = 12
 NEAREST = 0.25  # a power is a multiple of one half: the nearest one is meant
 
 
@@ -62,7 +61,7 @@ def _rests_on(name: str) -> Check:
 
 
 def _agrees(claim: Method, model: Model) -> ModelEvidence:
-    worst, where, sensitivity, any_trial = 0.0, "", 0.0, False
+    worst, where, noticed, any_trial = 0.0, "", [], False
     tokens = [int(token) % model.d_vocab for token in sample_tokens(PROMPT_TOKENS)]
     try:
         for trial in claim.trials(model, tokens):
@@ -71,18 +70,19 @@ def _agrees(claim: Method, model: Model) -> ModelEvidence:
                 why = f"{trial.what}: {np.shape(trial.value)} against {np.shape(trial.plain)}"
                 return ModelEvidence(model.name, True, False, why=f"other shapes for {why}")
             ratio = worst_ratio(trial.value, trial.plain, trial.bound)
-            noticed = smallest_noticed(trial.value, trial.bound)
-            if np.isfinite(noticed):
-                sensitivity = max(sensitivity, noticed)
+            if np.any(trial.value):  # a change of a factor moves nothing where all is zero
+                noticed.append(smallest_noticed(trial.value, trial.bound))
             if ratio >= worst:
                 worst, where = ratio, trial.what
     except OtimesError as error:
         return ModelEvidence(model.name, True, False, why=str(error))
     if not any_trial:
         return ModelEvidence(model.name, False, True, why="it has nothing to say on this model")
-    why = ""
+    why, sensitivity = "", max(noticed, default=float("inf"))
     if worst > 1:
         why = f"error/bound {worst:.3g} at {where}"
+    elif not noticed:
+        why = "everything that was compared is zero: that would hide any mistake"
     elif sensitivity > COARSEST:
         why = f"the bound is so wide that a change of {sensitivity:.1g} would not be noticed"
     return ModelEvidence(model.name, True, not why, worst, sensitivity, where, why)

@@ -34,6 +34,7 @@ from proofs.claims import (
     Definition,
     Entries,
     ErrorLaw,
+    Example,
     Fails,
     Holds,
     Lemma,
@@ -145,6 +146,14 @@ def trials(wrong: float = 0.0) -> Callable[[Model, Sequence[int]], Iterator[Tria
     return compare
 
 
+def anything(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+    yield Trial("a bound that allows anything", np.ones(3), np.zeros(3), np.inf)
+
+
+def zeros(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+    yield Trial("zeros", np.zeros(3), np.zeros(3), 0.0)
+
+
 METHOD = Method("ot.sums", ["kron_mul_kron"], trials())
 SEEN = Observation("it is above one half", lambda: Observed("0.9", True))
 FAILS = Fails(matmul(B, C), matmul(C, B))
@@ -216,6 +225,8 @@ BAD: dict[str, tuple[Claim, str]] = {
     "loops that say nothing": (replace(SCORES, obeys=["no_such_theorem"]), "more"),
     "another power": (derivative(1.5), "proof"),
     "a wrong function": (replace(METHOD, trials=trials(1e-12)), "models"),
+    "a function that is held to nothing": (replace(METHOD, trials=anything), "models"),
+    "a function of zeros": (replace(METHOD, trials=zeros), "models"),
     "a function that rests on nothing": (replace(METHOD, rests_on=["no_such_theorem"]), "more"),
     "an identity said to fail": (Fails(matmul(B, Identity(n)), B), "proof"),
     "an erratum that is right": (
@@ -281,6 +292,24 @@ def test_a_hypothesis_that_only_a_lemma_needs_is_needed() -> None:
     idle = report(replace(MEAN, given=[squares, replace(assuming, given=())]))
     assert idle.mutants is not None
     assert [each for each in idle.mutants.escaped if "without hypothesis 1" in each]
+
+
+def test_a_mutant_that_nothing_settles_has_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    settled = report(STOCHASTIC).mutants
+    assert settled is not None
+    assert settled.still_true
+    monkeypatch.setattr("proofs.checks.properties.derives", lambda fact, given: None)
+    found = report(STOCHASTIC).mutants
+    assert found is not None
+    assert len(found.escaped) == len(settled.still_true)
+    assert "neither derived nor refuted by 40 examples" in found.escaped[0]
+
+
+def test_definitions_and_failures_speak_of_facts_and_examples_too() -> None:
+    """Whatever stands among hypotheses, what is spoken of are the sides of equations."""
+    given = [Fact("nonnegative", A), Example({"A": [[1]]}), (matmul(A, ONES), ONES)]
+    assert ONES in replace(SCORES, given=given).expressions
+    assert ONES in replace(FAILS, given=given).expressions
 
 
 def test_a_bound_of_a_size_that_a_mutant_loses_is_no_claim() -> None:

@@ -453,7 +453,7 @@ def effective_ov() -> Statement:
         matmul(Transpose(token), circuit),
         matmul(through(matmul(Transpose(token), row.W_E)), row.W_V, row.W_O, row.W_U),
         on_models=False,
-        printed={"E03": into_values},  # type: ignore[dict-item]
+        printed={"E03": into_values},
     )
 
 

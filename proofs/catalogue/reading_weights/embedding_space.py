@@ -450,7 +450,7 @@ def neurons_write_their_values() -> Statement:
     return Statement(
         matmul(matmul(activations, values), row.W_U),
         HeadSum(each, (u, d_mlp)),
-        printed={"E31": _a_number, "E54": _by_rows_of_the_embedding},  # type: ignore[dict-item]
+        printed={"E31": _a_number, "E54": _by_rows_of_the_embedding},
         bare=False,
         bind=(
             {

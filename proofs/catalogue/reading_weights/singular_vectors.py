@@ -217,7 +217,7 @@ def writer_in_vocabulary() -> Statement:
         matmul(z, matmul(U, DiagMatrix(sigma), Transpose(written)), row.W_U),
         HeadSum(terms, (i, r)),
         on_models=False,
-        printed={"E47": of_a_reader},  # type: ignore[dict-item]
+        printed={"E47": of_a_reader},
     )
 
 
@@ -448,7 +448,7 @@ def bands_intertwine() -> Statement:
             (matmul(S_d, D), matmul(D, S_d)),
         ),
         on_models=False,
-        printed={"E09": by_right_vectors},  # type: ignore[dict-item]
+        printed={"E09": by_right_vectors},
     )
 
 
