@@ -65,8 +65,8 @@ class Model:
 
     name: str
     config: Config
-    weights: Mapping[str, np.ndarray]
-    card: dict[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, np.ndarray] = field(repr=False)
+    card: dict[str, Any] = field(default_factory=dict, repr=False)
     _whole: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     W_E = Whole()  # [d_vocab, d_model]
