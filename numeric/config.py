@@ -3,7 +3,8 @@
     attention   n_heads, d_head; n_kv_heads < n_heads is grouped-query attention
     positions   "none", "learned" (added to the stream), "shortformer" (added to what queries and
                 keys read, in every layer, and never to the stream), "rotary" (queries and keys are
-                turned; two layouts, and perhaps only the first `rotary_dims` of d_head)
+                turned; two layouts, perhaps only the first `rotary_dims` of d_head, and perhaps
+                with stretched frequencies)
     MLP         d_mlp (0: none), activation, gated, parallel (it reads what attention reads)
     norms       "none", "layer" (gain and bias), "rms" (gain); before each part, perhaps at the end
     the ends    tied: W_U is the transpose of W_E
@@ -63,8 +64,9 @@ class Config:
 
     `n_kv_heads` None means as many as `n_heads`. A rotary angle at position p is
     p · rotary_base^(-2i/rotary_dims); layout "interleaved" (GPT-J) turns the dimensions 2i and
-    2i + 1 together, "half" (GPT-NeoX, Llama) i and i + rotary_dims/2. A model in which attention
-    and MLP share one norm (GPT-J) has the same ln1 and ln2.
+    2i + 1 together, "half" (GPT-NeoX, Llama) i and i + rotary_dims/2. `rotary_stretch` is nothing,
+    (factor,), or (factor, low, high, context) as in Llama 3.1 (`functions.rotary_frequencies`). A
+    model in which attention and MLP share one norm (GPT-J) has the same ln1 and ln2.
 
     Raises: OtimesError naming every field that no model can have.
     """
@@ -80,6 +82,7 @@ class Config:
     rotary_dims: int = 0
     rotary_base: float = 10000.0
     rotary_layout: str = "half"
+    rotary_stretch: tuple[float, ...] = ()
     d_mlp: int = 0
     activation: str | None = None
     gated: bool = False
@@ -142,6 +145,9 @@ class Config:
                 )
             if not self.rotary_base > 0:
                 yield f"rotary_base={self.rotary_base}; it must be positive"
+            yield from self._wrong_stretch()
+        elif self.rotary_stretch:
+            yield f"rotary_stretch={self.rotary_stretch} with positions={self.positions!r}"
         elif self.rotary_dims:
             yield f"rotary_dims={self.rotary_dims} with positions={self.positions!r}; it must be 0"
         if self.d_mlp and self.activation is None:
@@ -159,6 +165,20 @@ class Config:
                 bias == "b_gate" and not self.gated
             ):
                 yield f"the bias {bias} of a model without {bias.replace('b_', 'W_')}"
+
+    def _wrong_stretch(self) -> Iterable[str]:
+        said = self.rotary_stretch
+        numbers = all(type(x) in (int, float) and 0 < x <= sys.float_info.max for x in said)
+        if len(said) not in (0, 1, 4) or not numbers or (len(said) == 4 and said[1] >= said[2]):
+            yield (
+                f"rotary_stretch={said}; it must be positive numbers: none, (factor,), or"
+                " (factor, low, high, context) with low < high"
+            )
+
+    @property
+    def rotation(self) -> tuple[int, float, str, tuple[float, ...]]:
+        """What `functions.rotate` is told of rotary positions: dims, base, layout, stretch."""
+        return self.rotary_dims, self.rotary_base, self.rotary_layout, self.rotary_stretch
 
     @property
     def kv_heads(self) -> int:
@@ -229,7 +249,10 @@ class Config:
         biases = content.get("biases", ())
         if not isinstance(biases, list | tuple) or not all(isinstance(b, str) for b in biases):
             raise OtimesError(f"{where}: biases must be a list of names, got {biases!r}")
-        return cls(**{**content, "biases": tuple(biases)})
+        stretch = content.get("rotary_stretch", ())
+        if not isinstance(stretch, list | tuple):
+            raise OtimesError(f"{where}: rotary_stretch must be a list of numbers, got {stretch!r}")
+        return cls(**{**content, "biases": tuple(biases), "rotary_stretch": tuple(stretch)})
 
 
 def gpt2_config(**changes: Any) -> Config:
@@ -259,9 +282,6 @@ def gpt2_config(**changes: Any) -> Config:
 def llama_config(**changes: Any) -> Config:
     """Return the configuration of Llama 3.2 1B, or of one that differs in the fields given.
 
-    The long-context stretching of the rotary frequencies is left out: it changes nothing that is
-    computed but the frequencies.
-
     >>> llama_config().kv_heads
     8
     """
@@ -271,12 +291,13 @@ def llama_config(**changes: Any) -> Config:
         "d_model": 2048,
         "d_head": 64,
         "d_vocab": 128256,
-        "n_ctx": 8192,
+        "n_ctx": 131072,
         "positions": "rotary",
         "n_kv_heads": 8,
         "rotary_dims": 64,
         "rotary_base": 500000.0,
         "rotary_layout": "half",
+        "rotary_stretch": (32.0, 1.0, 4.0, 8192.0),
         "d_mlp": 8192,
         "activation": "silu",
         "gated": True,

@@ -139,8 +139,8 @@ def one_head(
     k = key_in @ head.W_K + head.b_K
     v = value_in @ head.W_V + head.b_V
     if config is not None and config.positions == "rotary":
-        q = rotate(q, config.rotary_dims, config.rotary_base, config.rotary_layout)
-        k = rotate(k, config.rotary_dims, config.rotary_base, config.rotary_layout)
+        q = rotate(q, *config.rotation)
+        k = rotate(k, *config.rotation)
     scores = q @ k.T / np.sqrt(head.W_Q.shape[1])
     pattern = masked_softmax(scores, visible)
     z = pattern @ v

@@ -4,7 +4,7 @@ Each is the formula of its paper, in float64 NumPy, for arrays whose last axis i
 formula. Nothing here knows of a model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -177,21 +177,53 @@ DERIVATIVE: dict[str, Callable[[Array], Array]] = {
 """The derivative of each activation."""
 
 
+def rotary_frequencies(
+    dims: int, base: float, stretch: Sequence[float] = ()
+) -> Float[Array, " pairs"]:
+    r"""Return by how much each pair turns from one position to the next, $base^{-2i/dims}$.
+
+    A `stretch` of one number divides all of them (Chen et al. 2023, “position interpolation”). One
+    of four, (factor, low, high, context), is that of Llama 3.1: a pair that turns fewer than `low`
+    times in `context` positions is divided by the factor, one that turns more than `high` times is
+    left alone, and those between are mixed of both.
+
+    >>> rotary_frequencies(4, 100.0, (2.0,)).tolist()
+    [0.5, 0.05]
+    """
+    frequency: np.ndarray = base ** (-2 * np.arange(dims // 2) / dims)
+    if not stretch:
+        return frequency
+    factor, *bands = stretch
+    if not bands:
+        return frequency / factor
+    low, high, context = bands
+    turns = context * frequency / (2 * np.pi)
+    kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    mixed: np.ndarray = (1 - kept) * frequency / factor + kept * frequency
+    return mixed
+
+
 def rotate(
-    rows: Float[Array, "pos d_head"], dims: int, base: float, layout: str, sign: int = 1
+    rows: Float[Array, "pos d_head"],
+    dims: int,
+    base: float,
+    layout: str,
+    stretch: Sequence[float] = (),
+    sign: int = 1,
 ) -> Float[Array, "pos d_head"]:
     r"""Return each row turned by its position: pair i of row p by the angle $p · base^{-2i/dims}$.
 
-    Only the first `dims` entries take part. A pair is (2i, 2i + 1) in the layout "interleaved"
-    (GPT-J) and (i, i + dims/2) in "half" (GPT-NeoX, Llama). The product of a turned query and a
-    turned key depends on their distance alone. With `sign` -1 rows are turned back.
+    With a `stretch` the frequencies are those of `rotary_frequencies`. Only the first `dims`
+    entries take part. A pair is (2i, 2i + 1) in the layout "interleaved" (GPT-J) and
+    (i, i + dims/2) in "half" (GPT-NeoX, Llama). The product of a turned query and a turned key
+    depends on their distance alone. With `sign` -1 rows are turned back.
     Source: Su et al. 2021, “RoFormer”, §3.2.
     """
     pair = np.arange(dims // 2)
     first, second = (
         (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + dims // 2)
     )
-    angle = sign * np.arange(len(rows))[:, None] * base ** (-2 * pair / dims)
+    angle = sign * np.arange(len(rows))[:, None] * rotary_frequencies(dims, base, stretch)
     cos, sin = np.cos(angle), np.sin(angle)
     turned = rows.copy()
     turned[:, first] = rows[:, first] * cos - rows[:, second] * sin

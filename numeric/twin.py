@@ -158,7 +158,7 @@ class Twin(nn.Module):
             pairs = turning.unflatten(-1, (half, 2))
         numbers = {"dtype": torch.float64, "device": rows.device}
         exponent = torch.arange(half, **numbers) / half
-        frequency = torch.pow(config.rotary_base, -exponent)
+        frequency = _stretched(torch.pow(config.rotary_base, -exponent), config.rotary_stretch)
         angle = torch.outer(torch.arange(rows.shape[2], **numbers), frequency)
         unit = torch.polar(torch.ones_like(angle), angle)
         numbers_turned = torch.view_as_complex(pairs.contiguous()) * unit.to(
@@ -196,3 +196,17 @@ class Twin(nn.Module):
         bias = getattr(self, f"{name}_bias")
         bias = bias if layer is None else bias[layer]
         return functional.layer_norm(rows, (config.d_model,), gain, bias, config.norm_eps)
+
+
+def _stretched(frequency: Tensor, stretch: tuple[float, ...]) -> Tensor:
+    """Return rotary frequencies after a stretch, by wavelengths as Meta's code for Llama 3.1."""
+    if not stretch:
+        return frequency
+    if len(stretch) == 1:
+        return frequency / stretch[0]
+    factor, low, high, context = stretch
+    wavelength = 2 * math.pi / frequency
+    smooth = (context / wavelength - low) / (high - low)
+    between = (1 - smooth) * frequency / factor + smooth * frequency
+    slow = torch.where(wavelength > context / low, frequency / factor, between)
+    return torch.where(wavelength < context / high, frequency, slow)

@@ -195,8 +195,7 @@ class _Back:
         config = self.config
         if config.positions != "rotary":
             return heads
-        of = config.rotary_dims, config.rotary_base, config.rotary_layout
-        return np.stack([rotate(rows, *of, sign=-1) for rows in heads])
+        return np.stack([rotate(rows, *config.rotation, sign=-1) for rows in heads])
 
     def _mlp_in(self, layer: int) -> np.ndarray:
         """Return what the MLP reads."""

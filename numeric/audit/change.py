@@ -21,6 +21,8 @@ def with_weights(at: At, **arrays: Array) -> At:
 
 def with_config(at: At, **fields: Any) -> At:
     """Return what the operation is given, with some settings replaced."""
+    if fields.get("positions", "rotary") != "rotary":
+        fields.setdefault("rotary_stretch", ())
     return replace(at, config=replace(at.config, **fields))
 
 

@@ -69,15 +69,22 @@ def token_rows(tokens: Any, model: Model) -> np.ndarray:
 
 
 def collect(
-    call: Callable[[Any], Any], tokens: Any, model: Model, names: Mapping[str, str] | None = None
+    call: Callable[[Any], Any],
+    tokens: Any,
+    model: Model,
+    names: Mapping[str, str] | None = None,
+    rows: np.ndarray | None = None,
+    output: str = "logits",
 ) -> Collected:
     """Return what an implementation shows on tokens; `names` says which of its names are ours.
 
-    Raises: OtimesError when it returns neither logits nor logits and places.
+    `rows` are the tokens [prompt, pos] as the model has them, where the implementation is given
+    something else, and `output` the place that it returns. Raises: OtimesError when it returns
+    neither that nor that and places.
     """
-    rows = token_rows(tokens, model)
+    rows = token_rows(tokens, model) if rows is None else rows
     logits, activations = _answer(call(tokens))
-    return gather(logits, activations, rows, model, names)
+    return gather(logits, activations, rows, model, names, output)
 
 
 def _answer(answer: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -101,8 +108,9 @@ def gather(
     rows: np.ndarray,
     model: Model,
     names: Mapping[str, str] | None = None,
+    output: str = "logits",
 ) -> Collected:
-    """Return logits and places of a batch of prompts as what can be judged."""
+    """Return logits (or another `output`) and places of a batch of prompts, to be judged."""
     known, renamed = place_names(model.config), dict(names or {})
     wrong = [ours for ours in renamed.values() if ours not in known]
     if wrong:
@@ -111,7 +119,7 @@ def gather(
         )
     named = {renamed.get(name, name): array for name, array in activations.items()}
     if logits is not None:
-        named["logits"] = logits
+        named[output] = logits
     extra = [name for name in named if name not in known]
     places: list[dict[str, Near]] = [{} for _ in rows]
     found = Collected([], {})

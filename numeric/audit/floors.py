@@ -40,7 +40,7 @@ def _angles_in_float32(at: At, operation: Operation) -> Near:
         return operation(at)
     plain = operation(with_config(at, positions="none", rotary_dims=0))
     p = Precision(at.p.unit, SINGLE, at.p.tiny)
-    return rotated(plain, config.rotary_dims, config.rotary_base, config.rotary_layout, p)
+    return rotated(plain, *config.rotation, p=p)
 
 
 def _step_by_step(at: At, operation: Operation) -> Near:

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from algebra.errors import OtimesError
+from numeric.audit import importers_torch
 from numeric.audit.collect import Collected, collect, token_rows
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
@@ -57,33 +60,47 @@ def audit(
             f"weights= is needed to audit {type(implementation).__name__}: a module, a folder, a "
             "model or a mapping of canonical names, that say what it should compute with"
         )
-    model = imported(implementation if weights is None else weights, config)
+    source = implementation if weights is None else weights
+    model = imported(source, config)
+    rows, output = None, "logits"
+    if kind_of_module(source) in importers_torch.KINDS.values():
+        model, rows = importers_torch.on_vectors(model, tokens)
+        output = importers_torch.last_place(model.config)
+    said = name or str(getattr(implementation, "__name__", type(implementation).__name__))
     if kind is None or names is not None:
         if not callable(implementation):
             raise OtimesError(f"{type(implementation).__name__} is neither a module nor callable")
-        return audit_call(implementation, tokens, model, names, name)
-    said = name or type(implementation).__name__
-    return _audit_live(implementation, tokens, model, kind, said, generic and weights is None)
+        return audit_call(implementation, tokens, model, names, said, rows, output)
+    rows = token_rows(tokens, model) if rows is None else rows
+    return _audit_live(implementation, rows, model, kind, said, generic and weights is None)
 
 
 def _audit_live(
-    module: Any, tokens: Any, model: Model, kind: str, name: str, generic: bool
+    module: Any, rows: np.ndarray, model: Model, kind: str, name: str, generic: bool
 ) -> Report:
     from numeric.audit import live
 
-    report = judged(live.shown_by(module, tokens, model, kind), model, name)
+    report = _first_that_fails(live.shown_by(module, rows, model, kind), model, name)
     if not generic or not report.passed:
         return report
-    rows = token_rows(tokens, model)[:1, :GENERIC_TOKENS]
+    rows = rows[:1, :GENERIC_TOKENS]
     other = live.generic(module, STILL if kind == "lens" and model.config.gated else ())
     twin = imported(other)
-    again = judged(live.shown_by(other, rows, twin, kind), twin, name)
+    if kind in importers_torch.KINDS.values():
+        twin, rows = importers_torch.on_vectors(twin, model.part("W_E", rows))
+    again = _first_that_fails(live.shown_by(other, rows, twin, kind), twin, name)
     says = "a copy with generic parameters was audited as well"
     return replace(
         report,
         findings=tuple(_generic(finding) for finding in again.findings),
         notes=(*report.notes, *(n for n in again.notes if n not in report.notes), says),
     )
+
+
+def _first_that_fails(shown: list[Collected], model: Model, name: str) -> Report:
+    """Return the report on the first way of running that fails, or on the first of all."""
+    reports = [judged(each, model, name) for each in shown]
+    return next((report for report in reports if not report.passed), reports[0])
 
 
 def _generic(finding: Finding) -> Finding:
@@ -99,11 +116,12 @@ def audit_call(
     model: Model,
     names: Mapping[str, str] | None = None,
     name: str | None = None,
+    rows: np.ndarray | None = None,
+    output: str = "logits",
 ) -> Report:
-    """Return the report on a callable, tokens → logits or (logits, places), against a model."""
-    collected = collect(call, tokens, model, names)
-    said = name or str(getattr(call, "__name__", type(call).__name__))
-    return judged(collected, model, said)
+    """Return the report on a callable, against a model; see `collect` for what it may return."""
+    collected = collect(call, tokens, model, names, rows, output)
+    return judged(collected, model, name or str(getattr(call, "__name__", type(call).__name__)))
 
 
 def judged(collected: Collected, model: Model, name: str) -> Report:

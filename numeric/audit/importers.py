@@ -8,6 +8,8 @@ float64, and never from the buffers of a module, which are float32.
 
     Hugging Face        GPT-2, GPT-NeoX, Llama (`importers_huggingface`)
     TransformerLens     HookedTransformer (`importers_lens`)
+    torch.nn            TransformerEncoderLayer, TransformerEncoder, MultiheadAttention
+                        (`importers_torch`)
 """
 
 from collections.abc import Mapping
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from algebra.errors import OtimesError
-from numeric.audit import importers_huggingface, importers_lens
+from numeric.audit import importers_huggingface, importers_lens, importers_torch
 from numeric.config import ACTIVATIONS, BIASES, Config, listed
 from numeric.files import read_json, read_weights
 from numeric.model import Model, checked_model, load_model
@@ -44,12 +46,14 @@ def imported(source: Any, config: Config | Mapping[str, Any] | None = None) -> M
     kind = kind_of_module(source)
     if kind == "lens":
         return importers_lens.of_module(source)
+    if kind in importers_torch.KINDS.values():
+        return importers_torch.of_module(source, str(kind))
     if kind is not None:
         return of_hugging_face(source, kind)
     raise OtimesError(
         f"there is no importer for {type(source).__name__}: known are "
-        f"{listed([*HUGGING_FACE, 'HookedTransformer'])}, a folder with safetensors, a model, or a "
-        "mapping of the canonical names to arrays"
+        f"{listed([*HUGGING_FACE, 'HookedTransformer', *importers_torch.KINDS])}, a folder with "
+        "safetensors, a model, or a mapping of the canonical names to arrays"
     )
 
 
@@ -60,6 +64,8 @@ def kind_of_module(module: Any) -> str | None:
             return HUGGING_FACE[each.__name__]
         if each.__name__ == "HookedTransformer":
             return "lens"
+        if each.__name__ in importers_torch.KINDS and each.__module__.startswith("torch.nn."):
+            return importers_torch.KINDS[each.__name__]
     return None
 
 

@@ -6,56 +6,20 @@ from typing import Any
 import numpy as np
 
 from algebra.errors import OtimesError
+from numeric.audit.settings_huggingface import (
+    ACTIVATION,
+    IDLE,
+    OFF_IS_NOT_IDLE,
+    ONLY,
+    READ,
+    STRETCH,
+    WITHOUT_EFFECT,
+    WITHOUT_EFFECT_IF,
+)
 from numeric.config import Config, listed
 from numeric.model import Model, checked_model
 
 Tensors = Mapping[str, np.ndarray]
-
-ACTIVATION = {
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
-
-# What each kind computes only with this value; anything else is refused by name.
-ONLY: dict[str, dict[str, tuple[Any, ...]]] = {
-    "gpt2": {
-        "scale_attn_weights": (True,),
-        "scale_attn_by_inverse_layer_idx": (False,),
-        "add_cross_attention": (False,),
-        "is_encoder_decoder": (False,),
-    },
-    "gpt_neox": {"is_encoder_decoder": (False,)},
-    "llama": {"pretraining_tp": (1, None), "is_encoder_decoder": (False,)},
-}
-
-# Settings of other architectures that change what is computed: refused whatever their value is,
-# unless it is the one that does nothing.
-FOREIGN: dict[str, tuple[Any, ...]] = {
-    "final_logit_softcapping": (None,),
-    "attn_logit_softcapping": (None,),
-    "sliding_window": (None,),
-    "use_sliding_window": (None, False),
-    "embedding_multiplier": (None, 1, 1.0),
-    "residual_multiplier": (None, 1, 1.0),
-    "attention_multiplier": (None,),
-    "logits_scaling": (None, 1, 1.0),
-    "logit_scale": (None, 1, 1.0),
-    "scale_embedding": (None, False),
-    "num_local_experts": (None, 0, 1),
-    "num_experts": (None, 0),
-    "use_qk_norm": (None, False),
-    "qk_layernorm": (None, False),
-    "quantization_config": (None,),
-    "query_pre_attn_scalar": (None,),
-    "attention_sinks": (None, False),
-    "clip_qkv": (None,),
-    "alibi": (None, False),
-}
 
 
 def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors) -> Model:
@@ -67,9 +31,27 @@ def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors
         raise OtimesError(
             f"{name} is of the kind {kind!r}; there are importers for {listed(READERS)}"
         )
-    refuse(name, settings, {**FOREIGN, **ONLY[kind]})
+    refuse(name, settings, {**ONLY[kind], **dict.fromkeys(unknown(settings, kind), ())})
     config, weights = READERS[kind](name, settings, tensors)
     return checked_model(name, config, weights)
+
+
+def unknown(settings: Mapping[str, Any], kind: str) -> list[str]:
+    """Return the settings of that kind of checkpoint that may change what is computed.
+
+    >>> unknown({"n_embd": 8, "_commit": "x", "final_logit_softcapping": 30.0}, "gpt2")
+    ['final_logit_softcapping']
+    """
+    begin, end = WITHOUT_EFFECT_IF
+    known = READ[kind] | ONLY[kind].keys() | WITHOUT_EFFECT
+    return [
+        key
+        for key, value in settings.items()
+        if key not in known
+        and not key.startswith(begin)
+        and not key.endswith(end)
+        and (key in OFF_IS_NOT_IDLE or not any(value is x or value == x for x in IDLE))
+    ]
 
 
 def refuse(name: str, settings: Mapping[str, Any], only: Mapping[str, tuple[Any, ...]]) -> None:
@@ -81,7 +63,8 @@ def refuse(name: str, settings: Mapping[str, Any], only: Mapping[str, tuple[Any,
     ]
     if wrong:
         raise OtimesError(
-            f"{name} has {listed(wrong)}, which changes what is computed and is not supported"
+            f"{name} has {listed(wrong)}, which changes what is computed, or may, and is not "
+            "supported"
         )
 
 
@@ -118,8 +101,7 @@ def _gpt2(
     layers, heads, d = settings["n_layer"], settings["n_head"], settings["n_embd"]
     dh = d // heads
     prefix = "transformer." if any(t.startswith("transformer.") for t in tensors) else ""
-    head = tensors.get("lm_head.weight")
-    tied = head is None or np.array_equal(head, tensor(tensors, f"{prefix}wte.weight"))
+    tied, ends = _ends(tensors, f"{prefix}wte.weight", "lm_head.weight")
     block = prefix + "h.{}."
     config = Config(
         n_layers=layers,
@@ -138,7 +120,7 @@ def _gpt2(
         biases=("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out"),
     )
     weights = {
-        "W_E": tensor(tensors, f"{prefix}wte.weight"),
+        **ends,
         "W_pos": tensor(tensors, f"{prefix}wpe.weight"),
         "W_O": stacked(
             tensors, block + "attn.c_proj.weight", layers, lambda w: w.reshape(heads, dh, d)
@@ -168,23 +150,62 @@ def _gpt2(
     for ours, theirs in (("ln1", "ln_1"), ("ln2", "ln_2")):
         weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, as_is)
         weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, as_is)
-    if not tied:
-        weights["W_U"] = tensor(tensors, "lm_head.weight").T
     return config, weights
 
 
-def _rotary(name: str, settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Return base and fraction of rotary positions; refuse frequencies that are stretched."""
+def _ends(tensors: Tensors, embedding: str, *heads: str) -> tuple[bool, dict[str, np.ndarray]]:
+    """Return whether the ends are tied, which the tensors say, and W_E and perhaps W_U."""
+    W_E = tensor(tensors, embedding)
+    head = next((tensors[name] for name in heads if name in tensors), None)
+    if head is None or head is W_E or np.array_equal(head, W_E):
+        return True, {"W_E": W_E}
+    return False, {"W_E": W_E, "W_U": head.T}
+
+
+def _rotary_sizes(
+    name: str, settings: Mapping[str, Any], d_head: int, fraction: float
+) -> dict[str, Any]:
+    """Return the fields that GPT-NeoX and Llama have in common."""
+    return {
+        "n_layers": settings["num_hidden_layers"],
+        "n_heads": settings["num_attention_heads"],
+        "d_model": settings["hidden_size"],
+        "d_head": d_head,
+        "d_vocab": settings["vocab_size"],
+        "n_ctx": settings["max_position_embeddings"],
+        "d_mlp": settings["intermediate_size"],
+        "activation": activation(name, settings["hidden_act"]),
+        "final_norm": True,
+        **_rotary(name, settings, d_head, fraction),
+    }
+
+
+def _rotary(name: str, settings: Mapping[str, Any], d_head: int, fraction: float) -> dict[str, Any]:
+    """Return what says how queries and keys are turned; refuse frequencies of other kinds.
+
+    `fraction` of a head is turned where the settings do not say.
+    """
     rope = dict(settings.get("rope_parameters") or settings.get("rope_scaling") or {})
+    rope.setdefault("original_max_position_embeddings", settings["max_position_embeddings"])
     kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default":
+    if kind not in STRETCH:
         raise OtimesError(
             f"{name} has rope_type={kind!r}, which changes the rotary frequencies and is not "
-            "supported"
+            f"supported; known are {listed(STRETCH)}"
         )
+    lacks = [each for each in STRETCH[kind] if rope.get(each) is None]
+    if lacks:
+        raise OtimesError(f"{name} has rope_type={kind!r} without {listed(lacks)}")
+    if settings.get("model_type") == "llama":  # which turns all of a head, or fails
+        refuse(name, rope, ONLY["llama"])
     base = rope.get("rope_theta", settings.get("rope_theta", settings.get("rotary_emb_base", 1e4)))
-    fraction = rope.get("partial_rotary_factor", settings.get("rotary_pct"))
-    return float(base), 1.0 if fraction is None else float(fraction)
+    fraction = rope.get("partial_rotary_factor", settings.get("rotary_pct", fraction))
+    return {
+        "positions": "rotary",
+        "rotary_base": float(base),
+        "rotary_dims": int(d_head * float(fraction)),
+        "rotary_stretch": tuple(float(rope[each]) for each in STRETCH[kind]),
+    }
 
 
 def _gpt_neox(
@@ -193,32 +214,19 @@ def _gpt_neox(
     layers, heads = settings["num_hidden_layers"], settings["num_attention_heads"]
     d = settings["hidden_size"]
     dh = d // heads
-    base, fraction = _rotary(name, {"rotary_pct": 0.25, **settings})
     biased = bool(settings.get("attention_bias", True))
     block = "gpt_neox.layers.{}."
-    embed, unembed = tensor(tensors, "gpt_neox.embed_in.weight"), _head(tensors, "embed_out")
-    tied = unembed is None or bool(settings.get("tie_word_embeddings"))
+    tied, ends = _ends(tensors, "gpt_neox.embed_in.weight", "lm_head.weight", "embed_out.weight")
     config = Config(
-        n_layers=layers,
-        n_heads=heads,
-        d_model=d,
-        d_head=dh,
-        d_vocab=settings["vocab_size"],
-        n_ctx=settings["max_position_embeddings"],
-        positions="rotary",
-        rotary_dims=int(dh * fraction),
-        rotary_base=base,
-        d_mlp=settings["intermediate_size"],
-        activation=activation(name, settings["hidden_act"]),
+        **_rotary_sizes(name, settings, dh, 0.25),
         parallel=bool(settings.get("use_parallel_residual", True)),
         norm="layer",
         norm_eps=settings["layer_norm_eps"],
-        final_norm=True,
         tied=tied,
         biases=(*(("b_Q", "b_K", "b_V", "b_O") if biased else ()), "b_in", "b_out"),
     )
     weights = {
-        "W_E": embed,
+        **ends,
         "W_O": stacked(
             tensors, block + "attention.dense.weight", layers, lambda w: w.T.reshape(heads, dh, d)
         ),
@@ -247,13 +255,7 @@ def _gpt_neox(
     for ours, theirs in (("ln1", "input_layernorm"), ("ln2", "post_attention_layernorm")):
         weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, as_is)
         weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, as_is)
-    if not tied and unembed is not None:
-        weights["W_U"] = unembed.T
     return config, weights
-
-
-def _head(tensors: Tensors, other: str) -> np.ndarray | None:
-    return tensors.get("lm_head.weight", tensors.get(f"{other}.weight"))
 
 
 def _llama(
@@ -263,29 +265,16 @@ def _llama(
     d = settings["hidden_size"]
     dh = settings.get("head_dim") or d // heads
     groups = settings.get("num_key_value_heads") or heads
-    base, fraction = _rotary(name, settings)
     biased = bool(settings.get("attention_bias", False))
     mlp_biased = bool(settings.get("mlp_bias", False))
     block = "model.layers.{}."
-    unembed = tensors.get("lm_head.weight")
-    tied = unembed is None or bool(settings.get("tie_word_embeddings"))
+    tied, ends = _ends(tensors, "model.embed_tokens.weight", "lm_head.weight")
     config = Config(
-        n_layers=layers,
-        n_heads=heads,
-        d_model=d,
-        d_head=dh,
-        d_vocab=settings["vocab_size"],
-        n_ctx=settings["max_position_embeddings"],
-        positions="rotary",
+        **_rotary_sizes(name, settings, dh, 1.0),
         n_kv_heads=groups,
-        rotary_dims=int(dh * fraction),
-        rotary_base=base,
-        d_mlp=settings["intermediate_size"],
-        activation=activation(name, settings["hidden_act"]),
         gated=True,
         norm="rms",
         norm_eps=settings["rms_norm_eps"],
-        final_norm=True,
         tied=tied,
         biases=(
             *(("b_Q", "b_K", "b_V", "b_O") if biased else ()),
@@ -293,7 +282,7 @@ def _llama(
         ),
     )
     weights = {
-        "W_E": tensor(tensors, "model.embed_tokens.weight"),
+        **ends,
         "W_O": stacked(
             tensors, block + "self_attn.o_proj.weight", layers, lambda w: w.T.reshape(heads, dh, d)
         ),
@@ -321,8 +310,6 @@ def _llama(
         )
         if mlp_biased:
             weights[f"b_{ours}"] = stacked(tensors, block + f"mlp.{theirs}.bias", layers, as_is)
-    if not tied and unembed is not None:
-        weights["W_U"] = unembed.T
     return config, weights
 
 

@@ -9,13 +9,14 @@ what needs other numbers or another type is done to a copy.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 
-from algebra.errors import OtimesError
-from numeric.audit.collect import Collected, gather, token_rows
+from numeric.audit import importers_torch
+from numeric.audit.collect import Collected, gather
 from numeric.audit.importers_lens import HOOKS
 from numeric.model import Model
 
@@ -42,22 +43,99 @@ def left_as_it_was(module: torch.nn.Module) -> Iterator[list[Any]]:
         np.random.set_state(numpy_random)
 
 
-def shown_by(module: torch.nn.Module, tokens: Any, model: Model, kind: str) -> Collected:
-    """Return what a module shows on tokens, its type as it is."""
-    rows = token_rows(tokens, model)
-    parameter = next(module.parameters())
-    device = torch.as_tensor(rows).to(parameter.device)
-    places: dict[str, Any] = {}
+def shown_by(module: torch.nn.Module, rows: np.ndarray, model: Model, kind: str) -> list[Collected]:
+    """Return what a module shows on tokens [prompt, pos], its type as it is, each way it can run.
 
+    Most run in one way. Layers of torch.nn have a fast path besides, which shows its result only.
+    """
+    if kind in importers_torch.KINDS.values():
+        return _layers_shown(module, rows, model, kind)
+    places: dict[str, Any] = {}
+    with left_as_it_was(module) as hooks:
+        WATCH[kind](module, model, _keeping(places), hooks)
+        logits = _logits(module(torch.as_tensor(rows).to(_parameter(module).device)))
+    return [gather(logits, places, rows, model)]
+
+
+def _layers_shown(module: Any, rows: np.ndarray, model: Model, kind: str) -> list[Collected]:
+    """Return what layers of torch.nn show, run with a causal mask of our own.
+
+    Hooks keep a layer off its fast path; an attention has one with and one without its pattern.
+    """
+    parameter = _parameter(module)
+    vectors = torch.tensor(model.part("W_E", rows)).to(parameter)
+    first = module.layers[0] if kind == "encoder" else module
+    turned = not (first if kind == "attention" else first.self_attn).batch_first
+    mask = torch.ones(2 * rows.shape[1:], dtype=torch.bool, device=parameter.device).triu(1)
+    last = importers_torch.last_place(model.config)
+
+    def there_and_back(value: torch.Tensor) -> torch.Tensor:
+        return value.transpose(0, 1) if turned else value
+
+    def ran(**options: Any) -> Any:
+        source = there_and_back(vectors)
+        arguments = (source, source, source) if kind == "attention" else (source,)
+        says = {"encoder": "mask", "encoder_layer": "src_mask", "attention": "attn_mask"}[kind]
+        return module(*arguments, **{says: mask}, is_causal=True, **options)
+
+    shown: list[dict[str, Any]] = []
+    with left_as_it_was(module) as hooks:
+        if kind == "attention":
+            for weights, fast in product((True, False), repeat=2):
+                with _fast_path(fast):
+                    out, pattern = ran(need_weights=weights, average_attn_weights=False)
+                shown.append({last: there_and_back(out)})
+                if weights:
+                    shown[-1]["pattern.0"] = pattern
+        else:
+            places: dict[str, Any] = {}
+            keep = _keeping(places)
+            _watch_layers(
+                module, model, lambda name, value: keep(name, there_and_back(value)), hooks
+            )
+            places[last] = there_and_back(ran())
+            shown.append(places)
+            while hooks:
+                hooks.pop().remove()
+            shown.append({last: there_and_back(ran())})
+    kept: list[dict[str, Any]] = []
+    for places in shown:  # what is the same to the last bit need not be judged twice
+        if not any(_same_places(places, other) for other in kept):
+            kept.append(places)
+    collected = [gather(None, places, rows, model) for places in kept]
+    for each in collected:
+        each.notes.append(CAUSAL)
+    return collected
+
+
+CAUSAL = (
+    "run with a causal mask; the fast path of torch.nn is judged too, where the module takes it"
+)
+
+
+def _same_places(places: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(name in other and torch.equal(each, other[name]) for name, each in places.items())
+
+
+@contextmanager
+def _fast_path(enabled: bool) -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(enabled)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def _parameter(module: torch.nn.Module) -> torch.nn.Parameter:
+    return next(module.parameters())
+
+
+def _keeping(places: dict[str, Any]) -> Keep:
     def keep(name: str, value: Any) -> None:
         places[name] = value.detach().clone()
 
-    with left_as_it_was(module) as hooks:
-        WATCH[kind](module, model, keep, hooks)
-        logits = _logits(module(device))
-    if hasattr(logits, "device") and logits.device.type == "meta":
-        raise OtimesError("the module is on the device 'meta', where there are no numbers")
-    return gather(logits, places, rows, model)
+    return keep
 
 
 def _logits(answer: Any) -> Any:
@@ -177,6 +255,19 @@ def _watch_llama(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> Non
         hooks.append(_after(block.mlp.down_proj, keep, f"mlp_out.{number}"))
         hooks.append(_after(block, keep, f"resid_post.{number}"))
     hooks.append(_after(module.model.norm, keep, "ln_final"))
+
+
+def _watch_layers(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
+    for number, layer in enumerate(getattr(module, "layers", [module])):
+        hooks.append(_before(layer, keep, f"resid_pre.{number}"))
+        hooks.append(_after(layer.norm1, keep, f"ln1.{number}"))
+        hooks.append(_after(layer.self_attn, keep, f"attn_out.{number}"))
+        hooks.append(_before(layer.norm2, keep, f"resid_mid.{number}"))
+        hooks.append(_after(layer.norm2, keep, f"ln2.{number}"))
+        hooks.append(_after(layer.linear1, keep, f"mlp_pre.{number}"))
+        hooks.append(_before(layer.linear2, keep, f"mlp_post.{number}"))
+        hooks.append(_after(layer.linear2, keep, f"mlp_out.{number}"))
+        hooks.append(_after(layer, keep, f"resid_post.{number}"))
 
 
 def _watch_lens(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:

@@ -15,7 +15,7 @@ from numeric.audit.change import (
 )
 from numeric.audit.evaluate import Act, Mistake, Operation
 from numeric.config import LAYOUTS, Config
-from numeric.functions import causal_mask
+from numeric.functions import causal_mask, rotary_frequencies
 from numeric.rounding.functions import rotated, softmax
 from numeric.rounding.linear import Array, Near, added, linear
 from numeric.rounding.places import At
@@ -223,7 +223,7 @@ def _viewed(biased: bool) -> Act:
             made = added(at.p, made, Near.exactly(np.array(at.weights[bias][:, None])))
         if config.positions != "rotary" or letter == "V":
             return made
-        return rotated(made, config.rotary_dims, config.rotary_base, config.rotary_layout, at.p)
+        return rotated(made, *config.rotation, p=at.p)
 
     return act
 
@@ -431,8 +431,8 @@ def _pairs(config: Config) -> tuple[Array, Array]:
 
 
 def _angles(config: Config, positions: Array, exponent: float = 1.0) -> Array:
-    pair = np.arange(config.rotary_dims // 2)
-    frequencies = config.rotary_base ** (-2 * exponent * pair / config.rotary_dims)
+    dims, base, _, stretch = config.rotation
+    frequencies = rotary_frequencies(dims, base**exponent, stretch)
     angles: Array = positions[:, None] * frequencies
     return angles
 

@@ -148,7 +148,7 @@ def turn_matrix(config: Config, position: int) -> Float[np.ndarray, "d_head d_he
     rows = np.empty((config.d_head, config.d_head))
     for entry, unit in enumerate(np.eye(config.d_head)):
         along = np.broadcast_to(unit, (position + 1, config.d_head))
-        turned = rotate(along, config.rotary_dims, config.rotary_base, config.rotary_layout)
+        turned = rotate(along, *config.rotation)
         rows[entry] = turned[position]
     return rows
 

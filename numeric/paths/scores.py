@@ -78,7 +78,7 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
     def turned(rows: np.ndarray) -> np.ndarray:
         if config.positions != "rotary":
             return rows
-        return rotate(rows, config.rotary_dims, config.rotary_base, config.rotary_layout)
+        return rotate(rows, *config.rotation)
 
     names, through_head, queries, keys = [], [], [], []
 

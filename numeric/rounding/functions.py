@@ -10,7 +10,7 @@ Written for what follows: S the scores of a row, p its pattern, T the number of 
 stream, μ its mean, c = x - μ.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from algebra.errors import OtimesError
 from algebra.functions import on_floats
-from numeric.functions import DERIVATIVE, centred, masked_softmax, norm_scale
+from numeric.functions import DERIVATIVE, centred, masked_softmax, norm_scale, rotary_frequencies
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.precision import Precision
 
@@ -190,7 +190,15 @@ def normalised(
     return Near(value, error + 3 * p.tiny)
 
 
-def rotated(rows: Near, dims: int, base: float, layout: str, p: Precision) -> Near:
+def rotated(
+    rows: Near,
+    dims: int,
+    base: float,
+    layout: str,
+    stretch: Sequence[float] = (),
+    *,
+    p: Precision,
+) -> Near:
     """Return queries or keys [..., pos, d_head] turned by their positions.
 
     An angle p · base^(-2i/dims) made inside an operation is wrong by its share of the rounding of
@@ -201,9 +209,10 @@ def rotated(rows: Near, dims: int, base: float, layout: str, p: Precision) -> Ne
         (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + dims // 2)
     )
     exponent = 2 * pair / dims * np.log(base)
-    angle = np.arange(rows.value.shape[-2])[:, None] * np.exp(-exponent)
+    angle = np.arange(rows.value.shape[-2])[:, None] * rotary_frequencies(dims, base, stretch)
     cos, sin = np.cos(angle), np.sin(angle)
-    angle_error = p.inner * angle * (2 * LIBRARY + 2 + 3 * np.abs(exponent))
+    relative = 2 * LIBRARY + 2 + 3 * np.abs(exponent)
+    angle_error = p.inner * angle * _after_stretch(relative, dims, base, stretch)
     angle_error = np.minimum(angle_error, 2.0)
     function_error = 2 * LIBRARY * p.inner + p.stored()
     a, b = (Near(rows.value[..., i], rows.error[..., i]) for i in (first, second))
@@ -220,3 +229,22 @@ def rotated(rows: Near, dims: int, base: float, layout: str, p: Precision) -> Ne
         value[..., place] = turned
         error[..., place] = own + p.stored() * (np.abs(turned) + own) + 4 * p.tiny
     return Near(value, error)
+
+
+def _after_stretch(relative: Array, dims: int, base: float, stretch: Sequence[float]) -> Array:
+    """Return how many units of rounding a frequency is wrong by after a stretch.
+
+    A factor alone is one division more. By bands, the share s = (turns - low)/(high - low) of the
+    plain frequency f is wrong by what f is and 3 roundings, times turns/(high - low), and 2 more;
+    and f' = f/factor + s f (1 - 1/factor) by f (1 - 1/factor) times that, and 4 of its own.
+    """
+    if len(stretch) < 2:
+        return relative + len(stretch)
+    factor, low, high, context = stretch
+    plain = rotary_frequencies(dims, base)
+    turns = context * plain / (2 * np.pi)
+    mixed = (turns > 0.999 * low) & (turns < 1.001 * high)  # rounding may decide for either side
+    share = (relative + 3) * turns / (high - low) + 2
+    moved = share * (1 - 1 / factor) * plain / rotary_frequencies(dims, base, stretch)
+    wrong: Array = relative + 4 + np.where(mixed, np.abs(moved), 0.0)
+    return wrong

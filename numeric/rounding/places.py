@@ -293,7 +293,7 @@ def _read(letter: str) -> Callable[[At], Near]:
         made = linear(at.only(), at.weight(f"W_{letter}"), at.bias(f"b_{letter}"), at.p)
         if letter == "V" or config.positions != "rotary":
             return made
-        return rotated(made, config.rotary_dims, config.rotary_base, config.rotary_layout, at.p)
+        return rotated(made, *config.rotation, p=at.p)
 
     return read
 

@@ -139,13 +139,27 @@ def activated(kind: str, x: float) -> float:
     return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
+def slowed(c, frequency: float) -> float:
+    """A rotary frequency after the stretch, by its wavelength as Meta's code for Llama 3.1."""
+    if len(c.rotary_stretch) < 4:
+        return frequency / (c.rotary_stretch[0] if c.rotary_stretch else 1.0)
+    factor, low, high, context = c.rotary_stretch
+    wavelength = 2 * math.pi / frequency
+    if wavelength < context / high:
+        return frequency
+    if wavelength > context / low:
+        return frequency / factor
+    smooth = (context / wavelength - low) / (high - low)
+    return (1 - smooth) * frequency / factor + smooth * frequency
+
+
 def turned(c, row: list[float], position: int) -> list[float]:
     """Pair i of the first `rotary_dims` entries, as a complex number, times e^(i · angle)."""
     half = c.rotary_dims // 2
     out = list(row)
     for i in range(half):
         a, b = (i, i + half) if c.rotary_layout == "half" else (2 * i, 2 * i + 1)
-        angle = position / c.rotary_base ** (2 * i / c.rotary_dims)
+        angle = position * slowed(c, 1 / c.rotary_base ** (2 * i / c.rotary_dims))
         number = complex(row[a], row[b]) * complex(math.cos(angle), math.sin(angle))
         out[a], out[b] = number.real, number.imag
     return out

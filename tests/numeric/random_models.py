@@ -46,6 +46,17 @@ KINDS = {
         norm_eps=1e-2,
         biases=(),
     ),
+    "llama 3.1": replace(
+        FULL,
+        positions="rotary",
+        rotary_dims=6,
+        rotary_base=50.0,
+        rotary_stretch=(8.0, 0.3, 1.0, 12.0),  # one pair above, one between, one below
+        activation="silu",
+        gated=True,
+        norm="rms",
+        biases=(),
+    ),
     "neox": replace(FULL, positions="rotary", rotary_dims=4, activation="gelu", parallel=True),
     "gptj": replace(
         FULL,

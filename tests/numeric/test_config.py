@@ -86,6 +86,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"positions": "rotary", "rotary_dims": 2, "rotary_base": 0.0},
         "base=0.0; it must be positive",
     ),
+    (
+        {"positions": "rotary", "rotary_dims": 2, "rotary_stretch": (8.0, 4.0, 1.0, 8192.0)},
+        "rotary_stretch=.*; it must be positive numbers: none, .factor,., or .* with low < high",
+    ),
+    ({"rotary_stretch": (2.0,)}, "rotary_stretch=.* with positions='shortformer'"),
     ({"rotary_dims": 2}, "rotary_dims=2 with positions='shortformer'; it must be 0"),
     ({"d_mlp": 4}, "d_mlp=4 without an activation; known are gelu"),
     ({"activation": "relu"}, "activation='relu' of a model without an MLP"),

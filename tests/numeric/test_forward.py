@@ -224,6 +224,8 @@ FULL_BUGS: dict[str, tuple[str, tuple[str, Callable]]] = {
     "the other layout": ("gptj", _changed_config(rotary_layout="half")),
     "the layout of the others": ("neox", _changed_config(rotary_layout="interleaved")),
     "all of d_head turned": ("gptj", _changed_config(rotary_dims=6)),
+    "frequencies not stretched": ("llama 3.1", _changed_config(rotary_stretch=())),
+    "all frequencies stretched": ("llama 3.1", _changed_config(rotary_stretch=(8.0,))),
     "another base": ("gptj", _changed_config(rotary_base=10000.0)),
     "turned the other way": (
         "neox",

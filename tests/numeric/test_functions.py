@@ -16,6 +16,7 @@ from numeric.functions import (
     norm_scale,
     normalise,
     relu,
+    rotary_frequencies,
     rotate,
     silu,
 )
@@ -116,3 +117,22 @@ def test_rotation_by_a_matrix(layout: str) -> None:
             assert np.abs(turned[position, list(pair)] - expected).max() < 10 * 4 * ULP
     assert np.array_equal(turned[:, 4:], rows[:, 4:])
     assert np.array_equal(turned[0], rows[0])
+
+
+def test_stretched_frequencies() -> None:
+    """Pair by pair, by wavelengths, as Meta's code for Llama 3.1 has them."""
+    factor, low, high, context = 8.0, 1.0, 4.0, 8192.0
+    found = rotary_frequencies(128, 500000.0, (factor, low, high, context))
+    for i in range(64):
+        plain = 500000.0 ** (-2 * i / 128)
+        wavelength = 2 * np.pi / plain
+        if wavelength < context / high:
+            expected = plain
+        elif wavelength > context / low:
+            expected = plain / factor
+        else:
+            smooth = (context / wavelength - low) / (high - low)
+            expected = (1 - smooth) * plain / factor + smooth * plain
+        assert abs(found[i] - expected) <= 40 * ULP * expected
+    assert found[0] == 1.0
+    assert np.array_equal(rotary_frequencies(4, 100.0, (4.0,)), np.array([0.25, 0.025]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from numeric.model import Model
 from numeric.processing import fold_norm_biases, fold_norm_gains
+from tests.numeric.loops import slowed
 from tests.numeric.random_models import FULL, KINDS, TINY, random_model
 
 Rows = list[list[float]]
@@ -77,7 +78,7 @@ def turn(model: Model, position: int) -> Rows:
         a, b = (
             (2 * i, 2 * i + 1) if c.rotary_layout == "interleaved" else (i, i + c.rotary_dims // 2)
         )
-        angle = position * c.rotary_base ** (-2 * i / c.rotary_dims)
+        angle = position * slowed(c, c.rotary_base ** (-2 * i / c.rotary_dims))
         R[a][a], R[a][b] = math.cos(angle), math.sin(angle)
         R[b][a], R[b][b] = -math.sin(angle), math.cos(angle)
     return R

@@ -149,8 +149,8 @@ CARRYING: dict[str, Callable[[Near, Precision], Near]] = {
     "layer": lambda rows, p: normalised(rows, "layer", 1e-5, near(WEIGHT[0]), WEIGHT[1], p),
     "rms": lambda rows, p: normalised(rows, "rms", 1e-5, near(WEIGHT[0]), None, p),
     "product": lambda rows, p: linear(rows, near(WEIGHT), WEIGHT[0], p),
-    "half": lambda rows, p: rotated(rows, 4, 100.0, "half", p),
-    "interleaved": lambda rows, p: rotated(rows, 2, 100.0, "interleaved", p),
+    "half": lambda rows, p: rotated(rows, 4, 100.0, "half", p=p),
+    "interleaved": lambda rows, p: rotated(rows, 2, 100.0, "interleaved", p=p),
 }
 
 
