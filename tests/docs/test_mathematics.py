@@ -8,9 +8,11 @@ markdown = pytest.importorskip("markdown", reason="the extra `docs` is not insta
 pytest.importorskip("mkdocs")
 pytest.importorskip("py_mini_racer")
 
+import symbols  # noqa: E402
 import theorem_pages  # noqa: E402
+from algebra.shapes import inspect  # noqa: E402
 from mathematics import FormulaError, Mathematics, Typesetter  # noqa: E402
-from proofs.catalogue import catalogue  # noqa: E402
+from proofs.catalogue import catalogue, find  # noqa: E402
 from tests.docs.reports import report  # noqa: E402
 
 TOPICS: dict[str, list[str]] = {}
@@ -112,8 +114,13 @@ def test_what_is_not_tex_stops_the_build(read, text, message):
 
 
 @pytest.mark.parametrize("topic", sorted(TOPICS))
-def test_every_formula_on_the_pages_of_the_theorems_is_tex(read, topic):
+def test_every_theorem_has_a_page_and_all_its_formulas_are_tex(read, topic):
     """Chains of steps too, with the names that an induction gives to the first layers."""
-    for path, text in theorem_pages.pages(report(*TOPICS[topic])):
-        if not path.endswith("index.md"):
-            assert "[[" in read(text), path
+    (_, index), *pages = theorem_pages.pages(report(*TOPICS[topic]))
+    assert [path for path, _ in pages] == [f"theorems/{name}.md" for name in TOPICS[topic]]
+    for name, (path, text) in zip(TOPICS[topic], pages, strict=True):
+        assert f"({name}.md)" in index
+        assert "[[" in read(text), path
+        said = find(name).claim().expressions  # none where it is measured; or numbers only
+        if said and inspect(*said).tensors:
+            assert len(symbols.text(find(name)).splitlines()) > 2
