@@ -62,7 +62,7 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> lis
     if not relations or not rest:
         return None
     for simple in (True, False):
-        until = min(deadline, time.monotonic() + (0.5 if simple else 5.0))
+        until = min(deadline, time.thread_time() + (0.5 if simple else 5.0))
         uses = entail(rest, relations, reading.dimensions, signature.sizes, until, simple)
         if uses is not None:
             scalar = not getattr(lhs, "is_Matrix", False)

@@ -36,7 +36,7 @@ class _Tries:
     deadline: float
 
     def spend(self, component: Sequence[Box]) -> None:
-        if not self.left or (self.deadline != inf and time.monotonic() > self.deadline):
+        if not self.left or (self.deadline != inf and time.thread_time() > self.deadline):
             raise Undecided(
                 f"a diagram of {len(component)} boxes has so many symmetries that "
                 f"{MAX_TRIES - self.left} labellings did not settle it"
@@ -48,7 +48,7 @@ def canonical(diagram: Diagram, deadline: float = inf) -> tuple[Diagram, tuple[S
     """Return the canonical diagram, and the sorts of wires that touched nothing (factors).
 
     Raises Undecided when the symmetry is too great to be settled within `MAX_TRIES` labellings, or
-    before the `deadline` (a `time.monotonic()`).
+    before the `deadline` (a `time.thread_time()`).
     """
     rows, cols, named, boxes, sorts = diagram
     named = _kept(diagram) if named else named

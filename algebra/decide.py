@@ -217,7 +217,8 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
 
     `lhs`, `rhs`: SymPy expressions (matrices or scalars) or exact numbers; symbols for sizes mean
     every size from 1 on. `given`: equations that hold besides, as pairs or `sympy.Eq`; a free index
-    in one means all its values. `budget`: seconds after which the search gives up (20 when None).
+    in one means all its values. `budget`: seconds of processor time after which the search gives up
+    (20 when None).
     Raises ShapeError when shapes do not fit, LanguageError naming what is not in the language.
 
     >>> from sympy import MatrixSymbol, Symbol
@@ -231,7 +232,7 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
     B = np.array([[0, 0], [1, 0]])
     # left side 1, right side 0 at row 1, column 0
     """
-    deadline = time.monotonic() + (BUDGET_SECONDS if budget is None else budget)
+    deadline = time.thread_time() + (BUDGET_SECONDS if budget is None else budget)
     try:
         return _decided(_Claim(lhs, rhs, given), deadline)
     except RecursionError:
@@ -302,7 +303,7 @@ def _by_induction(claim: _Claim, deadline: float) -> Verdict | None:
 
     It may take half of what is left of the budget: what is not proved is then tried on numbers.
     """
-    now = time.monotonic()
+    now = time.thread_time()
     deadline = min(deadline, now + (deadline - now) / 2)
     known: dict[tuple[Any, Any], Verdict] = {}  # the proofs that two bodies are equal
 
@@ -341,7 +342,7 @@ def _said_by_axioms(claim: _Claim, deadline: float) -> _Said:
     verdicts: dict[tuple[Any, Any], Verdict] = {}
 
     def proves(lhs: Any, rhs: Any) -> bool:
-        until = min(deadline, time.monotonic() + PREMISE_SECONDS)
+        until = min(deadline, time.thread_time() + PREMISE_SECONDS)
         try:
             premise = _Claim(lhs, rhs, claim.given)
         except ShapeError:  # one name for indices of two ranges, each bound in its own function
@@ -388,7 +389,7 @@ def _under_hypotheses(
     uses = trial = None
     # Short attempts at both answers before long ones: which it is, is not known beforehand.
     for number, (seconds, attempts, simple) in enumerate(ROUNDS):
-        until = min(deadline, time.monotonic() + seconds)
+        until = min(deadline, time.thread_time() + seconds)
         uses = entail(rest, relations, reading.dimensions, sizes, until, simple)
         if uses is not None:
             break
@@ -398,7 +399,7 @@ def _under_hypotheses(
             )
         if trial is not None:
             return Verdict("refuted", "the sides differ at exact numbers", claim, trial)
-        if not number and (found := _multiples(claim, min(deadline, time.monotonic() + 1))):
+        if not number and (found := _multiples(claim, min(deadline, time.thread_time() + 1))):
             proof = _Proof("written out", multiples=found)
             return Verdict("proved", FIXED_GIVEN, claim, proof=proof, conditional=True)
     if uses is not None:

@@ -132,7 +132,7 @@ def entail(
 ) -> tuple[Use, ...] | None:
     """Return uses of the relations whose sum is the claim, or None when none were found.
 
-    `sizes` names the symbols that are sizes; `deadline` is a `time.monotonic()`; `simple` looks
+    `sizes` names the symbols that are sizes; `deadline` is a `time.thread_time()`; `simple` looks
     only where hypotheses simplify.
     """
     divisors = _denominators(claim.values(), sizes)
@@ -255,7 +255,7 @@ class _Search:
             grown: list[Key] = []
             for key in frontier:
                 for relation, context, factor in self.instances(key, phase, inserted):
-                    if time.monotonic() > self.deadline or len(self.uses) > MAX_INSTANCES:
+                    if time.thread_time() > self.deadline or len(self.uses) > MAX_INSTANCES:
                         return self.solve(target)
                     row = self.instance(relation, context, factor)
                     if row is None or max((k[0] for k in row), default=0) > limit:

@@ -81,7 +81,7 @@ def follows_as_polynomials(
 
     `indices` names the free indices of the claim, the third part of each hypothesis its own. None
     when that was not found: the monomials go up to the degree of the claim, in at most
-    `MAX_MULTIPLES` multiples, until `deadline`, a `time.monotonic()`.
+    `MAX_MULTIPLES` multiples, until `deadline`, a `time.thread_time()`.
     """
     spaces = _spaces([(lhs, rhs), *[(x, y) for x, y, _ in given]], signature)
     if spaces is None:
@@ -109,7 +109,7 @@ def follows_as_polynomials(
     for vector, source, spare in multiples:
         for degree in range(spare + 1):
             for chosen in combinations_with_replacement(names, degree):
-                if time.monotonic() > deadline:
+                if time.thread_time() > deadline:
                     return None
                 row, uses = _reduced(_times(vector, chosen), {(source, chosen): Fraction(1)}, rows)
                 if row:

@@ -43,8 +43,9 @@ def explain(
 ) -> Derivation | None:
     """Return a chain of named steps from lhs to rhs, each of them decided, or None.
 
-    `budget`: seconds after which the search gives up (20 when None). `given`: equations that hold
-    besides, as pairs or `sympy.Eq`; a step that uses the first of them is called `given_1`.
+    `budget`: seconds of processor time after which the search gives up (20 when None). `given`:
+    equations that hold besides, as pairs or `sympy.Eq`; a step that uses the first of them is
+    called `given_1`.
 
     >>> from sympy import Identity, MatrixSymbol, Symbol
     >>> from algebra.language import kron, matmul
@@ -66,7 +67,7 @@ def explain(
         return None
     lhs, rhs = (with_ranges(side, signature) for side in (lhs, rhs))
     pairs = tuple((with_ranges(x, signature), with_ranges(y, signature)) for x, y in pairs)
-    until = time.monotonic() + (SECONDS if budget is None else budget)
+    until = time.thread_time() + (SECONDS if budget is None else budget)
     search = _Search(until, pairs, Rewriter(Scope(index_names(lhs, rhs), pairs), until))
     for _ in range(ATTEMPTS):
         steps = search.chain(lhs, rhs)
@@ -192,7 +193,7 @@ class _Search:
 
     def _by_parts(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Explain the arguments that differ, one after the other, where each pair is equal."""
-        if type(lhs) is not type(rhs) or depth > 12 or time.monotonic() > self.deadline:
+        if type(lhs) is not type(rhs) or depth > 12 or time.thread_time() > self.deadline:
             return None
         if len(lhs.args) != len(rhs.args):
             return self._by_middle(lhs, rhs, depth)

@@ -59,7 +59,7 @@ def read(
     try:
         return reading, reading.read_groups(*groups)
     except Undecided:
-        if time.monotonic() > deadline:
+        if time.thread_time() > deadline:
             raise
         reading = Interpretation(signature, deadline, fuse=True)
         return reading, reading.read_groups(*groups)
@@ -161,7 +161,7 @@ class Interpretation:
             if self._made > MAX_TERMS:
                 raise Undecided(f"more than {MAX_TERMS} path terms: too many to expand one by one")
             often = len(form.boxes) > 32 or self._made % 256 == 0
-            if often and time.monotonic() > self.deadline:
+            if often and time.thread_time() > self.deadline:
                 raise Undecided(f"the budget was spent after {self._made} path terms were expanded")
         return Value(rows, cols, terms)
 

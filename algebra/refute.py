@@ -94,12 +94,12 @@ def search(
     """Return a trial at which the sides differ, or None when none was found.
 
     `wires` is the number of wires at which a difference is certain to show; `deadline` is a
-    `time.monotonic()` after which the search stops; `given` draws assignments that satisfy
+    `time.thread_time()` after which the search stops; `given` draws assignments that satisfy
     hypotheses, where there are any; `attempts` limits how often it is tried; other seeds draw other
     numbers. Raises OtimesError
     when the expressions had no exact value in any try (an irrational constant).
     """
-    if time.monotonic() > deadline:
+    if time.thread_time() > deadline:
         return None
     draw = random.Random(seed)
     roots = signature.roots
@@ -107,7 +107,7 @@ def search(
     evaluated = 0
     schedule = _schedule(wires) if given is None else iter(UNDER_HYPOTHESES)
     for largest, entries in islice(schedule, attempts):
-        if time.monotonic() > deadline:
+        if time.thread_time() > deadline:
             break
         assignment = (given or draw_assignment)(signature, draw, largest, entries, roots)
         if assignment is None:

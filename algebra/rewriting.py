@@ -70,7 +70,7 @@ class Rewriter:
         for tier in tiers:
             for moves in tier:
                 ends = [self.rewritten(side, moves, edges) for side in (lhs, rhs)]
-                if time.monotonic() > self.deadline and ends[0] != ends[1]:
+                if time.thread_time() > self.deadline and ends[0] != ends[1]:
                     return None
             steps = shortest(edges, lhs, rhs, self.refused)
             if steps is not None:
@@ -88,7 +88,7 @@ class Rewriter:
                 return e
             e = _add(edges, Change("matrix_of_entries", (), False, opened), e)
         for _ in range(MAX_STEPS):
-            if time.monotonic() > self.deadline:
+            if time.thread_time() > self.deadline:
                 return e
             again = [last] if last is not None and last in SWEEPING else []
             found = self._next(e, again, inside) or self._next(e, moves, inside)

@@ -158,13 +158,13 @@ def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ()) -> str
             return None
         if given:  # numbers are found sooner than it is found out that nothing follows
             with suppress(OtimesError):
-                until = time.monotonic() + SECONDS_FIRST
+                until = time.thread_time() + SECONDS_FIRST
                 if search(lhs, rhs, signature, 4, until, draw) is not None:
                     return "refuted"
         verdict = decide(lhs, rhs, pairs, budget=SECONDS_EACH)
         if verdict.status != "proved":
             return verdict.status if verdict.status == "refuted" else verdict.reason
-        trial = search(lhs, rhs, signature, 4, time.monotonic() + SECONDS_EACH, draw)
+        trial = search(lhs, rhs, signature, 4, time.thread_time() + SECONDS_EACH, draw)
     except (ShapeError, LanguageError):
         return None
     return "still true" if trial is None else "proved, but the exact evaluator disagrees"

@@ -20,7 +20,7 @@ null, zero = ZeroMatrix(2, 2), Integer(0)
 def follows(lhs: Any, rhs: Any, *given: tuple[Any, Any], seconds: float = 10) -> bool:
     signature = inspect(lhs, rhs, *[side for pair in given for side in pair])
     facts = [(*pair, ()) for pair in given]
-    until = time.monotonic() + seconds
+    until = time.thread_time() + seconds
     return follows_as_polynomials(lhs, rhs, facts, (), signature, until) is not None
 
 

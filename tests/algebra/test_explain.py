@@ -298,10 +298,10 @@ def test_claims_about_functions_have_a_chain(name: str) -> None:
     if name in UNEXPLAINED:
         assert explain(lhs, rhs, 2, *given) is None, "it has a chain now: take it off the list"
         return
-    start = time.monotonic()
+    start = time.thread_time()
     derivation = decide(lhs, rhs, *given).steps
     assert derivation is not None
-    assert time.monotonic() - start < (60 if LONG else 20)
+    assert time.thread_time() - start < (60 if LONG else 20)
     assert derivation.check()
     if len(derivation) == 1:
         assert one_step(derivation.lhs, derivation.rhs, derivation.steps[0].given) is not None
@@ -413,9 +413,9 @@ def test_no_chain_is_none() -> None:
 
 def test_the_search_is_bounded() -> None:
     many = matmul(*[matadd(A, B)] * 40)
-    start = time.monotonic()
+    start = time.thread_time()
     assert explain(many, matmul(many, Identity(n), A), budget=1.0) is None
-    assert time.monotonic() - start < 10
+    assert time.thread_time() - start < 10
     deep: Any = A
     for _ in range(5000):
         deep = Transpose(deep)
