@@ -2,7 +2,8 @@
 
 What a claim says of L + 1 layers is said with the last layer taken off: a `LayerProduct` becomes
 the last layer times the product of the others, a sum over layers the last term and the others, an
-`OrderSum` what does not use the last layer and what does. What is left of the first L layers is
+`OrderSum` what does not use the last layer and what does, and so do all orders together, each with
+a mark for its order (Σ Ω_k ⊗ Sᵏ) or none. What is left of the first L layers is
 opaque, a matrix symbol of which nothing is known but the claim itself. So the step is a claim
 without any depth, which is decided as any other is.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from sympy import Identity, MatrixSymbol, ZeroMatrix
+from sympy import Identity, KroneckerProduct, MatrixSymbol, ZeroMatrix
 
 from algebra.errors import RuleError
 from algebra.language import (
@@ -25,6 +26,7 @@ from algebra.language import (
     LayerProduct,
     OrderSum,
     StackHeads,
+    kron,
     matadd,
     matmul,
     rebuilt,
@@ -123,6 +125,11 @@ class _Opened:
         if isinstance(e, HeadSum) and (orders := self.all_orders(e)) is not None:
             before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
             return matadd(before, matmul(*((before, last) if orders.reverse else (last, before))))
+        if isinstance(e, HeadSum) and (graded := self.graded_orders(e)) is not None:
+            orders, grade = graded
+            before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
+            last = kron(*(last if part is orders else grade for part in e.body.args))
+            return matadd(before, matmul(*((before, last) if orders.reverse else (last, before))))
         if isinstance(e, HeadSum) and (orders := self.first_orders(e, scope)) is not None:
             before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
             ((order, count),) = e.limits
@@ -162,8 +169,8 @@ class _Opened:
         if isinstance(e, LayerProduct | OrderSum):
             return bool(e.count == self.depth)
         if isinstance(e, HeadSum):
-            unfolded = self.all_orders(e) or self.over_layers(e) or self.some_orders(e)
-            return unfolded is not None
+            by_order = self.all_orders(e) or self.some_orders(e) or self.graded_orders(e)
+            return (by_order or self.over_layers(e)) is not None
         return isinstance(e, sympy.Pow) and bool(e.exp == self.depth)
 
     def over_layers(self, e: HeadSum) -> tuple[sympy.Symbol, Any] | None:
@@ -181,6 +188,24 @@ class _Opened:
             return None
         whole = body.order == index and sympy.expand(count - self.depth) == 1
         return body if whole and index not in body.body.free_symbols else None
+
+    def graded_orders(self, e: HeadSum) -> tuple[OrderSum, Any] | None:
+        """Return the OrderSum and the S in a sum over all its orders k, 0 to L, each ⊗ Sᵏ.
+
+        With one layer more it is itself and, of order k + 1, (last ⊗ S) times itself. Sᵏ is a
+        `LayerProduct` of k equal factors, on either side of ⊗.
+        """
+        ((index, count), *others), body = e.limits, e.body
+        if others or not isinstance(body, KroneckerProduct) or len(body.args) != 2:
+            return None
+        orders, power = sorted(body.args, key=lambda part: isinstance(part, LayerProduct))
+        if not isinstance(orders, OrderSum) or not isinstance(power, LayerProduct):
+            return None
+        whole = orders.count == self.depth and sympy.expand(count - self.depth) == 1
+        graded = orders.order == index and power.count == index
+        fixed = index not in orders.body.free_symbols
+        fixed &= not {index, power.index} & power.body.free_symbols and not self.uses(power.body)
+        return (orders, power.body) if whole and graded and fixed else None
 
     def some_orders(self, e: HeadSum) -> OrderSum | None:
         """Return the OrderSum in a sum over its first orders, 0 to a number that is not of L."""
@@ -217,7 +242,9 @@ class _Opened:
         """
         if isinstance(e, sympy.Pow):
             return sympy.S.One
-        if isinstance(e, LayerProduct) or (isinstance(e, HeadSum) and self.all_orders(e)):
+        if isinstance(e, LayerProduct):
+            return Identity(e.shape[0])
+        if isinstance(e, HeadSum) and (self.all_orders(e) or self.graded_orders(e)):
             return Identity(e.shape[0])
         if isinstance(e, OrderSum):
             return ZeroMatrix(*e.shape) if _positive(e.order, scope) else None

@@ -186,10 +186,10 @@ class _Printer(LatexPrinter):
             else rf"\sum_{{{self._print(i)}=1}}^{{{self._print(count)}}}"
             for i, count in e.limits
         )
-        bound = [index for index, _ in e.limits]
+        bound = [index for index, _ in e.limits if index not in orders]
         self.bound += bound
         body = self._print(e.body)
-        del self.bound[-len(bound) :]
+        del self.bound[len(self.bound) - len(bound) :]
         return (
             rf"{signs} \left({body}\right)"
             if isinstance(e.body, sympy.MatAdd)
@@ -216,6 +216,11 @@ class _Printer(LatexPrinter):
     def _print_LayerProduct(self, e: LayerProduct) -> str:
         """The arrow says on which side the later layer is; below layer l there are l - 1."""
         count = e.count - 1 if e.count in self.bound else e.count
+        if e.index not in e.body.free_symbols:  # all layers are alike
+            body = self._print(e.body)
+            if not isinstance(e.body, sympy.MatrixSymbol):
+                body = rf"\left({body}\right)"
+            return rf"{body}^{{{self._print(count)}}}"
         ends = [f"{self._print(e.index)}=1", self._print(count)]
         if not e.reverse:
             ends = [f"{self._print(e.index)}={ends[1]}", "1"]

@@ -173,7 +173,9 @@ class _Writer:
         return f"[{self.whole(e.body)} {mark} {ranges}]", ATOM
 
     def layers(self, e: LayerProduct) -> Piece:
-        """The arrow points to where the later layers stand."""
+        """The arrow points to where the later layers stand; where all are alike, it is a power."""
+        if e.index not in e.body.free_symbols:
+            return f"{self.inside(e.body, ATOM)}^{self.compact(e.count)}", ATOM
         arrow = "→" if e.reverse else "←"
         return f"∏{arrow}_{e.index}<{self.whole(e.count)} {self.inside(e.body, ATOM)}", PRODUCT
 

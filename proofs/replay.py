@@ -1380,6 +1380,9 @@ class Unrolled:
                 over = body[3] == ["Symbol", index] and self.reader.number(count) == one_more
                 if over and not names(body[1], index):
                     return "orders"
+            if len(limits) == 1 and self.grade(body, limits[0][0])[0]:
+                if self.reader.number(limits[0][1]) == one_more:
+                    return "graded orders"
             if any(count == self.depth for _, count in limits):
                 return kind
             if len(limits) == 1 and body[0] == "OrderSum" and self.unrolls(body):
@@ -1387,6 +1390,19 @@ class Unrolled:
                 over = body[3] == ["Symbol", index] and not self.uses(count)
                 return "first orders" if over and not names(body[1], index) else ""
         return ""
+
+    def grade(self, tree: Any, index: str) -> tuple[Any, Any]:
+        """Return O and S of O ⊗ S^k or S^k ⊗ O, O of order k and S^k k factors S; else nothing."""
+        parts = tree[1:] if tree[0] == "KroneckerProduct" else []
+        of, power = "OrderSum", "LayerProduct"
+        if [part[0] for part in parts] not in ([of, power], [power, of]):
+            return None, None
+        orders, marks = parts if parts[0][0] == of else parts[::-1]
+        k = ["Symbol", index]
+        graded = self.unrolls(orders) and orders[3] == k and marks[2][1] == k
+        fixed = not names(orders[1], index) and not names(marks[1], index)
+        fixed = fixed and not names(marks[1], marks[2][0]) and not self.uses(marks[1])
+        return (orders, marks[1]) if graded and fixed else (None, None)
 
     def positive(self, number: Any) -> bool:
         """Return whether a number is at least 1: sizes and whole numbers above 0, or their sum."""
@@ -1441,8 +1457,12 @@ class Unrolled:
             others = [limit for limit in limits if limit[0] != over[0]]
             body = ["HeadSum", body, *others] if others else body
             return ["MatAdd", before, self.of_last(body, over[0])]
-        layers = tree[1] if kind in ("orders", "first orders") else tree
+        graded = kind == "graded orders"
+        layers, mark = self.grade(tree[1], tree[2][0]) if graded else (tree, None)
+        layers = tree[1] if kind in ("orders", "first orders") else layers
         last, after = self.of_last(layers[1], layers[2][0]), layers[-1]
+        if graded:
+            last = ["KroneckerProduct", *[last if part is layers else mark for part in tree[1][1:]]]
         used = before
         if kind == "OrderSum":
             demand(self.positive(tree[3]), "an order that is open")

@@ -31,13 +31,19 @@ W, U = Family("W", (L,), n, n), Family("U", (L,), n, n)
 B = Family("B", (L,), d, d)
 A, V = Family("A", (L, H), n, n), Family("V", (L, H), d, d)
 P = MatrixSymbol("P", n, n)
-I_n, I_nd = Identity(n), Identity(n * d)
+I_n, I_d, I_nd = Identity(n), Identity(d), Identity(n * d)
+S = MatrixSymbol("M", d, d)
 heads = HeadSum(kron(A[l, h], V[l, h]), (h, H))
 square = Family("S", (L,), L, L)
 
 
 def product(body: Any, reverse: bool = False) -> LayerProduct:
     return LayerProduct(body, (l, L), reverse)
+
+
+def power(body: Any) -> LayerProduct:
+    """Return the power of order k of a matrix."""
+    return LayerProduct(body, (j, k))
 
 
 def before(body: Any) -> LayerProduct:
@@ -123,6 +129,14 @@ TRUE: dict[str, tuple[Any, ...]] = {
         Trace(product((1 + H) * Identity(1))),
         (1 + H) ** L,
     ),
+    "all orders, each with a mark": (
+        product(matadd(kron(I_n, I_d), kron(W[l], S))),
+        HeadSum(kron(OrderSum(W[l], (l, L), k), power(S)), (k, L + 1)),
+    ),
+    "all orders, rows, the mark in front": (
+        product(matadd(kron(I_d, I_n), kron(S, W[l])), True),
+        HeadSum(kron(power(S), OrderSum(W[l], (l, L), k, True)), (k, L + 1)),
+    ),
     "bodies in other words": (product(matadd(I_n, W[l])), product(matadd(W[l], I_n))),
 }
 FALSE: dict[str, tuple[Any, ...]] = {
@@ -177,6 +191,22 @@ FALSE: dict[str, tuple[Any, ...]] = {
         matadd(I_n, HeadSum(matmul(W[l], first(r, l)), (l, L))),
     ),
     "first orders are not all": (first(r, L), product(matadd(I_n, W[l]))),
+    "all orders, one mark too many": (
+        product(matadd(kron(I_n, I_d), kron(W[l], S))),
+        HeadSum(kron(OrderSum(W[l], (l, L), k), matmul(S, power(S))), (k, L + 1)),
+    ),
+    "all orders, marks turned": (
+        product(matadd(kron(I_n, I_d), kron(W[l], S))),
+        HeadSum(kron(OrderSum(W[l], (l, L), k), power(Transpose(S))), (k, L + 1)),
+    ),
+    "orders on the wrong side, with a mark": (
+        product(matadd(kron(I_n, I_d), kron(W[l], S))),
+        HeadSum(kron(OrderSum(W[l], (l, L), k, True), power(S)), (k, L + 1)),
+    ),
+    "all orders but one, with a mark": (
+        product(matadd(kron(I_n, I_d), kron(W[l], S))),
+        HeadSum(kron(OrderSum(W[l], (l, L), k), power(S)), (k, L)),
+    ),
     "the number of paths, one off": (Trace(product((1 + H) * Identity(1))), (2 + H) ** L),
 }
 OPEN: dict[str, tuple[Any, ...]] = {

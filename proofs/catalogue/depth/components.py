@@ -157,15 +157,17 @@ def paths_mean_order() -> Statement:
 )
 def graded_pass() -> Statement:
     """Let each layer mark what goes through its heads by a matrix S: one pass through the marked
-    layers is the sum over all orders, and a path of order k comes out with k factors S.
+    layers is the sum over all orders k of the paths of that order, each marked by S^k, for every
+    depth and every S.
 
-    With S = τ a number, the stream is a polynomial in τ whose coefficients are the orders; with S a
-    shift from one slot to the next, slot k holds order k at the end. So no layer is run twice.
+    With S = τ a number the stream is x = Σ x_k τ^k, a polynomial whose coefficients are the orders;
+    with S a shift from one slot to the next, slot k holds order k at the end. So no layer is run
+    twice. With S the strength of all heads, what the model gives is known for every strength.
     """
-    marked = kron(M[l], S)
+    power = LayerProduct(S, (j, k))
     return Statement(
-        LayerProduct(matadd(_past(), marked), (l, L)),
-        HeadSum(OrderSum(marked, (l, L), k), (k, L + 1)),
+        LayerProduct(matadd(_past(), kron(M[l], S)), (l, L)),
+        HeadSum(kron(OrderSum(M[l], (l, L), k), power), (k, L + 1)),
         bind=({**_FEW_PATTERNS, "S": Source("W_U", rows=2, cols=2)},),
     )
 
