@@ -1380,9 +1380,9 @@ class Unrolled:
                 over = body[3] == ["Symbol", index] and self.reader.number(count) == one_more
                 if over and not names(body[1], index):
                     return "orders"
-            if len(limits) == 1 and self.grade(body, limits[0][0])[0]:
-                if self.reader.number(limits[0][1]) == one_more:
-                    return "graded orders"
+            graded = len(limits) == 1 and self.grade(body, limits[0][0])[0]
+            if graded and self.reader.number(limits[0][1]) == one_more:
+                return "graded orders"
             if any(count == self.depth for _, count in limits):
                 return kind
             if len(limits) == 1 and body[0] == "OrderSum" and self.unrolls(body):

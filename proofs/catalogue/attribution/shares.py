@@ -20,7 +20,7 @@ from sympy import (
 )
 
 from algebra.facts import Fact
-from algebra.language import Family, HeadSum, LayerProduct, OneHot, matadd, matmul
+from algebra.language import Family, HeadSum, LayerProduct, OneHot, kron, matadd, matmul
 from numeric.attribution.occlusion import occlusion
 from numeric.attribution.relevance import relevance
 from numeric.binding import Source
@@ -29,7 +29,7 @@ from numeric.paths.ensemble import paths
 from numeric.random_weights import random_model
 from numeric.rounding import gamma
 from proofs.catalogue.sources import PRIMER
-from proofs.catalogue.symbols import H, L, X, d, h, heads, l, m, n
+from proofs.catalogue.symbols import H, L, X, d, h, heads, l, m, n, size
 from proofs.claims import Fails, Holds, Method, Statement, Trial
 from proofs.theorem import theorem
 
@@ -291,13 +291,43 @@ def shapley_four_layers() -> Statement:
     heads may be switched on, is ∫ of what it adds when all others have strength t, over t from 0 to
     1; a path through k heads comes with t^(k-1), whose integral is 1/k, its equal share.
 
-    In four layers the integrand is of degree three, and Simpson's rule gives the integral exactly;
-    in L layers it has degree L - 1, and ⌈L/2⌉ Gauss–Legendre nodes do (`shapley_method`). All this
-    holds for logits; a loss is not linear in the strengths.
+    In four layers the integrand is of degree three, and Simpson's rule gives the integral exactly.
+    For any number of layers it is `shapley_every_depth`. All this holds for logits; a loss is not
+    linear in the strengths.
     """
     sixth = Rational(1, 6)  # of the value at 0, which is N alone, four times at ½, and at 1
     mean = matadd(matmul(sixth, N), matmul(4 * sixth, _slope(half)), matmul(sixth, _slope(1)))
     return Statement(mean, _shared_equally(), on_models=False)
+
+
+@theorem(
+    title="At every depth, a mean over strengths counts each path by its length",
+    chapter=8,
+    source=SHAPLEY,
+    covers=("B6",),
+)
+def shapley_every_depth() -> Statement:
+    """With S the strengths of all heads, the model is Σ_k P_k ⊗ S^k, P_k its paths through k heads:
+    that is `graded_pass`, for every L. Take for P_k only those through the head that is asked
+    about, whose own strength is one, and there are k - 1 others: Σ_k P_k ⊗ S^(k-1). Here S_k stands
+    for that power, with S the diagonal of a few strengths t_g. A mean with weights w over them then
+    counts each path by c_k = Σ_g w_g t_g^(k-1), for however many orders, K.
+
+    The Shapley value is the mean over all strengths from 0 to 1, where c_k = ∫ t^(k-1) dt = 1/k:
+    each path is shared equally among its heads. The highest power is L - 1, so ⌈L/2⌉ Gauss–Legendre
+    nodes, exact for degrees below 2⌈L/2⌉, have these c_k as well (`shapley_method`).
+    """
+    orders, k = size("K"), symbols("k", integer=True)
+    P, power = Family("P", (orders,), n, n)[k], Family("S", (orders,), m, m)[k]
+    weights, one = MatrixSymbol("w", 1, m), MatrixSymbol("u", m, 1)
+    counted = Family("c", (orders,), 1, 1)[k]
+    graded = HeadSum(kron(P, power), (k, orders))
+    return Statement(
+        matmul(kron(Identity(n), weights), graded, kron(Identity(n), one)),
+        HeadSum(kron(P, counted), (k, orders)),
+        given=((matmul(weights, power, one), counted),),
+        on_models=False,
+    )
 
 
 @theorem(
@@ -347,4 +377,5 @@ def shapley_method() -> Method:
         steps = (model.n_layers + 1) * each + (1 + model.n_heads) ** model.n_layers
         yield Trial("each head", np.asarray(found), plain, 2 * gamma(steps, UNIT) * bound)
 
-    return Method("ot.paths", ("shapley_two_layers", "shapley_four_layers"), trials)
+    rests = ("graded_pass", "shapley_every_depth", "shapley_two_layers", "shapley_four_layers")
+    return Method("ot.paths", rests, trials)

@@ -41,8 +41,8 @@ FACTORS = {
     for name, letter in (("V_", "V"), ("O_", "O"))
 }
 READ_AND_WRITTEN = {
-    "W_1": Source("W_O", 0, "earlier head", rows=4),
-    "W_2": Source("W_V", 1, "later head", cols=4),
+    "W_1": Source("W_O", 0, "earlier head", rows=2),
+    "W_2": Source("W_V", 1, "later head", cols=2),
 }
 
 
@@ -173,6 +173,7 @@ def two_heads_four_paths() -> Statement:
                 "A_2": Source("pattern", 1, "later head"),
                 "V_2": Source("W_V", 1, "later head"),
                 "O_2": Source("W_O", 1, "later head"),
+                "W_U": Source("W_U", cols=16),
             },
         ),
         printed={"E46": (logits, no_patterns)},

@@ -45,10 +45,9 @@ def heads_compose() -> Statement:
     O_1, O_2 = (MatrixSymbol(f"W_O{k}", d, d_head) for k in (1, 2))
 
     def source(name: str, k: int) -> Source:
-        few = 3 if name == "pattern" else None  # (n d)² entries are formed; causality allows it
+        few = 2 if name == "pattern" else None  # (n d)² entries are formed; causality allows it
         turned = name != "pattern"
-        which = {1: "earlier", 2: "later"}[k]
-        return Source(name, f"{which} layer", f"{which} head", few, few, turned)
+        return Source(name, k - 1, ("earlier head", "later head")[k - 1], few, few, turned)
 
     return Statement(
         matmul(kron(A_2, matmul(O_2, V_2)), kron(A_1, matmul(O_1, V_1))),
@@ -333,7 +332,13 @@ def scores_by_composition() -> Statement:
             HeadSum(matmul(X_0, circuit, Transpose(through(h))), (h, H)),
             HeadSum(matmul(through(g), circuit, Transpose(through(h))), (g, H), (h, H)),
         ),
-        bind=(_EMBEDDED,),
+        bind=(
+            {
+                **_EMBEDDED,
+                "W_Q": Source("W_Q", 1, "later head"),
+                "W_K": Source("W_K", 1, "later head"),
+            },
+        ),
     )
 
 
@@ -368,7 +373,7 @@ def qk_six_index() -> Statement:
     stream = matadd(X_0, HeadSum(matmul(pattern(h), X_0, ov(h)), (h, H)))
     by_query, by_key = matmul(ov(g), circuit), matmul(circuit, Transpose(ov(h)))
     by_both = matmul(ov(g), circuit, Transpose(ov(h)))
-    few = 6  # (n n) × (d d) entries are formed; causality allows it
+    few = 3  # (n n) × (d d) entries are formed; causality allows it
     return Statement(
         vec_rows(matmul(stream, circuit, Transpose(stream))),
         matadd(
@@ -381,6 +386,8 @@ def qk_six_index() -> Statement:
             {
                 "X_0": Source("embed", rows=few),
                 "A": Source("pattern", rows=few, cols=few),
+                "W_Q": Source("W_Q", 1, 0),
+                "W_K": Source("W_K", 1, 0),
             },
         ),
     )
