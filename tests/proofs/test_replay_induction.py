@@ -227,3 +227,22 @@ def test_a_function_called_like_the_index_of_layers_keeps_its_name() -> None:
     verdict = decide(sympy.Transpose(LayerProduct(layer, (g, L))), turned)
     assert verdict.status == "proved"
     assert refused(dict(json.loads(to_json(verdict.certificate or {})))) == ""
+
+
+def test_a_sum_that_lacks_an_order_does_not_unfold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Orders 0 to L - 1, each with a power, are not all: with one layer more they are others."""
+    S, (k, j) = MatrixSymbol("S", n, n), sympy.symbols("k j", integer=True)
+    marked = LayerProduct(matadd(kron(Identity(n), Identity(n)), kron(W[l], S)), (l, L))
+    graded = kron(OrderSum(W[l], (l, L), k), LayerProduct(S, (j, k)))
+    claim = judge._Claim(marked, HeadSum(graded, (k, L)), ())
+    deadline = time.monotonic() + 60
+    assert judge._by_induction(claim, deadline) is None
+
+    def whatever_the_count(self: Any, e: Any) -> Any:
+        return graded.args[0], S
+
+    monkeypatch.setattr(_Opened, "graded_orders", whatever_the_count)
+    forged = judge._by_induction(claim, deadline)
+    assert forged is not None
+    assert forged.status == "proved"
+    assert refused(json.loads(to_json(forged.certificate)))
