@@ -44,7 +44,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     6: (
         "Depth",
         "depth",
-        ("paths", "components", "composition", "induction_heads", "induction_seen"),
+        ("paths", "components", "composition", "importance", "induction_heads", "induction_seen"),
     ),
     7: (
         "Reading weights",

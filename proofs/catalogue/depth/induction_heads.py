@@ -25,6 +25,7 @@ from sympy.matrices.expressions.diagonal import DiagonalOf
 
 from algebra.facts import Fact
 from algebra.language import OneHot, matadd, matmul
+from algebra.nonlinear import CausalMask, RowSoftmax
 from numeric.circuits.behaviour import head_behaviour
 from numeric.induction_by_hand import induction_by_hand
 from numeric.model import Model
@@ -47,6 +48,22 @@ A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
 
 
 @theorem(
+    title="An induction model written by hand: the stream between its heads",
+    chapter=6,
+    convention="row",
+    source=f"{FRAMEWORK}, “How induction heads work”; {OLSSON}",
+    covers=("B18", "S3-103"),
+)
+def induction_model_stream() -> Statement:
+    """The stream has three blocks: the token here, the token before, and what is to come; the
+    embedding fills the first. The first head, whose pattern A₁ looks one position back, reads the
+    first block and writes to the second: W_V chooses the one, W_O is the other, transposed. So
+    every position then holds its token and, beside it, the one before.
+    """
+    return Statement(_after_first_head(), _two_tokens(), on_models=False)
+
+
+@theorem(
     title="An induction model written by hand: its scores are matches",
     chapter=6,
     convention="row",
@@ -54,9 +71,8 @@ A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
     covers=("B18", "S3-103"),
 )
 def induction_model_scores() -> Statement:
-    """The stream has three blocks: the token here, the token before, and what is to come. The first
-    head, whose pattern A₁ looks one position back, copies the token into the second block. The
-    second head asks with the token here for a key whose *token before* is the same.
+    """The second head asks with the token here for a key whose *token before* is the same, which
+    the first head has copied there (`induction_model_stream`).
 
     The left side is that model, weight for weight, a stack of blocks of any size; the right side is
     what its second head compares: β where the token of the query is the one that the first head saw
@@ -81,17 +97,23 @@ def induction_model_scores() -> Statement:
 )
 def induction_model_output() -> Statement:
     """The second head copies the token that it attends to into the block of what is to come, and
-    the unembedding reads that block only. So the logits are A₂ T, the attention that each token
-    gets: with the scores of the model, softmax(β T (A₁T)ᵀ) T.
+    the unembedding reads that block only. Its pattern is the softmax, over what has been said, of
+    its scores on the stream that the first head left (`induction_model_stream`). So the logits are
+    softmax(β T (A₁T)ᵀ) T: each token gets the attention to where it stood behind the token that is
+    here now.
 
-    The patterns are symbols here; what holds of any patterns holds of softmaxes. What A₁ moved does
-    not come through to the logits by itself: the virtual head of the two writes nothing.
+    The left side is the model, weight for weight. A₁ may be any pattern here; with exact attention
+    one position back, A₁T is the text moved by one. What A₁ moved does not come through to the
+    logits by itself: the virtual head of the two writes nothing.
     """
-    here, to_come = _block(0), _block(2)
-    stream = _after_first_head()
+    here, before, to_come = _block(0), _block(1), _block(2)
+    stream = _two_tokens()
+    scores = matmul(beta, stream, here, Transpose(matmul(stream, before)))
+    pattern = RowSoftmax(scores, CausalMask(n))
+    matches = RowSoftmax(matmul(beta, T, Transpose(matmul(A_1, T))), CausalMask(n))
     return Statement(
-        matmul(matadd(stream, matmul(A_2, stream, here, Transpose(to_come))), to_come),
-        matmul(A_2, T),
+        matmul(matadd(stream, matmul(pattern, stream, here, Transpose(to_come))), to_come),
+        matmul(matches, T),
         on_models=False,
     )
 
@@ -223,7 +245,12 @@ def induction_by_hand_method() -> Method:
 
     return Method(
         "ot.induction_by_hand",
-        ("induction_model_scores", "induction_model_output", "induction_predicts_successor"),
+        (
+            "induction_model_stream",
+            "induction_model_scores",
+            "induction_model_output",
+            "induction_predicts_successor",
+        ),
         trials,
         law=r"\mathrm{softmax}(\beta\, T (A_1 T)^\top)\, T",
     )
@@ -378,6 +405,11 @@ def _after_first_head() -> MatrixExpr:
     """Return the stream of the model between its heads, n × 3 V."""
     embedded = BlockMatrix([[T, ZeroMatrix(n, V), ZeroMatrix(n, V)]])
     return matadd(embedded, matmul(A_1, embedded, _block(0), Transpose(_block(1))))
+
+
+def _two_tokens() -> MatrixExpr:
+    """Return the same stream by its blocks: the tokens, the tokens before, and nothing yet."""
+    return BlockMatrix([[T, matmul(A_1, T), ZeroMatrix(n, V)]])
 
 
 def _block(number: int) -> MatrixExpr:
