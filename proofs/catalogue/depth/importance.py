@@ -74,8 +74,7 @@ def term_importance_method() -> Method:
             chosen[f"layer {layer}"] = [(), *heads]
         for name, of in chosen.items():
             if name in rows:
-                logits = sum(paths[path] for path in of)
-                spread = sum(sizes[path] for path in of)
+                logits, spread = (np.sum([each[p] for p in of], axis=0) for each in (paths, sizes))
                 yield Trial(name, rows[name].loss, *_loss_by_loops(model, tokens, logits, spread))
 
     rests = ("two_layer_paths", "paths_by_order", "replay_by_order", "two_player_shapley")
