@@ -16,13 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from numeric.audit.evaluate import Evaluator, Mistake, layer_of
+from numeric.audit.change import with_weights
+from numeric.audit.evaluate import Act, Evaluator, Mistake, Operation, layer_of
 from numeric.audit.floors import floors
 from numeric.audit.judge import Judge, ratio_of
 from numeric.audit.mistakes import known_mistakes
 from numeric.functions import causal_mask
 from numeric.rounding.linear import Array, Near, linear
-from numeric.rounding.places import kind_of
+from numeric.rounding.places import At, kind_of
 
 Replaced = list[dict[str, Near]]
 
@@ -126,6 +127,22 @@ def _explains(judge: Judge, place: str, name: str) -> bool:
 # -- norms -----------------------------------------------------------------------------------------
 
 
+def _gain_pulled_out(norm: str) -> Act:
+    """Return the norm without its gain, and with b / g for its bias: (x + b / g) g = x g + b."""
+
+    def act(at: At, operation: Operation) -> Near:
+        gain, bias = at.weights[f"{norm}_gain"], at.weights[f"{norm}_bias"]
+        changed = {f"{norm}_gain": np.ones_like(gain), f"{norm}_bias": bias / gain}
+        return operation(with_weights(at, **changed))
+
+    return act
+
+
+GAIN_PULLED_OUT = Mistake(
+    "gain_pulled_out", "", {norm: _gain_pulled_out(norm) for norm in ("ln1", "ln2", "ln_final")}
+)
+
+
 def _folded_norm(judge: Judge, place: str) -> Iterator[Reading]:
     for name, what in (
         ("norm_affine_missing", "gain and bias are folded into what reads it"),
@@ -135,6 +152,9 @@ def _folded_norm(judge: Judge, place: str) -> Iterator[Reading]:
         if _explains(judge, place, name):
             yield Reading(what, _hidden(judge, place), frozenset({place}))
             return
+    if judge.model.config.norm == "layer" and judge.ratio(place, (GAIN_PULLED_OUT,)) <= 1:
+        says = "the gain is folded into what reads it, and the bias divided by it"
+        yield Reading(says, _hidden(judge, place), frozenset({place}))
 
 
 # -- heads -----------------------------------------------------------------------------------------
@@ -179,11 +199,12 @@ def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Re
             for name in (attn_out, *judge.readers({*here}))
             if name in shown_now and name not in here and trial.ratio(name) <= 1 < judge.ratio(name)
         ]
-        if place in good:
-            believed = len(good) > 1 or bool(closes)
-        else:
-            nested = _inside_heads(trial, place)
-            believed = depth > 0 and any(confirmed(trial, r, depth - 1) for r in nested)
+        believed = place in good and (len(good) > 1 or bool(closes))
+        still = [each for each in here if trial.ratio(each) > 1]
+        if not believed and still and depth:
+            first = place if place in still else still[0]
+            nested = _inside_heads(trial, first)
+            believed = any(confirmed(trial, each, depth - 1) for each in nested)
         if believed:
             says = f"heads stand in another order: {', '.join(str(int(h)) for h in order)}"
             yield Reading(says, places, frozenset(here), by_itself=True)
@@ -251,9 +272,8 @@ def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
         if wrong and all(_explains(judge, n, before[kind_of(n)]) for n in wrong):
             says = f"{' and '.join(wrong)} shown before the rotation"
             yield Reading(says, _hidden(judge, *wrong), frozenset(wrong))
-    elif place == k and _explains(judge, k, "b_K_missing"):
-        says = "b_K is dropped, which moves all scores of a query alike"
-        yield Reading(says, _hidden(judge), frozenset({k}), by_itself=True)
+    elif place == k:
+        yield from _other_key_bias(judge, k)
     root = float(np.sqrt(config.d_head))
     for factors, says in (
         ({q: 1 / root}, "queries carry the scale 1/√d_head"),
@@ -267,6 +287,26 @@ def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
             )
             if fits:
                 yield Reading(says, _hidden(judge, *wrong), frozenset(wrong))
+
+
+def _other_key_bias(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield that the keys of each head are moved by one vector, which no softmax sees."""
+    says = "b_K is dropped, which moves all scores of a query alike"
+    if not _explains(judge, place, "b_K_missing"):
+        nears = judge.expected(place)
+        rows = [p.places[place].value - n.value for p, n in zip(judge.prompts, nears, strict=True)]
+        by = np.concatenate(rows, axis=1)
+        if by.shape[1] < 4 or not np.isfinite(by).all():
+            return
+        vector = by.mean(axis=1, keepdims=True)
+        moved = [
+            Near(near.value + vector, near.error * 2 + 4 * judge.unit * np.abs(vector))
+            for near in nears
+        ]
+        if not judge.within(place, moved):
+            return
+        says = "b_K is another vector, which moves all scores of a query alike"
+    yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True)
 
 
 def _grown(near: Near, factor: float) -> Near:

@@ -23,6 +23,8 @@ STREAM = ("embed", "resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post"
 NORMED = ("ln1", "ln2", "ln_final", "qk_in")
 WRITERS = ("attn_out", "mlp_out")
 CENTRED = "the residual stream is centred"
+ROTATED = "the residual stream is rotated"
+PERMUTED = "the features of the residual stream stand in another order, or with other signs"
 
 
 def settle_stream(judge: Judge) -> None:
@@ -32,6 +34,8 @@ def settle_stream(judge: Judge) -> None:
         return
     model = judge.model
     if _may_be_centred(model):
+        if _rotated(judge, pairs):
+            return
         judge.use(centred_writers(model), rewritten=True)
         if _agreeing(judge, pairs) * 2 > len(pairs):
             judge.gauges.append(Gauge("resid_pre.0", CENTRED))
@@ -100,18 +104,20 @@ def _rotated(judge: Judge, pairs: list[str]) -> bool:
         misfits = {place: _misfit(ours @ rotation, shown) for place, ours, shown in rows}
         worst = max(misfits, key=lambda place: misfits[place])
         if misfits[worst] < _slack(judge):
-            judge.show([_turned_back(p.places, rotation, judge) for p in judge.prompts])
-            judge.gauges.append(Gauge("resid_pre.0", _named(rotation)))
+            exact = _signed_permutation(rotation)
+            turn = rotation if exact is None else exact
+            judge.show([_turned_back(p.places, turn, judge) for p in judge.prompts])
+            judge.gauges.append(Gauge("resid_pre.0", ROTATED if exact is None else PERMUTED))
             return True
         rows = [row for row in rows if row[0] != worst]
     return False
 
 
-def _named(rotation: Array) -> str:
+def _signed_permutation(rotation: Array) -> Array | None:
+    """Return the signed permutation that a fitted matrix is but for rounding, if it is one."""
     snapped = np.round(rotation)
-    if np.abs(rotation - snapped).max() < 1e-3 and (np.abs(snapped).sum(0) == 1).all():
-        return "the features of the residual stream stand in another order, or with other signs"
-    return "the residual stream is rotated"
+    near = np.abs(rotation - snapped).max() < 1e-3 and (np.abs(snapped).sum(0) == 1).all()
+    return snapped if near else None
 
 
 def _rows(judge: Judge, place: str) -> tuple[Array, Array]:
