@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from numeric.audit.evaluate import Mistake, layer_of, placed
+from numeric.audit.fitted import fitted, seen_at
+from numeric.audit.fitted_norm import forms_of
 from numeric.audit.judge import Judge
 from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.forward import place_names
@@ -31,8 +33,16 @@ def diagnose(judge: Judge, place: str) -> str:
         known_mistake(judge, place)
         or _stale(judge, place)
         or _some_heads(judge, place)
+        or _rounded_only(judge, place)
+        or _fitted(judge, place)
         or coarse(judge, place)
     )
+
+
+def _fitted(judge: Judge, place: str) -> str:
+    """Return what the numbers themselves say of a place, where no known mistake fits."""
+    seen = seen_at(judge, place)
+    return "" if seen is None else fitted(seen, forms_of(kind_of(place)))
 
 
 def known_mistake(judge: Judge, place: str) -> str:
@@ -58,6 +68,38 @@ def known_mistake(judge: Judge, place: str) -> str:
     if found:
         return f"matches {'; or '.join(found[min(found)][:NAMED])}"
     return ""
+
+
+LEANING = 4.0
+"""A mistake that brings a place this many times nearer than the reference is, is in it."""
+
+
+def leaning(judge: Judge, place: str) -> str:
+    """Return which ε a norm leans to that is within its bound: all its rows are wrong alike.
+
+    Roundings of different rows have nothing to do with one another, while another ε moves all of
+    them by what is known: it is told from rounding long before it is above the bound of an entry.
+    """
+    if kind_of(place) not in ("ln1", "ln2", "ln_final") or not judge.ratios[place] > 0.05:
+        return ""
+    rows = sum(len(prompt.places[place].value) for prompt in judge.prompts)
+    if rows < 8:
+        return ""
+    here = _distance(judge, place, ())
+    fitting = []
+    for mistake in of_kind(known_mistakes(judge.model.config), {kind_of(place)}):
+        if mistake.name.startswith("eps_") and "outside" not in mistake.name:
+            there = _distance(judge, place, (mistake,))
+            if there * LEANING < here:
+                fitting.append((there, mistake.says))
+    return f"matches {min(fitting)[1]}: all rows lean to it" if fitting else ""
+
+
+def _distance(judge: Judge, place: str, mistakes: tuple[Mistake, ...]) -> float:
+    """Return the root mean square of what was shown less what should be."""
+    nears = judge.expected(place, mistakes)
+    off = [p.places[place].value - n.value for p, n in zip(judge.prompts, nears, strict=True)]
+    return float(np.sqrt(np.mean(np.concatenate(off) ** 2)))
 
 
 def _elsewhere_too(judge: Judge, place: str, mistake: Mistake, kinds: set[str]) -> bool:
@@ -172,16 +214,22 @@ def _stale(judge: Judge, place: str) -> str:
 COARSER = ("float32", "float16", "bfloat16")
 
 
-def coarse(judge: Judge, place: str) -> str:
-    """Return that a place is right to a coarser type than its own, as a half-precision step is."""
+def _rounded_only(judge: Judge, place: str) -> str:
+    """Return that a place is right, but for being stored in a coarser type."""
     for dtype in COARSER:
-        if UNIT_ROUNDOFF[dtype] <= judge.unit:
-            continue
-        if all(
+        if UNIT_ROUNDOFF[dtype] > judge.unit and all(
             _rounded(near, prompt.places[place].value, dtype)
             for prompt, near in zip(judge.prompts, judge.expected(place), strict=True)
         ):
             return f"matches a {_step(dtype)}-precision step: it is rounded to {dtype}"
+    return ""
+
+
+def coarse(judge: Judge, place: str) -> str:
+    """Return that a place is right as computed in a coarser type than its own."""
+    for dtype in COARSER:
+        if UNIT_ROUNDOFF[dtype] <= judge.unit:
+            continue
         p = Precision(
             UNIT_ROUNDOFF[dtype], UNIT_ROUNDOFF[dtype], precision(dtype).tiny, likely=True
         )

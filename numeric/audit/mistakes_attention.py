@@ -701,6 +701,11 @@ def _pattern(config: Config) -> Iterator[Mistake]:
     )
     yield Mistake("softmax_missing", "no softmax: the masked scores themselves", {"pattern": _bare})
     yield Mistake("softmax_twice", "a softmax of the softmax", {"pattern": _twice_normalised})
+    yield Mistake(
+        "softmax_twice_over_all",
+        "a softmax of the softmax, taken over masked keys as well",
+        {"pattern": _normalised_over_all},
+    )
     yield Mistake("sigmoid_for_softmax", "a sigmoid for the softmax", {"pattern": _sigmoid})
     yield Mistake(
         "pattern_rescaled",
@@ -855,6 +860,10 @@ def _bare(at: At, operation: Operation) -> Near:
 
 def _twice_normalised(at: At, operation: Operation) -> Near:
     return softmax(operation(at), causal_mask(at.n_pos), at.p, online=True)
+
+
+def _normalised_over_all(at: At, operation: Operation) -> Near:
+    return softmax(operation(at), np.ones((at.n_pos, at.n_pos), bool), at.p, online=True)
 
 
 def _sigmoid(at: At, operation: Operation) -> Near:

@@ -162,6 +162,12 @@ def _out_of_heads(config: Config) -> Iterator[Mistake]:
                 f"head {head} left out",
                 lambda at, op, head=head: op(with_inputs(at, z=_without(at, head))),  # type: ignore[misc]
             )
+    if config.n_heads * config.d_head == config.d_model:
+        yield out(
+            "W_O_missing",
+            "without W_O: the heads are put side by side and not projected",
+            weights_to(W_O=lambda w: np.eye(w.shape[0] * w.shape[1]).reshape(w.shape)),
+        )
     yield out("b_O_only", "nothing but b_O: the heads are left out", lambda at, op: _none(at, op))
 
 
@@ -350,6 +356,10 @@ def _tanh_gelu(inner: float, cube: float) -> Callable[[Array], Array]:
     return lambda x: 0.5 * x * (1 + np.tanh(inner * (x + cube * x**3)))
 
 
+def _twice(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: function(function(x))
+
+
 ROOT = float(np.sqrt(2 / np.pi))
 OTHER_ACTIVATIONS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
     *((name, SAID[name], ACTIVATION[name]) for name in ACTIVATIONS),
@@ -371,6 +381,27 @@ OTHER_ACTIVATIONS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
     ("gelu_tanh_four", "tanh GELU with 0.7979 for √(2/π)", _tanh_gelu(0.7979, 0.044715)),
     ("gelu_tanh_root", "tanh GELU with 2/π for its root", _tanh_gelu(2 / np.pi, 0.044715)),
     ("gelu_tanh_digits", "tanh GELU with 0.797885 for √(2/π)", _tanh_gelu(0.797885, 0.044715)),
+    ("gelu_tanh_short_root", "tanh GELU with 0.7978 for √(2/π)", _tanh_gelu(0.7978, 0.044715)),
+    (
+        "gelu_tanh_ten_digits",
+        "tanh GELU with 0.7978845608 for √(2/π)",
+        _tanh_gelu(0.7978845608, 0.044715),
+    ),
+    (
+        "gelu_tanh_square",
+        "tanh GELU with the square of x for its cube",
+        lambda x: 0.5 * x * (1 + np.tanh(ROOT * (x + 0.044715 * x**2))),
+    ),
+    (
+        "gelu_without_root",
+        "GELU without the √2 in its error function",
+        lambda x: ACTIVATION["gelu"](x * 2**0.5) / 2**0.5,
+    ),
+    *(
+        (f"{name}_twice", f"{SAID[name]} applied twice", _twice(ACTIVATION[name]))
+        for name in ACTIVATIONS
+        if name != "relu"
+    ),
     ("gelu_tanh_no_cube", "tanh GELU without its cube", _tanh_gelu(ROOT, 0.0)),
     ("gelu_without_half", "GELU without its factor ½", lambda x: 2 * ACTIVATION["gelu"](x)),
 )

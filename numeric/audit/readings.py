@@ -40,7 +40,8 @@ class Reading:
 
     `touches`: the places that it speaks of. `by_itself`: the function is unchanged whatever reads
     the place, and nothing need confirm it. `must_change`: a confirming place must have been wrong
-    without the reading.
+    without the reading. `confirms`: that a place can be read so confirms what stands before it; a
+    vector that is free to be anything does not.
     """
 
     says: str
@@ -48,6 +49,7 @@ class Reading:
     touches: frozenset[str]
     by_itself: bool = False
     must_change: bool = False
+    confirms: bool = True
 
 
 def readings(judge: Judge, place: str, depth: int = DEEP) -> Iterator[Reading]:
@@ -99,7 +101,8 @@ def confirmed(judge: Judge, reading: Reading, depth: int = DEEP) -> bool:
         elif floors(trial, place) or (
             depth
             and any(
-                confirmed(trial, other, depth - 1) for other in readings(trial, place, depth - 1)
+                other.confirms and confirmed(trial, other, depth - 1)
+                for other in readings(trial, place, depth - 1)
             )
         ):
             return True
@@ -204,7 +207,7 @@ def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Re
         if not believed and still and depth:
             first = place if place in still else still[0]
             nested = _inside_heads(trial, first)
-            believed = any(confirmed(trial, each, depth - 1) for each in nested)
+            believed = any(each.confirms and confirmed(trial, each, depth - 1) for each in nested)
         if believed:
             says = f"heads stand in another order: {', '.join(str(int(h)) for h in order)}"
             yield Reading(says, places, frozenset(here), by_itself=True)
@@ -291,7 +294,7 @@ def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
 
 def _other_key_bias(judge: Judge, place: str) -> Iterator[Reading]:
     """Yield that the keys of each head are moved by one vector, which no softmax sees."""
-    says = "b_K is dropped, which moves all scores of a query alike"
+    says, free = "b_K is dropped, which moves all scores of a query alike", False
     if not _explains(judge, place, "b_K_missing"):
         nears = judge.expected(place)
         rows = [p.places[place].value - n.value for p, n in zip(judge.prompts, nears, strict=True)]
@@ -306,7 +309,8 @@ def _other_key_bias(judge: Judge, place: str) -> Iterator[Reading]:
         if not judge.within(place, moved):
             return
         says = "b_K is another vector, which moves all scores of a query alike"
-    yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True)
+        free = True
+    yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True, confirms=not free)
 
 
 def _grown(near: Near, factor: float) -> Near:

@@ -1,6 +1,6 @@
 """The walk through the places: each is within its bound, said otherwise, coarser, or wrong."""
 
-from numeric.audit.diagnose import diagnose, known_mistake
+from numeric.audit.diagnose import diagnose, known_mistake, leaning
 from numeric.audit.findings import Finding, Gauge
 from numeric.audit.floors import floors
 from numeric.audit.judge import Judge
@@ -25,6 +25,9 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
         if place not in judge.prompts[0].places:
             continue  # a reading has hidden it
         if judge.remember(place) <= 1:
+            said = leaning(judge, place)
+            if said:
+                findings.append(judge.finding(place, said))
             continue
         if _said_otherwise(judge, place):
             continue
