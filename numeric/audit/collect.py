@@ -58,10 +58,21 @@ def plain(array: Any) -> tuple[np.ndarray, str]:
 
 def token_rows(tokens: Any, model: Model) -> np.ndarray:
     """Return tokens as [prompt, pos], or say what is wrong with them."""
-    array = tokens.detach().cpu().numpy() if hasattr(tokens, "detach") else np.asarray(tokens)
-    if array.ndim == 1:
-        array = array[None]
-    if array.ndim != 2 or not array.size:
+    if hasattr(tokens, "detach"):
+        tokens = tokens.detach().cpu().numpy()
+    try:
+        array = np.asarray(tokens)
+    except ValueError:
+        raise OtimesError("the prompts of a batch have one length, got different ones") from None
+    if not array.ndim or array.dtype.kind not in "iufb":
+        raise OtimesError(
+            "tokens are one prompt or a batch of prompts of one length, as whole numbers, got "
+            f"{type(tokens).__name__}"
+        )
+    array = array[None] if array.ndim == 1 else array
+    if not array.size:
+        raise OtimesError("the prompt is empty; the model needs at least one token")
+    if array.ndim != 2:
         raise OtimesError(
             f"tokens are one prompt or a batch of prompts of one length, got shape {array.shape}"
         )

@@ -11,11 +11,11 @@ from numeric.audit import importers_torch
 from numeric.audit.collect import Collected, collect, token_rows
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
-from numeric.audit.importers import imported, kind_of_module
+from numeric.audit.importers import KNOWN, imported, kind_of_module
 from numeric.audit.importers_lens import STILL
 from numeric.audit.judge import Judge
 from numeric.audit.walk import walk
-from numeric.config import Config
+from numeric.config import Config, listed
 from numeric.forward import place_names
 from numeric.model import Model
 from numeric.rounding.places import in_dtype
@@ -58,7 +58,8 @@ def audit(
     if weights is None and kind is None:
         raise OtimesError(
             f"weights= is needed to audit {type(implementation).__name__}: a module, a folder, a "
-            "model or a mapping of canonical names, that say what it should compute with"
+            "model or a mapping of canonical names, that say what it should compute with; known "
+            f"modules that need none are {listed(KNOWN)}"
         )
     source = implementation if weights is None else weights
     model = imported(source, config)

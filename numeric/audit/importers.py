@@ -28,8 +28,13 @@ HUGGING_FACE = {
     "GPT2LMHeadModel": "gpt2",
     "GPT2Model": "gpt2",
     "GPTNeoXForCausalLM": "gpt_neox",
+    "GPTNeoXModel": "gpt_neox",
     "LlamaForCausalLM": "llama",
+    "LlamaModel": "llama",
 }
+
+KNOWN = (*HUGGING_FACE, "HookedTransformer", *importers_torch.KINDS)
+"""The classes of live modules that say themselves what they should compute."""
 
 
 def imported(source: Any, config: Config | Mapping[str, Any] | None = None) -> Model:
@@ -52,7 +57,7 @@ def imported(source: Any, config: Config | Mapping[str, Any] | None = None) -> M
         return of_hugging_face(source, kind)
     raise OtimesError(
         f"there is no importer for {type(source).__name__}: known are "
-        f"{listed([*HUGGING_FACE, 'HookedTransformer', *importers_torch.KINDS])}, a folder with "
+        f"{listed(KNOWN)}, a folder with "
         "safetensors, a model, or a mapping of the canonical names to arrays"
     )
 
@@ -72,7 +77,11 @@ def kind_of_module(module: Any) -> str | None:
 def of_hugging_face(module: Any, kind: str) -> Model:
     """Return the reference model of a live Hugging Face module."""
     settings = module.config.to_dict()
-    tensors = {name: array_of(tensor) for name, tensor in module.state_dict().items()}
+    tensors = {
+        name: array_of(tensor)
+        for name, tensor in module.state_dict().items()
+        if hasattr(tensor, "detach")
+    }
     return importers_huggingface.model_of(type(module).__name__, kind, settings, tensors)
 
 
@@ -163,6 +172,8 @@ def array_of(tensor: Any) -> np.ndarray:
         return np.asarray(tensor)
     if str(tensor.device).partition(":")[0] == "meta":
         raise OtimesError("the module is on the device 'meta', where its weights have no numbers")
+    if tensor.is_quantized:
+        raise OtimesError(f"the module holds quantised weights ({tensor.dtype}): not supported")
     tensor = tensor.detach().cpu()
     if str(tensor.dtype) == "torch.bfloat16":
         tensor = tensor.float()

@@ -32,6 +32,9 @@ def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors
             f"{name} is of the kind {kind!r}; there are importers for {listed(READERS)}"
         )
     refuse(name, settings, {**ONLY[kind], **dict.fromkeys(unknown(settings, kind), ())})
+    body = BODY[kind]
+    if not any(each.startswith(body) for each in tensors):  # the body by itself, without a head
+        tensors = {body + each: array for each, array in tensors.items()}
     config, weights = READERS[kind](name, settings, tensors)
     return checked_model(name, config, weights)
 
@@ -100,7 +103,7 @@ def _gpt2(
 ) -> tuple[Config, dict[str, np.ndarray]]:
     layers, heads, d = settings["n_layer"], settings["n_head"], settings["n_embd"]
     dh = d // heads
-    prefix = "transformer." if any(t.startswith("transformer.") for t in tensors) else ""
+    prefix = BODY["gpt2"]
     tied, ends = _ends(tensors, f"{prefix}wte.weight", "lm_head.weight")
     block = prefix + "h.{}."
     config = Config(
@@ -313,4 +316,5 @@ def _llama(
     return config, weights
 
 
+BODY = {"gpt2": "transformer.", "gpt_neox": "gpt_neox.", "llama": "model."}
 READERS = {"gpt2": _gpt2, "gpt_neox": _gpt_neox, "llama": _llama}

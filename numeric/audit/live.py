@@ -6,7 +6,7 @@ modes, its hooks and the random state are what they were. Parameters and buffers
 what needs other numbers or another type is done to a copy.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import product
@@ -17,10 +17,8 @@ import torch
 
 from numeric.audit import importers_torch
 from numeric.audit.collect import Collected, gather
-from numeric.audit.importers_lens import HOOKS
+from numeric.audit.watch import Keep, watch
 from numeric.model import Model
-
-Keep = Callable[[str, Any], None]
 
 
 @contextmanager
@@ -52,7 +50,7 @@ def shown_by(module: torch.nn.Module, rows: np.ndarray, model: Model, kind: str)
         return _layers_shown(module, rows, model, kind)
     places: dict[str, Any] = {}
     with left_as_it_was(module) as hooks:
-        WATCH[kind](module, model, _keeping(places), hooks)
+        watch(kind, module, model, _keeping(places), hooks)
         logits = _logits(module(torch.as_tensor(rows).to(_parameter(module).device)))
     return [gather(logits, places, rows, model)]
 
@@ -90,9 +88,7 @@ def _layers_shown(module: Any, rows: np.ndarray, model: Model, kind: str) -> lis
         else:
             places: dict[str, Any] = {}
             keep = _keeping(places)
-            _watch_layers(
-                module, model, lambda name, value: keep(name, there_and_back(value)), hooks
-            )
+            watch(kind, module, model, lambda name, v: keep(name, there_and_back(v)), hooks)
             places[last] = there_and_back(ran())
             shown.append(places)
             while hooks:
@@ -139,6 +135,9 @@ def _keeping(places: dict[str, Any]) -> Keep:
 
 
 def _logits(answer: Any) -> Any:
+    """Return the logits of what a module returns, None if it has no head and stops before them."""
+    if hasattr(answer, "last_hidden_state"):
+        return None
     if hasattr(answer, "logits"):
         return answer.logits
     return answer[0] if isinstance(answer, tuple) else answer
@@ -171,154 +170,3 @@ def generic(module: torch.nn.Module, still: tuple[str, ...] = (), seed: int = 0)
                 size = 0.5 * max(float(parameter.detach().to(wide).std()), 0.02)
             parameter.add_(noise.mul_(size).to(parameter))
     return other
-
-
-# -- where each kind of module shows which place --------------------------------------------------
-
-
-def _heads(value: torch.Tensor, heads: int) -> torch.Tensor:
-    return value.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-
-def _watch_gpt2(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
-    body = getattr(module, "transformer", module)
-    c = model.config
-    for number, block in enumerate(body.h):
-
-        def qkv(_: Any, __: Any, value: torch.Tensor, n: int = number) -> None:
-            for kind, part in zip("qkv", value.chunk(3, dim=-1), strict=True):
-                keep(f"{kind}.{n}", _heads(part, c.n_heads))
-
-        hooks.append(_before(block, keep, f"resid_pre.{number}"))
-        hooks.append(_after(block.ln_1, keep, f"ln1.{number}"))
-        hooks.append(block.attn.c_attn.register_forward_hook(qkv))
-        hooks.append(
-            _before(block.attn.c_proj, keep, f"z.{number}", lambda x: _heads(x, c.n_heads))
-        )
-        hooks.append(_pattern(block.attn, keep, number))
-        hooks.append(_after(block.attn.c_proj, keep, f"attn_out.{number}"))
-        hooks.append(_before(block.ln_2, keep, f"resid_mid.{number}"))
-        hooks.append(_after(block.ln_2, keep, f"ln2.{number}"))
-        hooks.append(_after(block.mlp.c_fc, keep, f"mlp_pre.{number}"))
-        hooks.append(_before(block.mlp.c_proj, keep, f"mlp_post.{number}"))
-        hooks.append(_after(block.mlp.c_proj, keep, f"mlp_out.{number}"))
-        hooks.append(_after(block, keep, f"resid_post.{number}"))
-    hooks.append(_after(body.ln_f, keep, "ln_final"))
-
-
-def _watch_neox(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
-    c = model.config
-    for number, block in enumerate(module.gpt_neox.layers):
-        hooks.append(_before(block, keep, f"resid_pre.{number}"))
-        hooks.append(_after(block.input_layernorm, keep, f"ln1.{number}"))
-
-        def values(_: Any, __: Any, value: torch.Tensor, n: int = number) -> None:
-            cut = value.unflatten(-1, (c.n_heads, 3, c.d_head))
-            for index, kind in enumerate("qkv"):
-                keep(f"{kind}.{n}", cut[..., index, :].transpose(1, 2))
-
-        hooks.append(block.attention.query_key_value.register_forward_hook(values))
-        hooks.append(
-            _before(block.attention.dense, keep, f"z.{number}", lambda x: _heads(x, c.n_heads))
-        )
-        hooks.append(_pattern(block.attention, keep, number))
-        hooks.append(_after(block.attention.dense, keep, f"attn_out.{number}"))
-        hooks.append(_after(block.post_attention_layernorm, keep, f"ln2.{number}"))
-        hooks.append(_after(block.mlp.dense_h_to_4h, keep, f"mlp_pre.{number}"))
-        hooks.append(_before(block.mlp.dense_4h_to_h, keep, f"mlp_post.{number}"))
-        hooks.append(_after(block.mlp.dense_4h_to_h, keep, f"mlp_out.{number}"))
-        hooks.append(_after(block, keep, f"resid_post.{number}"))
-    hooks.append(_after(module.gpt_neox.final_layer_norm, keep, "ln_final"))
-
-
-def _watch_llama(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
-    c = model.config
-    for number, block in enumerate(module.model.layers):
-        hooks.append(_before(block, keep, f"resid_pre.{number}"))
-        hooks.append(_after(block.input_layernorm, keep, f"ln1.{number}"))
-        for kind, heads in (("q", c.n_heads), ("k", c.kv_heads), ("v", c.kv_heads)):
-            part = getattr(block.self_attn, f"{kind}_proj")
-
-            def cut(value: torch.Tensor, heads: int = heads) -> torch.Tensor:
-                return _heads(value, heads)
-
-            hooks.append(_after(part, keep, f"{kind}.{number}", cut))
-        hooks.append(
-            _before(block.self_attn.o_proj, keep, f"z.{number}", lambda x: _heads(x, c.n_heads))
-        )
-        hooks.append(_pattern(block.self_attn, keep, number))
-        hooks.append(_after(block.self_attn.o_proj, keep, f"attn_out.{number}"))
-        hooks.append(_before(block.post_attention_layernorm, keep, f"resid_mid.{number}"))
-        hooks.append(_after(block.post_attention_layernorm, keep, f"ln2.{number}"))
-        hooks.append(_after(block.mlp.gate_proj, keep, f"mlp_pre.{number}"))
-        hooks.append(_before(block.mlp.down_proj, keep, f"mlp_post.{number}"))
-        hooks.append(_after(block.mlp.down_proj, keep, f"mlp_out.{number}"))
-        hooks.append(_after(block, keep, f"resid_post.{number}"))
-    hooks.append(_after(module.model.norm, keep, "ln_final"))
-
-
-def _watch_layers(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
-    for number, layer in enumerate(getattr(module, "layers", [module])):
-        hooks.append(_before(layer, keep, f"resid_pre.{number}"))
-        hooks.append(_after(layer.norm1, keep, f"ln1.{number}"))
-        hooks.append(_after(layer.self_attn, keep, f"attn_out.{number}"))
-        hooks.append(_before(layer.norm2, keep, f"resid_mid.{number}"))
-        hooks.append(_after(layer.norm2, keep, f"ln2.{number}"))
-        hooks.append(_after(layer.linear1, keep, f"mlp_pre.{number}"))
-        hooks.append(_before(layer.linear2, keep, f"mlp_post.{number}"))
-        hooks.append(_after(layer.linear2, keep, f"mlp_out.{number}"))
-        hooks.append(_after(layer, keep, f"resid_post.{number}"))
-
-
-def _watch_lens(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
-    parts = dict(module.named_modules())
-    rotary = model.config.positions == "rotary"
-    for number in range(model.n_layers):
-        for kind, hook in HOOKS.items():
-            name = {"q": "attn.hook_rot_q", "k": "attn.hook_rot_k"}.get(kind, hook)
-            part = parts.get(f"blocks.{number}.{name if rotary else hook}")
-            if part is None:
-                continue
-            turned = kind in ("q", "k", "v", "z")
-
-            def cut(value: torch.Tensor, turned: bool = turned) -> torch.Tensor:
-                return value.transpose(1, 2) if turned else value
-
-            hooks.append(_after(part, keep, f"{kind}.{number}", cut))
-
-
-WATCH: Mapping[str, Callable[[Any, Model, Keep, list[Any]], None]] = {
-    "gpt2": _watch_gpt2,
-    "gpt_neox": _watch_neox,
-    "llama": _watch_llama,
-    "lens": _watch_lens,
-}
-
-
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, tuple) else value
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _after(part: Any, keep: Keep, name: str, change: Callable[[Any], Any] = _same) -> Any:
-    return part.register_forward_hook(lambda _, __, value: keep(name, change(_first(value))))
-
-
-def _before(part: Any, keep: Keep, name: str, change: Callable[[Any], Any] = _same) -> Any:
-    def see(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        keep(name, change(args[0] if args else kwargs["hidden_states"]))
-
-    return part.register_forward_pre_hook(see, with_kwargs=True)
-
-
-def _pattern(attention: Any, keep: Keep, number: int) -> Any:
-    """Keep the pattern where the attention hands it out (eager), and nothing where it does not."""
-
-    def see(_: Any, __: Any, value: Any) -> None:
-        if isinstance(value, tuple) and len(value) > 1 and hasattr(value[1], "shape"):
-            keep(f"pattern.{number}", value[1])
-
-    return attention.register_forward_hook(see)

@@ -1,0 +1,215 @@
+"""Where each kind of live module shows which place: hooks on its own parts.
+
+A kind is a table: what goes into a part of a block, or comes out of it, is a place. Only how
+queries, keys and values are cut out of one product or three is written out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numeric.audit.importers_lens import HOOKS
+from numeric.config import Config
+from numeric.model import Model
+
+Keep = Callable[[str, Any], None]
+Cut = Callable[[Any, Config], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The names of a module's parts, those of a block relative to it ("" is the block itself).
+
+    `body` holds the `blocks` and the final norm, `end`. `before` and `after` say which places go
+    into a part and come out of it; `attention` hands out the pattern, if it does; `mixed` is given
+    what the heads mixed, side by side; `cuts` says of a part which places its product holds.
+    """
+
+    blocks: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    body: str = ""
+    end: str = ""
+    attention: str = ""
+    mixed: str = ""
+    cuts: Mapping[str, Mapping[str, Cut]] | None = None
+
+
+def _of_three(index: int) -> Cut:
+    """Queries, keys and values side by side, each by heads."""
+    return lambda value, c: _by_heads(value.chunk(3, dim=-1)[index], c.n_heads)
+
+
+def _within_heads(index: int) -> Cut:
+    """Heads side by side, in each queries, keys and values."""
+    return lambda value, c: value.unflatten(-1, (c.n_heads, 3, c.d_head))[..., index, :].transpose(
+        1, 2
+    )
+
+
+def _by_heads(value: Any, heads: int) -> Any:
+    return value.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+KINDS: dict[str, Parts] = {
+    "gpt2": Parts(
+        body="transformer",
+        blocks="h",
+        end="ln_f",
+        before={"": "resid_pre", "ln_2": "resid_mid", "mlp.c_proj": "mlp_post"},
+        after={
+            "ln_1": "ln1",
+            "attn.c_proj": "attn_out",
+            "ln_2": "ln2",
+            "mlp.c_fc": "mlp_pre",
+            "mlp.c_proj": "mlp_out",
+            "": "resid_post",
+        },
+        attention="attn",
+        mixed="attn.c_proj",
+        cuts={"attn.c_attn": {"q": _of_three(0), "k": _of_three(1), "v": _of_three(2)}},
+    ),
+    "gpt_neox": Parts(
+        body="gpt_neox",
+        blocks="layers",
+        end="final_layer_norm",
+        before={"": "resid_pre", "mlp.dense_4h_to_h": "mlp_post"},
+        after={
+            "input_layernorm": "ln1",
+            "attention.dense": "attn_out",
+            "post_attention_layernorm": "ln2",
+            "mlp.dense_h_to_4h": "mlp_pre",
+            "mlp.dense_4h_to_h": "mlp_out",
+            "": "resid_post",
+        },
+        attention="attention",
+        mixed="attention.dense",
+        cuts={
+            "attention.query_key_value": {
+                "q": _within_heads(0),
+                "k": _within_heads(1),
+                "v": _within_heads(2),
+            }
+        },
+    ),
+    "llama": Parts(
+        body="model",
+        blocks="layers",
+        end="norm",
+        before={
+            "": "resid_pre",
+            "post_attention_layernorm": "resid_mid",
+            "mlp.down_proj": "mlp_post",
+        },
+        after={
+            "input_layernorm": "ln1",
+            "self_attn.o_proj": "attn_out",
+            "post_attention_layernorm": "ln2",
+            "mlp.gate_proj": "mlp_pre",
+            "mlp.down_proj": "mlp_out",
+            "": "resid_post",
+        },
+        attention="self_attn",
+        mixed="self_attn.o_proj",
+        cuts={
+            "self_attn.q_proj": {"q": lambda value, c: _by_heads(value, c.n_heads)},
+            "self_attn.k_proj": {"k": lambda value, c: _by_heads(value, c.kv_heads)},
+            "self_attn.v_proj": {"v": lambda value, c: _by_heads(value, c.kv_heads)},
+        },
+    ),
+    "encoder": Parts(
+        blocks="layers",
+        before={"": "resid_pre", "norm2": "resid_mid", "linear2": "mlp_post"},
+        after={
+            "norm1": "ln1",
+            "self_attn": "attn_out",
+            "norm2": "ln2",
+            "linear1": "mlp_pre",
+            "linear2": "mlp_out",
+            "": "resid_post",
+        },
+    ),
+}
+
+
+def watch(kind: str, module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
+    """Put hooks on a module that keep its places; they are added to `hooks`, to be taken off."""
+    if kind == "lens":
+        _watch_lens(module, model, keep, hooks)
+        return
+    parts = KINDS["encoder" if kind == "encoder_layer" else kind]
+    body = getattr(module, parts.body, module) if parts.body else module
+    blocks = [module] if kind == "encoder_layer" else body.get_submodule(parts.blocks)
+    for number, block in enumerate(blocks):
+        _watch_block(parts, block, number, model.config, keep, hooks)
+    if parts.end:
+        hooks.append(_after(body.get_submodule(parts.end), keep, "ln_final"))
+
+
+def _watch_block(
+    parts: Parts, block: Any, number: int, config: Config, keep: Keep, hooks: list[Any]
+) -> None:
+    for part, place in parts.before.items():
+        hooks.append(_before(block.get_submodule(part), keep, f"{place}.{number}"))
+    for part, place in parts.after.items():
+        hooks.append(_after(block.get_submodule(part), keep, f"{place}.{number}"))
+    for part, cuts in (parts.cuts or {}).items():
+        for place, cut in cuts.items():
+
+            def out(value: Any, cut: Cut = cut) -> Any:
+                return cut(value, config)
+
+            hooks.append(_after(block.get_submodule(part), keep, f"{place}.{number}", out))
+    if parts.mixed:
+        mixed = block.get_submodule(parts.mixed)
+        hooks.append(
+            _before(mixed, keep, f"z.{number}", lambda value: _by_heads(value, config.n_heads))
+        )
+    if parts.attention:
+        hooks.append(_pattern(block.get_submodule(parts.attention), keep, number))
+
+
+def _watch_lens(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
+    parts = dict(module.named_modules())
+    rotary = model.config.positions == "rotary"
+    for number in range(model.n_layers):
+        for kind, hook in HOOKS.items():
+            name = {"q": "attn.hook_rot_q", "k": "attn.hook_rot_k"}.get(kind, hook)
+            part = parts.get(f"blocks.{number}.{name if rotary else hook}")
+            if part is None:
+                continue
+            turned = kind in ("q", "k", "v", "z")
+
+            def cut(value: Any, turned: bool = turned) -> Any:
+                return value.transpose(1, 2) if turned else value
+
+            hooks.append(_after(part, keep, f"{kind}.{number}", cut))
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _after(part: Any, keep: Keep, name: str, change: Callable[[Any], Any] = _same) -> Any:
+    return part.register_forward_hook(lambda _, __, value: keep(name, change(_first(value))))
+
+
+def _before(part: Any, keep: Keep, name: str, change: Callable[[Any], Any] = _same) -> Any:
+    def see(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        keep(name, change(args[0] if args else kwargs["hidden_states"]))
+
+    return part.register_forward_pre_hook(see, with_kwargs=True)
+
+
+def _pattern(attention: Any, keep: Keep, number: int) -> Any:
+    """Keep the pattern where the attention hands it out (eager), and nothing where it does not."""
+
+    def see(_: Any, __: Any, value: Any) -> None:
+        if isinstance(value, tuple) and len(value) > 1 and hasattr(value[1], "shape"):
+            keep(f"pattern.{number}", value[1])
+
+    return attention.register_forward_hook(see)
