@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from algebra.errors import OtimesError
 from numeric.config import listed
 
-DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 _REFUSED = (
     "{} is a pickle, which runs its maker's code when it is read, so it is not read here:"
@@ -49,11 +49,13 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def read_weights(path: Path) -> dict[str, np.ndarray]:
+def read_weights(path: Path, leave_out: bool = False) -> dict[str, np.ndarray]:
     """Return the tensors of a safetensors file by name, as read-only views of the mapped file.
 
-    Raises: OtimesError if there is no such file, if it is a pickle (which runs its maker's code
-    when it is read), if it is damaged, or if it holds numbers that NumPy has no type for.
+    Those of bfloat16, for which NumPy has no type, are copies in float32. With `leave_out`,
+    tensors of other types (masks, step counts) are left out. Raises: OtimesError if there is no such file,
+    if it is a pickle (which runs its maker's code when it is read), if it is damaged, or if it
+    holds other types.
     """
     if not path.exists():
         others = sorted(p.name for p in path.parent.iterdir() if p.suffix in _PICKLE_SUFFIXES)
@@ -69,7 +71,7 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
             f"the weights file {path} is damaged or not a safetensors file: {error}"
         ) from None
     for name, (dtype, _) in kinds.items():
-        if dtype not in DTYPES:
+        if dtype not in DTYPES and not leave_out:
             raise OtimesError(f"{path}: {name} is stored as {dtype}; known are {listed(DTYPES)}")
     # The library has checked the header and that every tensor lies within the file.
     content = np.memmap(path, dtype=np.uint8, mode="r")
@@ -77,9 +79,17 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
     header = json.loads(content[8:start].tobytes())
     tensors = {}
     for name, (dtype, shape) in kinds.items():
+        if dtype not in DTYPES:
+            continue
         begin, end = header[name]["data_offsets"]
-        tensors[name] = content[start + begin : start + end].view(DTYPES[dtype]).reshape(shape)
+        array = content[start + begin : start + end].view(DTYPES[dtype]).reshape(shape)
+        tensors[name] = _widened(array) if dtype == "BF16" else array
     return tensors
+
+
+def _widened(stored: np.ndarray) -> np.ndarray:
+    """Return bfloat16 numbers, given by their bits, in float32, whose upper half they are."""
+    return (stored.astype(np.uint32) << 16).view(np.float32)
 
 
 def refuse_pickle(path: Path) -> None:

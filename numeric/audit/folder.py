@@ -51,10 +51,17 @@ def _of_hugging_face(folder: Path) -> bool:
 
 def _loaded(folder: str) -> Any:
     import transformers
+    from transformers.utils import logging
 
-    return transformers.AutoModelForCausalLM.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True, dtype="auto"
-    )
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return transformers.AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype="auto"
+        )
+    finally:
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _with_twin(model: Model, prompt: list[int]) -> Report:

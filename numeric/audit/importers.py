@@ -101,7 +101,7 @@ def of_folder(folder: str | Path) -> Model:
         files = sorted(set(read_json(index)["weight_map"].values()))
     tensors: dict[str, np.ndarray] = {}
     for name in files:
-        tensors |= read_weights(path / name)
+        tensors |= read_weights(path / name, leave_out=True)
     return importers_huggingface.model_of(
         path.resolve().name, str(settings["model_type"]), settings, tensors
     )

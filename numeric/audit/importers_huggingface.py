@@ -104,7 +104,7 @@ def _gpt2(
     layers, heads, d = settings["n_layer"], settings["n_head"], settings["n_embd"]
     dh = d // heads
     prefix = BODY["gpt2"]
-    tied, ends = _ends(tensors, f"{prefix}wte.weight", "lm_head.weight")
+    tied, ends = _ends(tensors, f"{prefix}wte.weight")
     block = prefix + "h.{}."
     config = Config(
         n_layers=layers,
@@ -156,10 +156,10 @@ def _gpt2(
     return config, weights
 
 
-def _ends(tensors: Tensors, embedding: str, *heads: str) -> tuple[bool, dict[str, np.ndarray]]:
+def _ends(tensors: Tensors, embedding: str) -> tuple[bool, dict[str, np.ndarray]]:
     """Return whether the ends are tied, which the tensors say, and W_E and perhaps W_U."""
     W_E = tensor(tensors, embedding)
-    head = next((tensors[name] for name in heads if name in tensors), None)
+    head = next((tensors[name] for name in HEADS if name in tensors), None)
     if head is None or head is W_E or np.array_equal(head, W_E):
         return True, {"W_E": W_E}
     return False, {"W_E": W_E, "W_U": head.T}
@@ -219,7 +219,7 @@ def _gpt_neox(
     dh = d // heads
     biased = bool(settings.get("attention_bias", True))
     block = "gpt_neox.layers.{}."
-    tied, ends = _ends(tensors, "gpt_neox.embed_in.weight", "lm_head.weight", "embed_out.weight")
+    tied, ends = _ends(tensors, "gpt_neox.embed_in.weight")
     config = Config(
         **_rotary_sizes(name, settings, dh, 0.25),
         parallel=bool(settings.get("use_parallel_residual", True)),
@@ -271,7 +271,7 @@ def _llama(
     biased = bool(settings.get("attention_bias", False))
     mlp_biased = bool(settings.get("mlp_bias", False))
     block = "model.layers.{}."
-    tied, ends = _ends(tensors, "model.embed_tokens.weight", "lm_head.weight")
+    tied, ends = _ends(tensors, "model.embed_tokens.weight")
     config = Config(
         **_rotary_sizes(name, settings, dh, 1.0),
         n_kv_heads=groups,
@@ -316,5 +316,6 @@ def _llama(
     return config, weights
 
 
+HEADS = ("lm_head.weight", "embed_out.weight")
 BODY = {"gpt2": "transformer.", "gpt_neox": "gpt_neox.", "llama": "model."}
 READERS = {"gpt2": _gpt2, "gpt_neox": _gpt_neox, "llama": _llama}

@@ -10,6 +10,7 @@ import pytest
 
 from algebra.errors import OtimesError, ShapeError
 from numeric.config import Config
+from numeric.files import read_weights
 from numeric.model import bundled_models, load_model, make_model, save_model
 from tests.numeric.random_models import (
     FULL,
@@ -224,9 +225,21 @@ def test_numbers_that_numpy_has_no_type_for(folder: Path) -> None:
     torch = pytest.importorskip("torch")
     from safetensors.torch import save_file
 
-    save_file({"W_E": torch.ones(2, dtype=torch.bfloat16)}, folder / "weights.safetensors")
-    with pytest.raises(OtimesError, match="W_E is stored as BF16; known are F64, F32 and F16"):
+    save_file({"W_E": torch.ones(2, dtype=torch.int32)}, folder / "weights.safetensors")
+    with pytest.raises(OtimesError, match="W_E is stored as I32; known are F64, F32, F16 and BF16"):
         load_model(folder)
+    assert read_weights(folder / "weights.safetensors", leave_out=True) == {}
+
+
+def test_bfloat16_is_read_as_the_float32_that_it_is_the_upper_half_of(folder: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file
+
+    numbers = torch.randn(3, 5).to(torch.bfloat16)
+    save_file({"W_E": numbers}, folder / "weights.safetensors")
+    read = read_weights(folder / "weights.safetensors")["W_E"]
+    assert read.dtype == np.float32
+    assert np.array_equal(read, numbers.float().numpy())
 
 
 @pytest.mark.parametrize("kept", [7, 50, 1000, -1])

@@ -12,6 +12,7 @@ import torch
 
 import otimes as ot
 from numeric.audit.importers import imported
+from tests.numeric.audit.unchanged import unchanged
 
 transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -21,25 +22,22 @@ SIZES = {"vocab_size": 61, "bos_token_id": None, "eos_token_id": None}
 
 
 def gpt2(**options):
-    config = transformers.GPT2Config(
-        n_positions=40, n_embd=32, n_layer=2, n_head=4, **SIZES, **options
-    )
+    sizes = {"n_positions": 40, "n_embd": 32, "n_layer": 2, "n_head": 4}
+    config = transformers.GPT2Config(**{**sizes, **SIZES, **options})
     return transformers.GPT2LMHeadModel(config)
 
 
 def neox(**options):
-    config = transformers.GPTNeoXConfig(
-        max_position_embeddings=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=48, **SIZES, **options,
-    )  # fmt: skip
+    sizes = {"max_position_embeddings": 40, "hidden_size": 32, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "intermediate_size": 48}
+    config = transformers.GPTNeoXConfig(**{**sizes, **SIZES, **options})
     return transformers.GPTNeoXForCausalLM(config)
 
 
 def llama(**options):
-    config = transformers.LlamaConfig(
-        max_position_embeddings=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, intermediate_size=48, **SIZES, **options,
-    )  # fmt: skip
+    sizes = {"max_position_embeddings": 40, "hidden_size": 32, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+    config = transformers.LlamaConfig(**{**sizes, **SIZES, **options})
     return transformers.LlamaForCausalLM(config)
 
 
@@ -75,31 +73,34 @@ def test_weights_are_read_as_they_are_meant(kind: str) -> None:
         assert np.abs(ours - logits.numpy()).max() < 1e-5  # float32 inside their float64
 
 
-@pytest.mark.parametrize("kind", KINDS)
+LIVE = {**KINDS, "lens": lambda: lens(torch.float32, **LENSES["gpt2"])}
+
+
+@pytest.mark.parametrize("kind", LIVE)
 def test_a_module_comes_back_as_it_was(kind: str) -> None:
-    module = KINDS[kind]().train()
-    module.eval().training = True  # modes that differ, on purpose
-    before = {name: each.clone() for name, each in module.state_dict().items()}
-    modes = [each.training for each in module.modules()]
-    torch.manual_seed(3)
-    state = torch.get_rng_state()
-    ot.audit(module, TOKENS)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert [each.training for each in module.modules()] == modes
-    assert all(torch.equal(each, before[name]) for name, each in module.state_dict().items())
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in module.modules())
-    assert all(p.requires_grad and p.grad is None for p in module.parameters())
+    module = LIVE[kind]()
+    with unchanged(module):
+        assert ot.audit(module, TOKENS[:1]).passed
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_also_after_an_interrupt(error: type[BaseException]) -> None:
-    module = gpt2().train()
-    hook = module.transformer.h[1].register_forward_hook(lambda *_: (_ for _ in ()).throw(error()))
-    with pytest.raises(error):
+@pytest.mark.parametrize("kind", LIVE)
+def test_also_after_an_interrupt(kind: str, error: type[BaseException]) -> None:
+    module = LIVE[kind]()
+
+    def stop(*_: object) -> None:
+        raise error
+
+    list(module.modules())[-1].register_forward_hook(stop)
+    with pytest.raises(error), unchanged(module):
         ot.audit(module, TOKENS)
-    hook.remove()
-    assert module.training
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in module.modules())
+
+
+def test_a_body_without_a_head_is_audited_up_to_its_end() -> None:
+    for kind, body in (("gpt2", "transformer"), ("neox", "gpt_neox"), ("llama", "model")):
+        report = ot.audit(getattr(KINDS[kind](), body), TOKENS[:1])
+        assert report.passed, str(report)
+        assert [*report.ratios][-1] == "ln_final"
 
 
 def test_a_bug_in_a_live_module_is_found_though_its_parameters_hide_it() -> None:
@@ -113,33 +114,6 @@ def test_a_bug_in_a_live_module_is_found_though_its_parameters_hide_it() -> None
     report = ot.audit(module, TOKENS)
     assert report.first_failure.place == "attn_out.0"
     assert "without b_O" in report.first_failure.diagnosis
-
-
-@pytest.mark.parametrize(
-    ("make", "option", "says"),
-    [
-        (gpt2, {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True"),
-        (gpt2, {"activation_function": "quick_gelu"}, "'quick_gelu'"),
-        (
-            llama,
-            {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}},
-            "rope_type='linear'",
-        ),
-    ],
-)
-def test_what_the_reference_does_not_have_is_refused_by_name(make, option, says) -> None:
-    with pytest.raises(ot.OtimesError, match=says):
-        ot.audit(make(**option), TOKENS)
-
-
-def test_a_checkpoint_in_a_folder(tmp_path) -> None:
-    llama().save_pretrained(tmp_path)
-    module = llama()
-    report = ot.audit(module, TOKENS, weights=tmp_path)
-    assert not report.passed  # other weights
-    from numeric.audit.folder import audit_folder
-
-    assert audit_folder(str(tmp_path)).passed
 
 
 # -- TransformerLens -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def unchanged(module: nn.Module) -> Iterator[None]:
         parameter.requires_grad_(number % 2 == 0)
         parameter.grad = torch.full_like(parameter, 3.0) if number % 3 == 0 else None
     torch.manual_seed(5)
-    np.random.seed(5)  # noqa: NPY002 — the state of the old generator is what is looked at
+    np.random.seed(5)
     before = _everything(module)
     try:
         yield
@@ -37,7 +37,7 @@ def unchanged(module: nn.Module) -> Iterator[None]:
 def _everything(module: nn.Module) -> dict[str, object]:
     found: dict[str, object] = {
         "random": torch.get_rng_state(),
-        "NumPy's random": np.random.get_state()[1].copy(),  # noqa: NPY002
+        "NumPy's random": np.random.get_state()[1].copy(),
         "fast path": torch.backends.mha.get_fastpath_enabled(),
         "gradients": torch.is_grad_enabled(),
         "type": torch.get_default_dtype(),
