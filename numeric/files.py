@@ -53,9 +53,9 @@ def read_weights(path: Path, leave_out: bool = False) -> dict[str, np.ndarray]:
     """Return the tensors of a safetensors file by name, as read-only views of the mapped file.
 
     Those of bfloat16, for which NumPy has no type, are copies in float32. With `leave_out`,
-    tensors of other types (masks, step counts) are left out. Raises: OtimesError if there is no such file,
-    if it is a pickle (which runs its maker's code when it is read), if it is damaged, or if it
-    holds other types.
+    tensors of other types (masks, step counts) are left out. Raises: OtimesError if there is no
+    such file, if it is a pickle (which runs its maker's code when it is read), if it is damaged,
+    or if it holds other types.
     """
     if not path.exists():
         others = sorted(p.name for p in path.parent.iterdir() if p.suffix in _PICKLE_SUFFIXES)

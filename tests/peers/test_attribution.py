@@ -6,8 +6,9 @@ import torch
 
 from numeric.attribution.gradients import integrated_gradients, line_integral
 from numeric.audit.importers import imported
-from tests.peers.test_peers import KINDS
+from tests.peers.makers import KINDS
 
+pytest.importorskip("transformers")
 attr = pytest.importorskip("captum.attr")
 pytestmark = pytest.mark.filterwarnings("ignore")
 

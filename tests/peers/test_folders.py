@@ -10,7 +10,7 @@ import torch
 
 import otimes as ot
 from numeric.audit.folder import audit_folder
-from tests.peers.test_peers import KINDS, TOKENS, gpt2, llama
+from tests.peers.makers import KINDS, TOKENS, gpt2, llama
 
 pytest.importorskip("transformers")
 

@@ -3,7 +3,6 @@
 Needs the extra `audit` (`make test-peers`); skipped without it.
 """
 
-import warnings
 from types import MethodType
 
 import numpy as np
@@ -13,35 +12,11 @@ import torch
 import otimes as ot
 from numeric.audit.importers import imported
 from tests.numeric.audit.unchanged import unchanged
+from tests.peers.makers import KINDS, LENSES, TOKENS, gpt2, lens
 
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
+pytest.importorskip("transformer_lens")
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-TOKENS = torch.randint(0, 61, (2, 18), generator=torch.Generator().manual_seed(0))
-SIZES = {"vocab_size": 61, "bos_token_id": None, "eos_token_id": None}
-
-
-def gpt2(**options):
-    sizes = {"n_positions": 40, "n_embd": 32, "n_layer": 2, "n_head": 4}
-    config = transformers.GPT2Config(**{**sizes, **SIZES, **options})
-    return transformers.GPT2LMHeadModel(config)
-
-
-def neox(**options):
-    sizes = {"max_position_embeddings": 40, "hidden_size": 32, "num_hidden_layers": 2}
-    sizes |= {"num_attention_heads": 4, "intermediate_size": 48}
-    config = transformers.GPTNeoXConfig(**{**sizes, **SIZES, **options})
-    return transformers.GPTNeoXForCausalLM(config)
-
-
-def llama(**options):
-    sizes = {"max_position_embeddings": 40, "hidden_size": 32, "num_hidden_layers": 2}
-    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
-    config = transformers.LlamaConfig(**{**sizes, **SIZES, **options})
-    return transformers.LlamaForCausalLM(config)
-
-
-KINDS = {"gpt2": gpt2, "neox": neox, "llama": llama}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
@@ -117,38 +92,6 @@ def test_a_bug_in_a_live_module_is_found_though_its_parameters_hide_it() -> None
 
 
 # -- TransformerLens -------------------------------------------------------------------------------
-
-
-def lens(dtype: torch.dtype, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        lens = pytest.importorskip("transformer_lens")
-        config = lens.HookedTransformerConfig(
-            n_layers=2, d_model=32, n_ctx=40, d_head=8, n_heads=4, d_vocab=61, dtype=dtype,
-            device="cpu", **{"d_mlp": 48, **options},
-        )  # fmt: skip
-        return lens.HookedTransformer(config)
-
-
-LENSES = {
-    "gpt2": {"act_fn": "gelu_new", "normalization_type": "LN"},
-    "llama": {
-        "act_fn": "silu",
-        "normalization_type": "RMS",
-        "positional_embedding_type": "rotary",
-        "rotary_dim": 8,
-        "gated_mlp": True,
-        "n_key_value_heads": 2,
-    },
-    "neox": {
-        "act_fn": "gelu",
-        "normalization_type": "LN",
-        "positional_embedding_type": "rotary",
-        "rotary_dim": 4,
-        "parallel_attn_mlp": True,
-    },
-    "attention only": {"attn_only": True, "normalization_type": None},
-}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

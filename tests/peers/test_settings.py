@@ -9,9 +9,9 @@ import torch
 
 import otimes as ot
 from numeric.audit.findings import Report
-from tests.peers.test_peers import KINDS, TOKENS
+from tests.peers.makers import KINDS, TOKENS
 
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 # What changes nothing that is computed from a prompt; the sizes of the tests are set elsewhere.
