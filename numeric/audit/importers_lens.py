@@ -31,7 +31,6 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "use_normalization_before_and_after": (False,),
     "attn_scores_soft_cap": (-1.0, None, 0.0),
     "output_logits_soft_cap": (-1.0, None, 0.0),
-    "use_NTK_by_parts_rope": (False,),
     "use_yarn_rope": (False,),
     "use_qk_norm": (False,),
     "clip_qkv": (None,),
@@ -43,6 +42,8 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "load_in_4bit": (False,),
     "relative_attention_num_buckets": (None,),
 }
+# Where the name of the architecture by itself changes the blocks.
+OTHERWISE = ("OlmoeForCausalLM", "Olmo2ForCausalLM", "Olmo3ForCausalLM", "GptOssForCausalLM")
 POSITIONS = {"standard": "learned", "rotary": "rotary", "shortformer": "shortformer"}
 
 
@@ -54,7 +55,8 @@ def of_module(module: Any) -> Model:
     from numeric.audit.importers import array_of
 
     cfg = module.cfg
-    refuse("the HookedTransformer", vars(cfg), ONLY)
+    other = dict.fromkeys(["original_architecture"] * (cfg.original_architecture in OTHERWISE), ())
+    refuse("the HookedTransformer", vars(cfg), {**ONLY, **other})
     act, kind = cfg.act_fn, cfg.normalization_type
     if (not cfg.attn_only and act not in ACTIVATION) or kind not in NORM:
         raise OtimesError(
@@ -90,6 +92,7 @@ def of_module(module: Any) -> Model:
         n_kv_heads=cfg.n_key_value_heads,
         rotary_dims=int(cfg.rotary_dim) if rotary else 0,
         rotary_base=float(cfg.rotary_base) if rotary else 10000.0,
+        rotary_stretch=_stretch(cfg) if rotary else (),
         rotary_layout="interleaved" if rotary and cfg.rotary_adjacent_pairs else "half",
         d_mlp=0 if cfg.attn_only else cfg.d_mlp,
         activation=None if cfg.attn_only else ACTIVATION[act],
@@ -106,6 +109,18 @@ def of_module(module: Any) -> Model:
             fill = np.ones if name.endswith("_gain") else np.zeros
             weights[name] = fill(shape, dtype=weights["W_E"].dtype)
     return checked_model("HookedTransformer", config, {n: weights[n] for n in shapes})
+
+
+def _stretch(cfg: Any) -> tuple[float, ...]:
+    """Return how rotary frequencies are stretched: by bands as in Llama 3.1, or not."""
+    if not cfg.use_NTK_by_parts_rope:
+        return ()
+    return (
+        float(cfg.NTK_by_parts_factor),
+        float(cfg.NTK_by_parts_low_freq_factor),
+        float(cfg.NTK_by_parts_high_freq_factor),
+        float(cfg.NTK_original_ctx_len),
+    )
 
 
 def _weights(cfg: Any, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

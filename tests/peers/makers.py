@@ -59,6 +59,15 @@ LENSES = {
         "gated_mlp": True,
         "n_key_value_heads": 2,
     },
+    "llama 3.1": {
+        "act_fn": "silu",
+        "normalization_type": "RMS",
+        "positional_embedding_type": "rotary",
+        "rotary_dim": 8,
+        "gated_mlp": True,
+        "use_NTK_by_parts_rope": True,
+        "NTK_original_ctx_len": 16,
+    },
     "neox": {
         "act_fn": "gelu",
         "normalization_type": "LN",

@@ -9,9 +9,10 @@ import torch
 
 import otimes as ot
 from numeric.audit.findings import Report
-from tests.peers.makers import KINDS, TOKENS
+from tests.peers.makers import KINDS, LENSES, TOKENS, lens
 
 pytest.importorskip("transformers")
+pytest.importorskip("transformer_lens")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 # What changes nothing that is computed from a prompt; the sizes of the tests are set elsewhere.
@@ -159,3 +160,26 @@ def test_the_frequencies_matter() -> None:
     module.config.rope_parameters = {"rope_type": "default", **ROPE}
     report = ot.audit(module, TOKENS[:1, :12])
     assert report.first_failure.place == "q.0"
+
+
+LENS = {
+    "attn_scores_soft_cap": 30.0,
+    "output_logits_soft_cap": 30.0,
+    "attn_scale": 2.0,
+    "use_yarn_rope": True,
+    "use_qk_norm": True,
+    "scale_attn_by_inverse_layer_idx": True,
+    "attention_dir": "bidirectional",
+    "positional_embedding_type": "alibi",
+    "original_architecture": "Olmo2ForCausalLM",
+    "post_embedding_ln": True,
+    "act_fn": "quick_gelu",
+}
+
+
+@pytest.mark.parametrize("key", LENS)
+def test_settings_of_transformer_lens_that_are_refused(key: str) -> None:
+    module = lens(torch.float32, **LENSES["llama"])
+    setattr(module.cfg, key, LENS[key])
+    with pytest.raises(ot.OtimesError, match=key):
+        ot.audit(module, TOKENS)
