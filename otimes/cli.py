@@ -183,7 +183,10 @@ def audit(folder: str, tokens: str | None, html: str | None, as_json: bool) -> i
     prompt = None if tokens is None else _numbers(tokens)
     report = ot.load("numeric.audit.folder").audit_folder(folder, prompt)
     if html is not None:
-        Path(html).write_text(report.html(), encoding="utf-8")
+        try:
+            Path(html).write_text(report.html(), encoding="utf-8")
+        except OSError as error:
+            raise ot.OtimesError(f"cannot write {html}: {error.strerror}") from None
     if as_json:
         _print_json(report.to_json())
     else:

@@ -37,9 +37,12 @@ def audit(
 ) -> Report:
     """Return the report on an implementation: the places it looked at, and the first that is wrong.
 
-    `implementation` is a live module that is known (Hugging Face GPT-2, GPT-NeoX or Llama, or a
-    HookedTransformer), or any callable from tokens to logits, or to (logits, places). `tokens` is
-    one prompt or a batch [prompt, pos], and a callable gets it as it is. `weights` says what the
+    `implementation` is a live module that is known (Hugging Face GPT-2, GPT-NeoX or Llama, a
+    HookedTransformer, TransformerEncoderLayer, TransformerEncoder or MultiheadAttention of
+    torch.nn), or any callable from tokens to logits, or to (logits, places). `tokens` is one
+    prompt or a batch [prompt, pos], and a callable gets it as it is; for layers of torch.nn it is
+    vectors of the stream [pos, d_model] or [prompt, pos, d_model], what a callable returns is what
+    the layer would, and a live one is run with a causal mask. `weights` says what the
     implementation should compute with: a module, a folder with safetensors, a `Model`, or a mapping
     of canonical names, with what shapes do not say in `config`; a live module is its own. `names`
     maps the implementation's names of places to ours. A live module is audited once more as a copy

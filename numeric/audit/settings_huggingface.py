@@ -60,18 +60,23 @@ READ: dict[str, set[str]] = {
     },
 }
 WITHOUT_EFFECT = {
-    "architectures", "auto_map", "attn_implementation", "bos_token_id",
-    "chunk_size_feed_forward", "classifier_dropout", "dtype", "eos_token_id", "finetuning_task",
+    "architectures", "attn_implementation", "auto_map", "bad_words_ids",
+    "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward", "classifier_dropout",
+    "diversity_penalty", "do_sample", "dtype", "early_stopping", "encoder_no_repeat_ngram_size",
+    "eos_token_id", "exponential_decay_length_penalty", "finetuning_task",
     "gradient_checkpointing", "id2label", "initializer_range", "is_decoder", "is_llama_config",
-    "label2id", "max_length", "max_sequence_length", "model_type", "name_or_path",
-    "output_attentions", "output_hidden_states", "output_scores", "pad_token_id",
-    "predict_special_tokens", "prefix", "problem_type", "reorder_and_upcast_attn",
-    "return_dict", "sep_token_id", "task_specific_params", "tie_word_embeddings",
-    "tokenizer_class", "torch_dtype", "torchscript", "transformers_version", "unsloth_fixed",
+    "label2id", "length_penalty", "max_length", "max_sequence_length", "min_length",
+    "model_type", "name_or_path", "no_repeat_ngram_size", "num_beam_groups", "num_beams",
+    "num_return_sequences", "output_attentions", "output_hidden_states", "output_scores",
+    "pad_token_id", "predict_special_tokens", "prefix", "problem_type", "remove_invalid_values",
+    "reorder_and_upcast_attn", "repetition_penalty", "return_dict", "return_dict_in_generate",
+    "sep_token_id", "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
+    "tie_word_embeddings", "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript",
+    "transformers.js_config", "transformers_version", "typical_p", "unsloth_fixed",
     "unsloth_version", "use_bfloat16", "use_cache",
 }
 # fmt: on
-WITHOUT_EFFECT_IF = ("_", "summary_"), ("_dropout", "_pdrop")
+WITHOUT_EFFECT_IF = ("_", "summary_"), ("_dropout", "_dropout_prob", "_pdrop", "_token_id")
 """How names begin, and how they end, that change nothing either."""
 IDLE: tuple[Any, ...] = (None, False, [], {}, "")
 """Values with which an unknown setting is taken to be off."""

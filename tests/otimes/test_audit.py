@@ -36,6 +36,9 @@ def test_what_is_asked_wrongly_is_said_in_a_sentence(tmp_path: Path) -> None:
     run = otimes("audit", str(tmp_path / "none"))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("there is no model ")
+    run = otimes("audit", "two_layer", "--tokens", "1,2", "--html", str(tmp_path))
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(f"cannot write {tmp_path}: ")
     run = otimes("audit", "two_layer", "--tokens", "one")
     assert run.returncode == 2
     assert "--tokens are numbers" in run.stderr
