@@ -27,7 +27,7 @@ test: .venv/test
 	@$(IN)python -m pytest -n 2
 
 test-peers: .venv-peers/peers
-	@.venv-peers/bin/python -m pytest -q tests/peers
+	@.venv-peers/bin/python -m pytest -q -n 2 tests/peers
 
 lint: .venv/lint
 	@$(IN)ruff check .
