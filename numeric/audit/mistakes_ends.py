@@ -1,6 +1,7 @@
 """Mistakes at the two ends: embedding, positions, final norm and unembedding."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from numeric.audit.mistakes_attention import capped
 from numeric.config import Config
 from numeric.forward import place_names
 from numeric.rounding.linear import Array, Near, added
-from numeric.rounding.places import At, kind_of
+from numeric.rounding.places import WEIGHTS, At, kind_of
 from numeric.rounding.precision import stored_as
 
 
@@ -60,6 +61,17 @@ def _rounding(config: Config) -> Iterator[Mistake]:
                 {kind: after(_stored(dtype))},
                 4,
             )
+    for kind, names in WEIGHTS.items():
+        for name in names:
+            if kind not in kinds or not name.startswith("W_") or not config.has(name):
+                continue
+            for dtype in ("float16", "bfloat16"):
+                yield Mistake(
+                    f"{name}_in_{dtype}",
+                    f"weights in half precision: {name} is rounded to {dtype}",
+                    {kind: weights_to(**{name: partial(stored_as, dtype=dtype)})},
+                    4,
+                )
 
 
 def _stored(dtype: str) -> Callable[[At, Near], Near]:
@@ -84,6 +96,12 @@ def _embedding(config: Config) -> Iterator[Mistake]:
             f"the vocabulary off by one: token t embeds as t {'+' if by == 1 else '-'} 1",
             {"embed": _tokens(lambda t, by=by: (t + by) % config.d_vocab)},  # type: ignore[misc]
         )
+
+    yield Mistake(
+        "token_late",
+        "tokens off by one: each position embeds the token before, and the first is used twice",
+        {"embed": _tokens(lambda t: np.concatenate([t[:1], t[:-1]]))},
+    )
 
 
 def _times(factor: float) -> Act:

@@ -73,12 +73,23 @@ def _biases(config: Config) -> Iterator[Mistake]:
                 {k: weights_to(**dict.fromkeys(each, change)) for k, each in acts.items()},
                 0 if what == "missing" else 1,
             )
+    for name, other in (("b_O", "b_out"), ("b_out", "b_O"), ("b_Q", "b_K"), ("b_K", "b_Q")):
+        if {name, other} <= {*config.biases} and config.shape(name) == config.shape(other):
+            yield Mistake(
+                f"{name}_is_{other}",
+                f"a wrong bias: {other} for {name}",
+                {BIASED[name]: _other_weight(name, other)},
+            )
     if "b_O" in config.biases and config.n_heads > 1:
         yield Mistake(
             "b_O_per_head",
             "a bias added too often: b_O once for each head",
             {"attn_out": weights_to(b_O=lambda b: config.n_heads * b)},
         )
+
+
+def _other_weight(name: str, other: str) -> Act:
+    return lambda at, operation: operation(with_weights(at, **{name: at.weights[other]}))
 
 
 def _transposes(config: Config) -> Iterator[Mistake]:
