@@ -143,13 +143,13 @@ def _logits(answer: Any) -> Any:
     return answer[0] if isinstance(answer, tuple) else answer
 
 
-def copied(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
-    """Return a copy of a module in another type, without the hooks of the original."""
+def copied(module: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy of a module, without the hooks of the original."""
     other = deepcopy(module)
     for part in other.modules():
         part._forward_hooks.clear()
         part._forward_pre_hooks.clear()
-    return other.to(dtype)
+    return other
 
 
 def generic(module: torch.nn.Module, still: tuple[str, ...] = (), seed: int = 0) -> torch.nn.Module:
@@ -158,7 +158,7 @@ def generic(module: torch.nn.Module, still: tuple[str, ...] = (), seed: int = 0)
     Each parameter is disturbed: matrices by a part of their own size, vectors by 0.3; those whose
     names end in one of `still` are left alone.
     """
-    other = copied(module, next(module.parameters()).dtype)
+    other = copied(module)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         named = {id(p): (n, p) for n, p in other.named_parameters() if not n.endswith(still)}

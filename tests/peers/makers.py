@@ -75,5 +75,19 @@ LENSES = {
         "rotary_dim": 4,
         "parallel_attn_mlp": True,
     },
+    "gptj": {
+        "act_fn": "gelu_pytorch_tanh",
+        "normalization_type": "LN",
+        "positional_embedding_type": "rotary",
+        "rotary_dim": 4,
+        "rotary_adjacent_pairs": True,
+        "parallel_attn_mlp": True,
+    },
+    "shortformer": {
+        "act_fn": "relu",
+        "normalization_type": "LNPre",
+        "positional_embedding_type": "shortformer",
+        "use_split_qkv_input": True,
+    },
     "attention only": {"attn_only": True, "normalization_type": None},
 }

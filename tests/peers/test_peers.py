@@ -11,6 +11,8 @@ import torch
 
 import otimes as ot
 from numeric.audit.importers import imported
+from numeric.audit.importers_lens import STILL
+from numeric.audit.live import generic
 from tests.numeric.audit.unchanged import unchanged
 from tests.peers.makers import KINDS, LENSES, TOKENS, gpt2, lens
 
@@ -118,6 +120,32 @@ def test_processed_weights_are_another_gauge_in_float32() -> None:
     said = " ".join(str(gauge) for gauge in report.gauges)
     assert "centred" in said
     assert "all logits of a position are moved" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "refactored"), [("gpt2", False), ("gpt2", True), ("llama", False), ("neox", False)]
+)
+def test_every_kind_after_processing(kind: str, refactored: bool) -> None:
+    """Also with the factors of heads made orthogonal, which rotary queries do not allow."""
+    raw = generic(lens(torch.float32, **LENSES[kind]), STILL)
+    hooked = lens(torch.float32, **LENSES[kind])
+    every = ("fold_ln", "center_writing_weights", "center_unembed", "fold_value_biases")
+    hooked.load_and_process_state_dict(
+        {name: each.clone() for name, each in raw.state_dict().items()},
+        refactor_factored_attn_matrices=refactored,
+        **dict.fromkeys(every, True),
+    )
+    report = ot.audit(hooked, TOKENS[:, :12], weights=raw)
+    assert report.passed, str(report)
+    said = " ".join(str(gauge) for gauge in report.gauges)
+    assert ("another basis inside the heads" if refactored else "b_V is moved into b_O") in said
+
+
+def test_an_audit_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    for module in (gpt2(), lens(torch.float32, **LENSES["gpt2"])):
+        capsys.readouterr()
+        ot.audit(module, TOKENS[:1])
+        assert capsys.readouterr() == ("", "")
 
 
 def test_processing_in_float64_rounds_weights_to_float32_and_that_is_found() -> None:
