@@ -267,7 +267,8 @@ class Observed:
 class Observation:
     """An empirical claim: what to look at on the bundled models, or why that cannot be done here.
 
-    `criterion` says what counts as seen, before anything is looked at.
+    `criterion` says what counts as seen, before anything is looked at. `seen` says what came of it,
+    as the prose does: on the same models another outcome is a mistake, here or in what is observed.
     """
 
     kind: ClassVar[str] = "observation"
@@ -275,6 +276,7 @@ class Observation:
     criterion: str
     observe: Callable[[], Observed] | None = None
     cannot: str = ""
+    seen: bool = True
 
     expressions: ClassVar[tuple[Any, ...]] = ()
 

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import sympy
 from hypothesis import HealthCheck, Phase, Verbosity, assume, seed, settings
 from hypothesis import given as drawn
 from hypothesis.errors import Unsatisfiable
 
 from algebra.errors import OtimesError
+from algebra.exact import Assignment, tree_value
 from algebra.refute import Trial, differs, shrink
 from algebra.satisfy import holds
 from algebra.shapes import inspect
@@ -57,7 +59,7 @@ def check_exactly(
     if given:
         return _under_hypotheses(lhs, rhs, given, examples)
     signature = inspect(lhs, rhs)
-    tried = 0
+    tried, seen = 0, _Seen(rhs)
     least: list[Trial] = []
 
     @seed(SEED)
@@ -73,11 +75,13 @@ def check_exactly(
     @drawn(assignments(lhs, rhs, smallest=0, largest=LARGEST_SIZE))
     def equal(numbers: dict[str, Any]) -> None:
         nonlocal tried
+        assignment = as_assignment(numbers, lhs, rhs)
         try:
-            trial = differs(lhs, rhs, as_assignment(numbers, lhs, rhs))
+            trial = differs(lhs, rhs, assignment)
         except OtimesError:  # the root of a row that is zero, a mean of no entries: no value
             assume(False)
         tried += 1
+        seen.at(assignment)
         if trial is not None:
             least[:] = [trial]
             raise _Differs(trial)
@@ -87,22 +91,47 @@ def check_exactly(
     if least:
         return ExactEvidence(False, tried, str(shrink(lhs, rhs, signature, least[0])))
     nothing = "no numbers were found at which both sides have a value"
-    return ExactEvidence(tried > 0, tried, "" if tried else nothing)
+    return seen.said_of(tried, nothing)
+
+
+class _Seen:
+    """Whether a side was ever worth anything but zeros, unless it says that it is zero.
+
+    Numbers that satisfy hypotheses may be so special that both sides vanish at all of them.
+    """
+
+    def __init__(self, side: Any) -> None:
+        self.side = side
+        self.nonzero = side == 0 or isinstance(side, sympy.ZeroMatrix)
+
+    def at(self, assignment: Assignment) -> None:
+        """Look at the side at some numbers, as long as it was nothing but zero."""
+        if not self.nonzero:
+            value = np.asarray(tree_value(self.side, assignment), dtype=object)
+            self.nonzero = any(entry != 0 for entry in value.ravel())
+
+    def said_of(self, tried: int, nothing: str) -> ExactEvidence:
+        """Return the evidence when no numbers told the sides apart."""
+        if tried and not self.nonzero:
+            nothing = "both sides were zero at all numbers that were tried"
+        well = tried > 0 and self.nonzero
+        return ExactEvidence(well, tried, "" if well else nothing)
 
 
 def _under_hypotheses(
     lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], examples: int
 ) -> ExactEvidence:
-    tried = 0
+    tried, seen = 0, _Seen(rhs)
     for assignment in assignments_under(given, lhs, rhs, count=examples, largest=LARGEST_SIZE):
         try:
             trial = differs(lhs, rhs, assignment)
         except OtimesError:  # an inverse that does not exist, an irrational root: no value
             continue
         tried += 1
+        seen.at(assignment)
         if trial is not None:
             signature = inspect(lhs, rhs, *[e for pair in equations(given) for e in pair])
             allowed = partial(holds, equations(given))
             return ExactEvidence(False, tried, str(shrink(lhs, rhs, signature, trial, allowed)))
     nothing = "no numbers were found at which the hypotheses hold and both sides have a value"
-    return ExactEvidence(tried > 0, tried, "" if tried else nothing)
+    return seen.said_of(tried, nothing)

@@ -335,6 +335,9 @@ def _everywhere(e: Any, operator: Operator) -> Iterator[Any]:
     yield from _built(operator(e))
     if isinstance(e, FamilyMember | sympy.MatrixSymbol | sympy.Identity | sympy.OneMatrix):
         return
+    if isinstance(e, sympy.BlockMatrix):
+        yield from _in_a_block(e, operator)
+        return
     for k, argument in enumerate(e.args):
         if isinstance(argument, sympy.MatrixExpr) or _holds_matrices(argument):
             for changed in _everywhere(argument, operator):
@@ -343,6 +346,20 @@ def _everywhere(e: Any, operator: Operator) -> Iterator[Any]:
                 except sympy.ShapeError:
                     continue
                 yield whole
+
+
+def _in_a_block(e: Any, operator: Operator) -> Iterator[Any]:
+    """Yield a matrix in blocks with the operator applied in one of them; a block keeps its shape.
+
+    Of another shape it would not fit beside the others.
+    """
+    rows = e.blocks.tolist()
+    for i, row in enumerate(rows):
+        for j, block in enumerate(row):
+            for changed in _everywhere(block, operator):
+                if changed.shape == block.shape:
+                    line = [*row[:j], changed, *row[j + 1 :]]
+                    yield sympy.BlockMatrix([*rows[:i], line, *rows[i + 1 :]])
 
 
 def _built(made: Iterator[Any]) -> Iterator[Any]:

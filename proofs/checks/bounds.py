@@ -20,10 +20,10 @@ from proofs.checks.identities import on_model, proof_of
 from proofs.checks.properties import has
 from proofs.claims import Bound, Entries, equations, sides_of
 from proofs.evidence import Check, Findings, ProofEvidence
-from proofs.exact import EXAMPLES, ExactEvidence
+from proofs.exact import EXAMPLES, ExactEvidence, check_exactly
 from proofs.hypotheses import assignments
 from proofs.mutants import check_mutants
-from proofs.on_models import ModelEvidence, valued
+from proofs.on_models import ModelEvidence, check_on_model, valued
 
 
 def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
@@ -37,7 +37,7 @@ def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
         proof = ProofEvidence("undecided", unknown)
     return Findings(
         proof,
-        _search(claim),
+        _exact(claim),
         tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
         None if quick else check_mutants(behind.lhs, behind.rhs, behind.given),
         (_tight(claim),),
@@ -57,6 +57,13 @@ def _may_be_negative(claim: Bound) -> str:
         if isinstance(term, Entries) and not facts(term.matrix, claim.given).holds("nonnegative"):
             return f"the entries of {term.matrix} are not known to be nonnegative"
     return ""
+
+
+def _exact(claim: Bound) -> ExactEvidence:
+    """Return whether exact numbers agree with the equation behind a bound, and with the bound."""
+    behind = claim.statement
+    found = check_exactly(behind.lhs, behind.rhs, behind.given)
+    return _search(claim) if found.passed else found
 
 
 def _search(claim: Bound) -> ExactEvidence:
@@ -109,18 +116,20 @@ def _number(value: Any) -> Any:
 
 
 def _on_model(claim: Bound, run: Run) -> ModelEvidence:
-    """Return whether the bound holds on a model within rounding; the ratio is by how much."""
-    worst, where, any_case = 0.0, "", False
+    """Return whether the bound holds on a model, and what is between the two is what is claimed.
+
+    A bound with room to spare would hide a mistake in either side; the equation behind it does not.
+    """
+    behind = check_on_model(claim.statement, run)
+    if not behind.applies or not behind.passed:
+        return behind
+    worst, where = behind.ratio, behind.where
     for each in valued((claim.smaller, claim.larger), claim.bind, run):
-        any_case = True
         (smaller, small_bound), (larger, large_bound) = each.found
         over = float(np.max(smaller - larger))
         allowed = float(np.max(small_bound + large_bound))
         ratio = max(0.0, over / allowed) if allowed else (0.0 if over <= 0 else float("inf"))
         if ratio >= worst:
             worst, where = ratio, str(each.case)
-    if not any_case:
-        why = "the model has nothing that the bound speaks of"
-        return ModelEvidence(run.model, False, True, why=why)
     why = "" if worst <= 1 else f"the bound is exceeded at {where}"
-    return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)
+    return ModelEvidence(run.model, True, worst <= 1, worst, behind.sensitivity, where, why)

@@ -18,7 +18,7 @@ from numeric.rounding import smallest_noticed, worst_ratio
 from numeric.tokenizer import sample_tokens
 from proofs.catalogue import catalogue
 from proofs.claims import ErrorLaw, Method, Observation
-from proofs.evidence import Check, Findings, ProofEvidence
+from proofs.evidence import Check, Findings, ProofEvidence, ProofStatus
 from proofs.on_models import COARSEST, PROMPT_TOKENS, ModelEvidence
 
 NEAREST = 0.25  # a power is a multiple of one half: the nearest one is meant
@@ -94,7 +94,11 @@ def check_observation(claim: Observation, runs: Sequence[Run], quick: bool) -> F
         return Findings(ProofEvidence("cannot be tried here", claim.cannot))
     found = claim.observe()
     detail = f"{found.figure} (counts as seen: {claim.criterion})"
-    return Findings(ProofEvidence("seen" if found.seen else "not seen", detail))
+    status: ProofStatus = "seen" if found.seen else "not seen"
+    if found.seen != claim.seen:
+        expected = "seen" if claim.seen else "not seen"
+        return Findings(ProofEvidence("error", f"it is {status} and was {expected}: {detail}"))
+    return Findings(ProofEvidence(status, detail))
 
 
 @lru_cache(maxsize=8)

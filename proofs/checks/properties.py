@@ -40,7 +40,7 @@ def check_property(claim: Holds, runs: Sequence[Run], quick: bool) -> Findings:
         _examples(claim),
         tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
         None if quick else _mutants(claim),
-        (_attained(claim),) if claim.fact.name == "rank_at_most" and claim.attained else (),
+        _of_rank(claim) if claim.fact.name == "rank_at_most" else (),
         claim.on_models,
     )
 
@@ -89,6 +89,24 @@ def _lacking(
         if not has(fact, value, assignment):
             return assignment, tried
     return None, tried
+
+
+def _of_rank(claim: Holds) -> tuple[Check, ...]:
+    """Return whether a bound on a rank is as low as it is known to be, and is reached."""
+    return (_lowest(claim), *([_attained(claim)] if claim.attained else []))
+
+
+def _lowest(claim: Holds) -> Check:
+    """Return whether no lower bound is derived: one that is too high is true, and says too little.
+
+    Some numbers reach it all the same, those of sizes at which both bounds agree.
+    """
+    found = derives(claim.fact, claim.given)
+    if found is None:
+        return Check("lowest", False, "nothing is derived")
+    sizes = found.value.free_symbols | claim.fact.value.free_symbols
+    lowest = Numbers(sizes).never_exceeds(claim.fact.value, found.value)
+    return Check("lowest", lowest, "" if lowest else f"the rank is at most {found.value}")
 
 
 def _attained(claim: Holds) -> Check:
@@ -254,19 +272,21 @@ def _on_model(claim: Holds, run: Run) -> ModelEvidence:
     worst, where, any_case = 0.0, "", False
     extra = [fact.value] if fact.value is not None and fact.value.is_Matrix else []
     for each in valued((fact.subject, *extra), claim.bind, run):
-        any_case = True
         value, bound = each.found[0]
         if fact.name == "rank_at_most":
             most = int(each.values[0].size(fact.value))
+            if most >= min(value.shape):
+                continue  # no matrix of this shape has a larger rank
             ratio = _beyond_rank(value, bound, most)
         else:
             residual, allowed = RESIDUALS[fact.name](value, bound)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = float(np.max(np.where(residual == 0, 0.0, residual / allowed), initial=0.0))
+        any_case = True
         if ratio >= worst:
             worst, where = ratio, str(each.case)
     if not any_case:
-        why = "the model has nothing that the claim speaks of"
+        why = "the model has nothing that the claim speaks of, or nothing that could lack it"
         return ModelEvidence(run.model, False, True, why=why)
     why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
     return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)
@@ -280,8 +300,6 @@ def _beyond_rank(value: np.ndarray, bound: np.ndarray, most: int) -> float:
     Users' Guide, §4.9).
     """
     sigma = np.linalg.svd(value, compute_uv=False)
-    if most >= len(sigma):
-        return 0.0
     allowed = float(np.linalg.norm(bound) + 2 * max(value.shape) * U * sigma[0])
     return float(sigma[most] / allowed) if sigma[most] else 0.0
 

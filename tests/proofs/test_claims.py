@@ -16,6 +16,7 @@ from sympy import (
     Symbol,
     Trace,
     Transpose,
+    ZeroMatrix,
     sqrt,
 )
 from sympy.matrices.expressions.matexpr import MatrixElement
@@ -168,7 +169,7 @@ GOOD: dict[str, tuple[Claim, str]] = {
     "error law": (derivative(2), "measured"),
     "method": (METHOD, "checked"),
     "seen": (SEEN, "seen"),
-    "not seen": (Observation("half", lambda: Observed("0.1", False)), "not seen"),
+    "not seen": (Observation("half", lambda: Observed("0.1", False), seen=False), "not seen"),
     "cannot": (Observation("half", cannot="no such model"), "cannot be tried here"),
     "no identity": (FAILS, "fails"),
     "a rank where an inverse exists": (
@@ -204,6 +205,10 @@ BAD: dict[str, tuple[Claim, str]] = {
         "more",
     ),
     "a rank too small": (Holds(Fact("rank_at_most", RANK.fact.subject, 1)), "proof"),
+    "a rank that is true and too large": (
+        replace(RANK, fact=Fact("rank_at_most", RANK.fact.subject, d)),
+        "more",
+    ),
     "a rank too large": (Holds(Fact("rank_at_most", RANK.fact.subject, d + d_head)), "more"),
     "a property without a hypothesis": (
         replace(STOCHASTIC, given=STOCHASTIC.given[1:]),
@@ -228,6 +233,7 @@ BAD: dict[str, tuple[Claim, str]] = {
     "a function that is held to nothing": (replace(METHOD, trials=anything), "models"),
     "a function of zeros": (replace(METHOD, trials=zeros), "models"),
     "a function that rests on nothing": (replace(METHOD, rests_on=["no_such_theorem"]), "more"),
+    "an observation that comes out the other way": (replace(SEEN, seen=False), "proof"),
     "an identity said to fail": (Fails(matmul(B, Identity(n)), B), "proof"),
     "an erratum that is right": (
         replace(MEAN, printed={"E99": (matmul(B, Identity(n)), B)}),
@@ -254,6 +260,45 @@ def test_a_wrong_claim_fails_where_it_is_wrong(name: str) -> None:
         "more": not all(check.passed for check in found.more),
     }
     assert failed[where], found
+
+
+def test_numbers_at_which_all_is_zero_show_nothing() -> None:
+    """Of two rows only (1, -1) and its negative have mean zero and mean square one."""
+    z, small = MatrixSymbol("z", 1, n), "both sides were zero at all numbers that were tried"
+    unit = [
+        (matmul(z, Transpose(z)), matmul(n, Identity(1))),
+        (matmul(z, ONES), ZeroMatrix(1, 1)),
+    ]
+    centring = matadd(Identity(n), matmul(-1 / n, ONES, Transpose(ONES)))
+    shadow = matadd(centring, matmul(-1 / n, Transpose(z), z))
+    stated = Statement(matmul(shadow, shadow), shadow, given=unit, on_models=False)
+    found = report(stated)
+    assert found.proof.status == "proved"
+    assert found.exact is not None
+    assert not found.exact.passed
+    assert found.exact.detail == small
+    larger = replace(stated, given=[*unit, Example({"z": [[1, 1, -1, -1]]})])
+    assert report(larger).exact == replace(found.exact, passed=True, detail="", examples=40)
+
+
+def test_a_bound_with_room_to_spare_hides_no_mistake_on_a_model() -> None:
+    """The sum of all scores squared is far from its bound: only the equation tells what is off."""
+    S = MatrixSymbol("S", n, n)
+    sides = (gram(S, matmul(ONES, Transpose(ONES))) ** 2, n**2 * gram(S, S))
+    cauchy = Bound(*sides, [], bind=({"S": Source("pattern")},))
+    (seen,) = report(cauchy).models
+    assert not seen.passed
+
+
+def test_a_rank_that_no_matrix_of_the_shape_exceeds_is_not_seen_on_a_model() -> None:
+    """On a prompt of 8 tokens no scores have a rank above 8, whatever d_head is."""
+    scores = matmul(matmul(X, row.W_Q), Transpose(matmul(X, row.W_K)))
+    claim = Holds(Fact("rank_at_most", scores, Min(n, d, d_head)))
+    assert not report(claim).on_models
+    many = replace(claim, bind=({"X": Source("W_E", rows=48)},))
+    (seen,) = report(many).models
+    assert seen.applies
+    assert seen.passed
 
 
 def test_a_wrong_form_in_print_is_refuted_or_does_not_fit() -> None:

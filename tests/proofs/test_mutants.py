@@ -111,3 +111,11 @@ def test_a_mutant_that_sympy_refuses_to_build_is_none() -> None:
     assert made
     relu = Activation("relu", matmul(x, w))
     assert [mutant for mutant in mutants(relu, relu) if mutant.operator == "lose a function"]
+
+
+def test_mistakes_are_made_inside_blocks() -> None:
+    whole = sympy.BlockMatrix([[matmul(A, B), C]])
+    wrong = {mutant.lhs for mutant in mutants(whole, whole) if mutant.side == "left"}
+    assert sympy.BlockMatrix([[matmul(B, A), C]]) in wrong
+    assert sympy.BlockMatrix([[matmul(A, B), Transpose(C)]]) in wrong
+    assert sympy.BlockMatrix([[A, C]]) in wrong

@@ -77,6 +77,15 @@ MISTAKES: dict[str, tuple[str, Callable[[Model], Model]]] = {
 }
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_that_changes_nothing_is_noticed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps every reading, every pattern and every probability."""
+    monkeypatch.setattr(processing, name, lambda model: model)
+    assert worst(name, MODEL) > 1
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, wrong = MISTAKES[mistake]

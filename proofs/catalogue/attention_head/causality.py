@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from sympy import (
@@ -16,13 +17,28 @@ from sympy import (
 )
 
 from algebra.facts import Fact, attention_pattern
-from algebra.language import Family, HeadSum, LayerProduct, matadd, matmul
+from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul
 from algebra.nonlinear import CausalMask, RowSoftmax
 from numeric.binding import Source
 from proofs.catalogue.attention_head.patterns import MASK, PATTERN, W_QK, S_n, entrywise
-from proofs.catalogue.attention_head.scores import less
+from proofs.catalogue.attention_head.scores import READS, less
 from proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
-from proofs.catalogue.symbols import H, L, X, alpha, beta, d, d_head, h, heads, l, m, n, row
+from proofs.catalogue.symbols import (
+    H,
+    L,
+    X,
+    alpha,
+    beta,
+    d,
+    d_head,
+    h,
+    heads,
+    l,
+    layers,
+    m,
+    n,
+    row,
+)
 from proofs.claims import ErrorLaw, Holds, Statement
 from proofs.theorem import theorem
 
@@ -76,7 +92,9 @@ def head_reads_what_it_sees() -> Statement:
         bind=({"X_QK": Source("qk_in")},),
         printed={
             "E15": (written, matmul(pattern, X)),
+            "E30": (written, matmul(entrywise(pattern, Transpose(strictly)), X, W_OV)),
             "E35": (written, matmul(entrywise(pattern, strictly), X, W_OV)),
+            "E61": (written, matmul(entrywise(pattern, strictly), X, W_OV)),
             "E21": (written, matmul(X, W_QK, W_OV)),
         },
     )
@@ -103,7 +121,7 @@ def head_is_linear_in_W_OV() -> Statement:
     return Statement(
         written(matadd(matmul(alpha, U), matmul(beta, V))),
         matadd(matmul(alpha, written(U)), matmul(beta, written(V))),
-        on_models=False,
+        bind=(READS | {"U": Source("W_E", rows=128), "V": Source("W_U", cols=128)},),
     )
 
 
@@ -176,7 +194,7 @@ def prefix_sees_no_later_keys() -> Statement:
 def prefix_is_computed_alone() -> Statement:
     """A layer with any number of heads: the rows of the prefix X come out as they do when X is all
     there is. MLPs and norms act on each row by itself, so the rows of X are again a prefix for the
-    next layer, and by induction this holds for a model of any depth.
+    next layer: `prefix_is_computed_alone_every_depth`.
 
     It is why training can predict every next token in one pass, and why generation may keep the
     keys and values of what was read: nothing that comes later changes them.
@@ -189,6 +207,40 @@ def prefix_is_computed_alone() -> Statement:
 
     whole, alone = _attends(W_Q, W_K)
     return Statement(layer(whole, WHOLE), layer(alone, X), on_models=False)
+
+
+@theorem(
+    title="At every depth a prefix is computed as if nothing followed",
+    chapter=3,
+    convention="column",
+    source=f"{FRAMEWORK}, “Path expansion of logits”; Pope et al. 2022, “Efficiently Scaling "
+    "Transformer Inference”, on key-value caches",
+    covers=("S2-20",),
+)
+def prefix_is_computed_alone_every_depth() -> Statement:
+    """Let P pick the m positions of a prefix out of n. What is asked of each head of each layer is
+    that its pattern, on the rows of the prefix, is the pattern B of the prefix alone, beside zeros:
+    P A = B P (`prefix_sees_no_later_keys`). Then the same holds of all layers together, for any
+    number of them and of heads: pick the prefix after the model, or run the model on the prefix.
+
+    MLPs and norms act on each position by itself (`everything_else_is_positionwise`), so they can
+    stand between the layers without changing this. Without the mask P A = B P fails in the first
+    layer, and every later token changes everything.
+    """
+    P, B = MatrixSymbol("P", m, n), Family("B", (L, H), m, m)[l, h]
+    W_OV = matmul(layers.column.W_O[l, h], layers.column.W_V[l, h])
+
+    def model(positions: Any, pattern: Any) -> LayerProduct:
+        past = kron(Identity(positions), Identity(d))
+        return LayerProduct(matadd(past, HeadSum(kron(pattern, W_OV), (h, H))), (l, L))
+
+    pick = kron(P, Identity(d))
+    return Statement(
+        matmul(pick, model(n, layers.A[l, h])),
+        matmul(model(m, B), pick),
+        given=[(matmul(P, layers.A[l, h]), matmul(B, P))],
+        on_models=False,
+    )
 
 
 patterns = Family("A", (L,), n, n)
@@ -208,7 +260,6 @@ def product_of_patterns_is_stochastic() -> Holds:
     return Holds(
         Fact("row_stochastic", LayerProduct(patterns[l], (l, L))),
         given=attention_pattern(patterns[l], causal=False),
-        on_models=False,
     )
 
 
@@ -225,7 +276,6 @@ def product_of_patterns_is_causal() -> Holds:
     return Holds(
         Fact("causal", LayerProduct(patterns[l], (l, L))),
         given=[Fact("causal", patterns[l])],
-        on_models=False,
     )
 
 
@@ -251,7 +301,9 @@ def first_position_absorbs() -> Statement:
     """
     B, C = MatrixSymbol("B", m, m), MatrixSymbol("C", m, m)
     return Statement(
-        matmul(_absorbing(B), _absorbing(C)), _absorbing(matmul(B, C)), on_models=False
+        matmul(_absorbing(B), _absorbing(C)),
+        _absorbing(matmul(B, C)),
+        bind=({"B": Source("pattern"), "C": Source("scores")},),
     )
 
 
@@ -304,7 +356,7 @@ def equal_rows_stay_equal() -> Statement:
     return Statement(
         HeadSum(matmul(A, everywhere, x, W_OV), (h, H)),
         matmul(everywhere, HeadSum(matmul(x, W_OV), (h, H))),
-        on_models=False,
+        bind=({"S": Source("scores"), "x": Source("W_E", rows=1)},),
     )
 
 

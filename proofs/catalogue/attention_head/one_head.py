@@ -335,7 +335,11 @@ def head_output_rank() -> Holds:
     A head cannot copy a whole residual vector, only what passes through its d_head numbers.
     """
     written = matmul(any_head.A, any_head.X, row.W_V, row.W_O)
-    return Holds(Fact("rank_at_most", written, Min(d, d_head)))
+    longer = {  # than d_head: mixtures of the embeddings of 40 tokens
+        "A": Source("W_U", rows=40, cols=48, transposed=True),
+        "X": Source("W_E", rows=40),
+    }
+    return Holds(Fact("rank_at_most", written, Min(n, m, d, d_head)), bind=(longer,))
 
 
 @theorem(
@@ -354,7 +358,8 @@ def head_outputs_of_all_prompts() -> Holds:
     patterns = Family("A", (prompts,), n, m)[prompt]
     streams = Family("X", (prompts,), m, d)[prompt]
     mixed = StackHeads(matmul(patterns, streams, row.W_V), (prompt, prompts))
-    return Holds(Fact("rank_at_most", matmul(mixed, row.W_O), Min(d, d_head)), on_models=False)
+    most = Min(prompts * n, prompts * m, d, d_head)
+    return Holds(Fact("rank_at_most", matmul(mixed, row.W_O), most), on_models=False)
 
 
 @theorem(

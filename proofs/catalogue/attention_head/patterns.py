@@ -33,6 +33,7 @@ BAHDANAU = (
 )
 
 i, j, k = sympy.symbols("i j k", integer=True)
+SHORT = {"S": Source("q", cols=6)}  # any table of moderate numbers will do for scores
 S = MatrixSymbol("S", n, m)
 S_n = MatrixSymbol("S", n, n)
 MASK = CausalMask(n)
@@ -66,7 +67,7 @@ def softmax_of_rows() -> Definition:
         "softmax",
         RowSoftmax(S),
         _softmax_plainly,
-        on_models=False,
+        bind=(SHORT,),
         obeys=("softmax_ratio", "softmax_ignores_row_constants", "pattern_is_stochastic"),
     )
 
@@ -144,7 +145,7 @@ def pattern_row_by_row() -> Statement:
     """
     here = Transpose(OneHot(i, n))
     scores = matmul(1 / sqrt(d_head), here, X, W_QK, Transpose(X))
-    return Statement(matmul(here, PATTERN), RowSoftmax(scores, matmul(here, MASK)), on_models=False)
+    return Statement(matmul(here, PATTERN), RowSoftmax(scores, matmul(here, MASK)), bind=(READS,))
 
 
 @theorem(
@@ -152,7 +153,7 @@ def pattern_row_by_row() -> Statement:
     chapter=3,
     convention="column",
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
-    covers=("S0-43", "S1-25"),
+    covers=("S0-43", "S1-25", "S2-24"),
 )
 def pattern_through_W_QK_column() -> Statement:
     """The framework writes A = softmax*(xᵀ W_Qᵀ W_K x). Its x has positions as columns, and its
@@ -261,7 +262,7 @@ def softmax_ignores_row_constants() -> Statement:
     return Statement(
         RowSoftmax(matadd(S_n, matmul(v, OneMatrix(1, n))), MASK),
         RowSoftmax(S_n, MASK),
-        on_models=False,
+        bind=({"S": Source("scores"), "v": Source("resid_pre", cols=1)},),
     )
 
 
@@ -286,8 +287,52 @@ def softmax_ratio() -> Statement:
     return Statement(
         weight[i, j] * power[i, k],
         weight[i, k] * power[i, j],
-        on_models=False,
+        bind=(SHORT,),
         printed={"E34": (weight[i, j] * power[k, j], weight[k, j] * power[i, j])},
+    )
+
+
+@theorem(
+    title="A weight is exp of its score, over the sum of them",
+    chapter=3,
+    source=f"{BAHDANAU}; {SOFTMAX}",
+    covers=("S0-26", "S4-02"),
+)
+def weights_lie_between_zero_and_one() -> Statement:
+    """a_ij Σ_k exp(s_ik) = exp(s_ij). Both the sum and the right side are positive, so no weight is
+    ever zero: 0 < a_ij. And the sum has a term for every visible key, so it is larger than
+    exp(s_ij) alone as soon as there are two: then a_ij < 1. With one visible key, as at the first
+    position under the causal mask, the weight is 1.
+
+    Both are strict whatever the scores are. “The head ignores this token” is never exactly true
+    of a visible token, and what a mask does, a weight of zero, no finite score can do.
+    """
+    weight, power = RowSoftmax(S), Activation("exp", S)
+    return Statement(
+        weight[i, j] * matmul(power, OneMatrix(m, 1))[i, 0],
+        power[i, j],
+        bind=(SHORT,),
+    )
+
+
+@theorem(
+    title="Within a row the higher score has the higher weight",
+    chapter=3,
+    convention="row",
+    source=f"{SOFTMAX}; class notes on the formulation of transformers",
+    covers=("S0-24",),
+)
+def weights_order_as_scores() -> Statement:
+    """(a_ij - a_ik) exp(s_ik) = a_ik (exp(s_ij) - exp(s_ik)). The factors exp(s_ik) and a_ik are
+    positive, so the two differences have the same sign, and exp increases: a_ij > a_ik exactly when
+    s_ij > s_ik. Softmax keeps the order of a row, and only the order: how much larger a weight is
+    depends on the difference of scores, and how large it is on the whole row.
+    """
+    weight, power = RowSoftmax(S), Activation("exp", S)
+    return Statement(
+        (weight[i, j] - weight[i, k]) * power[i, k],
+        weight[i, k] * (power[i, j] - power[i, k]),
+        bind=(SHORT,),
     )
 
 

@@ -93,7 +93,8 @@ def scores_rank_at_most_d_head() -> Holds:
     and either may raise the rank: a causal pattern has rank n, as its diagonal is nowhere zero.
     """
     scores = matmul(1 / sqrt(d_head), X, W_QK, Transpose(X))
-    return Holds(Fact("rank_at_most", scores, sympy.Min(n, d, d_head)), bind=(READS,))
+    longer = {"X": Source("W_E", rows=48)}  # more than d_head
+    return Holds(Fact("rank_at_most", scores, sympy.Min(n, d, d_head)), bind=(longer,))
 
 
 @theorem(

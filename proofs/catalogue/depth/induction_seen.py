@@ -196,6 +196,7 @@ def fuzzy_matching() -> Observation:
         "on words repeated with a space before them, the most attention of a head of `induction` "
         "to what followed the word is at least twice that on shuffled words",
         observe,
+        seen=False,
     )
 
 

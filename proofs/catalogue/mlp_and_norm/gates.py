@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-from sympy import HadamardProduct, Identity, MatrixSymbol, Transpose
+from sympy import BlockMatrix, HadamardProduct, Identity, MatrixSymbol, Transpose, ZeroMatrix
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul, vec_rows
 from numeric.binding import Source
 from proofs.catalogue.mlp_and_norm.parts import W_in, W_out, activation
 from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import H, L, X, d, d_head, d_mlp, h, heads, l, layers, n
+from proofs.catalogue.symbols import H, L, X, d, d_head, d_mlp, h, l, layers, n
 from proofs.claims import Fails, Statement
 from proofs.theorem import theorem
 
@@ -24,6 +24,11 @@ GATED = "Fiat, Malach and Shalev-Shwartz 2019, “Decoupling Gating from Lineari
 
 k = sympy.Symbol("k", integer=True)
 G = MatrixSymbol("G", n, d_mlp)
+HEADS = HeadSum(
+    kron(layers.A[l, h], matmul(layers.column.W_O[l, h], layers.column.W_V[l, h])), (h, H)
+)
+LAYER = matadd(Identity(n * d), HEADS)
+SOURCE = Family("m", (L,), n * d, 1)[l]
 BOTH = ({"X": Source("resid_pre"), "Y": Source("attn_out")},)
 
 
@@ -105,28 +110,25 @@ def gated_mlp_is_matrix() -> Statement:
 
 
 @theorem(
-    title="The path sum of a block with frozen patterns and gates",
+    title="The path sum with frozen patterns and gates, at every depth",
     chapter=4,
     convention="column",
     source=f"{GATED}; {FRAMEWORK}, “The path expansion trick”",
     covers=("B10",),
 )
 def gated_block_paths() -> Statement:
-    """With M the matrix of the gated MLP, a block is (I + M)(I + Σ_h A ⊗ W_OV), and expands as
-    attention-only layers do: the direct path, each head, the MLP, and each head through the MLP.
-    The count of paths goes from 1 + H to 2(1 + H) a block, and the sum is exact.
+    """With M_l the matrix of the gated MLP of layer l, a block is (I + M)(I + Σ_h A ⊗ W_OV), and
+    expands as attention-only layers do: the direct path, each head, the MLP, and each head through
+    the MLP. The count of paths goes from 1 + H to 2(1 + H) a block, and the sum is exact, for any
+    number of blocks.
     """
-    x, M = MatrixSymbol("x", n * d, 1), MatrixSymbol("M", n * d, n * d)
-    eye = Identity(n * d)
-    head = kron(heads.A[h], matmul(heads.column.W_O[h], heads.column.W_V[h]))
+    M, eye = Family("M", (L,), n * d, n * d)[l], Identity(n * d)
+    head = kron(layers.A[l, h], matmul(layers.column.W_O[l, h], layers.column.W_V[l, h]))
+    all_heads = HeadSum(head, (h, H))
+    paths = matadd(eye, all_heads, M, HeadSum(matmul(M, head), (h, H)))
     return Statement(
-        matmul(matadd(eye, M), matadd(eye, HeadSum(head, (h, H))), x),
-        matadd(
-            x,
-            HeadSum(matmul(head, x), (h, H)),
-            matmul(M, x),
-            HeadSum(matmul(M, head, x), (h, H)),
-        ),
+        LayerProduct(matmul(matadd(eye, M), matadd(eye, all_heads)), (l, L)),
+        LayerProduct(paths, (l, L)),
         on_models=False,
     )
 
@@ -143,7 +145,8 @@ def mlp_outputs_as_sources() -> Statement:
     again a sum over paths, and exact. From the embedding four kinds (direct, first layer, second
     layer, both), from m_0 what the second layer carries of it or passes by, and m_1 itself.
 
-    The question of how m_0 came about is left open, which is the price of it.
+    The question of how m_0 came about is left open, which is the price of it. For any number of
+    layers see `sources_at_every_depth` and `sources_add_up`.
     """
     A = Family("A", (2, H), n, n)
     W_O, W_V = Family("W_O", (2, H), d, d_head), Family("W_V", (2, H), d_head, d)
@@ -170,6 +173,64 @@ def mlp_outputs_as_sources() -> Statement:
     )
 
 
+def _with_sources(*sources: Any) -> LayerProduct:
+    """Return L layers on the stream with a 1 below it for each kind of source that they add."""
+    width, count = n * d, len(sources)
+    places = [ZeroMatrix(1, 1)] * count
+    stream = BlockMatrix([[Identity(width)], *[[ZeroMatrix(1, width)]] * count])
+    adds = [matmul(stream, HEADS, Transpose(stream))]
+    for k, source in enumerate(sources):
+        ones = [*places[:k], Identity(1), *places[k + 1 :]]
+        switch = BlockMatrix([[ZeroMatrix(width, 1)], *[[one] for one in ones]])
+        adds.append(matmul(stream, source, Transpose(switch)))
+    return LayerProduct(matadd(Identity(width + count), *adds), (l, L))
+
+
+@theorem(
+    title="With MLP outputs as sources, the embedding's paths are those of a model without MLPs",
+    chapter=4,
+    convention="column",
+    source=f"{FRAMEWORK}, “The path expansion trick”, and its appendix on MLP layers",
+    covers=("B10",),
+)
+def sources_at_every_depth() -> Statement:
+    """Each layer applies its heads and then adds a vector m_l, what its MLP wrote: on the stream
+    with a 1 below it, that is I + U (Σ_h A ⊗ W_OV) Uᵀ + U m_l wᵀ, where U picks the stream and w
+    the 1. Begin with 0 instead of that 1, and the sources are not heard: what the L layers make of
+    the embedding is their product alone, with all (1 + H)^L paths. As all is linear in (x, 1), the
+    stream is that, plus what begins with the 1: the sources, each carried through the layers after.
+    """
+    stream_only = BlockMatrix([[Identity(n * d)], [ZeroMatrix(1, n * d)]])
+    return Statement(
+        matmul(_with_sources(SOURCE), stream_only),
+        matmul(stream_only, LayerProduct(LAYER, (l, L))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="What several sources contribute adds up, at every depth",
+    chapter=4,
+    convention="column",
+    source=f"{FRAMEWORK}, “The path expansion trick”",
+    covers=("B10",),
+)
+def sources_add_up() -> Statement:
+    """Let each layer add two vectors, of an MLP and of a bias say, each switched by a number of its
+    own below the stream. Both switched on is the same as one source that is their sum. So the
+    sources can be told apart at the end, layer by layer and kind by kind, and nothing is left over:
+    the path sum is exact with MLPs in it, as long as their outputs are taken as they are.
+    """
+    other = Family("b", (L,), n * d, 1)[l]
+    eye, none, one = Identity(n * d), ZeroMatrix(1, n * d), Identity(1)
+    both = BlockMatrix([[eye, ZeroMatrix(n * d, 1)], [none, one], [none, one]])
+    return Statement(
+        matmul(_with_sources(SOURCE, other), both),
+        matmul(both, _with_sources(matadd(SOURCE, other))),
+        on_models=False,
+    )
+
+
 @theorem(
     title="A source is carried through all later layers as the embedding is",
     chapter=4,
@@ -182,8 +243,7 @@ def source_is_carried_like_embedding() -> Statement:
     steering vector, goes on along the same paths as what was there already. So one list of paths
     serves for every source, and the contributions add up.
     """
-    head = kron(layers.A[l, h], matmul(layers.column.W_O[l, h], layers.column.W_V[l, h]))
-    later = LayerProduct(matadd(Identity(n * d), HeadSum(head, (h, H))), (l, L))
+    later = LayerProduct(LAYER, (l, L))
     x, m = MatrixSymbol("x", n * d, 1), MatrixSymbol("m_0", n * d, 1)
     return Statement(
         matmul(later, matadd(x, m)),

@@ -47,6 +47,8 @@ from proofs.theorem import theorem
 BASIS = f"{FRAMEWORK}, “Activation properties”"
 
 READS = ({"X": Source("ln2")}, {"X": Source("resid_mid")})  # behind a norm, or in a model without
+LONG = {"X": Source("W_E", rows=160)}  # more rows than the stream has dimensions
+FEW_NEURONS = {**LONG, "W_in": Source("W_in", cols=40), "W_out": Source("W_out", rows=40)}
 u = sympy.Symbol("u", integer=True)
 
 
@@ -251,7 +253,7 @@ def feed_forward_rank() -> Holds:
     subspace, which one can read from its weights.
     """
     written = matmul(activation(matmul(X, W_in)), W_out)
-    return Holds(Fact("rank_at_most", written, Min(n, d, d_mlp)), on_models=False)
+    return Holds(Fact("rank_at_most", written, Min(n, d, d_mlp)), bind=(FEW_NEURONS,))
 
 
 @theorem(
@@ -288,7 +290,7 @@ def linear_layer_rank() -> Holds:
     neurons stand between: with d_mlp > d the same map has a smaller layer, and with d_mlp < d it is
     a bottleneck.
     """
-    return Holds(Fact("rank_at_most", matmul(W_in, W_out), Min(d, d_mlp)))
+    return Holds(Fact("rank_at_most", matmul(W_in, W_out), Min(d, d_mlp)), bind=(FEW_NEURONS,))
 
 
 @theorem(
@@ -318,7 +320,7 @@ def preactivation_rank() -> Holds:
     """All pre-activations of a text together, positions × neurons, have at most rank d, as they are
     read from streams of d dimensions (one more with a bias): their columns are far from free.
     """
-    return Holds(Fact("rank_at_most", matmul(X, W_in), Min(n, d, d_mlp)))
+    return Holds(Fact("rank_at_most", matmul(X, W_in), Min(n, d, d_mlp)), bind=(LONG,))
 
 
 @theorem(

@@ -42,7 +42,7 @@ from proofs.catalogue.mlp_and_norm.parts import (
 )
 from proofs.catalogue.sources import FRAMEWORK, PRIMER, TRANSFORMER_LENS
 from proofs.catalogue.symbols import X, d, n, row
-from proofs.claims import Bound, Definition, ErrorLaw, Fails, Holds, Square, Statement
+from proofs.claims import Bound, Definition, ErrorLaw, Example, Fails, Holds, Square, Statement
 from proofs.theorem import theorem
 
 BA = "Ba, Kiros and Hinton 2016, “Layer normalization”"
@@ -165,7 +165,8 @@ def centring_rank() -> Holds:
     rank d - 1, and of d or more positions the centred streams X P have no more (and attain it, so
     that P cannot have less). Nothing that a model writes along 1 can be read behind a LayerNorm.
     """
-    return Holds(Fact("rank_at_most", matmul(X, centring), Min(n, d - 1)))
+    rows = {"X": Source("W_E", rows=160)}  # more than d
+    return Holds(Fact("rank_at_most", matmul(X, centring), Min(n, d - 1)), bind=(rows,))
 
 
 @theorem(
@@ -361,6 +362,8 @@ unit = MatrixSymbol("zhat", 1, d)
 NORMALISED = (
     (matmul(unit, Transpose(unit)), matmul(d, Identity(1))),
     (matmul(unit, OneMatrix(d, 1)), ZeroMatrix(1, 1)),
+    Example({"zhat": [[1, -1, 1, -1]]}),
+    Example({"zhat": [[2, -1, 0, -1, 0, 0]]}),  # six entries, of mean square one
 )
 shadow = matadd(centring, matmul(-1 / d, Transpose(unit), unit))
 

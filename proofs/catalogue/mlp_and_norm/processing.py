@@ -86,14 +86,57 @@ def _product_by_loops(row: Any, W: np.ndarray, b: np.ndarray) -> np.ndarray:
     )
 
 
+def _is(what: str, found: Any, expected: float) -> Trial:
+    """Return whether every number of the new model is what it was to become, exactly."""
+    found = np.asarray(found, dtype=np.float64)
+    return Trial(what, found, np.full_like(found, expected), np.zeros_like(found))
+
+
+def _of_norms(model: Model, what: str) -> np.ndarray:
+    """Return the gains or the biases of all norms, one after the other."""
+    norms = ["ln1", *(["ln2"] if model.config.d_mlp else [])]
+    norms += ["ln_final"] if model.config.final_norm else []
+    return np.concatenate([np.ravel(getattr(model, f"{norm}_{what}")) for norm in norms])
+
+
+def _sums_to_zero(what: str, centred: np.ndarray, before: np.ndarray, axis: int) -> Trial:
+    """Return whether the sums along an axis are zero, but for what centring and summing round."""
+    count = before.shape[axis]
+    size = np.abs(centred).sum(axis) + 2 * np.abs(before).sum(axis)
+    sums = centred.sum(axis)
+    return Trial(what, sums, np.zeros_like(sums), gamma(2 * count + 8, 2**-53) * size)
+
+
+def _biases_are_gone(old: Model, new: Model) -> Iterator[Trial]:
+    yield _is("biases of norms", _of_norms(new, "bias"), 0.0)
+
+
+def _gains_are_one(old: Model, new: Model) -> Iterator[Trial]:
+    yield _is("gains of norms", _of_norms(new, "gain"), 1.0)
+
+
+def _readers_are_centred(old: Model, new: Model) -> Iterator[Trial]:
+    for before, reader in zip(_readers(old), _readers(new), strict=True):
+        what = f"columns of {reader.name} reading {reader.place}"
+        yield _sums_to_zero(what, reader.W, before.W, axis=0)
+
+
 def _reads_alike(
-    rewritten: Rewriting, before: Rewriting, model: Model, tokens: Sequence[int]
+    rewritten: Rewriting,
+    before: Rewriting,
+    done: Callable[[Model, Model], Iterator[Trial]],
+    model: Model,
+    tokens: Sequence[int],
 ) -> Iterator[Trial]:
-    """Yield what each reader of the rewritten model gives, beside that of the old one in loops."""
+    """Yield what each reader of the rewritten model gives, beside that of the old one in loops.
+
+    And that the rewriting was `done`: a function that changes nothing keeps all readings.
+    """
     if model.config.norm != "layer":
         return
     model = before(model)
     new, places = rewritten(model), model.forward(tokens)
+    yield from done(model, new)
     for old_reader, reader in zip(_readers(model), _readers(new), strict=True):
         row = places[reader.place][-1]
         # What is folded or centred is rounded: a sum of d products, a few more for a mean.
@@ -141,7 +184,7 @@ def fold_norm_biases_is_right() -> Method:
     return Method(
         "numeric.processing.fold_norm_biases",
         ("norm_gain_and_bias_fold",),
-        partial(_reads_alike, processing.fold_norm_biases, _same),
+        partial(_reads_alike, processing.fold_norm_biases, _same, _biases_are_gone),
     )
 
 
@@ -159,7 +202,7 @@ def fold_norm_gains_is_right() -> Method:
     return Method(
         "numeric.processing.fold_norm_gains",
         ("norm_gain_and_bias_fold", "norm_gain_is_diagonal", "tied_unembedding_is_transpose"),
-        partial(_reads_alike, processing.fold_norm_gains, _without_norm_biases),
+        partial(_reads_alike, processing.fold_norm_gains, _without_norm_biases, _gains_are_one),
     )
 
 
@@ -176,7 +219,7 @@ def centre_readers_is_right() -> Method:
     return Method(
         "numeric.processing.centre_readers",
         ("centring_folds_into_readers", "centred_readers_need_folded_gain"),
-        partial(_reads_alike, processing.centre_readers, _without_gains),
+        partial(_reads_alike, processing.centre_readers, _without_gains, _readers_are_centred),
     )
 
 
@@ -270,6 +313,7 @@ def _value_biases_folded(model: Model, tokens: Sequence[int]) -> Iterator[Trial]
     if "b_V" not in model.config.biases:
         return
     new, places = processing.fold_value_biases(model), model.forward(tokens)
+    yield _is("value biases", new.b_V, 0.0)
     for number in range(model.n_layers):
         layer, other = model.layer(number), new.layer(number)
         read = places.get(f"ln1.{number}", places[f"resid_pre.{number}"])
@@ -320,6 +364,7 @@ def _key_biases_dropped(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
     if "b_K" not in model.config.biases or model.config.positions == "rotary":
         return
     new, places = processing.drop_key_biases(model), model.forward(tokens)
+    yield _is("key biases", new.b_K, 0.0)
     for number in range(model.n_layers):
         layer, read = new.layer(number), places[f"qk_in.{number}"]
         for head in range(model.n_heads):
@@ -367,6 +412,10 @@ def _unembedding(
 ) -> Iterator[Trial]:
     """Yield logits or probabilities at the last position, from what the unembedding reads."""
     new, places = rewritten(model), model.forward(tokens)
+    yield _is("tied", new.config.tied, 0.0)
+    if probabilities:
+        yield _sums_to_zero("rows of W_U", new.W_U, model.W_U, axis=1)
+        yield _sums_to_zero("b_U", new.b_U, model.b_U, axis=0)
     row = Near.exactly(places.get("ln_final", places["final"])[[-1]])
     old = model.W_E.T if model.config.tied else model.W_U
     doubt = gamma(model.d_vocab + 2, 2**-53) * (np.abs(old) + np.abs(old).mean(axis=1)[:, None])

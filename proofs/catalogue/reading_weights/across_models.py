@@ -322,6 +322,7 @@ def single_space() -> Observation:
         "all principal angles between the row spaces of the unembeddings of two models trained on "
         "the same text have cosines above 0.9",
         observe,
+        seen=False,
     )
 
 

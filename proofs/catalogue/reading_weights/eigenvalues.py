@@ -419,6 +419,7 @@ def copy_suppression_seen() -> Observation:
         "one head lowers more than nine tenths of the tokens, and for more than half of them its "
         "query matches the predicted token",
         observe,
+        seen=False,
     )
 
 
@@ -489,7 +490,9 @@ def successors_seen() -> Observation:
         figure = f"the best head, {best[1]}, raises the next digit most for {best[0]} of 9"
         return Observed(figure, best[0] >= 7)
 
-    return Observation("some head raises the next digit most for at least 7 of 9 digits", observe)
+    return Observation(
+        "some head raises the next digit most for at least 7 of 9 digits", observe, seen=False
+    )
 
 
 def _layer_norm(rows: np.ndarray, gain: np.ndarray, bias: np.ndarray, eps: float) -> np.ndarray:

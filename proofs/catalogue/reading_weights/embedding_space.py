@@ -276,7 +276,9 @@ def transpose_measured() -> Observation:
         return Observed(figure, bool(best < 0.1))
 
     return Observation(
-        "with its best factor the transpose of W_U is within 0.1 of a right inverse", observe
+        "with its best factor the transpose of W_U is within 0.1 of a right inverse",
+        observe,
+        seen=False,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from sympy import BlockMatrix, Identity, MatrixSymbol, Trace, Transpose, ZeroMatrix
+from sympy import BlockMatrix, Identity, MatrixSymbol, Min, Trace, Transpose, ZeroMatrix
 
 from algebra.facts import Fact
 from algebra.language import Family, HeadSum, StackHeads, matadd, matmul
@@ -83,7 +83,11 @@ def head_writes_few_directions() -> Holds:
     """
     X = MatrixSymbol("X", d, n)
     written = matmul(column.W_O, column.W_V, X, Transpose(A))
-    return Holds(Fact("rank_at_most", written, d_head))
+    streams = {
+        "X": Source("W_E", rows=48, transposed=True),  # more positions than d_head
+        "A": Source("W_E", rows=48, cols=48),
+    }
+    return Holds(Fact("rank_at_most", written, Min(n, d, d_head)), bind=(streams,))
 
 
 @theorem(
@@ -160,9 +164,8 @@ def no_overlap_no_communication() -> Statement:
     same whatever the earlier one wrote (Z). The same holds for queries, keys and MLPs, with W_Q,
     W_K or W_in in place of W_V.
 
-    And only then: what is read of the earlier head is the product of the two times Z, the virtual
-    weights, and if that product is not zero there is a Z that gets through. Both share one stream,
-    but two components whose subspaces are orthogonal do not hear each other.
+    And only then (`communication_needs_overlap`). Both share one stream, but two components whose
+    subspaces are orthogonal do not hear each other.
     """
     W_V, W_O = column.W_V, column.W_O
     X, Z = MatrixSymbol("X", d, n), MatrixSymbol("Z", d_head, n)
@@ -170,6 +173,35 @@ def no_overlap_no_communication() -> Statement:
         matmul(W_V, matadd(X, matmul(W_O, Z))),
         matmul(W_V, X),
         given=((matmul(W_V, W_O), ZeroMatrix(d_head, d_head)),),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="If nothing of what one writes changes what the other reads, the product is zero",
+    chapter=2,
+    convention="column",
+    source=CHANNEL,
+    covers=("S1-05",),
+)
+def communication_needs_overlap() -> Statement:
+    """The converse. Let the later head find the same with and without what the earlier one wrote,
+    for values Z that are rich enough: as many independent columns as it has dimensions, so that Z
+    has a right inverse R. Then W_V W_O is zero. So “they do not communicate” is a statement about
+    two weight matrices, and one prompt of d_head different values decides it.
+
+    A prompt with fewer values proves nothing: what was not said cannot be heard.
+    """
+    W_V, W_O = column.W_V, column.W_O
+    X, Z = MatrixSymbol("X", d, n), MatrixSymbol("Z", d_head, n)
+    R = MatrixSymbol("R", n, d_head)
+    return Statement(
+        matmul(W_V, W_O),
+        ZeroMatrix(d_head, d_head),
+        given=(
+            (matmul(W_V, matadd(X, matmul(W_O, Z))), matmul(W_V, X)),
+            (matmul(Z, R), Identity(d_head)),
+        ),
         on_models=False,
     )
 
@@ -223,7 +255,8 @@ def all_writes_rank_at_most_d() -> Holds:
     """
     heads = StackHeads(Family("W_O", (L, H), d_head, d)[l, h], (l, L), (h, H))
     mlps = StackHeads(Family("W_out", (L,), d_mlp, d)[l], (l, L))
-    return Holds(Fact("rank_at_most", BlockMatrix([[heads], [mlps]]), d), on_models=False)
+    most = Min(d, L * H * d_head + L * d_mlp)
+    return Holds(Fact("rank_at_most", BlockMatrix([[heads], [mlps]]), most), on_models=False)
 
 
 @theorem(

@@ -168,5 +168,7 @@ def stream_axes_stand_out() -> Observation:
     tails than the same stream turned at random.
     """
     return Observation(
-        "in every model the kurtosis lies within the range of 40 random rotations", _see_axes
+        "in every model the kurtosis lies within the range of 40 random rotations",
+        _see_axes,
+        seen=False,
     )

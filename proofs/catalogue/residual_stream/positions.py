@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import HadamardProduct, MatrixSymbol, OneMatrix, Symbol, Transpose, symbols
+from sympy import BlockMatrix, HadamardProduct, MatrixSymbol, OneMatrix, Symbol, Transpose, symbols
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import OneHot, matadd, matmul
@@ -59,25 +59,29 @@ def mlp_is_positionwise() -> Statement:
     covers=("S0-17",),
 )
 def everything_else_is_positionwise() -> Statement:
-    """Embed, add an MLP with biases that reads a LayerNorm, take the final LayerNorm, unembed: row
-    i of the logits is the same whether the others are there or not. What comes out at position i
-    is a function of token i alone, so all its derivatives by other positions are zero.
+    """The embedding of tokens T, an MLP with biases that reads a LayerNorm of the stream X, and the
+    unembedding behind another: what each of them gives at position i is what it makes of row i
+    alone, whether the others are there or not. So all derivatives by other positions are zero, and
+    as each hands rows on to the next, the same holds of all of them one after another.
 
-    So a model without attention cannot tell two prompts apart that end in the same token. With a
-    norm it still cannot: a LayerNorm takes its mean and its scale from one position.
+    A model without attention therefore cannot tell two prompts apart that end in the same token.
+    With a norm it still cannot: a LayerNorm takes its mean and its scale from one position.
     """
     b_in, b_out = MatrixSymbol("b_in", 1, d_mlp), MatrixSymbol("b_out", 1, d)
     eps, T = Symbol("eps", positive=True), MatrixSymbol("T", n, V)
 
-    def logits(tokens: Any) -> Any:
-        everywhere = OneMatrix(tokens.shape[0], 1)
-        stream = matmul(tokens, row.W_E)
-        read = matadd(matmul(LayerNorm(stream, eps), W_in), matmul(everywhere, b_in))
-        written = matadd(matmul(Activation("g", read), W_out), matmul(everywhere, b_out))
-        return matmul(LayerNorm(matadd(stream, written), eps), row.W_U)
+    def made_of(tokens: Any, stream: Any, everywhere: tuple[Any, ...] = ()) -> BlockMatrix:
+        normed = LayerNorm(stream, eps)
+        read = matadd(matmul(normed, W_in), matmul(*everywhere, b_in))
+        written = matadd(matmul(Activation("g", read), W_out), matmul(*everywhere, b_out))
+        return BlockMatrix([[matmul(tokens, row.W_E), written, matmul(normed, row.W_U)]])
 
     at_i = Transpose(OneHot(i, n))
-    return Statement(matmul(at_i, logits(T)), logits(matmul(at_i, T)), on_models=False)
+    return Statement(
+        matmul(at_i, made_of(T, X, (OneMatrix(n, 1),))),
+        made_of(matmul(at_i, T), matmul(at_i, X)),
+        on_models=False,
+    )
 
 
 @theorem(

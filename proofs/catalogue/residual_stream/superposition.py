@@ -10,6 +10,7 @@ from sympy import (
     HadamardProduct,
     Identity,
     MatrixSymbol,
+    Min,
     OneMatrix,
     Symbol,
     Trace,
@@ -97,7 +98,8 @@ def features_gram_rank() -> Holds:
     all features were orthogonal and none zero, this table would be diagonal of rank N. With N > d
     it cannot be: embeddings of a vocabulary larger than d are never all orthogonal.
     """
-    return Holds(Fact("rank_at_most", GRAM, d), bind=(EMBEDDED,))
+    more_than_d = {"F": Source("W_E", rows=160)}
+    return Holds(Fact("rank_at_most", GRAM, Min(N, d)), bind=(more_than_d,))
 
 
 @theorem(

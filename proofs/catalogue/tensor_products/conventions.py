@@ -10,6 +10,7 @@ from sympy import HadamardProduct, Identity, MatrixSymbol, Transpose, symbols
 from sympy.matrices.expressions.diagonal import DiagMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra.decide import decide
 from algebra.evaluate import evaluate
 from algebra.language import HeadSum, OneHot, kron, matmul, vec_cols, vec_rows
 from algebra.nonlinear import CausalMask
@@ -247,9 +248,10 @@ def one_head_in_many_forms() -> Method:
     function exactly when they have the same normal form, whatever the sizes; that is how
     `ot.decide` answers.
 
-    On a model, each form is evaluated and compared with loops over positions and features. In
-    exact arithmetic they agree; in floating point they differ by rounding, and the bound says by
-    how much.
+    Here it is asked of four forms of a head, and of two that look alike and are none: without the
+    transpose on W_OV, and with one on A. On a model each form is evaluated, and compared
+    with loops over positions and features. In exact arithmetic they agree; in floating point they
+    differ by rounding, and the bound says by how much.
     """
     return Method(
         "decide",
@@ -264,12 +266,27 @@ def _forms_of_a_head(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         return
     W_V, W_O = row.W_V, row.W_O
     W_OV = matmul(W_V, W_O)
+    by_rows = matmul(kron(A, Transpose(W_OV)), vec_rows(X))
+    by_columns = matmul(kron(Transpose(W_OV), A), vec_cols(X))
     forms = {
         "A X W_V W_O": matmul(A, X, W_V, W_O),
         "A (X W_OV)": matmul(A, matmul(X, W_OV)),
-        "(A ⊗ W_OVᵀ) on stacked rows": matmul(kron(A, Transpose(W_OV)), vec_rows(X)),
-        "(W_OVᵀ ⊗ A) on stacked columns": matmul(kron(Transpose(W_OV), A), vec_cols(X)),
+        "(A ⊗ W_OVᵀ) on stacked rows": by_rows,
+        "(W_OVᵀ ⊗ A) on stacked columns": by_columns,
     }
+    stacked = {
+        "rows stacked": (by_rows, vec_rows(forms["A X W_V W_O"]), True),
+        "columns stacked": (by_columns, vec_cols(forms["A (X W_OV)"]), True),
+        "without the transpose": (matmul(kron(A, W_OV), vec_rows(X)), by_rows, False),
+        "each row of A turned": (
+            matmul(kron(Transpose(A), Transpose(W_OV)), vec_rows(X)),
+            by_rows,
+            False,
+        ),
+    }
+    for name, (form, other, same) in stacked.items():
+        proved = decide(form, other).status == "proved"
+        yield Trial(f"decided: {name}", float(proved), float(same), 0.0)
     places = model.forward(tokens)
     arrays = {
         "A": places["pattern.0"][0],
