@@ -61,11 +61,15 @@ class ModelEvidence:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """One difference: what was compared, its error/bound, the change noticed in each factor."""
+    """One difference: what was compared, its error/bound, the change noticed in each factor.
+
+    `whole` is the relative change of the value itself that would be noticed; 0 where it is zero.
+    """
 
     what: str
     ratio: float
     noticed: Mapping[str, float]
+    whole: float
 
 
 def silent(claim: Statement | Definition, run: Run) -> str:
@@ -86,7 +90,7 @@ def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
     sides = [side for pair in equations(stated.given) for side in pair]
     signature = inspect(stated.lhs, stated.rhs, *sides, *stated.places.values())
     compare: _Comparer | None = None  # made for a first case: a model without layers has none
-    worst, where, sensitivity, any_case = 0.0, "", 0.0, False
+    worst, where, sensitivity, blind, any_case = 0.0, "", 0.0, 0.0, False
     for bind in stated.bind:
         for case in cases(signature, run, bind):
             any_case = True
@@ -96,6 +100,7 @@ def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
                 if comparison.ratio >= worst:
                     worst = comparison.ratio
                     where = ", ".join(filter(None, (comparison.what, str(case))))
+                blind = max(blind, comparison.whole)
                 for name, change in comparison.noticed.items():
                     noticed[name] = min(noticed.get(name, np.inf), change)
             sensitivity = max([sensitivity, *noticed.values()])
@@ -107,8 +112,10 @@ def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
     if stated.given and sensitivity > COARSEST:
         why = f"its hypotheses do not hold there: only a change of {sensitivity:.1g} would be seen"
         return ModelEvidence(run.model, False, True, why=why)
-    passed = worst <= 1.0
-    why = "" if passed else f"error/bound {worst:.3g} at {where}"
+    passed = worst <= 1.0 and blind <= COARSEST
+    why = "" if worst <= 1.0 else f"error/bound {worst:.3g} at {where}"
+    if not passed and not why:
+        why = f"the bound is so wide that a change of the whole by {blind:.1g} would not be seen"
     return ModelEvidence(run.model, True, passed, worst, sensitivity, where, why)
 
 
@@ -252,7 +259,8 @@ class _Comparer:
             name: smallest_noticed(np.reshape(share, shape), total)
             for name, share in contracted.shares.items()
         }
-        yield _Comparison("left side against right side", worst_ratio(left, right, total), noticed)
+        ratio, whole = worst_ratio(left, right, total), _whole(left, total)
+        yield _Comparison("left side against right side", ratio, noticed, whole)
         for place, part in self.parts.items():
             if place != "logits" or self.stated.depth in (None, self.run.n_layers):
                 yield from self._place(place, part, case)
@@ -275,8 +283,9 @@ class _Comparer:
             name: smallest_noticed(np.reshape(share, shape), bound)
             for name, share in contracted.shares.items()
         }
-        ratio = worst_ratio(contracted.value.reshape(shape), seen, bound)
-        yield _Comparison(f"recorded {place}", ratio, noticed)
+        value = contracted.value.reshape(shape)
+        ratio, whole = worst_ratio(value, seen, bound), _whole(value, bound)
+        yield _Comparison(f"recorded {place}", ratio, noticed, whole)
 
     def _values(self, evaluator: Evaluator, case: Case) -> Values:
         return evaluator.values(self._given(evaluator.signature, case))
@@ -290,6 +299,10 @@ class _Comparer:
 
     def _given(self, signature: Any, case: Case) -> dict[str, Any]:
         return given_to(signature, case, self.run)
+
+
+def _whole(value: np.ndarray, bound: np.ndarray) -> float:
+    return smallest_noticed(value, bound) if np.any(value) else 0.0
 
 
 def depths(signature: Signature, n_layers: int) -> dict[sympy.Symbol, int]:

@@ -290,6 +290,18 @@ def test_a_bound_with_room_to_spare_hides_no_mistake_on_a_model() -> None:
     assert not seen.passed
 
 
+def test_a_bound_that_is_too_wide_to_see_anything_is_no_evidence() -> None:
+    """Behind a softmax an inverse with a large condition number leaves nothing of a bound."""
+    M, N = (MatrixSymbol(name, d_head, d_head) for name in "MN")
+    bind = {"M": Source("W_V", rows=32), "N": Source("W_Q", rows=32), "X": Source("qk_in")}
+    reads = matmul(X, row.W_Q, M, Inverse(M), N, Inverse(N))
+    pattern = RowSoftmax(matmul(reads, Transpose(matmul(X, row.W_K))))
+    plain = RowSoftmax(matmul(X, row.W_Q, Transpose(matmul(X, row.W_K))))
+    (seen,) = report(Statement(pattern, plain, bind=(bind,))).models
+    assert not seen.passed
+    assert seen.why.startswith("the bound is so wide")
+
+
 def test_a_rank_that_no_matrix_of_the_shape_exceeds_is_not_seen_on_a_model() -> None:
     """On a prompt of 8 tokens no scores have a rank above 8, whatever d_head is."""
     scores = matmul(matmul(X, row.W_Q), Transpose(matmul(X, row.W_K)))

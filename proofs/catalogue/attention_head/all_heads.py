@@ -72,7 +72,8 @@ def attention_layer_is_sum_of_heads() -> Statement:
 def heads_concat_is_sum_of_ov() -> Statement:
     """With Z_h = A_h X W_V^h written out, [Z_1 … Z_H] W_O = Σ_h A_h X W_V^h W_O^h: the layer is a
     sum of terms pattern · stream · W_OV. H and d_head are any numbers: that H d_head = d, so that
-    the tall W_O is square, is a habit of implementations and is used nowhere.
+    the tall W_O is square, is a habit of implementations and is used nowhere. A d × d matrix in its
+    place does not even fit unless H d_head = d, and then must still be cut by rows, head by head.
     """
     pattern, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]
     mixed = ConcatHeads(matmul(pattern, X, W_V), (h, H))
@@ -81,6 +82,7 @@ def heads_concat_is_sum_of_ov() -> Statement:
         together,
         HeadSum(matmul(pattern, X, matmul(W_V, W_O)), (h, H)),
         places={"attn_out": together},
+        printed={"E56": lambda: (matmul(mixed, MatrixSymbol("W", d, d)), together)},
     )
 
 

@@ -54,7 +54,7 @@ def context_vector() -> Definition:
         "c",
         matmul(RowSoftmax(E), H_e),
         _context_plainly,
-        on_models=False,
+        bind=({"E": Source("q", cols=6), "H_e": Source("W_E", rows=6)},),
         obeys=("context_in_convex_hull", "context_no_longer_than_the_longest"),
     )
 

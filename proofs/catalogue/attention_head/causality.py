@@ -231,7 +231,7 @@ def prefix_is_computed_alone_every_depth() -> Statement:
     W_OV = matmul(layers.column.W_O[l, h], layers.column.W_V[l, h])
 
     def model(positions: Any, pattern: Any) -> LayerProduct:
-        past = kron(Identity(positions), Identity(d))
+        past = Identity(positions * d)
         return LayerProduct(matadd(past, HeadSum(kron(pattern, W_OV), (h, H))), (l, L))
 
     pick = kron(P, Identity(d))

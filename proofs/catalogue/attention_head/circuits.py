@@ -26,7 +26,7 @@ from proofs.theorem import theorem
     chapter=3,
     convention="column",
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
-    covers=("S0-40", "S0-41", "S0-42", "S1-27", "S2-26", "S2-27"),
+    covers=("S0-40", "S0-41", "S0-42", "S1-27", "S2-22", "S2-26", "S2-27", "S4-12"),
 )
 def head_is_kron() -> Statement:
     """A head works in three steps: it computes a value at every position (Id ⊗ W_V), moves values
@@ -70,6 +70,7 @@ def head_is_kron_row() -> Statement:
         vec_cols(written),
         matmul(kron(Transpose(matmul(W_V, W_O)), A), vec_cols(X)),
         places={"v": matmul(X, W_V), "z": matmul(A, X, W_V), "head_out": written},
+        printed={"E04": lambda: (matmul(A, X, MatrixSymbol("W_V", d_head, d), W_O), written)},
     )
 
 
@@ -109,8 +110,9 @@ def scores_through_W_QK() -> Statement:
     """The score of a query and a key is a bilinear form on the stream: x_i W_QK x_jᵀ / √d_head,
     with W_QK = W_Q W_Kᵀ. Queries and keys are no separate facts about a head.
 
-    The two factors are kept apart in practice only because W_QK has rank at most d_head. X is what
-    queries and keys read: the stream, and in a shortformer the positions added to it.
+    The two factors are kept apart in practice only because W_QK has rank at most d_head. They are
+    no approximation of some full matrix: there is no other W_QK whose scores these might be. X is
+    what queries and keys read: the stream, and in a shortformer the positions added to it.
     """
     W_Q, W_K = row.W_Q, row.W_K
     scores = matmul(1 / sqrt(d_head), matmul(X, W_Q), Transpose(matmul(X, W_K)))
@@ -119,6 +121,9 @@ def scores_through_W_QK() -> Statement:
         matmul(1 / sqrt(d_head), X, matmul(W_Q, Transpose(W_K)), Transpose(X)),
         places={"q": matmul(X, W_Q), "k": matmul(X, W_K), "scores": scores},
         bind=({"X": Source("qk_in")},),
+        printed={
+            "E22": (scores, matmul(1 / sqrt(d_head), X, MatrixSymbol("W", d, d), Transpose(X)))
+        },
     )
 
 

@@ -11,6 +11,7 @@ from sympy import BlockMatrix, Identity, Inverse, MatrixSymbol, OneMatrix, Trace
 from algebra.facts import Fact
 from algebra.language import ConcatHeads, Family, HeadSum, StackHeads, kron, matadd, matmul
 from algebra.nonlinear import CausalMask
+from numeric.binding import Source
 from proofs.catalogue.attention_head.scores import less
 from proofs.catalogue.symbols import H, X, d, d_head, m, n, size
 from proofs.claims import Bound, Definition, Entries, Statement
@@ -125,7 +126,7 @@ def null_key_completes_a_pattern() -> Statement:
     return Statement(
         matmul(with_null, BlockMatrix([[ZeroMatrix(1, d_head)], [V]])),
         matmul(B, V),
-        on_models=False,
+        bind=({"B": Source("pattern"), "V": Source("v")},),
     )
 
 

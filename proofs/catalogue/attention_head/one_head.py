@@ -313,14 +313,20 @@ def ov_rank_is_attained() -> Statement:
     d_head is sharp.
 
     A bound by the number of positions n, which is in print, is wrong: W_OV is fixed by the weights
-    and does not know the prompt.
+    and does not know the prompt. So is “hyperplane”, also in print: that would be d - 1 dimensions.
     """
     trace = Trace(matmul(row.W_V, row.W_O))
     given = (
         (matmul(Transpose(row.W_V), row.W_V), Identity(d_head)),
         (row.W_O, Transpose(row.W_V)),
     )
-    return Statement(trace, d_head, given=given, on_models=False, printed={"E05": (trace, n)})
+    return Statement(
+        trace,
+        d_head,
+        given=given,
+        on_models=False,
+        printed={"E05": (trace, n), "E36": (trace, d - 1)},
+    )
 
 
 @theorem(

@@ -368,5 +368,12 @@ def additive_alignment_scores() -> Definition:
     v, unit = MatrixSymbol("v", p, 1), OneHot(k, p)
     asks = matmul(H_d, W, unit, OneMatrix(1, m))
     asked = matmul(OneMatrix(n, 1), Transpose(matmul(H_e, U, unit)))
+    looks = {
+        "H_d": Source("qk_in", rows=3),
+        "H_e": Source("embed", rows=4),
+        "W": Source("W_Q", cols=5),
+        "U": Source("W_K", cols=5),
+        "v": Source("W_V", rows=5, cols=1),
+    }
     weighted = matmul(v[k, 0], Activation("tanh", matadd(asks, asked)))
-    return Definition("e", HeadSum(weighted, (k, p)), _additive_plainly, on_models=False)
+    return Definition("e", HeadSum(weighted, (k, p)), _additive_plainly, bind=(looks,))

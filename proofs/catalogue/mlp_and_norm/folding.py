@@ -124,7 +124,7 @@ def centred_writers_keep_mean_zero() -> Statement:
     """
     z_h = MatrixSymbol("z", n, d_head)
     written = matmul(z_h, matmul(row.W_O, centring))
-    return Statement(matmul(written, OneMatrix(d, 1)), ZeroMatrix(n, 1), on_models=False)
+    return Statement(matmul(written, OneMatrix(d, 1)), ZeroMatrix(n, 1))
 
 
 @theorem(

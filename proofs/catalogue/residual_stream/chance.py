@@ -27,6 +27,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
+from numeric.binding import Source
 from proofs.catalogue.sources import FRAMEWORK
 from proofs.catalogue.symbols import d, p, q, r, s, size
 from proofs.claims import Bound, Definition, ErrorLaw, Example, Square, Statement
@@ -247,7 +248,7 @@ def subspace_overlap() -> Definition:
             "principal_cosine_at_most_one",
             "composition_by_chance",
         ),
-        on_models=False,
+        bind=({"B_1": Source("W_V"), "B_2": Source("W_Q")},),
     )
 
 

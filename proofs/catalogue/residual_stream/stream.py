@@ -146,10 +146,12 @@ def stream_is_sum_of_writes() -> Statement:
     U = BlockMatrix([[Identity(n)], [ZeroMatrix(d, n)]])
     W = BlockMatrix([[ZeroMatrix(n, d)], [Identity(d)]])
     adds = matadd(Identity(n + d), matmul(U, F[l], Transpose(W)))
+    after = matadd(X, HeadSum(F[l], (l, L)))
     return Statement(
         matmul(LayerProduct(adds, (l, L)), matadd(matmul(U, X), W)),
-        matadd(matmul(U, matadd(X, HeadSum(F[l], (l, L)))), W),
-        on_models=False,
+        matadd(matmul(U, after), W),
+        places={"final": after},
+        bind=({"X": Source("resid_pre", layer=0), "F": Source("attn_out")},),
     )
 
 
@@ -342,7 +344,6 @@ def tied_direct_path_is_symmetric() -> Statement:
         Transpose(matmul(row.W_E, row.W_U)),
         matmul(row.W_E, row.W_U),
         given=((row.W_U, Transpose(row.W_E)),),
-        on_models=False,
     )
 
 

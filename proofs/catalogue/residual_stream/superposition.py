@@ -82,7 +82,7 @@ def superposition() -> Definition:
         matmul(z, F),
         _weighted,
         obeys=("features_gram_rank", "orthogonal_features_at_most_d", "welch_bound"),
-        on_models=False,
+        bind=({"z": Source("one_hot", rows=1), "F": Source("W_E")},),
     )
 
 

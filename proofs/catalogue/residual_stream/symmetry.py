@@ -99,7 +99,7 @@ def change_of_basis_every_depth() -> Statement:
     are the same for every depth and every number of heads.
     """
     W_O, W_V = layers.column.W_O[l, h], layers.column.W_V[l, h]
-    past, back = kron(Identity(n), Identity(d)), Inverse(M)
+    past, back = Identity(n * d), Inverse(M)
     new = matadd(past, HeadSum(kron(layers.A[l, h], matmul(M, W_O, W_V, back)), (h, H)))
     old = matadd(past, HeadSum(kron(layers.A[l, h], matmul(W_O, W_V)), (h, H)))
     return Statement(

@@ -46,7 +46,6 @@ def row_of_product() -> Statement:
     return Statement(
         matmul(Transpose(OneHot(i, n)), X, W_V),
         HeadSum(weighted, (k, d)),
-        on_models=False,
     )
 
 
@@ -71,6 +70,32 @@ def row_to_column() -> Statement:
         Transpose(matmul(head.A, head.X, matmul(W_V, W_O))),
         matmul(matmul(Transpose(W_O), Transpose(W_V)), Transpose(head.X), Transpose(head.A)),
         places={"head_out": matmul(head.A, head.X, matmul(W_V, W_O))},
+    )
+
+
+@theorem(
+    title="From rows to columns W_OV is transposed, and W_QK is not",
+    chapter=1,
+    convention="row",
+    source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Observations about attention heads”",
+    covers=("S0-02",),
+)
+def row_to_column_scores() -> Statement:
+    """Put the row weights, transposed, into the formula of the column convention, Xᵀ (W_Qᵀ W_K) X,
+    and it is the row formula, X (W_Q W_Kᵀ) Xᵀ, again: W_QK is the same matrix in both conventions,
+    with queries as its rows, and so are the scores and the pattern. W_OV is another matter, see
+    `row_to_column`: that of the one convention is the transpose of that of the other.
+
+    So the composition of two heads needs care when a formula is carried over: W_OV W_QK in one
+    text is (W_OV)ᵀ W_QK in the other.
+    """
+    W_Q, W_K = Transpose(row.W_Q), Transpose(row.W_K)  # as in the column convention
+    queries, keys = matmul(W_Q, Transpose(X)), matmul(W_K, Transpose(X))
+    return Statement(
+        matmul(Transpose(Transpose(X)), matmul(Transpose(W_Q), W_K), Transpose(X)),
+        matmul(X, matmul(row.W_Q, Transpose(row.W_K)), Transpose(X)),
+        places={"q": queries, "k": keys},
+        bind=({"X": Source("qk_in")},),
     )
 
 
@@ -149,7 +174,6 @@ def one_hot_selects_row() -> Statement:
     return Statement(
         matmul(Transpose(e_t), row.W_E, e_j),
         matmul(MatrixElement(row.W_E, t, j), Identity(1)),
-        on_models=False,
     )
 
 
@@ -195,7 +219,8 @@ def causal_head_reads_up_to() -> Statement:
     """Take a pattern that is zero wherever the mask is. What a head puts at position i is the same
     whether it is given the whole stream or only the rows up to i.
 
-    So Attn(X_≤i), as papers write it, is no other function than Attn at position i. “Up to i”
+    So Attn(X_≤i), as papers write it, is no other function than Attn at position i. It is no
+    function of x_i alone, as Attn(X_i) would have it: that is a_ii x_i W_OV only. “Up to i”
     includes i itself: a position always may attend to itself. The mask is what makes it true:
     without it the two sides differ.
     """
@@ -203,10 +228,11 @@ def causal_head_reads_up_to() -> Statement:
     e_i = OneHot(i, n)
     seen = DiagMatrix(matmul(Transpose(CausalMask(n)), e_i))
     W_OV = matmul(row.W_V, row.W_O)
+    written = matmul(Transpose(e_i), causal, X, W_OV)
     return Statement(
-        matmul(Transpose(e_i), causal, X, W_OV),
+        written,
         matmul(Transpose(e_i), A, matmul(seen, X), W_OV),
-        on_models=False,
+        printed={"E18": (written, matmul(MatrixElement(A, i, i), Transpose(e_i), X, W_OV))},
     )
 
 

@@ -45,7 +45,7 @@ def kron_entry() -> Statement:
     return Statement(
         matmul(row, kron(A, B), column),
         matmul(MatrixElement(A, i, j), MatrixElement(B, k, l), Identity(1)),
-        on_models=False,
+        bind=({"A": Source("W_E", rows=7), "B": Source("W_V", rows=9)},),
     )
 
 
@@ -68,7 +68,7 @@ def kron_blocks() -> Statement:
     return Statement(
         kron(A, B),
         StackHeads(ConcatHeads(block, (j, m)), (i, n)),
-        on_models=False,
+        bind=({"A": Source("pattern"), "B": Source("W_V", rows=9)},),
     )
 
 
@@ -86,7 +86,8 @@ def kron_of_columns_is_outer_product() -> Statement:
     element of the tensor product” and “A ⊗ W, a matrix” are no contradiction.
     """
     a, b = MatrixSymbol("a", n, 1), MatrixSymbol("b", d, 1)
-    return Statement(kron(a, b), vec_rows(matmul(a, Transpose(b))), on_models=False)
+    feature = {"a": Source("pattern", cols=1), "b": Source("W_E", rows=1, transposed=True)}
+    return Statement(kron(a, b), vec_rows(matmul(a, Transpose(b))), bind=(feature,))
 
 
 @theorem(
