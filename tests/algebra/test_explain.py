@@ -74,6 +74,7 @@ WITHOUT_CHAIN = {
     "score_path_pairs",
     "signed_permutation_passes_gain",
     "softmax_of_log_counts",
+    "sources_add_up",
     "sparsity_lowers_interference",
     "stream_is_sum_of_tensors",
     "svd_applied",
