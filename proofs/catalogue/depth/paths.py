@@ -373,7 +373,7 @@ def qk_six_index() -> Statement:
     stream = matadd(X_0, HeadSum(matmul(pattern(h), X_0, ov(h)), (h, H)))
     by_query, by_key = matmul(ov(g), circuit), matmul(circuit, Transpose(ov(h)))
     by_both = matmul(ov(g), circuit, Transpose(ov(h)))
-    few = 3  # (n n) × (d d) entries are formed; causality allows it
+    few = 2  # (n n) × (d d) entries are formed; causality allows it
     return Statement(
         vec_rows(matmul(stream, circuit, Transpose(stream))),
         matadd(
