@@ -296,7 +296,6 @@ def skip_trigrams_read_like_text() -> Observation:
         "more of the 20 largest skip-trigrams of each head occur in every 20th file of the "
         "standard library than with their outputs exchanged at random, in 99 of 100 exchanges",
         _trigrams_in_text,
-        seen=False,
     )
 
 
