@@ -215,7 +215,7 @@ KNOWN: dict[str, Function] = {
         ),
         Function(
             "gelu_tanh",
-            lambda x: 0.5 * x * (1 + np.tanh(SLOPE * (x + float(CUBIC) * x**3))),
+            lambda x: 0.5 * x * (1 + np.tanh(SLOPE * (x + float(CUBIC) * x * x * x))),
             lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"),
             _gelu_tanh,
             r"\operatorname{GELU}_{\tanh}",

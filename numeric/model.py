@@ -161,8 +161,8 @@ class Model:
         The index is for the first axis. What is stored as float64 is not copied.
         """
         if name == "W_U" and self.config.tied:
-            return self.part("W_E").T[index]
-        if name in self.weights:
+            part = np.asarray(self.weights["W_E"].T[index], dtype=np.float64)
+        elif name in self.weights:
             part = np.asarray(self.weights[name][index], dtype=np.float64)
         else:
             absent = np.float64(1.0 if name.endswith("_gain") else 0.0)

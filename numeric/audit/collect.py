@@ -1,14 +1,14 @@
 """What an implementation shows on some tokens, as arrays that can be judged.
 
 An implementation is called with the caller's own tokens, of whatever kind they are, and returns
-logits, or logits and a mapping of places. Everything becomes float64 here, the type that it had
+logits, or logits and a mapping of places. Everything is read as float64 here, the type that it has
 being remembered; a batch becomes a list of prompts; grouped keys and values that are not repeated
 are. What has the wrong shape is kept apart, to be said in a sentence of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,21 +39,62 @@ class Collected:
         return max(self.dtypes.values(), key=lambda each: UNIT_ROUNDOFF[each])
 
 
-def plain(array: Any) -> tuple[np.ndarray, str]:
+class Plain(NamedTuple):
+    """An array of NumPy, and the name of the type that it had."""
+
+    array: np.ndarray
+    dtype: str
+
+
+class Seen(Mapping[str, Near]):
+    """Places as they were shown, in their own type; in float64 when one is asked for.
+
+    Not before: in float64 all places of a float32 pass are a good part of the model's weights.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self.arrays = arrays
+
+    def __getitem__(self, place: str) -> Near:
+        """Return a place, known as it is."""
+        return Near.exactly(self.arrays[place])
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the places."""
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        """Return how many places were shown."""
+        return len(self.arrays)
+
+    def __contains__(self, place: object) -> bool:
+        """Return whether a place was shown; none is converted."""
+        return place in self.arrays
+
+
+def plain(array: Any) -> Plain:
     """Return an array of NumPy or torch in float64, and the name of the type that it had."""
+    array, dtype = as_it_is(array)
+    return Plain(np.asarray(array, dtype=np.float64), dtype)
+
+
+def as_it_is(array: Any) -> Plain:
+    """Return an array of NumPy or torch as one of NumPy, and the name of the type that it had."""
+    if isinstance(array, Plain):
+        return array
     if hasattr(array, "detach"):
         array = array.detach()
         if str(array.device).partition(":")[0] == "meta":
             raise OtimesError("an array is on the device 'meta', where there are no numbers")
         name = str(array.dtype).removeprefix("torch.")
         array = array.cpu()
-        array = (array.double() if array.dtype.is_floating_point else array).numpy()
+        array = (array.float() if name == "bfloat16" else array).numpy()
     else:
         array = np.asarray(array)
         name = array.dtype.name
     if name == "longdouble":
-        name = "float64"
-    return np.asarray(array, dtype=np.float64), name
+        array, name = array.astype(np.float64), "float64"
+    return Plain(array, name)
 
 
 def token_rows(tokens: Any, model: Model) -> np.ndarray:
@@ -132,12 +173,12 @@ def gather(
     if logits is not None:
         named[output] = logits
     extra = [name for name in named if name not in known]
-    places: list[dict[str, Near]] = [{} for _ in rows]
+    places: list[dict[str, np.ndarray]] = [{} for _ in rows]
     found = Collected([], {})
     for name in known:
         if name not in named or named[name] is None:
             continue
-        array, dtype = plain(named[name])
+        array, dtype = as_it_is(named[name])
         if dtype not in DTYPES:
             found.unfit[name] = f"is of type {dtype}; known are {listed(DTYPES)}"
             continue
@@ -153,13 +194,13 @@ def gather(
             found.notes.extend([] if said in found.notes else [said])
         found.dtypes[name] = dtype
         for index, one in enumerate(fitted):
-            places[index][name] = Near.exactly(one)
+            places[index][name] = one
     if not found.dtypes and not found.unfit:
         raise OtimesError(
             "the implementation showed neither logits nor a place that is known; known are "
             f"{listed(known)}"
         )
-    found.prompts = [Shown(row, shown) for row, shown in zip(rows, places, strict=True)]
+    found.prompts = [Shown(row, Seen(shown)) for row, shown in zip(rows, places, strict=True)]
     if extra:
         found.notes.append(f"not compared, as there are no such places: {listed(extra[:8])}")
     return found

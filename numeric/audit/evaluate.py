@@ -10,6 +10,7 @@ far away is the scale for comparisons over many operations, where bounds carried
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numeric.functions import causal_mask
 from numeric.model import Model
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import OPERATIONS, At, Weights, inputs_of, kind_of
-from numeric.rounding.precision import UNIT_ROUNDOFF, VALUES_ONLY, Precision, known
+from numeric.rounding.precision import BLOCK, UNIT_ROUNDOFF, VALUES_ONLY, Precision, known
 
 Operation = Callable[[At], Near]
 Act = Callable[[At, Operation], Near]
@@ -98,6 +99,7 @@ class Evaluator:
         self.mistakes = tuple(mistakes)
         self.parts = Remembered(model) if parts is None else parts
         self.computed: dict[str, Near] = {} if known is None else self._before(known)
+        self._deep: dict[str, int] = {}
 
     def _before(self, known: "Evaluator") -> dict[str, Near]:
         """Return what another evaluator of the same places knows from before the first mistake."""
@@ -122,6 +124,16 @@ class Evaluator:
         if place not in self.computed:
             self._compute(place)
         return self.computed[place]
+
+    def needed(self, place: str) -> list[str]:
+        """Return the places that were not shown and that a place is computed from, in order."""
+        found, waiting = set(), [place]
+        while waiting:
+            for read in inputs_of(self.config, waiting.pop()):
+                if read != "tokens" and read not in self.shown and read not in found:
+                    found.add(read)
+                    waiting.append(read)
+        return [name for name in place_names(self.config) if name in found]
 
     def _compute(self, place: str) -> None:
         """Compute what a place needs first, without recursion: a pass may be hundreds deep."""
@@ -164,21 +176,45 @@ class Evaluator:
             # Rounded angles are wrong by more the further the position.
             far = n_pos / 8 if kind in ("q", "k") else 1.0
             unit = max([unit, *(coarse * max(far, 1.0) / 2 for coarse in acting)])
-            sign = rng.integers(0, 2, near.value.shape) * 2 - 1
-            return Near.exactly(near.value * (1 + unit * sign))
+            return Near.exactly(_jittered(near.value, rng, unit))
         return near if near.exact else Near(near.value, known(near.error))
 
     def hidden(self, place: str) -> int:
         """Return how many operations that were not shown lie before a place, in a row."""
-        deep: dict[str, int] = {}
-        order = place_names(self.config)
-        for name in order[: order.index(place) + 1]:
+        deep = self._deep
+        for name in () if deep else place_names(self.config):
             before = [
                 deep[r] for r in inputs_of(self.config, name) if r in deep and r not in self.shown
             ]
             own = 0 if passed_on(self.config, name) else 1
             deep[name] = own + max(before, default=0)
         return deep[place] - (0 if passed_on(self.config, place) else 1)
+
+    def forget(self, layer: int) -> None:
+        """Forget what was computed of layers before the last one: it is computed again if asked."""
+        for name in [*self.computed]:
+            number = layer_of(name)
+            if number is not None and number < layer - 1:
+                del self.computed[name]
+
+
+def _jittered(array: Array, rng: np.random.Generator, unit: float) -> Array:
+    """Return an array with each entry moved by that unit, up or down."""
+    moved = np.empty(array.shape)
+    flat, entries, signs = moved.reshape(-1), array.reshape(-1), _signs()
+    for start in range(0, len(flat), BLOCK):
+        some = entries[start : start + BLOCK]
+        first = int(rng.integers(len(signs) - len(some)))
+        factor = signs[first : first + len(some)] * unit
+        factor += 1
+        np.multiply(some, factor, out=flat[start : start + BLOCK])
+    return moved
+
+
+@cache
+def _signs() -> Array:
+    """Return many random signs: to draw one for each entry would take longer than the pass."""
+    return np.random.default_rng(0).integers(0, 2, 16 * BLOCK) * 2.0 - 1
 
 
 def _acting(act: Act, operation: Operation) -> Operation:
@@ -200,33 +236,44 @@ def expected(evaluator: Evaluator, place: str, unit: float) -> Near:
 
 def measured(evaluator: Evaluator, place: str, unit: float) -> Near:
     """Return what a place should be, with a measured distance: an estimate, not a bound."""
-    plain = Evaluator(
-        evaluator.model,
-        evaluator.tokens,
-        evaluator.shown,
-        mistakes=evaluator.mistakes,
-        parts=evaluator.parts,
-    )
-    value = plain.near(place).value
-    largest = np.zeros(1)
-    for run in range(RUNS):
-        moved = Evaluator(
+    jitters = [None, *((np.random.default_rng(run), 2 * unit) for run in range(RUNS))]
+    runs = [
+        Evaluator(
             evaluator.model,
             evaluator.tokens,
             evaluator.shown,
             mistakes=evaluator.mistakes,
-            jitter=(np.random.default_rng(run), 2 * unit),
+            jitter=jitter,
             parts=evaluator.parts,
-        ).near(place)
-        deviation = np.abs(moved.value - value)
-        if kind_of(place) == "scores":
-            deviation = np.where(causal_mask(len(value[0])), deviation, 0.0)
-        largest = np.maximum(largest, deviation.max(initial=0.0))
-    least = 8 * unit * np.abs(value)
-    bound = np.maximum(GRANTED * largest, least)
+        )
+        for jitter in jitters
+    ]
+    # All runs go on together, so that the weights of a layer are converted once.
+    for name in runs[0].needed(place):
+        for run in runs:
+            run.near(name)
+            run.forget(layer_of(name) or 0)
+    plain, *moved = runs
+    value, largest = plain.near(place).value, 0.0
+    for run in moved:
+        deviation = _deviation(run.near(place).value, value, kind_of(place))
+        largest = float(np.maximum(largest, deviation))  # which keeps what is not a number
+        run.computed.clear()
+    bound = np.abs(value)
+    bound *= 8 * unit
+    np.maximum(bound, GRANTED * largest, out=bound)
     if kind_of(place) == "scores":
         bound = np.where(causal_mask(value.shape[-1]), bound, np.inf)
-    return Near(value, np.broadcast_to(bound, value.shape))
+    return Near(value, bound)
+
+
+def _deviation(moved: Array, value: Array, kind: str) -> float:
+    """Return the largest difference of two runs, NaN where one has none."""
+    deviation = np.subtract(moved, value)
+    np.abs(deviation, out=deviation)
+    if kind == "scores":
+        deviation = np.where(causal_mask(len(value[0])), deviation, 0.0)
+    return float(deviation.max(initial=0.0))
 
 
 def unit_of(dtype: str) -> float:

@@ -75,24 +75,35 @@ def audit(
         if not callable(implementation):
             raise OtimesError(f"{type(implementation).__name__} is neither a module nor callable")
         return audit_call(implementation, tokens, model, names, said, rows, output)
-    rows = token_rows(tokens, model) if rows is None else rows
-    return _audit_live(implementation, rows, model, kind, said, generic and weights is None)
-
-
-def _audit_live(
-    module: Any, rows: np.ndarray, model: Model, kind: str, name: str, generic: bool
-) -> Report:
     from numeric.audit import live
 
-    report = _first_that_fails(live.shown_by(module, rows, model, kind), model, name)
-    if not generic or not report.passed:
+    rows = token_rows(tokens, model) if rows is None else rows
+    report = _first_that_fails(live.shown_by(implementation, rows, model, kind), model, said)
+    if weights is not None or not generic or not report.passed:
         return report
     rows = rows[:1, :GENERIC_TOKENS]
-    other = live.generic(module, STILL if kind == "lens" and model.config.gated else ())
-    twin = imported(other)
+    read = model.part("W_E", rows) if kind in importers_torch.KINDS.values() else rows
+    still = STILL if kind == "lens" and model.config.gated else ()
+    del model  # its memory is needed for the copy of the module
+    return _generic_too(implementation, read, kind, still, report)
+
+
+def _generic_too(
+    module: Any, read: np.ndarray, kind: str, still: tuple[str, ...], report: Report
+) -> Report:
+    """Return a report with what a copy of the module shows whose parameters are generic.
+
+    `read`: what it reads, tokens [prompt, pos] or vectors.
+    """
+    from numeric.audit import live
+
+    other = live.generic(module, still)
+    twin, rows = imported(other), read
     if kind in importers_torch.KINDS.values():
-        twin, rows = importers_torch.on_vectors(twin, model.part("W_E", rows))
-    again = _first_that_fails(live.shown_by(other, rows, twin, kind), twin, name)
+        twin, rows = importers_torch.on_vectors(twin, read)
+    shown = live.shown_by(other, rows, twin, kind)
+    del other  # as large as the module, and of no use once it has shown its places
+    again = _first_that_fails(shown, twin, report.name)
     says = "a copy with generic parameters was audited as well"
     return replace(
         report,

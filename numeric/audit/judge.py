@@ -3,7 +3,8 @@
 The walk goes forward through the places that are shown. A place that is within its bound passes;
 for one that is not, `readings` offers other ways of saying the same; what nothing explains is a
 fault. Errors made before a place do not count against it, since its inputs are the implementation's
-own.
+own. Most places are within less than their bound, which is found for a fraction of the cost
+(`Precision.sampled`): the bound itself is computed only for those that are not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,8 +46,10 @@ class Judge:
     rewritten: bool = False
     parts: Remembered = field(init=False)
     _evaluators: list[Evaluator] = field(default_factory=list)
+    _samplers: list[Evaluator] = field(default_factory=list)
     _plain: Evaluator | None = None
     _known: dict[str, list[Near]] = field(default_factory=dict)
+    _less: dict[str, list[Near]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.parts = Remembered(self.model)
@@ -71,14 +74,16 @@ class Judge:
     def show(self, places: Sequence[Mapping[str, Near]]) -> None:
         """Put other places in the stead of those that were shown: the same, said in our way."""
         self.prompts = [
-            Shown(prompt.tokens, dict(new))
-            for prompt, new in zip(self.prompts, places, strict=True)
+            Shown(prompt.tokens, new) for prompt, new in zip(self.prompts, places, strict=True)
         ]
-        self._known, self._plain = {}, None
-        self._evaluators = [
-            Evaluator(self.model, prompt.tokens, prompt.places, self.p, parts=self.parts)
-            for prompt in self.prompts
-        ]
+        self._known, self._less, self._plain = {}, {}, None
+        self._evaluators, self._samplers = (
+            [
+                Evaluator(self.model, prompt.tokens, prompt.places, p, parts=self.parts)
+                for prompt in self.prompts
+            ]
+            for p in (self.p, self.p.supposed_less())
+        )
 
     def use(self, model: Model, rewritten: bool) -> None:
         """Compare with another model from now on, one of the same function.
@@ -91,8 +96,7 @@ class Judge:
     def trial(self, places: Sequence[Mapping[str, Near]]) -> "Judge":
         """Return a judge of the same prompts with other places shown."""
         prompts = [
-            Shown(prompt.tokens, dict(new))
-            for prompt, new in zip(self.prompts, places, strict=True)
+            Shown(prompt.tokens, new) for prompt, new in zip(self.prompts, places, strict=True)
         ]
         other = Judge(self.model, prompts, self.dtype, rewritten=self.rewritten)
         other.parts = self.parts
@@ -121,6 +125,16 @@ class Judge:
         return [
             self._granted(place, near) for near in self._with_mistakes(place, mistakes, p or self.p)
         ]
+
+    def nearly(self, place: str) -> list[Near]:
+        """Return what a place should be on each prompt, with its bound or less than that."""
+        if place in self._known or self.estimated(place):
+            return self.expected(place)
+        if place not in self._less:
+            self._less[place] = [
+                self._granted(place, expected(each, place, self.unit)) for each in self._samplers
+            ]
+        return self._less[place]
 
     def _granted(self, place: str, near: Near) -> Near:
         """Return what is looked up in rewritten weights with the roundings of the rewriting."""
@@ -196,23 +210,44 @@ class Judge:
         return self._evaluators[0].hidden(place) > FAR
 
     def remember(self, place: str) -> float:
-        """Judge a place, keep its ratio and those of its heads, and return it."""
-        nears = self.expected(place)
-        ratios = []
-        for prompt, near in zip(self.prompts, nears, strict=True):
-            ratios.append(ratio_of(prompt.places[place], near))
-            if kind_of(place) in PER_HEAD:
-                shown = prompt.places[place]
-                each = tuple(
-                    ratio_of(
-                        Near(shown.value[h], shown.error[h]), Near(near.value[h], near.error[h])
-                    )
-                    for h in range(len(near.value))
-                )
-                before = self.heads.get(place, (0.0,) * len(each))
-                self.heads[place] = tuple(map(max, each, before))
-        self.ratios[place] = max(ratios)
+        """Judge a place, keep its ratio and those of its heads, and return it.
+
+        The ratio of a place that is right may be more than its error/bound, and is at most 1.
+        """
+        self._forget(place)
+        heads = self._by_head(place, self.nearly(place))
+        if not max(heads) <= 1:
+            heads = self._by_head(place, self.expected(place))
+        if kind_of(place) in PER_HEAD:
+            self.heads[place] = heads
+        self.ratios[place] = max(heads)
         return self.ratios[place]
+
+    def _by_head(self, place: str, nears: Sequence[Near]) -> tuple[float, ...]:
+        """Return the largest error/bound of a place, of each head where it has heads."""
+        every = []
+        for prompt, near in zip(self.prompts, nears, strict=True):
+            shown = prompt.places[place]
+            if kind_of(place) in PER_HEAD:
+                pairs = [
+                    (Near(shown.value[h], shown.error[h]), Near(near.value[h], near.error[h]))
+                    for h in range(len(near.value))
+                ]
+            else:
+                pairs = [(shown, near)]
+            every.append([ratio_of(*pair) for pair in pairs])
+        return tuple(max(each) for each in zip(*every, strict=True))
+
+    def _forget(self, place: str) -> None:
+        """Forget what was computed of the layers before the last one: the walk has passed them."""
+        layer = layer_of(place) or 0
+        for each in (*self._evaluators, *self._samplers):
+            each.forget(layer)
+        for known in (self._known, self._less):
+            for name in [*known]:
+                number = layer_of(name)
+                if number is not None and number < layer:
+                    del known[name]
 
     def finding(self, place: str, diagnosis: str, kind: str = "fault", note: str = "") -> Finding:
         """Return what is to be said about a place that is not what it should be."""

@@ -159,14 +159,25 @@ def generic(module: torch.nn.Module, still: tuple[str, ...] = (), seed: int = 0)
     names end in one of `still` are left alone.
     """
     other = copied(module)
-    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(NOISE, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    twice = {dtype: noise.repeat(2).to(dtype) for dtype in {p.dtype for p in other.parameters()}}
     with torch.no_grad():
-        named = {id(p): (n, p) for n, p in other.named_parameters() if not n.endswith(still)}
-        for _, parameter in named.values():
-            wide = torch.float64 if parameter.dtype == torch.float64 else torch.float32
-            noise = torch.randn(parameter.shape, generator=generator, dtype=wide)
+        named = [p for n, p in other.named_parameters() if not n.endswith(still)]
+        for number, parameter in enumerate(named):
             size = 0.3
             if parameter.ndim >= 2:
-                size = 0.5 * max(float(parameter.detach().to(wide).std()), 0.02)
-            parameter.add_(noise.mul_(size).to(parameter))
+                wide = torch.promote_types(parameter.dtype, torch.float32)
+                norm = float(torch.linalg.vector_norm(parameter, dtype=wide))
+                size = 0.5 * max(norm / max(parameter.numel(), 1) ** 0.5, 0.02)
+            # From an entry of its own on, and from there again: the length divides no width.
+            own = twice[parameter.dtype][number * 7919 % NOISE :].to(parameter.device)
+            entries = parameter.reshape(-1)
+            for piece in entries.split(NOISE):
+                piece.add_(own[: len(piece)], alpha=size)
+            if entries.data_ptr() != parameter.data_ptr():
+                parameter.copy_(entries.view(parameter.shape))
     return other
+
+
+NOISE = 2**20 + 7
+"""So many random numbers disturb all parameters: to draw one for each would take longest of all."""

@@ -115,14 +115,17 @@ def _rotated(judge: Judge, pairs: list[str]) -> bool:
 
 def _signed_permutation(rotation: Array) -> Array | None:
     """Return the signed permutation that a fitted matrix is but for rounding, if it is one."""
-    snapped = np.round(rotation)
-    near = np.abs(rotation - snapped).max() < 1e-3 and (np.abs(snapped).sum(0) == 1).all()
-    return snapped if near else None
+    # Of centred rows the fit leaves open which way the row of ones is turned.
+    for each in (rotation, rotation - 2 * rotation.mean(axis=0)):
+        snapped = np.round(each)
+        if np.abs(each - snapped).max() < 1e-3 and (np.abs(snapped).sum(0) == 1).all():
+            return snapped
+    return None
 
 
 def _rows(judge: Judge, place: str) -> tuple[Array, Array]:
     """Return our rows and the shown ones, off their means: constants need no rotation to agree."""
-    ours = np.concatenate([near.value for near in judge.expected(place)])
+    ours = np.concatenate([near.value for near in judge.nearly(place)])
     shown = np.concatenate([prompt.places[place].value for prompt in judge.prompts])
     if kind_of(place) in WRITERS:
         ours, shown = ours - ours.mean(0), shown - shown.mean(0)

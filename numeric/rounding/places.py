@@ -221,6 +221,13 @@ class Weights(dict[str, Array]):
         self.kind = kind_of(place)
         self.layer = int(place.rpartition(".")[2]) if "." in place else None
 
+    def columns(self, name: str, chosen: slice) -> Array:
+        """Return some columns of a matrix, no others being converted."""
+        if name in self:
+            return self[name][:, chosen]
+        array = self.model.part(name, (slice(None), chosen))
+        return array * self.scaled[name] if name in self.scaled else array
+
     def __missing__(self, name: str) -> Array:
         if TENSORS[name][0] == "n_layers":
             array = self.model.part(name, self.layer)
@@ -323,6 +330,26 @@ def _attn_out(at: At) -> Near:
     return over_heads(at.only(), at.weight("W_O"), at.weights["b_O"], at.p)
 
 
+COLUMNS = 4096
+"""So many tokens of the vocabulary are unembedded at a time."""
+
+
+def _logits(at: At) -> Near:
+    """Return the logits, some columns at a time: the largest matrix is never whole in float64."""
+    rows, bias = at.only(), at.bias("b_U")
+    n_columns = at.config.d_vocab
+    value = np.empty((at.n_pos, n_columns))
+    error = np.broadcast_to(0.0, value.shape) if at.p.exact else np.empty_like(value)
+    for start in range(0, n_columns, COLUMNS):
+        some = slice(start, start + COLUMNS)
+        weight = Near.exactly(at.weights.columns("W_U", some))
+        near = linear(rows, weight, None if bias is None else bias[some], at.p)
+        value[:, some] = near.value
+        if not at.p.exact:
+            error[:, some] = near.error
+    return Near(value, error)
+
+
 def _sum(at: At) -> Near:
     return added(at.p, *at.inputs.values()) if len(at.inputs) > 1 else at.only()
 
@@ -362,7 +389,7 @@ OPERATIONS: dict[str, Callable[[At], Near]] = {
     "resid_post": _sum,
     "final": _stream,
     "ln_final": _norm("ln_final"),
-    "logits": lambda at: linear(at.only(), at.weight("W_U"), at.bias("b_U"), at.p),
+    "logits": _logits,
 }
 
 
