@@ -38,11 +38,12 @@ docs: .venv/docs
 	@NO_MKDOCS_2_WARNING=1 $(IN)mkdocs build --strict --quiet
 	@echo "the site is in site/: open site/index.html"
 
-bench: .venv/core
+bench: .venv/test
 	@$(IN)python tests/bench/run.py
 	@$(IN)python -m tests.bench.suite
 	@$(IN)python -m tests.bench.paths
 	@$(IN)python -m tests.bench.circuits $(if $(THEIRS),--theirs '$(THEIRS)')
+	@$(IN)python -m tests.bench.audit
 
 clean:
 	rm -rf .venv .venv-peers site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
