@@ -46,7 +46,7 @@ class Plain(NamedTuple):
     dtype: str
 
 
-class Seen(Mapping[str, Near]):
+class AsShown(Mapping[str, Near]):
     """Places as they were shown, in their own type; in float64 when one is asked for.
 
     Not before: in float64 all places of a float32 pass are a good part of the model's weights.
@@ -200,7 +200,7 @@ def gather(
             "the implementation showed neither logits nor a place that is known; known are "
             f"{listed(known)}"
         )
-    found.prompts = [Shown(row, Seen(shown)) for row, shown in zip(rows, places, strict=True)]
+    found.prompts = [Shown(row, AsShown(shown)) for row, shown in zip(rows, places, strict=True)]
     if extra:
         found.notes.append(f"not compared, as there are no such places: {listed(extra[:8])}")
     return found
