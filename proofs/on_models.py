@@ -137,7 +137,7 @@ def at_numbers(stated: Statement) -> Statement:
     pairs = equations(stated.given)
     sides = [side for pair in pairs for side in pair]
     parts = [stated.lhs, stated.rhs, *stated.places.values(), *sides]
-    numbered = _with_numbers(parts)
+    numbered = with_numbers(parts)
     if numbered == parts:
         return stated
     places = dict(zip(stated.places, numbered[2:], strict=False))
@@ -147,11 +147,18 @@ def at_numbers(stated: Statement) -> Statement:
     return replace(stated, lhs=numbered[0], rhs=numbered[1], places=places, given=given)
 
 
-def _with_numbers(expressions: Sequence[Any]) -> list[Any]:
-    found = list(expressions)
-    for k, (_, (index, count)) in enumerate(sorted(inspect(*found).indices.items())):
-        found = [at_index(e, index, 0 if count == L else k + 1) for e in found]
+def with_numbers(expressions: Sequence[Any]) -> list[Any]:
+    """Return expressions about any position, head or layer as about those of `places_of`."""
+    found, numbers = list(expressions), places_of(expressions)
+    for name, (index, _) in sorted(inspect(*found).indices.items()):
+        found = [at_index(e, index, numbers[name]) for e in found]
     return found
+
+
+def places_of(expressions: Sequence[Any]) -> dict[str, int]:
+    """Return which position, head or layer is looked at for each free index: 1, 2, …; layer 0."""
+    indices = sorted(inspect(*expressions).indices.items())
+    return {name: 0 if count == L else k + 1 for k, (name, (_, count)) in enumerate(indices)}
 
 
 def _with_activation(e: Any, own: str) -> Any:
@@ -182,7 +189,7 @@ def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Ite
     own = run.config.activation
     if own is not None:
         expressions = [_with_activation(e, own) for e in expressions]
-    expressions = _with_numbers(expressions)
+    expressions = with_numbers(expressions)
     signature = inspect(*expressions)
     evaluators: list[Evaluator] = []
     for each in bind:

@@ -27,7 +27,15 @@ from proofs.evidence import Check, Findings, ProofEvidence
 from proofs.exact import EXAMPLES, ExactEvidence
 from proofs.hypotheses import SEED, assignments
 from proofs.mutants import MutantEvidence, mutants_of
-from proofs.on_models import ModelEvidence, at_depth, depths, silent, valued
+from proofs.on_models import (
+    ModelEvidence,
+    at_depth,
+    depths,
+    places_of,
+    silent,
+    valued,
+    with_numbers,
+)
 from proofs.theorem import layout_of
 
 FUNCTIONS = (RowSoftmax, Activation, LayerNorm, RMSNorm)
@@ -159,7 +167,7 @@ def _on_model(claim: Definition, run: Run) -> ModelEvidence:
     if why := silent(claim, run):
         return ModelEvidence(run.model, False, True, why=why)
     worst, where, any_case = 0.0, "", False
-    defined = claim.value
+    (defined,) = with_numbers([claim.value])
     if defined.has(LayerProduct, OrderSum):  # as many layers as the model has
         defined = at_depth(defined, depths(inspect(defined), run.n_layers))
     for each in valued((claim.value,), claim.bind, run):
@@ -172,7 +180,7 @@ def _on_model(claim: Definition, run: Run) -> ModelEvidence:
             if seen is not None:
                 against.append((f"recorded {place}", seen))
         if not claim.places:
-            numbers = {**on.sizes, **on.scalars, **on.indices, **on.arrays}
+            numbers = {**on.sizes, **on.scalars, **places_of([claim.value]), **on.arrays}
             against.append(("plain loops", _as_matrix(claim.plain(**numbers), value)))
         for what, plain in against:
             ratio = worst_ratio(value, np.asarray(plain, dtype=np.float64), total)

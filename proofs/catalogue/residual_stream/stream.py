@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,8 @@ def _mlp_by_loops(
         after[:, position] += b_out[:, 0]
         for neuron in range(W_in.shape[0]):
             reads = float(W_in[neuron] @ Y[:, position]) + float(b_in[neuron, 0])
-            after[:, position] += max(reads, 0.0) * W_out[:, neuron]
+            inner = math.sqrt(2 / math.pi) * (reads + 0.044715 * reads**3)
+            after[:, position] += 0.5 * reads * (1 + math.tanh(inner)) * W_out[:, neuron]
     return after
 
 
@@ -108,20 +110,28 @@ def mlp_update() -> Definition:
     one number from what the norm made of the stream (Y; without norms Y is the stream X), passes
     it through the activation, and writes a multiple of its own vector.
 
-    Here positions are columns and weights stand on the left. The activation written here is relu;
-    the paper's models have gelu, with which the same holds.
+    Here positions are columns and weights stand on the left. The activation written here is the
+    gelu of GPT-2; with any other the same holds.
     """
     W_in, W_out = MatrixSymbol("W_in", d_mlp, d), MatrixSymbol("W_out", d, d_mlp)
     b_in, b_out = MatrixSymbol("b_in", d_mlp, 1), MatrixSymbol("b_out", d, 1)
     X, Y = MatrixSymbol("X", d, n), MatrixSymbol("Y", d, n)
     ones = OneMatrix(1, n)
-    read = Activation("relu", matadd(matmul(W_in, Y), matmul(b_in, ones)))
+    read = Activation("gelu_tanh", matadd(matmul(W_in, Y), matmul(b_in, ones)))
     return Definition(
         "the stream after an MLP",
         matadd(X, matadd(matmul(W_out, read), matmul(b_out, ones))),
         _mlp_by_loops,
+        places=("resid_post",),
+        bind=(
+            {
+                "X": Source("resid_mid", transposed=True),
+                "Y": Source("ln2", transposed=True),
+            },
+        ),
+        bare=False,
+        config={"gated": False, "activation": "gelu_tanh"},
         obeys=("mlp_is_positionwise", "everything_else_is_positionwise"),
-        on_models=False,
     )
 
 

@@ -204,7 +204,6 @@ def stream_up_to() -> Definition:
         matmul(seen, X),
         _rows_up_to,
         obeys=("causal_head_reads_up_to",),
-        on_models=False,
     )
 
 
