@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from numeric.rounding import Precision, precision, stored_as, worst_ratio
+from numeric.rounding import Precision, gamma, precision, stored_as, worst_ratio
 from numeric.rounding.functions import CONDITION, activated, normalised, rotated, softmax
-from numeric.rounding.linear import Near, linear
+from numeric.rounding.linear import Near, linear, over_heads
 from tests.numeric.rounding import exactly, implementations, seen
 
 CASES = 100 if os.environ.get("OTIMES_LONG") == "1" else 3
@@ -189,3 +189,28 @@ def test_the_check_can_fail() -> None:
     wrong = compute(rows, weight, None) * (1 + 2.0**-18)
     with pytest.raises(AssertionError, match="error/bound"):
         _holds(wrong, exactly.linear(rows, weight, None), bounded, dtype)
+
+
+@pytest.mark.parametrize("outlier", [1.0, 1e4])
+def test_a_sampled_bound_is_less_than_what_is_likely_and_not_much(outlier: float) -> None:
+    """What a fraction of the terms acquits must be acquitted by all of them."""
+    rng = np.random.default_rng(0)
+    likely = precision("float32").supposed_likely()
+    less = likely.supposed_less()
+    rows, weight = rng.standard_normal((9, 768)), rng.standard_normal((768, 30))
+    rows[:, 5] *= outlier  # then nearly all of the sum is in one term
+    heads = rows.reshape(9, 12, 64).transpose(1, 0, 2)
+    bias = rng.standard_normal(30)
+    # 768 products and a bias, summed in float64 in two orders: each off by γ of all of them
+    either = 2 * gamma(769, 2.0**-53) * (np.abs(rows) @ np.abs(weight) + np.abs(bias))
+    made = {
+        p.sampled: (
+            linear(Near.exactly(rows), Near.exactly(weight), bias, p),
+            over_heads(Near.exactly(heads), Near.exactly(weight.reshape(12, 64, 30)), bias, p),
+        )
+        for p in (likely, less)
+    }
+    for whole, part in zip(made[False], made[True], strict=True):
+        assert (part.error <= whole.error).all()
+        assert (part.error > whole.error / 5).all()
+        assert worst_ratio(part.value, whole.value, either) <= 1
