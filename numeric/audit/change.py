@@ -98,3 +98,23 @@ def reading(kind: str) -> Act:
         return operation(only(at, other_place(at, kind)))
 
     return act
+
+
+def moved_after(function: Callable[[Array], Array]) -> Act:
+    """Return the act of putting the entries of what the operation gives elsewhere."""
+    return after(lambda at, near: moved(near, function))
+
+
+def given(**functions: Callable[[Array], Array]) -> Act:
+    """Return the act of giving the operation inputs, by kind, whose entries stand elsewhere."""
+
+    def act(at: At, operation: Operation) -> Near:
+        changed = {kind: moved(at.inputs[kind], f) for kind, f in functions.items()}
+        return operation(with_inputs(at, **changed))
+
+    return act
+
+
+def times(factor: Any) -> Act:
+    """Return the act of multiplying what the operation gives by a factor."""
+    return after(lambda at, near: scaled(near, factor))

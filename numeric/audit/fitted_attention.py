@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from numeric.audit.change import with_config
-from numeric.audit.evaluate import Evaluator, Mistake, Operation, layer_of
+from numeric.audit.change import weights_to, with_config
+from numeric.audit.evaluate import Act, Evaluator, Mistake, Operation, layer_of
 from numeric.audit.fitted import ANYWHERE, Form, Seen, number
 from numeric.functions import causal_mask
 from numeric.rounding.linear import Array, Near
@@ -37,13 +37,13 @@ def turned_otherwise(seen: Seen) -> Iterator[str]:
     before = plain[..., first] + 1j * plain[..., second]
     now = seen.shown[..., first] + 1j * seen.shown[..., second]
     right = seen.ours[..., first] + 1j * seen.ours[..., second]
-    bias = _after_turning(seen, plain, right / before)
+    bias = _after_turning(seen)
     if bias:
         yield bias
         return
 
     def turned(phase: Array) -> bool:
-        value = seen.shown.copy() if config.rotary_dims == 0 else plain.copy()
+        value = plain.copy()
         made = before * phase
         value[..., first], value[..., second] = made.real, made.imag
         return seen.is_(value)
@@ -80,9 +80,9 @@ def _unturned(seen: Seen) -> Array:
     return computed(seen, act)
 
 
-def computed(seen: Seen, act: object) -> Array:
+def computed(seen: Seen, act: Act) -> Array:
     """Return the place with a mistake made there, on what was shown."""
-    mistake = Mistake("", "", {kind_of(seen.place): act})  # type: ignore[dict-item]
+    mistake = Mistake("", "", {kind_of(seen.place): act})
     reference = seen.reference
     evaluator = Evaluator(
         reference.model,
@@ -94,21 +94,18 @@ def computed(seen: Seen, act: object) -> Array:
     return evaluator.near(seen.place).value
 
 
-def _after_turning(seen: Seen, plain: Array, phase: Array) -> str:
+def _after_turning(seen: Seen) -> str:
     """Return that the bias was added after the rotation and not before."""
     name = {"q": "b_Q", "k": "b_K"}[kind_of(seen.place)]
     if not seen.config.has(name):
         return ""
     bias = seen.part(name, layer_of(seen.place))[:, None]
-    constant = seen.ours - computed(seen, _without(name)) + 0 * plain + 0 * phase.real[..., :1]
-    if seen.is_(seen.ours - constant + bias):
+    if seen.is_(computed(seen, _without(name)) + bias):
         return f"{name}, the bias, added after the rotation and not before"
     return ""
 
 
-def _without(name: str) -> object:
-    from numeric.audit.change import weights_to
-
+def _without(name: str) -> Act:
     return weights_to(**{name: np.zeros_like})
 
 

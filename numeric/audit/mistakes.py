@@ -13,16 +13,36 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from numeric.audit import mistakes_attention, mistakes_ends, mistakes_linear, mistakes_norm
+from numeric.audit import (
+    mistakes_ends,
+    mistakes_linear,
+    mistakes_mlp,
+    mistakes_norm,
+    mistakes_pattern,
+    mistakes_projections,
+    mistakes_rotary,
+    mistakes_scores,
+)
 from numeric.audit.evaluate import Mistake
 from numeric.config import Config
+
+FAMILIES = (
+    mistakes_norm,
+    mistakes_projections,
+    mistakes_rotary,
+    mistakes_scores,
+    mistakes_pattern,
+    mistakes_linear,
+    mistakes_mlp,
+    mistakes_ends,
+)
 
 
 @lru_cache(maxsize=64)
 def known_mistakes(config: Config) -> tuple[Mistake, ...]:
     """Return the mistakes that can be made in such a model, the likeliest explanations first."""
     every: list[Mistake] = []
-    for family in (mistakes_norm, mistakes_attention, mistakes_linear, mistakes_ends):
+    for family in FAMILIES:
         every.extend(family.mistakes(config))
     return tuple(sorted(every, key=lambda mistake: mistake.rank))
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from numeric.audit.change import (
     after,
-    moved,
+    moved_after,
     other_place,
     scaled,
     weights_to,
@@ -15,7 +15,7 @@ from numeric.audit.change import (
     with_weights,
 )
 from numeric.audit.evaluate import Act, Mistake, Operation
-from numeric.audit.mistakes_attention import capped
+from numeric.audit.mistakes_scores import capped_at
 from numeric.config import Config
 from numeric.forward import place_names
 from numeric.rounding.linear import Array, Near, added
@@ -89,12 +89,12 @@ def _embedding(config: Config) -> Iterator[Mistake]:
             f"token_off_{by}",
             "tokens off by one: each position embeds the token "
             + ("before" if by == 1 else "after"),
-            {"embed": _tokens(lambda t, by=by: np.roll(t, by))},  # type: ignore[misc]
+            {"embed": _tokens(partial(np.roll, shift=by))},
         )
         yield Mistake(
             f"vocabulary_off_{by}",
             f"the vocabulary off by one: token t embeds as t {'+' if by == 1 else '-'} 1",
-            {"embed": _tokens(lambda t, by=by: (t + by) % config.d_vocab)},  # type: ignore[misc]
+            {"embed": _tokens(_added(by, config.d_vocab))},
         )
 
     yield Mistake(
@@ -110,6 +110,10 @@ def _times(factor: float) -> Act:
         return Near(near.value, near.error + 3 * at.p.unit * np.abs(near.value))
 
     return act
+
+
+def _added(by: int, size: int) -> Callable[[Array], Array]:
+    return lambda tokens: (tokens + by) % size
 
 
 def _tokens(change: Callable[[Array], Array]) -> Act:
@@ -221,7 +225,7 @@ def _unembedding(config: Config) -> Iterator[Mistake]:
         yield logits(
             f"logits_capped_{cap:g}",
             f"logits soft-capped at {cap:g}",
-            lambda at, op, cap=cap: capped(op(at), cap),  # type: ignore[misc]  # a default binds
+            capped_at(cap),
         )
     yield logits("log_probabilities", "log-probabilities and not logits", _log_probabilities)
     yield logits("probabilities", "probabilities and not logits", _probabilities)
@@ -229,12 +233,12 @@ def _unembedding(config: Config) -> Iterator[Mistake]:
         yield logits(
             f"logits_shifted_{by}",
             f"logits off by one position ({'later' if by == 1 else 'earlier'})",
-            lambda at, op, by=by: moved(op(at), lambda a: np.roll(a, by, axis=0)),  # type: ignore[misc]
+            moved_after(partial(np.roll, shift=by, axis=0)),
         )
         yield logits(
             f"vocabulary_shifted_{by}",
             "logits off by one token of the vocabulary",
-            lambda at, op, by=by: moved(op(at), lambda a: np.roll(a, by, axis=1)),  # type: ignore[misc]
+            moved_after(partial(np.roll, shift=by, axis=1)),
         )
 
 

@@ -1,0 +1,218 @@
+"""Mistakes in the MLP: what it reads, its gate, and its activation."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.special import expit
+
+from numeric.audit.change import (
+    config_to,
+    other_place,
+    with_inputs,
+    with_weights,
+)
+from numeric.audit.evaluate import Act, Mistake, Operation
+from numeric.config import ACTIVATIONS, Config
+from numeric.functions import ACTIVATION
+from numeric.rounding.functions import activated
+from numeric.rounding.linear import Array, Near, added, linear, multiplied
+from numeric.rounding.places import At
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of the MLP."""
+    if not config.d_mlp or not config.n_layers:
+        return
+    if config.norm != "none":
+        acts = {"mlp_pre": _mlp_reads(_before_mlp(config))}
+        if config.gated:
+            acts["mlp_post"] = _mlp_reads(_before_mlp(config))
+        yield Mistake(
+            "mlp_unnormalised", "an MLP that reads the stream and not the norm of it", acts, 0
+        )
+        acts = dict.fromkeys(acts, _mlp_reads("ln1"))
+        yield Mistake("mlp_reads_ln1", "an MLP that reads what attention reads (ln1)", acts)
+    assert config.activation is not None  # there is an MLP
+    if config.gated:
+        yield from _gated(config, config.activation)
+    for name, says, function in OTHER_ACTIVATIONS:
+        if name != config.activation:
+            said = f"{says} for {SAID[config.activation]}"
+            yield Mistake(f"act_{name}", said, {"mlp_post": _activation(name, function)}, 0)
+
+
+def _before_mlp(config: Config) -> str:
+    return "resid_pre" if config.parallel else "resid_mid"
+
+
+def _mlp_reads(kind: str) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        names = [each for each in at.inputs if each != "mlp_pre"]
+        return operation(with_inputs(at, **{n: other_place(at, kind) for n in names}))
+
+    return act
+
+
+SAID = {
+    "gelu": "exact GELU",
+    "gelu_tanh": "tanh GELU",
+    "relu": "ReLU",
+    "silu": "SiLU",
+}
+
+
+def _tanh_gelu(inner: float, cube: float) -> Callable[[Array], Array]:
+    return lambda x: 0.5 * x * (1 + np.tanh(inner * (x + cube * x**3)))
+
+
+def _twice(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: function(function(x))
+
+
+ROOT = float(np.sqrt(2 / np.pi))
+OTHER_ACTIVATIONS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
+    *((name, SAID[name], ACTIVATION[name]) for name in ACTIVATIONS),
+    ("quick_gelu", "quick GELU, x σ(1.702 x),", lambda x: x * expit(1.702 * x)),
+    ("tanh", "tanh", np.tanh),
+    ("sigmoid", "sigmoid", lambda x: expit(x)),
+    ("identity", "no activation", lambda x: x),
+    ("relu_squared", "squared ReLU", lambda x: np.maximum(x, 0) ** 2),
+    ("leaky_relu", "leaky ReLU", lambda x: np.where(x > 0, x, 0.01 * x)),
+    ("elu", "ELU", lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
+    ("softplus", "softplus", lambda x: np.logaddexp(0, x)),
+    ("gelu_tanh_cube", "tanh GELU with 0.44715 for 0.044715", _tanh_gelu(ROOT, 0.44715)),
+    ("gelu_tanh_short", "tanh GELU with 0.0447 for 0.044715", _tanh_gelu(ROOT, 0.0447)),
+    (
+        "gelu_tanh_both",
+        "tanh GELU with 0.0447 for 0.044715 and 0.797885 for √(2/π)",
+        _tanh_gelu(0.797885, 0.0447),
+    ),
+    ("gelu_tanh_four", "tanh GELU with 0.7979 for √(2/π)", _tanh_gelu(0.7979, 0.044715)),
+    ("gelu_tanh_root", "tanh GELU with 2/π for its root", _tanh_gelu(2 / np.pi, 0.044715)),
+    ("gelu_tanh_digits", "tanh GELU with 0.797885 for √(2/π)", _tanh_gelu(0.797885, 0.044715)),
+    ("gelu_tanh_short_root", "tanh GELU with 0.7978 for √(2/π)", _tanh_gelu(0.7978, 0.044715)),
+    (
+        "gelu_tanh_ten_digits",
+        "tanh GELU with 0.7978845608 for √(2/π)",
+        _tanh_gelu(0.7978845608, 0.044715),
+    ),
+    (
+        "gelu_tanh_square",
+        "tanh GELU with the square of x for its cube",
+        lambda x: 0.5 * x * (1 + np.tanh(ROOT * (x + 0.044715 * x**2))),
+    ),
+    (
+        "gelu_without_root",
+        "GELU without the √2 in its error function",
+        lambda x: ACTIVATION["gelu"](x * 2**0.5) / 2**0.5,
+    ),
+    *(
+        (f"{name}_twice", f"{SAID[name]} applied twice", _twice(ACTIVATION[name]))
+        for name in ACTIVATIONS
+        if name != "relu"
+    ),
+    ("gelu_tanh_no_cube", "tanh GELU without its cube", _tanh_gelu(ROOT, 0.0)),
+    ("gelu_without_half", "GELU without its factor ½", lambda x: 2 * ACTIVATION["gelu"](x)),
+)
+
+
+def function_of(function: Callable[[Array], Array], x: Near, at: At) -> Near:
+    """Return a function of every entry, with the bound of a gate and the slope that it has."""
+    value = function(x.value)
+    if at.p.exact:
+        return Near.exactly(value)
+    ahead = np.abs(function(x.value + x.error) - value)
+    behind = np.abs(function(x.value - x.error) - value)
+    own = at.p.inner * (12 * np.abs(x.value) + 12 * np.abs(value) + 4)
+    return Near(value, np.maximum(ahead, behind) * 1.5 + own)
+
+
+def _activation(name: str, function: Callable[[Array], Array]) -> Act:
+    if name in ACTIVATIONS:
+        return config_to(activation=name)
+
+    def act(at: At, operation: Operation) -> Near:
+        post = function_of(function, at.inputs["mlp_pre"], at)
+        return multiplied(post, up(at), at.p) if at.config.gated else post
+
+    return act
+
+
+def up(at: At) -> Near:
+    """Return the part of a gated MLP that the gate multiplies."""
+    (rows,) = [near for kind, near in at.inputs.items() if kind != "mlp_pre"]
+    return linear(rows, at.weight("W_in"), at.bias("b_in"), at.p)
+
+
+def _gated(config: Config, activation: str) -> Iterator[Mistake]:
+    def gate(at: At) -> Near:
+        return at.inputs["mlp_pre"]
+
+    yield Mistake(
+        "gate_and_up_swapped",
+        "gate and up swapped: the activation is taken of up",
+        {
+            "mlp_post": lambda at, op: multiplied(
+                activated(activation, up(at), at.p), gate(at), at.p
+            )
+        },
+        0,
+    )
+    yield Mistake(
+        "gate_is_up",
+        "gate and up swapped: W_in for W_gate",
+        {"mlp_pre": _up_for_gate, "mlp_post": _gate_for_up},
+        0,
+    )
+    yield Mistake(
+        "up_is_gate",
+        "W_gate for W_in: the gate multiplies itself",
+        {"mlp_post": _gate_for_up},
+    )
+    yield Mistake(
+        "up_missing",
+        "a gated MLP without up: the activated gate only",
+        {"mlp_post": lambda at, op: activated(activation, gate(at), at.p)},
+    )
+    yield Mistake(
+        "activation_missing",
+        "no activation: the gate multiplies as it is",
+        {"mlp_post": lambda at, op: multiplied(gate(at), up(at), at.p)},
+    )
+    yield Mistake(
+        "activation_after",
+        "the activation after the product and not before",
+        {
+            "mlp_post": lambda at, op: activated(
+                activation, multiplied(gate(at), up(at), at.p), at.p
+            )
+        },
+    )
+    yield Mistake(
+        "activation_both",
+        "both gate and up activated",
+        {
+            "mlp_post": lambda at, op: multiplied(
+                activated(activation, gate(at), at.p), activated(activation, up(at), at.p), at.p
+            )
+        },
+    )
+    yield Mistake(
+        "gate_added",
+        "the activated gate added to up and not multiplied",
+        {"mlp_post": lambda at, op: added(at.p, activated(activation, gate(at), at.p), up(at))},
+    )
+
+
+def _up_for_gate(at: At, operation: Operation) -> Near:
+    changed = {"W_gate": at.weights["W_in"]}
+    if "b_gate" in at.config.biases:
+        changed["b_gate"] = at.weights["b_in"]
+    return operation(with_weights(at, **changed))
+
+
+def _gate_for_up(at: At, operation: Operation) -> Near:
+    changed = {"W_in": at.weights["W_gate"]}
+    if "b_in" in at.config.biases:
+        changed["b_in"] = at.weights["b_gate"]
+    return operation(with_weights(at, **changed))

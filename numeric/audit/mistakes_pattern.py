@@ -1,0 +1,286 @@
+"""Mistakes in the causal mask, and in the softmax."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from numeric.audit.change import (
+    moved,
+    other_place,
+    scaled,
+    with_inputs,
+)
+from numeric.audit.evaluate import Act, Mistake, Operation
+from numeric.config import Config
+from numeric.functions import causal_mask
+from numeric.rounding.functions import softmax
+from numeric.rounding.linear import Array, Near, linear
+from numeric.rounding.places import At
+
+FILLS = (0.0, -1.0, -5.0, -10.0, -20.0, -50.0, -100.0, -1e3, -1e4)
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of masks and of the softmax."""
+    if not config.n_layers:
+        return
+
+    def mask(name: str, says: str, visible: Callable[[int], Array], rank: int = 1) -> Mistake:
+        return Mistake(name, says, {"pattern": _masked(visible)}, rank)
+
+    yield mask(
+        "mask_absent", "a softmax without the causal mask", lambda n: np.ones((n, n), bool), 0
+    )
+    yield mask(
+        "mask_one_more",
+        "a causal mask off by one: each query sees the key after it",
+        lambda n: np.tri(n, k=1, dtype=bool),
+        0,
+    )
+    yield mask(
+        "mask_one_less",
+        "a causal mask off by one: no query sees its own key (the first sees itself)",
+        _strict(1),
+        0,
+    )
+    yield Mistake(
+        "mask_one_less_all",
+        "a causal mask off by one: no query sees its own key (the first sees all)",
+        {"pattern": _masked(_strict_all)},
+    )
+    yield Mistake(
+        "mask_one_less_none",
+        "a causal mask off by one: no query sees its own key (the first attends to nothing)",
+        {"pattern": _first_blind},
+    )
+    yield mask(
+        "mask_reversed",
+        "a causal mask the wrong way round: each query sees itself and all after it",
+        lambda n: np.tri(n, dtype=bool).T,
+    )
+    yield mask(
+        "mask_two_more",
+        "a causal mask off by two",
+        lambda n: np.tri(n, k=2, dtype=bool),
+    )
+    yield mask("own_key_only", "an attention to itself only", lambda n: np.eye(n, dtype=bool))
+    yield Mistake(
+        "mask_after_softmax",
+        "a causal mask applied after the softmax, without normalising again",
+        {"pattern": _mask_after},
+        0,
+    )
+    yield Mistake(
+        "mask_multiplied",
+        "a causal mask multiplied into the scores: masked scores are 0 and not -∞",
+        {"pattern": _softly_masked(None)},
+    )
+    for fill in FILLS:
+        yield Mistake(
+            f"mask_fill_{fill:g}",
+            f"a causal mask that is not -∞: {fill:g} is added to masked scores",
+            {"pattern": _softly_masked(fill)},
+        )
+        yield Mistake(
+            f"mask_set_{fill:g}",
+            f"a causal mask that is not -∞: masked scores are set to {fill:g}",
+            {"pattern": _softly_masked(fill, put=True)},
+        )
+    for axis, says in ((-2, "over the queries and not the keys"), (0, "over the heads")):
+        yield Mistake(
+            f"softmax_axis_{axis}",
+            f"a softmax over the wrong axis: {says}",
+            {"pattern": _softmax_over(axis)},
+            0,
+        )
+    yield Mistake(
+        "softmax_axis_all",
+        "a softmax over the wrong axes: over queries and keys together",
+        {"pattern": _softmax_over((-2, -1))},
+    )
+    yield Mistake(
+        "softmax_plus_one",
+        "a softmax with 1 added to its denominator",
+        {"pattern": _sink},
+    )
+    yield Mistake("softmax_missing", "no softmax: the masked scores themselves", {"pattern": _bare})
+    yield Mistake("softmax_twice", "a softmax of the softmax", {"pattern": _twice_normalised})
+    yield Mistake(
+        "softmax_twice_over_all",
+        "a softmax of the softmax, taken over masked keys as well",
+        {"pattern": _normalised_over_all},
+    )
+    yield Mistake("sigmoid_for_softmax", "a sigmoid for the softmax", {"pattern": _sigmoid})
+    yield Mistake(
+        "pattern_rescaled",
+        "scores divided by √d_head once more before the softmax",
+        {"pattern": _tempered(config.d_head**-0.5)},
+    )
+    yield Mistake(
+        "pattern_unscaled",
+        "without the scale 1/√d_head in the softmax",
+        {"pattern": _tempered(config.d_head**0.5)},
+    )
+    yield Mistake(
+        "pattern_other_base",
+        "a softmax of base 2 without rescaling",
+        {"pattern": _tempered(float(np.log(2)))},
+    )
+    for window in range(1, 65):
+        if window < config.n_ctx:
+            yield Mistake(
+                f"window_{window}",
+                f"a sliding window of {window}: each query sees the last {window} keys only",
+                {"pattern": _masked(_window(window))},
+                2,
+            )
+    yield Mistake(
+        "first_key_hidden",
+        "a causal mask that hides the first key from all later queries",
+        {"pattern": _masked(_without_first)},
+    )
+
+
+def _strict(by: int) -> Callable[[int], Array]:
+    def visible(n: int) -> Array:
+        seen = np.tri(n, k=-by, dtype=bool)
+        seen[0, 0] = True
+        return seen
+
+    return visible
+
+
+def _strict_all(n: int) -> Array:
+    seen = np.tri(n, k=-1, dtype=bool)
+    seen[0] = True
+    return seen
+
+
+def _without_first(n: int) -> Array:
+    seen = np.tri(n, dtype=bool)
+    seen[1:, 0] = False
+    return seen
+
+
+def _window(width: int) -> Callable[[int], Array]:
+    return lambda n: np.tri(n, dtype=bool) & ~np.tri(n, k=-width, dtype=bool)
+
+
+def whole_scores(at: At) -> Near:
+    """Return the scores of all pairs, masked or not, from what is shown or computed of q and k."""
+    q, k = other_place(at, "q"), other_place(at, "k")
+    keys = moved(k, lambda array: np.swapaxes(array, -1, -2))
+    raw = linear(q, keys, None, at.p, rescaled=2)
+    root = np.sqrt(at.config.d_head)
+    error = raw.error / root + 4 * at.p.unit * np.abs(raw.value) / root
+    own = at.only()
+    seen = causal_mask(at.n_pos)
+    return Near(np.where(seen, own.value, raw.value / root), np.where(seen, own.error, error))
+
+
+def _masked(visible: Callable[[int], Array]) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        return softmax(whole_scores(at), visible(at.n_pos), at.p, online=True)
+
+    return act
+
+
+def _softly_masked(fill: float | None, put: bool = False) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        scores = whole_scores(at)
+        seen = causal_mask(at.n_pos)
+        other: Array
+        error: Array
+        if fill is None:
+            other, error = np.zeros_like(scores.value), np.zeros_like(scores.value)
+        elif put:
+            other, error = np.full_like(scores.value, fill), np.zeros_like(scores.value)
+        else:
+            other, error = scores.value + fill, scores.error + at.p.unit * abs(fill)
+        mixed = Near(np.where(seen, scores.value, other), np.where(seen, scores.error, error))
+        return softmax(mixed, np.ones((at.n_pos, at.n_pos), bool), at.p, online=True)
+
+    return act
+
+
+def _first_blind(at: At, operation: Operation) -> Near:
+    near = _masked(_strict(1))(at, operation)
+    keep = np.ones((at.n_pos, 1))
+    keep[0] = 0
+    return scaled(near, keep)
+
+
+def _mask_after(at: At, operation: Operation) -> Near:
+    near = softmax(whole_scores(at), np.ones((at.n_pos, at.n_pos), bool), at.p, online=True)
+    return scaled(near, causal_mask(at.n_pos).astype(np.float64))
+
+
+def _softmax_over(axis: int | tuple[int, int]) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        scores = whole_scores(at)
+        seen = causal_mask(at.n_pos)
+
+        def last(array: Array) -> Array:
+            if isinstance(axis, tuple):
+                return array.reshape(array.shape[0], 1, -1)
+            return np.moveaxis(array, axis, -1)
+
+        shape = scores.value.shape
+        near = softmax(moved(scores, last), last(np.broadcast_to(seen, shape)), at.p, online=True)
+        if isinstance(axis, tuple):
+            return moved(near, lambda array: array.reshape(shape))
+        return moved(near, lambda array: np.moveaxis(array, -1, axis))
+
+    def hidden_too(at: At, operation: Operation) -> Near:
+        if axis != 0:
+            return act(at, operation)
+        scores = whole_scores(at)
+        near = softmax(
+            moved(scores, lambda a: np.moveaxis(a, 0, -1)),
+            np.ones((1, 1, 1), bool),
+            at.p,
+            online=True,
+        )
+        near = moved(near, lambda a: np.moveaxis(a, -1, 0))
+        return scaled(near, causal_mask(at.n_pos).astype(np.float64))
+
+    return hidden_too
+
+
+def _sink(at: At, operation: Operation) -> Near:
+    scores = at.only()
+    heads, n_pos, _ = scores.value.shape
+    none = np.zeros((heads, n_pos, 1))
+    wide = Near(
+        np.concatenate([none, scores.value], axis=-1), np.concatenate([none, scores.error], axis=-1)
+    )
+    seen = np.concatenate([np.ones((n_pos, 1), bool), causal_mask(n_pos)], axis=1)
+    return moved(softmax(wide, seen, at.p, online=True), lambda array: array[..., 1:])
+
+
+def _bare(at: At, operation: Operation) -> Near:
+    return scaled(at.only(), causal_mask(at.n_pos).astype(np.float64))
+
+
+def _twice_normalised(at: At, operation: Operation) -> Near:
+    return softmax(operation(at), causal_mask(at.n_pos), at.p, online=True)
+
+
+def _normalised_over_all(at: At, operation: Operation) -> Near:
+    return softmax(operation(at), np.ones((at.n_pos, at.n_pos), bool), at.p, online=True)
+
+
+def _sigmoid(at: At, operation: Operation) -> Near:
+    scores = at.only()
+    value = np.where(causal_mask(at.n_pos), 1 / (1 + np.exp(-scores.value)), 0.0)
+    return Near(value, value * (scores.error + 20 * at.p.inner))
+
+
+def _tempered(factor: float) -> Act:
+    return lambda at, operation: operation(
+        with_inputs(at, scores=_rounded(scaled(at.only(), factor), at))
+    )
+
+
+def _rounded(near: Near, at: At) -> Near:
+    return Near(near.value, near.error + 3 * at.p.unit * np.abs(near.value))

@@ -1,0 +1,236 @@
+"""Mistakes in how queries and keys are turned by their positions."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from numeric.audit.change import (
+    config_to,
+    with_config,
+)
+from numeric.audit.evaluate import Act, Mistake, Operation
+from numeric.config import LAYOUTS, Config
+from numeric.functions import rotary_frequencies
+from numeric.rounding.linear import Array, Near
+from numeric.rounding.places import At
+
+BASES: tuple[float, ...] = (
+    100.0,
+    500.0,
+    1000.0,
+    5000.0,
+    10000.0,
+    25000.0,
+    40000.0,
+    50000.0,
+    100000.0,
+    160000.0,
+)
+BASES += (250000.0, 500000.0, 1000000.0, 5000000.0, 10000000.0)
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of rotary positions."""
+    if config.positions != "rotary" or not config.n_layers:
+        return
+    both = ("q", "k")
+    sides = (both, ("q",), ("k",))
+    names = {both: "", ("q",): ", of queries only", ("k",): ", of keys only"}
+
+    def each(name: str, says: str, act: Act, rank: int = 1) -> Iterator[Mistake]:
+        for side in sides:
+            yield Mistake(
+                f"{name}_{''.join(side)}", says + names[side], dict.fromkeys(side, act), rank
+            )
+
+    yield Mistake("rotary_missing", "without rotary positions", dict.fromkeys(both, _unturned), 0)
+    yield Mistake(
+        "rotary_k_only", "rotary positions of keys only: queries are not turned", {"q": _unturned}
+    )
+    yield Mistake(
+        "rotary_q_only", "rotary positions of queries only: keys are not turned", {"k": _unturned}
+    )
+    (layout,) = [each_ for each_ in LAYOUTS if each_ != config.rotary_layout]
+    yield from each(
+        "rotary_layout",
+        f"rotary positions in the wrong layout, {layout!r} for {config.rotary_layout!r}",
+        config_to(rotary_layout=layout),
+    )
+    yield from each(
+        "rotary_direction", "rotary positions turned in the wrong direction", _turned(_backwards)
+    )
+    for by in (1, -1, 2):
+        yield from each(
+            f"rotary_offset_{by}",
+            f"rotary positions off by one (they begin at {by})"
+            if by != 2
+            else "rotary positions that begin at 2",
+            _turned(_offset(by)),
+        )
+    yield from each("rotary_twice", "rotary positions applied twice", _turned(_twice))
+    for name, first, second in (("first", -1.0, 1.0), ("second", 1.0, -1.0)):
+        yield from each(
+            f"rotary_sine_sign_{name}",
+            f"rotary positions with the sine's sign wrong in the {name} half",
+            _turned(_one_sign(first, second)),
+        )
+    yield from each(
+        "rotary_swapped", "rotary positions with sine and cosine swapped", _turned(_swapped)
+    )
+    yield from each(
+        "rotary_exponent",
+        "rotary frequencies with a wrong exponent (i/d for 2i/d)",
+        _turned(_exponent(0.5)),
+    )
+    yield from each(
+        "rotary_exponent_double",
+        "rotary frequencies with a wrong exponent (4i/d for 2i/d)",
+        _turned(_exponent(2.0)),
+    )
+    if config.rotary_dims != config.d_head:
+        yield from each(
+            "rotary_frequencies_of_head",
+            "rotary frequencies spread over d_head and not over the turned dimensions",
+            _turned(_exponent(config.rotary_dims / config.d_head)),
+        )
+    for base in BASES:
+        if base != config.rotary_base:
+            yield from each(
+                f"rotary_base_{base:g}",
+                f"rotary base {base:g} for {config.rotary_base:g}",
+                config_to(rotary_base=base),
+            )
+    step = 2 if config.d_head <= 16 else 8
+    for dims in range(step, config.d_head + 1, step):
+        if dims != config.rotary_dims:
+            yield from each(
+                f"rotary_width_{dims}",
+                f"rotary width {dims} for {config.rotary_dims}",
+                config_to(rotary_dims=dims),
+            )
+    if config.rotary_dims != config.d_head:
+        yield from each(
+            "rotary_last",
+            "rotary positions that turn the last dimensions of a head, not the first",
+            _turned(_last_dimensions),
+        )
+    yield from each(
+        "rotary_reversed", "rotary positions counted from the end", _turned(_reversed_positions)
+    )
+    yield from each(
+        "rotary_scaled", "rotary positions divided by 2 (interpolated)", _turned(_stretched(0.5))
+    )
+    yield Mistake("rotary_v", "rotary positions applied to values as well", {"v": _values_turned})
+    for fraction in (2.0, 4.0, 8.0):
+        yield from each(
+            f"rotary_stretched_{fraction:g}",
+            f"rotary frequencies divided by {fraction:g} (linear scaling)",
+            _turned(_stretched(1 / fraction)),
+        )
+
+
+Turn = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
+
+
+def _unturned(at: At, operation: Operation) -> Near:
+    return operation(with_config(at, positions="none", rotary_dims=0))
+
+
+def _turned(turn: Callable[[Array, Config], Array]) -> Act:
+    """Return the act of turning the rows [head, pos, d_head] in another way."""
+
+    def act(at: At, operation: Operation) -> Near:
+        plain = _unturned(at, operation)
+        value = turn(plain.value, at.config)
+        pairs = 2 * np.abs(plain.value).max(axis=-1, keepdims=True)
+        spread = np.array(plain.error).max(axis=-1, keepdims=True) * 2
+        error = spread + at.p.inner * pairs * (8 + 4 * value.shape[-2])
+        return Near(value, np.broadcast_to(error, value.shape))
+
+    return act
+
+
+def _pairs(config: Config) -> tuple[Array, Array]:
+    pair = np.arange(config.rotary_dims // 2)
+    if config.rotary_layout == "interleaved":
+        return 2 * pair, 2 * pair + 1
+    return pair, pair + config.rotary_dims // 2
+
+
+def _angles(config: Config, positions: Array, exponent: float = 1.0) -> Array:
+    dims, base, _, stretch = config.rotation
+    frequencies = rotary_frequencies(dims, base**exponent, stretch)
+    angles: Array = positions[:, None] * frequencies
+    return angles
+
+
+def _turn(
+    rows: Array, config: Config, cos: Array, sin: Array, signs: tuple[float, float] = (1.0, 1.0)
+) -> Array:
+    first, second = _pairs(config)
+    turned = rows.copy()
+    a, b = rows[..., first], rows[..., second]
+    turned[..., first] = a * cos - signs[0] * b * sin
+    turned[..., second] = signs[1] * a * sin + b * cos
+    return turned
+
+
+def _by(rows: Array, config: Config, angles: Array) -> Array:
+    return _turn(rows, config, np.cos(angles), np.sin(angles))
+
+
+def _backwards(rows: Array, config: Config) -> Array:
+    return _by(rows, config, -_angles(config, np.arange(rows.shape[-2])))
+
+
+def _twice(rows: Array, config: Config) -> Array:
+    return _by(rows, config, 2 * _angles(config, np.arange(rows.shape[-2])))
+
+
+def _one_sign(first: float, second: float) -> Callable[[Array, Config], Array]:
+    def turn(rows: Array, config: Config) -> Array:
+        angles = _angles(config, np.arange(rows.shape[-2]))
+        return _turn(rows, config, np.cos(angles), np.sin(angles), (first, second))
+
+    return turn
+
+
+def _swapped(rows: Array, config: Config) -> Array:
+    angles = _angles(config, np.arange(rows.shape[-2]))
+    return _turn(rows, config, np.sin(angles), np.cos(angles))
+
+
+def _reversed_positions(rows: Array, config: Config) -> Array:
+    return _by(rows, config, _angles(config, np.arange(rows.shape[-2])[::-1]))
+
+
+def _offset(by: int) -> Callable[[Array, Config], Array]:
+    return lambda rows, config: _by(rows, config, _angles(config, np.arange(rows.shape[-2]) + by))
+
+
+def _stretched(factor: float) -> Callable[[Array, Config], Array]:
+    return lambda rows, config: _by(
+        rows, config, _angles(config, np.arange(rows.shape[-2]) * factor)
+    )
+
+
+def _exponent(factor: float) -> Callable[[Array, Config], Array]:
+    return lambda rows, config: _by(
+        rows, config, _angles(config, np.arange(rows.shape[-2]), factor)
+    )
+
+
+def _last_dimensions(rows: Array, config: Config) -> Array:
+    kept = rows.shape[-1] - config.rotary_dims
+    turned = rows.copy()
+    angles = _angles(config, np.arange(rows.shape[-2]))
+    turned[..., kept:] = _by(rows[..., kept:], config, angles)
+    return turned
+
+
+def _values_turned(at: At, operation: Operation) -> Near:
+    plain = operation(at)
+    value = _by(plain.value, at.config, _angles(at.config, np.arange(at.n_pos)))
+    pairs = np.abs(plain.value).max(axis=-1, keepdims=True)
+    error = 2 * np.array(plain.error).max(axis=-1, keepdims=True)
+    return Near(value, np.broadcast_to(error + at.p.inner * pairs * (8 + at.n_pos), value.shape))

@@ -1,0 +1,176 @@
+"""Mistakes in scores, and in what the pattern mixes."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from numeric.audit.change import (
+    after,
+    given,
+    other_place,
+    scaled,
+    times,
+    with_inputs,
+)
+from numeric.audit.evaluate import Act, Mistake, Operation
+from numeric.config import Config
+from numeric.rounding.linear import Array, Near
+from numeric.rounding.places import At
+
+CAPS = (20.0, 30.0, 50.0)
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of scores, and of what is mixed by the pattern."""
+    if not config.n_layers:
+        return
+    yield from _scores(config)
+    yield from _mixing(config)
+
+
+def _scores(config: Config) -> Iterator[Mistake]:
+    root = np.sqrt(config.d_head)
+    factors = {
+        "scale_missing": ("without the scale 1/√d_head", root),
+        "scale_by_d_head": ("scores divided by d_head and not by its root", 1 / root),
+        "scale_by_d_model": (
+            "scores divided by √d_model and not by √d_head",
+            root / np.sqrt(config.d_model),
+        ),
+        "scale_times": ("scores multiplied by √d_head and not divided", root**2),
+        "scale_by_heads": ("scores divided by √n_heads", root / np.sqrt(config.n_heads)),
+        "scale_fourth_root": ("scores divided by the fourth root of d_head", root**0.5),
+        "scale_of_width": (
+            "scores divided by √(n_heads · d_head) and not by √d_head",
+            1 / np.sqrt(config.n_heads),
+        ),
+        "scores_negative": ("scores of the wrong sign", -1.0),
+    }
+    if config.positions == "rotary" and config.rotary_dims != config.d_head:
+        factors["scale_by_rotary"] = (
+            "scores divided by the root of the rotary width",
+            root / np.sqrt(config.rotary_dims),
+        )
+    if config.kv_heads != config.n_heads:
+        share = config.n_heads / config.kv_heads
+        factors["scale_by_share"] = ("scores divided by √(heads per group) more", share**-0.5)
+    seen: set[float] = {1.0}
+    for name, (says, factor) in factors.items():
+        if round(factor, 12) not in seen:
+            seen.add(round(factor, 12))
+            act = times(factor)
+            yield Mistake(name, says, {"scores": act}, 0 if name == "scale_missing" else 1)
+    yield Mistake(
+        "scale_by_layer",
+        "scores divided by the number of the layer as well (as scale_attn_by_inverse_layer_idx)",
+        {"scores": lambda at, op: scaled(op(at), 1 / ((at.weights.layer or 0) + 1))},
+    )
+    yield Mistake(
+        "scores_transposed",
+        "scores transposed: K Qᵀ for Q Kᵀ",
+        {"scores": _queries_and_keys_swapped},
+    )
+    for cap in CAPS:
+        yield Mistake(
+            f"scores_capped_{cap:g}",
+            f"scores soft-capped at {cap:g}",
+            {"scores": capped_at(cap)},
+        )
+    yield Mistake(
+        "scores_of_queries", "scores of queries with queries", {"scores": _self_scores("q")}
+    )
+    yield Mistake("scores_of_keys", "scores of keys with keys", {"scores": _self_scores("k")})
+    yield Mistake("scores_of_values", "scores with values for keys", {"scores": _value_scores})
+    if config.n_heads > 1:
+        yield Mistake(
+            "keys_of_next_head",
+            "each head's queries meet the keys of another head (off by one)",
+            {"scores": _keys_of(lambda k: np.roll(k, 1, axis=0))},
+        )
+        yield Mistake(
+            "keys_of_next_head_back",
+            "each head's queries meet the keys of another head (off by one, the other way)",
+            {"scores": _keys_of(lambda k: np.roll(k, -1, axis=0))},
+        )
+    yield Mistake(
+        "distance_bias",
+        "scores with a bias for distance (ALiBi)",
+        {"scores": _alibi},
+    )
+
+
+def capped(near: Near, cap: float) -> Near:
+    """Return cap · tanh(x / cap); its slope is at most 1."""
+    value = cap * np.tanh(near.value / cap)
+    return Near(value, near.error * 2)
+
+
+def capped_at(cap: float) -> Act:
+    """Return the act of soft-capping what the operation gives."""
+    return after(lambda at, near: capped(near, cap))
+
+
+def _queries_and_keys_swapped(at: At, operation: Operation) -> Near:
+    return operation(with_inputs(at, q=at.inputs["k"], k=at.inputs["q"]))
+
+
+def _self_scores(kind: str) -> Act:
+    return lambda at, operation: operation(with_inputs(at, q=at.inputs[kind], k=at.inputs[kind]))
+
+
+def _value_scores(at: At, operation: Operation) -> Near:
+    return operation(with_inputs(at, k=other_place(at, "v")))
+
+
+def _keys_of(order: Callable[[Array], Array]) -> Act:
+    return given(k=order)
+
+
+def _alibi(at: At, operation: Operation) -> Near:
+    near = operation(at)
+    heads, n_pos = at.config.n_heads, at.n_pos
+    slopes = 2.0 ** (-8 * (np.arange(heads) + 1) / heads)
+    distance = np.arange(n_pos)[:, None] - np.arange(n_pos)
+    return Near(near.value - slopes[:, None, None] * distance, near.error * 2)
+
+
+# -- what is mixed ---------------------------------------------------------------------------------
+
+
+def _mixing(config: Config) -> Iterator[Mistake]:
+    def mix(name: str, says: str, act: Act, rank: int = 1) -> Mistake:
+        return Mistake(name, says, {"z": act}, rank)
+
+    yield mix(
+        "pattern_transposed", "values mixed with the pattern transposed", given(pattern=_transposed)
+    )
+    for kind, name in (("k", "keys"), ("q", "queries")):
+        yield mix(f"mixes_{name}", f"{name} mixed and not values", _mixes(kind))
+    for by in (1, -1):
+        yield mix(
+            f"values_of_next_head_{by}",
+            "each head mixes the values of another head (off by one)",
+            given(v=partial(np.roll, shift=by, axis=0)),
+        )
+    yield mix("values_unmixed", "values passed on: nothing is mixed", lambda at, op: at.inputs["v"])
+    for by in (1, -1):
+        yield mix(
+            f"values_shifted_{by}",
+            "values of the position before" if by == 1 else "values of the position after",
+            given(v=partial(np.roll, shift=by, axis=1)),
+        )
+    for rate in (0.1, 0.05, 0.2, 0.5):
+        yield mix(
+            f"mixed_scaled_{rate:g}",
+            f"what is mixed divided by {1 - rate:g}, as dropout of {rate:g} does",
+            times(1 / (1 - rate)),
+        )
+
+
+def _mixes(kind: str) -> Act:
+    return lambda at, operation: operation(with_inputs(at, v=other_place(at, kind)))
+
+
+def _transposed(pattern: Array) -> Array:
+    return np.swapaxes(pattern, -1, -2)
