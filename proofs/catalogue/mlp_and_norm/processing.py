@@ -99,12 +99,13 @@ def _of_norms(model: Model, what: str) -> np.ndarray:
     return np.concatenate([np.ravel(getattr(model, f"{norm}_{what}")) for norm in norms])
 
 
-def _sums_to_zero(what: str, centred: np.ndarray, before: np.ndarray, axis: int) -> Trial:
-    """Return whether the sums along an axis are zero, but for what centring and summing round."""
-    count = before.shape[axis]
-    size = np.abs(centred).sum(axis) + 2 * np.abs(before).sum(axis)
-    sums = centred.sum(axis)
-    return Trial(what, sums, np.zeros_like(sums), gamma(2 * count + 8, 2**-53) * size)
+def _without_mean(what: str, centred: np.ndarray, before: np.ndarray, axis: int) -> Trial:
+    """Return whether an array is what it was, less its means along an axis."""
+    count, lines = before.shape[axis], np.moveaxis(before, axis, -1)
+    means = np.array([fsum(line) / count for line in lines.reshape(-1, count).tolist()])
+    plain = np.moveaxis(lines - means.reshape(lines.shape[:-1])[..., None], -1, axis)
+    size = np.abs(before) + np.abs(before).mean(axis, keepdims=True)
+    return Trial(what, centred, plain, gamma(count + 4, 2**-53) * size)
 
 
 def _biases_are_gone(old: Model, new: Model) -> Iterator[Trial]:
@@ -117,8 +118,8 @@ def _gains_are_one(old: Model, new: Model) -> Iterator[Trial]:
 
 def _readers_are_centred(old: Model, new: Model) -> Iterator[Trial]:
     for before, reader in zip(_readers(old), _readers(new), strict=True):
-        what = f"columns of {reader.name} reading {reader.place}"
-        yield _sums_to_zero(what, reader.W, before.W, axis=0)
+        what = f"{reader.name} reading {reader.place}"
+        yield _without_mean(what, reader.W, before.W, axis=0)
 
 
 def _reads_alike(
@@ -414,8 +415,8 @@ def _unembedding(
     new, places = rewritten(model), model.forward(tokens)
     yield _is("tied", new.config.tied, 0.0)
     if probabilities:
-        yield _sums_to_zero("rows of W_U", new.W_U, model.W_U, axis=1)
-        yield _sums_to_zero("b_U", new.b_U, model.b_U, axis=0)
+        yield _without_mean("W_U", new.W_U, model.W_U, axis=1)
+        yield _without_mean("b_U", new.b_U, model.b_U, axis=0)
     row = Near.exactly(places.get("ln_final", places["final"])[[-1]])
     old = model.W_E.T if model.config.tied else model.W_U
     doubt = gamma(model.d_vocab + 2, 2**-53) * (np.abs(old) + np.abs(old).mean(axis=1)[:, None])
