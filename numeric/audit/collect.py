@@ -26,12 +26,16 @@ DTYPES = tuple(UNIT_ROUNDOFF)
 
 @dataclass(slots=True)
 class Collected:
-    """The prompts with their places; the types of the arrays; what could not be used, and why."""
+    """The prompts with their places; the types of the arrays; what could not be used, and why.
+
+    `unturned`: queries and keys are known to be those before the rotation.
+    """
 
     prompts: list[Shown]
     dtypes: dict[str, str]
     unfit: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unturned: bool = False
 
     @property
     def dtype(self) -> str:

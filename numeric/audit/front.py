@@ -148,7 +148,7 @@ def judged(collected: Collected, model: Model, name: str) -> Report:
     if not collected.dtypes:
         return Report(name, "", _length(collected), {}, tuple(unfit), notes=tuple(collected.notes))
     dtype = collected.dtype
-    judge = Judge(held(model, dtype), collected.prompts, dtype)
+    judge = Judge(held(model, dtype), collected.prompts, dtype, unturned=collected.unturned)
     findings = walk(judge)
     if findings and dtype == "float64":
         findings, judge = _only_coarser(collected, judge, findings)
@@ -184,7 +184,7 @@ def _only_coarser(
     first = findings[0]
     if first.diagnosis and "-precision" not in first.diagnosis:
         return findings, judge
-    again = Judge(judge.model, collected.prompts, "float32")
+    again = Judge(judge.model, collected.prompts, "float32", unturned=collected.unturned)
     if judge.rewritten or walk(again, first_only=True):
         return findings, judge
     place = first.place if first.place in again.prompts[0].places else "logits"

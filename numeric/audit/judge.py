@@ -44,6 +44,8 @@ class Judge:
     ratios: dict[str, float] = field(default_factory=dict)
     heads: dict[str, tuple[float, ...]] = field(default_factory=dict)
     rewritten: bool = False
+    unturned: bool = False
+    """Whether queries and keys are known to be shown before the rotation."""
     parts: Remembered = field(init=False)
     _evaluators: list[Evaluator] = field(default_factory=list)
     _samplers: list[Evaluator] = field(default_factory=list)
@@ -98,7 +100,9 @@ class Judge:
         prompts = [
             Shown(prompt.tokens, new) for prompt, new in zip(self.prompts, places, strict=True)
         ]
-        other = Judge(self.model, prompts, self.dtype, rewritten=self.rewritten)
+        other = Judge(
+            self.model, prompts, self.dtype, rewritten=self.rewritten, unturned=self.unturned
+        )
         other.parts = self.parts
         other.show([prompt.places for prompt in prompts])
         return other

@@ -52,7 +52,10 @@ def shown_by(module: torch.nn.Module, rows: np.ndarray, model: Model, kind: str)
     with left_as_it_was(module) as hooks:
         watch(kind, module, model, _keeping(places), hooks)
         logits = _logits(module(torch.as_tensor(rows).to(_parameter(module).device)))
-    return [gather(logits, places, rows, model)]
+    shown = gather(logits, places, rows, model)
+    # The hooks on Hugging Face's modules see what comes out of the products.
+    shown.unturned = model.config.positions == "rotary" and kind != "lens"
+    return [shown]
 
 
 def _layers_shown(module: Any, rows: np.ndarray, model: Model, kind: str) -> list[Collected]:

@@ -274,7 +274,7 @@ def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
         before = {"q": "rotary_k_only", "k": "rotary_q_only"}
         if wrong and all(_explains(judge, n, before[kind_of(n)]) for n in wrong):
             says = f"{' and '.join(wrong)} shown before the rotation"
-            yield Reading(says, _hidden(judge, *wrong), frozenset(wrong))
+            yield Reading(says, _hidden(judge, *wrong), frozenset(wrong), by_itself=judge.unturned)
     elif place == k:
         yield from _other_key_bias(judge, k)
     root = float(np.sqrt(config.d_head))

@@ -73,6 +73,57 @@ def test_also_after_an_interrupt(kind: str, error: type[BaseException]) -> None:
         ot.audit(module, TOKENS)
 
 
+def _set(path: str, name: str, value: object):
+    """Return the bug of an attribute that is another in every block."""
+
+    def plant(module: torch.nn.Module) -> None:
+        blocks = module.get_submodule(path.partition(":")[0])
+        for block in blocks:
+            setattr(block.get_submodule(path.partition(":")[2]), name, value)
+
+    return plant
+
+
+def _other_base(module: torch.nn.Module) -> None:
+    module.model.rotary_emb.inv_freq = 500000.0 ** -(torch.arange(0, 8, 2) / 8)
+
+
+BUGS = {
+    "no scale": ("llama", _set("model.layers:self_attn", "scaling", 1.0), "pattern.0", "scale"),
+    "another base": ("llama", _other_base, "pattern.0", "rotary base 500000 for 10000"),
+    "another ε": (
+        "llama",
+        _set("model.layers:input_layernorm", "variance_epsilon", 1e-3),
+        "ln1.0",
+        "ε = 0.001 and not 1e-06",
+    ),
+    "sequential": (
+        "neox",
+        _set("gpt_neox.layers:", "use_parallel_residual", False),
+        "ln2.0",
+        "sequential block for a parallel one",
+    ),
+    "tanh": (
+        "neox",
+        _set("gpt_neox.layers:mlp", "act", torch.nn.GELU("tanh")),
+        "mlp_post.0",
+        "tanh GELU for exact GELU",
+    ),
+    "one ε": ("gpt2", lambda m: setattr(m.transformer.h[1].ln_2, "eps", 1e-3), "ln2.1", "0.001"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_in_a_live_module_is_found_where_it_is_and_named(bug: str) -> None:
+    kind, plant, place, says = BUGS[bug]
+    torch.manual_seed(4)
+    module = KINDS[kind](attn_implementation="eager")
+    plant(module)
+    report = ot.audit(module, TOKENS[:, :12])
+    assert report.first_failure.place == place, str(report)
+    assert says in report.first_failure.diagnosis
+
+
 def test_a_body_without_a_head_is_audited_up_to_its_end() -> None:
     for kind, body in (("gpt2", "transformer"), ("neox", "gpt_neox"), ("llama", "model")):
         report = ot.audit(getattr(KINDS[kind](), body), TOKENS[:1])
