@@ -34,7 +34,8 @@ class Finding:
         if self.note:
             return f"{where} {self.note}"
         scale = "threshold (an estimate)" if self.estimated else "bound"
-        times = f"{self.ratio:.3g} times its {scale} {self.bound:.3g}"
+        factor = f"{self.ratio:.3g}" if self.ratio < 1e6 else "over a million"
+        times = f"{factor} times its {scale} {self.bound:.3g}"
         differs = f"{where} differs by {self.error:.3g}, {times}"
         return f"{differs}: it {self.diagnosis}" if self.diagnosis else differs
 
