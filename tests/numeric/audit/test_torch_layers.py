@@ -46,7 +46,7 @@ MAKE: dict[str, Callable[..., nn.Module]] = {
         {"activation": nn.functional.silu},
         {"layer_norm_eps": 0.1, "dropout": 0.5},
     ],
-    ids=str,
+    ids=["as it is", "positions first", "no biases", "gelu", "silu", "another ε, dropout"],
 )
 def test_a_layer_passes(options: dict[str, object], dtype: torch.dtype) -> None:
     report = ot.audit(layer(**options, dtype=dtype), VECTORS)
