@@ -152,7 +152,7 @@ def _forms(model: Model, right: Array, shown: Array) -> Iterator[tuple[str, Arra
     }
     named = {**names, **{f"1/{name}": 1 / n for name, n in names.items()}}
     called = [name for name, n in named.items() if abs(abs(factor) / n - 1) < 1e-5]
-    by = called[0] if called else f"{factor:.4g}"
+    by = f"{factor:.4g}" + (f" ({', '.join(called)})" if called else "")
     if factor and (called or right.size > 1):
         yield f"the right value multiplied by {by}: another scale (a factor)", factor * right
     for order in permutations(range(right.ndim)):

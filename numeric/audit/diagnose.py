@@ -6,6 +6,7 @@ named too, for some mistakes cannot be told apart on one prompt.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -139,9 +140,17 @@ def _behind(judge: Judge, place: str) -> list[str]:
 
 
 def _where(mistake: Mistake, layers: list[int]) -> Iterator[Mistake]:
-    """Yield the mistake made everywhere, then in one layer only, where several are hidden."""
+    """Yield the mistake made everywhere; where much is hidden, at one kind of place or layer only.
+
+    A final norm may have another ε than those of the blocks.
+    """
     yield mistake
     if len(layers) > 1:
+        norms = [kind for kind in ("ln1", "ln2", "ln_final") if kind in mistake.acts]
+        if len(norms) == len(mistake.acts) > 1:
+            for kind in norms:
+                says = f"{mistake.says} (in {kind} only)"
+                yield replace(mistake, says=says, acts={kind: mistake.acts[kind]})
         ends = {"embed", "final", "ln_final", "logits"}
         if not set(mistake.acts) <= ends:
             for layer in layers:

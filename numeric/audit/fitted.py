@@ -102,10 +102,10 @@ def number(seen: Seen, value: float) -> str:
         names |= {
             name: size, f"√{name}": size**0.5, f"1/{name}": 1 / size, f"1/√{name}": size**-0.5
         }  # fmt: skip
-    for name, known in names.items():
-        if abs(abs(value) - known) <= 1e-5 * known:
-            return name if value > 0 else f"-{name}"
-    return f"{value:.4g}"
+    same = [name for name, known in names.items() if abs(abs(value) - known) <= 1e-5 * known]
+    if not same:
+        return f"{value:.4g}"
+    return ("" if value > 0 else "-") + " = ".join(same[:3])
 
 
 # -- one factor, one vector, one factor a row ------------------------------------------------------
@@ -367,9 +367,12 @@ def _terms(seen: Seen) -> dict[str, Array]:
 def _summed(seen: Seen, names: tuple[str, ...], factors: Array) -> str:
     said = []
     for name, factor in zip(names, factors, strict=True):
-        by = number(seen, float(factor))
-        twice = f"2 · {name} (it is added twice)"
-        said.append(name if by == "1" else twice if by == "2" else f"{by} · {name}")
+        if abs(factor - 1) < 1e-4:
+            said.append(name)
+        elif abs(factor - 2) < 1e-4:
+            said.append(f"2 · {name} (it is added twice)")
+        else:
+            said.append(f"{number(seen, float(factor))} · {name}")
     return " + ".join(said)
 
 

@@ -61,6 +61,15 @@ def _rounding(config: Config) -> Iterator[Mistake]:
                 {kind: after(_stored(dtype))},
                 4,
             )
+    norms = tuple(kind for kind in ("ln1", "ln2", "ln_final") if kind in kinds)
+    for dtype in ("float16", "bfloat16"):
+        if len(norms) > 1:
+            yield Mistake(
+                f"norms_in_{dtype}",
+                f"a half-precision step: every norm is rounded to {dtype}",
+                dict.fromkeys(norms, after(_stored(dtype))),
+                4,
+            )
     for kind, names in WEIGHTS.items():
         for name in names:
             if kind not in kinds or not name.startswith("W_") or not config.has(name):
@@ -176,6 +185,17 @@ def _positions(config: Config) -> Iterator[Mistake]:
         lambda at: np.repeat(at.weights["W_pos"][:1], at.n_pos, axis=0),
     )
     if config.positions == "learned":
+        root = config.d_model**0.5
+        yield Mistake(
+            "embedding_and_positions_times_root",
+            "the embedding, with its positions, multiplied by √d_model",
+            {"resid_pre": lambda at, op: scaled(op(at), root if "embed" in at.inputs else 1.0)},
+        )
+        yield Mistake(
+            "positions_in_every_layer",
+            "position vectors added again before every layer",
+            {"resid_pre": _positions_again},
+        )
         yield Mistake(
             "embedding_scaled_before_positions",
             "the embedding multiplied by √d_model before positions are added",
@@ -188,6 +208,11 @@ def _positions(config: Config) -> Iterator[Mistake]:
                 for kind in kinds
             },
         )
+
+
+def _positions_again(at: At, operation: Operation) -> Near:
+    near = operation(at)
+    return near if "embed" in at.inputs else added(at.p, near, at.weight("W_pos"))
 
 
 def _unembedding(config: Config) -> Iterator[Mistake]:

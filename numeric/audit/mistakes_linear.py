@@ -293,6 +293,18 @@ def _layers(config: Config) -> Iterator[Mistake]:
                 dict.fromkeys(kinds, of_layer(other)),
                 2,
             )
+            for group, says in (
+                (("ln1", "ln2"), "the norms"),
+                (("q", "k", "v", "attn_out"), "attention"),
+                (("mlp_pre", "mlp_post", "mlp_out"), "the MLP"),
+            ):
+                acting = [kind for kind in group if kind in kinds]
+                yield Mistake(
+                    f"{group[0]}_group_of_layer_{other}",
+                    f"weights of {says} of layer {other}, a wrong layer",
+                    dict.fromkeys(acting, of_layer(other)),
+                    2,
+                )
             for kind in kinds:
                 for name in WEIGHTS.get(kind, ()):
                     if name in config.tensor_shapes():

@@ -7,6 +7,7 @@ import numpy as np
 from numeric.audit.change import (
     config_to,
     has_bias,
+    only,
     reading,
     weights_to,
     with_config,
@@ -140,6 +141,10 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         f"a {named} over the wrong axes: over positions and features together",
         _over_all,
     )
+    if config.final_norm:
+        yield Mistake(
+            "final_norm_twice", "the final norm applied twice", {"ln_final": _twice_normalised}
+        )
     for eps in EPSILONS:
         if eps != config.norm_eps:
             yield everywhere(
@@ -198,6 +203,10 @@ def _streams(config: Config, norms: tuple[str, ...]) -> Iterator[Mistake]:
 
 def _skip(at: At, operation: Operation) -> Near:
     return at.only()
+
+
+def _twice_normalised(at: At, operation: Operation) -> Near:
+    return operation(only(at, operation(at)))
 
 
 def _rms(at: At, operation: Operation) -> Near:

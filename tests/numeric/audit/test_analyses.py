@@ -92,6 +92,12 @@ CASES = [
     ),
     ("path_term", BARE, path(), path(reverse=True), "the product of patterns reversed", PAIR),
     ("svd", BARE, (U, S, W), (U, S**2, W), "squared singular values", HEAD),
+    ("svd", BARE, (U, S, W), (-U, S, W), "signs of U and Vᵀ", HEAD),
+    ("svd", BARE, (U, S, W), (U * S, S, W), "scaled by S", HEAD),
+    ("ov_circuit", BARE, V @ W_O, BARE.W_V[1, 0] @ BARE.W_O[1, 0], "layer and head swapped", HEAD),
+    ("qk_circuit", BARE, Q @ K.T, Q @ K.T / BARE.d_head, "1/d_head", HEAD),
+    ("q_composition", BARE, composition(), composition().transpose(2, 3, 0, 1), "its axes", {}),
+    ("path_term", BARE, path(), path() / 2, "multiplied by 0.5", PAIR),
     ("svd", BARE, (-U, S, -W), (U, S, W.T), "V for Vᵀ", HEAD),
 ]
 
@@ -118,6 +124,25 @@ def test_weights_that_were_folded() -> None:
     only = {name: fold_norm_biases(FULL).part(name) for name in ("W_Q", "b_Q", "W_in")}
     report = ot.audit_analysis("folded_weights", only, FULL)
     assert report.first_failure.diagnosis == "matches biases folded and gains not"
+
+
+def test_one_tensor_that_was_folded_wrongly() -> None:
+    both = dict(fold_norm_gains(fold_norm_biases(FULL)).weights)
+    both["W_V"] = FULL.W_V * FULL.ln1_gain[:, None, :, None] ** 2
+    both["W_in"] = FULL.W_in
+    report = ot.audit_analysis("folded_weights", both, FULL)
+    said = {finding.place: finding.diagnosis for finding in report.findings}
+    assert said == {
+        "W_V": "matches W_V with the gain of ln1 folded in twice (squared)",
+        "W_in": "matches W_in as it was: it is not folded",
+    }
+
+
+def test_logits_that_are_moved_alike_are_no_mistake() -> None:
+    shown = lens(FULL)
+    report = ot.audit_analysis("logit_lens", shown - shown.max(-1, keepdims=True), FULL, TOKENS)
+    assert report.passed
+    assert "no probability sees" in str(report)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,14 @@ def test_a_rewrite_is_not_accused(name, family, mode):
     assert report.passed, str(report)
 
 
+@pytest.mark.parametrize("name", ["eps only in the final norm", "tied for untied"])
+def test_logits_alone_show_a_mistake_and_name_it(name):
+    """The first is as small as norms in float32, which would be acquitted: it is named before."""
+    families, _, words, steps = BUGS[name]
+    report = report_on(families[0], LOGITS, **steps)
+    assert re.search(words, report.first_failure.diagnosis, re.IGNORECASE), str(report)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_mistakes_change_what_is_computed_and_rewrites_do_not(family):
     """The catalogue itself, by the logits of the plain nets in float64 and nothing of ours."""
