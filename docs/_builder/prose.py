@@ -13,8 +13,8 @@ import sympy
 
 from algebra.latex import latex
 
-# A name with a subscript (W_QK, d_head, x_i); letters with a mark (Bᵀ, A², αX); a capital alone.
-SUBSCRIPTED = r"[A-Za-z]_[A-Za-z0-9]+"
+# A name with a subscript (W_QK, σ_{r+1}); letters with a mark (Bᵀ, A², αX); a capital alone.
+SUBSCRIPTED = r"[A-Za-zα-ω]_(?:[A-Za-z0-9]+|\{[^{}\\]*\})"
 MARKED = r"(?:[A-Zα-ω][ᵀ²³]*)*(?:[A-Z][ᵀ²³]|[α-ω])(?:[A-Zα-ω][ᵀ²³]*)*"
 FORMULA_ATOM = rf"(?:√?{SUBSCRIPTED}[ᵀ²³]*|{MARKED}|Id|[A-Z])(?![\w\-])"
 AFTER_OPERATOR = rf"(?:{FORMULA_ATOM}|\d+|[a-z](?!\w))"
@@ -77,11 +77,21 @@ def tex(formula: str) -> str:
         elif sign in SIGNS or sign in PLAIN or sign.isdigit():
             parts.append(" " + SIGNS.get(sign, sign) + " ")
         else:
-            name = str(latex(sympy.Symbol(sign))) if sign.isascii() else sign
+            plain = sign.isascii() and "{" not in sign
+            name = str(latex(sympy.Symbol(sign))) if plain else _subscripted(sign)
             parts.append(rf"\sqrt{{{name}}}" if root else f"{name} ")
             root = False
     joined = re.sub(r"\s+", " ", "".join(parts)).strip()
     return joined.replace(" ^{", "^{").replace("( ", "(").replace(" )", ")")
+
+
+def _subscripted(name: str) -> str:
+    """Return the TeX of a name with Greek in it, or with a subscript in braces."""
+    letter, _, below = name.partition("_")
+    below = below.strip("{}")
+    if len(below) > 1 and below.isalpha():
+        below = rf"\mathrm{{{below}}}"
+    return f"{letter}_{{{below}}}" if below else letter
 
 
 def _apostrophes(text: str) -> str:

@@ -25,8 +25,9 @@ def text(theorem: Theorem) -> str:
         return ""
     signature = inspect(*claim.expressions)
     binding = _first_whole(getattr(claim, "bind", ()), list(signature.tensors))
+    bound = getattr(claim, "on_models", True)
     rows = [
-        [f"${_symbol(tensor)}$", _shape(tensor), _meaning(name, binding)]
+        [f"${_symbol(tensor)}$", _shape(tensor), _meaning(name, binding) if bound else ""]
         for name, tensor in signature.tensors.items()
     ]
     rows += [[f"${latex(symbol)}$", "a number", ""] for symbol in signature.scalars.values()]

@@ -24,13 +24,14 @@ from proofs.claims import (
     Fails,
     Holds,
     Method,
+    Observation,
     Statement,
 )
 from proofs.evidence import FALLEN_SHORT, Report, TheoremReport
 from proofs.mutants import MutantEvidence
 from proofs.theorem import Theorem
 from proofs.wording import TEX, hypotheses, named, said_of
-from words import block, code, count, figure, table
+from words import block, code, count, figure, plain, table
 
 CONVENTIONS = {
     "row": "Row convention: a position is a row of $X$, and weights act on the right.",
@@ -46,6 +47,15 @@ FIRST_CHECK = {
     "approximation": "the measured power of the step",
     "method": "the function, by its theorems",
     "observation": "looked at on the trained models",
+}
+
+# What an entry is called; the others are theorems.
+CALLED = {
+    "counterexample": "Counterexample",
+    "definition": "Definition",
+    "approximation": "Approximation",
+    "method": "Method",
+    "observation": "Observation",
 }
 
 # A normal form of more diagrams than this is counted and not printed.
@@ -170,15 +180,16 @@ def definitions(report: Report) -> str:
 def theorem_page(entry: Entry) -> str:
     """Return the page of one theorem."""
     theorem = entry.theorem
+    called = CALLED.get(entry.report.kind, "Theorem")
+    table_of_symbols = symbols.text(theorem)
     parts = [
-        f'# <span class="number">Theorem {entry.number}</span> {prose.heading(theorem.title)}',
+        f'# <span class="number">{called} {entry.number}</span> {prose.heading(theorem.title)}',
         '<div class="statement" markdown>',
         displayed(theorem),
         f"{CONVENTIONS[theorem.convention]}\n{{ .convention }}",
         "</div>",
         prose.markdown(theorem.prose),
-        "## Symbols",
-        symbols.text(theorem),
+        f"## Symbols\n\n{table_of_symbols}" if table_of_symbols else "",
         steps(theorem),
         diagrams(entry.report),
         "## Evidence",
@@ -205,8 +216,8 @@ def displayed(theorem: Theorem) -> str:
             shown = said_of(claim.fact, latex, TEX)
         case ErrorLaw() | Method():
             shown = claim.law
-        case _:
-            shown = ""
+        case Observation():
+            return f"Counts as seen: {prose.markdown(claim.criterion)}."
     parts = [f"$$\n{shown}\n$$"] if shown else []
     if under := hypotheses(claim, latex, TEX):
         assumed = ", ".join(f"${each}$" for each in under)
@@ -299,7 +310,7 @@ def evidence(report: TheoremReport) -> str:
     checks += [[prose.markdown(check.name), verdict(check.passed), ""] for check in report.more]
     parts = [table(["check", "outcome", ""], checks)]
     if proof.status != "proved" or report.kind == "property":
-        parts.append(block(proof.detail))
+        parts.append(plain(proof.detail) if report.kind == "observation" else block(proof.detail))
     parts += [block(f"{check.name}: {check.seen}") for check in report.more if check.seen]
     if exact is not None and not exact.passed:
         parts.append(block(exact.detail))

@@ -19,6 +19,8 @@ import words
         ("into 1 + H terms", "into $1 + H$ terms"),
         ("pattern ⊗ table", r"pattern $\otimes$ table"),
         ("the layer’s `A ⊗ W` and $A$", "the layer’s `A ⊗ W` and $A$"),
+        ("above σ_{r+1} and σ_i²", r"above $σ_{r+1}$ and $σ_{i}^{2}$"),
+        ("of W_{name}: x_{i+1}", r"of $W_{\mathrm{name}}$: $x_{i+1}$"),
         ("x_jᵀ / √d_head, so", r"$x_{j}^{\top} / \sqrt{d_{\mathrm{head}}}$, so"),
     ],
 )

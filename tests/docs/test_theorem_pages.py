@@ -38,6 +38,22 @@ def test_a_page_says_it_all():
     assert "failed" not in text
 
 
+def test_what_is_measured_is_called_so_and_has_no_symbols():
+    seen = ProofEvidence("not seen", "2 of 3 <b> at $5")
+    (chapter,) = theorem_pages.numbered(
+        Report((passed("skip_trigrams_read_like_text", proof=seen, kind="observation"),))
+    )
+    text = theorem_pages.theorem_page(chapter.entries[0])
+    assert text.startswith('# <span class="number">Observation 5.1</span>')
+    assert "Counts as seen: " in text
+    assert "## Symbols" not in text
+    assert "<p>2 of 3 &lt;b&gt; at &#36;5</p>" in text
+
+
+def test_what_no_model_has_is_given_no_meaning_there():
+    assert "attention pattern" not in page("eckart_young")
+
+
 def test_bad_news_is_on_the_page_and_in_the_log():
     bad = {
         "proof": ProofEvidence("refuted", "n = 2\nA = [[0, 1], [0, 0]]"),
