@@ -52,7 +52,6 @@ WITHOUT_CHAIN = {
     "change_of_basis_every_depth",
     "composition_by_chance",
     "composition_by_chance_centred",
-    "everything_else_is_positionwise",
     "feed_forward_adds_to_stream",
     "feed_forward_is_sum_over_neurons",
     "frozen_gates_make_mlp_linear",
@@ -79,6 +78,7 @@ WITHOUT_CHAIN = {
     "stream_is_sum_of_tensors",
     "svd_applied",
     "weights_are_shared",
+    "weights_lie_between_zero_and_one",
     "weights_on_matches",
     "writer_in_vocabulary",
 }
