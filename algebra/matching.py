@@ -57,18 +57,21 @@ class Pattern:
 
     @staticmethod
     def of(diagram: Diagram) -> Pattern:
-        """Return a diagram, each of whose legs has a box, made ready to be looked for."""
+        """Return a diagram made ready to be looked for."""
         boundary = frozenset(_boundary(diagram))
         labels = frozenset(box[0] for box in diagram.boxes)
         return Pattern(diagram, boundary, tuple(_connected(diagram.boxes)), labels)
 
 
 def matches(pattern: Pattern, target: Diagram) -> Iterator[Context]:
-    """Yield every context in which the pattern occurs in the target."""
+    """Yield every context in which the pattern occurs in the target.
+
+    A pattern with a leg without a box is looked for nowhere: its wire could be any.
+    """
     by_label: dict[int, list[int]] = {}
     for index, box in enumerate(target.boxes):
         by_label.setdefault(box[0], []).append(index)
-    if not pattern.labels <= by_label.keys():
+    if not pattern.labels <= by_label.keys() or not _has_a_box_at_every_leg(pattern.diagram):
         return
     order = pattern.order
 
@@ -174,10 +177,16 @@ def _is_private(pattern: Pattern, target: Diagram, image: dict[Wire, Wire]) -> b
     return all(theirs.count(image[wire]) == mine.count(wire) for wire in inner)
 
 
+def _has_a_box_at_every_leg(diagram: Diagram) -> bool:
+    touched = {wire for box in diagram.boxes for wire in box[1:]}
+    legs = {*diagram.rows, *diagram.cols, *(wire for _, wire in diagram.named)}
+    return all(wire in touched for wire in legs if wire >= 0)  # others are marks of blocks
+
+
 def _context(
     target: Diagram, used: tuple[int, ...], image: dict[Wire, Wire], pattern: Pattern
 ) -> Context:
-    """Return what is left of the target; every leg of the pattern has a box, hence an image."""
+    """Return what is left of the target, with a hole where the pattern was."""
     sorts = list(target.sorts)
     for wire, hit in image.items():
         if wire not in pattern.boundary:
