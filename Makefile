@@ -24,7 +24,7 @@ verify: .venv/core
 	@$(IN)otimes verify
 
 test: .venv/test
-	@$(IN)python -m pytest -n 2
+	@$(IN)python -m pytest -n 2 --dist loadgroup
 
 test-peers: .venv-peers/peers
 	@.venv-peers/bin/python -m pytest -q -n 2 tests/peers

@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect as python_inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import sympy
@@ -83,19 +84,24 @@ class Theorem:
 
     def steps(self) -> Derivation | None:
         """Return a chain of named rules from one side of an equation to the other, if there is."""
-        from algebra.decide import decide
-
-        claim = self.claim()
-        if not isinstance(claim, Statement | Bound):
-            return None
-        stated = claim.statement if isinstance(claim, Bound) else claim
-        return decide(stated.lhs, stated.rhs, equations(stated.given)).steps
+        return _steps(self)
 
     def symbols(self) -> dict[str, str]:
         """Return the shape of each matrix symbol and family, as `n × d` with its indices before."""
         expressions = self.claim().expressions
         tensors = inspect(*expressions).tensors if expressions else {}
         return {name: " × ".join(_sizes(tensor)) for name, tensor in tensors.items()}
+
+
+@cache
+def _steps(theorem: Theorem) -> Derivation | None:
+    from algebra.decide import decide
+
+    claim = theorem.claim()
+    if not isinstance(claim, Statement | Bound):
+        return None
+    stated = claim.statement if isinstance(claim, Bound) else claim
+    return decide(stated.lhs, stated.rhs, equations(stated.given)).steps
 
 
 def theorem(

@@ -6,7 +6,6 @@ import os
 import random
 import time
 from dataclasses import replace
-from functools import cache
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -89,7 +88,10 @@ THEOREMS = [
     and claim.lhs != claim.rhs
     and theorem.name not in WITHOUT_CHAIN
 ]
-NAMES = [theorem.name for theorem in THEOREMS]
+# One worker makes the chains of a topic, here and for the pages of the theorems.
+BY_TOPIC = [
+    pytest.param(t, id=t.name, marks=pytest.mark.xdist_group(t.state.__module__)) for t in THEOREMS
+]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -102,7 +104,6 @@ def explained(lhs: Any, rhs: Any) -> Derivation:
 # -- the catalogue ------------------------------------------------------------------------------
 
 
-@cache
 def chain_of(theorem: Any) -> Derivation:
     """Return the chain of a theorem: of its step to one more layer, if it is about every depth."""
     derivation = theorem.steps()
@@ -110,7 +111,7 @@ def chain_of(theorem: Any) -> Derivation:
     return derivation
 
 
-@pytest.mark.parametrize("theorem", THEOREMS, ids=NAMES)
+@pytest.mark.parametrize("theorem", BY_TOPIC)
 def test_every_theorem_has_a_chain_of_named_steps(theorem: Any) -> None:
     stated = theorem.statement()
     derivation = chain_of(theorem)
@@ -130,7 +131,7 @@ def test_every_theorem_has_a_chain_of_named_steps(theorem: Any) -> None:
         assert len(derivation) == 1
 
 
-@pytest.mark.parametrize("theorem", THEOREMS, ids=NAMES)
+@pytest.mark.parametrize("theorem", BY_TOPIC)
 def test_a_chain_reads_in_every_medium(theorem: Any) -> None:
     derivation = chain_of(theorem)
     text, markdown = derivation.text(), derivation.markdown()

@@ -16,11 +16,14 @@ from proofs.catalogue import catalogue, find  # noqa: E402
 from tests.docs.reports import report  # noqa: E402
 
 TOPICS: dict[str, list[str]] = {}
-"""The names of the theorems by the module that states them: a piece of work for a worker."""
+"""The names of the theorems by the module that states them."""
 for theorem in catalogue():
-    TOPICS.setdefault(theorem.state.__module__.removeprefix("proofs.catalogue."), []).append(
-        theorem.name
-    )
+    TOPICS.setdefault(theorem.state.__module__, []).append(theorem.name)
+# The worker that makes the pages of a topic has made its chains before: see test_explain.
+BY_TOPIC = [
+    pytest.param(names, id=topic, marks=pytest.mark.xdist_group(topic))
+    for topic, names in TOPICS.items()
+]
 
 FORMULA = re.compile(r"<tex-math.*?<annotation[^>]*>(.*?)</annotation>.*?</tex-math>", re.DOTALL)
 
@@ -113,12 +116,12 @@ def test_what_is_not_tex_stops_the_build(read, text, message):
         read(text)
 
 
-@pytest.mark.parametrize("topic", sorted(TOPICS))
-def test_every_theorem_has_a_page_and_all_its_formulas_are_tex(read, topic):
+@pytest.mark.parametrize("names", BY_TOPIC)
+def test_every_theorem_has_a_page_and_all_its_formulas_are_tex(read, names):
     """Chains of steps too, with the names that an induction gives to the first layers."""
-    (_, index), *pages = theorem_pages.pages(report(*TOPICS[topic]))
-    assert [path for path, _ in pages] == [f"theorems/{name}.md" for name in TOPICS[topic]]
-    for name, (path, text) in zip(TOPICS[topic], pages, strict=True):
+    (_, index), *pages = theorem_pages.pages(report(*names))
+    assert [path for path, _ in pages] == [f"theorems/{name}.md" for name in names]
+    for name, (path, text) in zip(names, pages, strict=True):
         assert f"({name}.md)" in index
         assert "[[" in read(text), path
         said = find(name).claim().expressions  # none where it is measured; or numbers only
