@@ -14,6 +14,7 @@ from numeric.audit.findings import Finding, Report
 from numeric.audit.importers import KNOWN, imported, kind_of_module
 from numeric.audit.importers_lens import STILL
 from numeric.audit.judge import Judge
+from numeric.audit.more_prompts import shown_on_more, too_few
 from numeric.audit.walk import walk
 from numeric.config import Config, listed
 from numeric.forward import place_names
@@ -45,7 +46,9 @@ def audit(
     the layer would, and a live one is run with a causal mask. `weights` says what the
     implementation should compute with: a module, a folder with safetensors, a `Model`, or a mapping
     of canonical names, with what shapes do not say in `config`; a live module is its own. `names`
-    maps the implementation's names of places to ours. A live module is audited once more as a copy
+    maps the implementation's names of places to ours. Where the tokens are too few to tell another
+    basis from a fault, a callable is called again on prompts of our own, of the same kind and
+    length. A live module is audited once more as a copy
     with `generic` parameters, for zero biases and unit gains hide mistakes; the module itself is
     left as it was.
 
@@ -135,8 +138,26 @@ def audit_call(
     output: str = "logits",
 ) -> Report:
     """Return the report on a callable, against a model; see `collect` for what it may return."""
+    said = name or str(getattr(call, "__name__", type(call).__name__))
     collected = collect(call, tokens, model, names, rows, output)
-    return judged(collected, model, name or str(getattr(call, "__name__", type(call).__name__)))
+    report = judged(collected, model, said)
+    if (report.passed and not report.gauges) or rows is not None:
+        return report  # nothing was fitted, or the prompts are no tokens
+    if collected.unfit or set(collected.dtypes) == {output} or not too_few(collected, model):
+        return report
+
+    def shown(prompt: Any, row: np.ndarray) -> Collected:
+        return collect(call, prompt, model, names, row)
+
+    more = shown_on_more(collected, model, tokens, shown)
+    if more is None:
+        says = f"{_length(collected)} tokens are few to fit coordinates to, which may hide a fault"
+        return replace(report, notes=(*report.notes, says)) if report.passed else report
+    if not report.passed and walk(_judge(more, model), first_only=True):
+        return report
+    again = judged(more, model, said)
+    says = f"too few tokens to fit coordinates to: {len(more.prompts)} prompts were looked at"
+    return replace(again, notes=(*again.notes, says))
 
 
 def judged(collected: Collected, model: Model, name: str) -> Report:
@@ -148,7 +169,7 @@ def judged(collected: Collected, model: Model, name: str) -> Report:
     if not collected.dtypes:
         return Report(name, "", _length(collected), {}, tuple(unfit), notes=tuple(collected.notes))
     dtype = collected.dtype
-    judge = Judge(held(model, dtype), collected.prompts, dtype, unturned=collected.unturned)
+    judge = _judge(collected, model)
     findings = walk(judge)
     if findings and dtype == "float64":
         findings, judge = _only_coarser(collected, judge, findings)
@@ -165,6 +186,11 @@ def judged(collected: Collected, model: Model, name: str) -> Report:
         tuple(notes),
         judge.heads,
     )
+
+
+def _judge(collected: Collected, model: Model) -> Judge:
+    dtype = collected.dtype
+    return Judge(held(model, dtype), collected.prompts, dtype, unturned=collected.unturned)
 
 
 def held(model: Model, dtype: str) -> Model:

@@ -17,6 +17,7 @@ from algebra.certificate import certificate, from_json, to_json
 from algebra.decide import decide
 from algebra.language import Family
 from proofs import replay
+from proofs.catalogue import find
 from tests.proofs.certificates import changed, changes, claims, disguised, is_false
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +37,13 @@ def _certificate(name: str) -> dict[str, Any]:
     verdict = decide(lhs, rhs, given)
     assert verdict.status == "proved", verdict.reason
     made = verdict.certificate
+    assert made is not None
+    return json.loads(to_json(made))
+
+
+def _of_theorem(name: str) -> dict[str, Any]:
+    stated = find(name).statement()
+    made = decide(stated.lhs, stated.rhs).certificate
     assert made is not None
     return json.loads(to_json(made))
 
@@ -510,7 +518,7 @@ def test_a_false_claim_gets_a_certificate_that_is_rejected() -> None:
 
 def test_the_file_runs_alone(tmp_path: Path) -> None:
     """Nothing of ours on the path, no site packages: the standard library is enough."""
-    made = _certificate("theorem: two_layer_paths")
+    made = _of_theorem("two_layer_paths")
     good, bad, deeper = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "deep.json"
     good.write_text(to_json(made), encoding="utf-8")
     bad.write_text(to_json({**made, "lhs": ["MatMul", 2, made["lhs"]]}), encoding="utf-8")
@@ -531,5 +539,5 @@ def test_the_file_runs_alone(tmp_path: Path) -> None:
 
 
 def test_json_round_trip() -> None:
-    made = _certificate("theorem: head_is_kron")
+    made = _of_theorem("head_is_kron")
     assert from_json(to_json(made)) == made

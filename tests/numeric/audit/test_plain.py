@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from numeric.audit.front import audit
+from numeric.random_weights import random_model
 from tests.numeric.audit.plain import FAMILIES, Net, config, weights
 from tests.numeric.audit.plain_bugs_attention import BUGS
 from tests.numeric.audit.plain_rewrites_weights import REWRITES
@@ -22,11 +23,11 @@ LOGITS = "float64, logits alone"
 SEED, N_POS = 0, 20
 
 
-def report_on(family, mode, rewritten=None, **steps):
+def report_on(family, mode, rewritten=None, seed=SEED, n_pos=N_POS, scale=1.0, **steps):
     """Audit a plain net of the family, its weights rewritten or some of its steps others."""
     dtype = mode.partition(",")[0]
     c = FAMILIES[family]
-    held = {name: w.astype(dtype) for name, w in weights(c, SEED).items()}
+    held = {name: w.astype(dtype) for name, w in weights(c, seed, scale).items()}
     w = {name: each.astype(np.float64) for name, each in held.items()}
     own, own_c = (w, c) if rewritten is None else rewritten(w, c)
     net = Net(own, own_c, getattr(torch, dtype), **steps)
@@ -36,7 +37,7 @@ def report_on(family, mode, rewritten=None, **steps):
             places = net.forward(torch.as_tensor(tokens))
         return places["logits"] if mode == LOGITS else (places["logits"], places)
 
-    tokens = np.random.default_rng(SEED).integers(0, c["V"], N_POS)
+    tokens = np.random.default_rng(100 + seed).integers(0, c["V"], n_pos)
     return audit(call, tokens, weights=held, config=config(c))
 
 
@@ -63,6 +64,47 @@ def test_a_rewrite_is_not_accused(name, family, mode):
     _, rewritten, steps = REWRITES[name]
     report = report_on(family, mode, rewritten, **steps)
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("mode", SHOWN)
+def test_where_tokens_are_too_few_for_a_fit_the_implementation_is_asked_for_more(mode):
+    """Fourteen tokens leave a rotation of 48 dimensions open: it was accused before."""
+    _, rewritten, steps = REWRITES["rotated and neurons permuted"]
+    report = report_on("l", mode, rewritten, seed=2, n_pos=14, scale=0.5, **steps)
+    assert report.passed, str(report)
+    assert any("7 prompts were looked at" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor, lambda row: torch.tensor([row])])
+def test_more_tokens_are_of_the_kind_of_the_callers(kind):
+    model, got = random_model(d_model=24, n_layers=1), []
+
+    def call(tokens):
+        got.append(tokens)
+        rows = np.asarray(tokens)
+        places = model.forward(rows[0] if rows.ndim == 2 else rows)
+        return places["logits"], {"z.0": places["z.0"] + 1e-3}
+
+    assert not audit(call, kind([1, 2, 3]), weights=model).passed
+    assert len(got) == 1 + (2 * 24 - 3) // 3
+    assert {type(tokens) for tokens in got} == {type(got[0])}
+    assert {np.shape(tokens) for tokens in got} == {np.shape(got[0])}
+
+
+def test_an_implementation_that_has_no_other_tokens_is_judged_on_those_it_has():
+    model = random_model(d_model=24, n_layers=1)
+    places = model.forward([1, 2, 3])
+
+    def recorded(tokens):
+        if list(tokens) != [1, 2, 3]:
+            raise KeyError("not recorded")
+        return places["logits"], {wrong: places[wrong] + 1e-3}
+
+    wrong = "attn_out.0"
+    assert audit(recorded, [1, 2, 3], weights=model).first_failure.place == wrong
+    wrong = "z.0"  # as another basis inside the heads would make it, on three tokens
+    report = audit(recorded, [1, 2, 3], weights=model)
+    assert report.notes[-1].startswith("3 tokens are few to fit coordinates to")
 
 
 @pytest.mark.parametrize("name", ["eps only in the final norm", "tied for untied"])
