@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
+from random import Random
 from typing import Any
 
 import sympy
 
 from algebra.decide import decide
 from algebra.errors import LanguageError, OtimesError, ShapeError
+from algebra.exact import Assignment
 from algebra.language import (
     ConcatHeads,
     FamilyMember,
@@ -31,11 +33,12 @@ from algebra.language import (
     vec_rows,
 )
 from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
-from algebra.refute import search
+from algebra.refute import Draw, search
 from algebra.shapes import same_shape, shape_of
+from algebra.signature import Signature
 from algebra.text import unicode_text
 from proofs.claims import Example, Lemma, equations
-from proofs.hypotheses import drawer, signature_of, unmet
+from proofs.hypotheses import SEED, drawer, signature_of, unmet
 
 SECONDS_EACH = 10.0
 SECONDS_FIRST = 5.0  # to look for numbers before anything else, under hypotheses
@@ -80,14 +83,15 @@ def check_mutants(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ())
     """
     refuted = ill_shaped = 0
     still_true, escaped = [], []
+    draws = _Draws(given)
     for k, mutant in chain(_fewer_hypotheses(lhs, rhs, given), _all_given(lhs, rhs, given)):
-        verdict = _judge(mutant.lhs, mutant.rhs, k)
+        verdict = _judge(mutant.lhs, mutant.rhs, k, draws if k is given else _Draws(k))
         if verdict is None:
             sides = [side for pair in equations(k) for side in pair]
             left, right, *sides = with_equal_sizes(mutant.lhs, mutant.rhs, *sides)
             examples = [each for each in given if isinstance(each, Example)]
-            pairs = zip(sides[::2], sides[1::2], strict=True)
-            verdict = _judge(left, right, [*pairs, *examples])
+            alike = [*zip(sides[::2], sides[1::2], strict=True), *examples]
+            verdict = _judge(left, right, alike, _Draws(alike))
         if verdict is None:
             ill_shaped += 1
         elif verdict == "refuted":
@@ -148,10 +152,40 @@ def _fewer_hypotheses(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) 
             yield left, Mutant(WITHOUT, f"hypothesis {k + 1}", lhs, rhs)
 
 
-def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ()) -> str | None:
+class _Draws:
+    """Numbers at which hypotheses hold, drawn once for all mutants that speak of the same symbols.
+
+    They are hard to come by. The k-th draw has a seed of its own.
+    """
+
+    def __init__(self, given: Sequence[Any]) -> None:
+        self.draw = drawer(given) if given else None
+        self.made: dict[Any, Assignment | None] = {}
+
+    def again(self) -> Draw | None:
+        """Return what draws them, from the first on."""
+        if self.draw is None:
+            return None
+        draw, number = self.draw, count()
+
+        def drawn(
+            signature: Signature, rng: Random, largest: int, entries: int, roots: dict[str, int]
+        ) -> Assignment | None:
+            parts = (signature.tensors, signature.sizes, signature.scalars, signature.indices)
+            speaks_of = frozenset(symbol for part in parts for symbol in part.values())
+            sizes = frozenset(signature.fixed.items()), frozenset(signature.dimensions)
+            key = (speaks_of, sizes, tuple(roots.items()), largest, entries, next(number))
+            if key not in self.made:
+                own = Random(SEED + key[-1])
+                self.made[key] = draw(signature, own, largest, entries, roots)
+            return self.made[key]
+
+        return drawn
+
+
+def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], draws: _Draws) -> str | None:
     """Return `refuted`, `still true`, another word for what went wrong, or None if ill shaped."""
     pairs = equations(given)
-    draw = drawer(given) if given else None
     try:
         signature = signature_of(given, lhs, rhs)
         if not same_shape(shape_of(lhs), shape_of(rhs)):
@@ -159,12 +193,13 @@ def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ()) -> str
         if given:  # numbers are found sooner than it is found out that nothing follows
             with suppress(OtimesError):
                 until = time.thread_time() + SECONDS_FIRST
-                if search(lhs, rhs, signature, 4, until, draw) is not None:
+                if search(lhs, rhs, signature, 4, until, draws.again()) is not None:
                     return "refuted"
         verdict = decide(lhs, rhs, pairs, budget=SECONDS_EACH)
         if verdict.status != "proved":
             return verdict.status if verdict.status == "refuted" else verdict.reason
-        trial = search(lhs, rhs, signature, 4, time.thread_time() + SECONDS_EACH, draw)
+        until = time.thread_time() + SECONDS_EACH
+        trial = search(lhs, rhs, signature, 4, until, draws.again())
     except (ShapeError, LanguageError):
         return None
     return "still true" if trial is None else "proved, but the exact evaluator disagrees"
