@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from fractions import Fraction
@@ -70,6 +71,7 @@ from tests.algebra.expressions import (
 g = sympy.Symbol("g", integer=True)
 SIZES = {"n": 3, "d": 2, "H": 2}
 EACH = 5  # random instances of a rule, at most
+LONG = os.environ.get("OTIMES_LONG") == "1"
 ones = OneMatrix(n, 1)
 K = BlockMatrix([[A, X], [Transpose(X), W]])
 x, y = matmul(X, OneMatrix(d, 1)), matmul(Transpose(X), ones)
@@ -338,7 +340,7 @@ def test_what_a_rule_builds_is_equal_for_all_sizes_and_in_exact_numbers(rule: Ru
 def test_a_wrong_result_is_not_taken_for_the_rule(rule: Rule) -> None:
     """Change what a rule gives: the step no longer matches, or it is another of its results."""
     changed = 0
-    for before, after in instances(rule)[:6]:
+    for before, after in instances(rule)[: 6 if LONG else 2]:
         for wrong in wrongs(after):
             step = Step(rule.name, (), False, before, wrong)
             assert not step.matches(), (before, wrong)
