@@ -109,7 +109,7 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -
 def _verify_named(name: str, models: Sequence[str], quick: bool) -> TheoremReport:
     try:
         return verify_theorem(find(name), models, quick)
-    except Exception as error:
+    except Exception as error:  # raised again: only to say which entry it was
         error.add_note(f"while verifying {name}")
         raise
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from algebra.errors import OtimesError
 from numeric.audit.collect import Collected
+from numeric.audit.judge import Shown
 from numeric.model import Model
 
 ENOUGH = 2
-"""So many rows are wanted for each dimension of the stream."""
+"""So many rows for each dimension of the stream: one to fit coordinates, one to confirm them."""
 
 MOST = 32
 """More prompts than this are not asked for."""
@@ -40,7 +41,8 @@ def shown_on_more(
     """Return what is shown on the caller's prompts and on more, or None if there is no more.
 
     `show(prompt, row)` runs the implementation on one prompt, of the kind that `tokens` are. It may
-    be made for these only: if it raises, or shows something else, there is none.
+    be made for these only: if it raises, shows something else, or shows other tokens the very same
+    (what was recorded before), there is none.
     """
     n_pos = len(collected.prompts[0].tokens)
     wanted = min(-(-_missing(collected, model) // n_pos), MOST)
@@ -53,8 +55,17 @@ def shown_on_more(
             return None
     if any(each.unfit or each.dtypes != collected.dtypes for each in found):
         return None
+    if any(_alike(each.prompts[0], prompt) for each in found for prompt in collected.prompts):
+        return None
     prompts = [prompt for each in (collected, *found) for prompt in each.prompts]
     return replace(collected, prompts=prompts)
+
+
+def _alike(one: Shown, other: Shown) -> bool:
+    """Return whether two prompts are different and show the same numbers."""
+    if np.array_equal(one.tokens, other.tokens):
+        return False
+    return all(np.array_equal(one.places[p].value, other.places[p].value) for p in one.places)
 
 
 def _as_given(row: np.ndarray, tokens: Any) -> Any:

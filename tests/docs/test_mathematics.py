@@ -8,6 +8,7 @@ markdown = pytest.importorskip("markdown", reason="the extra `docs` is not insta
 pytest.importorskip("mkdocs")
 pytest.importorskip("py_mini_racer")
 
+# Only where the extra is installed.
 import symbols  # noqa: E402
 import theorem_pages  # noqa: E402
 from algebra.shapes import inspect  # noqa: E402

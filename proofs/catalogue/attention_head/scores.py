@@ -20,7 +20,7 @@ from proofs.theorem import theorem
 READS = {"X": Source("qk_in")}  # queries and keys read this place, which may have positions added
 
 W_QK = matmul(row.W_Q, Transpose(row.W_K))
-g, e, r, i, j, k, l = sympy.symbols("g e r i j k l", integer=True)  # noqa: E741
+g, e, r, i, j, k, l = sympy.symbols("g e r i j k l", integer=True)  # noqa: E741 (indices)
 G, E, R = size("G"), size("E"), size("R")
 
 

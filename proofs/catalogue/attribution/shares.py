@@ -143,9 +143,9 @@ def relevance_method() -> Method:
                 moved, much = np.zeros((2, *stream.shape))
                 for head in range(model.n_heads):
                     pattern = places[f"pattern.{layer}"][head]
-                    V, O = model.W_V[layer, head], model.W_O[layer, head]  # noqa: E741
-                    moved += pattern @ stream @ V @ O
-                    much += pattern @ size @ np.abs(V) @ np.abs(O)
+                    W_V, W_O = model.W_V[layer, head], model.W_O[layer, head]
+                    moved += pattern @ stream @ W_V @ W_O
+                    much += pattern @ size @ np.abs(W_V) @ np.abs(W_O)
                 stream, size = stream + moved, size + much
             plain[token] = stream[last] @ model.W_U[:, 3]
             sizes[token] = size[last] @ np.abs(model.W_U[:, 3])
@@ -368,8 +368,9 @@ def shapley_method() -> Method:
             row, size = places["embed"], np.abs(places["embed"])
             for at, head in on_path:
                 pattern = places[f"pattern.{at}"][head]
-                V, O = model.W_V[at, head], model.W_O[at, head]  # noqa: E741
-                row, size = pattern @ row @ V @ O, pattern @ size @ np.abs(V) @ np.abs(O)
+                W_V, W_O = model.W_V[at, head], model.W_O[at, head]
+                row = pattern @ row @ W_V @ W_O
+                size = pattern @ size @ np.abs(W_V) @ np.abs(W_O)
             for at, head in on_path:
                 plain[at, head] += row[end] @ model.W_U[:, 3] / len(on_path)
                 bound[at, head] += size[end] @ np.abs(model.W_U[:, 3]) / len(on_path)

@@ -320,8 +320,8 @@ def scores_by_composition() -> Statement:
     circuit = matmul(row.W_Q, Transpose(row.W_K))
 
     def through(index: Symbol) -> MatrixExpr:
-        V, O = layers.row.W_V[0, index], layers.row.W_O[0, index]  # noqa: E741
-        return matmul(layers.A[0, index], X_0, V, O)
+        W_V, W_O = layers.row.W_V[0, index], layers.row.W_O[0, index]
+        return matmul(layers.A[0, index], X_0, W_V, W_O)
 
     stream = matadd(X_0, HeadSum(through(h), (h, H)))
     return Statement(

@@ -107,6 +107,15 @@ def test_an_implementation_that_has_no_other_tokens_is_judged_on_those_it_has():
     assert report.notes[-1].startswith("3 tokens are few to fit coordinates to")
 
 
+def test_what_was_recorded_before_is_not_taken_for_an_answer_to_other_tokens():
+    model = random_model(d_model=24, n_layers=1)
+    places = dict(model.forward([1, 2, 3]))
+    shown = {"z.0": places["z.0"][::-1]}  # the heads in another order: a gauge
+    report = audit(lambda tokens: (places["logits"], shown), [1, 2, 3], weights=model)
+    assert report.passed, str(report)
+    assert report.gauges
+
+
 @pytest.mark.parametrize("name", ["eps only in the final norm", "tied for untied"])
 def test_logits_alone_show_a_mistake_and_name_it(name):
     """The first is as small as norms in float32, which would be acquitted: it is named before."""
