@@ -13,6 +13,7 @@ import numpy as np
 from numeric.audit.evaluate import Mistake, layer_of, placed
 from numeric.audit.fitted import fitted, seen_at
 from numeric.audit.fitted_norm import forms_of
+from numeric.audit.fitted_numbers import another_number
 from numeric.audit.judge import Judge
 from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.forward import place_names
@@ -32,6 +33,7 @@ def diagnose(judge: Judge, place: str) -> str:
         return bad[0]
     return (
         known_mistake(judge, place)
+        or another_setting(judge, place)
         or _stale(judge, place)
         or _some_heads(judge, place)
         or _rounded_only(judge, place)
@@ -48,9 +50,7 @@ def _fitted(judge: Judge, place: str) -> str:
 
 def known_mistake(judge: Judge, place: str) -> str:
     """Return which mistakes, made at every head and position, explain a place."""
-    behind = _behind(judge, place)
-    layers = sorted({layer for name in behind if (layer := layer_of(name)) is not None})
-    kinds = {kind_of(name) for name in behind}
+    kinds, layers = _acting_on(judge, place)
     found: dict[tuple[bool, int], list[str]] = {}
     every = known_mistakes(judge.model.config)
     whole = {mistake.name: mistake for mistake in every}
@@ -69,6 +69,18 @@ def known_mistake(judge: Judge, place: str) -> str:
     if found:
         return f"matches {'; or '.join(found[min(found)][:NAMED])}"
     return ""
+
+
+def another_setting(judge: Judge, place: str) -> str:
+    """Return which one number of the model, found by a fit, explains a place far away."""
+    return another_number(judge, place, *_acting_on(judge, place))
+
+
+def _acting_on(judge: Judge, place: str) -> tuple[set[str], list[int]]:
+    """Return the kinds, and the layers, of what a place is computed from and was not shown."""
+    behind = _behind(judge, place)
+    layers = {layer for name in behind if (layer := layer_of(name)) is not None}
+    return {kind_of(name) for name in behind}, sorted(layers)
 
 
 LEANING = 4.0

@@ -88,12 +88,16 @@ def fitted(seen: Seen, forms: tuple[Form, ...]) -> str:
 
 def number(seen: Seen, value: float) -> str:
     """Return a factor by the name that it has in such a model, or else as a number."""
-    config = seen.config
+    return number_of(seen.config, len(seen.reference.tokens), value)
+
+
+def number_of(config: Config, n_pos: int, value: float) -> str:
+    """Return a factor by the name that it has for prompts of that length, or as a number."""
     sizes: dict[str, float] = {
         "n_heads": config.n_heads,
         "d_head": config.d_head,
         "d_model": config.d_model,
-        "the number of positions": len(seen.reference.tokens),
+        "the number of positions": n_pos,
     }
     if config.rotary_dims:
         sizes["the rotary width"] = config.rotary_dims

@@ -4,9 +4,10 @@ How far each plane of queries and keys was turned; which head's keys and values 
 pairs of positions a pattern lets see each other, and at what temperature.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from scipy.special import expit
 
 from numeric.audit.change import weights_to, with_config
 from numeric.audit.evaluate import Act, Evaluator, Mistake, Operation, layer_of
@@ -234,6 +235,62 @@ def another_softmax(seen: Seen) -> Iterator[str]:
             return
 
 
+def filled_mask(seen: Seen) -> Iterator[str]:
+    """Yield by which number masked scores are replaced, or what is added to them, if not -∞."""
+    n_pos = seen.shown.shape[-1]
+    causal = causal_mask(n_pos)
+    if n_pos < 3 or not np.isfinite(seen.shown).all() or not (seen.shown > 0).all():
+        return
+    layer = layer_of(seen.place)
+    q, k = seen.other(f"q.{layer}"), seen.other(f"k.{layer}")
+    scores = q @ np.swapaxes(k, -1, -2) / seen.config.d_head**0.5
+    own = np.diagonal(np.log(seen.shown) - scores, axis1=-2, axis2=-1)[..., None]
+    later = np.log(seen.shown) - own  # masked scores as the softmax has met them
+    everywhere = np.ones_like(causal)
+    filled, moved = (float(np.median(each[:, ~causal])) for each in (later, later - scores))
+    if seen.is_(_softmax(np.where(causal, scores, filled), everywhere)):
+        yield f"a causal mask that is not -∞: masked scores are set to {filled:.4g}"
+    elif seen.is_(_softmax(np.where(causal, scores, scores + moved), everywhere)):
+        yield f"a causal mask that is not -∞: {moved:.4g} is added to masked scores"
+
+
+WEIGHTINGS: dict[str, Callable[[Array], Array]] = {
+    "ReLU": lambda s: np.maximum(s, 0),
+    "squared ReLU": lambda s: np.maximum(s, 0) ** 2,
+    "sigmoid": expit,
+    "softplus": lambda s: np.logaddexp(0, s),
+    "1 + ELU": lambda s: np.where(s > 0, 1 + s, np.exp(np.minimum(s, 0))),
+    "absolute value": np.abs,
+    "square": np.square,
+    "nothing but the score itself": lambda s: s,
+}
+
+
+def another_weighting(seen: Seen) -> Iterator[str]:
+    """Yield which other function of the scores weights the keys, normalised or not."""
+    n_pos = seen.shown.shape[-1]
+    causal = causal_mask(n_pos)
+    scores = np.where(causal, seen.other(f"scores.{layer_of(seen.place)}"), 0.0)
+    shown = np.where(causal, seen.shown, 0.0)
+    for called, function in WEIGHTINGS.items():
+        weights = np.where(causal, function(scores), 0.0)
+        if seen.is_(weights):
+            yield f"no softmax: keys are weighted by {called}, which is not normalised"
+            return
+        if seen.is_(weights / np.arange(1, n_pos + 1)[:, None]):
+            yield f"no softmax: keys are weighted by {called}, divided by the number of keys"
+            return
+        # A row is a multiple of its weights; its factor is one over their sum, or nearly so.
+        factor = (shown * weights).sum(-1) / np.maximum((weights**2).sum(-1), 1e-300)
+        if not seen.is_(factor[..., None] * weights):
+            continue
+        total = weights.sum(-1)
+        heavy = np.abs(total) > 0.1
+        if heavy.any() and np.abs(factor * total - 1)[heavy].max() < 1e-2:
+            yield f"no softmax: keys are weighted by {called}, normalised to sum to one"
+            return
+
+
 def _softmax(scores: Array, visible: Array) -> Array:
     with np.errstate(all="ignore"):
         masked = np.where(visible, scores, -np.inf)
@@ -278,4 +335,4 @@ def _said_of_mask(visible: Array, flat: Array) -> str:
 ROTATED: tuple[Form, ...] = (turned_otherwise, *ANYWHERE)
 SCORED: tuple[Form, ...] = (heads_of_others, biased_by_distance, *ANYWHERE)
 MIXED: tuple[Form, ...] = (heads_of_others, *ANYWHERE)
-PATTERN: tuple[Form, ...] = (another_softmax, *ANYWHERE)
+PATTERN: tuple[Form, ...] = (another_softmax, filled_mask, another_weighting, *ANYWHERE)

@@ -182,6 +182,17 @@ def weights_of_another(seen: Seen) -> Iterator[str]:
             return
 
 
+def read_from_another(seen: Seen) -> Iterator[str]:
+    """Yield that a layer reads what another layer wrote than the one before it."""
+    layer = layer_of(seen.place)
+    for other in range(seen.config.n_layers):
+        name = f"resid_post.{other}"
+        known = layer is not None and other != layer - 1 and name in seen.reference.shown
+        if known and seen.is_(seen.other(name)):
+            yield f"layers in another order: layer {layer} reads what layer {other} wrote"
+            return
+
+
 def normalised_stream(seen: Seen) -> Iterator[str]:
     """Yield that the stream itself was normalised, and the norm passed on."""
     if seen.config.norm == "none":
@@ -205,7 +216,8 @@ def forms_of(kind: str) -> tuple[Form, ...]:
     reads = (reads_another, weights_of_another)
     special: dict[str, tuple[Form, ...]] = {
         "ln1": norms, "ln2": norms, "ln_final": norms,
-        "embed": sums, "resid_pre": sums, "resid_mid": sums, "resid_post": sums, "final": sums,
+        "embed": sums, "resid_pre": (read_from_another, *sums), "resid_mid": sums,
+        "resid_post": sums, "final": sums,
         "q": (*reads, *ROTATED), "k": (*reads, *ROTATED), "v": (*reads, *ANYWHERE),
         "scores": SCORED, "pattern": PATTERN, "z": MIXED,
     }  # fmt: skip

@@ -6,9 +6,12 @@ Hugging Face. Inside half-precision code: activations and norms whose steps are 
 
 from dataclasses import replace
 
+import numpy as np
+
 from numeric.audit.change import with_config
-from numeric.audit.evaluate import Mistake, Operation
+from numeric.audit.evaluate import Act, Mistake, Operation
 from numeric.audit.judge import Judge
+from numeric.audit.mistakes_mlp import ROOT, tanh_gelu_with
 from numeric.rounding.functions import rotated
 from numeric.rounding.linear import Near
 from numeric.rounding.places import At
@@ -23,7 +26,8 @@ def floors(judge: Judge, place: str) -> str:
     for floor in every:
         if judge.ratio(place, (floor,)) <= 1:
             return floor.says
-    if len(every) > 1 and judge.ratio(place, every) <= 1:
+    coarse = [floor for floor in every if floor.coarse]
+    if len(coarse) > 1 and judge.ratio(place, coarse) <= 1:
         return "norms, softmax or rotary angles are computed in float32"
     return ""
 
@@ -47,6 +51,20 @@ def _step_by_step(at: At, operation: Operation) -> Near:
     return operation(replace(at, p=replace(at.p, inner=at.p.unit)))
 
 
+def _root_of(digits: float) -> Act:
+    """Return the act of computing tanh GELU with √(2/π) to so many digits."""
+    short = tanh_gelu_with(root=digits / ROOT)
+
+    def act(at: At, operation: Operation) -> Near:
+        used = at.config.activation == "gelu_tanh" and not at.config.gated
+        return short(at, operation) if used else operation(at)
+
+    return act
+
+
+ROOT_SHORT = (float(np.float32(ROOT)), 0.7978845608, 0.79788456)
+"""How √(2/π) stands in code that was written for single precision."""
+
 _NORMS = ("ln1", "ln2", "ln_final")
 _STEPS = (
     Mistake(
@@ -57,6 +75,14 @@ _STEPS = (
 )
 FLOORS: dict[str, tuple[Mistake, ...]] = {
     "float64": (
+        *(
+            Mistake(
+                f"root_{digits:.12g}",
+                f"tanh GELU has {digits:.12g} for √(2/π), which is right to single precision",
+                {"mlp_post": _root_of(digits)},
+            )
+            for digits in ROOT_SHORT
+        ),
         Mistake(
             "norm_in_float32",
             "the norm is computed in float32",

@@ -69,7 +69,7 @@ def _twice(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: function(function(x))
 
 
-ROOT = float(np.sqrt(2 / np.pi))
+ROOT, CUBE = float(np.sqrt(2 / np.pi)), 0.044715
 OTHER_ACTIVATIONS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
     *((name, SAID[name], ACTIVATION[name]) for name in ACTIVATIONS),
     ("quick_gelu", "quick GELU, x σ(1.702 x),", lambda x: x * expit(1.702 * x)),
@@ -91,11 +91,6 @@ OTHER_ACTIVATIONS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
     ("gelu_tanh_root", "tanh GELU with 2/π for its root", _tanh_gelu(2 / np.pi, 0.044715)),
     ("gelu_tanh_digits", "tanh GELU with 0.797885 for √(2/π)", _tanh_gelu(0.797885, 0.044715)),
     ("gelu_tanh_short_root", "tanh GELU with 0.7978 for √(2/π)", _tanh_gelu(0.7978, 0.044715)),
-    (
-        "gelu_tanh_ten_digits",
-        "tanh GELU with 0.7978845608 for √(2/π)",
-        _tanh_gelu(0.7978845608, 0.044715),
-    ),
     (
         "gelu_tanh_square",
         "tanh GELU with the square of x for its cube",
@@ -125,6 +120,12 @@ def function_of(function: Callable[[Array], Array], x: Near, at: At) -> Near:
     behind = np.abs(function(x.value - x.error) - value)
     own = at.p.inner * (12 * np.abs(x.value) + 12 * np.abs(value) + 4)
     return Near(value, np.maximum(ahead, behind) * 1.5 + own)
+
+
+def tanh_gelu_with(root: float = 1.0, cube: float = 1.0) -> Act:
+    """Return the act of tanh GELU with its two numbers multiplied by these factors."""
+    function = _tanh_gelu(root * ROOT, cube * CUBE)
+    return lambda at, operation: function_of(function, at.inputs["mlp_pre"], at)
 
 
 def _activation(name: str, function: Callable[[Array], Array]) -> Act:

@@ -1,6 +1,6 @@
 """The walk through the places: each is within its bound, said otherwise, coarser, or wrong."""
 
-from numeric.audit.diagnose import diagnose, known_mistake, leaning
+from numeric.audit.diagnose import another_setting, diagnose, known_mistake, leaning
 from numeric.audit.findings import Finding, Gauge
 from numeric.audit.floors import floors
 from numeric.audit.judge import Judge
@@ -32,7 +32,7 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
         if _said_otherwise(judge, place):
             continue
         floor = floors(judge, place)
-        if floor and not known_mistake(judge, place):
+        if floor and not (known_mistake(judge, place) or another_setting(judge, place)):
             judge.notes.append(f"precision: at {place}, {floor}")
             judge.ratios[place] = 1.0
             continue

@@ -1,0 +1,128 @@
+"""What is read off the numbers where no mistake of the table fits."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from tests.numeric.audit.plain import FAMILIES
+from tests.numeric.audit.test_plain import LOGITS, report_on
+
+NUMBERS = {
+    "ε by a hundredth": ("gln", {"eps": lambda n, which, lay: 1.01e-5}, "ε = 1.01e-05 and not"),
+    "ε of one norm": (
+        "gn",
+        {"eps": lambda n, which, lay: 3e-5 if which == "ln2" else 1e-5},
+        r"ε = 3e-05 and not 1e-05 \(in ln2 only\)",
+    ),
+    "ε of one layer": (
+        "l",
+        {"eps": lambda n, which, lay: 2e-5 if lay == 1 else 1e-5},
+        r"ε = 2e-05 and not 1e-05 \(in layer 1\)",
+    ),
+    "base": ("ln", {"base": lambda n: 10001.0}, "base 10001 and not 10000"),
+    "scores": (
+        "g",
+        {"scores": lambda n, q, k, lay: 1.003 * q @ k.mT / math.sqrt(12)},
+        "the scores multiplied by 1.003",
+    ),
+    "cube of GELU": (
+        "g",
+        {"act": lambda n, x: 0.5 * x * (1 + torch.tanh((2 / math.pi) ** 0.5 * (x + 0.045 * x**3)))},
+        "tanh GELU with 0.045 for 0.044715",
+    ),
+}
+
+
+def cases():
+    return [
+        (name, row[0][number % len(row[0])]) for number, (name, row) in enumerate(NUMBERS.items())
+    ]
+
+
+@pytest.mark.parametrize(("name", "family"), cases())
+def test_one_other_number_is_found_from_logits_alone(name, family):
+    """Some of these move logits by 1e-6: as much as norms in single precision would."""
+    _, steps, words = NUMBERS[name]
+    report = report_on(family, LOGITS, **steps)
+    assert re.search(words, report.first_failure.diagnosis), str(report)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_in_single_precision_is_no_other_number(family):
+    def normed(net, x, which, lay, g, b):
+        c = x.float()
+        if net.c["norm"] == "layer":
+            c = c - c.mean(-1, keepdim=True)
+        scaled = (c * torch.rsqrt(c.pow(2).mean(-1, keepdim=True) + 1e-5)).double() * g
+        return scaled if b is None else scaled + b
+
+    report = report_on(family, LOGITS, normed=normed)
+    assert report.passed, str(report)
+    assert any(note.startswith("precision: ") for note in report.notes)
+
+
+@pytest.mark.parametrize("mode", ["float64", LOGITS])
+@pytest.mark.parametrize("root", [0.7978845608, 0.79788456, float(np.float32((2 / np.pi) ** 0.5))])
+def test_a_root_written_for_single_precision_is_named_as_precision(mode, root):
+    def act(net, x):
+        return 0.5 * x * (1 + torch.tanh(root * (x + 0.044715 * x**3)))
+
+    report = report_on("g", mode, act=act)
+    assert report.passed, str(report)
+    assert any("√(2/π), which is right to single precision" in note for note in report.notes)
+
+
+def test_a_root_of_six_digits_is_a_mistake():
+    def act(net, x):
+        return 0.5 * x * (1 + torch.tanh(0.797885 * (x + 0.044715 * x**3)))
+
+    assert "0.797885" in report_on("g", "float64", act=act).first_failure.diagnosis
+
+
+def weighted(function):
+    """Return the step of weighting keys that are seen by a function of their scores."""
+    return lambda net, s, lay: torch.where(s.isinf(), 0.0, function(s))
+
+
+def filled(fill):
+    """Return the step of masking with a finite number."""
+    return lambda net, s, lay: s.masked_fill(torch.ones_like(s[0], dtype=bool).triu(1), fill)
+
+
+PATTERNS = {
+    "ReLU": (
+        {"softmax": lambda n, s, lay: s.relu() / (s.relu().sum(-1, keepdim=True) + 1e-6)},
+        "no softmax: keys are weighted by ReLU, normalised to sum to one",
+    ),
+    "sigmoid": (
+        {"softmax": lambda n, s, lay: s.sigmoid() / s.sigmoid().sum(-1, keepdim=True)},
+        "weighted by sigmoid, normalised",
+    ),
+    "square": ({"softmax": weighted(lambda s: s.relu() ** 2)}, "by squared ReLU, which is not"),
+    "count": (
+        {"softmax": lambda n, s, lay: s.relu() / torch.arange(1, s.shape[-1] + 1)[:, None]},
+        "by ReLU, divided by the number of keys",
+    ),
+    "filled": ({"mask": filled(1e-9)}, "masked scores are set to 1e-09"),
+    "added": (
+        {"mask": lambda n, s, lay: s + torch.ones_like(s[0]).triu(1) * -7.5},
+        "-7.5 is added to masked scores",
+    ),
+    "layers": (
+        {"order": lambda n: range(n.c["L"] - 1, -1, -1)},
+        "layer 0 reads what layer 1 wrote",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["float32", "float64"])
+@pytest.mark.parametrize("name", PATTERNS)
+def test_another_weighting_mask_or_order_of_layers_is_named(name, mode):
+    if (name, mode) == ("filled", "float32"):
+        return  # there it cannot be told from 0
+    steps, words = PATTERNS[name]
+    report = report_on("g", mode, **steps)
+    assert words in report.first_failure.diagnosis, str(report)
