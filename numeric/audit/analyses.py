@@ -25,10 +25,10 @@ import numpy as np
 
 from algebra.errors import OtimesError
 from numeric.audit.collect import plain
-from numeric.audit.evaluate import GRANTED, RUNS
 from numeric.audit.findings import Finding, Gauge, Report
 from numeric.audit.formulas import SAYS, Analysis, Array, Asked
 from numeric.audit.made_weights import folded_weights, svd_misfit
+from numeric.audit.measured import GRANTED, RUNS
 from numeric.config import listed
 from numeric.model import Model
 from numeric.rounding.precision import UNIT_ROUNDOFF, worst_ratio

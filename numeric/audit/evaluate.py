@@ -4,31 +4,24 @@ An `Evaluator` knows the places that were shown on one prompt. `near` computes a
 nearest to it, operation by operation, with the local bound of each; `hidden` counts how many
 operations lie between. With *mistakes* some operations are replaced by what people write instead:
 so one statement of each operation serves as the reference, as the diagnosis and as the rerun from
-the tokens. With `jitter` each result is moved by one unit of rounding: what that does to a place
-far away is the scale for comparisons over many operations, where bounds carried along say nothing.
+the tokens. Over many operations bounds carried along say nothing: see `measured`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from numeric.config import Config
 from numeric.forward import place_names
-from numeric.functions import causal_mask
 from numeric.model import Model
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import OPERATIONS, At, Weights, inputs_of, kind_of
-from numeric.rounding.precision import BLOCK, UNIT_ROUNDOFF, VALUES_ONLY, Precision, known
+from numeric.rounding.precision import UNIT_ROUNDOFF, VALUES_ONLY, Precision, known
 
 Operation = Callable[[At], Near]
 Act = Callable[[At, Operation], Near]
-
-RUNS = 4
-GRANTED = 16
-"""A comparison over many operations is granted 16 times what 4 jittered runs deviate at most."""
 
 FAR = 2
 """Bounds are carried over at most so many operations that were not shown."""
@@ -89,13 +82,12 @@ class Evaluator:
         shown: Mapping[str, Near],
         p: Precision = VALUES_ONLY,
         mistakes: Iterable[Mistake] = (),
-        jitter: tuple[np.random.Generator, float] | None = None,
         parts: Remembered | None = None,
         known: "Evaluator | None" = None,
     ) -> None:
         self.model, self.config = model, model.config
         self.tokens = np.asarray(tokens)
-        self.shown, self.p, self.jitter = shown, p, jitter
+        self.shown, self.p = shown, p
         self.mistakes = tuple(mistakes)
         self.parts = Remembered(model) if parts is None else parts
         self.computed: dict[str, Near] = {} if known is None else self._before(known)
@@ -106,8 +98,7 @@ class Evaluator:
         order = place_names(self.config)
         kept: dict[str, Near] = {}
         for name in order:
-            layer = layer_of(name)
-            if any(kind_of(name) in m.acts and m.layer in (None, layer) for m in self.mistakes):
+            if self.acting(name):
                 break
             if name in known.computed:
                 kept[name] = known.computed[name]
@@ -163,21 +154,17 @@ class Evaluator:
             return self.has(name if "." in name or layer is None else placed(name, layer))
 
         operation = OPERATIONS[kind]
-        for mistake in self.mistakes:
-            act = mistake.acts.get(kind)
-            if act is not None and mistake.layer in (None, layer):
-                operation = _acting(act, operation)
+        for mistake in self.acting(place):
+            operation = _acting(mistake.acts[kind], operation)
         at = At(self.config, inputs, weights, n_pos, hidden, self.p, read)
         with np.errstate(all="ignore"):
             near = operation(at)
-        if self.jitter is not None and not passed_on(self.config, place):
-            rng, unit = self.jitter
-            acting = [m.coarse for m in self.mistakes if kind in m.acts and m.coarse]
-            # Rounded angles are wrong by more the further the position.
-            far = n_pos / 8 if kind in ("q", "k") else 1.0
-            unit = max([unit, *(coarse * max(far, 1.0) / 2 for coarse in acting)])
-            return Near.exactly(_jittered(near.value, rng, unit))
         return near if near.exact else Near(near.value, known(near.error))
+
+    def acting(self, place: str) -> list[Mistake]:
+        """Return the mistakes that are made at a place."""
+        kind, layer = kind_of(place), layer_of(place)
+        return [m for m in self.mistakes if kind in m.acts and m.layer in (None, layer)]
 
     def hidden(self, place: str) -> int:
         """Return how many operations that were not shown lie before a place, in a row."""
@@ -198,82 +185,8 @@ class Evaluator:
                 del self.computed[name]
 
 
-def _jittered(array: Array, rng: np.random.Generator, unit: float) -> Array:
-    """Return an array with each entry moved by that unit, up or down."""
-    moved = np.empty(array.shape)
-    flat, entries, signs = moved.reshape(-1), array.reshape(-1), _signs()
-    for start in range(0, len(flat), BLOCK):
-        some = entries[start : start + BLOCK]
-        first = int(rng.integers(len(signs) - len(some)))
-        factor = signs[first : first + len(some)] * unit
-        factor += 1
-        np.multiply(some, factor, out=flat[start : start + BLOCK])
-    return moved
-
-
-@cache
-def _signs() -> Array:
-    """Return many random signs: to draw one for each entry would take longer than the pass."""
-    return np.random.default_rng(0).integers(0, 2, 16 * BLOCK) * 2.0 - 1
-
-
 def _acting(act: Act, operation: Operation) -> Operation:
     return lambda at: act(at, operation)
-
-
-def expected(evaluator: Evaluator, place: str, unit: float) -> Near:
-    """Return what a place should be and how far correct code may be from it.
-
-    Up to `FAR` operations that were not shown the bounds of each are carried along; beyond, the
-    distance is measured: `GRANTED` times the largest deviation of `RUNS` jittered runs, or the
-    bound of the last operation by itself if that is more.
-    """
-    if evaluator.hidden(place) <= FAR:
-        near = evaluator.near(place)
-        return Near(near.value, near.error * evaluator.p.doubled)
-    return measured(evaluator, place, unit)
-
-
-def measured(evaluator: Evaluator, place: str, unit: float) -> Near:
-    """Return what a place should be, with a measured distance: an estimate, not a bound."""
-    jitters = [None, *((np.random.default_rng(run), 2 * unit) for run in range(RUNS))]
-    runs = [
-        Evaluator(
-            evaluator.model,
-            evaluator.tokens,
-            evaluator.shown,
-            mistakes=evaluator.mistakes,
-            jitter=jitter,
-            parts=evaluator.parts,
-        )
-        for jitter in jitters
-    ]
-    # All runs go on together, so that the weights of a layer are converted once.
-    for name in runs[0].needed(place):
-        for run in runs:
-            run.near(name)
-            run.forget(layer_of(name) or 0)
-    plain, *moved = runs
-    value, largest = plain.near(place).value, 0.0
-    for run in moved:
-        deviation = _deviation(run.near(place).value, value, kind_of(place))
-        largest = float(np.maximum(largest, deviation))  # which keeps what is not a number
-        run.computed.clear()
-    bound = np.abs(value)
-    bound *= 8 * unit
-    np.maximum(bound, GRANTED * largest, out=bound)
-    if kind_of(place) == "scores":
-        bound = np.where(causal_mask(value.shape[-1]), bound, np.inf)
-    return Near(value, bound)
-
-
-def _deviation(moved: Array, value: Array, kind: str) -> float:
-    """Return the largest difference of two runs, NaN where one has none."""
-    deviation = np.subtract(moved, value)
-    np.abs(deviation, out=deviation)
-    if kind == "scores":
-        deviation = np.where(causal_mask(len(value[0])), deviation, 0.0)
-    return float(deviation.max(initial=0.0))
 
 
 def unit_of(dtype: str) -> float:

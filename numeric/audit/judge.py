@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from numeric.audit.evaluate import FAR, Evaluator, Mistake, Remembered, expected, layer_of
+from numeric.audit.evaluate import FAR, Evaluator, Mistake, Remembered, layer_of
 from numeric.audit.findings import Finding, Gauge
+from numeric.audit.measured import expected
 from numeric.forward import place_names
 from numeric.functions import causal_mask
 from numeric.model import Model

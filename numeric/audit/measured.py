@@ -1,0 +1,199 @@
+"""How far correct code may be from a place that lies many operations away: measured, not bounded.
+
+The reference is run once as it is and `RUNS` times with the result of every operation moved by one
+unit of rounding. `GRANTED` times the largest deviation is what a comparison is granted there.
+
+The moved runs go side by side with the one as it is. Most of the work of a pass are products with a
+weight, and what such a product does to a run is what it does to the run's difference from the one
+as it is: that is made for all moved runs at once, and in float32, for three digits of a deviation
+are more than enough, while the run as it is stays in float64.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from numeric.audit.evaluate import FAR, Evaluator, layer_of, passed_on
+from numeric.functions import causal_mask
+from numeric.rounding.functions import rotated
+from numeric.rounding.linear import Array, Near
+from numeric.rounding.places import COLUMNS, Weights, inputs_of, kind_of
+from numeric.rounding.precision import VALUES_ONLY
+
+RUNS = 4
+GRANTED = 16
+"""A comparison over many operations is granted 16 times what 4 moved runs deviate at most."""
+
+
+def expected(evaluator: Evaluator, place: str, unit: float) -> Near:
+    """Return what a place should be and how far correct code may be from it.
+
+    Up to `FAR` operations that were not shown the bounds of each are carried along; beyond, the
+    distance is measured: `GRANTED` times the largest deviation of `RUNS` moved runs, or the bound
+    of the last operation by itself if that is more.
+    """
+    if evaluator.hidden(place) <= FAR:
+        near = evaluator.near(place)
+        return Near(near.value, near.error * evaluator.p.doubled)
+    return measured(evaluator, place, unit)
+
+
+def measured(evaluator: Evaluator, place: str, unit: float) -> Near:
+    """Return what a place should be, with a measured distance: an estimate, not a bound."""
+    runs = Runs(evaluator, 2 * unit)
+    for name in runs.plain.needed(place):
+        runs.go_on(name)
+    value, largest = runs.deviation(place)
+    bound = np.abs(value)
+    bound *= 8 * unit
+    np.maximum(bound, GRANTED * largest, out=bound)
+    if kind_of(place) == "scores":
+        bound = np.where(causal_mask(value.shape[-1]), bound, np.inf)
+    return Near(value, bound)
+
+
+class Runs:
+    """The reference as it is, and some times with every result moved, place by place."""
+
+    def __init__(self, evaluator: Evaluator, unit: float) -> None:
+        self.unit, self.config = unit, evaluator.config
+        self.plain, *self.moved = (
+            Evaluator(
+                evaluator.model,
+                evaluator.tokens,
+                evaluator.shown,
+                mistakes=evaluator.mistakes,
+                parts=evaluator.parts,
+            )
+            for _ in range(RUNS + 1)
+        )
+        self.rngs = [np.random.default_rng(run) for run in range(RUNS)]
+
+    def go_on(self, place: str) -> None:
+        """Compute a place in all runs, from those before it, and forget what is far behind."""
+        self.plain.near(place)
+        for run, value in zip(self.moved, self._values(place), strict=True):
+            run.computed[place] = Near.exactly(value)
+        for run in (self.plain, *self.moved):
+            run.forget(layer_of(place) or 0)
+
+    def deviation(self, place: str) -> tuple[Array, float]:
+        """Return a place in the run as it is, and how far from it any moved run is at most."""
+        value, largest = self.plain.near(place).value, 0.0
+        columns = COLUMNS if kind_of(place) == "logits" else value.shape[-1]
+        for start in range(0, value.shape[-1], columns):
+            some = slice(start, start + columns)
+            for other in self._values(place, some):
+                deviation = _largest(other - value[..., some], kind_of(place))
+                largest = float(np.maximum(largest, deviation))  # which keeps what is not a number
+        return value, largest
+
+    def _values(self, place: str, some: slice = slice(None)) -> Iterator[Array]:
+        """Yield a place in each moved run, some entries of its last axis."""
+        if passed_on(self.config, place):
+            for run in self.moved:
+                yield run.near(place).value[..., some]
+            return
+        unit, differences = self._unit(place), self._differences(place, some)
+        for number, (run, rng) in enumerate(zip(self.moved, self.rngs, strict=True)):
+            if differences is None:
+                yield _moved(run.near(place).value[..., some], None, rng, unit)
+            else:
+                value = self.plain.near(place).value[..., some]
+                yield _moved(value, differences[number], rng, unit)
+
+    def _unit(self, place: str) -> float:
+        """Return by how much the result of an operation is moved: more after a coarser step."""
+        # Rounded angles are wrong by more the further the position.
+        far = len(self.plain.tokens) / 8 if kind_of(place) in ("q", "k") else 1.0
+        coarser = (mistake.coarse * max(far, 1.0) / 2 for mistake in self.plain.acting(place))
+        return max([self.unit, *coarser])
+
+    def _differences(self, place: str, some: slice) -> Array | None:
+        """Return what a product with a weight makes of the differences of the moved runs, in units.
+
+        None for other operations, and where float32 does not reach so far.
+        """
+        kind, n_pos = kind_of(place), len(self.plain.tokens)
+        if kind not in PRODUCTS or self.plain.acting(place):
+            return None
+        (read,) = inputs_of(self.config, place)
+        before = self.plain.has(read).value
+        rows = np.empty((RUNS, *before.shape), np.float32)
+        name = "W_gate" if kind == "mlp_pre" and self.config.gated else PRODUCTS[kind]
+        weights = Weights(self.plain.parts, place, n_pos)
+        weight = weights.columns(name, some) if kind == "logits" else weights[name]
+        with np.errstate(all="ignore"):
+            for row, run in zip(rows, self.moved, strict=True):
+                off = run.has(read).value - before
+                np.multiply(off, 1 / self.unit, out=row, casting="same_kind")
+            weight = weight.astype(np.float32)
+            if kind == "attn_out":
+                rows = rows.swapaxes(1, 2)  # its heads side by side
+            if kind in ("q", "k", "v"):
+                weight = weight.swapaxes(0, 1)
+            if _vanishes(rows) or _vanishes(weight):
+                return None
+            rows = rows.reshape(RUNS * n_pos, -1)
+            made = (rows @ weight.reshape(rows.shape[1], -1)).reshape(RUNS, n_pos, -1)
+        if not np.isfinite(made).all():
+            return None
+        if kind in ("q", "k", "v"):
+            made = made.reshape(RUNS, n_pos, self.config.n_heads, -1).swapaxes(1, 2)
+        if kind in ("q", "k") and self.config.positions == "rotary":
+            made = rotated(Near.exactly(made), *self.config.rotation, p=VALUES_ONLY).value
+        return made
+
+
+PRODUCTS = {
+    "q": "W_Q",
+    "k": "W_K",
+    "v": "W_V",
+    "attn_out": "W_O",
+    "mlp_pre": "W_in",
+    "mlp_out": "W_out",
+    "logits": "W_U",
+}
+"""The operations that are a product with a weight, but for a bias and a rotation."""
+
+
+def _vanishes(array: Array) -> bool:
+    """Return whether numbers that are not zero are, or may be, next to nothing in float32."""
+    return not np.abs(array[0]).max() > 2.0**-100 and not np.abs(array).max() > 2.0**-100
+
+
+def _largest(differences: Array, kind: str) -> float:
+    """Return the largest entry that is compared, NaN where one is not a number."""
+    sizes = np.abs(differences, out=differences)
+    if kind == "scores":
+        sizes = np.where(causal_mask(len(sizes[0])), sizes, 0.0)
+    return float(sizes.max(initial=0.0))
+
+
+def _moved(array: Array, difference: Array | None, rng: np.random.Generator, unit: float) -> Array:
+    """Return an array, or one that differs by so many units, each entry moved up or down by one."""
+    moved, factors = np.empty(array.shape), _factors(unit)
+    flat, entries = moved.reshape(-1), np.ascontiguousarray(array).reshape(-1)
+    off = None if difference is None else np.ascontiguousarray(difference).reshape(-1)
+    for start in range(0, len(flat), BLOCK):
+        some = slice(start, start + BLOCK)
+        block = flat[some]
+        first = int(rng.integers(len(factors) - BLOCK))
+        if off is None:
+            block[:] = entries[some]
+        else:
+            np.multiply(off[some], unit, out=block)
+            block += entries[some]
+        block *= factors[first : first + len(block)]
+    return moved
+
+
+BLOCK, TABLE = 2**14, 2**17
+"""So many entries are moved at a time, by factors out of so many: both then stay in the cache."""
+
+
+@lru_cache(maxsize=2)
+def _factors(unit: float) -> Array:
+    """Return 1 ± unit many times: to draw one for each entry would take longer than the pass."""
+    return 1 + unit * np.random.default_rng(0).choice([-1.0, 1.0], TABLE)
