@@ -64,3 +64,13 @@ def _ended(model, stream, move):
     scale = np.sqrt((stream**2).mean(axis=-1, keepdims=True) + model.config.norm_eps)
     normed = move(stream / scale * model.part("ln_final_gain"))
     return move(normed @ model.part("W_U"))
+
+
+def test_the_distance_is_that_of_the_run_that_deviates_most(monkeypatch) -> None:
+    model, distances = random_model(GPT2, seed=3), []
+    for runs in range(1, 9):  # the same first runs, and one more
+        monkeypatch.setattr(measured, "RUNS", runs)
+        near = measured.measured(Evaluator(model, np.array(TOKENS), {}), "logits", UNIT)
+        distances.append(near.error.min())
+    assert distances == sorted(distances)
+    assert distances[0] < distances[-1]
