@@ -6,13 +6,14 @@ being remembered; a batch becomes a list of prompts; grouped keys and values tha
 are. What has the wrong shape is kept apart, to be said in a sentence of its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from algebra.errors import OtimesError
+from numeric.audit.calling import called
 from numeric.audit.judge import Shown
 from numeric.config import Config, listed
 from numeric.forward import place_names
@@ -40,7 +41,12 @@ class Collected:
     @property
     def dtype(self) -> str:
         """The coarsest type of any place: what the implementation computes in."""
-        return max(self.dtypes.values(), key=lambda each: UNIT_ROUNDOFF[each])
+        return coarsest(self.dtypes.values())
+
+
+def coarsest(dtypes: Iterable[str]) -> str:
+    """Return the coarsest of some types, all of which are known."""
+    return max(dtypes, key=lambda each: UNIT_ROUNDOFF[each])
 
 
 class Plain(NamedTuple):
@@ -103,12 +109,20 @@ def as_it_is(array: Any) -> Plain:
 
 def token_rows(tokens: Any, model: Model) -> np.ndarray:
     """Return tokens as [prompt, pos], or say what is wrong with them."""
+    if isinstance(tokens, Mapping):
+        raise OtimesError(
+            f"tokens came as a mapping of {listed(tokens)}: give the token ids by themselves, and "
+            "prompts of different lengths one by one, for an audit knows no padding"
+        )
     if hasattr(tokens, "detach"):
         tokens = tokens.detach().cpu().numpy()
     try:
         array = np.asarray(tokens)
     except ValueError:
-        raise OtimesError("the prompts of a batch have one length, got different ones") from None
+        raise OtimesError(
+            "the prompts of a batch have one length, got different ones: audit them one by one, "
+            "for an audit knows no padding"
+        ) from None
     if not array.ndim or array.dtype.kind not in "iufb":
         raise OtimesError(
             "tokens are one prompt or a batch of prompts of one length, as whole numbers, got "
@@ -135,11 +149,11 @@ def collect(
     """Return what an implementation shows on tokens; `names` says which of its names are ours.
 
     `rows` are the tokens [prompt, pos] as the model has them, where the implementation is given
-    something else, and `output` the place that it returns. Raises: OtimesError when it returns
-    neither that nor that and places.
+    something else, and `output` the place that it returns. Raises: OtimesError when it raises, or
+    returns neither that nor that and places.
     """
     rows = token_rows(tokens, model) if rows is None else rows
-    logits, activations = _answer(call(tokens))
+    logits, activations = _answer(called(call, tokens))
     return gather(logits, activations, rows, model, names, output)
 
 

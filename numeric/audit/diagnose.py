@@ -14,7 +14,6 @@ from numeric.audit.evaluate import Mistake, layer_of, placed
 from numeric.audit.fitted import fitted, seen_at
 from numeric.audit.fitted_norm import forms_of
 from numeric.audit.fitted_numbers import another_number
-from numeric.audit.floors import IN_SINGLE
 from numeric.audit.judge import Judge
 from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.forward import place_names
@@ -35,7 +34,6 @@ def diagnose(judge: Judge, place: str) -> str:
     return (
         known_mistake(judge, place)
         or another_setting(judge, place)
-        or _beside_coarser_steps(judge, place)
         or _stale(judge, place)
         or _some_heads(judge, place)
         or _rounded_only(judge, place)
@@ -50,19 +48,8 @@ def _fitted(judge: Judge, place: str) -> str:
     return "" if seen is None else fitted(seen, forms_of(kind_of(place)))
 
 
-def _beside_coarser_steps(judge: Judge, place: str) -> str:
-    """Return which mistakes explain a place of float64 code that has steps in float32 as well."""
-    kinds, _ = _acting_on(judge, place)
-    if judge.dtype != "float64" or not kinds & set(IN_SINGLE.acts):
-        return ""
-    return leaning(judge, place) or known_mistake(judge, place, (IN_SINGLE,))
-
-
-def known_mistake(judge: Judge, place: str, beside: tuple[Mistake, ...] = ()) -> str:
-    """Return which mistakes, made at every head and position, explain a place.
-
-    `beside` are made in any case, and are none that count.
-    """
+def known_mistake(judge: Judge, place: str) -> str:
+    """Return which mistakes, made at every head and position, explain a place."""
     kinds, layers = _acting_on(judge, place)
     found: dict[tuple[bool, int], list[str]] = {}
     every = known_mistakes(judge.model.config)
@@ -71,14 +58,11 @@ def known_mistake(judge: Judge, place: str, beside: tuple[Mistake, ...] = ()) ->
         if (False, 0) in found and mistake.rank > 0:
             break
         for variant in _where(mistake, layers):
-            if _fits(judge, place, variant, beside):
+            if _fits(judge, place, variant):
                 said = variant.says
                 if variant.layer is not None and len(layers) > 1:
                     said = f"{said} (in layer {variant.layer})"
-                key = (
-                    not _elsewhere_too(judge, place, (whole[mistake.name], *beside), kinds),
-                    mistake.rank,
-                )
+                key = (not _elsewhere_too(judge, place, whole[mistake.name], kinds), mistake.rank)
                 if said not in found.setdefault(key, []):
                     found[key].append(said)
                 break
@@ -131,21 +115,19 @@ def _distance(judge: Judge, place: str, mistakes: tuple[Mistake, ...]) -> float:
     return float(np.sqrt(np.mean(np.concatenate(off) ** 2)))
 
 
-def _elsewhere_too(
-    judge: Judge, place: str, mistakes: tuple[Mistake, ...], kinds: set[str]
-) -> bool:
-    """Return whether the mistakes explain as well the other shown places at which the first acts.
+def _elsewhere_too(judge: Judge, place: str, mistake: Mistake, kinds: set[str]) -> bool:
+    """Return whether the mistake explains as well the other shown places at which it acts.
 
     Those of the same layer: queries that are not turned, with keys that are, are another mistake
     than rotary positions forgotten.
     """
     layer = layer_of(place)
     shown = judge.prompts[0].places
-    for kind in mistakes[0].acts:
+    for kind in mistake.acts:
         other = kind if layer is None else placed(kind, layer)
         if kind in kinds or other not in shown or layer_of(other) != layer:
             continue
-        if judge.ratio(other, mistakes) > 1:
+        if judge.ratio(other, (mistake,)) > 1:
             return False
     return True
 
@@ -187,17 +169,16 @@ def _where(mistake: Mistake, layers: list[int]) -> Iterator[Mistake]:
                 yield mistake.at(layer)
 
 
-def _fits(judge: Judge, place: str, mistake: Mistake, beside: tuple[Mistake, ...]) -> bool:
+def _fits(judge: Judge, place: str, mistake: Mistake) -> bool:
     # Far away by more than any rounding: most mistakes need no bound to be ruled out.
     first = judge.prompts[0].places[place].value
     near = judge.quick(place, mistake)
     with np.errstate(all="ignore"):
         off = np.abs(first - near.value)[np.isfinite(judge.expected(place)[0].error)]
         scale = np.abs(near.value).max(initial=1e-30)
-    unit = max([judge.unit, *(each.coarse for each in beside)])
-    if not off.max(initial=0.0) <= 1e6 * unit * scale:
+    if not off.max(initial=0.0) <= 1e6 * judge.unit * scale:
         return False
-    return judge.ratio(place, (mistake, *beside)) <= 1
+    return judge.ratio(place, (mistake,)) <= 1
 
 
 def _some_heads(judge: Judge, place: str) -> str:

@@ -8,12 +8,13 @@ import numpy as np
 
 from algebra.errors import OtimesError
 from numeric.audit import importers_torch
-from numeric.audit.collect import Collected, collect, token_rows
+from numeric.audit.calling import module_run_by, name_of, unwrapped
+from numeric.audit.collect import Collected, coarsest, collect, token_rows
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
 from numeric.audit.importers import KNOWN, imported, kind_of_module
 from numeric.audit.importers_lens import STILL
-from numeric.audit.judge import Judge
+from numeric.audit.judge import Judge, scaled
 from numeric.audit.more_prompts import shown_on_more, too_few
 from numeric.audit.walk import walk
 from numeric.config import Config, listed
@@ -60,6 +61,8 @@ def audit(
     >>> audit(lambda tokens: model.forward(tokens)["logits"], [1, 2, 3], weights=model).passed
     True
     """
+    given = implementation
+    implementation = unwrapped(given) if weights is None else given
     kind = kind_of_module(implementation)
     if weights is None and kind is None:
         raise OtimesError(
@@ -67,13 +70,13 @@ def audit(
             "model or a mapping of canonical names, that say what it should compute with; known "
             f"modules that need none are {listed(KNOWN)}"
         )
-    source = implementation if weights is None else weights
+    source = unwrapped(implementation if weights is None else weights)
     model = imported(source, config)
     rows, output = None, "logits"
     if kind_of_module(source) in importers_torch.KINDS.values():
         model, rows = importers_torch.on_vectors(model, tokens)
         output = importers_torch.last_place(model.config)
-    said = name or str(getattr(implementation, "__name__", type(implementation).__name__))
+    said = name or name_of(implementation)
     if kind is None or names is not None:
         if not callable(implementation):
             raise OtimesError(f"{type(implementation).__name__} is neither a module nor callable")
@@ -82,6 +85,9 @@ def audit(
 
     rows = token_rows(tokens, model) if rows is None else rows
     report = _first_that_fails(live.shown_by(implementation, rows, model, kind), model, said)
+    if given is not implementation:
+        says = f"what {type(given).__name__} runs was looked at, by itself: audit it with weights="
+        report = replace(report, notes=(*report.notes, f"{says} to have it run as it is"))
     if weights is not None or not generic or not report.passed:
         return report
     rows = rows[:1, :GENERIC_TOKENS]
@@ -138,8 +144,26 @@ def audit_call(
     output: str = "logits",
 ) -> Report:
     """Return the report on a callable, against a model; see `collect` for what it may return."""
-    said = name or str(getattr(call, "__name__", type(call).__name__))
-    collected = collect(call, tokens, model, names, rows, output)
+    said = name or name_of(call)
+    module, run = module_run_by(call), call
+    if module is not None:
+        from numeric.audit.in_float64 import quiet, types_of, widened
+
+        run = quiet(call, module)
+    collected = collect(run, tokens, model, names, rows, output)
+    if module is not None and set(collected.dtypes) == {output} and not collected.unfit:
+        own = coarsest([collected.dtype, *types_of(module)])
+        if own != "float64":
+            reference = held(model, own)
+            try:
+                copy = collect(
+                    widened(call, module, model.config), tokens, reference, names, rows, output
+                )
+            except OtimesError as failed:
+                report = judged(collected, model, said)
+                says = f"only {output} are shown, and are judged in {own}, as {failed}"
+                return replace(report, notes=(*report.notes, says))
+            return _judged_closely(collected, copy, model, reference, own, said)
     report = judged(collected, model, said)
     if (report.passed and not report.gauges) or rows is not None:
         return report  # nothing was fitted, or the prompts are no tokens
@@ -147,7 +171,7 @@ def audit_call(
         return report
 
     def shown(prompt: Any, row: np.ndarray) -> Collected:
-        return collect(call, prompt, model, names, row)
+        return collect(run, prompt, model, names, row)
 
     more = shown_on_more(collected, model, tokens, shown)
     if more is None:
@@ -168,17 +192,56 @@ def judged(collected: Collected, model: Model, name: str) -> Report:
     ]
     if not collected.dtypes:
         return Report(name, "", _length(collected), {}, tuple(unfit), notes=tuple(collected.notes))
-    dtype = collected.dtype
     judge = _judge(collected, model)
     findings = walk(judge)
-    if findings and dtype == "float64":
+    if findings and collected.dtype == "float64":
         findings, judge = _only_coarser(collected, judge, findings)
-    order = place_names(model.config)
-    every = sorted([*unfit, *findings], key=lambda each: order.index(each.place))
-    notes = [*collected.notes, *_once(judge.notes)]
+    return _report(collected, judge, [*unfit, *findings], name)
+
+
+def _judged_closely(
+    collected: Collected, copy: Collected, model: Model, reference: Model, own: str, name: str
+) -> Report:
+    """Return the report on what a module shows in its own type, and its copy in float64.
+
+    Both must be right. Where the copy is right to the module's type only, and no known mistake says
+    why, weights or tables may have been rounded once more, which is no fault of a module in that
+    type. `reference`: the model with weights of that type.
+    """
+    place = next(iter(collected.dtypes))
+    judge = Judge(reference, copy.prompts, "float64")
+    findings = walk(judge)
+    known = judge.expected(place)
+    wider = UNIT_ROUNDOFF[own] / UNIT_ROUNDOFF["float64"]
+    rounded = any(note.startswith("precision: ") for note in judge.notes)
+    if findings and _undiagnosed(findings[0]):
+        again = Judge(judge.model, copy.prompts, own)
+        if judge.estimated(place):
+            again.suppose(place, scaled(known, wider))
+        rounded = not walk(again, first_only=True)
+    says = f"only {place} are shown: those of a copy in float64 were judged as well"
+    if rounded:
+        says = f"precision: a copy in float64 is right to {own} and no further"
+    elif findings and not _undiagnosed(findings[0]):
+        return _report(copy, judge, findings, name, says)
+    first = _judge(collected, model)
+    if judge.estimated(place) and own == collected.dtype and not judge.rewritten:
+        first.suppose(place, scaled(known, wider))
+    own_findings = walk(first)
+    if findings and not rounded and (not own_findings or _undiagnosed(own_findings[0])):
+        return _report(copy, judge, findings, name, says)
+    return _report(collected, first, own_findings, name, says)
+
+
+def _report(
+    collected: Collected, judge: Judge, findings: list[Finding], name: str, *says: str
+) -> Report:
+    order = place_names(judge.model.config)
+    every = sorted(findings, key=lambda each: order.index(each.place))
+    notes = [*collected.notes, *_once(judge.notes), *says]
     return Report(
         name,
-        dtype,
+        collected.dtype,
         _length(collected),
         judge.ratios,
         tuple(every),
@@ -208,7 +271,7 @@ def _only_coarser(
 ) -> tuple[list[Finding], Judge]:
     """Return one finding of precision, if float64 code is right throughout to float32."""
     first = findings[0]
-    if first.diagnosis and "-precision" not in first.diagnosis:
+    if not _undiagnosed(first):
         return findings, judge
     again = Judge(judge.model, collected.prompts, "float32", unturned=collected.unturned)
     if judge.rewritten or walk(again, first_only=True):
@@ -224,6 +287,11 @@ def _only_coarser(
         kind="precision",
     )
     return [finding], again
+
+
+def _undiagnosed(finding: Finding) -> bool:
+    """Return whether no mistake but a coarser step was found to explain a finding."""
+    return not finding.diagnosis or "-precision" in finding.diagnosis
 
 
 def _length(collected: Collected) -> int:

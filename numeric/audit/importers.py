@@ -20,6 +20,7 @@ import numpy as np
 
 from algebra.errors import OtimesError
 from numeric.audit import importers_huggingface, importers_lens, importers_torch
+from numeric.audit.calling import unwrapped
 from numeric.config import ACTIVATIONS, BIASES, Config, listed
 from numeric.files import read_json, read_weights
 from numeric.model import Model, checked_model, load_model
@@ -48,6 +49,7 @@ def imported(source: Any, config: Config | Mapping[str, Any] | None = None) -> M
         return of_folder(source)
     if isinstance(source, Mapping):
         return of_mapping(source, config)
+    source = unwrapped(source)
     kind = kind_of_module(source)
     if kind == "lens":
         return importers_lens.of_module(source)
@@ -77,10 +79,12 @@ def kind_of_module(module: Any) -> str | None:
 def of_hugging_face(module: Any, kind: str) -> Model:
     """Return the reference model of a live Hugging Face module."""
     settings = module.config.to_dict()
+    state = module.state_dict()
+    packed = [name for name in state if "_packed_params" in name]
+    if packed:
+        raise OtimesError(f"the module holds quantised weights ({packed[0]}): not supported")
     tensors = {
-        name: array_of(tensor)
-        for name, tensor in module.state_dict().items()
-        if hasattr(tensor, "detach")
+        name: array_of(tensor) for name, tensor in state.items() if hasattr(tensor, "detach")
     }
     return importers_huggingface.model_of(type(module).__name__, kind, settings, tensors)
 
@@ -172,7 +176,13 @@ def array_of(tensor: Any) -> np.ndarray:
         return np.asarray(tensor)
     if str(tensor.device).partition(":")[0] == "meta":
         raise OtimesError("the module is on the device 'meta', where its weights have no numbers")
-    if tensor.is_quantized:
+    kind = type(tensor)
+    if kind.__module__ not in ("torch", "torch.nn.parameter"):
+        raise OtimesError(
+            f"the module holds weights as {kind.__name__}: only plain tensors of torch are read, "
+            "neither spread over machines nor quantised"
+        )
+    if tensor.is_quantized or (tensor.is_floating_point() and tensor.itemsize < 2):
         raise OtimesError(f"the module holds quantised weights ({tensor.dtype}): not supported")
     tensor = tensor.detach().cpu()
     if str(tensor.dtype) == "torch.bfloat16":

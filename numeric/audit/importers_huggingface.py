@@ -83,13 +83,24 @@ def activation(name: str, said: str) -> str:
 
 def stacked(tensors: Tensors, pattern: str, layers: int, change: Callable[..., Any]) -> np.ndarray:
     """Return one tensor of every layer, changed and stacked along a first axis."""
-    return np.stack([change(tensor(tensors, pattern.format(layer))) for layer in range(layers)])
+    every = [change(tensor(tensors, pattern.format(layer))) for layer in range(layers)]
+    for layer, each in enumerate(every):
+        if each.shape != every[0].shape:
+            raise OtimesError(
+                f"{pattern.format(layer)} and that of layer 0 have different shapes: as they are "
+                f"read {each.shape} and {every[0].shape}"
+            )
+    return np.stack(every)
 
 
 def tensor(tensors: Tensors, name: str) -> np.ndarray:
-    """Return a tensor by its name, or say that the checkpoint lacks it."""
+    """Return a tensor by its name, or say that the checkpoint lacks it, or has it quantised."""
     if name not in tensors:
         raise OtimesError(f"the checkpoint lacks {name}; it has {listed(list(tensors)[:6])} …")
+    if tensors[name].dtype.kind != "f":
+        raise OtimesError(
+            f"{name} holds {tensors[name].dtype}: quantised weights are not supported"
+        )
     return tensors[name]
 
 

@@ -131,6 +131,10 @@ class Judge:
             self._granted(place, near) for near in self._with_mistakes(place, mistakes, p or self.p)
         ]
 
+    def suppose(self, place: str, nears: list[Near]) -> None:
+        """Take what a place should be on each prompt as known already."""
+        self._known[place] = nears
+
     def nearly(self, place: str) -> list[Near]:
         """Return what a place should be on each prompt, with its bound or less than that."""
         if place in self._known or self.estimated(place):
@@ -294,6 +298,11 @@ class Judge:
             else:
                 touched.add(place)
         return found
+
+
+def scaled(nears: Iterable[Near], factor: float) -> list[Near]:
+    """Return the same values with their distances that many times as far."""
+    return [Near(near.value, near.error * factor) for near in nears]
 
 
 def ratio_of(shown: Near, near: Near) -> float:

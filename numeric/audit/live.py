@@ -2,7 +2,7 @@
 
 Places are read with forward hooks on the module's own parts. While it runs, the module is in
 evaluation mode and records no gradients; afterwards, also after an exception or an interrupt, its
-modes, its hooks and the random state are what they were. Parameters and buffers are never written:
+modes, its hooks, its buffers and the random state are what they were. Parameters are never written:
 what needs other numbers or another type is done to a copy.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from numeric.audit import importers_torch
+from numeric.audit.calling import called
 from numeric.audit.collect import Collected, gather
 from numeric.audit.watch import Keep, watch
 from numeric.model import Model
@@ -25,7 +26,15 @@ from numeric.model import Model
 def left_as_it_was(module: torch.nn.Module) -> Iterator[list[Any]]:
     """Yield a list for hooks to be taken off; put modes and random state back in any case."""
     modes = {each: each.training for each in module.modules()}
+    tables = {part: dict(part._buffers) for part in modes}
+    copies = [
+        (buffer, buffer.detach().clone())
+        for held in tables.values()
+        for buffer in held.values()
+        if buffer is not None and not buffer.is_meta
+    ]
     random = torch.get_rng_state()
+    on_devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     numpy_random = np.random.get_state()
     hooks: list[Any] = []
     try:
@@ -37,7 +46,15 @@ def left_as_it_was(module: torch.nn.Module) -> Iterator[list[Any]]:
             hook.remove()
         for each, training in modes.items():
             each.training = training
+        for part, held in tables.items():
+            part._buffers.clear()
+            part._buffers.update(held)
+        for buffer, before in copies:
+            if not torch.equal(buffer, before):
+                buffer.detach().copy_(before)
         torch.set_rng_state(random)
+        if on_devices is not None:
+            torch.cuda.set_rng_state_all(on_devices)
         np.random.set_state(numpy_random)
 
 
@@ -49,15 +66,12 @@ def shown_by(module: torch.nn.Module, rows: np.ndarray, model: Model, kind: str)
     if kind in importers_torch.KINDS.values():
         return _layers_shown(module, rows, model, kind)
     places: dict[str, Any] = {}
-    training = module.training
     with left_as_it_was(module) as hooks:
         watch(kind, module, model, _keeping(places), hooks)
-        logits = _logits(module(torch.as_tensor(rows).to(_parameter(module).device)))
+        logits = _logits(called(module, torch.as_tensor(rows).to(_parameter(module).device)))
     shown = gather(logits, places, rows, model)
     # The hooks on Hugging Face's modules see what comes out of the products.
     shown.unturned = model.config.positions == "rotary" and kind != "lens"
-    if training:
-        shown.notes.append(EVALUATED)
     return [shown]
 
 
@@ -80,7 +94,7 @@ def _layers_shown(module: Any, rows: np.ndarray, model: Model, kind: str) -> lis
         source = there_and_back(vectors)
         arguments = (source, source, source) if kind == "attention" else (source,)
         says = {"encoder": "mask", "encoder_layer": "src_mask", "attention": "attn_mask"}[kind]
-        return module(*arguments, **{says: mask}, is_causal=True, **options)
+        return called(module, *arguments, **{says: mask}, is_causal=True, **options)
 
     shown: list[dict[str, Any]] = []
     with left_as_it_was(module) as hooks:
@@ -110,7 +124,6 @@ def _layers_shown(module: Any, rows: np.ndarray, model: Model, kind: str) -> lis
     return collected
 
 
-EVALUATED = "the module is in training mode; it was run in evaluation mode, without dropout"
 CAUSAL = (
     "run with a causal mask; the fast path of torch.nn is judged too, where the module takes it"
 )

@@ -30,7 +30,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         return
     norms = _norms(config)
     layered = config.norm == "layer"
-    named = "a LayerNorm" if layered else "an RMSNorm"
+    named = "LayerNorm" if layered else "RMSNorm"
 
     def everywhere(name: str, says: str, act: Act, rank: int = 1) -> Mistake:
         return Mistake(name, says, dict.fromkeys(norms, act), rank)
@@ -38,23 +38,21 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     def each(name: str, says: str, act_of: Callable[[str], Act], rank: int = 1) -> Mistake:
         return Mistake(name, says, {norm: act_of(norm) for norm in norms}, rank)
 
-    yield everywhere(
-        "norm_missing", f"without the {named.split()[1]}: the stream is passed on", _skip, 0
-    )
+    yield everywhere("norm_missing", f"without the {named}: the stream is passed on", _skip, 0)
     yield each(
         "gain_missing",
-        f"{named} without its gain",
+        f"a {named} without its gain",
         lambda n: weights_to(**{f"{n}_gain": np.ones_like}),
         0,
     )
     yield each(
         "gain_twice",
-        f"{named} whose gain is applied twice",
+        f"a {named} whose gain is applied twice",
         lambda n: weights_to(**{f"{n}_gain": np.square}),
     )
     yield each(
         "gain_plus_one",
-        f"{named} with gain 1 + g for g",
+        f"a {named} with gain 1 + g for g",
         lambda n: weights_to(**{f"{n}_gain": lambda g: 1 + g}),
     )
     if layered:
@@ -125,22 +123,22 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         )
     yield everywhere(
         "eps_outside",
-        f"{named} whose ε is added outside the root",
+        f"a {named} whose ε is added outside the root",
         _statistic(lambda c, eps, d: np.sqrt((c**2).mean(-1, keepdims=True)) + eps),
     )
     yield everywhere(
         "variance_for_deviation",
-        f"{named} that divides by the variance and not by its root",
+        f"a {named} that divides by the variance and not by its root",
         _statistic(lambda c, eps, d: (c**2).mean(-1, keepdims=True) + eps),
     )
     yield everywhere(
         "positions_normalised",
-        f"{named} over the wrong axis: over the positions",
+        f"a {named} over the wrong axis: over the positions",
         _over_positions,
     )
     yield everywhere(
         "whole_normalised",
-        f"{named} over the wrong axes: over positions and features together",
+        f"a {named} over the wrong axes: over positions and features together",
         _over_all,
     )
     if config.final_norm:
@@ -151,7 +149,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         if eps != config.norm_eps:
             yield everywhere(
                 f"eps_{eps:g}",
-                f"{named} with ε = {eps:g} and not {config.norm_eps:g}",
+                f"a {named} with ε = {eps:g} and not {config.norm_eps:g}",
                 config_to(norm_eps=eps),
             )
     yield from _streams(config, norms)

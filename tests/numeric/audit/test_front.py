@@ -89,6 +89,22 @@ def test_sizes_are_read_off_a_mapping(config) -> None:
             "must return logits, .* NoneType",
         ),
         (
+            lambda: ot.audit(lambda t: t @ np.ones(3), np.array([TOKENS]), weights=MODEL),
+            r"<lambda> was called with an array of shape \(1, 8\) \(int64\) and raised ValueErr",
+        ),
+        (
+            lambda: ot.audit(lambda t: t.shape, TOKENS, weights=MODEL),
+            "<lambda> was called with a list of length 8 and raised AttributeError: 'list' object",
+        ),
+        (
+            lambda: ot.audit(len, [[1, 2], [3]], weights=MODEL),
+            "prompts of a batch have one length, got different ones: audit them one by one",
+        ),
+        (
+            lambda: ot.audit(len, {"input_ids": TOKENS, "attention_mask": []}, weights=MODEL),
+            "tokens came as a mapping of input_ids and attention_mask: give the token ids",
+        ),
+        (
             lambda: ot.audit(len, TOKENS, weights=3),
             "there is no importer for int: known are GPT2LM",
         ),

@@ -164,7 +164,8 @@ def test_also_after_an_interrupt(kind: str, error: type[BaseException]) -> None:
         raise error
 
     module.register_forward_hook(stop)
-    with pytest.raises(error), unchanged(module):
+    said = ot.OtimesError if error is RuntimeError else error
+    with pytest.raises(said), unchanged(module):
         ot.audit(module, VECTORS)
 
 
