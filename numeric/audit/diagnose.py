@@ -7,6 +7,7 @@ named too, for some mistakes cannot be told apart on one prompt.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from numeric.audit.fitted_norm import forms_of
 from numeric.audit.fitted_numbers import another_number
 from numeric.audit.judge import Judge
 from numeric.audit.mistakes import known_mistakes, of_kind
+from numeric.audit.sieve import Sieve
 from numeric.forward import place_names
 from numeric.rounding.linear import Near
 from numeric.rounding.places import inputs_of, kind_of
@@ -54,21 +56,42 @@ def known_mistake(judge: Judge, place: str) -> str:
     found: dict[tuple[bool, int], list[str]] = {}
     every = known_mistakes(judge.model.config)
     whole = {mistake.name: mistake for mistake in every}
-    for mistake in of_kind(every, kinds):
-        if (False, 0) in found and mistake.rank > 0:
+    sieve = _sieve(judge, place)
+    for rank, mistakes in groupby(of_kind(every, kinds), lambda mistake: mistake.rank):
+        if (False, 0) in found and rank > 0:
             break
-        for variant in _where(mistake, layers):
-            if _fits(judge, place, variant):
+        variants = [each for mistake in mistakes for each in _where(mistake, layers)]
+        if sieve is not None:
+            variants = sieve.kept(variants, "trying known mistakes")
+        done = ""
+        for variant in variants:
+            if variant.name != done and _fits(judge, place, variant):
+                done = variant.name
                 said = variant.says
                 if variant.layer is not None and len(layers) > 1:
                     said = f"{said} (in layer {variant.layer})"
-                key = (not _elsewhere_too(judge, place, whole[mistake.name], kinds), mistake.rank)
+                key = (not _elsewhere_too(judge, place, whole[variant.name], kinds), rank)
                 if said not in found.setdefault(key, []):
                     found[key].append(said)
-                break
     if found:
         return f"matches {'; or '.join(found[min(found)][:NAMED])}"
     return ""
+
+
+OFF = 1e6
+"""What is farther away than so many roundings of the largest entry is no rounding."""
+
+
+def _sieve(judge: Judge, place: str) -> Sieve | None:
+    """Return what rules out mistakes by the first tokens, for a place that is far away."""
+    near = judge.expected(place)[0]
+    far = OFF * judge.unit
+    if not judge.estimated(place) or far > 0.1 or not np.isfinite(near.error).all():
+        return None
+    shown = judge.prompts[0].places[place].value
+    # The largest entry with a mistake that explains the place is that which was shown, or nearly.
+    largest = far / (1 - far) * np.abs(shown).max(initial=1e-30)
+    return Sieve(judge.plain(place), place, shown, near.error, float(largest))
 
 
 def another_setting(judge: Judge, place: str) -> str:
@@ -176,7 +199,7 @@ def _fits(judge: Judge, place: str, mistake: Mistake) -> bool:
     with np.errstate(all="ignore"):
         off = np.abs(first - near.value)[np.isfinite(judge.expected(place)[0].error)]
         scale = np.abs(near.value).max(initial=1e-30)
-    if not off.max(initial=0.0) <= 1e6 * judge.unit * scale:
+    if not off.max(initial=0.0) <= OFF * judge.unit * scale:
         return False
     return judge.ratio(place, (mistake,)) <= 1
 

@@ -9,6 +9,7 @@ the tokens. Over many operations bounds carried along say nothing: see `measured
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,8 @@ class Evaluator:
     """What each place of a pass on one prompt should be, from the places that are shown.
 
     `shown` are places by name, in float64, each with how far it may be from what the implementation
-    had: nothing for what was read off it.
+    had: nothing for what was read off it. `known` computes the same without mistakes and without
+    bounds: what no mistake has changed is taken from there.
     """
 
     def __init__(
@@ -90,19 +92,16 @@ class Evaluator:
         self.shown, self.p = shown, p
         self.mistakes = tuple(mistakes)
         self.parts = Remembered(model) if parts is None else parts
-        self.computed: dict[str, Near] = {} if known is None else self._before(known)
+        self.known = known
+        self._begin = 0 if known is None else self._first_mistake()
+        self.computed: dict[str, Near] = {}
         self._deep: dict[str, int] = {}
 
-    def _before(self, known: "Evaluator") -> dict[str, Near]:
-        """Return what another evaluator of the same places knows from before the first mistake."""
-        order = place_names(self.config)
-        kept: dict[str, Near] = {}
-        for name in order:
-            if self.acting(name):
-                break
-            if name in known.computed:
-                kept[name] = known.computed[name]
-        return kept
+    def _first_mistake(self) -> int:
+        """Return where in the order of the places the first mistake is made."""
+        order = _order(self.config)
+        names = [placed(kind, m.layer or 0) for m in self.mistakes for kind in m.acts]
+        return min((order[name] for name in names if name in order), default=len(order))
 
     def has(self, place: str) -> Near:
         """Return a place as the implementation showed it, or else computed."""
@@ -130,6 +129,10 @@ class Evaluator:
         """Compute what a place needs first, without recursion: a pass may be hundreds deep."""
         waiting = [place]
         while waiting:
+            if self.known is not None and _order(self.config)[waiting[-1]] < self._begin:
+                name = waiting.pop()
+                self.computed[name] = self.known.near(name)
+                continue
             needed = [
                 read
                 for read in inputs_of(self.config, waiting[-1])
@@ -140,9 +143,26 @@ class Evaluator:
                 continue
             name = waiting.pop()
             if name not in self.computed:
-                self.computed[name] = self._one(name)
+                self.computed[name] = self._known_or_made(name)
 
-    def _one(self, place: str) -> Near:
+    def _known_or_made(self, place: str) -> Near:
+        """Return what another evaluator knows, where a place is the same: no mistake reaches it."""
+        known = self.known
+        if known is None:
+            return self.made(place)
+        acting = self.acting(place)
+        if not acting and all(
+            self.computed.get(read) is known.computed.get(read)
+            for read in inputs_of(self.config, place)
+            if read not in self.shown
+        ):
+            return known.near(place)
+        near = self.made(place)
+        same = bool(acting) and np.array_equal(near.value, known.near(place).value)
+        return known.near(place) if same else near
+
+    def made(self, place: str) -> Near:
+        """Return what the operation of a place makes of the places that it reads."""
         kind, layer = kind_of(place), layer_of(place)
         reads = inputs_of(self.config, place)
         inputs = {kind_of(read): self.has(read) for read in reads}
@@ -185,6 +205,11 @@ class Evaluator:
                 del self.computed[name]
 
 
+@lru_cache(maxsize=64)
+def _order(config: Config) -> dict[str, int]:
+    return {name: index for index, name in enumerate(place_names(config))}
+
+
 def _acting(act: Act, operation: Operation) -> Operation:
     return lambda at: act(at, operation)
 
@@ -194,6 +219,7 @@ def unit_of(dtype: str) -> float:
     return UNIT_ROUNDOFF[dtype]
 
 
+@lru_cache(maxsize=4096)
 def layer_of(place: str) -> int | None:
     """Return the layer of a place, None at the ends.
 

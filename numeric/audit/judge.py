@@ -171,18 +171,23 @@ class Judge:
 
     def quick(self, place: str, mistake: Mistake) -> Near:
         """Return what a place should be on the first prompt with a mistake made, and no bound."""
-        first = self.prompts[0]
-        if self._plain is None:
-            self._plain = Evaluator(self.model, first.tokens, first.places, parts=self.parts)
-        self._plain.near(place)
+        plain = self.plain(place)
         return Evaluator(
             self.model,
-            first.tokens,
-            first.places,
+            plain.tokens,
+            plain.shown,
             mistakes=(mistake,),
             parts=self.parts,
-            known=self._plain,
+            known=plain,
         ).near(place)
+
+    def plain(self, place: str) -> Evaluator:
+        """Return what has computed a place on the first prompt, without mistakes and bounds."""
+        if self._plain is None:
+            first = self.prompts[0]
+            self._plain = Evaluator(self.model, first.tokens, first.places, parts=self.parts)
+        self._plain.near(place)
+        return self._plain
 
     def bounded(self, place: str) -> list[Near]:
         """Return what a place should be with the guaranteed bound, where one can be carried."""

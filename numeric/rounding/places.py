@@ -197,6 +197,7 @@ def weights_of(model: Model, place: str) -> tuple[str, ...]:
     return tuple(name for name in names if name in has)
 
 
+@lru_cache(maxsize=4096)
 def kind_of(place: str) -> str:
     """Return a place without its layer."""
     return place.partition(".")[0]
@@ -310,7 +311,11 @@ def _scores(at: At) -> Near:
     q, k, root = at.inputs["q"], at.inputs["k"], np.sqrt(at.config.d_head)
     keys = Near(np.swapaxes(k.value, -1, -2), np.swapaxes(k.error, -1, -2))
     raw = linear(q, keys, None, at.p, rescaled=2)
-    value, error = raw.value / root, raw.error / root
+    value = raw.value / root
+    if at.p.exact:
+        hidden = np.where(causal_mask(at.n_pos), 0.0, np.inf)
+        return Near(value, np.broadcast_to(hidden, value.shape))
+    error = raw.error / root
     error = error + (at.p.stored() + 2 * at.p.inner) * (np.abs(value) + error) + at.p.tiny
     return Near(value, np.where(causal_mask(at.n_pos), error, np.inf))
 
