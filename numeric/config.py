@@ -6,13 +6,15 @@
                 turned; two layouts, perhaps only the first `rotary_dims` of d_head, and perhaps
                 with stretched frequencies)
     MLP         d_mlp (0: none), activation, gated, parallel (it reads what attention reads)
-    norms       "none", "layer" (gain and bias), "rms" (gain); before each part, perhaps at the end
+    norms       "none", "layer" (gain and bias), "rms" (gain); perhaps one more at the end
+    norm order  "pre": each part reads the norm of the stream; "post": the stream is normalised
+                after each sum (Vaswani et al., torch.nn's default), and the parts read it as it is
     the ends    tied: W_U is the transpose of W_E
     biases      the names of those there are
 
 Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Press, Smith and Lewis 2021
 (shortformer); Su et al. 2021 (rotary); Wang and Komatsuzaki 2021 (parallel); Touvron et al.
-2023 (Llama).
+2023 (Llama); Xiong et al. 2020 (pre-norm and post-norm).
 """
 
 import sys
@@ -26,6 +28,7 @@ POSITIONS = ("none", "shortformer", "learned", "rotary")
 LAYOUTS = ("half", "interleaved")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
 NORMS = ("none", "layer", "rms")
+NORM_ORDERS = ("pre", "post")
 BIASES = ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_gate", "b_out", "b_U")
 
 # Every tensor a model can have, and the sizes of its axes. The first ones stand in the order in
@@ -89,6 +92,7 @@ class Config:
     parallel: bool = False
     norm: str = "none"
     norm_eps: float = 1e-5
+    norm_order: str = "pre"
     final_norm: bool = False
     tied: bool = False
     biases: tuple[str, ...] = ()
@@ -121,6 +125,7 @@ class Config:
             ("positions", POSITIONS),
             ("rotary_layout", LAYOUTS),
             ("norm", NORMS),
+            ("norm_order", NORM_ORDERS),
             ("activation", (*ACTIVATIONS, None)),
         ):
             value = getattr(self, name)
@@ -160,6 +165,10 @@ class Config:
         ):
             if getattr(self, name) and not needed:
                 yield f"{name}={getattr(self, name)!r} of a model without {kind}"
+        if self.post_norm and self.norm == "none":
+            yield "norm_order='post' of a model without norms (norm is 'none')"
+        if self.post_norm and self.parallel:
+            yield "norm_order='post' of parallel blocks: an MLP reads the norm after attention"
         for bias in self.biases:
             if (bias in ("b_in", "b_out") and not self.d_mlp) or (
                 bias == "b_gate" and not self.gated
@@ -179,6 +188,11 @@ class Config:
     def rotation(self) -> tuple[int, float, str, tuple[float, ...]]:
         """What `functions.rotate` is told of rotary positions: dims, base, layout, stretch."""
         return self.rotary_dims, self.rotary_base, self.rotary_layout, self.rotary_stretch
+
+    @property
+    def post_norm(self) -> bool:
+        """Whether each norm stands after a sum of the stream, and not before what reads it."""
+        return self.norm_order == "post"
 
     @property
     def kv_heads(self) -> int:
@@ -253,6 +267,15 @@ class Config:
         if not isinstance(stretch, list | tuple):
             raise OtimesError(f"{where}: rotary_stretch must be a list of numbers, got {stretch!r}")
         return cls(**{**content, "biases": tuple(biases), "rotary_stretch": tuple(stretch)})
+
+
+def check_pre_norm(config: Config, what: str) -> None:
+    """Raise OtimesError if norms stand on the stream itself: `what` needs a sum of parts there."""
+    if config.post_norm:
+        raise OtimesError(
+            f"{what}: not for norm_order='post', where each sum of the stream is normalised, so "
+            "that the stream is no sum of what attention and MLPs write"
+        )
 
 
 def gpt2_config(**changes: Any) -> Config:

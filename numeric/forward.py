@@ -13,6 +13,9 @@ A block takes the stream X (`resid_pre`) and leaves `resid_post`:
     MLP         N = norm(M), or norm(X) in a parallel block
                 M + act(N W_in + b_in) W_out + b_out                               (resid_post)
                 gated: act(N W_gate + b_gate) · (N W_in + b_in) for the activated part
+
+With norm_order "post" attention reads X as it is (Y = X), and the sums are normalised: N = norm(M)
+takes the place of M, for the MLP and in the next sum, and norm(resid_post) is the next X.
 """
 
 from collections.abc import Container
@@ -49,7 +52,8 @@ def forward_pass(
     d_model], `attn_out.l`, `resid_mid.l`, `ln2.l` [pos, d_model], `mlp_pre.l`, `mlp_post.l`
     [pos, d_mlp], `mlp_out.l`, `resid_post.l`, and at the end `final`, `ln_final` [pos, d_model] and
     `logits` [pos, d_vocab].  A model without norms has no `ln…`, one without MLPs no `mlp…`.  With
-    `embed` the pass starts from these rows instead of those of the tokens.
+    norm_order "post", `ln1.l` is the norm of `resid_mid.l` and `ln2.l` that of `resid_post.l`.
+    With `embed` the pass starts from these rows instead of those of the tokens.
 
     Raises: OtimesError naming the place where numbers grow beyond float64.
     """
@@ -70,7 +74,8 @@ def forward_pass(
             at = block(config, model.layer(number), residual, W_pos)
             for place, value in at.items():
                 keep(f"{place}.{number}", value)
-            residual = _finite(at["resid_post"], f"resid_post.{number}")
+            end = passes_on(config)
+            residual = _finite(at[end], f"{end}.{number}")
         keep("final", residual)
         if config.final_norm:
             gain, bias = model.part("ln_final_gain"), model.part("ln_final_bias")
@@ -90,16 +95,27 @@ def block(
 ) -> Places:
     """Return the places of one block, without its number: attention, then the MLP, if any."""
     norm = partial(normalise, kind=config.norm, eps=config.norm_eps)
-    attn_in = resid_pre
+    first = partial(norm, gain=layer.ln1_gain, bias=layer.ln1_bias)
+    second = partial(norm, gain=layer.ln2_gain, bias=layer.ln2_bias)
     at: Places = {"resid_pre": resid_pre}
+    if config.post_norm:
+        at |= attention(config, layer, resid_pre, W_pos)
+        at["resid_mid"] = resid_pre + at["attn_out"]
+        resid_post = at["ln1"] = first(at["resid_mid"])
+        if not config.d_mlp:
+            return {**at, "resid_post": resid_post}
+        at |= mlp(config, layer, at["ln1"])
+        at["resid_post"] = at["ln1"] + at["mlp_out"]
+        return {**at, "ln2": second(at["resid_post"])}
+    attn_in = resid_pre
     if config.norm != "none":
-        attn_in = at["ln1"] = norm(resid_pre, gain=layer.ln1_gain, bias=layer.ln1_bias)
+        attn_in = at["ln1"] = first(resid_pre)
     at |= attention(config, layer, attn_in, W_pos)
     resid_post = at["resid_mid"] = resid_pre + at["attn_out"]
     if config.d_mlp:
         mlp_in = resid_pre if config.parallel else at["resid_mid"]
         if config.norm != "none":
-            mlp_in = at["ln2"] = norm(mlp_in, gain=layer.ln2_gain, bias=layer.ln2_bias)
+            mlp_in = at["ln2"] = second(mlp_in)
         at |= mlp(config, layer, mlp_in)
         resid_post = at["resid_mid"] + at["mlp_out"]
     return {**at, "resid_post": resid_post}
@@ -169,6 +185,11 @@ def mlp(config: Config, layer: Layer, rows: Float[np.ndarray, "pos d_model"]) ->
     return {"mlp_pre": pre, "mlp_post": post, "mlp_out": post @ layer.W_out + layer.b_out}
 
 
+def passes_on(config: Config) -> str:
+    """Return the kind of place that a block passes on, as the stream that the next one reads."""
+    return "ln2" if config.post_norm and config.d_mlp else "resid_post"
+
+
 @lru_cache(maxsize=64)
 def place_names(config: Config) -> tuple[str, ...]:
     """Return the names of all places that a pass of such a model records, in order.
@@ -176,17 +197,22 @@ def place_names(config: Config) -> tuple[str, ...]:
     >>> place_names(Config(0, 1, 4, 2, 10, 8, "none"))
     ('embed', 'final', 'logits')
     """
-    norms, mlps = config.norm != "none", config.d_mlp > 0
+    norms = config.norm != "none"
+    before, after = (norms and not config.post_norm), config.post_norm
+    of_mlp = (
+        *(["ln2"] if before else []),
+        *("mlp_pre", "mlp_post", "mlp_out", "resid_post"),
+        *(["ln2"] if after else []),
+    )
     of_block = (
         "resid_pre",
-        *(["ln1"] if norms else []),
+        *(["ln1"] if before else []),
         "qk_in",
         *OF_HEADS,
         "attn_out",
         "resid_mid",
-        *(["ln2"] if norms and mlps else []),
-        *(["mlp_pre", "mlp_post", "mlp_out"] if mlps else []),
-        "resid_post",
+        *(["ln1"] if after else []),
+        *(of_mlp if config.d_mlp else ["resid_post"]),
     )
     blocks = [f"{place}.{number}" for number in range(config.n_layers) for place in of_block]
     end = ("final", "ln_final", "logits") if config.final_norm else ("final", "logits")

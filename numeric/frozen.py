@@ -32,6 +32,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from algebra.errors import OtimesError, ShapeError
+from numeric.config import check_pre_norm
 from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from numeric.functions import ACTIVATION, GATE, norm_scale
 from numeric.model import Model
@@ -265,7 +266,8 @@ def freeze(
 
     Raises: OtimesError for another type than float64 and float32, and another `mlp`.
 
-    >>> from numeric.model import load_model
+    >>> from numeric.config import check_pre_norm
+    from numeric.model import load_model
     >>> freeze(load_model("two_layer"), [5, 6, 7]).patterns[1].shape
     (4, 3, 3)
     """
@@ -280,6 +282,7 @@ def freeze(
             f"of MLPs either the outputs are fixed (mlp='sources') or the gates (mlp='gates'),"
             f" got mlp={mlp!r}"
         )
+    check_pre_norm(model.config, "paths and frozen norms")
     config, tokens = model.config, read_prompt(model, tokens).tokens
     normed, layers = config.norm != "none", range(model.n_layers)
     gated = config.d_mlp > 0 and mlp == "gates"

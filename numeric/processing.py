@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from algebra.errors import RuleError
-from numeric.config import BIASES, Config
+from numeric.config import BIASES, Config, check_pre_norm
 from numeric.model import Model
 
 ATTENTION_READS = ("Q", "K", "V")
@@ -38,6 +38,7 @@ def fold_norm_biases(model: Model) -> Model:
     Proved by: norm_gain_and_bias_fold.
     """
     config = model.config
+    check_pre_norm(config, "folding norms")
     if config.norm != "layer":
         return model
     changed = {}
@@ -68,6 +69,7 @@ def fold_norm_gains(model: Model) -> Model:
     Proved by: norm_gain_and_bias_fold.
     """
     config = model.config
+    check_pre_norm(config, "folding norms")
     if config.norm == "none":
         return model
     _need_no_norm_biases(model, "fold the gains")
@@ -103,6 +105,7 @@ def centre_readers(model: Model) -> Model:
     Proved by: centring_folds_into_readers.
     """
     config = model.config
+    check_pre_norm(config, "centring what reads the norms")
     if config.norm != "layer":
         raise RuleError(
             f"cannot centre what reads the norms: they are {config.norm!r}, not 'layer'"
@@ -133,6 +136,7 @@ def centre_writers(model: Model) -> Model:
     Proved by: centring_folds_into_writers, centred_writers_keep_mean_zero.
     """
     config = model.config
+    check_pre_norm(config, "centring what writes to the stream")
     if config.norm != "layer" or not config.final_norm:
         raise RuleError(
             "cannot centre what writes to the stream: all that reads it must be a LayerNorm,"

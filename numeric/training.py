@@ -223,6 +223,7 @@ def describe(config: Config) -> str:
     """
     kind = "transformer with MLPs" if config.d_mlp else "attention-only transformer"
     norm = {"none": "no norm", "layer": "LayerNorm", "rms": "RMSNorm"}[config.norm]
+    norm += " after each sum" if config.post_norm else ""
     positions = {"learned": ["learned positions"], "rotary": ["rotary positions"]}
     parts = [
         f"{kind}, {config.n_layers} layers",

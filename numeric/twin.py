@@ -75,26 +75,34 @@ class Twin(nn.Module):
     def _block(
         self, layer: int, resid_pre: Tensor, recording: bool
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Return the places of one block, if they are asked for, and the stream at its end."""
+        """Return the places of one block, if they are asked for, and the stream behind it."""
         config = self.config
         at = {"resid_pre": resid_pre}
-        attn_in = at["ln1"] = self._norm("ln1", layer, resid_pre)
+        attn_in = resid_pre
+        if not config.post_norm:
+            attn_in = at["ln1"] = self._norm("ln1", layer, resid_pre)
         attention = self._attention(layer, attn_in)
         # Training needs the sum over the heads only: heads side by side times stacked W_O.
         side_by_side = attention["z"].transpose(1, 2).flatten(2)
         attn_out = side_by_side @ self.W_O[layer].flatten(0, 1)
         if "b_O" in config.biases:
             attn_out = attn_out + self.b_O[layer]
-        resid_post = resid_mid = resid_pre + attn_out
-        if config.d_mlp:
+        mlp_in = resid_post = resid_mid = resid_pre + attn_out
+        if config.post_norm:
+            mlp_in = resid_post = at["ln1"] = self._norm("ln1", layer, resid_mid)
+        elif config.d_mlp:
             mlp_in = at["ln2"] = self._norm(
                 "ln2", layer, resid_pre if config.parallel else resid_mid
             )
+        stream = resid_post
+        if config.d_mlp:
             mlp = self._mlp(layer, mlp_in)
-            resid_post = resid_mid + mlp["mlp_out"]
+            stream = resid_post = resid_post + mlp["mlp_out"]
             at |= mlp
+            if config.post_norm:
+                stream = at["ln2"] = self._norm("ln2", layer, resid_post)
         if not recording:
-            return {}, resid_post
+            return {}, stream
         if config.norm == "none":
             at = {place: value for place, value in at.items() if place not in ("ln1", "ln2")}
         at |= {
@@ -104,7 +112,7 @@ class Twin(nn.Module):
             "resid_mid": resid_mid,
             "resid_post": resid_post,
         }
-        return at, resid_post
+        return at, stream
 
     def _attention(self, layer: int, rows: Tensor) -> dict[str, Tensor]:
         """Return what all heads of a layer compute, [batch, head, …]."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from numeric.binding import Run, run_of
+from numeric.config import check_pre_norm
 from numeric.definitions import pattern_ratios
 from numeric.model import bundled_models, load_model
 from numeric.tokenizer import sample_tokens
@@ -40,7 +41,8 @@ def verify(
     theorems = catalogue() if names is None else tuple(find(name) for name in names)
     chosen = tuple(bundled_models() if models is None else [str(name) for name in models])
     for name in chosen:
-        load_model(name)  # a missing or damaged model is said before any work is done
+        # A missing or damaged model is said before any work is done.
+        check_pre_norm(load_model(name).config, "the theorems are checked on models")
     if executor is None and len(theorems) > 1:
         ignore = (signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent to handle
         with ProcessPoolExecutor(initializer=signal.signal, initargs=ignore) as own:

@@ -27,6 +27,7 @@ from jaxtyping import Float
 
 from numeric.attribution.target import Target, Tokens, read_target
 from numeric.circuits.result import Named
+from numeric.config import check_pre_norm
 from numeric.functions import centred, norm_scale
 from numeric.model import Model, load_model
 from numeric.prompt import Prompt, read_prompt
@@ -72,6 +73,7 @@ class DirectLogits:
 
     def __init__(self, model: Model, prompt: Prompt, target: Target) -> None:
         self.model, self.prompt, self.target = model, prompt, target
+        check_pre_norm(model.config, "direct logit attribution")
         config, layers = model.config, range(model.n_layers)
         record = ["embed", "final", *(f"z.{layer}" for layer in layers)]
         record += [f"mlp_post.{layer}" for layer in layers if config.d_mlp]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from numeric.config import Config
+from numeric.config import Config, check_pre_norm
 from numeric.forward import Places, forward_pass
 from numeric.functions import ACTIVATION, DERIVATIVE, centred, norm_scale, rotate
 from numeric.model import Model
@@ -39,6 +39,7 @@ class Goal(NamedTuple):
 
 def run(model: Model, tokens: np.ndarray, embed: np.ndarray | None = None) -> Places:
     """Return the places that a reverse pass needs, of a pass that may start from other rows."""
+    check_pre_norm(model.config, "gradients and relevance")
     return forward_pass(model, tokens, _needed(model.config), embed)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from algebra.errors import OtimesError
+from numeric.config import check_pre_norm
 from numeric.functions import centred, norm_scale
 from numeric.model import Model
 
@@ -214,6 +215,7 @@ def _one_score(
 def direct_logit_attribution(asked: Asked, mistake: str = "") -> Array:
     """Return what each head writes into each logit, behind the final norm."""
     model, config = asked.model, asked.model.config
+    check_pre_norm(config, "direct logit attribution")
     stream = "resid_pre.0" if model.n_layers else "final"
     names = [f"z.{layer}" for layer in range(model.n_layers)]
     places = asked.places(["final", *names])

@@ -18,6 +18,7 @@ from numeric.circuits.weights import (
     check_dtype,
     check_folded,
     embed_after_unembed,
+    gains_before_heads,
     weight,
 )
 from numeric.model import Model
@@ -42,8 +43,8 @@ def ov_eigenvalues(model: Model, circuit: str = "full", dtype: Precision = np.fl
     """
     if circuit not in CIRCUITS:
         raise OtimesError(f"an OV circuit is 'full' or 'bare', not {circuit!r}")
-    gains = ("ln1_gain", "ln_final_gain") if circuit == "full" else ("ln1_gain",)
-    check_folded(model, f"a {circuit} OV circuit", *gains)
+    gains = ("ln_final_gain",) if circuit == "full" else ()
+    check_folded(model, f"a {circuit} OV circuit", *gains_before_heads(model), *gains)
     return Named(
         f"eigenvalues of {CIRCUITS[circuit]}",
         small_eigenvalues(model, circuit, check_dtype(dtype)),

@@ -16,7 +16,14 @@ from jaxtyping import Float
 
 from algebra.errors import OtimesError
 from numeric.circuits.factored import Factored
-from numeric.circuits.weights import Precision, check_dtype, check_folded, check_head, weight
+from numeric.circuits.weights import (
+    Precision,
+    check_dtype,
+    check_folded,
+    check_head,
+    gains_before_heads,
+    weight,
+)
 from numeric.config import Config
 from numeric.functions import rotate
 from numeric.model import Model
@@ -35,7 +42,7 @@ def ov_circuit(model: Model, layer: int, head: int, dtype: Precision = np.float6
     Raises: OtimesError if there is no such head; RuleError if norm gains are not folded.
     """
     check_head(model, layer, head)
-    check_folded(model, "an OV circuit", "ln1_gain")
+    check_folded(model, "an OV circuit", *gains_before_heads(model))
     check_dtype(dtype)
     W_V, W_O = (weight(model, name, layer, dtype)[head] for name in ("W_V", "W_O"))
     return Factored(W_V, W_O)
@@ -62,7 +69,7 @@ def qk_circuit(
     Raises: OtimesError if there is no such head or distance; RuleError if gains are not folded.
     """
     check_head(model, layer, head)
-    check_folded(model, "a QK circuit", "ln1_gain")
+    check_folded(model, "a QK circuit", *gains_before_heads(model))
     check_dtype(dtype)
     W_Q, W_K = (weight(model, name, layer, dtype)[head] for name in ("W_Q", "W_K"))
     turn = turned_by(model, distance)
@@ -110,6 +117,8 @@ def full_qk(
     >>> full_qk(load_model("one_layer"), 0, 3).rank_bound
     32
     """
+    check_head(model, layer, head)
+    check_folded(model, "a full QK circuit", "ln1_gain")
     labels = token_labels(model, tokens)
     bare = qk_circuit(model, layer, head, dtype, distance)
     embed = weight(model, "W_E", slice(None), dtype)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from algebra.errors import OtimesError, RuleError
+from numeric.config import check_pre_norm
 from numeric.model import Model
 
 BLOCK_BYTES = 32 * 2**20
@@ -59,7 +60,12 @@ def check_head(model: Model, layer: int, head: int) -> None:
 
 
 def check_folded(model: Model, what: str, *gains: str) -> None:
-    """Raise RuleError if a norm's gain stands between the weights of what is asked for."""
+    """Raise RuleError if a norm's gain stands between the weights of what is asked for.
+
+    Or OtimesError if it stands on the stream itself, where it cannot be folded.
+    """
+    if gains:
+        check_pre_norm(model.config, what)
     for gain in gains:
         if gain in model.weights and (np.asarray(model.weights[gain]) != 1).any():
             raise RuleError(
@@ -67,6 +73,11 @@ def check_folded(model: Model, what: str, *gains: str) -> None:
                 " 1; fold the norms into them first, with fold_norm_gains(fold_norm_biases(model))"
                 " of numeric.processing"
             )
+
+
+def gains_before_heads(model: Model) -> tuple[str, ...]:
+    """Return the gains between the stream and what heads read: none of a post-norm model."""
+    return () if model.config.post_norm else ("ln1_gain",)
 
 
 def head_names(model: Model) -> list[str]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from algebra.errors import OtimesError, ShapeError
 from numeric.config import TENSORS, Config
-from numeric.forward import place_names
+from numeric.forward import passes_on, place_names
 from numeric.functions import causal_mask
 from numeric.model import Model
 from numeric.rounding.functions import activated, normalised, rotated, softmax
@@ -131,17 +131,18 @@ def inputs_of(config: Config, place: str) -> tuple[str, ...]:
         return ("tokens",)
     if kind in ("ln_final", "logits"):
         return ("ln_final",) if kind == "logits" and config.final_norm else ("final",)
-    first = "embed" if config.n_layers == 0 else f"resid_post.{config.n_layers - 1}"
-    if kind == "final":
-        return (first,)
-    if kind == "resid_pre":
-        return ("embed",) if layer == "0" else (f"resid_post.{int(layer) - 1}",)
-    attn_in = "ln1" if config.norm != "none" else "resid_pre"
+    if kind in ("resid_pre", "final"):
+        number = config.n_layers if kind == "final" else int(layer)
+        return (f"{passes_on(config)}.{number - 1}",) if number else ("embed",)
     before_mlp = "resid_pre" if config.parallel else "resid_mid"
-    mlp_in = "ln2" if config.norm != "none" else before_mlp
+    if config.norm == "none" or config.post_norm:
+        attn_in, mlp_in = "resid_pre", "ln1" if config.post_norm else before_mlp
+    else:
+        attn_in, mlp_in = "ln1", "ln2"
     before = ("resid_pre", "attn_out") if config.parallel else ("resid_mid",)
+    before = ("ln1",) if config.post_norm else before
     return {
-        "ln1": here("resid_pre"),
+        "ln1": here("resid_mid" if config.post_norm else "resid_pre"),
         "qk_in": here(attn_in),
         "q": here("qk_in"),
         "k": here("qk_in"),
@@ -152,7 +153,7 @@ def inputs_of(config: Config, place: str) -> tuple[str, ...]:
         "head_out": here("z"),
         "attn_out": here("z"),
         "resid_mid": here("resid_pre", "attn_out"),
-        "ln2": here(before_mlp),
+        "ln2": here("resid_post" if config.post_norm else before_mlp),
         "mlp_pre": here(mlp_in),
         "mlp_post": here("mlp_pre", mlp_in) if config.gated else here("mlp_pre"),
         "mlp_out": here("mlp_post"),

@@ -10,7 +10,15 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from numeric.config import ACTIVATIONS, BIASES, LAYOUTS, NORMS, POSITIONS, Config
+from numeric.config import (
+    ACTIVATIONS,
+    BIASES,
+    LAYOUTS,
+    NORM_ORDERS,
+    NORMS,
+    POSITIONS,
+    Config,
+)
 from numeric.model import Model, make_model
 from numeric.strategies.matrices import (
     Convention,
@@ -131,6 +139,8 @@ def configs(draw: Draw, /, **fields: Any) -> Config:
         found["parallel"] = kind("parallel", (False, True))
     if found["norm"] != "none":
         found["final_norm"] = kind("final_norm", (False, True))
+        orders = NORM_ORDERS[:1] if found.get("parallel") else NORM_ORDERS
+        found["norm_order"] = kind("norm_order", orders)
     found["tied"] = kind("tied", (False, True))
     if "biases" not in fields:
         without = [] if d_mlp else ["b_in", "b_out"]

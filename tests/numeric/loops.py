@@ -23,7 +23,8 @@ def by_loops(model: Model, tokens: list[int]) -> dict[str, list]:
         of = {name: values[L] for name, values in W.items() if _per_layer(name)}
         at = {"resid_pre": X}
         Y = X
-        if c.norm != "none":
+        after = c.norm_order == "post"
+        if c.norm != "none" and not after:
             Y = at["ln1"] = [norm(c, row, of["ln1_gain"], of.get("ln1_bias")) for row in X]
         heads_of(c, of, W, Y, at)
         at["attn_out"] = [
@@ -36,9 +37,12 @@ def by_loops(model: Model, tokens: list[int]) -> dict[str, list]:
         ]
         at["resid_mid"] = M = [[X[i][j] + at["attn_out"][i][j] for j in D] for i in range(n)]
         end = M
+        if after:
+            at["ln1"] = end = [norm(c, row, of["ln1_gain"], of.get("ln1_bias")) for row in M]
+        at["resid_post"] = end
         if c.d_mlp:
-            N = X if c.parallel else M
-            if c.norm != "none":
+            N = X if c.parallel else end
+            if c.norm != "none" and not after:
                 N = at["ln2"] = [norm(c, row, of["ln2_gain"], of.get("ln2_bias")) for row in N]
             linear = affine(N, of["W_in"], of.get("b_in"))
             pre = affine(N, of["W_gate"], of.get("b_gate")) if c.gated else linear
@@ -51,8 +55,12 @@ def by_loops(model: Model, tokens: list[int]) -> dict[str, list]:
             ]
             out = affine(post, of["W_out"], of.get("b_out"))
             at |= {"mlp_pre": pre, "mlp_post": post, "mlp_out": out}
-            end = [[M[i][j] + out[i][j] for j in D] for i in range(n)]
-        at["resid_post"] = X = end
+            end = [[end[i][j] + out[i][j] for j in D] for i in range(n)]
+            at["resid_post"] = end
+            if after:
+                at["ln2"] = [norm(c, row, of["ln2_gain"], of.get("ln2_bias")) for row in end]
+                end = at["ln2"]
+        X = end
         places |= {f"{place}.{L}": value for place, value in at.items()}
     places["final"] = X
     if c.final_norm:

@@ -86,6 +86,20 @@ KINDS = {
     "norms but no layers": replace(FULL, n_layers=0),
 }
 
+# The norms after the sums, as torch.nn's TransformerEncoderLayer has them by default.
+POST_NORM = {
+    "encoder": replace(FULL, activation="relu", positions="none", norm_order="post"),
+    "encoder without a norm at the end": replace(
+        FULL, norm_order="post", final_norm=False, activation="gelu", biases=()
+    ),
+    "post-norm llama": replace(KINDS["llama"], norm_order="post"),
+    "post-norm shortformer": replace(KINDS["shortformer with norms"], norm_order="post"),
+    "post-norm attention only": replace(
+        TINY, norm="layer", norm_order="post", biases=("b_V", "b_O", "b_U")
+    ),
+}
+EVERY = KINDS | POST_NORM
+
 
 def random_weights(config: Config, seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from hypothesis import given
 from algebra.errors import OtimesError
 from numeric import strategies as ots
 from numeric.config import BIASES, TENSORS, Config, gpt2_config, llama_config
-from tests.numeric.random_models import FULL, KINDS, TINY
+from tests.numeric.random_models import EVERY, FULL, KINDS, TINY
 
 
 def test_old_folders_say_seven_things() -> None:
@@ -22,9 +22,9 @@ def test_old_folders_say_seven_things() -> None:
     assert list(config.tensor_shapes()) == ["W_E", "W_Q", "W_K", "W_V", "W_O", "W_U", "W_pos"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_json_and_back(kind: str) -> None:
-    assert Config.from_json(KINDS[kind].to_json(), kind) == KINDS[kind]
+    assert Config.from_json(EVERY[kind].to_json(), kind) == EVERY[kind]
 
 
 @given(ots.configs())
@@ -53,7 +53,7 @@ def test_the_kinds_have_every_tensor() -> None:
 
 
 def test_only_attention_without_anything_is_bare() -> None:
-    bare = [kind for kind, config in KINDS.items() if config.bare]
+    bare = [kind for kind, config in EVERY.items() if config.bare]
     assert bare == ["attention only", "without positions", "without layers"]
 
 
@@ -97,6 +97,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"gated": True}, "gated=True of a model without an MLP"),
     ({"parallel": True}, "parallel=True of a model without an MLP"),
     ({"final_norm": True}, "final_norm=True of a model without norms"),
+    ({"norm_order": "sandwich"}, "norm_order='sandwich'; known are pre and post"),
+    ({"norm_order": "post"}, r"norm_order='post' of a model without norms \(norm is 'none'\)"),
+    (
+        {"d_mlp": 4, "activation": "relu", "norm": "rms", "parallel": True, "norm_order": "post"},
+        "norm_order='post' of parallel blocks",
+    ),
     ({"biases": ("b_in",)}, "the bias b_in of a model without W_in"),
     ({"biases": ("b_gate",)}, "the bias b_gate of a model without W_gate"),
 ]

@@ -16,6 +16,7 @@ from numeric.layer import HeadWeights
 from numeric.model import Model, make_model
 from tests.numeric.loops import by_loops
 from tests.numeric.random_models import (
+    EVERY,
     FULL,
     KINDS,
     TINY,
@@ -61,10 +62,10 @@ def test_the_edges_of_the_sizes(config) -> None:
     assert largest_difference(random_model(config), tokens) < TOLERANCE
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("tokens", [TINY_TOKENS, [4]])
 def test_every_kind_is_what_loops_compute(kind: str, tokens: list[int]) -> None:
-    assert largest_difference(random_model(KINDS[kind], seed=3), tokens) < TOLERANCE
+    assert largest_difference(random_model(EVERY[kind], seed=3), tokens) < TOLERANCE
 
 
 def test_shapes_and_types_of_the_places() -> None:
@@ -209,6 +210,15 @@ def _changed_config(**changes):
     return "block", lambda config, *rest: block(replace(config, **changes), *rest)
 
 
+def _sum_added(config, layer, *rest):
+    """A post-norm block whose second sum takes up the first one, before its norm."""
+    at = block(config, layer, *rest)
+    at["resid_post"] = at["resid_mid"] + at["mlp_out"]
+    eps, gain, bias = config.norm_eps, layer.ln2_gain, layer.ln2_bias
+    at["ln2"] = normalise(at["resid_post"], config.norm, eps, gain, bias)
+    return at
+
+
 def _norm_with(formula: Callable) -> tuple[str, Callable]:
     return "normalise", lambda rows, kind, eps, gain, bias: formula(rows, kind, eps, gain, bias)
 
@@ -221,6 +231,8 @@ FULL_BUGS: dict[str, tuple[str, tuple[str, Callable]]] = {
     "not gated": ("llama", _changed_config(gated=False)),
     "the parallel block in a row": ("neox", _changed_config(parallel=False)),
     "a block in parallel": ("gpt2", _changed_config(parallel=True)),
+    "the sum passed on and not its norm": ("encoder", ("passes_on", lambda config: "resid_post")),
+    "the sum added and not its norm": ("encoder", ("block", _sum_added)),
     "the other layout": ("gptj", _changed_config(rotary_layout="half")),
     "the layout of the others": ("neox", _changed_config(rotary_layout="interleaved")),
     "all of d_head turned": ("gptj", _changed_config(rotary_dims=6)),
@@ -273,7 +285,7 @@ FULL_BUGS: dict[str, tuple[str, tuple[str, Callable]]] = {
 def test_the_loops_see_a_bug_in_a_full_block(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, (where, wrong) = FULL_BUGS[bug]
     monkeypatch.setattr(numeric.forward, where, wrong)
-    assert largest_difference(random_model(KINDS[kind], seed=3), TINY_TOKENS) > 1e6 * TOLERANCE
+    assert largest_difference(random_model(EVERY[kind], seed=3), TINY_TOKENS) > 1e6 * TOLERANCE
 
 
 def test_grouped_heads_share_keys_in_order() -> None:
@@ -290,7 +302,7 @@ def test_grouped_heads_share_keys_in_order() -> None:
 def test_rotary_scores_depend_on_the_distance_alone() -> None:
     """The same token everywhere: every diagonal of the scores is constant."""
     for kind in ("llama", "neox", "gptj"):
-        scores = random_model(KINDS[kind]).forward([5] * 7)["scores.0"]
+        scores = random_model(EVERY[kind]).forward([5] * 7)["scores.0"]
         for distance in range(1, 6):
             diagonal = np.diagonal(scores, -distance, axis1=1, axis2=2)
             # Twelve products and turns of numbers below 10.

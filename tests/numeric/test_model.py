@@ -13,6 +13,7 @@ from numeric.config import Config
 from numeric.files import read_weights
 from numeric.model import bundled_models, load_model, make_model, save_model
 from tests.numeric.random_models import (
+    EVERY,
     FULL,
     KINDS,
     TINY,
@@ -66,12 +67,12 @@ def test_nothing_of_a_model_can_be_changed() -> None:
     assert model.W_E.all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_every_kind_comes_back_in_the_type_it_was_saved_in(
     tmp_path: Path, kind: str, dtype: type
 ) -> None:
-    config = KINDS[kind]
+    config = EVERY[kind]
     weights = {name: weight.astype(dtype) for name, weight in random_weights(config).items()}
     save_model(tmp_path / "mine", config, weights, {})
     model = load_model(tmp_path / "mine")

@@ -8,7 +8,7 @@ import pytest
 from algebra.errors import OtimesError
 from numeric.config import gpt2_config, llama_config
 from numeric.random_weights import random_model
-from tests.numeric.random_models import FULL, KINDS
+from tests.numeric.random_models import EVERY, FULL
 
 DEEP = {
     "gpt2": gpt2_config(d_model=96, d_head=8, d_mlp=384, d_vocab=101, n_ctx=32),
@@ -19,9 +19,9 @@ DEEP = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_every_entry_of_every_tensor_is_its_own(kind: str) -> None:
-    for name, weight in random_model(KINDS[kind]).weights.items():
+    for name, weight in random_model(EVERY[kind]).weights.items():
         assert len(np.unique(weight)) == weight.size, name
         assert (weight != 0).all()
         assert name.endswith("_gain") or weight.size < 50 or abs(weight.mean()) < weight.std()

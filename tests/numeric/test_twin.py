@@ -13,7 +13,7 @@ from numeric import strategies as ots
 from numeric.config import Config
 from numeric.model import Model
 from numeric.twin import Twin
-from tests.numeric.random_models import FULL, KINDS, TINY, TINY_TOKENS, random_model
+from tests.numeric.random_models import EVERY, FULL, TINY, TINY_TOKENS, random_model
 
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -172,10 +172,10 @@ def largest_difference(model: Model, twin: Twin, tokens: list[int]) -> float:
     return max(float(np.abs(places[place] - others[place]).max()) for place in places)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("tokens", [TINY_TOKENS, [4]])
 def test_twin_and_reference_agree_on_every_kind(kind: str, tokens: list[int]) -> None:
-    model = random_model(KINDS[kind], seed=3)
+    model = random_model(EVERY[kind], seed=3)
     assert largest_difference(model, Twin.of_model(model), tokens) < TOLERANCE
 
 
@@ -191,14 +191,14 @@ def test_twin_and_reference_agree_on_drawn_models(config: Config, data: st.DataO
 
 
 EVERY_TENSOR = [
-    (kind, name) for kind in ("gpt2", "everything", "llama") for name in KINDS[kind].tensor_shapes()
+    (kind, name) for kind in ("gpt2", "everything", "llama") for name in EVERY[kind].tensor_shapes()
 ]
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERY_TENSOR)
 def test_the_tolerance_sees_one_entry_off_by_a_millionth(kind: str, name: str) -> None:
     """b_K without rotary moves the scores and nothing after them, but is seen there."""
-    model = random_model(KINDS[kind], seed=3)
+    model = random_model(EVERY[kind], seed=3)
     twin = Twin.of_model(model)
     with torch.no_grad():
         entry = getattr(twin, name)
@@ -215,19 +215,21 @@ def test_the_tolerance_sees_one_entry_off_by_a_millionth(kind: str, name: str) -
         ("neox", {"activation": "gelu_tanh"}),
         ("llama", {"norm_eps": 1.1e-2}),
         ("gpt2", {"positions": "none"}),
+        ("encoder", {"norm_order": "pre"}),
+        ("post-norm attention only", {"norm_order": "pre"}),
     ],
 )
 def test_the_tolerance_sees_another_kind(kind: str, change: dict) -> None:
-    model = random_model(KINDS[kind], seed=3)
+    model = random_model(EVERY[kind], seed=3)
     twin = Twin.of_model(model)
     twin.config = replace(model.config, **change)
     assert largest_difference(model, twin, TINY_TOKENS) > 1e4 * TOLERANCE
 
 
-@pytest.mark.parametrize("kind", [kind for kind, config in KINDS.items() if config.n_layers])
+@pytest.mark.parametrize("kind", [kind for kind, config in EVERY.items() if config.n_layers])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_twin_learns_every_weight_of_every_kind(kind: str, dtype: torch.dtype) -> None:
-    twin = Twin.of_model(random_model(KINDS[kind], seed=3), dtype)
+    twin = Twin.of_model(random_model(EVERY[kind], seed=3), dtype)
     # Not the plain sum: a sum over a normalised row does not depend on what was normalised.
     twin(torch.tensor([TINY_TOKENS]))[..., 0].square().sum().backward()
     without = [name for name, weight in twin.named_parameters() if weight.grad is None]
@@ -237,7 +239,7 @@ def test_the_twin_learns_every_weight_of_every_kind(kind: str, dtype: torch.dtyp
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "gptj"])
 def test_fewer_bits_are_less_exact_by_as_much(kind: str) -> None:
     """Errors grow as the unit roundoff, 2^-53 : 2^-24 : 2^-8, within a factor of 50."""
-    model = random_model(KINDS[kind], seed=3)
+    model = random_model(EVERY[kind], seed=3)
     logits = model.forward(TINY_TOKENS)["logits"]
     for dtype, unit in ((torch.float32, 2.0**-24), (torch.bfloat16, 2.0**-8)):
         with torch.no_grad():
