@@ -180,12 +180,12 @@ def _where(mistake: Mistake, layers: list[int]) -> Iterator[Mistake]:
     A final norm may have another ε than those of the blocks.
     """
     yield mistake
+    norms = [kind for kind in ("ln1", "ln2", "ln_final") if kind in mistake.acts]
+    if len(norms) == len(mistake.acts) > 1:
+        for kind in norms:
+            says = f"{mistake.says} (in {kind} only)"
+            yield replace(mistake, says=says, acts={kind: mistake.acts[kind]})
     if len(layers) > 1:
-        norms = [kind for kind in ("ln1", "ln2", "ln_final") if kind in mistake.acts]
-        if len(norms) == len(mistake.acts) > 1:
-            for kind in norms:
-                says = f"{mistake.says} (in {kind} only)"
-                yield replace(mistake, says=says, acts={kind: mistake.acts[kind]})
         ends = {"embed", "final", "ln_final", "logits"}
         if not set(mistake.acts) <= ends:
             for layer in layers:

@@ -76,7 +76,10 @@ def another_norm(seen: Seen) -> Iterator[str]:
                     if norm == own
                     else f" with the weights (gain and bias) of {_called(seen, norm)}"
                 )
-                yield f"a norm{reads}{with_}: another norm than the right one"
+                order = ""
+                if source == f"resid_pre.{own[1]}" and name == f"resid_mid.{own[1]}":
+                    order = ", as in post-norm for pre-norm"
+                yield f"a norm{reads}{with_}: another norm than the right one{order}"
                 return
     for name, rows in units.items():
         if name != source and seen.is_(rows):

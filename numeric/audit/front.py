@@ -12,7 +12,7 @@ from numeric.audit.calling import module_run_by, name_of, unwrapped
 from numeric.audit.collect import Collected, coarsest, collect, token_rows
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
-from numeric.audit.importers import KNOWN, imported, kind_of_module
+from numeric.audit.importers import KNOWN, check_reference, imported, kind_of_module
 from numeric.audit.importers_lens import STILL
 from numeric.audit.judge import Judge, scaled
 from numeric.audit.more_prompts import shown_on_more, too_few
@@ -65,6 +65,7 @@ def audit(
     implementation = unwrapped(given) if weights is None else given
     kind = kind_of_module(implementation)
     if weights is None and kind is None:
+        check_reference(implementation)
         raise OtimesError(
             f"weights= is needed to audit {type(implementation).__name__}: a module, a folder, a "
             "model or a mapping of canonical names, that say what it should compute with; known "

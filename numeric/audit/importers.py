@@ -34,6 +34,9 @@ HUGGING_FACE = {
     "LlamaModel": "llama",
 }
 
+NORMS = ("ln_", "norm", "input_layernorm", "post_attention_layernorm", "final_layer_norm")
+"""How the names of norms begin in Hugging Face's modules."""
+
 KNOWN = (*HUGGING_FACE, "HookedTransformer", *importers_torch.KINDS)
 """The classes of live modules that say themselves what they should compute."""
 
@@ -57,6 +60,7 @@ def imported(source: Any, config: Config | Mapping[str, Any] | None = None) -> M
         return importers_torch.of_module(source, str(kind))
     if kind is not None:
         return of_hugging_face(source, kind)
+    check_reference(source)
     raise OtimesError(
         f"there is no importer for {type(source).__name__}: known are "
         f"{listed(KNOWN)}, a folder with "
@@ -76,8 +80,21 @@ def kind_of_module(module: Any) -> str | None:
     return None
 
 
+def check_reference(source: Any) -> None:
+    """Raise OtimesError if a module is one of torch.nn that computes what the reference cannot."""
+    for each in type(source).__mro__:
+        why = importers_torch.WITHOUT_REFERENCE.get(each.__name__)
+        if why and each.__module__.startswith("torch.nn."):
+            raise OtimesError(f"{each.__name__} of torch.nn cannot be audited: {why}")
+
+
 def of_hugging_face(module: Any, kind: str) -> Model:
     """Return the reference model of a live Hugging Face module."""
+    for name, part in module.named_modules():
+        if type(part).__name__ == "Identity" and name.rpartition(".")[2].startswith(NORMS):
+            raise OtimesError(
+                f"{type(module).__name__} has Identity for {name}: the reference has a norm there"
+            )
     settings = module.config.to_dict()
     state = module.state_dict()
     packed = [name for name in state if "_packed_params" in name]

@@ -2,8 +2,9 @@
 
 They have no embedding and no unembedding. A prompt is vectors of the residual stream, which the
 reference looks up as if they were rows of an embedding; nothing after the last place that the layer
-returns is looked at: `resid_post`, `ln_final` of a stack with a norm at its end, `attn_out` of an
-attention by itself. They have no mask of their own either: the audit gives them the causal one.
+returns is looked at: `ln2` of a layer, `resid_post` if its norms come first, `ln_final` of a stack
+with a norm at its end, `attn_out` of an attention by itself. They have no mask of their own either:
+the audit gives them the causal one.
 """
 
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 from algebra.errors import OtimesError, ShapeError
 from numeric.audit.importers_huggingface import refuse
 from numeric.config import Config, listed
+from numeric.forward import passes_on
 from numeric.model import Model, checked_model
 
 KINDS = {
@@ -22,10 +24,14 @@ KINDS = {
     "MultiheadAttention": "attention",
 }
 ACTIVATION = {"relu": "relu", "gelu": "gelu", "silu": "silu", "ReLU": "relu", "SiLU": "silu"}
+WITHOUT_REFERENCE = {
+    "TransformerDecoderLayer": "it attends to a memory as well, and the reference to one text only",
+    "TransformerDecoder": "it attends to a memory as well, and the reference to one text only",
+    "Transformer": "it is an encoder and a decoder that attends to it; its encoder can be audited",
+}
 ONLY: dict[str, tuple[Any, ...]] = {
     "add_bias_kv": (False,),
     "add_zero_attn": (False,),
-    "norm_first": (True,),
 }
 
 
@@ -36,6 +42,8 @@ def of_module(module: Any, kind: str) -> Model:
     """
     name = type(module).__name__
     layers = list(module.layers) if kind == "encoder" else [module]
+    if not layers:
+        raise OtimesError(f"{name} has no layers")
     kinds = [_attention_settings(name, each if kind == "attention" else each.self_attn)
              for each in layers]  # fmt: skip
     if kind != "attention":
@@ -105,7 +113,7 @@ def last_place(config: Config) -> str:
     """Return the place that such a module returns."""
     if config.final_norm:
         return "ln_final"
-    return f"{'resid_post' if config.d_mlp else 'attn_out'}.{config.n_layers - 1}"
+    return f"{passes_on(config) if config.d_mlp else 'attn_out'}.{config.n_layers - 1}"
 
 
 def _attention_settings(name: str, attention: Any) -> dict[str, Any]:
@@ -126,7 +134,6 @@ def _attention_settings(name: str, attention: Any) -> dict[str, Any]:
 
 
 def _layer_settings(name: str, layer: Any) -> dict[str, Any]:
-    refuse(name, {"norm_first": layer.norm_first}, ONLY)
     eps = {_norm_eps(name, each) for each in (layer.norm1, layer.norm2)}
     if len(eps) > 1:
         raise OtimesError(f"{name} has norms of different ε, {listed(sorted(eps))}")
@@ -140,6 +147,7 @@ def _layer_settings(name: str, layer: Any) -> dict[str, Any]:
         "activation": _activation(name, layer.activation),
         "norm": "layer",
         "norm_eps": eps.pop(),
+        "norm_order": "pre" if layer.norm_first else "post",
     }
 
 

@@ -18,6 +18,7 @@ from numeric.audit import (
     mistakes_linear,
     mistakes_mlp,
     mistakes_norm,
+    mistakes_norm_order,
     mistakes_pattern,
     mistakes_projections,
     mistakes_rotary,
@@ -28,6 +29,7 @@ from numeric.config import Config
 
 FAMILIES = (
     mistakes_norm,
+    mistakes_norm_order,
     mistakes_projections,
     mistakes_rotary,
     mistakes_scores,

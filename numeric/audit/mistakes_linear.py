@@ -251,7 +251,7 @@ def _stream(config: Config) -> Iterator[Mistake]:
                 times(factor),
             )
         norm = "ln1" if kind == "resid_mid" else "ln2"
-        if config.norm != "none":
+        if config.norm != "none" and not config.post_norm:
             yield at_sum(
                 "normalised_residual",
                 f"the residual connection around {name} takes the norm of the stream (post-norm)",

@@ -30,8 +30,8 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         yield Mistake(
             "mlp_unnormalised", "an MLP that reads the stream and not the norm of it", acts, 0
         )
-        acts = dict.fromkeys(acts, _mlp_reads("ln1"))
-        yield Mistake("mlp_reads_ln1", "an MLP that reads what attention reads (ln1)", acts)
+        for name, place, says in OTHER_STREAMS if config.post_norm else OTHER_NORM:
+            yield Mistake(name, says, dict.fromkeys(acts, _mlp_reads(place)))
     assert config.activation is not None  # there is an MLP
     if config.gated:
         yield from _gated(config, config.activation)
@@ -39,6 +39,22 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         if name != config.activation:
             said = f"{says} for {SAID[config.activation]}"
             yield Mistake(f"act_{name}", said, {"mlp_post": _activation(name, function)}, 0)
+
+
+OTHER_NORM = (("mlp_reads_ln1", "ln1", "an MLP that reads what attention reads (ln1)"),)
+OTHER_STREAMS = (
+    (
+        "parallel_for_sequential",
+        "resid_pre",
+        "a parallel block for a sequential one: the MLP reads the stream before attention",
+    ),
+    (
+        "mlp_reads_attention",
+        "attn_out",
+        "an MLP that reads what attention wrote, and not the stream",
+    ),
+)
+"""What an MLP may read by mistake, and where there is a norm before it, what else."""
 
 
 def _before_mlp(config: Config) -> str:

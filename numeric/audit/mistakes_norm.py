@@ -1,4 +1,4 @@
-"""Mistakes in the norms, and in which stream is normalised."""
+"""Mistakes in the norms: their statistics, gain, bias and ε."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,6 @@ from numeric.audit.change import (
     config_to,
     has_bias,
     only,
-    reading,
     weights_to,
     with_config,
     with_weights,
@@ -152,53 +151,11 @@ def mistakes(config: Config) -> Iterator[Mistake]:
                 f"a {named} with ε = {eps:g} and not {config.norm_eps:g}",
                 config_to(norm_eps=eps),
             )
-    yield from _streams(config, norms)
 
 
 def _norms(config: Config) -> tuple[str, ...]:
     has = {"ln1": config.n_layers > 0, "ln2": config.d_mlp > 0, "ln_final": config.final_norm}
     return tuple(norm for norm in NORMS if has[norm])
-
-
-def _streams(config: Config, norms: tuple[str, ...]) -> Iterator[Mistake]:
-    """Yield what has to do with which stream is normalised, and with whose gain."""
-    if "ln2" in norms and config.parallel:
-        yield Mistake(
-            "sequential_for_parallel",
-            "a sequential block for a parallel one: the MLP reads the stream after attention",
-            {"ln2": reading("resid_mid")},
-            0,
-        )
-    elif "ln2" in norms:
-        yield Mistake(
-            "parallel_for_sequential",
-            "a parallel block for a sequential one: the MLP reads the stream before attention",
-            {"ln2": reading("resid_pre")},
-            0,
-        )
-        yield Mistake(
-            "mlp_reads_attention",
-            "an MLP that reads what attention wrote, and not the stream",
-            {"ln2": reading("attn_out")},
-        )
-    if "ln2" in norms:
-        yield Mistake(
-            "norms_swapped",
-            "the two norms of the block in the wrong order: each has the other's gain and bias",
-            {"ln1": _affine_of("ln1", "ln2"), "ln2": _affine_of("ln2", "ln1")},
-        )
-        yield Mistake(
-            "one_norm",
-            "one norm for attention and MLP: the MLP's has the gain and bias of attention's",
-            {"ln2": _affine_of("ln2", "ln1")},
-        )
-    if "ln1" in norms and "ln_final" in norms:
-        last = config.n_layers - 1
-        yield Mistake(
-            "final_norm_before_last",
-            "a final norm with the gain and bias of the last block's norm",
-            {"ln_final": _affine_of("ln_final", "ln1", last)},
-        )
 
 
 def _skip(at: At, operation: Operation) -> Near:
@@ -272,23 +229,6 @@ def _bias_first(norm: str) -> Act:
     def act(at: At, operation: Operation) -> Near:
         gain, bias = at.weights[f"{norm}_gain"], at.weights[f"{norm}_bias"]
         return operation(with_weights(at, **{f"{norm}_bias": gain * bias}))
-
-    return act
-
-
-def _affine_of(norm: str, other: str, layer: int | None = None) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        model = at.weights.model
-        changed = {}
-        for part in ("gain", "bias"):
-            if not has_bias(at, f"{norm}_{part}"):
-                continue
-            index = at.weights.layer if layer is None else layer
-            whole = slice(None)
-            changed[f"{norm}_{part}"] = model.part(
-                f"{other}_{part}", whole if other == "ln_final" else index
-            )
-        return operation(with_weights(at, **changed))
 
     return act
 

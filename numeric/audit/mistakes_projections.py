@@ -98,7 +98,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         )
     for kinds in (("q", "k", "v"), ("q",), ("k",), ("v",), ("q", "k")):
         which = " and ".join(names[kind] for kind in kinds)
-        if config.norm != "none":
+        if config.norm != "none" and not config.post_norm:
             yield Mistake(
                 f"unnormalised_{''.join(kinds)}",
                 f"attention reads the stream and not the norm of it: {which}",

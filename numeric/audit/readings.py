@@ -21,6 +21,7 @@ from numeric.audit.evaluate import Act, Evaluator, Mistake, Operation, layer_of
 from numeric.audit.floors import floors
 from numeric.audit.judge import Judge, ratio_of
 from numeric.audit.mistakes import known_mistakes
+from numeric.forward import passes_on
 from numeric.functions import causal_mask
 from numeric.rounding.linear import Array, Near, linear
 from numeric.rounding.places import At, kind_of
@@ -147,6 +148,11 @@ GAIN_PULLED_OUT = Mistake(
 
 
 def _folded_norm(judge: Judge, place: str) -> Iterator[Reading]:
+    config = judge.model.config
+    if config.post_norm and place != (
+        "ln_final" if config.final_norm else f"{passes_on(config)}.{config.n_layers - 1}"
+    ):
+        return  # what it gives is added to, as well as read
     for name, what in (
         ("norm_affine_missing", "gain and bias are folded into what reads it"),
         ("norm_bias_missing", "the bias is folded into what reads it"),
@@ -410,7 +416,7 @@ def _value_bias(judge: Judge, place: str) -> Iterator[Reading]:
     first = place
     own = judge.model.part("b_V", layer)
     biases = [own]
-    if config.norm == "layer":
+    if config.norm == "layer" and not config.post_norm:
         moved_on = np.einsum("d,hdk->hk", judge.model.part("ln1_bias", layer), _W_V(judge, layer))
         biases.append(own + moved_on)
     for bias in biases:

@@ -1,5 +1,8 @@
 """The residual stream in other coordinates: centred, or rotated.
 
+Where the stream itself is normalised (post-norm), fewer coordinates give the same function: what is
+written to it may be centred, and its features may stand in another order.
+
 Found before the walk, from pairs that need no coordinates of the stream: the embedding of the
 tokens, and what attention and MLP write given what heads and neurons hold. If most of these are
 not ours, the stream may be *centred* (what writes to it has lost its mean, which no LayerNorm
@@ -76,10 +79,14 @@ def _pairs(judge: Judge) -> list[str]:
 
 
 def centred_writers(model: Model) -> Model:
-    """Return the model whose stream has mean zero at every position, which no LayerNorm sees."""
+    """Return the model whose stream has mean zero at every position, which no LayerNorm sees.
+
+    Of a post-norm model: the one whose parts write rows of mean zero, which the norms make so.
+    """
+    ends = () if model.config.post_norm else ("W_E", "W_pos")  # read before the first norm
     names = [
         name
-        for name in ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
+        for name in (*ends, "W_O", "b_O", "W_out", "b_out")
         if name in model.weights and (name != "W_pos" or model.config.positions == "learned")
     ]
     changed = {}
@@ -92,7 +99,8 @@ def centred_writers(model: Model) -> Model:
 
 
 def _may_be_centred(model: Model) -> bool:
-    return model.config.norm == "layer" and model.config.final_norm
+    config = model.config
+    return config.norm == "layer" and (config.final_norm or config.post_norm)
 
 
 def _rotated(judge: Judge, pairs: list[str]) -> bool:
@@ -105,6 +113,8 @@ def _rotated(judge: Judge, pairs: list[str]) -> bool:
         worst = max(misfits, key=lambda place: misfits[place])
         if misfits[worst] < _slack(judge):
             exact = _signed_permutation(rotation)
+            if judge.model.config.post_norm and not _passes_norms(judge.model, exact):
+                return False
             turn = rotation if exact is None else exact
             judge.show([_turned_back(p.places, turn, judge) for p in judge.prompts])
             judge.gauges.append(Gauge("resid_pre.0", ROTATED if exact is None else PERMUTED))
@@ -121,6 +131,16 @@ def _signed_permutation(rotation: Array) -> Array | None:
         if np.abs(each - snapped).max() < 1e-3 and (np.abs(snapped).sum(0) == 1).all():
             return snapped
     return None
+
+
+def _passes_norms(model: Model, exact: Array | None) -> bool:
+    """Return whether the norm of turned rows is the norm turned, as a stream of norms needs it.
+
+    Features in another order are, and with other signs where no mean is subtracted.
+    """
+    if exact is None:
+        return False
+    return model.config.norm == "rms" or bool((exact.sum(axis=0) == exact.sum() / len(exact)).all())
 
 
 def _rows(judge: Judge, place: str) -> tuple[Array, Array]:

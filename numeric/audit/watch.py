@@ -51,6 +51,13 @@ def _by_heads(value: Any, heads: int) -> Any:
     return value.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
+_OF_ENCODER = {
+    "norm1": "ln1",
+    "self_attn": "attn_out",
+    "norm2": "ln2",
+    "linear1": "mlp_pre",
+    "linear2": "mlp_out",
+}
 KINDS: dict[str, Parts] = {
     "gpt2": Parts(
         body="transformer",
@@ -120,14 +127,17 @@ KINDS: dict[str, Parts] = {
     "encoder": Parts(
         blocks="layers",
         before={"": "resid_pre", "norm2": "resid_mid", "linear2": "mlp_post"},
-        after={
-            "norm1": "ln1",
-            "self_attn": "attn_out",
-            "norm2": "ln2",
-            "linear1": "mlp_pre",
-            "linear2": "mlp_out",
-            "": "resid_post",
+        after={**_OF_ENCODER, "": "resid_post"},
+    ),
+    "post_norm_encoder": Parts(
+        blocks="layers",
+        before={
+            "": "resid_pre",
+            "norm1": "resid_mid",
+            "linear2": "mlp_post",
+            "norm2": "resid_post",
         },
+        after=_OF_ENCODER,
     ),
 }
 
@@ -137,7 +147,11 @@ def watch(kind: str, module: Any, model: Model, keep: Keep, hooks: list[Any]) ->
     if kind == "lens":
         _watch_lens(module, model, keep, hooks)
         return
-    parts = KINDS["encoder" if kind == "encoder_layer" else kind]
+    if kind in ("encoder", "encoder_layer"):
+        first = module if kind == "encoder_layer" else module.layers[0]
+        parts = KINDS["encoder" if first.norm_first else "post_norm_encoder"]
+    else:
+        parts = KINDS[kind]
     body = getattr(module, parts.body, module) if parts.body else module
     blocks = [module] if kind == "encoder_layer" else body.get_submodule(parts.blocks)
     for number, block in enumerate(blocks):

@@ -144,9 +144,15 @@ def of_another_shape(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
+def without_a_norm(module: torch.nn.Module) -> torch.nn.Module:
+    module.model.layers[1].input_layernorm = torch.nn.Identity()
+    return module
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        (without_a_norm, "LlamaForCausalLM has Identity for model.layers.1.input_layernorm: the"),
         (quantised, r"quantised weights \(model.layers.0.self_attn.q_proj._packed_params"),
         (in_float8, r"quantised weights \(torch.float8_e4m3fn\)"),
         (in_integers, "gate_proj.weight holds int8: quantised weights are not supported"),

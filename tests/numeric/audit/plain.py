@@ -1,4 +1,4 @@
-"""Plain torch transformers in three families, every step a method that a mistake can replace.
+"""Plain torch transformers in four families, every step a method that a mistake can replace.
 
 Their weights are drawn here, as other people draw them: not those of `random_model`.
 """
@@ -28,7 +28,8 @@ NEOX = {
     "rot": 4, "base": 1e4, "act": "gelu", "parallel": True, "tied": False, "biases": BIASES,
     **LAYER_NORM,
 }  # fmt: skip
-FAMILIES = {"g": GPT2, "l": LLAMA, "n": NEOX}
+GPT1 = {**GPT2, "order": "post", "final": False}  # Radford et al. 2018
+FAMILIES = {"g": GPT2, "l": LLAMA, "n": NEOX, "p": GPT1}
 
 
 def weights(c, seed=0, scale=1.0):
@@ -64,6 +65,8 @@ def weights(c, seed=0, scale=1.0):
     for b in c["biases"]:
         w[b] = r.normal(size=shp[b]) * 0.2
     for n, s in (("ln1", (L, d)), ("ln2", (L, d)), ("ln_final", (d,))):
+        if n == "ln_final" and not c.get("final", True):
+            continue
         w[n + "_gain"] = 1 + r.normal(size=s) * 0.25
         if c["norm"] == "layer":
             w[n + "_bias"] = r.normal(size=s) * 0.2
@@ -89,7 +92,8 @@ def config(c):
         "parallel": c["parallel"],
         "norm": c["norm"],
         "norm_eps": c["eps"],
-        "final_norm": True,
+        "norm_order": c.get("order", "pre"),
+        "final_norm": c.get("final", True),
         "tied": c["tied"],
         "biases": c["biases"],
     }
@@ -210,8 +214,14 @@ class Net:
     def sources(self, x, n, lay):
         return n, n, n
 
-    def attn(self, x, lay, R):
+    def attn_reads(self, x, lay, R):
+        if self.c.get("order") == "post":
+            return x
         n = R[f"ln1.{lay}"] = self.norm(x, "ln1", lay)
+        return n
+
+    def attn(self, x, lay, R):
+        n = self.attn_reads(x, lay, R)
         qi, ki, vi = self.sources(x, n, lay)
         q, k, v = (
             self.turn(self.q(qi, lay), "q", lay),
@@ -244,12 +254,24 @@ class Net:
         return mid + m
 
     def block(self, x, lay, R):
+        if self.c.get("order") == "post":
+            return self.post_norm_block(x, lay, R)
         R[f"resid_pre.{lay}"] = x
         a = R[f"attn_out.{lay}"] = self.attn(x, lay, R)
         mid = R[f"resid_mid.{lay}"] = self.mid(x, R[f"ln1.{lay}"], a, lay)
         n = R[f"ln2.{lay}"] = self.norm(self.mlp_reads(x, mid, lay), "ln2", lay)
         m = R[f"mlp_out.{lay}"] = self.mlp(n, lay, R)
         x = R[f"resid_post.{lay}"] = self.end(mid, m, x, lay)
+        return x
+
+    def post_norm_block(self, x, lay, R):
+        R[f"resid_pre.{lay}"] = x
+        a = R[f"attn_out.{lay}"] = self.attn(x, lay, R)
+        mid = R[f"resid_mid.{lay}"] = self.mid(x, x, a, lay)
+        n = R[f"ln1.{lay}"] = self.norm(mid, "ln1", lay)
+        m = R[f"mlp_out.{lay}"] = self.mlp(self.mlp_reads(x, n, lay), lay, R)
+        y = R[f"resid_post.{lay}"] = self.end(n, m, x, lay)
+        x = R[f"ln2.{lay}"] = self.norm(y, "ln2", lay)
         return x
 
     def order(self):
@@ -267,6 +289,8 @@ class Net:
         x = self.embed(tokens)
         for lay in self.order():
             x = self.block(x, lay, R)
-        R["ln_final"] = n = self.final(x)
+        n = x
+        if self.c.get("final", True):
+            R["ln_final"] = n = self.final(x)
         R["logits"] = self.unembed(n)
         return R

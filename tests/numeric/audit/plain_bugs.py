@@ -1,8 +1,8 @@
 """Mistakes, as steps of `plain.Net` that do something else: where each shows, and in which words.
 
 Written from what people get wrong and without a look at what the audit knows, so that it may be
-surprised. A row: a name, the families (g GPT-2, l Llama, n NeoX), the first place, a pattern that
-the diagnosis must hold, and the steps.
+surprised. A row: a name, the families (g GPT-2, l Llama, n NeoX, p GPT-1), the first place, a
+pattern that the diagnosis must hold, and the steps.
 """
 
 import math
@@ -52,14 +52,14 @@ def dropout(n, p, lay):
 
 bug(
     "pos offset 2 (OPT)",
-    "g",
+    "gp",
     "resid_pre.0",
     "position",
     positions=lambda n, t: torch.arange(len(t)) + 2,
 )
 bug(
     "embedding scaled sqrt d",
-    "gl",
+    "glp",
     "resid_pre.0",
     "sqrt|√|scale|times",
     embed=lambda n, t: right("embed")(n, t) * n.c["d"] ** 0.5,
@@ -80,14 +80,14 @@ bug(
 )
 bug(
     "embedding in half",
-    "gn",
+    "gnp",
     "resid_pre.0",
     "half|float16",
     embed=lambda n, t: half(right("embed")(n, t)),
 )
 bug(
     "pos re-added in every layer",
-    "g",
+    "gp",
     "resid_pre.1",
     "position",
     block=lambda n, x, lay, R: right("block")(
@@ -96,7 +96,7 @@ bug(
 )
 bug(
     "embedding layernormed",
-    "g",
+    "gp",
     "resid_pre.0",
     "norm",
     embed=lambda n, t: n.norm(right("embed")(n, t), "ln1", 0),
@@ -104,7 +104,7 @@ bug(
 
 # -- norms
 
-bug("eps 1e-6", "gl", "ln1.0", "ε|eps", eps=lambda n, w, lay: 1e-6)
+bug("eps 1e-6", "glp", "ln1.0", "ε|eps", eps=lambda n, w, lay: 1e-6)
 bug(
     "eps only in the final norm",
     "gl",
@@ -123,7 +123,7 @@ def ln(x, g, b, e, unb=False, out=False, ax=-1, mean=True, std=True):
 
 bug(
     "centred over uncentred rms",
-    "g",
+    "gp",
     "ln1.0",
     "mean|RMS|centr",
     normed=lambda n, x, w, lay, g, b: (
@@ -133,28 +133,28 @@ bug(
 )
 bug(
     "not divided by std",
-    "g",
+    "gp",
     "ln1.0",
     "scale|divid|deviation",
     normed=lambda n, x, w, lay, g, b: (x - x.mean(-1, keepdim=True)) * g + b,
 )
 bug(
     "gain and bias swapped",
-    "gn",
+    "gnp",
     "ln1.0",
     "gain|bias",
     normed=lambda n, x, w, lay, g, b: right("normed")(n, x, w, lay, b, g),
 )
 bug(
     "ln1 weights in ln2",
-    "gln",
+    "glnp",
     "ln2.0",
     "ln1|other norm|weights of|one norm",
     norm=lambda n, x, w, lay: right("norm")(n, x, "ln1" if w == "ln2" else w, lay),
 )
 bug(
     "ln1 and ln2 swapped",
-    "g",
+    "gp",
     "ln1.0",
     "ln2|other norm|weights of|wrong order",
     norm=lambda n, x, w, lay: right("norm")(n, x, {"ln1": "ln2", "ln2": "ln1"}.get(w, w), lay),
@@ -185,7 +185,7 @@ bug(
 
 bug(
     "mlp residual from before attention",
-    "g",
+    "gp",
     "resid_post.0",
     "attention|resid_pre|before",
     end=lambda n, mid, m, x, lay: x + m,
@@ -242,7 +242,7 @@ def mlp_other(n, x, lay, R):
 
 bug(
     "gelu without sqrt",
-    "g",
+    "gp",
     "mlp_post.0",
     "√|sqrt|constant|root",
     act=lambda n, x: 0.5 * x * (1 + torch.tanh((2 / math.pi) * (x + 0.044715 * x**3))),
@@ -256,7 +256,7 @@ bug(
 )
 bug(
     "gelu 0.7978",
-    "g",
+    "gp",
     "mlp_post.0",
     "constant|0.79|rounded",
     act=lambda n, x: 0.5 * x * (1 + torch.tanh(0.7978 * (x + 0.044715 * x**3))),
@@ -288,7 +288,7 @@ bug(
 )
 bug(
     "b_out is b_O",
-    "g",
+    "gp",
     "mlp_out.0",
     "b_O|bias",
     down=lambda n, m, lay: m @ n.w["W_out"][lay] + n.w["b_O"][lay],
@@ -309,7 +309,7 @@ bug(
 )
 bug(
     "a neuron dead",
-    "g",
+    "gp",
     "mlp_post.0",
     "neuron|column|zero",
     post=lambda n, p, x, lay: (
@@ -326,7 +326,7 @@ bug(
 )
 bug(
     "mlp dropped in layer 2",
-    "g",
+    "gp",
     "mlp_out.2",
     "zero|MLP|dropped|missing",
     down=at(2, lambda n, m, lay: 0 * right("down")(n, m, lay), "down"),
@@ -344,7 +344,7 @@ bug(
 )
 bug(
     "bias on the unembedding",
-    "g",
+    "gp",
     "logits",
     "bias|column|constant",
     unembed=lambda n, x: (

@@ -61,14 +61,14 @@ def wq_T(n, x, lay, a="Q"):
 
 bug(
     "b_V sign",
-    "g",
+    "gp",
     "v.0",
     "b_V|bias",
     v=lambda n, x, lay: n.lin(x, "V", lay) - 2 * n.w["b_V"][lay][:, None],
 )
 bug(
     "one head's q in fp16",
-    "gl",
+    "glp",
     "q.1",
     "half|float16|head",
     q=at(
@@ -81,7 +81,7 @@ bug(
 )
 bug(
     "W_V rounded to fp16",
-    "g",
+    "gp",
     "v.0",
     "half|float16",
     v=lambda n, x, lay: (
@@ -101,7 +101,7 @@ bug(
 )
 bug(
     "stale last key",
-    "gl",
+    "glp",
     "k.0|k.1",
     "stale|previous|last|key",
     qkv=lambda n, q, k, v, lay: (q, torch.cat([k[:, :-1], k[:, -2:-1]], 1), v),
@@ -216,7 +216,7 @@ bug(
 )
 bug(
     "alibi added",
-    "g",
+    "gp",
     "scores.0",
     "ALiBi|alibi|distance|position|slope",
     scores=lambda n, q, k, lay: (
@@ -273,27 +273,27 @@ def masked(f, fill=float("-inf")):
     return g
 
 
-bug("no mask", "gln", "pattern.0", "mask", mask=lambda n, s, lay: s)
+bug("no mask", "glnp", "pattern.0", "mask", mask=lambda n, s, lay: s)
 bug(
     "mask hides itself",
-    "gl",
+    "glp",
     "pattern.0",
     "mask",
     mask=masked(lambda i, j: (j < i) | ((i == 0) & (j == 0))),
 )
-bug("mask hides itself, -1e9", "g", "pattern.0", "mask", mask=masked(lambda i, j: j < i, -1e9))
-bug("mask fill -10", "g", "pattern.0", "mask|-10|−10", mask=masked(lambda i, j: j <= i, -10.0))
-bug("window 8", "gl", "pattern.0", "window", mask=masked(lambda i, j: (j <= i) & (i - j < 8)))
+bug("mask hides itself, -1e9", "gp", "pattern.0", "mask", mask=masked(lambda i, j: j < i, -1e9))
+bug("mask fill -10", "gp", "pattern.0", "mask|-10|−10", mask=masked(lambda i, j: j <= i, -10.0))
+bug("window 8", "glp", "pattern.0", "window", mask=masked(lambda i, j: (j <= i) & (i - j < 8)))
 bug(
     "prefix bidirectional",
-    "g",
+    "gp",
     "pattern.0",
     "prefix|mask",
     mask=masked(lambda i, j: (j <= i) | ((j < 5) & (i < 5))),
 )
 bug(
     "first token hidden (pad=token 0)",
-    "g",
+    "gp",
     "pattern.0",
     "first|mask|hidden|key",
     mask=masked(lambda i, j: (j <= i) & ((j > 0) | (i == 0))),
@@ -317,13 +317,17 @@ bug(
 
 bug(
     "softmax over heads",
-    "gl",
+    "glp",
     "pattern.0",
     "ax|head",
     softmax=lambda n, s, lay: s.nan_to_num(neginf=-1e30).softmax(0),
 )
 bug(
-    "softmax fp16", "gl", "pattern.0", "half|float16", softmax=lambda n, s, lay: half(s.softmax(-1))
+    "softmax fp16",
+    "glp",
+    "pattern.0",
+    "half|float16",
+    softmax=lambda n, s, lay: half(s.softmax(-1)),
 )
 bug(
     "softmax plus one",
@@ -334,7 +338,7 @@ bug(
 )
 bug(
     "temperature 2",
-    "g",
+    "gp",
     "pattern.0",
     "temperature|scale|twice|half|√|times",
     softmax=lambda n, s, lay: (s / 2).softmax(-1),
@@ -355,7 +359,7 @@ bug(
 )
 bug(
     "max subtracted as plain exp sum over T",
-    "g",
+    "gp",
     "pattern.0",
     "mean|normal|length|T|uniform",
     softmax=lambda n, s, lay: (s - s.max(-1, keepdim=True)[0]).exp() / s.shape[-1],
@@ -364,7 +368,7 @@ bug(
 
 bug(
     "attention dropout",
-    "gl",
+    "glp",
     "pattern.0",
     "dropout",
     softmax=lambda n, s, lay: dropout(n, s.softmax(-1), lay),
@@ -375,14 +379,14 @@ bug(
 bug("heads' v rolled", "n", "z.0", "head|v", mix=lambda n, p, v, lay: p @ v.roll(1, 0))
 bug(
     "b_O per head",
-    "g",
+    "gp",
     "attn_out.0",
     "b_O|bias|head",
     out=lambda n, z, lay: right("out")(n, z, lay) + (n.c["h"] - 1) * n.w["b_O"][lay],
 )
 bug(
     "last head dropped",
-    "gl",
+    "glp",
     "attn_out.0",
     "head",
     out=lambda n, z, lay: right("out")(n, torch.cat([z[:-1], 0 * z[-1:]]), lay),
@@ -396,7 +400,7 @@ bug(
 )
 bug(
     "b_out added to attention",
-    "g",
+    "gp",
     "attn_out.0",
     "b_out|bias",
     out=lambda n, z, lay: right("out")(n, z, lay) - n.w["b_O"][lay] + n.w["b_out"][lay],

@@ -1,7 +1,7 @@
 """Rewrites of `plain.Net` that compute the same: other algorithms, and other weights.
 
-A row: a name, the families (g GPT-2, l Llama, n NeoX), how the weights are rewritten if they are,
-and the steps that are made in another way.
+A row: a name, the families (g GPT-2, l Llama, n NeoX, p GPT-1), how the weights are rewritten if
+they are, and the steps that are made in another way.
 """
 
 import math
@@ -36,12 +36,12 @@ def fused_q(i):
     return f
 
 
-same("fused qkv", "gln", q=fused_q(0), k=fused_q(1), v=fused_q(2))
+same("fused qkv", "glnp", q=fused_q(0), k=fused_q(1), v=fused_q(2))
 
 
 def sdpa_attn(backend):
     def attn(n, x, lay, R):
-        nn = R[f"ln1.{lay}"] = n.norm(x, "ln1", lay)
+        nn = n.attn_reads(x, lay, R)
         q, k, v = n.turn(n.q(nn, lay), "q", lay), n.turn(n.k(nn, lay), "k", lay), n.v(nn, lay)
         R[f"q.{lay}"], R[f"k.{lay}"], R[f"v.{lay}"] = q, k, v
         k, v = n.repeat(k, "k"), n.repeat(v, "v")
@@ -53,7 +53,7 @@ def sdpa_attn(backend):
 
 same(
     "sdpa",
-    "gln",
+    "glnp",
     attn=sdpa_attn(
         lambda n, q, k, v: functional.scaled_dot_product_attention(
             q[None], k[None], v[None], is_causal=True
@@ -81,7 +81,7 @@ def online(n, q, k, v, B=5):
     return o / d
 
 
-same("online softmax", "gln", attn=sdpa_attn(online))
+same("online softmax", "glnp", attn=sdpa_attn(online))
 
 
 def kvcache(n, q, k, v):
@@ -97,7 +97,7 @@ def kvcache(n, q, k, v):
     )
 
 
-same("kv cache", "gln", attn=sdpa_attn(kvcache))
+same("kv cache", "glnp", attn=sdpa_attn(kvcache))
 
 
 def sumheads(n, z, lay):
@@ -106,17 +106,17 @@ def sumheads(n, z, lay):
     return y if b is None else y + b
 
 
-same("sum over heads", "gln", out=sumheads)
+same("sum over heads", "glnp", out=sumheads)
 same(
     "einsum over heads, bias/H each",
-    "gn",
+    "gnp",
     out=lambda n, z, lay: (
         torch.einsum("hqe,hed->hqd", z, n.w["W_O"][lay]) + n.w["b_O"][lay] / n.c["h"]
     ).sum(0),
 )
 same(
     "one-pass variance",
-    "gn",
+    "gnp",
     normed=lambda n, x, w, lay, g, b: (
         (x - x.mean(-1, keepdim=True))
         / ((x * x).mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2 + n.c["eps"]).sqrt()
@@ -136,35 +136,35 @@ def welford(n, x, w, lay, g, b):
     return (x - m[:, None]) * torch.rsqrt(s / x.shape[1] + n.c["eps"])[:, None] * g + b
 
 
-same("welford", "gn", normed=welford)
+same("welford", "gnp", normed=welford)
 same(
     "norm gain first",
-    "gn",
+    "gnp",
     normed=lambda n, x, w, lay, g, b: (
         ((x - x.mean(-1, keepdim=True)) * g)
         / (x.var(-1, keepdim=True, unbiased=False) + n.c["eps"]).sqrt()
         + b
     ),
 )
-same("mask -1e9", "gl", mask=masked(lambda i, j: j <= i, -1e9))
+same("mask -1e9", "glp", mask=masked(lambda i, j: j <= i, -1e9))
 same(
     "additive mask -1e10 (w*b-1e10(1-b))",
-    "g",
+    "gp",
     mask=lambda n, s, lay: (lambda b: s * b - 1e10 * (1 - b))(torch.ones_like(s).tril()),
 )
 same(
     "scores shown masked",
-    "gln",
+    "glnp",
     scores=lambda n, q, k, lay: right("mask")(n, right("scores")(n, q, k, lay), lay),
 )
 same(
     "q scaled before",
-    "gln",
+    "glnp",
     scores=lambda n, q, k, lay: (q * n.c["dh"] ** -0.5) @ k.transpose(-1, -2),
 )
 same(
     "scale split",
-    "gln",
+    "glnp",
     scores=lambda n, q, k, lay: (q / n.c["dh"] ** 0.25) @ (k / n.c["dh"] ** 0.25).transpose(-1, -2),
 )
 same(
@@ -220,7 +220,7 @@ same("positions from 7 in rotary", "ln", turn=lambda n, x, w, lay: turn_off(n, x
 
 
 def unturned(n, x, lay, R):
-    nn = R[f"ln1.{lay}"] = n.norm(x, "ln1", lay)
+    nn = n.attn_reads(x, lay, R)
     q0, k0, v = n.q(nn, lay), n.k(nn, lay), n.v(nn, lay)
     R[f"q.{lay}"], R[f"k.{lay}"], R[f"v.{lay}"] = q0, k0, v
     q, k = n.turn(q0, "q", lay), n.turn(k0, "k", lay)
@@ -234,7 +234,7 @@ def unturned(n, x, lay, R):
 same("q k shown before rotary", "ln", attn=unturned)
 same(
     "gelu as x sigmoid",
-    "g",
+    "gp",
     act=lambda n, x: x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)),
 )
 same("gate up fused", "l", mlp=lambda n, x, lay, R: gateup(n, x, lay, R))
@@ -260,5 +260,5 @@ def parblock(n, x, lay, R):
     return y
 
 
-same("logits shifted", "gln", unembed=lambda n, x: right("unembed")(n, x) + 1.5)
-same("log-softmax", "gln", unembed=lambda n, x: right("unembed")(n, x).log_softmax(-1))
+same("logits shifted", "glnp", unembed=lambda n, x: right("unembed")(n, x) + 1.5)
+same("log-softmax", "glnp", unembed=lambda n, x: right("unembed")(n, x).log_softmax(-1))

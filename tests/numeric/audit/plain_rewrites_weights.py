@@ -113,7 +113,7 @@ def center_unembed(w, c):
     return w, c
 
 
-same("unembedding centred", "gln", center_unembed)
+same("unembedding centred", "glnp", center_unembed)
 
 
 def fold_bv(w, c):
@@ -123,7 +123,7 @@ def fold_bv(w, c):
     return w, c
 
 
-same("b_V into b_O", "gn", fold_bv)
+same("b_V into b_O", "gnp", fold_bv)
 
 
 def drop_bk(w, c):
@@ -132,7 +132,7 @@ def drop_bk(w, c):
     return w, c
 
 
-same("b_K dropped", "g", drop_bk)
+same("b_K dropped", "gp", drop_bk)
 
 
 def change_bk(w, c):
@@ -141,7 +141,7 @@ def change_bk(w, c):
     return w, c
 
 
-same("another b_K", "g", change_bk)
+same("another b_K", "gp", change_bk)
 
 
 def perm_heads(w, c, s=1):
@@ -160,10 +160,10 @@ def perm_heads(w, c, s=1):
     return w, c
 
 
-same("heads permuted", "gln", perm_heads)
+same("heads permuted", "glnp", perm_heads)
 same(
     "heads permuted in layer 1 only",
-    "gn",
+    "gnp",
     lambda w, c: (
         lambda a: (
             {
@@ -197,7 +197,7 @@ def basis_v(w, c, orth=True, s=2):
     return w, c
 
 
-same("v basis general", "gl", lambda w, c: basis_v(w, c, False))
+same("v basis general", "glp", lambda w, c: basis_v(w, c, False))
 
 
 def basis_qk(w, c, orth=True, s=3):
@@ -215,8 +215,8 @@ def basis_qk(w, c, orth=True, s=3):
     return w, c
 
 
-same("qk basis orthogonal", "g", basis_qk)
-same("qk basis general", "g", lambda w, c: basis_qk(w, c, False))
+same("qk basis orthogonal", "gp", basis_qk)
+same("qk basis general", "gp", lambda w, c: basis_qk(w, c, False))
 
 
 def scale_in_wq(w, c):
@@ -228,7 +228,10 @@ def scale_in_wq(w, c):
 
 
 same(
-    "scale folded into W_Q", "gln", scale_in_wq, scores=lambda n, q, k, lay: q @ k.transpose(-1, -2)
+    "scale folded into W_Q",
+    "glnp",
+    scale_in_wq,
+    scores=lambda n, q, k, lay: q @ k.transpose(-1, -2),
 )
 
 
@@ -318,7 +321,7 @@ def permute_stream(w, c):
     return w, c
 
 
-same("stream coordinates permuted", "gln", permute_stream)
+same("stream coordinates permuted", "glnp", permute_stream)
 
 
 def rope_basis(w, c):
@@ -381,9 +384,9 @@ def gqa_expand(w, c):
 
 same("GQA expanded to MHA", "l", gqa_expand)
 # -- two at once
-same("heads and neurons permuted", "gl", both(perm_heads, perm_neurons))
+same("heads and neurons permuted", "glp", both(perm_heads, perm_neurons))
 same("folded, then heads permuted", "gn", both(fold_all, perm_heads), **UB)
-same("v basis after heads permuted", "gl", both(perm_heads, basis_v))
+same("v basis after heads permuted", "glp", both(perm_heads, basis_v))
 same("rotated and neurons permuted", "l", both(rotate, perm_neurons))
 same(
     "folded + sdpa",
@@ -395,9 +398,9 @@ same(
         )[0]
     ),
 )
-same("v basis + b_V into b_O", "gn", both(basis_v, fold_bv))
+same("v basis + b_V into b_O", "gnp", both(basis_v, fold_bv))
 same("rotated + v basis", "l", both(rotate, basis_v))
-same("qk basis + v basis", "g", both(basis_qk, basis_v))
+same("qk basis + v basis", "gp", both(basis_qk, basis_v))
 same(
     "everything TL",
     "g",
@@ -405,7 +408,7 @@ same(
     normed=lambda n, x, w, lay, g, b: x / (x.pow(2).mean(-1, keepdim=True) + n.c["eps"]).sqrt(),
     **UB,
 )
-same("SVD heads (TL refactor_factored)", "g", lambda w, c: svd_refactor(w, c))
+same("SVD heads (TL refactor_factored)", "gp", lambda w, c: svd_refactor(w, c))
 
 
 def svd_refactor(w, c):

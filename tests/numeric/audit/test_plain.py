@@ -14,8 +14,7 @@ import torch
 from numeric.audit.front import audit
 from numeric.random_weights import random_model
 from tests.numeric.audit.plain import FAMILIES, Net, config, weights
-from tests.numeric.audit.plain_bugs_attention import BUGS
-from tests.numeric.audit.plain_rewrites_weights import REWRITES
+from tests.numeric.audit.plain_post_norm import BUGS, FORGED, REWRITES
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
 SHOWN = ("float32", "float64")
@@ -64,6 +63,13 @@ def test_a_rewrite_is_not_accused(name, family, mode):
     _, rewritten, steps = REWRITES[name]
     report = report_on(family, mode, rewritten, **steps)
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("mode", SHOWN)
+@pytest.mark.parametrize("name", FORGED)
+def test_what_a_norm_on_the_stream_does_not_pass_is_no_rewrite(name, mode):
+    report = report_on("p", mode, FORGED[name])
+    assert report.first_failure.place == "resid_pre.0", str(report)
 
 
 @pytest.mark.parametrize("mode", SHOWN)
@@ -116,7 +122,17 @@ def test_what_was_recorded_before_is_not_taken_for_an_answer_to_other_tokens():
     assert report.gauges
 
 
-@pytest.mark.parametrize("name", ["eps only in the final norm", "tied for untied"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "eps only in the final norm",
+        "tied for untied",
+        "post-norm block",
+        "pre-norm block",
+        "parts normed and not sums",
+        "mlp residual before the norm",
+    ],
+)
 def test_logits_alone_show_a_mistake_and_name_it(name):
     """The first is as small as norms in float32, which would be acquitted: it is named before."""
     families, _, words, steps = BUGS[name]
@@ -142,6 +158,9 @@ def test_mistakes_change_what_is_computed_and_rewrites_do_not(family):
         if family in families:
             own = (w, c) if rewritten is None else rewritten(w, c)
             assert off(*own, steps) < 1e-11, name
+    for name, forged in FORGED.items():
+        if family == "p":
+            assert off(*forged(w, c), {}) > 1e-2, name
 
 
 @pytest.mark.skipif(not LONG, reason="minutes: the figures of all three modes")

@@ -1,0 +1,44 @@
+"""Mistakes in where the norms stand: what the reference makes of them is what such a model is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from numeric.audit.evaluate import Evaluator
+from numeric.audit.mistakes import known_mistakes
+from numeric.random_weights import random_model
+from tests.numeric.random_models import KINDS, POST_NORM, TINY_TOKENS
+
+TURNED = {
+    **POST_NORM,
+    **{k: c for k, c in KINDS.items() if c.norm != "none" and c.n_layers and not c.parallel},
+}
+TOKENS = np.array(TINY_TOKENS)
+
+
+@pytest.mark.parametrize("kind", TURNED)
+def test_the_other_order_is_the_pass_of_the_other_model(kind: str) -> None:
+    model = random_model(TURNED[kind])
+    before = model.config.norm_order == "pre"
+    other = replace(model.config, norm_order="post" if before else "pre")
+    right = model.changed({}, other).forward(TOKENS)
+    names = ("post_norm",) if before else ("pre_norm", "pre_norm_returned")
+    for mistake in known_mistakes(model.config):
+        if mistake.name in names:
+            wrong = Evaluator(model, TOKENS, {}, mistakes=(mistake,))
+            for place in ("q.1", "z.1", "mlp_post.1", "logits"):
+                if place in right:
+                    # Other orders of a few hundred roundings, of numbers of order one.
+                    assert np.abs(wrong.near(place).value - right[place]).max() < 1e-11, place
+    assert np.abs(model.forward(TOKENS)["logits"] - right["logits"]).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", POST_NORM)
+def test_every_mistake_can_be_made_where_nothing_is_shown(kind: str) -> None:
+    """None reads a place that is computed from its own."""
+    model = random_model(POST_NORM[kind])
+    right = model.forward(TOKENS)["logits"]
+    for mistake in known_mistakes(model.config):
+        made = Evaluator(model, TOKENS, {}, mistakes=(mistake,))
+        assert made.near("logits").value.shape == right.shape, mistake.name
