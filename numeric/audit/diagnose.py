@@ -15,6 +15,7 @@ from numeric.audit.evaluate import Mistake, layer_of, placed
 from numeric.audit.fitted import fitted, seen_at
 from numeric.audit.fitted_norm import forms_of
 from numeric.audit.fitted_numbers import another_number
+from numeric.audit.floors import IN_SINGLE
 from numeric.audit.judge import Judge
 from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.audit.sieve import Sieve
@@ -40,6 +41,7 @@ def diagnose(judge: Judge, place: str) -> str:
         or _some_heads(judge, place)
         or _rounded_only(judge, place)
         or _fitted(judge, place)
+        or _beside_coarser_steps(judge, place)
         or coarse(judge, place)
     )
 
@@ -50,13 +52,24 @@ def _fitted(judge: Judge, place: str) -> str:
     return "" if seen is None else fitted(seen, forms_of(kind_of(place)))
 
 
-def known_mistake(judge: Judge, place: str) -> str:
-    """Return which mistakes, made at every head and position, explain a place."""
+def _beside_coarser_steps(judge: Judge, place: str) -> str:
+    """Return which mistakes explain a place of float64 code that has steps in float32 as well."""
+    kinds, _ = _acting_on(judge, place)
+    if judge.dtype != "float64" or not kinds & set(IN_SINGLE.acts):
+        return ""
+    return leaning(judge, place) or known_mistake(judge, place, (IN_SINGLE,))
+
+
+def known_mistake(judge: Judge, place: str, beside: tuple[Mistake, ...] = ()) -> str:
+    """Return which mistakes, made at every head and position, explain a place.
+
+    `beside` are made in any case, and are none that count.
+    """
     kinds, layers = _acting_on(judge, place)
     found: dict[tuple[bool, int], list[str]] = {}
     every = known_mistakes(judge.model.config)
     whole = {mistake.name: mistake for mistake in every}
-    sieve = _sieve(judge, place)
+    sieve = _sieve(judge, place, beside)
     for rank, mistakes in groupby(of_kind(every, kinds), lambda mistake: mistake.rank):
         if (False, 0) in found and rank > 0:
             break
@@ -65,12 +78,13 @@ def known_mistake(judge: Judge, place: str) -> str:
             variants = sieve.kept(variants, "trying known mistakes")
         done = ""
         for variant in variants:
-            if variant.name != done and _fits(judge, place, variant):
+            if variant.name != done and _fits(judge, place, variant, beside):
                 done = variant.name
                 said = variant.says
                 if variant.layer is not None and len(layers) > 1:
                     said = f"{said} (in layer {variant.layer})"
-                key = (not _elsewhere_too(judge, place, whole[variant.name], kinds), rank)
+                made = (whole[variant.name], *beside)
+                key = (not _elsewhere_too(judge, place, made, kinds), rank)
                 if said not in found.setdefault(key, []):
                     found[key].append(said)
     if found:
@@ -81,11 +95,19 @@ def known_mistake(judge: Judge, place: str) -> str:
 OFF = 1e6
 """What is farther away than so many roundings of the largest entry is no rounding."""
 
+OFF_COARSE = 1e4
+"""The same for steps of a coarser type, of which there are few."""
 
-def _sieve(judge: Judge, place: str) -> Sieve | None:
+
+def _far(judge: Judge, beside: tuple[Mistake, ...]) -> float:
+    """Return how far, as a share of the largest entry, rounding can take a place at the most."""
+    return max([OFF * judge.unit, *(OFF_COARSE * each.coarse for each in beside)])
+
+
+def _sieve(judge: Judge, place: str, beside: tuple[Mistake, ...]) -> Sieve | None:
     """Return what rules out mistakes by the first tokens, for a place that is far away."""
     near = judge.expected(place)[0]
-    far = OFF * judge.unit
+    far = _far(judge, beside)
     if not judge.estimated(place) or far > 0.1 or not np.isfinite(near.error).all():
         return None
     shown = judge.prompts[0].places[place].value
@@ -138,19 +160,21 @@ def _distance(judge: Judge, place: str, mistakes: tuple[Mistake, ...]) -> float:
     return float(np.sqrt(np.mean(np.concatenate(off) ** 2)))
 
 
-def _elsewhere_too(judge: Judge, place: str, mistake: Mistake, kinds: set[str]) -> bool:
-    """Return whether the mistake explains as well the other shown places at which it acts.
+def _elsewhere_too(
+    judge: Judge, place: str, mistakes: tuple[Mistake, ...], kinds: set[str]
+) -> bool:
+    """Return whether the mistakes explain as well the other shown places at which the first acts.
 
     Those of the same layer: queries that are not turned, with keys that are, are another mistake
     than rotary positions forgotten.
     """
     layer = layer_of(place)
     shown = judge.prompts[0].places
-    for kind in mistake.acts:
+    for kind in mistakes[0].acts:
         other = kind if layer is None else placed(kind, layer)
         if kind in kinds or other not in shown or layer_of(other) != layer:
             continue
-        if judge.ratio(other, (mistake,)) > 1:
+        if judge.ratio(other, mistakes) > 1:
             return False
     return True
 
@@ -192,16 +216,16 @@ def _where(mistake: Mistake, layers: list[int]) -> Iterator[Mistake]:
                 yield mistake.at(layer)
 
 
-def _fits(judge: Judge, place: str, mistake: Mistake) -> bool:
+def _fits(judge: Judge, place: str, mistake: Mistake, beside: tuple[Mistake, ...]) -> bool:
     # Far away by more than any rounding: most mistakes need no bound to be ruled out.
     first = judge.prompts[0].places[place].value
     near = judge.quick(place, mistake)
     with np.errstate(all="ignore"):
         off = np.abs(first - near.value)[np.isfinite(judge.expected(place)[0].error)]
         scale = np.abs(near.value).max(initial=1e-30)
-    if not off.max(initial=0.0) <= OFF * judge.unit * scale:
+    if not off.max(initial=0.0) <= _far(judge, beside) * scale:
         return False
-    return judge.ratio(place, (mistake,)) <= 1
+    return judge.ratio(place, (mistake, *beside)) <= 1
 
 
 def _some_heads(judge: Judge, place: str) -> str:

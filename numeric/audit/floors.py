@@ -65,6 +65,13 @@ def _root_of(digits: float) -> Act:
 ROOT_SHORT = (float(np.float32(ROOT)), 0.7978845608, 0.79788456)
 """How √(2/π) stands in code that was written for single precision."""
 
+IN_SINGLE = Mistake(
+    "single_inside",
+    "norms, softmax and rotary angles are computed in float32",
+    dict.fromkeys(("ln1", "ln2", "ln_final", "pattern", "q", "k"), _in_float32),
+    coarse=SINGLE,
+)
+
 _NORMS = ("ln1", "ln2", "ln_final")
 _STEPS = (
     Mistake(

@@ -66,12 +66,15 @@ def shown_by(module: torch.nn.Module, rows: np.ndarray, model: Model, kind: str)
     if kind in importers_torch.KINDS.values():
         return _layers_shown(module, rows, model, kind)
     places: dict[str, Any] = {}
+    training = module.training
     with left_as_it_was(module) as hooks:
         watch(kind, module, model, _keeping(places), hooks)
         logits = _logits(called(module, torch.as_tensor(rows).to(_parameter(module).device)))
     shown = gather(logits, places, rows, model)
     # The hooks on Hugging Face's modules see what comes out of the products.
     shown.unturned = model.config.positions == "rotary" and kind != "lens"
+    if training:
+        shown.notes.append(EVALUATED)
     return [shown]
 
 
@@ -124,6 +127,7 @@ def _layers_shown(module: Any, rows: np.ndarray, model: Model, kind: str) -> lis
     return collected
 
 
+EVALUATED = "the module is in training mode; it was run in evaluation mode, without dropout"
 CAUSAL = (
     "run with a causal mask; the fast path of torch.nn is judged too, where the module takes it"
 )

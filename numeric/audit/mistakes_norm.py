@@ -29,7 +29,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         return
     norms = _norms(config)
     layered = config.norm == "layer"
-    named = "LayerNorm" if layered else "RMSNorm"
+    named = "a LayerNorm" if layered else "an RMSNorm"
 
     def everywhere(name: str, says: str, act: Act, rank: int = 1) -> Mistake:
         return Mistake(name, says, dict.fromkeys(norms, act), rank)
@@ -37,21 +37,23 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     def each(name: str, says: str, act_of: Callable[[str], Act], rank: int = 1) -> Mistake:
         return Mistake(name, says, {norm: act_of(norm) for norm in norms}, rank)
 
-    yield everywhere("norm_missing", f"without the {named}: the stream is passed on", _skip, 0)
+    yield everywhere(
+        "norm_missing", f"without the {named.split()[1]}: the stream is passed on", _skip, 0
+    )
     yield each(
         "gain_missing",
-        f"a {named} without its gain",
+        f"{named} without its gain",
         lambda n: weights_to(**{f"{n}_gain": np.ones_like}),
         0,
     )
     yield each(
         "gain_twice",
-        f"a {named} whose gain is applied twice",
+        f"{named} whose gain is applied twice",
         lambda n: weights_to(**{f"{n}_gain": np.square}),
     )
     yield each(
         "gain_plus_one",
-        f"a {named} with gain 1 + g for g",
+        f"{named} with gain 1 + g for g",
         lambda n: weights_to(**{f"{n}_gain": lambda g: 1 + g}),
     )
     if layered:
@@ -122,22 +124,22 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         )
     yield everywhere(
         "eps_outside",
-        f"a {named} whose ε is added outside the root",
+        f"{named} whose ε is added outside the root",
         _statistic(lambda c, eps, d: np.sqrt((c**2).mean(-1, keepdims=True)) + eps),
     )
     yield everywhere(
         "variance_for_deviation",
-        f"a {named} that divides by the variance and not by its root",
+        f"{named} that divides by the variance and not by its root",
         _statistic(lambda c, eps, d: (c**2).mean(-1, keepdims=True) + eps),
     )
     yield everywhere(
         "positions_normalised",
-        f"a {named} over the wrong axis: over the positions",
+        f"{named} over the wrong axis: over the positions",
         _over_positions,
     )
     yield everywhere(
         "whole_normalised",
-        f"a {named} over the wrong axes: over positions and features together",
+        f"{named} over the wrong axes: over positions and features together",
         _over_all,
     )
     if config.final_norm:
@@ -148,7 +150,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         if eps != config.norm_eps:
             yield everywhere(
                 f"eps_{eps:g}",
-                f"a {named} with ε = {eps:g} and not {config.norm_eps:g}",
+                f"{named} with ε = {eps:g} and not {config.norm_eps:g}",
                 config_to(norm_eps=eps),
             )
 

@@ -1,6 +1,7 @@
 """Mistakes in how queries and keys are turned by their positions."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from numeric.config import LAYOUTS, Config
 from numeric.functions import rotary_frequencies
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import At
+from numeric.rounding.precision import stored_as
 
 BASES: tuple[float, ...] = (
     100.0,
@@ -117,16 +119,24 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     yield from each(
         "rotary_reversed", "rotary positions counted from the end", _turned(_reversed_positions)
     )
-    yield from each(
-        "rotary_scaled", "rotary positions divided by 2 (interpolated)", _turned(_stretched(0.5))
-    )
     yield Mistake("rotary_v", "rotary positions applied to values as well", {"v": _values_turned})
     for fraction in (2.0, 4.0, 8.0):
         yield from each(
             f"rotary_stretched_{fraction:g}",
-            f"rotary frequencies divided by {fraction:g} (linear scaling)",
+            f"rotary positions, or frequencies, divided by {fraction:g} (linear interpolation)",
             _turned(_stretched(1 / fraction)),
         )
+    for dtype in ("float16", "bfloat16"):
+        for what, turn in (
+            ("frequencies", _of_rounded_frequencies),
+            ("angles", _of_rounded_angles),
+            ("sines and cosines", _by_rounded_tables),
+        ):
+            yield Mistake(
+                f"rotary_{what}_{dtype}",
+                f"rotary {what} in half precision: they are rounded to {dtype}",
+                dict.fromkeys(both, _turned(partial(turn, dtype))),
+            )
 
 
 Turn = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
@@ -212,6 +222,21 @@ def _stretched(factor: float) -> Callable[[Array, Config], Array]:
     return lambda rows, config: _by(
         rows, config, _angles(config, np.arange(rows.shape[-2]) * factor)
     )
+
+
+def _of_rounded_frequencies(dtype: str, rows: Array, config: Config) -> Array:
+    frequencies = stored_as(_angles(config, np.ones(1)), dtype)
+    return _by(rows, config, np.arange(rows.shape[-2])[:, None] * frequencies)
+
+
+def _of_rounded_angles(dtype: str, rows: Array, config: Config) -> Array:
+    return _by(rows, config, stored_as(_angles(config, np.arange(rows.shape[-2])), dtype))
+
+
+def _by_rounded_tables(dtype: str, rows: Array, config: Config) -> Array:
+    angles = _angles(config, np.arange(rows.shape[-2]))
+    cos, sin = (stored_as(table, dtype) for table in (np.cos(angles), np.sin(angles)))
+    return _turn(rows, config, cos, sin)
 
 
 def _exponent(factor: float) -> Callable[[Array, Config], Array]:

@@ -32,7 +32,7 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
         if _said_otherwise(judge, place):
             continue
         floor = floors(judge, place)
-        if floor and not (known_mistake(judge, place) or another_setting(judge, place)):
+        if floor and not _mistaken(judge, place):
             judge.notes.append(f"precision: at {place}, {floor}")
             judge.ratios[place] = 1.0
             continue
@@ -47,6 +47,12 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
         if first_only:
             break
     return findings
+
+
+def _mistaken(judge: Judge, place: str) -> bool:
+    """Return whether a mistake explains what coarser steps explain as well."""
+    said = known_mistake(judge, place) or another_setting(judge, place) or leaning(judge, place)
+    return bool(said)
 
 
 def _said_otherwise(judge: Judge, place: str) -> bool:

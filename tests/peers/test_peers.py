@@ -188,6 +188,10 @@ def _other_base(module: torch.nn.Module) -> None:
     module.model.rotary_emb.inv_freq = 500000.0 ** -(torch.arange(0, 8, 2) / 8)
 
 
+def _coarse_frequencies(module: torch.nn.Module) -> None:
+    module.model.rotary_emb.inv_freq = module.model.rotary_emb.inv_freq.bfloat16().float()
+
+
 BUGS = {
     "no scale": ("llama", _set("model.layers:self_attn", "scaling", 1.0), "pattern.0", "scale"),
     "another base": ("llama", _other_base, "pattern.0", "rotary base 500000 for 10000"),
@@ -209,15 +213,20 @@ BUGS = {
         "mlp_post.0",
         "tanh GELU for exact GELU",
     ),
+    "frequencies": ("llama", _coarse_frequencies, "pattern.0", "rounded to bfloat16"),
     "one ε": ("gpt2", lambda m: setattr(m.transformer.h[1].ln_2, "eps", 1e-3), "ln2.1", "0.001"),
 }
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_bug_in_a_live_module_is_found_where_it_is_and_named(bug: str) -> None:
+def test_a_bug_in_a_live_module_is_found_where_it_is_and_named(
+    bug: str, dtype: torch.dtype
+) -> None:
+    """Also beside the steps in float32 that Llama and NeoX have in float64."""
     kind, plant, place, says = BUGS[bug]
     torch.manual_seed(4)
-    module = KINDS[kind](attn_implementation="eager")
+    module = KINDS[kind](attn_implementation="eager").to(dtype)
     plant(module)
     report = ot.audit(module, TOKENS[:, :12])
     assert report.first_failure.place == place, str(report)
