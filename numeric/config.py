@@ -68,8 +68,9 @@ class Config:
     `n_kv_heads` None means as many as `n_heads`. A rotary angle at position p is
     p · rotary_base^(-2i/rotary_dims); layout "interleaved" (GPT-J) turns the dimensions 2i and
     2i + 1 together, "half" (GPT-NeoX, Llama) i and i + rotary_dims/2. `rotary_stretch` is nothing,
-    (factor,), or (factor, low, high, context) as in Llama 3.1 (`functions.rotary_frequencies`). A
-    model in which attention and MLP share one norm (GPT-J) has the same ln1 and ln2.
+    (factor,), (factor, low, high, context) as in Llama 3.1, or that with a scale, which is YaRN
+    (`functions.rotary_frequencies`). A model in which attention and MLP share one norm (GPT-J) has
+    the same ln1 and ln2.
 
     Raises: OtimesError naming every field that no model can have.
     """
@@ -178,11 +179,13 @@ class Config:
     def _wrong_stretch(self) -> Iterable[str]:
         said = self.rotary_stretch
         numbers = all(type(x) in (int, float) and 0 < x <= sys.float_info.max for x in said)
-        if len(said) not in (0, 1, 4) or not numbers or (len(said) == 4 and said[1] >= said[2]):
+        if len(said) not in (0, 1, 4, 5) or not numbers or (len(said) > 1 and said[1] >= said[2]):
             yield (
                 f"rotary_stretch={said}; it must be positive numbers: none, (factor,), or"
-                " (factor, low, high, context) with low < high"
+                " (factor, low, high, context), and perhaps a scale, with low < high"
             )
+        elif len(said) == 5 and not self.rotary_base > 1:
+            yield f"rotary_base={self.rotary_base} with rotary_stretch={said}; it must be above 1"
 
     @property
     def rotation(self) -> tuple[int, float, str, tuple[float, ...]]:

@@ -185,7 +185,10 @@ def rotary_frequencies(
     A `stretch` of one number divides all of them (Chen et al. 2023, “position interpolation”). One
     of four, (factor, low, high, context), is that of Llama 3.1: a pair that turns fewer than `low`
     times in `context` positions is divided by the factor, one that turns more than `high` times is
-    left alone, and those between are mixed of both.
+    left alone, and those between are mixed of both. One of five, (factor, low, high, context,
+    scale), is YaRN (Peng et al. 2023): the same with the shares of those between by the number of
+    the pair, from the last one above `high` to the first one below `low`; what the `scale` does is
+    up to `rotate`.
 
     >>> rotary_frequencies(4, 100.0, (2.0,)).tolist()
     [0.5, 0.05]
@@ -196,11 +199,26 @@ def rotary_frequencies(
     factor, *bands = stretch
     if not bands:
         return frequency / factor
-    low, high, context = bands
-    turns = context * frequency / (2 * np.pi)
-    kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    low, high, context, *scale = bands
+    if scale:
+        most = dims * np.log(context / (2 * np.pi * np.array([high, low]))) / (2 * np.log(base))
+        first, last = max(np.floor(most[0]), 0.0), min(np.ceil(most[1]), dims - 1.0)
+        width = last - first or 0.001  # as its authors have it, where one pair is both
+        kept = 1 - np.clip((np.arange(dims // 2) - first) / width, 0.0, 1.0)
+    else:
+        turns = context * frequency / (2 * np.pi)
+        kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
     mixed: np.ndarray = (1 - kept) * frequency / factor + kept * frequency
     return mixed
+
+
+def rotary_scale(stretch: Sequence[float]) -> float:
+    """Return what turned entries are multiplied by: the fifth number of a stretch (YaRN), else 1.
+
+    >>> rotary_scale((8.0, 1.0, 32.0, 2048.0, 1.25)), rotary_scale((2.0,))
+    (1.25, 1.0)
+    """
+    return stretch[4] if len(stretch) > 4 else 1.0
 
 
 def rotate(
@@ -213,10 +231,11 @@ def rotate(
 ) -> Float[Array, "pos d_head"]:
     r"""Return each row turned by its position: pair i of row p by the angle $p · base^{-2i/dims}$.
 
-    With a `stretch` the frequencies are those of `rotary_frequencies`. Only the first `dims`
-    entries take part. A pair is (2i, 2i + 1) in the layout "interleaved" (GPT-J) and
-    (i, i + dims/2) in "half" (GPT-NeoX, Llama). The product of a turned query and a turned key
-    depends on their distance alone. With `sign` -1 rows are turned back.
+    With a `stretch` the frequencies are those of `rotary_frequencies`, and what was turned is
+    multiplied by `rotary_scale`. Only the first `dims` entries take part. A pair is (2i, 2i + 1) in
+    the layout "interleaved" (GPT-J) and (i, i + dims/2) in "half" (GPT-NeoX, Llama). The product of
+    a turned query and a turned key depends on their distance alone. With `sign` -1 rows are turned
+    the other way, which is the transpose.
     Source: Su et al. 2021, “RoFormer”, §3.2.
     """
     pair = np.arange(dims // 2)
@@ -224,7 +243,8 @@ def rotate(
         (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + dims // 2)
     )
     angle = sign * np.arange(len(rows))[:, None] * rotary_frequencies(dims, base, stretch)
-    cos, sin = np.cos(angle), np.sin(angle)
+    scale = rotary_scale(stretch)
+    cos, sin = scale * np.cos(angle), scale * np.sin(angle)
     turned = rows.copy()
     turned[:, first] = rows[:, first] * cos - rows[:, second] * sin
     turned[:, second] = rows[:, first] * sin + rows[:, second] * cos

@@ -166,9 +166,13 @@ class Twin(nn.Module):
             pairs = turning.unflatten(-1, (half, 2))
         numbers = {"dtype": torch.float64, "device": rows.device}
         exponent = torch.arange(half, **numbers) / half
-        frequency = _stretched(torch.pow(config.rotary_base, -exponent), config.rotary_stretch)
+        plain = torch.pow(config.rotary_base, -exponent)
+        frequency = (
+            _ramped(plain, config) if len(config.rotary_stretch) == 5 else _stretched(plain, config)
+        )
         angle = torch.outer(torch.arange(rows.shape[2], **numbers), frequency)
-        unit = torch.polar(torch.ones_like(angle), angle)
+        scale = config.rotary_stretch[4] if len(config.rotary_stretch) == 5 else 1.0
+        unit = torch.polar(torch.full_like(angle, scale), angle)
         numbers_turned = torch.view_as_complex(pairs.contiguous()) * unit.to(
             torch.complex128 if wide.dtype == torch.float64 else torch.complex64
         )
@@ -206,8 +210,24 @@ class Twin(nn.Module):
         return functional.layer_norm(rows, (config.d_model,), gain, bias, config.norm_eps)
 
 
-def _stretched(frequency: Tensor, stretch: tuple[float, ...]) -> Tensor:
+def _ramped(frequency: Tensor, config: Config) -> Tensor:
+    """Return rotary frequencies after the stretch of YaRN, by a ramp as in its authors' code."""
+    factor, slow, fast, context, _ = config.rotary_stretch
+
+    def pair_that_turns(times: float) -> float:
+        wavelengths = math.log(context / (times * 2 * math.pi)) / math.log(config.rotary_base)
+        return config.rotary_dims / 2 * wavelengths
+
+    low = max(math.floor(pair_that_turns(fast)), 0)
+    high = min(math.ceil(pair_that_turns(slow)), config.rotary_dims - 1)
+    number = torch.arange(len(frequency), dtype=frequency.dtype, device=frequency.device)
+    ramp = ((number - low) / ((high - low) or 0.001)).clamp(0, 1)
+    return frequency / factor * ramp + frequency * (1 - ramp)
+
+
+def _stretched(frequency: Tensor, config: Config) -> Tensor:
     """Return rotary frequencies after a stretch, by wavelengths as Meta's code for Llama 3.1."""
+    stretch = config.rotary_stretch
     if not stretch:
         return frequency
     if len(stretch) == 1:

@@ -1,5 +1,6 @@
 """The checkpoints of Hugging Face: GPT-2, GPT-NeoX and Llama, their settings and their tensors."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -207,6 +208,9 @@ def _rotary(name: str, settings: Mapping[str, Any], d_head: int, fraction: float
             f"{name} has rope_type={kind!r}, which changes the rotary frequencies and is not "
             f"supported; known are {listed(STRETCH)}"
         )
+    if kind == "yarn":
+        refuse(name, rope, {"truncate": (True, None)})
+        rope |= _of_yarn(rope, settings["max_position_embeddings"])
     lacks = [each for each in STRETCH[kind] if rope.get(each) is None]
     if lacks:
         raise OtimesError(f"{name} has rope_type={kind!r} without {listed(lacks)}")
@@ -219,6 +223,24 @@ def _rotary(name: str, settings: Mapping[str, Any], d_head: int, fraction: float
         "rotary_base": float(base),
         "rotary_dims": int(d_head * float(fraction)),
         "rotary_stretch": tuple(float(rope[each]) for each in STRETCH[kind]),
+    }
+
+
+def _of_yarn(rope: Mapping[str, Any], longest: int) -> dict[str, float]:
+    """Return the numbers of YaRN, those that the settings leave out as the library has them."""
+    factor = rope.get("factor") or longest / rope["original_max_position_embeddings"]
+
+    def grown(share: float) -> float:
+        return 1.0 if factor <= 1 else 0.1 * share * math.log(factor) + 1.0
+
+    scale = rope.get("attention_factor")
+    if scale is None and rope.get("mscale") and rope.get("mscale_all_dim"):
+        scale = grown(rope["mscale"]) / grown(rope["mscale_all_dim"])
+    return {
+        "factor": factor,
+        "beta_slow": rope.get("beta_slow") or 1.0,
+        "beta_fast": rope.get("beta_fast") or 32.0,
+        "attention_factor": grown(1.0) if scale is None else scale,
     }
 
 

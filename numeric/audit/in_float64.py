@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_map
 from numeric.audit.calling import called, module_run_by, name_of
 from numeric.audit.live import left_as_it_was
 from numeric.config import Config
-from numeric.functions import rotary_frequencies
+from numeric.functions import rotary_frequencies, rotary_scale
 
 Call = Callable[[Any], Any]
 
@@ -107,7 +107,9 @@ def _rotary_table(table: torch.Tensor, config: Config) -> torch.Tensor:
         both = [angle, torch.cat([angle, angle], -1), angle.repeat_interleave(2, -1)]
         fit = [each for each in both if each.shape == flat.shape]
         turn = (torch.cos, torch.sin) if not flat.is_complex() else (_turn,)
-        tables, off = [made(each) for each in fit for made in turn], 1 + fit[0] if fit else angle
+        scale = rotary_scale(config.rotary_stretch)
+        tables = [scale * made(each) for each in fit for made in turn]
+        off = scale * (1 + fit[0]) if fit else angle
     else:
         return table
     for exact in tables:

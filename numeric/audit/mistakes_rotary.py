@@ -11,7 +11,7 @@ from numeric.audit.change import (
 )
 from numeric.audit.evaluate import Act, Mistake, Operation
 from numeric.config import LAYOUTS, Config
-from numeric.functions import rotary_frequencies
+from numeric.functions import rotary_frequencies, rotary_scale
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import At
 from numeric.rounding.precision import stored_as
@@ -89,6 +89,17 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         "rotary frequencies with a wrong exponent (4i/d for 2i/d)",
         _turned(_exponent(2.0)),
     )
+    if len(config.rotary_stretch) > 4:
+        unscaled = (*config.rotary_stretch[:4], 1.0)
+        yield from each(
+            "rotary_unscaled",
+            "rotary positions without the scale of YaRN",
+            config_to(rotary_stretch=unscaled),
+        )
+    if config.rotary_stretch:
+        yield from each(
+            "rotary_plain", "rotary frequencies not stretched", config_to(rotary_stretch=())
+        )
     if config.rotary_dims != config.d_head:
         yield from each(
             "rotary_frequencies_of_head",
@@ -180,6 +191,8 @@ def _turn(
     first, second = _pairs(config)
     turned = rows.copy()
     a, b = rows[..., first], rows[..., second]
+    scale = rotary_scale(config.rotary_stretch)
+    cos, sin = scale * cos, scale * sin
     turned[..., first] = a * cos - signs[0] * b * sin
     turned[..., second] = signs[1] * a * sin + b * cos
     return turned

@@ -19,12 +19,20 @@ ACTIVATION = {
 # The rotary frequencies that are known, and what says how they are stretched.
 STRETCH: dict[str, tuple[str, ...]] = {
     "default": (),
+    "dynamic": (),  # which stretches prompts only that are longer than an audit takes
     "linear": ("factor",),
     "llama3": (
         "factor",
         "low_freq_factor",
         "high_freq_factor",
         "original_max_position_embeddings",
+    ),
+    "yarn": (
+        "factor",
+        "beta_slow",
+        "beta_fast",
+        "original_max_position_embeddings",
+        "attention_factor",
     ),
 }
 

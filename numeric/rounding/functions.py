@@ -18,7 +18,14 @@ from scipy.special import expit
 
 from algebra.errors import OtimesError
 from algebra.functions import on_floats
-from numeric.functions import DERIVATIVE, centred, masked_softmax, norm_scale, rotary_frequencies
+from numeric.functions import (
+    DERIVATIVE,
+    centred,
+    masked_softmax,
+    norm_scale,
+    rotary_frequencies,
+    rotary_scale,
+)
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.precision import Precision
 
@@ -202,7 +209,8 @@ def rotated(
     """Return queries or keys [..., pos, d_head] turned by their positions.
 
     An angle p · base^(-2i/dims) made inside an operation is wrong by its share of the rounding of
-    exponent, power and product; each sine and cosine by the library and by being stored.
+    exponent, power and product; each sine and cosine by the library and by being stored, and by
+    being stored again where it is multiplied by a scale.
     """
     pair = np.arange(dims // 2)
     first, second = (
@@ -210,11 +218,12 @@ def rotated(
     )
     exponent = 2 * pair / dims * np.log(base)
     angle = np.arange(rows.value.shape[-2])[:, None] * rotary_frequencies(dims, base, stretch)
-    cos, sin = np.cos(angle), np.sin(angle)
+    scale = rotary_scale(stretch)
+    cos, sin = scale * np.cos(angle), scale * np.sin(angle)
     relative = 2 * LIBRARY + 2 + 3 * np.abs(exponent)
     angle_error = p.inner * angle * _after_stretch(relative, dims, base, stretch)
     angle_error = np.minimum(angle_error, 2.0)
-    function_error = 2 * LIBRARY * p.inner + p.stored()
+    function_error = 2 * LIBRARY * p.inner + p.stored(1 if scale == 1 else 2)
     a, b = (Near(rows.value[..., i], rows.error[..., i]) for i in (first, second))
     value, error = rows.value.copy(), np.array(rows.error)
     for place, turned, along, across in (
@@ -223,7 +232,7 @@ def rotated(
     ):
         own = np.zeros_like(turned)
         for part, factor in (along, across):
-            wrong = np.minimum(angle_error + function_error, 2.0)
+            wrong = scale * np.minimum(angle_error + function_error, 2.0)
             own = own + part.error * np.abs(factor) + part.size * wrong
             own = own + p.stored() * part.size * (np.abs(factor) + wrong)
         value[..., place] = turned
@@ -236,12 +245,17 @@ def _after_stretch(relative: Array, dims: int, base: float, stretch: Sequence[fl
 
     A factor alone is one division more. By bands, the share s = (turns - low)/(high - low) of the
     plain frequency f is wrong by what f is and 3 roundings, times turns/(high - low), and 2 more;
-    and f' = f/factor + s f (1 - 1/factor) by f (1 - 1/factor) times that, and 4 of its own.
+    and f' = f/factor + s f (1 - 1/factor) by f (1 - 1/factor) times that, and 4 of its own. The
+    shares of YaRN are s and 1 - s of whole numbers, by 2 roundings and 3.
     """
     if len(stretch) < 2:
         return relative + len(stretch)
-    factor, low, high, context = stretch
+    factor, low, high, context, *scale = stretch
     plain = rotary_frequencies(dims, base)
+    if scale:
+        shared = rotary_frequencies(dims, base, stretch)
+        both = (shared < 0.999999 * plain) & (shared > 1.000001 * plain / factor)
+        return np.asarray(relative + 4 + np.where(both, 5 * plain / shared, 0.0))
     turns = context * plain / (2 * np.pi)
     mixed = (turns > 0.999 * low) & (turns < 1.001 * high)  # rounding may decide for either side
     share = (relative + 3) * turns / (high - low) + 2

@@ -132,7 +132,9 @@ def configs(draw: Draw, /, **fields: Any) -> Config:
     if rotary:
         found["rotary_dims"] = kind("rotary_dims", range(2, found["d_head"] + 1, 2))
         found["rotary_layout"] = kind("rotary_layout", LAYOUTS)
-        found["rotary_stretch"] = kind("rotary_stretch", ((), (4.0,), (8.0, 0.1, 0.5, 2.0)))
+        found["rotary_stretch"] = kind(
+            "rotary_stretch", ((), (4.0,), (8.0, 0.1, 0.5, 2.0), (4.0, 0.1, 0.5, 9.0, 1.2))
+        )
     if d_mlp:
         found["activation"] = kind("activation", ACTIVATIONS)
         found["gated"] = kind("gated", (False, True))

@@ -147,6 +147,25 @@ def activated(kind: str, x: float) -> float:
     return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
+def ramped(c, pair: int, frequency: float) -> float:
+    """A rotary frequency after the stretch of YaRN, by the number of its pair (Peng et al., §3.2).
+
+    The pair that turns r times in the context L is d log(L / 2πr) / 2 log b, in real numbers.
+    """
+    factor, low, high, context, _ = c.rotary_stretch
+    first, last = (
+        c.rotary_dims * math.log(context / (2 * math.pi * times)) / (2 * math.log(c.rotary_base))
+        for times in (high, low)
+    )
+    first, last = max(math.floor(first), 0), min(math.ceil(last), c.rotary_dims - 1)
+    if pair <= first:
+        return frequency
+    if pair >= last:
+        return frequency / factor
+    share = (pair - first) / (last - first)
+    return share * frequency / factor + (1 - share) * frequency
+
+
 def slowed(c, frequency: float) -> float:
     """A rotary frequency after the stretch, by its wavelength as Meta's code for Llama 3.1."""
     if len(c.rotary_stretch) < 4:
@@ -167,7 +186,10 @@ def turned(c, row: list[float], position: int) -> list[float]:
     out = list(row)
     for i in range(half):
         a, b = (i, i + half) if c.rotary_layout == "half" else (2 * i, 2 * i + 1)
-        angle = position * slowed(c, 1 / c.rotary_base ** (2 * i / c.rotary_dims))
+        plain = 1 / c.rotary_base ** (2 * i / c.rotary_dims)
+        yarn = len(c.rotary_stretch) == 5
+        angle = position * (ramped(c, i, plain) if yarn else slowed(c, plain))
         number = complex(row[a], row[b]) * complex(math.cos(angle), math.sin(angle))
+        number *= c.rotary_stretch[4] if yarn else 1.0
         out[a], out[b] = number.real, number.imag
     return out

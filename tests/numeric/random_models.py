@@ -57,6 +57,17 @@ KINDS = {
         norm="rms",
         biases=(),
     ),
+    "yarn": replace(
+        FULL,
+        positions="rotary",
+        rotary_dims=6,
+        rotary_base=50.0,
+        rotary_stretch=(8.0, 0.2, 1.0, 12.0, 1.3),  # one pair left alone, one between, one divided
+        activation="silu",
+        gated=True,
+        norm="rms",
+        biases=(),
+    ),
     "neox": replace(FULL, positions="rotary", rotary_dims=4, activation="gelu", parallel=True),
     "gptj": replace(
         FULL,

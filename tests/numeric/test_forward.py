@@ -238,6 +238,8 @@ FULL_BUGS: dict[str, tuple[str, tuple[str, Callable]]] = {
     "all of d_head turned": ("gptj", _changed_config(rotary_dims=6)),
     "frequencies not stretched": ("llama 3.1", _changed_config(rotary_stretch=())),
     "all frequencies stretched": ("llama 3.1", _changed_config(rotary_stretch=(8.0,))),
+    "not scaled": ("yarn", _changed_config(rotary_stretch=(8.0, 0.2, 1.0, 12.0, 1.0))),
+    "the shares of Llama 3.1": ("yarn", _changed_config(rotary_stretch=(8.0, 0.2, 1.0, 12.0))),
     "another base": ("gptj", _changed_config(rotary_base=10000.0)),
     "turned the other way": (
         "neox",

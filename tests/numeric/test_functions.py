@@ -1,5 +1,7 @@
 """Norms, activations, softmax and rotation against torch's own, SciPy's, and mpmath."""
 
+from types import SimpleNamespace
+
 import mpmath
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from numeric.functions import (
     rotate,
     silu,
 )
+from tests.numeric.loops import ramped
 
 ULP = 2.0**-52
 X = np.concatenate([np.linspace(-40, 40, 1001), [0.0, 1e-300, -1e-300, 1e3, -1e3]])
@@ -135,4 +138,10 @@ def test_stretched_frequencies() -> None:
             expected = (1 - smooth) * plain / factor + smooth * plain
         assert abs(found[i] - expected) <= 40 * ULP * expected
     assert found[0] == 1.0
+    config = SimpleNamespace(rotary_stretch=(8.0, 1.0, 32.0, 2048.0, 1.2), rotary_dims=128)
+    config.rotary_base = 10000.0
+    yarn = rotary_frequencies(128, 10000.0, config.rotary_stretch)
+    for i in range(64):
+        expected = ramped(config, i, 10000.0 ** (-2 * i / 128))
+        assert abs(yarn[i] - expected) <= 60 * ULP * expected
     assert np.array_equal(rotary_frequencies(4, 100.0, (4.0,)), np.array([0.25, 0.025]))

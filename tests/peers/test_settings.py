@@ -24,6 +24,8 @@ LEFT_ALONE = {
 
 ROPE = {"rope_theta": 500.0}
 BANDS = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+CONTEXT = {"original_max_position_embeddings": 20}
+YARN = {"factor": 4.0, "beta_fast": 2.0, "beta_slow": 0.2, **CONTEXT}
 # None: it is supported. Else what the refusal names.
 GPT2 = {
     "activation_function": {
@@ -55,8 +57,15 @@ TURNS = {
     "default": ({}, None),
     "linear": ({"factor": 2.0}, None),
     "llama3": ({**BANDS, "original_max_position_embeddings": 16}, None),
-    "yarn": ({"factor": 2.0}, "rope_type='yarn'"),
-    "dynamic": ({"factor": 2.0, "partial_rotary_factor": 1.0}, "rope_type='dynamic'"),
+    "yarn": ({"factor": 2.0, "original_max_position_embeddings": 20}, None),
+    "yarn, its own scale": ({**YARN, "attention_factor": 0.7}, None),
+    "yarn, two scales": ({**YARN, "mscale": 0.7, "mscale_all_dim": 0.3}, None),
+    "yarn, not truncated": ({**YARN, "truncate": False}, "truncate=False"),
+    "dynamic": ({"factor": 2.0, "partial_rotary_factor": 1.0}, None),
+    "longrope": (
+        {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4, **CONTEXT},
+        "rope_type='longrope'",
+    ),
 }
 NEOX = {
     **ROTARY,
@@ -107,7 +116,7 @@ def test_a_setting_is_supported_or_refused(kind: str, key: str, value: object, r
 @pytest.mark.parametrize("kind", ["neox", "llama"])
 def test_rotary_frequencies(kind: str, turn: str) -> None:
     options, refused = TURNS[turn]
-    rope = {"rope_type": turn, **ROPE, **options}
+    rope = {"rope_type": turn.partition(",")[0], **ROPE, **options}
     passes_or_is_refused(kind, refused, rope_parameters=rope)
 
 
@@ -160,6 +169,15 @@ def test_the_frequencies_matter() -> None:
     module.config.rope_parameters = {"rope_type": "default", **ROPE}
     report = ot.audit(module, TOKENS[:1, :12])
     assert report.first_failure.place == "z.0"
+
+
+def test_the_scale_of_yarn_matters() -> None:
+    rope = {"rope_type": "yarn", **ROPE, **YARN}
+    module = KINDS["llama"](rope_parameters=rope)
+    module.model.rotary_emb.attention_scaling = 1.0
+    report = ot.audit(module, TOKENS[:1, :12])
+    assert report.first_failure.place == "z.0"
+    assert "without the scale of YaRN" in report.first_failure.diagnosis
 
 
 LENS = {

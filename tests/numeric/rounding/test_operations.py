@@ -150,6 +150,7 @@ CARRYING: dict[str, Callable[[Near, Precision], Near]] = {
     "rms": lambda rows, p: normalised(rows, "rms", 1e-5, near(WEIGHT[0]), None, p),
     "product": lambda rows, p: linear(rows, near(WEIGHT), WEIGHT[0], p),
     "half": lambda rows, p: rotated(rows, 4, 100.0, "half", p=p),
+    "yarn": lambda rows, p: rotated(rows, 4, 100.0, "half", (2.0, 0.1, 3.0, 20.0, 1.5), p=p),
     "interleaved": lambda rows, p: rotated(rows, 2, 100.0, "interleaved", p=p),
 }
 
