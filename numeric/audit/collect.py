@@ -29,7 +29,8 @@ DTYPES = tuple(UNIT_ROUNDOFF)
 class Collected:
     """The prompts with their places; the types of the arrays; what could not be used, and why.
 
-    `unturned`: queries and keys are known to be those before the rotation.
+    `unturned`: queries and keys are known to be those before the rotation. `as_held`: the weights
+    of the reference were read off what is audited, and need not be rounded to its type.
     """
 
     prompts: list[Shown]
@@ -37,6 +38,7 @@ class Collected:
     unfit: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     unturned: bool = False
+    as_held: bool = False
 
     @property
     def dtype(self) -> str:

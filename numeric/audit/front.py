@@ -85,14 +85,16 @@ def audit(
     from numeric.audit import live
 
     rows = token_rows(tokens, model) if rows is None else rows
-    report = _first_that_fails(live.shown_by(implementation, rows, model, kind), model, said)
+    vectors = kind in importers_torch.KINDS.values()
+    shown = live.shown_by(implementation, rows, model, kind)
+    report = _first_that_fails(shown, model, said, as_held=weights is None and not vectors)
     if given is not implementation:
         says = f"what {type(given).__name__} runs was looked at, by itself: audit it with weights="
         report = replace(report, notes=(*report.notes, f"{says} to have it run as it is"))
     if weights is not None or not generic or not report.passed:
         return report
     rows = rows[:1, :GENERIC_TOKENS]
-    read = model.part("W_E", rows) if kind in importers_torch.KINDS.values() else rows
+    read = model.part("W_E", rows) if vectors else rows
     still = STILL if kind == "lens" and model.config.gated else ()
     del model  # its memory is needed for the copy of the module
     return _generic_too(implementation, read, kind, still, report)
@@ -113,7 +115,7 @@ def _generic_too(
         twin, rows = importers_torch.on_vectors(twin, read)
     shown = live.shown_by(other, rows, twin, kind)
     del other  # as large as the module, and of no use once it has shown its places
-    again = _first_that_fails(shown, twin, report.name)
+    again = _first_that_fails(shown, twin, report.name, as_held=rows is read)
     says = "a copy with generic parameters was audited as well"
     return replace(
         report,
@@ -122,8 +124,10 @@ def _generic_too(
     )
 
 
-def _first_that_fails(shown: list[Collected], model: Model, name: str) -> Report:
+def _first_that_fails(shown: list[Collected], model: Model, name: str, as_held: bool) -> Report:
     """Return the report on the first way of running that fails, or on the first of all."""
+    for each in shown:
+        each.as_held = as_held
     reports = [judged(each, model, name) for each in shown]
     return next((report for report in reports if not report.passed), reports[0])
 
@@ -254,7 +258,8 @@ def _report(
 
 def _judge(collected: Collected, model: Model) -> Judge:
     dtype = collected.dtype
-    return Judge(held(model, dtype), collected.prompts, dtype, unturned=collected.unturned)
+    model = model if collected.as_held else held(model, dtype)
+    return Judge(model, collected.prompts, dtype, unturned=collected.unturned)
 
 
 def held(model: Model, dtype: str) -> Model:

@@ -110,6 +110,17 @@ def as_is(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def query_scale(settings: Mapping[str, Any], layer: int, d_head: int) -> float:
+    """Return what queries of GPT-2 are multiplied by to have scores divided by √d_head alone.
+
+    Two settings scale the scores otherwise, by 1 or by the number of the layer besides.
+    """
+    scale = 1.0 if settings.get("scale_attn_weights", True) else math.sqrt(d_head)
+    if settings.get("scale_attn_by_inverse_layer_idx", False):
+        scale /= layer + 1
+    return scale
+
+
 def _gpt2(
     name: str, settings: Mapping[str, Any], tensors: Tensors
 ) -> tuple[Config, dict[str, np.ndarray]]:
@@ -162,6 +173,12 @@ def _gpt2(
             layers,
             lambda b, n=number: b.reshape(3, heads, dh)[n],
         )
+    scales = np.array([query_scale(settings, layer, dh) for layer in range(layers)])
+    if (scales != 1).any():
+        for query in ("W_Q", "b_Q"):
+            queries = weights[query]
+            shape = (layers, *[1] * (queries.ndim - 1))
+            weights[query] = queries.astype(np.float64) * scales.reshape(shape)
     for ours, theirs in (("ln1", "ln_1"), ("ln2", "ln_2")):
         weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, as_is)
         weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, as_is)

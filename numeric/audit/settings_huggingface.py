@@ -38,11 +38,7 @@ STRETCH: dict[str, tuple[str, ...]] = {
 
 # What each kind computes only with these values, the first of which a file may leave out.
 ONLY: dict[str, dict[str, tuple[Any, ...]]] = {
-    "gpt2": {
-        "scale_attn_weights": (True,),
-        "scale_attn_by_inverse_layer_idx": (False,),
-        "add_cross_attention": (False,),
-    },
+    "gpt2": {"add_cross_attention": (False,)},
     "gpt_neox": {},
     "llama": {"pretraining_tp": (1, None), "partial_rotary_factor": (1, 1.0, None)},
 }
@@ -52,7 +48,8 @@ ONLY: dict[str, dict[str, tuple[Any, ...]]] = {
 READ: dict[str, set[str]] = {
     "gpt2": {
         "n_layer", "n_head", "n_embd", "n_positions", "n_ctx", "n_inner", "vocab_size",
-        "activation_function", "layer_norm_epsilon",
+        "activation_function", "layer_norm_epsilon", "scale_attn_weights",
+        "scale_attn_by_inverse_layer_idx",
     },
     "gpt_neox": {
         "num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size",

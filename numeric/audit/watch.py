@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from numeric.audit.importers_huggingface import query_scale
 from numeric.audit.importers_lens import HOOKS
 from numeric.config import Config
 from numeric.model import Model
@@ -155,13 +156,22 @@ def watch(kind: str, module: Any, model: Model, keep: Keep, hooks: list[Any]) ->
     body = getattr(module, parts.body, module) if parts.body else module
     blocks = [module] if kind == "encoder_layer" else body.get_submodule(parts.blocks)
     for number, block in enumerate(blocks):
-        _watch_block(parts, block, number, model.config, keep, hooks)
+        scale = 1.0
+        if kind == "gpt2":
+            scale = query_scale(module.config.to_dict(), number, model.d_head)
+        _watch_block(parts, block, number, model.config, keep, hooks, scale)
     if parts.end:
         hooks.append(_after(body.get_submodule(parts.end), keep, "ln_final"))
 
 
 def _watch_block(
-    parts: Parts, block: Any, number: int, config: Config, keep: Keep, hooks: list[Any]
+    parts: Parts,
+    block: Any,
+    number: int,
+    config: Config,
+    keep: Keep,
+    hooks: list[Any],
+    query_scale: float,
 ) -> None:
     for part, place in parts.before.items():
         hooks.append(_before(block.get_submodule(part), keep, f"{place}.{number}"))
@@ -170,8 +180,11 @@ def _watch_block(
     for part, cuts in (parts.cuts or {}).items():
         for place, cut in cuts.items():
 
-            def out(value: Any, cut: Cut = cut) -> Any:
-                return cut(value, config)
+            def out(value: Any, cut: Cut = cut, place: str = place) -> Any:
+                cut_out = cut(value, config)
+                scaled = place == "q" and query_scale != 1
+                # In float64, for the module makes no such rounding.
+                return cut_out.double() * query_scale if scaled else cut_out
 
             hooks.append(_after(block.get_submodule(part), keep, f"{place}.{number}", out))
     if parts.mixed:

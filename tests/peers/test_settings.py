@@ -38,8 +38,8 @@ GPT2 = {
     "n_layer": {1: None},
     "n_head": {2: None},
     "layer_norm_epsilon": {0.1: None},
-    "scale_attn_weights": {False: "scale_attn_weights=False"},
-    "scale_attn_by_inverse_layer_idx": {True: "scale_attn_by_inverse_layer_idx=True"},
+    "scale_attn_weights": {False: None},
+    "scale_attn_by_inverse_layer_idx": {True: None},
     "add_cross_attention": {True: "add_cross_attention=True"},
     "is_encoder_decoder": {True: "is_encoder_decoder=True"},
     "tie_word_embeddings": {False: None},
@@ -169,6 +169,22 @@ def test_the_frequencies_matter() -> None:
     module.config.rope_parameters = {"rope_type": "default", **ROPE}
     report = ot.audit(module, TOKENS[:1, :12])
     assert report.first_failure.place == "z.0"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_scores_of_gpt2_may_be_scaled_by_the_layer(attention: str, dtype: torch.dtype) -> None:
+    """As in the GPT-2 of Stanford's CRFM: 1 and 1/2 and 1/3, which is rounded."""
+    torch.manual_seed(0)
+    scaled = {"scale_attn_by_inverse_layer_idx": True, "reorder_and_upcast_attn": True}
+    if dtype == torch.float64 and attention == "eager":
+        del scaled["reorder_and_upcast_attn"]  # with which the library does not run in float64
+    module = KINDS["gpt2"](n_layer=3, attn_implementation=attention, **scaled).to(dtype)
+    report = ot.audit(module, TOKENS[:1, :12])
+    assert report.passed, str(report)
+    module.transformer.h[2].attn.scaling = 8**-0.5
+    report = ot.audit(module, TOKENS[:1, :12])
+    assert report.first_failure.place == ("pattern.2" if attention == "eager" else "z.2")
 
 
 def test_the_scale_of_yarn_matters() -> None:

@@ -126,7 +126,7 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence(call, says: str) -> Non
 @pytest.mark.parametrize(
     ("kind", "settings", "says"),
     [
-        ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights=False"),
+        ("gpt2", {"add_cross_attention": True}, "add_cross_attention=True"),
         ("llama", {"sliding_window": 4096}, "sliding_window=4096"),
         ("llama", {"final_logit_softcapping": 30.0}, "final_logit_softcapping=30.0"),
         ("llama", {"embedding_multiplier": 12.0}, "embedding_multiplier=12.0"),
