@@ -219,7 +219,8 @@ def _judged_closely(
     known = judge.expected(place)
     wider = UNIT_ROUNDOFF[own] / UNIT_ROUNDOFF["float64"]
     rounded = any(note.startswith("precision: ") for note in judge.notes)
-    if findings and _undiagnosed(findings[0]):
+    # A mistake that is a step in the module's own type is named by that type.
+    if findings and (_undiagnosed(findings[0]) or own in findings[0].diagnosis):
         again = Judge(judge.model, copy.prompts, own)
         if judge.estimated(place):
             again.suppose(place, scaled(known, wider))
