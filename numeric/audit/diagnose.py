@@ -20,6 +20,7 @@ from numeric.audit.judge import Judge
 from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.audit.sieve import Sieve
 from numeric.forward import place_names
+from numeric.progress import tracked
 from numeric.rounding.linear import Near
 from numeric.rounding.places import inputs_of, kind_of
 from numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision, stored_as, worst_ratio
@@ -75,9 +76,9 @@ def known_mistake(judge: Judge, place: str, beside: tuple[Mistake, ...] = ()) ->
             break
         variants = [each for mistake in mistakes for each in _where(mistake, layers)]
         if sieve is not None:
-            variants = sieve.kept(variants, "trying known mistakes")
+            variants = sieve.kept(variants, TRIED)
         done = ""
-        for variant in variants:
+        for variant in variants if sieve is None else tracked(variants, TRIED):
             if variant.name != done and _fits(judge, place, variant, beside):
                 done = variant.name
                 said = variant.says
@@ -92,6 +93,7 @@ def known_mistake(judge: Judge, place: str, beside: tuple[Mistake, ...] = ()) ->
     return ""
 
 
+TRIED = "trying known mistakes"
 OFF = 1e6
 """What is farther away than so many roundings of the largest entry is no rounding."""
 

@@ -16,9 +16,11 @@ import numpy as np
 from numeric.audit.change import config_to, times
 from numeric.audit.evaluate import Act, Mistake
 from numeric.audit.fitted import number_of
-from numeric.audit.judge import Judge
+from numeric.audit.judge import Judge, Shown
 from numeric.audit.mistakes_mlp import CUBE, ROOT, tanh_gelu_with
+from numeric.audit.sieve import cut
 from numeric.config import Config
+from numeric.progress import tracked
 from numeric.rounding.linear import Array
 
 STEPS = 12
@@ -93,19 +95,37 @@ def another_number(judge: Judge, place: str, hidden: set[str], layers: list[int]
     if not judge.estimated(place):
         return ""
     config, n_pos = judge.model.config, len(judge.prompts[0].tokens)
-    for unknown in unknowns(config, hidden):
-        for layer in _layers(unknown, layers):
-            factor = _solved(judge, place, unknown, layer)
-            if factor is None or abs(factor - 1) <= SINGLE:
-                continue
-            if judge.ratio(place, (unknown.mistake(factor, layer),)) <= 1:
-                plain = unknown.right == 1
-                value = (
-                    number_of(config, n_pos, factor) if plain else f"{factor * unknown.right:.8g}"
-                )
-                where = "" if layer is None else f" (in layer {layer})"
-                return f"matches {unknown.says.format(value)}{where}"
+    first = _first_tokens(judge, place)
+    tried = [(each, layer) for each in unknowns(config, hidden) for layer in _layers(each, layers)]
+    for unknown, layer in tracked(tried, "looking for another number"):
+        # What does not explain the first tokens explains no prompt, and is seen there sooner.
+        if first is not None and _solved(first, place, unknown, layer) is None:
+            continue
+        factor = _solved(judge, place, unknown, layer)
+        if factor is None or abs(factor - 1) <= SINGLE:
+            continue
+        if judge.ratio(place, (unknown.mistake(factor, layer),)) <= 1:
+            plain = unknown.right == 1
+            value = number_of(config, n_pos, factor) if plain else f"{factor * unknown.right:.8g}"
+            where = "" if layer is None else f" (in layer {layer})"
+            return f"matches {unknown.says.format(value)}{where}"
     return ""
+
+
+FEWEST = 4
+"""A number is not looked for on fewer tokens than these."""
+
+
+def _first_tokens(judge: Judge, place: str) -> Judge | None:
+    """Return a judge of the first tokens, up to one where the place is wrong, if there are more."""
+    (prompt, *_), near = judge.prompts, judge.expected(place)[0]
+    wrong = np.abs(prompt.places[place].value - near.value) > near.error
+    rows = np.flatnonzero(np.moveaxis(wrong, -2, 0).reshape(len(prompt.tokens), -1).any(axis=1))
+    length = max(FEWEST, int(rows[0]) + 1) if rows.size else len(prompt.tokens)
+    if length >= len(prompt.tokens):
+        return None
+    places = {name: cut(near, name, length) for name, near in prompt.places.items()}
+    return Judge(judge.model, [Shown(prompt.tokens[:length], places)], judge.dtype)
 
 
 def _layers(unknown: Unknown, layers: list[int]) -> list[int | None]:

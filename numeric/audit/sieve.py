@@ -109,7 +109,7 @@ def _columns(off: Array) -> Array:
     return np.union1d(farthest, np.linspace(0, number - 1, COLUMNS // 2).astype(int))
 
 
-def _cut(near: Near, place: str, length: int) -> Near:
+def cut(near: Near, place: str, length: int) -> Near:
     """Return a place on the first tokens alone."""
     some = slice(length if kind_of(place) in ("scores", "pattern") else None)
     return Near(near.value[..., :length, some], near.error[..., :length, some])
@@ -131,12 +131,12 @@ class FirstTokens:
         self.sieve, self.length = sieve, length
         whole = sieve.whole
         shown = {
-            name: _cut(near, name, length)
+            name: cut(near, name, length)
             for name, near in whole.shown.items()
             if name != sieve.place
         }
         self.plain = Evaluator(whole.model, whole.tokens[:length], shown, parts=whole.parts)
-        self.shown = _cut(Near.exactly(sieve.shown), sieve.place, length).value
+        self.shown = cut(Near.exactly(sieve.shown), sieve.place, length).value
         self._causal: dict[tuple[str, frozenset[str]], bool] = {}
 
     def kept(self, mistakes: list[Mistake], waiting: str) -> list[Mistake]:
@@ -184,7 +184,8 @@ class FirstTokens:
         if {kind_of(place) for place in made} & {"scores", "pattern"}:
             mixed = self.sieve.of_kind.get("z", [])
             made += [name for name in mixed if layer_of(name) == layer_of(made[0])]
-        trial.made = {name: _cut(maker.near(name), name, self.length).value for name in made}
+        for name in made:  # copied, or what was made of the whole prompt would be kept with it
+            trial.made[name] = cut(maker.near(name), name, self.length).value.copy()
         return trial
 
     def _is_causal(self, mistake: Mistake) -> bool:
@@ -202,7 +203,7 @@ class FirstTokens:
         return self._causal[key]
 
     def _alike(self, mistake: Mistake, place: str) -> bool:
-        whole = _cut(self.sieve.maker(mistake).made(place), place, self.length).value
+        whole = cut(self.sieve.maker(mistake).made(place), place, self.length).value
         first = _with_mistake(self.plain, mistake).made(place).value
         if whole.shape != first.shape:
             return False
@@ -214,19 +215,20 @@ def _ends(names: list[str]) -> list[str]:
 
 
 class _Row(Evaluator):
-    """One of many passes made side by side: what the stack knows of it, and its mistake."""
+    """One of many passes made side by side: what all of them have so far, and its mistake."""
 
-    def __init__(self, stack: "_Stack", index: int, mistake: Mistake) -> None:
-        plain = stack.prompt.plain
+    def __init__(
+        self, plain: Evaluator, state: dict[str, Array], index: int, mistake: Mistake
+    ) -> None:
         super().__init__(
             plain.model, plain.tokens, plain.shown, mistakes=(mistake,), parts=plain.parts
         )
-        self.stack, self.index = stack, index
+        self.state, self.index = state, index
 
     def near(self, place: str) -> Near:
         """Return a place of this pass."""
-        if place in self.stack.state:
-            return Near.exactly(self.stack.state[place][self.index])
+        if place in self.state:
+            return Near.exactly(self.state[place][self.index])
         return super().near(place)
 
 
@@ -237,7 +239,9 @@ class _Stack:
         self.prompt, self.trials = prompt, trials
         self.plain = prompt.plain
         self.state: dict[str, Array] = {}
-        self.rows = [_Row(self, index, trial.mistake) for index, trial in enumerate(trials)]
+        self.rows = [
+            _Row(self.plain, self.state, index, trial.mistake) for index, trial in enumerate(trials)
+        ]
         self.acting: dict[str, list[int]] = {}
         for index, trial in enumerate(trials):
             for place in {*trial.places, *trial.made}:
