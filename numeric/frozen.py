@@ -266,8 +266,7 @@ def freeze(
 
     Raises: OtimesError for another type than float64 and float32, and another `mlp`.
 
-    >>> from numeric.config import check_pre_norm
-    from numeric.model import load_model
+    >>> from numeric.model import load_model
     >>> freeze(load_model("two_layer"), [5, 6, 7]).patterns[1].shape
     (4, 3, 3)
     """
