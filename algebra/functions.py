@@ -25,6 +25,7 @@ from algebra.intervals import Interval, bounds
 
 Exact = int | Fraction | Interval
 CUBIC, SLOPE = Fraction(44715, 1_000_000), sqrt(2 / np.pi)
+QUICK = Fraction(1702, 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +234,16 @@ KNOWN: dict[str, Function] = {
             "Elfwing, Uchibe and Doya 2017, Sigmoid-weighted linear units, arXiv:1702.03118",
             zero_at_zero=True,
             reflected="identity",
+            exact=_at_zero(0),
+        ),
+        Function(
+            "quick_gelu",
+            lambda x: x * _expit(1.702 * x),
+            lambda torch, x: x * torch.sigmoid(1.702 * x),
+            lambda x: x * _sigmoid(bounds(QUICK) * x),
+            r"\operatorname{GELU}_{\sigma}",
+            "Hendrycks and Gimpel 2016, Gaussian error linear units, arXiv:1606.08415, section 2",
+            zero_at_zero=True,
             exact=_at_zero(0),
         ),
         Function(

@@ -26,7 +26,7 @@ from algebra.errors import OtimesError
 
 POSITIONS = ("none", "shortformer", "learned", "rotary")
 LAYOUTS = ("half", "interleaved")
-ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "silu")
+ACTIVATIONS = ("gelu", "gelu_tanh", "quick_gelu", "relu", "silu")
 NORMS = ("none", "layer", "rms")
 NORM_ORDERS = ("pre", "post")
 BIASES = ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_gate", "b_out", "b_U")

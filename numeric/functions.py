@@ -103,11 +103,17 @@ def silu_gate(x: Array) -> Array:
     return gate
 
 
+def quick_gelu_gate(x: Array) -> Array:
+    """Return $1 / (1 + e^{-1.702 x})$."""
+    return silu_gate(1.702 * x)
+
+
 GATE: dict[str, Callable[[Array], Array]] = {
     "gelu": gelu_gate,
     "gelu_tanh": gelu_tanh_gate,
     "relu": relu_gate,
     "silu": silu_gate,
+    "quick_gelu": quick_gelu_gate,
 }
 """What each activation multiplies its argument with, $act(x) = x · gate(x)$."""
 
@@ -132,11 +138,17 @@ def silu(x: Array) -> Array:
     return x * silu_gate(x)
 
 
+def quick_gelu(x: Array) -> Array:
+    r"""Return $x / (1 + e^{-1.702 x})$, the GELU of a logistic function (ibid., §2)."""
+    return x * quick_gelu_gate(x)
+
+
 ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "relu": relu,
     "silu": silu,
+    "quick_gelu": quick_gelu,
 }
 
 
@@ -168,11 +180,17 @@ def silu_slope(x: Array) -> Array:
     return slope
 
 
+def quick_gelu_slope(x: Array) -> Array:
+    """Return the derivative of `quick_gelu`, which is silu(1.702 x) / 1.702."""
+    return silu_slope(1.702 * x)
+
+
 DERIVATIVE: dict[str, Callable[[Array], Array]] = {
     "gelu": gelu_slope,
     "gelu_tanh": gelu_tanh_slope,
     "relu": relu_slope,
     "silu": silu_slope,
+    "quick_gelu": quick_gelu_slope,
 }
 """The derivative of each activation."""
 

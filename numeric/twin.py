@@ -20,6 +20,7 @@ from numeric.model import Model
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+    "quick_gelu": lambda rows: rows * torch.sigmoid(1.702 * rows),
     "relu": functional.relu,
     "silu": functional.silu,
 }

@@ -1670,7 +1670,9 @@ def by_induction(c: dict[str, Any]) -> str:
 
 DEGREES = {"Activation relu": Fraction(1), "Activation rsqrt": Fraction(-1, 2)}  # g(cx) = c^k g(x)
 VALUES: dict[str, dict[Any, int]] = {
-    **{f"Activation {name}": {0: 0} for name in ("gelu", "gelu_tanh", "silu", "tanh")},
+    **{
+        f"Activation {name}": {0: 0} for name in ("gelu", "gelu_tanh", "silu", "quick_gelu", "tanh")
+    },
     "Activation exp": {0: 1},
     "Activation relu": {-1: 0, 0: 0, 1: 1},
     "Activation rsqrt": {1: 1},

@@ -72,6 +72,7 @@ def _mlp_reads(kind: str) -> Act:
 SAID = {
     "gelu": "exact GELU",
     "gelu_tanh": "tanh GELU",
+    "quick_gelu": "quick GELU, x σ(1.702 x),",
     "relu": "ReLU",
     "silu": "SiLU",
 }
@@ -88,7 +89,6 @@ def _twice(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 ROOT, CUBE = float(np.sqrt(2 / np.pi)), 0.044715
 OTHER_ACTIVATIONS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
     *((name, SAID[name], ACTIVATION[name]) for name in ACTIVATIONS),
-    ("quick_gelu", "quick GELU, x σ(1.702 x),", lambda x: x * expit(1.702 * x)),
     ("tanh", "tanh", np.tanh),
     ("sigmoid", "sigmoid", lambda x: expit(x)),
     ("identity", "no activation", lambda x: x),

@@ -11,6 +11,7 @@ ACTIVATION = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu": "gelu",
     "gelu_python": "gelu",
+    "quick_gelu": "quick_gelu",
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",

@@ -35,7 +35,8 @@ GATE = 9
 
 For s = ½ (1 + erf(x/√2)): 8 u from erf, halved; 1 u from the addition, 2 u t erf'(t) ≤ 0.9 u from
 the argument, both halved. For tanh the argument is wrong by 6 u relative, which moves tanh by at
-most 6 · 0.45 u, and so (8 + 2.7 + 2) / 2. For 1/(1 + e^-x): 8 + 2 relative to s, times e^-x s ≤ 1.
+most 6 · 0.45 u, and so (8 + 2.7 + 2) / 2. For 1/(1 + e^-x): 8 (1 - s) + 2 relative to s ≤ 1; a
+factor of x in it is wrong by 2 u, which moves s by 2 · 0.23 u.
 """
 
 
@@ -62,6 +63,7 @@ CONDITION: dict[str, Condition] = {
     "gelu": Condition(2.0, GATE, True, DERIVATIVE["gelu"], 0.8),
     "gelu_tanh": Condition(2.0, GATE, True, DERIVATIVE["gelu_tanh"], 0.85),
     "silu": Condition(2.0, GATE, True, DERIVATIVE["silu"], 0.5),
+    "quick_gelu": Condition(2.0, GATE, True, DERIVATIVE["quick_gelu"], 0.86),
     "tanh": Condition(_OF_LIBRARY),
     "sigmoid": Condition(_OF_LIBRARY + 2, _OF_LIBRARY / 2 + 1),
     "exp": Condition(_OF_LIBRARY),

@@ -312,6 +312,7 @@ TRUE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "gelu": lambda x: x * scipy.special.ndtr(x),
     "gelu_tanh": lambda x: x * scipy.special.expit(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)),
     "silu": lambda x: x * scipy.special.expit(x),
+    "quick_gelu": lambda x: x * scipy.special.expit(1.702 * x),
     "tanh": np.tanh,
     "sigmoid": scipy.special.expit,
     "exp": np.exp,

@@ -233,6 +233,7 @@ SCALAR = {
         0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     ),
     "silu": lambda x: x / (1 + math.exp(-x)),
+    "quick_gelu": lambda x: x / (1 + math.exp(-1.702 * x)),
     "tanh": math.tanh,
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
     "exp": math.exp,

@@ -142,6 +142,8 @@ def activated(kind: str, x: float) -> float:
         return x if x > 0 else 0.0
     if kind == "silu":
         return x / (1 + math.exp(-x))
+    if kind == "quick_gelu":
+        return x / (1 + math.exp(-1.702 * x))
     if kind == "gelu":
         return x * math.erfc(-x / math.sqrt(2)) / 2
     return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))

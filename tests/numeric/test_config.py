@@ -74,7 +74,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"rotary_base": "10"}, "rotary_base='10'; it must be a number"),
     ({"positions": "alibi"}, "'alibi'; known are none, shortformer, learned and rotary"),
     ({"norm": "batch"}, "norm='batch'; known are none, layer and rms"),
-    ({"activation": "tanh"}, "activation='tanh'; known are gelu, gelu_tanh, relu, silu and None"),
+    (
+        {"activation": "tanh"},
+        "activation='tanh'; known are gelu, gelu_tanh, quick_gelu, relu, silu and None",
+    ),
     ({"rotary_layout": "zip"}, "rotary_layout='zip'; known are half and interleaved"),
     ({"biases": ("b_q",)}, "the bias 'b_q'; known are b_Q, "),
     ({"n_layers": -1, "norm": "batch"}, "n_layers=-1; .*; and for norm='batch'; known"),

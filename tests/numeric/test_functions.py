@@ -17,6 +17,7 @@ from numeric.functions import (
     masked_softmax,
     norm_scale,
     normalise,
+    quick_gelu,
     relu,
     rotary_frequencies,
     rotate,
@@ -35,6 +36,7 @@ X = np.concatenate([np.linspace(-40, 40, 1001), [0.0, 1e-300, -1e-300, 1e3, -1e3
         (gelu_tanh, lambda x: functional.gelu(x, approximate="tanh")),
         (relu, functional.relu),
         (silu, functional.silu),
+        (quick_gelu, lambda x: x * torch.sigmoid(1.702 * x)),
     ],
 )
 def test_activations_are_torch_s(ours, theirs) -> None:

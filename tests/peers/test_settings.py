@@ -30,7 +30,7 @@ YARN = {"factor": 4.0, "beta_fast": 2.0, "beta_slow": 0.2, **CONTEXT}
 GPT2 = {
     "activation_function": {
         "gelu": None, "gelu_pytorch_tanh": None, "relu": None, "silu": None,
-        "quick_gelu": "'quick_gelu'", "tanh": "'tanh'",
+        "quick_gelu": None, "tanh": "'tanh'", "gelu_fast": "'gelu_fast'",
     },
     "n_inner": {40: None},
     "n_positions": {30: None},
@@ -45,7 +45,7 @@ GPT2 = {
     "tie_word_embeddings": {False: None},
 }  # fmt: skip
 ROTARY = {
-    "hidden_act": {"gelu_new": None, "relu": None, "quick_gelu": "'quick_gelu'"},
+    "hidden_act": {"gelu_new": None, "relu": None, "quick_gelu": None},
     "intermediate_size": {20: None},
     "max_position_embeddings": {30: None},
     "num_hidden_layers": {1: None},

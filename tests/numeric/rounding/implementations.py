@@ -278,6 +278,10 @@ _FORMULAS: dict[str, tuple[Operation, ...]] = {
     "gelu": (_by_erf, _by_normal),
     "gelu_tanh": (_by_tanh,),
     "silu": (_by_exp, _half_tanh),
+    "quick_gelu": (
+        lambda x: x * scipy.special.expit(x.dtype.type(1.702) * x),
+        lambda x: x / (x.dtype.type(1) + np.exp(-x.dtype.type(1.702) * x)),
+    ),
     "sigmoid": (scipy.special.expit, lambda x: x.dtype.type(1) / (x.dtype.type(1) + np.exp(-x))),
     "tanh": (np.tanh,),
     "exp": (np.exp,),
@@ -288,6 +292,11 @@ _TORCHS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "silu": functional.silu,
+    "quick_gelu": lambda x: (
+        (x.float() * torch.sigmoid(1.702 * x.float())).to(x.dtype)
+        if x.dtype in (torch.float16, torch.bfloat16)
+        else x * torch.sigmoid(1.702 * x)
+    ),
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "exp": torch.exp,
