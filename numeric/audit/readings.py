@@ -23,6 +23,7 @@ from numeric.audit.judge import Judge, ratio_of
 from numeric.audit.mistakes import known_mistakes
 from numeric.forward import passes_on
 from numeric.functions import causal_mask
+from numeric.rounding.functions import rotated
 from numeric.rounding.linear import Array, Near, linear
 from numeric.rounding.places import At, kind_of
 
@@ -42,7 +43,8 @@ class Reading:
     `touches`: the places that it speaks of. `by_itself`: the function is unchanged whatever reads
     the place, and nothing need confirm it. `must_change`: a confirming place must have been wrong
     without the reading. `confirms`: that a place can be read so confirms what stands before it; a
-    vector that is free to be anything does not.
+    vector that is free to be anything does not. `unless_right`: nothing but a reader that is right
+    without the reading speaks against it; one that is wrong in any case does not.
     """
 
     says: str
@@ -51,6 +53,7 @@ class Reading:
     by_itself: bool = False
     must_change: bool = False
     confirms: bool = True
+    unless_right: bool = False
 
 
 def readings(judge: Judge, place: str, depth: int = DEEP) -> Iterator[Reading]:
@@ -280,7 +283,13 @@ def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
         before = {"q": "rotary_k_only", "k": "rotary_q_only"}
         if wrong and all(_explains(judge, n, before[kind_of(n)]) for n in wrong):
             says = f"{' and '.join(wrong)} shown before the rotation"
-            yield Reading(says, _hidden(judge, *wrong), frozenset(wrong), by_itself=judge.unturned)
+            yield Reading(
+                says,
+                _hidden(judge, *wrong),
+                frozenset(wrong),
+                by_itself=judge.unturned,
+                unless_right=True,
+            )
     elif place == k:
         yield from _other_key_bias(judge, k)
     root = float(np.sqrt(config.d_head))
@@ -289,13 +298,51 @@ def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
         ({k: 1 / root}, "keys carry the scale 1/√d_head"),
         ({q: root**-0.5, k: root**-0.5}, "queries and keys carry the scale, half of it each"),
     ):
-        if wrong and set(wrong) == {n for n in factors if n in judge.prompts[0].places}:
-            fits = all(
-                judge.within(n, [_grown(near, factors[n]) for near in judge.expected(n)])
-                for n in wrong
-            )
-            if fits:
-                yield Reading(says, _hidden(judge, *wrong), frozenset(wrong))
+        for turned, shown in _before_or_after_rotation(judge):
+            scaled = [n for n in wrong if not turned or judge.ratio(n, turned) > 1]
+            if scaled and set(scaled) == {n for n in factors if n in judge.prompts[0].places}:
+                nears = {n: judge.expected(n, turned) for n in scaled}
+                if all(judge.within(n, _grown(nears[n], factors[n])) for n in scaled):
+                    yield Reading(says + shown, _hidden(judge, *wrong), frozenset(wrong))
+
+
+def _before_or_after_rotation(judge: Judge) -> Iterator[tuple[tuple[Mistake, ...], str]]:
+    """Yield the two stages at which queries and keys may be shown: the mistake, and what to say."""
+    yield (), ""
+    unturned = _mistake(judge, "rotary_missing")
+    if unturned is not None:
+        yield (unturned,), ", shown before the rotation"
+
+
+def read_as_turned(judge: Judge, place: str) -> Reading | None:
+    """Return that queries and keys, be they right or wrong, are shown before the rotation.
+
+    What reads them says so: it is what comes of them once they are turned, and not as they stand.
+    """
+    if kind_of(place) not in ("q", "k") or judge.model.config.positions != "rotary":
+        return None
+    own = _here(judge, place, ("q", "k"))
+    if any(judge.prompts[0].places[name].error.any() for name in own):
+        return None  # they were turned already
+    reader = next(iter(judge.readers(set(own))), None)
+    wrong = reader is not None and judge.ratio(reader) > 1
+    for names in (own, own[:1], own[1:]) if judge.unturned or wrong else ():
+        turned = {
+            name: [_turned(judge, prompt.places[name]) for prompt in judge.prompts]
+            for name in names
+        }
+        places = [
+            {**prompt.places, **{name: nears[number] for name, nears in turned.items()}}
+            for number, prompt in enumerate(judge.prompts)
+        ]
+        if judge.unturned or (reader is not None and judge.trial(places).ratio(reader) <= 1):
+            says = f"{' and '.join(names)} shown before the rotation"
+            return Reading(says, places, frozenset(names), by_itself=True)
+    return None
+
+
+def _turned(judge: Judge, near: Near) -> Near:
+    return rotated(near, *judge.model.config.rotation, p=judge.p)
 
 
 def _other_key_bias(judge: Judge, place: str) -> Iterator[Reading]:
@@ -319,8 +366,8 @@ def _other_key_bias(judge: Judge, place: str) -> Iterator[Reading]:
     yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True, confirms=not free)
 
 
-def _grown(near: Near, factor: float) -> Near:
-    return Near(near.value * factor, near.error * factor * 1.5)
+def _grown(nears: list[Near], factor: float) -> list[Near]:
+    return [Near(near.value * factor, near.error * factor * 1.5) for near in nears]
 
 
 def _basis_of_queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
@@ -329,22 +376,22 @@ def _basis_of_queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
     q, k = f"q.{layer}", f"k.{layer}"
     if not {q, k} <= set(judge.prompts[0].places):
         return
-    if min(judge.ratio(q), judge.ratio(k)) < MOVED:
-        return
-    if not (_in_a_basis(judge, q) and _in_a_basis(judge, k)):
-        return
-    if not _products_agree(judge, layer):
-        return
-    says = "queries and keys are in another basis inside the heads"
-    yield Reading(says, _hidden(judge, q, k), frozenset({q, k}))
+    for turned, shown in _before_or_after_rotation(judge):
+        if (
+            min(judge.ratio(q, turned), judge.ratio(k, turned)) >= MOVED
+            and all(_in_a_basis(judge, n, judge.expected(n, turned)) for n in (q, k))
+            and _products_agree(judge, layer, turned)
+        ):
+            says = f"queries and keys are in another basis inside the heads{shown}"
+            yield Reading(says, _hidden(judge, q, k), frozenset({q, k}))
 
 
-def _products_agree(judge: Judge, layer: int | None) -> bool:
+def _products_agree(judge: Judge, layer: int | None, turned: tuple[Mistake, ...]) -> bool:
     """Return whether q kᵀ is ours, entry by entry, though q and k are not."""
     q, k = f"q.{layer}", f"k.{layer}"
     for prompt in judge.prompts:
         rest = {n: v for n, v in prompt.places.items() if n not in (q, k)}
-        ours = Evaluator(judge.model, prompt.tokens, rest, judge.p, parts=judge.parts)
+        ours = Evaluator(judge.model, prompt.tokens, rest, judge.p, turned, parts=judge.parts)
         shown = _product(prompt.places[q], prompt.places[k], judge)
         right = _product(ours.near(q), ours.near(k), judge)
         if ratio_of(Near(shown.value, shown.error), right) > 1:
@@ -357,12 +404,11 @@ def _product(q: Near, k: Near, judge: Judge) -> Near:
     return linear(q, turned, None, judge.p)
 
 
-def _in_a_basis(judge: Judge, place: str, moved_on: bool = False) -> bool:
+def _in_a_basis(judge: Judge, place: str, ours: list[Near], moved_on: bool = False) -> bool:
     """Return whether each head's rows are ours times one matrix, where there are rows enough.
 
     `moved_on`: a constant row may have been taken away, to be added later.
     """
-    ours = judge.expected(place)
     shown = [prompt.places[place] for prompt in judge.prompts]
     rows = sum(near.value.shape[1] for near in ours)
     width = ours[0].value.shape[2]
@@ -397,7 +443,8 @@ def _basis_of_values(judge: Judge, place: str) -> Iterator[Reading]:
     if v in shown and z in shown and judge.ratio(z) > 1:
         return  # what is mixed is not what the values say: no basis mends that
     moved_on = "b_V" in judge.model.config.biases
-    if not all(_in_a_basis(judge, n, moved_on) for n in own if n == v or v not in shown):
+    nears = {n: judge.expected(n) for n in own if n == v or v not in shown}
+    if not all(_in_a_basis(judge, n, near, moved_on) for n, near in nears.items()):
         return
     yield Reading(
         "values are in another basis inside the heads", _hidden(judge, *own), frozenset(own)

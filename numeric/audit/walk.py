@@ -4,7 +4,7 @@ from numeric.audit.diagnose import another_setting, diagnose, known_mistake, lea
 from numeric.audit.findings import Finding, Gauge
 from numeric.audit.floors import floors
 from numeric.audit.judge import Judge
-from numeric.audit.readings import Reading, confirmed, readings
+from numeric.audit.readings import Reading, confirmed, read_as_turned, readings
 from numeric.audit.stream import settle_stream
 
 DIAGNOSED = 3
@@ -67,7 +67,11 @@ def _said_otherwise(judge: Judge, place: str) -> bool:
         if _confirmed_by_a_mistake(judge, reading):
             _adopt(judge, place, reading)
             return True
-    return False
+    turned = read_as_turned(judge, place)
+    if turned is None:
+        return False
+    _adopt(judge, place, turned)
+    return judge.remember(place) <= 1 or _said_otherwise(judge, place)
 
 
 def _adopt(judge: Judge, place: str, reading: Reading) -> None:
@@ -77,11 +81,15 @@ def _adopt(judge: Judge, place: str, reading: Reading) -> None:
 
 
 def _confirmed_by_a_mistake(judge: Judge, reading: Reading) -> bool:
-    """Return whether a reader is wrong in any case, but under the reading wrong in a known way."""
+    """Return whether a reader is wrong in any case, but under the reading wrong in a known way.
+
+    Where only a reader that is right speaks against the reading: or wrong in no known way at all.
+    """
     trial = judge.trial(reading.places)
     for place in judge.readers(set(reading.touches)):
         if place in trial.prompts[0].places and judge.ratio(place) > 1:
-            return bool(diagnose(trial, place)) and not diagnose(judge, place)
+            there = bool(diagnose(trial, place))
+            return there if there == reading.unless_right else not diagnose(judge, place)
     return False
 
 
