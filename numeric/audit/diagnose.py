@@ -11,6 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
+from numeric.audit.coarser import coarser_step, explained
 from numeric.audit.evaluate import Mistake, layer_of, placed
 from numeric.audit.fitted import fitted, seen_at
 from numeric.audit.fitted_norm import forms_of
@@ -21,9 +22,8 @@ from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.audit.sieve import Sieve
 from numeric.forward import place_names
 from numeric.progress import tracked
-from numeric.rounding.linear import Near
 from numeric.rounding.places import inputs_of, kind_of
-from numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision, stored_as, worst_ratio
+from numeric.rounding.precision import worst_ratio
 
 NAMED = 4
 """So many mistakes that fit are named, no more."""
@@ -40,10 +40,9 @@ def diagnose(judge: Judge, place: str) -> str:
         or another_setting(judge, place)
         or _stale(judge, place)
         or _some_heads(judge, place)
-        or _rounded_only(judge, place)
+        or coarser_step(judge, place)
         or _fitted(judge, place)
         or _beside_coarser_steps(judge, place)
-        or coarse(judge, place)
     )
 
 
@@ -68,7 +67,8 @@ def known_mistake(judge: Judge, place: str, beside: tuple[Mistake, ...] = ()) ->
     """
     kinds, layers = _acting_on(judge, place)
     found: dict[tuple[bool, int], list[str]] = {}
-    every = known_mistakes(judge.model.config)
+    # Beside coarser steps ties are many, and nothing is matched digit by digit.
+    every = [m for m in known_mistakes(judge.model.config) if not (beside and m.coarse_step)]
     whole = {mistake.name: mistake for mistake in every}
     sieve = _sieve(judge, place, beside)
     for rank, mistakes in groupby(of_kind(every, kinds), lambda mistake: mistake.rank):
@@ -227,6 +227,8 @@ def _fits(judge: Judge, place: str, mistake: Mistake, beside: tuple[Mistake, ...
         scale = np.abs(near.value).max(initial=1e-30)
     if not off.max(initial=0.0) <= _far(judge, beside) * scale:
         return False
+    if mistake.coarse_step:
+        return explained(judge, place, mistake)
     return judge.ratio(place, (mistake, *beside)) <= 1
 
 
@@ -279,47 +281,3 @@ def _stale(judge: Judge, place: str) -> str:
             sayings.append(f"position {position} has that of position {same[0]}")
     name = {"k": "keys", "v": "values", "q": "queries"}.get(kind_of(place), "rows")
     return f"matches stale {name}: {', '.join(sayings[:4])}" if sayings else ""
-
-
-COARSER = ("float32", "float16", "bfloat16")
-
-
-def _rounded_only(judge: Judge, place: str) -> str:
-    """Return that a place is right, but for being stored in a coarser type."""
-    for dtype in COARSER:
-        if UNIT_ROUNDOFF[dtype] > judge.unit and all(
-            _rounded(near, prompt.places[place].value, dtype)
-            for prompt, near in zip(judge.prompts, judge.expected(place), strict=True)
-        ):
-            return f"matches a {_step(dtype)}-precision step: it is rounded to {dtype}"
-    return ""
-
-
-def coarse(judge: Judge, place: str) -> str:
-    """Return that a place is right as computed in a coarser type than its own."""
-    for dtype in COARSER:
-        if UNIT_ROUNDOFF[dtype] <= judge.unit:
-            continue
-        p = Precision(
-            UNIT_ROUNDOFF[dtype], UNIT_ROUNDOFF[dtype], precision(dtype).tiny, likely=True
-        )
-        ratio = judge.ratio(place, p=p)
-        if 0.003 <= ratio <= 1:
-            return f"matches a {_step(dtype)}-precision step: it is right as computed in {dtype}"
-    return ""
-
-
-def _step(dtype: str) -> str:
-    return "single" if dtype == "float32" else "half"
-
-
-def _rounded(near: Near, shown: np.ndarray, dtype: str) -> bool:
-    """Return whether 95 % of the entries are ours rounded to a type, and the rest nearly so."""
-    claimed = np.isfinite(near.error)
-    ours, seen = near.value[claimed], shown[claimed]
-    rounded = stored_as(ours, dtype)
-    bound = np.asarray(near.error)[claimed]
-    ulp = 2 * UNIT_ROUNDOFF[dtype] * np.abs(ours)
-    off = np.abs(seen - rounded)
-    agree = off <= bound
-    return bool(agree.mean() >= 0.95 and (off[~agree] <= 2.5 * ulp[~agree] + bound[~agree]).all())

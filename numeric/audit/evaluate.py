@@ -43,6 +43,8 @@ class Mistake:
     layer: int | None = None
     coarse: float = 0.0
     """The unit roundoff of a step that is right, but computed in a coarser type."""
+    coarse_step: bool = False
+    """Whether it rounds to a coarser type, where ties may be rounded the other way."""
 
     def at(self, layer: int | None) -> "Mistake":
         """Return the same mistake, made in one layer only."""

@@ -241,6 +241,11 @@ def rows_multiplied(seen: Seen) -> Iterator[str]:
     elif kind_of(seen.place) == "pattern":
         yield "a softmax that is not normalised: rows do not sum to one"
     else:
+        positions = np.unique(np.argwhere(np.abs(factor[..., 0] - 1) > 1e-5)[:, -1])
+        if len(positions) == 1:
+            scale = number(seen, float(factor.take(positions[0], axis=-2).ravel()[-1]))
+            yield f"position {positions[0]} multiplied by {scale}, and no other"
+            return
         yield "rows each multiplied by a factor of its own: another scale at each position"
 
 

@@ -298,7 +298,8 @@ def _only_coarser(
 
 def _undiagnosed(finding: Finding) -> bool:
     """Return whether no mistake but a coarser step was found to explain a finding."""
-    return not finding.diagnosis or "-precision" in finding.diagnosis
+    said = finding.diagnosis
+    return not said.startswith("matches ") or "-precision" in said
 
 
 def _length(collected: Collected) -> int:

@@ -169,8 +169,17 @@ class Judge:
             for prompt in self.prompts
         ]
 
-    def quick(self, place: str, mistake: Mistake) -> Near:
-        """Return what a place should be on the first prompt with a mistake made, and no bound."""
+    def quick(self, place: str, mistake: Mistake, number: int = 0) -> Near:
+        """Return what a place should be on a prompt with a mistake made, and no bound."""
+        if number:
+            prompt = self.prompts[number]
+            return Evaluator(
+                self.model,
+                prompt.tokens,
+                prompt.places,
+                mistakes=(mistake,),
+                parts=self.parts,
+            ).near(place)
         plain = self.plain(place)
         return Evaluator(
             self.model,

@@ -22,6 +22,7 @@ from numeric.audit import (
     mistakes_pattern,
     mistakes_projections,
     mistakes_rotary,
+    mistakes_rounding,
     mistakes_scores,
 )
 from numeric.audit.evaluate import Mistake
@@ -37,6 +38,7 @@ FAMILIES = (
     mistakes_linear,
     mistakes_mlp,
     mistakes_ends,
+    mistakes_rounding,
 )
 
 

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 
 from numeric.audit.change import (
-    after,
     moved_after,
     other_place,
     scaled,
@@ -17,10 +16,8 @@ from numeric.audit.change import (
 from numeric.audit.evaluate import Act, Mistake, Operation
 from numeric.audit.mistakes_scores import capped_at
 from numeric.config import Config
-from numeric.forward import place_names
 from numeric.rounding.linear import Array, Near, added
-from numeric.rounding.places import WEIGHTS, At, kind_of
-from numeric.rounding.precision import stored_as
+from numeric.rounding.places import At
 
 
 def mistakes(config: Config) -> Iterator[Mistake]:
@@ -29,62 +26,6 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     if config.positions in ("learned", "shortformer"):
         yield from _positions(config)
     yield from _unembedding(config)
-    yield from _rounding(config)
-
-
-ROUNDED: tuple[str, ...] = (
-    "ln1",
-    "q",
-    "k",
-    "v",
-    "scores",
-    "pattern",
-    "z",
-    "attn_out",
-    "resid_mid",
-    "ln2",
-)
-ROUNDED += ("mlp_pre", "mlp_post", "mlp_out", "resid_post", "ln_final", "logits")
-
-
-def _rounding(config: Config) -> Iterator[Mistake]:
-    """Yield half-precision steps: one kind of place, stored in a coarser type and taken up again.
-
-    What is rounded alike is alike, so that code in a much finer type is matched digit by digit.
-    """
-    kinds = {kind_of(place) for place in place_names(config)}
-    for kind in ROUNDED:
-        for dtype in ("float16", "bfloat16") if kind in kinds else ():
-            yield Mistake(
-                f"{kind}_in_{dtype}",
-                f"a half-precision step: {kind} is rounded to {dtype}",
-                {kind: after(_stored(dtype))},
-                4,
-            )
-    norms = tuple(kind for kind in ("ln1", "ln2", "ln_final") if kind in kinds)
-    for dtype in ("float16", "bfloat16"):
-        if len(norms) > 1:
-            yield Mistake(
-                f"norms_in_{dtype}",
-                f"a half-precision step: every norm is rounded to {dtype}",
-                dict.fromkeys(norms, after(_stored(dtype))),
-                4,
-            )
-    for kind, names in WEIGHTS.items():
-        for name in names:
-            if kind not in kinds or not name.startswith("W_") or not config.has(name):
-                continue
-            for dtype in ("float16", "bfloat16"):
-                yield Mistake(
-                    f"{name}_in_{dtype}",
-                    f"weights in half precision: {name} is rounded to {dtype}",
-                    {kind: weights_to(**{name: partial(stored_as, dtype=dtype)})},
-                    4,
-                )
-
-
-def _stored(dtype: str) -> Callable[[At, Near], Near]:
-    return lambda at, near: Near(stored_as(near.value, dtype), near.error)
 
 
 def _embedding(config: Config) -> Iterator[Mistake]:

@@ -9,12 +9,12 @@ from numeric.audit.change import (
     config_to,
     with_config,
 )
+from numeric.audit.coarser import in_type
 from numeric.audit.evaluate import Act, Mistake, Operation
 from numeric.config import LAYOUTS, Config
 from numeric.functions import rotary_frequencies, rotary_scale
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import At
-from numeric.rounding.precision import stored_as
 
 BASES: tuple[float, ...] = (
     100.0,
@@ -238,17 +238,17 @@ def _stretched(factor: float) -> Callable[[Array, Config], Array]:
 
 
 def _of_rounded_frequencies(dtype: str, rows: Array, config: Config) -> Array:
-    frequencies = stored_as(_angles(config, np.ones(1)), dtype)
+    frequencies = in_type(_angles(config, np.ones(1)), dtype)
     return _by(rows, config, np.arange(rows.shape[-2])[:, None] * frequencies)
 
 
 def _of_rounded_angles(dtype: str, rows: Array, config: Config) -> Array:
-    return _by(rows, config, stored_as(_angles(config, np.arange(rows.shape[-2])), dtype))
+    return _by(rows, config, in_type(_angles(config, np.arange(rows.shape[-2])), dtype))
 
 
 def _by_rounded_tables(dtype: str, rows: Array, config: Config) -> Array:
     angles = _angles(config, np.arange(rows.shape[-2]))
-    cos, sin = (stored_as(table, dtype) for table in (np.cos(angles), np.sin(angles)))
+    cos, sin = (in_type(table, dtype) for table in (np.cos(angles), np.sin(angles)))
     return _turn(rows, config, cos, sin)
 
 

@@ -1,5 +1,6 @@
 """The walk through the places: each is within its bound, said otherwise, coarser, or wrong."""
 
+from numeric.audit.described import described
 from numeric.audit.diagnose import another_setting, diagnose, known_mistake, leaning
 from numeric.audit.findings import Finding, Gauge
 from numeric.audit.floors import floors
@@ -43,6 +44,8 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
                 " and within what it can make"
             )
             continue
+        if not diagnosis and not first_only and len(findings) < DIAGNOSED:
+            diagnosis = described(judge, place)
         findings.append(judge.finding(place, diagnosis))
         if first_only:
             break
