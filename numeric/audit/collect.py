@@ -3,7 +3,8 @@
 An implementation is called with the caller's own tokens, of whatever kind they are, and returns
 logits, or logits and a mapping of places. Everything is read as float64 here, the type that it has
 being remembered; a batch becomes a list of prompts; grouped keys and values that are not repeated
-are. What has the wrong shape is kept apart, to be said in a sentence of its own.
+are. What has the wrong shape, and what is not finite, is kept apart, to be said in a sentence of
+its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ import numpy as np
 from algebra.errors import OtimesError
 from numeric.audit.calling import called
 from numeric.audit.judge import Shown
+from numeric.audit.spoilt import spoilt_entries
 from numeric.config import Config, listed
 from numeric.forward import place_names
 from numeric.model import Model
@@ -29,6 +31,7 @@ DTYPES = tuple(UNIT_ROUNDOFF)
 class Collected:
     """The prompts with their places; the types of the arrays; what could not be used, and why.
 
+    `spoilt`: the places that are not finite, [prompt, ...], which the prompts are without.
     `unturned`: queries and keys are known to be those before the rotation. `as_held`: the weights
     of the reference were read off what is audited, and need not be rounded to its type.
     """
@@ -36,6 +39,7 @@ class Collected:
     prompts: list[Shown]
     dtypes: dict[str, str]
     unfit: dict[str, str] = field(default_factory=dict)
+    spoilt: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     unturned: bool = False
     as_held: bool = False
@@ -213,6 +217,9 @@ def gather(
             said = f"{kind_of(name)} is shown once for each group, and repeated here"
             found.notes.extend([] if said in found.notes else [said])
         found.dtypes[name] = dtype
+        if spoilt_entries(fitted, name) is not None:
+            found.spoilt[name] = fitted
+            continue
         for index, one in enumerate(fitted):
             places[index][name] = one
     if not found.dtypes and not found.unfit:

@@ -31,10 +31,6 @@ NAMED = 4
 
 def diagnose(judge: Judge, place: str) -> str:
     """Return which mistakes explain a place, as "matches …", or an empty string."""
-    shown = [prompt.places[place].value for prompt in judge.prompts]
-    bad = [where for each in shown if (where := _not_finite(each))]
-    if bad:
-        return bad[0]
     return (
         known_mistake(judge, place)
         or another_setting(judge, place)
@@ -179,12 +175,6 @@ def _elsewhere_too(
         if judge.ratio(other, mistakes) > 1:
             return False
     return True
-
-
-def _not_finite(array: np.ndarray) -> str:
-    if np.isnan(array).any():
-        return "is not a number (NaN)"
-    return "is infinite" if np.isinf(array).any() else ""
 
 
 def _behind(judge: Judge, place: str) -> list[str]:

@@ -16,6 +16,7 @@ from numeric.audit.importers import KNOWN, check_reference, imported, kind_of_mo
 from numeric.audit.importers_lens import STILL
 from numeric.audit.judge import Judge, scaled
 from numeric.audit.more_prompts import shown_on_more, too_few
+from numeric.audit.spoilt import spoilt_findings
 from numeric.audit.walk import walk
 from numeric.config import Config, listed
 from numeric.forward import place_names
@@ -156,7 +157,7 @@ def audit_call(
 
         run = quiet(call, module)
     collected = collect(run, tokens, model, names, rows, output)
-    if module is not None and set(collected.dtypes) == {output} and not collected.unfit:
+    if module is not None and set(collected.dtypes) == {output} and not _unjudged(collected):
         own = coarsest([collected.dtype, *types_of(module)])
         if own != "float64":
             reference = held(model, own)
@@ -168,11 +169,13 @@ def audit_call(
                 report = judged(collected, model, said)
                 says = f"only {output} are shown, and are judged in {own}, as {failed}"
                 return replace(report, notes=(*report.notes, says))
+            if _unjudged(copy):
+                return judged(copy, reference, said)
             return _judged_closely(collected, copy, model, reference, own, said)
     report = judged(collected, model, said)
     if (report.passed and not report.gauges) or rows is not None:
         return report  # nothing was fitted, or the prompts are no tokens
-    if collected.unfit or set(collected.dtypes) == {output} or not too_few(collected, model):
+    if _unjudged(collected) or set(collected.dtypes) == {output} or not too_few(collected, model):
         return report
 
     def shown(prompt: Any, row: np.ndarray) -> Collected:
@@ -189,6 +192,11 @@ def audit_call(
     return replace(again, notes=(*again.notes, says))
 
 
+def _unjudged(collected: Collected) -> bool:
+    """Return whether something was shown that no bound can be compared with."""
+    return bool(collected.unfit or collected.spoilt)
+
+
 def judged(collected: Collected, model: Model, name: str) -> Report:
     """Return the report on what was collected of an implementation, against a model."""
     unfit = [
@@ -199,7 +207,9 @@ def judged(collected: Collected, model: Model, name: str) -> Report:
         return Report(name, "", _length(collected), {}, tuple(unfit), notes=tuple(collected.notes))
     judge = _judge(collected, model)
     findings = walk(judge)
-    if findings and collected.dtype == "float64":
+    if collected.spoilt:
+        findings += spoilt_findings(collected.spoilt, judge)
+    elif findings and collected.dtype == "float64":
         findings, judge = _only_coarser(collected, judge, findings)
     return _report(collected, judge, [*unfit, *findings], name)
 

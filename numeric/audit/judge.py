@@ -228,6 +228,10 @@ class Judge:
             for prompt, near in zip(self.prompts, nears, strict=True)
         )
 
+    def tells(self, place: str) -> bool:
+        """Return whether a place is right, and could have been wrong: see `telling`."""
+        return self.ratio(place) <= 1 and all(map(telling, self.expected(place)))
+
     def estimated(self, place: str) -> bool:
         """Return whether the distance granted to a place is measured and not a bound."""
         return self._evaluators[0].hidden(place) > FAR
@@ -244,6 +248,9 @@ class Judge:
         if kind_of(place) in PER_HEAD:
             self.heads[place] = heads
         self.ratios[place] = max(heads)
+        free = sum(unclaimed(place, near) for near in self.nearly(place))
+        if free:
+            self.notes.append(f"not judged: {free} entries of {place}, which rounding may undo")
         return self.ratios[place]
 
     def _by_head(self, place: str, nears: Sequence[Near]) -> tuple[float, ...]:
@@ -317,6 +324,25 @@ class Judge:
 def scaled(nears: Iterable[Near], factor: float) -> list[Near]:
     """Return the same values with their distances that many times as far."""
     return [Near(near.value, near.error * factor) for near in nears]
+
+
+def telling(near: Near) -> bool:
+    """Return whether being within a bound says something: it is less than what it is a bound of.
+
+    By their mean squares. Where the bound is infinite nothing is claimed, as of hidden scores.
+    """
+    claimed = ~np.isposinf(near.error)
+    bound, value = near.error[claimed], near.value[claimed]
+    return bool((bound**2).sum() <= (value**2).sum()) and bool(claimed.any())
+
+
+def unclaimed(place: str, near: Near) -> int:
+    """Return of how many entries nothing is claimed, but for scores that are hidden."""
+    if kind_of(place) == "scores":
+        near = Near(near.value, np.where(causal_mask(near.value.shape[-1]), near.error, 0.0))
+    if near.exact or np.isfinite(near.error.max()):
+        return 0
+    return int(np.isposinf(near.error).sum())
 
 
 def ratio_of(shown: Near, near: Near) -> float:

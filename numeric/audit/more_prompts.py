@@ -42,7 +42,7 @@ def shown_on_more(
 
     `show(prompt, row)` runs the implementation on one prompt, of the kind that `tokens` are. It may
     be made for these only: if it raises, shows something else, or shows other tokens the very same
-    (what was recorded before), there is none.
+    (what was recorded before), there is none. A prompt that shows what is not finite stands alone.
     """
     n_pos = len(collected.prompts[0].tokens)
     wanted = min(-(-_missing(collected, model) // n_pos), MOST)
@@ -55,6 +55,8 @@ def shown_on_more(
             return None
     if any(each.unfit or each.dtypes != collected.dtypes for each in found):
         return None
+    if spoilt := [each for each in found if each.spoilt]:
+        return spoilt[0]
     if any(_alike(each.prompts[0], prompt) for each in found for prompt in collected.prompts):
         return None
     prompts = [prompt for each in (collected, *found) for prompt in each.prompts]

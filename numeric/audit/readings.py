@@ -99,7 +99,7 @@ def confirmed(judge: Judge, reading: Reading, depth: int = DEEP) -> bool:
     for place in judge.readers(set(reading.touches)):
         if place not in shown:
             continue
-        if trial.ratio(place) <= 1:
+        if trial.tells(place):
             if not reading.must_change or judge.ratio(place) > 1:
                 return True
         elif floors(trial, place) or (
@@ -355,6 +355,10 @@ def _other_key_bias(judge: Judge, place: str) -> Iterator[Reading]:
         if by.shape[1] < 4 or not np.isfinite(by).all():
             return
         vector = by.mean(axis=1, keepdims=True)
+        right = np.concatenate([near.value for near in nears], axis=1).swapaxes(1, 2)
+        every = zip(vector.swapaxes(1, 2), right, strict=True)
+        if not all(_resolved(*each, judge.unit) for each in every):
+            return
         moved = [
             Near(near.value + vector, near.error * 2 + 4 * judge.unit * np.abs(vector))
             for near in nears
@@ -492,6 +496,19 @@ def _plus(bias: Array, unit: float) -> Callable[[Near], Near]:
 # -- scores, sums, neurons, logits -----------------------------------------------------------------
 
 
+def _resolved(shift: Array, right: Array, unit: float) -> bool:
+    """Return whether rows that are moved, each by one number, still tell what they were.
+
+    A shift costs what lies below its rounding. It is no larger than what is moved, or leaves the
+    differences in the rows standing out of 4 roundings of its own: else any row would fit. Entries
+    that are not compared are NaN.
+    """
+    off = right - np.nanmean(right, axis=-1, keepdims=True)
+    spread = np.sqrt(np.nanmean(off**2))
+    largest = np.abs(shift).max()
+    return bool(largest <= 4 * np.nanmax(np.abs(right)) or 4 * unit * largest <= spread / 2)
+
+
 def _shifted_scores(judge: Judge, place: str) -> Iterator[Reading]:
     """Yield that all scores of a query are moved alike, as some softmaxes do first."""
     nears = judge.expected(place)
@@ -501,6 +518,9 @@ def _shifted_scores(judge: Judge, place: str) -> Iterator[Reading]:
         seen = causal_mask(near.value.shape[-1])
         shift = np.where(seen, shown.value - near.value, 0.0).sum(-1, keepdims=True)
         shift = shift / seen.sum(-1, keepdims=True)
+        right = np.where(seen, near.value, np.nan)
+        if not all(_resolved(*each, judge.unit) for each in zip(shift, right, strict=True)):
+            return
         granted = near.error * 2 + 4 * judge.unit * np.abs(shift)
         fitted.append(Near(near.value + shift, np.where(seen, granted, np.inf)))
     if judge.within(place, fitted):
@@ -569,6 +589,8 @@ def _shifted_logits(judge: Judge, place: str) -> Iterator[Reading]:
     fitted = []
     for prompt, near in zip(judge.prompts, nears, strict=True):
         shift = (prompt.places[place].value - near.value).mean(axis=-1, keepdims=True)
+        if not _resolved(shift, near.value, judge.unit):
+            return
         fitted.append(Near(near.value + shift, near.error * 2 + 4 * judge.unit * np.abs(shift)))
     if judge.within(place, fitted):
         says = "all logits of a position are moved by the same number, which no probability sees"

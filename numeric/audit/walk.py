@@ -4,7 +4,7 @@ from numeric.audit.described import described
 from numeric.audit.diagnose import another_setting, diagnose, known_mistake, leaning
 from numeric.audit.findings import Finding, Gauge
 from numeric.audit.floors import floors
-from numeric.audit.judge import Judge
+from numeric.audit.judge import Judge, telling
 from numeric.audit.readings import Reading, confirmed, read_as_turned, readings
 from numeric.audit.stream import settle_stream
 
@@ -102,4 +102,5 @@ def _marginal(judge: Judge, place: str) -> bool:
         return True
     if judge.estimated(place):
         return False
-    return judge.within(place, judge.bounded(place))
+    nears = judge.bounded(place)
+    return all(map(telling, nears)) and judge.within(place, nears)

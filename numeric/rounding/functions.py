@@ -130,7 +130,8 @@ def softmax(scores: Near, visible: Array, p: Precision, online: bool = False) ->
     $|δ \log p_j| ≤ E_j + \log Σ p e^E$ carries over. Its own: 8 u from exp, above and below; T + 1
     from sum and division; 3 u (gap_j + Σ p gap), the gap to the maximum, from shifting; 2 u
     (max|S| + log T) for algorithms that do not shift, use powers of two or the logarithm of the
-    sum. `online`: computed block by block, each rescaling what went before.
+    sum. `online`: computed block by block, each rescaling what went before. What no bound reaches
+    is still a share, between 0 and 1.
     """
     shape = scores.value.shape
     mask = np.broadcast_to(visible, shape)
@@ -151,7 +152,9 @@ def softmax(scores: Near, visible: Array, p: Precision, online: bool = False) ->
     relative = np.expm1(carried + p.within(roundings) + p.inner * shifts)
     bound = value * relative
     bound = bound + p.stored() * (value + bound)
-    return Near(value, bound + p.tiny)
+    # A share of a sum, whatever the scores: between 0 and 1, but for the roundings of both.
+    most = 1 + p.within(roundings) + p.stored(2)
+    return Near(value, np.fmin(bound, most) + p.tiny)
 
 
 def normalised(

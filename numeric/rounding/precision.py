@@ -106,12 +106,15 @@ def known(error: Any) -> np.ndarray:
 def stored_as(array: Any, dtype: str) -> np.ndarray:
     """Return the numbers of an array as a dtype holds them, rounded to nearest, in float64.
 
+    What is larger than its largest number is infinite in it.
+
     >>> float(stored_as(1 / 3, "bfloat16"))
     0.333984375
     """
     array = np.asarray(array)
     if dtype != "bfloat16":
-        return array.astype(dtype).astype(np.float64)
+        with np.errstate(over="ignore"):
+            return array.astype(dtype).astype(np.float64)
     # bfloat16 is the upper half of float32: round what lies below to nearest, ties to even.
     bits = array.astype(np.float32).view(np.uint32)
     bits = bits + 0x7FFF + ((bits >> 16) & 1)
