@@ -8,14 +8,19 @@ tokens, and what attention and MLP write given what heads and neurons hold. If m
 not ours, the stream may be *centred* (what writes to it has lost its mean, which no LayerNorm
 sees), or *rotated*: all products between rows are as they should be, and one orthogonal matrix,
 fitted on the rows of all pairs, takes every place of the stream to ours.
+
+Heads and neurons may be in other coordinates as well, and then say nothing of what is written. So
+what most of these pairs do not tell is asked of a pass from the tokens, up to where what is written
+has other products between its rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.linalg import lstsq, norm, svd
 
+from numeric.audit.evaluate import Evaluator, layer_of
 from numeric.audit.findings import Gauge
 from numeric.audit.judge import Judge
 from numeric.model import Model
@@ -30,28 +35,40 @@ ROTATED = "the residual stream is rotated"
 PERMUTED = "the features of the residual stream stand in another order, or with other signs"
 
 
+Rows = list[tuple[str, Array, Array]]
+"""Places of the stream with our rows and those that were shown."""
+
+
 def settle_stream(judge: Judge) -> None:
     """Put the places of the stream into our coordinates, if they are found to be in others."""
-    pairs = _pairs(judge)
-    if not pairs or _agreeing(judge, pairs) * 2 > len(pairs):
-        return
+    if _first_and_writers(judge) and not _settled(judge, _beside_what_is_shown):
+        _settled(judge, _beside_the_tokens)
+
+
+def _settled(judge: Judge, rows_of: Callable[[Judge], Rows]) -> bool:
+    """Return whether the coordinates of the stream are found, and go over to ours."""
     model = judge.model
+    if _mostly_ours(judge, rows := rows_of(judge)):
+        return True
     if _may_be_centred(model):
-        if _rotated(judge, pairs):
-            return
+        if _rotated(judge, rows):
+            return True
         judge.use(centred_writers(model), rewritten=True)
-        if _agreeing(judge, pairs) * 2 > len(pairs):
+        if _mostly_ours(judge, rows := rows_of(judge)):
             judge.gauges.append(Gauge("resid_pre.0", CENTRED))
-            return
-    if not _rotated(judge, pairs):
+            return True
+    found = _rotated(judge, rows)
+    if not found:
         judge.use(model, rewritten=False)
     elif _may_be_centred(model):
         judge.gauges.append(Gauge("resid_pre.0", CENTRED))
+    return found
 
 
-def _agreeing(judge: Judge, pairs: list[str]) -> int:
-    """Return in how many pairs the rows are ours, but for rounding and a constant row."""
-    return sum(_misfit(*_rows(judge, place)) < _slack(judge) for place in pairs)
+def _mostly_ours(judge: Judge, rows: Rows) -> bool:
+    """Return whether in most pairs the rows are ours, but for rounding and a constant row."""
+    agreeing = sum(_misfit(ours, shown) < _slack(judge) for _, ours, shown in rows)
+    return agreeing * 2 > len(rows)
 
 
 def _misfit(ours: Array, shown: Array) -> float:
@@ -64,18 +81,42 @@ def _slack(judge: Judge) -> float:
     return float(300 * judge.unit * np.sqrt(judge.model.d_model))
 
 
-def _pairs(judge: Judge) -> list[str]:
+def _beside_what_is_shown(judge: Judge) -> Rows:
     """Return the shown places of the stream that are computed from nothing of the stream."""
+    before = {"attn_out": "z", "mlp_out": "mlp_post"}
+    shown = judge.prompts[0].places
+    found = []
+    for place in _first_and_writers(judge):
+        kind = kind_of(place)
+        if kind not in WRITERS or place.replace(kind, before[kind]) in shown:
+            found.append(_rows(judge, place, [near.value for near in judge.nearly(place)]))
+    return found
+
+
+def _beside_the_tokens(judge: Judge) -> Rows:
+    """Return shown places of the stream with what a pass from the tokens has there.
+
+    Up to where products between rows are not ours: after a mistake that is so in any coordinates.
+    """
+    passes = [
+        Evaluator(judge.model, prompt.tokens, {}, parts=judge.parts) for prompt in judge.prompts
+    ]
+    found: Rows = []
+    for place in _first_and_writers(judge):
+        row = _rows(judge, place, [each.near(place).value for each in passes])
+        _, ours, shown = row
+        if not _misfit(ours @ ours.T, shown @ shown.T) < 2 * _slack(judge):
+            break
+        found.append(row)
+        for each in passes:
+            each.forget(layer_of(place) or 0)
+    return found
+
+
+def _first_and_writers(judge: Judge) -> list[str]:
     shown = judge.prompts[0].places
     first = [place for place in ("embed", "resid_pre.0") if place in shown][:1]
-    before = {"attn_out": "z", "mlp_out": "mlp_post"}
-    written = [
-        place
-        for place in judge.places
-        if kind_of(place) in WRITERS
-        and place.replace(kind_of(place), before[kind_of(place)]) in shown
-    ]
-    return first + written
+    return first + [place for place in judge.places if kind_of(place) in WRITERS]
 
 
 def centred_writers(model: Model) -> Model:
@@ -103,10 +144,9 @@ def _may_be_centred(model: Model) -> bool:
     return config.norm == "layer" and (config.final_norm or config.post_norm)
 
 
-def _rotated(judge: Judge, pairs: list[str]) -> bool:
+def _rotated(judge: Judge, pairs: Rows) -> bool:
     """Fit one orthogonal matrix on all pairs, dropping those that do not join in; judge by it."""
-    rows = [(place, *_rows(judge, place)) for place in pairs]
-    rows = [(place, ours, shown) for place, ours, shown in rows if np.isfinite(shown).all()]
+    rows = [row for row in pairs if np.isfinite(row[2]).all()]
     while len(rows) * 2 > len(pairs):
         rotation = _fit([ours for _, ours, _ in rows], [shown for _, _, shown in rows])
         misfits = {place: _misfit(ours @ rotation, shown) for place, ours, shown in rows}
@@ -143,13 +183,13 @@ def _passes_norms(model: Model, exact: Array | None) -> bool:
     return model.config.norm == "rms" or bool((exact.sum(axis=0) == exact.sum() / len(exact)).all())
 
 
-def _rows(judge: Judge, place: str) -> tuple[Array, Array]:
+def _rows(judge: Judge, place: str, values: list[Array]) -> tuple[str, Array, Array]:
     """Return our rows and the shown ones, off their means: constants need no rotation to agree."""
-    ours = np.concatenate([near.value for near in judge.nearly(place)])
+    ours = np.concatenate(values)
     shown = np.concatenate([prompt.places[place].value for prompt in judge.prompts])
     if kind_of(place) in WRITERS:
         ours, shown = ours - ours.mean(0), shown - shown.mean(0)
-    return ours, shown
+    return place, ours, shown
 
 
 def _fit(ours: list[Array], shown: list[Array]) -> Array:

@@ -402,6 +402,16 @@ same("v basis + b_V into b_O", "gnp", both(basis_v, fold_bv))
 same("rotated + v basis", "l", both(rotate, basis_v))
 same("qk basis + v basis", "gp", both(basis_qk, basis_v))
 same(
+    "rotated, all heads and neurons in other coordinates",
+    "l",
+    both(rotate, perm_heads, basis_v, perm_neurons),
+)
+same(
+    "centred, all heads and neurons in other coordinates",
+    "g",
+    both(center_ln, basis_v, perm_neurons),
+)
+same(
     "everything TL",
     "g",
     both(center_ln, fold_all, fold_bv, center_unembed),
