@@ -15,14 +15,12 @@ import numpy as np
 from numeric.audit.evaluate import FAR, Evaluator, Mistake, Remembered, layer_of
 from numeric.audit.findings import Finding, Gauge
 from numeric.audit.measured import expected
-from numeric.forward import place_names
+from numeric.forward import OF_HEADS, place_names
 from numeric.functions import causal_mask
 from numeric.model import Model
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import inputs_of, kind_of
 from numeric.rounding.precision import Precision, precision, worst_ratio
-
-PER_HEAD = ("q", "k", "v", "scores", "pattern", "z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +243,7 @@ class Judge:
         heads = self._by_head(place, self.nearly(place))
         if not max(heads) <= 1:
             heads = self._by_head(place, self.expected(place))
-        if kind_of(place) in PER_HEAD:
+        if kind_of(place) in OF_HEADS:
             self.heads[place] = heads
         self.ratios[place] = max(heads)
         free = sum(unclaimed(place, near) for near in self.nearly(place))
@@ -258,7 +256,7 @@ class Judge:
         every = []
         for prompt, near in zip(self.prompts, nears, strict=True):
             shown = prompt.places[place]
-            if kind_of(place) in PER_HEAD:
+            if kind_of(place) in OF_HEADS:
                 pairs = [
                     (Near(shown.value[h], shown.error[h]), Near(near.value[h], near.error[h]))
                     for h in range(len(near.value))
@@ -289,7 +287,7 @@ class Judge:
             if found[0] >= ratio:
                 ratio, error, bound, entry = found
         head = None
-        if kind_of(place) in PER_HEAD:
+        if kind_of(place) in OF_HEADS:
             bad = [h for h, each in enumerate(self.heads.get(place, ())) if not each <= 1]
             head = bad[0] if bad and len(bad) < self.model.n_heads else None
         return Finding(

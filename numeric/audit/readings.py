@@ -21,7 +21,7 @@ from numeric.audit.evaluate import Act, Evaluator, Mistake, Operation, layer_of
 from numeric.audit.floors import floors
 from numeric.audit.judge import Judge, ratio_of
 from numeric.audit.mistakes import known_mistakes
-from numeric.forward import passes_on
+from numeric.forward import OF_HEADS, passes_on
 from numeric.functions import causal_mask
 from numeric.rounding.functions import rotated
 from numeric.rounding.linear import Array, Near, linear
@@ -69,10 +69,11 @@ def readings(judge: Judge, place: str, depth: int = DEEP) -> Iterator[Reading]:
         yield from _value_bias(judge, place)
         yield from _heads_in_another_order(judge, place, depth)
         yield from _basis_of_values(judge, place)
-    elif kind in ("pattern", "z"):
+    elif kind in ("pattern", "z", "head_out"):
         yield from _heads_in_another_order(judge, place, depth)
-        if kind == "z":
+        if kind != "pattern":
             yield from _value_bias(judge, place)
+        if kind == "z":
             yield from _basis_of_values(judge, place)
     elif kind == "scores":
         yield from _heads_in_another_order(judge, place, depth)
@@ -182,7 +183,7 @@ def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Re
     heads, layer = judge.model.n_heads, layer_of(place)
     if heads < 2:
         return
-    here = _here(judge, place, ("q", "k", "v", "scores", "pattern", "z"))
+    here = _here(judge, place, OF_HEADS)
     for kind in ("pattern", "products", "z", kind_of(place)):
         shown = _per_head(judge, kind, layer, ours=False)
         ours = _per_head(judge, kind, layer, ours=True)
@@ -211,7 +212,8 @@ def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Re
             for name in (attn_out, *judge.readers({*here}))
             if name in shown_now and name not in here and trial.ratio(name) <= 1 < judge.ratio(name)
         ]
-        believed = place in good and (len(good) > 1 or bool(closes))
+        summed = here == [f"head_out.{layer}"]  # the order of what is only summed does not matter
+        believed = place in good and (len(good) > 1 or bool(closes) or summed)
         still = [each for each in here if trial.ratio(each) > 1]
         if not believed and still and depth:
             first = place if place in still else still[0]
@@ -235,7 +237,7 @@ def _inside_heads(judge: Judge, place: str) -> Iterator[Reading]:
 def _per_head(judge: Judge, kind: str, layer: int | None, ours: bool) -> Array | None:
     """Return for each head a row of numbers, as shown or as they should be without the heads."""
     rows = []
-    own = tuple(f"{k}.{layer}" for k in ("q", "k", "v", "scores", "pattern", "z"))
+    own = tuple(f"{k}.{layer}" for k in OF_HEADS)
     for prompt in judge.prompts:
         if ours:
             rest = {n: v for n, v in prompt.places.items() if n not in own}
@@ -464,7 +466,6 @@ def _value_bias(judge: Judge, place: str) -> Iterator[Reading]:
     assert layer is not None  # values are of a layer
     if place == z and v in judge.prompts[0].places:
         return  # values are right as they are shown
-    first = place
     own = judge.model.part("b_V", layer)
     biases = [own]
     if config.norm == "layer" and not config.post_norm:
@@ -472,12 +473,14 @@ def _value_bias(judge: Judge, place: str) -> Iterator[Reading]:
         biases.append(own + moved_on)
     for bias in biases:
         back = _plus(bias[:, None], judge.unit)
-        if judge.trial(_with(judge, first, back)).ratio(first) <= 1:
+        written = np.einsum("hk,hkd->hd", bias, judge.model.part("W_O", layer))
+        changes = {v: back, z: back, f"head_out.{layer}": _plus(written[:, None], judge.unit)}
+        if judge.trial(_with(judge, place, changes[place])).ratio(place) <= 1:
             places = [
-                {n: back(near) if n in (v, z) else near for n, near in p.places.items()}
+                {n: changes[n](near) if n in changes else near for n, near in p.places.items()}
                 for p in judge.prompts
             ]
-            yield Reading("b_V is moved into b_O", places, frozenset({v, z}))
+            yield Reading("b_V is moved into b_O", places, frozenset(changes))
             return
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding
-from numeric.audit.judge import PER_HEAD, Judge
-from numeric.forward import place_names
+from numeric.audit.judge import Judge
+from numeric.forward import OF_HEADS, place_names
 from numeric.functions import causal_mask
 from numeric.rounding.places import inputs_of, kind_of
 
@@ -58,7 +58,7 @@ def _finding(place: str, shown: np.ndarray, judge: Judge) -> Finding | None:
             continue
         entry = tuple(int(i) for i in np.argwhere(bad)[0])
         heads = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
-        some = kind_of(place) in PER_HEAD and len(heads) < len(bad)
+        some = kind_of(place) in OF_HEADS and len(heads) < len(bad)
         return Finding(
             place=place,
             layer=layer_of(place),

@@ -27,7 +27,16 @@ from numeric.model import Model
 from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import kind_of
 
-STREAM = ("embed", "resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post", "final")
+STREAM = (
+    "embed",
+    "resid_pre",
+    "head_out",
+    "attn_out",
+    "resid_mid",
+    "mlp_out",
+    "resid_post",
+    "final",
+)
 NORMED = ("ln1", "ln2", "ln_final", "qk_in")
 WRITERS = ("attn_out", "mlp_out")
 CENTRED = "the residual stream is centred"

@@ -416,6 +416,8 @@ class Foreign:
             out_weight = out_weight.flip(0)
         if is_("transposed_O"):
             out_weight = out_weight.reshape(c.d_model, -1).T.reshape(out_weight.shape)
+        if is_("head_out"):
+            at[f"head_out.{layer}"] = torch.einsum("hpk,hkd->hpd", z, out_weight)
         if is_("merge_stride"):
             flat = z.permute(1, 2, 0).reshape(n, -1)
         elif is_("merge_view"):
