@@ -1,9 +1,10 @@
 """Auditing what people compute *from* a model: circuits, scores, attributions, lenses.
 
-Each analysis is a formula with a *mistake* argument (`formulas`). The distance granted is measured
-as for a pass: 16 times what four runs deviate whose weights and places are moved by one unit of
-rounding of the value's type. A diagnosis is a mistake that reproduces the value within its own
-distance, or else a form that the right value has been given: a factor, other axes, another head.
+Each analysis is a formula of named ingredients (`asked`), and a mistake replaces some of them. The
+distance granted is measured as for a pass: 16 times what four runs deviate whose weights and places
+are moved by one unit of rounding of the value's type. A diagnosis is a mistake, or two at once,
+that reproduces the value within its own distance, or else a form that the right value has been
+given: a factor, other axes, another head.
 
     ov_circuit, qk_circuit      [d_model, d_model] of one head
     copying_score               of one head, or [layer, head]
@@ -17,21 +18,59 @@ distance, or else a form that the right value has been given: a factor, other ax
 Conventions: rows, so that W_OV = W_V W_O. Source: Elhage et al. 2021; nostalgebraist 2020.
 """
 
-from collections.abc import Iterator
-from itertools import permutations
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from algebra.errors import OtimesError
-from numeric.audit.collect import plain
+from numeric.audit.altered import RIGHT_VALUE, altered
+from numeric.audit.asked import (
+    NO_FIGURES,
+    RIGHT,
+    Array,
+    Asked,
+    Figures,
+    Formula,
+    Mistakes,
+    Replaced,
+)
+from numeric.audit.attributions import attribution_mistakes, direct_logit_attribution
+from numeric.audit.circuits import OV, QK, circuit_mistakes, ov_circuit, qk_circuit
+from numeric.audit.collect import token_rows
+from numeric.audit.compositions import composition, composition_mistakes
+from numeric.audit.copying import copying_mistakes, copying_score
 from numeric.audit.findings import Finding, Gauge, Report
-from numeric.audit.formulas import SAYS, Analysis, Array, Asked
-from numeric.audit.made_weights import folded_weights, svd_misfit
+from numeric.audit.folded import folded_weights
+from numeric.audit.lens import lens_mistakes, logit_lens
 from numeric.audit.measured import GRANTED, RUNS
+from numeric.audit.path_terms import path_mistakes, path_term
+from numeric.audit.shown import shown_complex, without_numbers
+from numeric.audit.svd import svd_misfit
 from numeric.config import listed
 from numeric.model import Model
 from numeric.rounding.precision import UNIT_ROUNDOFF, worst_ratio
+
+SAYS: dict[str, tuple[Formula, Mistakes]] = {
+    "ov_circuit": (ov_circuit, circuit_mistakes(OV)),
+    "qk_circuit": (qk_circuit, circuit_mistakes(QK)),
+    "copying_score": (copying_score, copying_mistakes),
+    **{f"{kind}_composition": (composition(kind), composition_mistakes(kind)) for kind in "qkv"},
+    "direct_logit_attribution": (direct_logit_attribution, attribution_mistakes),
+    "logit_lens": (logit_lens, lens_mistakes),
+    "path_term": (path_term, path_mistakes),
+}
+ENOUGH = 16
+"""So many numbers two mistakes at once, or a mistake and a change of its value, do not fit by
+chance."""
+
+PAIRS = 2**27
+"""Up to so many entries in all are made to rule out two mistakes at once."""
+
+CHANGES = 64
+"""About how many changes a value is tried with."""
 
 OTHERS = ("folded_weights", "svd")
 
@@ -58,153 +97,233 @@ def audit_analysis(
     """
     if name not in SAYS and name not in OTHERS:
         raise OtimesError(f"there is no analysis {name!r}; known are {listed([*SAYS, *OTHERS])}")
-    rows = None if tokens is None else model.check_tokens(np.asarray(tokens).reshape(-1))
-    asked = Asked(model, rows, layer, head)
+    if not isinstance(model, Model):
+        raise OtimesError(
+            f"an analysis is audited against a model that ot.load_model reads, got a "
+            f"{type(model).__name__}"
+        )
+    asked = Asked(model, _prompt(tokens, model), layer, head)
     if name == "folded_weights":
         return folded_weights(value, model)
     if name == "svd":
-        dtype, diagnosis, figures = svd_misfit(value, asked)
-        if figures[0] <= 1:
-            return Report("svd", dtype, 0, {"svd": figures[0]}, ())
-        return _report("svd", dtype, _finding("svd", diagnosis, "", figures))
-    analysis, mistakes = SAYS[name]
-    shown, dtype = plain(value)
+        return _report("svd", *svd_misfit(value, asked))
+    array, dtype = shown_complex(value, "a value")
+    return _compared(name, asked, array, dtype)
+
+
+def _prompt(tokens: Any, model: Model) -> Array | None:
+    """Return the tokens of the one prompt that is asked about, if it is about one."""
+    if tokens is None:
+        return None
+    rows = token_rows(tokens, model)
+    if len(rows) > 1:
+        raise OtimesError(
+            f"an analysis is one of a prompt, got a batch of {len(rows)}: audit them one by one"
+        )
+    return np.asarray(rows[0])
+
+
+def _compared(name: str, asked: Asked, array: Array, dtype: str) -> Report:
+    """Compare an array with the value of a formula, and look for the mistake that it is."""
+    formula, mistakes = SAYS[name]
     unit = UNIT_ROUNDOFF.get(dtype, UNIT_ROUNDOFF["float64"])
-    gauges: tuple[Gauge, ...] = ()
-    expected = analysis(asked, "")
-    if shown.shape != expected.shape:
-        why = f"has the shape {shown.shape}, and {expected.shape} is expected"
-        return _report(name, dtype, _finding(name, "", why))
-    figures = _ratio(analysis, asked, "", shown, unit)
-    if figures[0] > 1:
-        for says, other in _gauges(name, analysis, asked, shown, unit):
+    expected, gauges, figures = formula(asked, RIGHT), [], NO_FIGURES
+    if array.ndim > expected.ndim and _sizes(array) == _sizes(expected):
+        says = f"axes of length one more: {array.shape} for {expected.shape}"
+        gauges.append(Gauge(name, says))
+        array = array.reshape(expected.shape)
+    if array.shape != expected.shape:
+        note = f"has the shape {array.shape}, and {expected.shape} is expected"
+    else:
+        note = without_numbers(array, np.isfinite(expected))
+        figures = _ratio(formula, asked, RIGHT, array, unit)
+        for says, other in () if figures[0] <= 1 else _gauges(name, formula, asked, array, unit):
             if other[0] <= 1:
-                figures, gauges = other, (Gauge(name, says),)
+                figures = other
+                gauges.append(Gauge(name, says))
+                break
     if figures[0] <= 1:
-        return Report(name, dtype, 0, {name: figures[0]}, (), gauges)
-    fitting = [
-        said
-        for mistake, said in mistakes.items()
-        if _nearly(analysis, asked, mistake, shown, unit)
-        and _ratio(analysis, asked, mistake, shown, unit)[0] <= 1
-    ]
+        return _report(name, dtype, "", "", figures, gauges)
+    if array.dtype.kind == "c":  # judged as they are: sums of eigenvalues are real but for rounding
+        note = note or "is complex, and real numbers are expected: take the real part, .real"
+        array = array.real
+    known = list(mistakes(asked, array.shape))
+    fitting = _fitting(formula, asked, known, array, unit)
+    slack = 0.0 if fitting else 4 * _relative(formula, asked, expected, unit)
     if not fitting:
-        slack = 4 * figures[2] / max(np.abs(expected[np.isfinite(expected)]).max(initial=0), 1e-300)
-        others = (*_of_another(analysis, asked), *_forms(model, expected, shown))
-        fitting = [says for says, value in others if _same(value, shown, slack)][:2]
-    diagnosis = f"matches {'; or '.join(fitting)}" if fitting else ""
-    return _report(name, dtype, _finding(name, diagnosis, "", figures))
+        others = (*_of_another(formula, asked), *altered(asked.model, expected, array))
+        fitting = [says for says, value in others if _same(value, array, slack)][:2]
+    kind, coarser = "fault", _coarser(formula, asked, array, unit)
+    if not fitting and coarser:
+        fitting, kind = [f"the right value to {coarser} only: it was rounded to it"], "precision"
+    if not fitting and array.size >= ENOUGH:
+        pairs = _pairs(formula, asked, known)
+        fitting = _fitting(formula, asked, pairs, array, unit)
+        fitting = fitting or list(_altered_mistakes(formula, asked, known, array, slack))
+    diagnosis = f"matches {'; or '.join(fitting[:4])}" if fitting else ""
+    return _report(name, dtype, diagnosis, note, figures, kind=kind)
+
+
+def _sizes(array: Array) -> list[int]:
+    return [size for size in array.shape if size != 1]
+
+
+def _fitting(
+    formula: Formula, asked: Asked, known: list[tuple[str, Replaced]], array: Array, unit: float
+) -> list[str]:
+    """Return the mistakes that reproduce what was shown within their own bounds, in words."""
+    return [
+        says
+        for says, replaced in known
+        if _nearly(formula, asked, replaced, array, unit)
+        and _ratio(formula, asked, replaced, array, unit)[0] <= 1
+    ]
+
+
+def _pairs(
+    formula: Formula, asked: Asked, known: list[tuple[str, Replaced]]
+) -> list[tuple[str, Replaced]]:
+    """Return two mistakes at a time, in different ingredients, if there are not too many."""
+    size = formula(replace(asked, screening=True), RIGHT).size
+    if size * len(known) ** 2 > 2 * PAIRS:
+        return []
+    return [
+        (f"{one}; and {two}", {**first, **second})
+        for (one, first), (two, second) in combinations(known, 2)
+        if not first.keys() & second.keys()
+    ]
+
+
+def _altered_mistakes(
+    formula: Formula,
+    asked: Asked,
+    known: list[tuple[str, Replaced]],
+    array: Array,
+    slack: float,
+) -> Iterator[str]:
+    """Yield mistakes whose value was changed as the right one often is, if not too many."""
+    if array.size * len(known) > PAIRS // CHANGES:
+        return
+    for says, replaced in known:
+        value = formula(asked, replaced)
+        for change, made in altered(asked.model, value, array):
+            if _same(made, array, slack):
+                yield f"{says}; and then {change.replace(RIGHT_VALUE, 'that')}"
+
+
+def _coarser(formula: Formula, asked: Asked, array: Array, unit: float) -> str:
+    """Return the finest coarser type to which a value is right, if it can have been that type."""
+    for name, coarser in sorted(UNIT_ROUNDOFF.items(), key=lambda each: each[1]):
+        if coarser <= unit or not _ratio(formula, asked, RIGHT, array, coarser)[0] <= 1:
+            continue
+        if name == "float32" or _fits(array, name):
+            return name
+    return ""
+
+
+def _fits(array: Array, name: str) -> bool:
+    """Return whether all numbers are ones of half precision."""
+    with np.errstate(over="ignore"):
+        if name == "float16":
+            return bool((array.astype(np.float16) == array).all())
+        single = array.astype(np.float32)
+    return bool((single == array).all() and not (single.view(np.uint32) & 0xFFFF).any())
 
 
 def _gauges(
-    name: str, analysis: Analysis, asked: Asked, shown: Array, unit: float
-) -> Iterator[tuple[str, tuple[float, float, float]]]:
+    name: str, formula: Formula, asked: Asked, array: Array, unit: float
+) -> Iterator[tuple[str, Figures]]:
     """Yield other ways of saying the same, each with ratio, error and bound."""
     if name == "logit_lens":
         says = "all rows are divided by the scale of the last stream"
-        yield says, _ratio(analysis, asked, "final_scale", shown, unit)
+        yield says, _ratio(formula, asked, {"by": "final"}, array, unit)
     if name in ("logit_lens", "direct_logit_attribution"):
-        right = analysis(asked, "")
-        shift = (shown - right).mean(axis=-1, keepdims=True)
+        right = formula(asked, RIGHT)
+        shift = (array - right).mean(axis=-1, keepdims=True)
         says = "all logits of a position are moved by the same number, which no probability sees"
-        yield says, _ratio(analysis, asked, "", shown - shift, unit)
+        yield says, _ratio(formula, asked, RIGHT, array - shift, unit)
 
 
-def _nearly(analysis: Analysis, asked: Asked, mistake: str, shown: Array, unit: float) -> bool:
+def _nearly(formula: Formula, asked: Asked, replaced: Replaced, array: Array, unit: float) -> bool:
     """Return whether a mistake gives about what was shown: most need no bound to be ruled out."""
-    value = analysis(asked, mistake)
-    if value.shape != shown.shape:
-        return False
-    return _same(value, shown, 1e6 * unit)
+    value = formula(replace(asked, screening=True), replaced)
+    if not value.ndim or value.ndim != array.ndim:
+        return _same(value, array, 1e6 * unit)
+    return _same(value, array[..., : value.shape[-1]], 1e6 * unit)
 
 
-def _same(value: Array, shown: Array, slack: float) -> bool:
-    if value.shape != shown.shape:
+def _same(value: Array, array: Array, slack: float) -> bool:
+    if value.shape != array.shape:
         return False
     claimed = np.isfinite(value)
     if not claimed.any():
         return False
     largest = np.abs(value[claimed]).max()
-    return bool((np.abs(shown - value)[claimed] <= slack * largest).all())
+    return bool((np.abs(array - value)[claimed] <= slack * largest).all())
 
 
-def _of_another(analysis: Analysis, asked: Asked) -> Iterator[tuple[str, Array]]:
+def _of_another(formula: Formula, asked: Asked) -> Iterator[tuple[str, Array]]:
     """Yield the same of every other head."""
-    model = asked.model
-    if not isinstance(asked.layer, int) or not isinstance(asked.head, int):
+    try:
+        own = asked.one_head()
+    except OtimesError:
         return
-    for layer, head in np.ndindex(model.n_layers, model.n_heads):
-        if (layer, head) != (asked.layer, asked.head):
-            other = Asked(model, asked.tokens, int(layer), int(head))
-            swapped = (layer, head) == (asked.head, asked.layer)
-            why = " (layer and head swapped)" if swapped else ""
-            yield f"another head, {layer}.{head}{why}", analysis(other, "")
+    for layer, head in asked.other_heads():
+        swapped = " (layer and head swapped)" if (layer, head) == own[::-1] else ""
+        where = "" if layer == own[0] else ", of another layer"
+        value = formula(asked.of(layer, head), RIGHT)
+        yield f"another head, {layer}.{head}{where}{swapped}", value
 
 
-def _forms(model: Model, right: Array, shown: Array) -> Iterator[tuple[str, Array]]:
-    """Yield what is made of the right value by a change of scale, or of the order of its axes."""
-    claimed = np.isfinite(right)
-    square = float((right[claimed] ** 2).sum())
-    factor = float((shown[claimed] * right[claimed]).sum()) / max(square, 1e-300)
-    sizes = {"d_head": model.d_head, "d_model": model.d_model, "n_heads": model.n_heads}
-    names = {f"{size}": n for size, n in sizes.items()} | {
-        f"√{s}": n**0.5 for s, n in sizes.items()
-    }
-    named = {**names, **{f"1/{name}": 1 / n for name, n in names.items()}}
-    called = [name for name, n in named.items() if abs(abs(factor) / n - 1) < 1e-5]
-    by = f"{factor:.4g}" + (f" ({', '.join(called)})" if called else "")
-    if factor and (called or right.size > 1):
-        yield f"the right value multiplied by {by}: another scale (a factor)", factor * right
-    for order in permutations(range(right.ndim)):
-        if order != tuple(range(right.ndim)):
-            said = ", ".join(map(str, order))
-            yield f"the right value with its axes transposed ({said})", right.transpose(order)
-    for axis in range(right.ndim):
-        yield f"the right value in reverse order along axis {axis}", np.flip(right, axis)
-        for by_one in (1, -1):
-            yield f"the right value off by one along axis {axis}", np.roll(right, by_one, axis)
-    with np.errstate(all="ignore"):
-        yield "the square of the right value", right**2
-        yield "the root of the right value", np.sqrt(right)
-        yield "the sizes (absolute values) of the right value", np.abs(right)
-        if right.ndim:
-            powers = np.exp(right - right.max(-1, keepdims=True))
-            yield "a softmax of the right value", powers / powers.sum(-1, keepdims=True)
-            yield "the running sum of the right value", right.cumsum(0)
-            yield "the right value less its mean", right - right[claimed].mean()
-    if right.ndim == 2 and right.shape[0] == right.shape[1]:
-        yield "the right value and its transpose added (symmetrised)", right + right.T
-        yield "the right value less its transpose", right - right.T
+def _relative(formula: Formula, asked: Asked, right: Array, unit: float) -> float:
+    """Return how far correct code may be from the right value, relative to its largest entry."""
+    bound = GRANTED * _deviation(formula, asked, RIGHT, right, unit)
+    largest = np.abs(right[np.isfinite(right)]).max(initial=0.0)
+    return float(bound / max(largest, 1e-300) + 8 * unit)
+
+
+def _deviation(
+    formula: Formula, asked: Asked, replaced: Replaced, right: Array, unit: float
+) -> float:
+    """Return how far a value is at most in runs whose numbers are moved by one unit of rounding."""
+    claimed, largest = np.isfinite(right), 0.0
+    for run in range(RUNS):
+        rng = np.random.default_rng(run)
+        moved = formula(replace(asked, rng=rng, unit=unit), replaced)
+        largest = max(largest, float(np.abs(moved - right)[claimed].max(initial=0.0)))
+    return largest
 
 
 def _ratio(
-    analysis: Analysis, asked: Asked, mistake: str, shown: Array, unit: float
-) -> tuple[float, float, float]:
+    formula: Formula, asked: Asked, replaced: Replaced, array: Array, unit: float
+) -> Figures:
     """Return error/bound, error and bound, the bound being measured."""
-    right = analysis(asked, mistake)
+    right = formula(asked, replaced)
+    if right.shape != array.shape:
+        return float("inf"), float("inf"), 0.0
     claimed = np.isfinite(right)
-    largest = 0.0
-    for run in range(RUNS):
-        rng = np.random.default_rng(run)
-        moved = analysis(
-            Asked(asked.model, asked.tokens, asked.layer, asked.head, rng, unit), mistake
-        )
-        largest = max(largest, float(np.abs(moved - right)[claimed].max(initial=0.0)))
-    bound = GRANTED * largest + 8 * unit * np.abs(right)
-    error = np.abs(shown - right)[claimed].max(initial=0.0)
+    bound = GRANTED * _deviation(formula, asked, replaced, right, unit) + 8 * unit * np.abs(right)
+    error = np.abs(array - right)[claimed].max(initial=0.0)
     return (
-        worst_ratio(shown[claimed], right[claimed], bound[claimed]),
+        worst_ratio(array[claimed], right[claimed], bound[claimed]),
         float(error),
         float(bound[claimed].max(initial=0.0)),
     )
 
 
-def _finding(
-    name: str, diagnosis: str, note: str, figures: tuple[float, float, float] | None = None
-) -> Finding:
-    ratio, error, bound = figures or (float("inf"), float("inf"), 0.0)
-    return Finding(name, None, None, error, bound, ratio, diagnosis, estimated=True, note=note)
-
-
-def _report(name: str, dtype: str, finding: Finding) -> Report:
-    return Report(name, dtype, 0, {name: finding.ratio}, (finding,))
+def _report(
+    name: str,
+    dtype: str,
+    diagnosis: str,
+    note: str,
+    figures: Figures,
+    gauges: Sequence[Gauge] = (),
+    kind: str = "fault",
+) -> Report:
+    """Return the report on one value, with a finding unless its ratio is at most one."""
+    ratio, error, bound = figures
+    if ratio <= 1:
+        return Report(name, dtype, 0, {name: ratio}, (), tuple(gauges))
+    note = f"{note}: it {diagnosis}" if note and diagnosis else note
+    found = Finding(name, None, None, error, bound, ratio, diagnosis, kind, True, (), note)
+    return Report(name, dtype, 0, {name: ratio}, (found,))

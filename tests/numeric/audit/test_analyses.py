@@ -153,6 +153,8 @@ def test_logits_that_are_moved_alike_are_no_mistake() -> None:
         ("ov_circuit", {"layer": 0, "head": 9}, "there is no head 0.9 in random"),
         ("logit_lens", {}, "give tokens="),
         ("path_term", {**HEAD, "tokens": TOKENS}, r"two heads: layer=\(0, 1\), head=\(2, 3\)"),
+        ("path_term", {"layer": (1, 1), "head": (0, 2)}, r"two layers, got layer=\(1, 1\)"),
+        ("logit_lens", {"tokens": [[1, 2], [3, 4]]}, "one of a prompt, got a batch of 2"),
     ],
 )
 def test_incomplete_questions_are_refused(name, options, says) -> None:
@@ -163,3 +165,57 @@ def test_incomplete_questions_are_refused(name, options, says) -> None:
 def test_a_wrong_shape_is_said_so() -> None:
     report = ot.audit_analysis("ov_circuit", np.zeros((3, 3)), BARE, **HEAD)
     assert "has the shape (3, 3), and" in str(report.first_failure)
+
+
+ARRAY = np.zeros((BARE.d_model, BARE.d_model))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ov_circuit", "W_OV", "a value is an array of real numbers, got a str"),
+        ("ov_circuit", [[1.0, 2.0], [3.0]], "got lists of different lengths"),
+        ("svd", ARRAY, r"three arrays \(U, S, Vᵀ\) of a .* and got one array of the shape"),
+        ("svd", (U, S), r"and got a tuple of 2: give what np.linalg.svd returns"),
+        ("svd", (S, S, S), r"got arrays of the shapes \(32,\), \(32,\), \(32,\): give what"),
+        ("svd", (U, S, None), "Vᵀ is an array of real numbers, got a NoneType"),
+        ("svd", (U + 1j, S, W), "U is real, got complex numbers"),
+        ("folded_weights", ARRAY, r"a mapping from .* and got a ndarray of the shape \(32, 32\)"),
+        ("folded_weights", {}, "got an empty mapping: give it as {'W_Q': …"),
+        ("folded_weights", {"W_Q": None}, "W_Q is an array of real numbers, got a NoneType"),
+    ],
+)
+def test_values_that_cannot_be_read_are_refused(name, value, says) -> None:
+    with pytest.raises(ot.OtimesError, match=says):
+        ot.audit_analysis(name, value, FULL if name == "folded_weights" else BARE, **HEAD)
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(ot.OtimesError, match="a model that ot.load_model reads, got a dict"):
+        ot.audit_analysis("ov_circuit", ARRAY, {"W_V": ARRAY}, **HEAD)
+
+
+def nowhere(array, entry=(0, 0)):
+    array = np.array(array)
+    array[entry] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "value", "says"),
+    [
+        ("ov_circuit", BARE, nowhere(V @ W_O, (3, 4)), r"has 1 of 1024 entries that are no finite"),
+        ("ov_circuit", BARE, nowhere(V @ W_O, (3, 4)), r"the first nan at [3, 4]"),
+        ("copying_score", BARE, np.nan, "entries that are no finite numbers, the first nan"),
+        ("svd", BARE, (U, nowhere(S, 2), W), "S has 1 of 32 entries that are no finite numbers"),
+        ("folded_weights", FULL, {"W_in": nowhere(FULL.W_in)}, "no finite numbers, the first nan"),
+        ("ov_circuit", BARE, V @ W_O + 1j, "is complex, and real numbers are expected"),
+        ("svd", BARE, (U[1:], S, W), "and (32, 8), (8,), (8, 32) or (32, 32), (32,), (32, 32) is"),
+        ("folded_weights", FULL, {"W_X": ARRAY}, "W_X is no weight that is known; known are W_E"),
+        ("folded_weights", FULL, {"W_Q": ARRAY}, "has the shape (32, 32), and (2, 4, 24, 6) is"),
+    ],
+)
+def test_values_that_are_no_answer_are_findings(name, model, value, says) -> None:
+    report = ot.audit_analysis(name, value, model, **HEAD)
+    assert not report.passed
+    assert says in str(report.first_failure)
