@@ -36,6 +36,8 @@ def copying_score(asked: Asked, replaced: Replaced) -> Array:
         A, B = A @ right, B @ left
     with np.errstate(all="ignore"):
         values = VALUES[replaced.get("values", "")](A, B)
+        if asked.rng is not None and "values" not in replaced:
+            values = _as_if_dense(asked.rng, asked.unit, A, B)
         if "count" in replaced:
             return np.asarray(replaced["count"] / len(A))
         return np.asarray(SCORES[replaced.get("score", "")](values, A, B))
@@ -89,6 +91,25 @@ VALUES: dict[str, Callable[[Array, Array], Array]] = {
     "small_singular": lambda A, B: np.linalg.svd(B.T @ A, compute_uv=False),
     "diagonal": lambda A, B: np.einsum("ij,ij->i", A, B),
 }
+
+
+def _as_if_dense(rng: np.random.Generator, unit: float, A: Array, B: Array) -> Array:
+    """Return the eigenvalues as they are off where A Bᵀ was made before they were taken.
+
+    Taking those of a matrix M is off like changing it by some E of the size of a rounding of ‖M‖.
+    In coordinates of the range of A the small matrix Bᵀ A then changes by (Bᵀ A)⁻¹ Bᵀ E A, which
+    for a random E is of the triangles of B and A alone. The eigenvalues that are zero become those
+    of P E, P being the projection beside the range, and as many as n of them add up to about
+    √n ‖P‖ ‖E‖; and ‖P‖ is the norm of the projection A (Bᵀ A)⁻¹ Bᵀ onto it.
+    """
+    n = min(len(A), DENSE)
+    small, R, S = B.T @ A, triangle(A), triangle(B)
+    size = 2 * unit * float(np.linalg.norm(R @ S.T))
+    inverse = np.linalg.pinv(small)
+    change = rng.standard_normal((len(S), len(R))) * size / np.sqrt(n)
+    beside = np.linalg.norm(R @ inverse @ S.T, 2) * size * np.sqrt(n)
+    of_range = np.linalg.eigvals(small + inverse @ S.T @ change @ R)
+    return np.append(of_range, [0.5j * beside, -0.5j * beside])
 
 
 def _positive(values: Array) -> Array:
