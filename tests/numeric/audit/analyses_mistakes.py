@@ -290,12 +290,15 @@ def folded(m: Model) -> Iterator[Case]:
         wrong["W_gate as it was"] = {"W_gate": m.W_gate, "W_in": m.W_in * mlp}
     if m.config.norm == "layer":
         read = np.einsum("ld,ldm->lm", m.ln2_bias, m.W_in)
+        value_bias = m.b_V + np.einsum("ld,lhde->lhe", m.ln1_bias, m.W_V)
+        moved = np.einsum("lhe,lhed->ld", value_bias, m.W_O)
         wrong |= {
             "subtracted and not added": {"b_in": m.b_in - read},
             "already hold the gain": {
                 "b_in": m.b_in + np.einsum("ld,ldm->lm", m.ln2_bias * g2, m.W_in)
             },
             "the bias is lost": {"b_V": 0 * m.b_V},
+            "counts it twice": {"b_V": value_bias, "b_O": m.b_O + moved},
         }
     for says, value in wrong.items():
         yield "folded_weights", says, value, says, {}
