@@ -104,11 +104,11 @@ def test_hypothesis_is_loaded_only_with_the_strategies() -> None:
 
 
 DRAWS = """
-from hypothesis import given, seed, settings
+from hypothesis import HealthCheck, given, seed, settings
 from numeric import strategies as ots
 
 @seed(1)
-@settings(database=None, max_examples=40)
+@settings(database=None, max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(ots.near_misses(), ots.models())
 def test(miss, model):
     print(miss, model.config, miss.trial.lhs)
