@@ -64,9 +64,15 @@ def test_a_step_in_single_precision_is_no_other_number(family):
     assert any(note.startswith("precision: ") for note in report.notes)
 
 
-@pytest.mark.parametrize("mode", ["float64", LOGITS])
-@pytest.mark.parametrize("root", [0.7978845608, 0.79788456, float(np.float32((2 / np.pi) ** 0.5))])
-def test_a_root_written_for_single_precision_is_named_as_precision(mode, root):
+@pytest.mark.parametrize(
+    ("root", "mode"),
+    [
+        (0.7978845608, "float64"),
+        (0.79788456, "float64"),
+        (float(np.float32((2 / np.pi) ** 0.5)), LOGITS),
+    ],
+)
+def test_a_root_written_for_single_precision_is_named_as_precision(root, mode):
     def act(net, x):
         return 0.5 * x * (1 + torch.tanh(root * (x + 0.044715 * x**3)))
 

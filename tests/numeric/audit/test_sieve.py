@@ -47,7 +47,7 @@ def test_every_mistake_makes_of_the_first_tokens_what_it_makes_of_them_in_the_pr
 ) -> None:
     monkeypatch.setattr(under_test, "COLUMNS", columns)
     sieve = _sieve(config)
-    every = [*_every(config)]
+    every = [*_every(config)][::3]
     alone = {id(each): _by_itself(sieve, each) for each in every}
     for first in sieve.prompts:
         trials = [trial for each in every if (trial := first.trial(each)) is not None]
@@ -68,7 +68,7 @@ def test_what_explains_a_place_is_kept_and_most_of_the_rest_is_not() -> None:
     every = [*_every(LLAMA)]
     plain = _sieve(LLAMA)
     rng = np.random.default_rng(1)
-    for number in rng.choice(len(every), 8, replace=False):
+    for number in rng.choice(len(every), 3, replace=False):
         shown = _by_itself(plain, every[number])
         sieve = Sieve(plain.whole, "logits", shown, np.full(shown.shape, 1e-12), 1e-10)
         kept = sieve.kept(every, "")
