@@ -42,7 +42,7 @@ def coarser_step(judge: Judge, place: str) -> str:
     for dtype in types:
         if _computed_in(judge, place, dtype):
             return (
-                f"matches a {_size(dtype)}-precision step: it is right as computed in {dtype}, and "
+                f"matches a {size(dtype)}-precision step: it is right as computed in {dtype}, and "
                 f"all its entries are numbers of that type"
             )
     return _on_a_grid(judge, place)
@@ -73,7 +73,8 @@ def in_type(array: Array, dtype: str) -> Array:
     return stored_as(stored_as(array, "float32"), dtype)
 
 
-def _size(dtype: str) -> str:
+def size(dtype: str) -> str:
+    """Return what a type that is coarser than that of a place is called: single or half."""
     return "single" if dtype == "float32" else "half"
 
 
@@ -154,10 +155,10 @@ CALLED = {
 
 def _steps(config: Config, kind: str, dtype: str) -> Iterator[Mistake]:
     """Yield the steps of one operation that may be made in a type, the plainest first."""
-    size, what = _size(dtype), CALLED.get(kind, kind)
+    called, what = size(dtype), CALLED.get(kind, kind)
 
     def step(says: str, act: Act) -> Mistake:
-        return Mistake("coarser", f"a {size}-precision step: {says}", {kind: act})
+        return Mistake("coarser", f"a {called}-precision step: {says}", {kind: act})
 
     whole = computed_in(dtype)
     yield step(f"it is rounded to {dtype}", rounded_after(dtype))

@@ -9,6 +9,7 @@ import numpy as np
 from algebra.errors import OtimesError
 from numeric.audit import importers_torch
 from numeric.audit.calling import module_run_by, name_of, unwrapped
+from numeric.audit.coarser import COARSER, size
 from numeric.audit.collect import Collected, coarsest, collect, token_rows
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
@@ -209,8 +210,12 @@ def judged(collected: Collected, model: Model, name: str) -> Report:
     findings = walk(judge)
     if collected.spoilt:
         findings += spoilt_findings(collected.spoilt, judge)
-    elif findings and collected.dtype == "float64":
-        findings, judge = _only_coarser(collected, judge, findings)
+    elif findings and _undiagnosed(findings[0]):
+        rounded = _with_rounded_weights(collected, judge, findings[0])
+        if rounded is not None:
+            return _report(collected, rounded[1], [*unfit, rounded[0]], name)
+        if collected.dtype == "float64":
+            findings, judge = _only_coarser(collected, judge, findings)
     return _report(collected, judge, [*unfit, *findings], name)
 
 
@@ -283,15 +288,43 @@ def held(model: Model, dtype: str) -> Model:
     return in_dtype(model, dtype) if coarser else model
 
 
+def _with_rounded_weights(
+    collected: Collected, judge: Judge, first: Finding
+) -> tuple[Finding, Judge] | None:
+    """Return the finding that all is right with weights that were rounded to a coarser type."""
+    shown = [prompt.places.get(first.place) for prompt in judge.prompts]
+    largest = max((np.abs(each.value).max(initial=0.0) for each in shown if each), default=0.0)
+    for dtype in COARSER:
+        unit = UNIT_ROUNDOFF[dtype]
+        if unit <= judge.unit or not first.error <= ROUNDINGS * unit * largest:
+            continue
+        rounded = in_dtype(judge.model, dtype)
+        again = Judge(rounded, collected.prompts, collected.dtype, unturned=collected.unturned)
+        if walk(again, first_only=True):
+            continue
+        says = f"matches a {size(dtype)}-precision step: weights that were rounded to {dtype}, with"
+        diagnosis = f"{says} which all is right"
+        kind = "precision" if dtype == "float32" else first.kind
+        return replace(first, diagnosis=diagnosis, kind=kind), again
+    return None
+
+
+ROUNDINGS = 2.0**10
+"""A place that is off by more than so many roundings is not looked at with rounded weights."""
+
+
 def _only_coarser(
     collected: Collected, judge: Judge, findings: list[Finding]
 ) -> tuple[list[Finding], Judge]:
     """Return one finding of precision, if float64 code is right throughout to float32."""
     first = findings[0]
-    if not _undiagnosed(first):
+    if judge.rewritten:
         return findings, judge
-    again = Judge(judge.model, collected.prompts, "float32", unturned=collected.unturned)
-    if judge.rewritten or walk(again, first_only=True):
+    for model in (judge.model, in_dtype(judge.model, "float32")):
+        again = Judge(model, collected.prompts, "float32", unturned=collected.unturned)
+        if not walk(again, first_only=True):
+            break
+    else:
         return findings, judge
     place = first.place if first.place in again.prompts[0].places else "logits"
     shown = again.finding(place, "") if place in again.prompts[0].places else first

@@ -118,3 +118,36 @@ def test_a_step_in_half_precision_is_named_with_its_type(name, dtype):
     assert said.startswith("matches ")
     assert words in said
     assert dtype in said.replace("bfloat16", "bf" if dtype == "float16" else "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shown"),
+    [
+        ("float32", ()),
+        ("float32", ("embed", "ln_final")),
+        ("float16", ()),
+        ("bfloat16", ("logits",)),
+    ],
+)
+def test_weights_that_were_rounded_are_named_whatever_is_shown(dtype, shown):
+    model = random_model(LLAMA, seed=2)
+    single = {
+        name: each.astype(np.float32).astype(np.float64) for name, each in model.weights.items()
+    }
+    half = {} if dtype == "float32" else {n: stored(each, dtype) for n, each in single.items()}
+    places = model.changed(single | half).forward(TOKENS)
+    seen = {name: each for name, each in places.items() if name in shown or not shown}
+    finding = audit(lambda t: (places["logits"], seen), TOKENS, weights=model).first_failure
+    assert f"weights that were rounded to {dtype}, with which all is right" in finding.diagnosis
+    assert finding.kind == ("precision" if dtype == "float32" else "fault")
+
+
+def test_code_in_single_precision_that_returns_double_is_a_matter_of_precision():
+    model = random_model(NEOX, seed=2)
+    single = {
+        name: each.astype(np.float32).astype(np.float64) for name, each in model.weights.items()
+    }
+    places = model.changed(single).forward(TOKENS)
+    seen = {name: each.astype(np.float32).astype(np.float64) for name, each in places.items()}
+    finding = audit(lambda t: (seen["logits"], seen), TOKENS, weights=model).first_failure
+    assert finding.kind == "precision", finding
