@@ -11,6 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
+from numeric.audit.change import config_to
 from numeric.audit.coarser import coarser_step, explained
 from numeric.audit.evaluate import Mistake, layer_of, placed
 from numeric.audit.fitted import fitted, seen_at
@@ -22,6 +23,7 @@ from numeric.audit.mistakes import known_mistakes, of_kind
 from numeric.audit.sieve import Sieve
 from numeric.forward import place_names
 from numeric.progress import tracked
+from numeric.rounding.linear import Array
 from numeric.rounding.places import inputs_of, kind_of
 from numeric.rounding.precision import worst_ratio
 
@@ -66,6 +68,8 @@ def known_mistake(judge: Judge, place: str, beside: tuple[Mistake, ...] = ()) ->
     # Beside coarser steps ties are many, and nothing is matched digit by digit.
     every = [m for m in known_mistakes(judge.model.config) if not (beside and m.coarse_step)]
     whole = {mistake.name: mistake for mistake in every}
+    if layers and layers[0] > 0:
+        every = [mistake for mistake in every if not mistake.in_first]
     sieve = _sieve(judge, place, beside)
     for rank, mistakes in groupby(of_kind(every, kinds), lambda mistake: mistake.rank):
         if (False, 0) in found and rank > 0:
@@ -131,31 +135,58 @@ LEANING = 4.0
 
 
 def leaning(judge: Judge, place: str) -> str:
-    """Return which ε a norm leans to that is within its bound: all its rows are wrong alike.
+    """Return which ε a norm leans to, at a place that is within its bound: all is wrong alike.
 
     Roundings of different rows have nothing to do with one another, while another ε moves all of
     them by what is known: it is told from rounding long before it is above the bound of an entry.
+    That of a norm that is not shown is told so as well, from the next place of its layer.
     """
-    if kind_of(place) not in ("ln1", "ln2", "ln_final") or not judge.ratios[place] > 0.05:
+    if not judge.ratios[place] > 0.05:
         return ""
-    rows = sum(len(prompt.places[place].value) for prompt in judge.prompts)
-    if rows < 8:
+    kinds, layers = _acting_on(judge, place)
+    norms = [kind for kind in ("ln1", "ln2", "ln_final") if kind in kinds]
+    rows = sum(len(prompt.tokens) for prompt in judge.prompts)
+    if rows < 8 or not norms or (kind_of(place) not in norms and len(layers) > 2):
         return ""
-    here = _distance(judge, place, ())
+    here = _off(judge, place, None)
     fitting = []
-    for mistake in of_kind(known_mistakes(judge.model.config), {kind_of(place)}):
-        if mistake.name.startswith("eps_") and "outside" not in mistake.name:
-            there = _distance(judge, place, (mistake,))
-            if there * LEANING < here:
-                fitting.append((there, mistake.says))
-    return f"matches {min(fitting)[1]}: all rows lean to it" if fitting else ""
+    for norm in norms:
+        if norm != kind_of(place) and not _along(here, judge, place, norm):
+            continue
+        for mistake in of_kind(known_mistakes(judge.model.config), {norm}):
+            if mistake.name.startswith("eps_"):
+                there = float(np.linalg.norm(_off(judge, place, mistake)))
+                if there * LEANING < np.linalg.norm(here):
+                    fitting.append((there, mistake.says, norm))
+    if not fitting:
+        return ""
+    _, says, norm = min(fitting)
+    hidden = "" if norm == kind_of(place) else f" (in {norm})"
+    return f"matches {says}{hidden}: all rows lean to it"
 
 
-def _distance(judge: Judge, place: str, mistakes: tuple[Mistake, ...]) -> float:
-    """Return the root mean square of what was shown less what should be."""
-    nears = judge.expected(place, mistakes)
-    off = [p.places[place].value - n.value for p, n in zip(judge.prompts, nears, strict=True)]
-    return float(np.sqrt(np.mean(np.concatenate(off) ** 2)))
+NUDGE = 1 + 2.0**-10
+
+
+def _along(here: Array, judge: Judge, place: str, norm: str) -> bool:
+    """Return whether a place is off in the direction in which another ε of a norm would move it."""
+    eps = NUDGE * (judge.model.config.norm_eps or 0.0)
+    along = here - _off(judge, place, Mistake("eps", "", {norm: config_to(norm_eps=eps)}))
+    length = float(along @ along)
+    if not length or not np.isfinite(length):
+        return False
+    across = here - (here @ along) / length * along
+    return bool(np.linalg.norm(across) * LEANING <= np.linalg.norm(here))
+
+
+def _off(judge: Judge, place: str, mistake: Mistake | None) -> Array:
+    """Return what was shown less what should be, with a mistake or without."""
+    off = []
+    for number, (prompt, right) in enumerate(zip(judge.prompts, judge.nearly(place), strict=True)):
+        near = right if mistake is None else judge.quick(place, mistake, number)
+        claimed = np.isfinite(np.broadcast_to(np.asarray(right.error), near.value.shape))
+        off.append((prompt.places[place].value - near.value)[claimed])
+    return np.concatenate(off)
 
 
 def _elsewhere_too(
@@ -219,7 +250,15 @@ def _fits(judge: Judge, place: str, mistake: Mistake, beside: tuple[Mistake, ...
         return False
     if mistake.coarse_step:
         return explained(judge, place, mistake)
-    return judge.ratio(place, (mistake, *beside)) <= 1
+    if not judge.ratio(place, (mistake, *beside)) <= 1:
+        return False
+    # What is hardly above its bound is brought below it by much that has nothing to do with it.
+    there, here = (float(np.linalg.norm(_off(judge, place, each))) for each in (mistake, None))
+    return not here < np.inf or NEARER * there <= here
+
+
+NEARER = 2.0
+"""A mistake explains a place only if with it the place is so many times nearer, altogether."""
 
 
 def _some_heads(judge: Judge, place: str) -> str:

@@ -45,6 +45,8 @@ class Mistake:
     """The unit roundoff of a step that is right, but computed in a coarser type."""
     coarse_step: bool = False
     """Whether it rounds to a coarser type, where ties may be rounded the other way."""
+    in_first: bool = False
+    """Whether it would show in the first layer: where that is right, it was not made."""
 
     def at(self, layer: int | None) -> "Mistake":
         """Return the same mistake, made in one layer only."""

@@ -13,15 +13,17 @@ from functools import partial
 
 import numpy as np
 
-from numeric.audit.change import config_to, times
+from numeric.audit.change import after, config_to, times
 from numeric.audit.evaluate import Act, Mistake
 from numeric.audit.fitted import number_of
 from numeric.audit.judge import Judge, Shown
 from numeric.audit.mistakes_mlp import CUBE, ROOT, tanh_gelu_with
+from numeric.audit.mistakes_scores import capped_at
 from numeric.audit.sieve import cut
 from numeric.config import Config
 from numeric.progress import tracked
-from numeric.rounding.linear import Array
+from numeric.rounding.linear import Array, Near
+from numeric.rounding.places import At, kind_of
 
 STEPS = 12
 """A number that is not found in so many steps is none: a secant that converges needs fewer."""
@@ -47,6 +49,8 @@ class Unknown:
     kinds: tuple[str, ...]
     act: Callable[[float], Act]
     right: float = 1.0
+    value: Callable[[float], float] | None = None
+    """The number that a factor means, where it is not the factor times the right one."""
 
     def mistake(self, factor: float, layer: int | None = None) -> Mistake:
         """Return the mistake of having that factor, in one layer or in all."""
@@ -60,6 +64,8 @@ FACTORED = {
     "attn_out": "the output of attention",
     "mlp_out": "the output of the MLP",
     "logits": "the logits",
+    "resid_post": "the stream after a layer",
+    "v": "the values",
 }
 ROOT_SAYS = "tanh GELU with {} for √(2/π)"
 
@@ -81,9 +87,31 @@ def unknowns(config: Config, hidden: set[str]) -> Iterator[Unknown]:
         says = f"tanh GELU with {{}} for {CUBE}"
         yield Unknown(says, ("mlp_post",), lambda c: tanh_gelu_with(cube=c), CUBE)
         yield Unknown(ROOT_SAYS, ("mlp_post",), lambda c: tanh_gelu_with(root=c), ROOT)
+    if "scores" in hidden:
+        yield Unknown("scores soft-capped at {}: c tanh(x / c)", ("scores",), _capped, value=_cap)
+        says = "scores with a bias for distance (ALiBi), {} for each position"
+        yield Unknown(says, ("scores",), _less_far_away, value=lambda factor: 1 - factor)
     for kind, called in FACTORED.items():
         if kind in hidden:
             yield Unknown(f"{called} multiplied by {{}}: another scale", (kind,), times)
+
+
+def _cap(factor: float) -> float:
+    """Return c of c tanh(x / c), of which 1 + 1 / c² is made in small steps from 1."""
+    return float((factor - 1) ** -0.5) if factor > 1 else np.inf
+
+
+def _capped(factor: float) -> Act:
+    return capped_at(_cap(factor)) if factor > 1 else times(1.0)
+
+
+def _less_far_away(factor: float) -> Act:
+    def biased(at: At, near: Near) -> Near:
+        positions = np.arange(at.n_pos)
+        value = near.value + (1 - factor) * (positions[:, None] - positions)
+        return Near(value, near.error + 3 * at.p.unit * np.abs(value))
+
+    return after(biased)
 
 
 def _setting(config: Config, name: str, factor: float) -> Act:
@@ -92,8 +120,8 @@ def _setting(config: Config, name: str, factor: float) -> Act:
 
 def another_number(judge: Judge, place: str, hidden: set[str], layers: list[int]) -> str:
     """Return which one number explains a place that is far from what is shown, or nothing."""
-    if not judge.estimated(place):
-        return ""
+    if hidden == {kind_of(place)} - {"scores"}:
+        return ""  # it is read off the place itself
     config, n_pos = judge.model.config, len(judge.prompts[0].tokens)
     first = _first_tokens(judge, place)
     tried = [(each, layer) for each in unknowns(config, hidden) for layer in _layers(each, layers)]
@@ -105,11 +133,18 @@ def another_number(judge: Judge, place: str, hidden: set[str], layers: list[int]
         if factor is None or abs(factor - 1) <= SINGLE:
             continue
         if judge.ratio(place, (unknown.mistake(factor, layer),)) <= 1:
-            plain = unknown.right == 1
-            value = number_of(config, n_pos, factor) if plain else f"{factor * unknown.right:.8g}"
+            value = _said(unknown, factor, config, n_pos)
             where = "" if layer is None else f" (in layer {layer})"
             return f"matches {unknown.says.format(value)}{where}"
     return ""
+
+
+def _said(unknown: Unknown, factor: float, config: Config, n_pos: int) -> str:
+    if unknown.value is not None:
+        return f"{unknown.value(factor):.6g}"
+    if unknown.right == 1:
+        return number_of(config, n_pos, factor)
+    return f"{factor * unknown.right:.8g}"
 
 
 FEWEST = 4

@@ -16,6 +16,7 @@ from numeric.audit.change import (
 from numeric.audit.evaluate import Act, Mistake, Operation
 from numeric.audit.mistakes_scores import capped_at
 from numeric.config import Config
+from numeric.rounding.functions import normalised
 from numeric.rounding.linear import Array, Near, added
 from numeric.rounding.places import At
 
@@ -52,6 +53,35 @@ def _embedding(config: Config) -> Iterator[Mistake]:
         "tokens off by one: each position embeds the token before, and the first is used twice",
         {"embed": _tokens(lambda t: np.concatenate([t[:1], t[:-1]]))},
     )
+    yield Mistake(
+        "token_late_after_0",
+        "tokens off by one: each position embeds the token before, and the first token 0",
+        {"embed": _tokens(lambda t: np.concatenate([0 * t[:1], t[:-1]]))},
+    )
+    if config.n_layers:
+        for norm, called in (("layer", "a LayerNorm"), ("rms", "an RMSNorm")):
+            for eps in dict.fromkeys((config.norm_eps or EPS, EPS, 1e-12)):
+                yield Mistake(
+                    f"embedding_{norm}_normalised_{eps:g}",
+                    f"the embedding normalised: {called} (ε = {eps:g}, no gain, no bias) before "
+                    "the first layer",
+                    {"resid_pre": _normalised_start(norm, eps)},
+                )
+
+
+EPS = 1e-5
+"""The ε of norms in PyTorch."""
+
+
+def _normalised_start(norm: str, eps: float) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        near = operation(at)
+        if "embed" not in at.inputs:
+            return near
+        ones = Near.exactly(np.ones(at.config.d_model))
+        return normalised(near, norm, eps, ones, None, at.p)
+
+    return act
 
 
 def _times(factor: float) -> Act:
@@ -102,7 +132,7 @@ def _positions(config: Config) -> Iterator[Mistake]:
     yield positions(
         "positions_missing", "without position vectors", lambda at: 0 * at.weights["W_pos"], 0
     )
-    for offset in (1, 2, -1):
+    for offset in (1, 2, -1, 3, 4, 5, 6, 7, 8):
         yield positions(
             f"positions_off_{offset}",
             f"positions off by {abs(offset) if offset != 1 and offset != -1 else 'one'}: "
@@ -119,6 +149,16 @@ def _positions(config: Config) -> Iterator[Mistake]:
         "positions_reversed",
         "positions counted from the end",
         lambda at: at.weights["W_pos"][::-1],
+    )
+    yield positions(
+        "positions_last_twice",
+        "positions off by one at the end: the last position reads the vector of the one before",
+        lambda at: at.weights["W_pos"][[*range(at.n_pos - 1), max(at.n_pos - 2, 0)]],
+    )
+    yield positions(
+        "positions_restart",
+        "positions that start again in the middle of the prompt",
+        lambda at: at.weights["W_pos"][np.arange(at.n_pos) % max(at.n_pos // 2, 1)],
     )
     yield positions(
         "positions_same",

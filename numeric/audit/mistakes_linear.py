@@ -32,7 +32,7 @@ BIASED = {
     "b_out": "mlp_out",
     "b_U": "logits",
 }
-OF_LAYER = ("ln1", "q", "k", "v", "attn_out", "ln2", "mlp_pre", "mlp_post", "mlp_out")
+OF_LAYER = ("ln1", "q", "k", "v", "head_out", "attn_out", "ln2", "mlp_pre", "mlp_post", "mlp_out")
 
 
 def mistakes(config: Config) -> Iterator[Mistake]:
@@ -107,6 +107,20 @@ def _transposes(config: Config) -> Iterator[Mistake]:
             "W_O transposed (Conv1D for Linear)",
             {"attn_out": weights_to(W_O=_out_transposed)},
         )
+    if config.d_mlp:
+        for which, says in ((-1, "last"), (0, "first")):
+            reads = "mlp_post" if config.gated else "mlp_pre"
+            zero = partial(_zero_row, which)
+            yield Mistake(
+                f"{says}_neuron_lost",
+                f"the {says} neuron of the MLP left out: a row of W_out is zero",
+                {"mlp_out": weights_to(W_out=zero)},
+            )
+            yield Mistake(
+                f"{says}_feature_lost",
+                f"the {says} feature of what the MLP reads left out: a row of W_in is zero",
+                {reads: weights_to(W_in=zero)},
+            )
     if config.d_mlp == config.d_model:
         for kind, name in (("mlp_pre", "W_in"), ("mlp_out", "W_out")):
             yield Mistake(
@@ -121,6 +135,12 @@ def _transposes(config: Config) -> Iterator[Mistake]:
                 f"{name} of each head transposed",
                 {kind: weights_to(**{name: lambda w: np.swapaxes(w, -1, -2)})},
             )
+
+
+def _zero_row(which: int, weight: Array) -> Array:
+    kept = weight.copy()
+    kept[which] = 0
+    return kept
 
 
 def _heads_transposed(weight: Array) -> Array:
@@ -208,9 +228,13 @@ def _stream(config: Config) -> Iterator[Mistake]:
     ):
         if kind == "resid_post" and not config.d_mlp:
             continue
+        # The sum of a parallel block has both parts, and that after attention is none of its terms.
+        sums = {kind, "resid_post"} if config.parallel and config.d_mlp else {kind}
 
-        def at_sum(key: str, says: str, act: Act, rank: int = 1, kind: str = kind) -> Mistake:
-            return Mistake(f"{kind}_{key}", says, {kind: act}, rank)
+        def at_sum(
+            key: str, says: str, act: Act, rank: int = 1, kind: str = kind, sums: set[str] = sums
+        ) -> Mistake:
+            return Mistake(f"{kind}_{key}", says, dict.fromkeys(sums, act), rank)
 
         yield at_sum(
             "no_residual",
@@ -220,7 +244,7 @@ def _stream(config: Config) -> Iterator[Mistake]:
         )
         yield at_sum(
             "part_lost",
-            f"what {name} wrote is not added to the stream",
+            f"without what {name} wrote: it is not added to the stream",
             _sum_with(part, lambda others, own: others),
             0,
         )
@@ -239,10 +263,16 @@ def _stream(config: Config) -> Iterator[Mistake]:
             f"what {name} wrote subtracted",
             _sum_with(part, lambda others, own: [*others, scaled(own, -1.0)]),
         )
+        if kind == "resid_post" and not config.post_norm:
+            yield at_sum(
+                "stream_before_twice",
+                "the stream before attention added once more after the MLP: it is added twice",
+                _with_again("resid_pre"),
+            )
         yield at_sum(
             "embedding_added",
             f"the embedding added again after {name}",
-            lambda at, op: added(at.p, *at.inputs.values(), other_place(at, "embed")),
+            _with_again("embed"),
         )
         for factor in (0.5, 2**-0.5):
             yield at_sum(
@@ -270,13 +300,28 @@ def _stream(config: Config) -> Iterator[Mistake]:
 
 
 def _norm_with(norm: str, part: str) -> Act:
-    return lambda at, operation: added(at.p, other_place(at, norm), at.inputs[part])
+    return _of_sum(part, lambda at, others, own: [other_place(at, norm), own])
+
+
+def _with_again(place: str) -> Act:
+    return lambda at, op: added(at.p, *at.inputs.values(), other_place(at, place))
 
 
 def _sum_with(part: str, terms: Callable[[list[Near], Near], list[Near]]) -> Act:
+    return _of_sum(part, lambda at, others, own: terms(others, own))
+
+
+def _of_sum(part: str, terms: Callable[[At, list[Near], Near], list[Near]]) -> Act:
+    """Return the act of adding up other terms than what a part writes and the stream before it.
+
+    What the other part of a parallel block writes is added as it is.
+    """
+
     def act(at: At, operation: Operation) -> Near:
-        others = [near for kind, near in at.inputs.items() if kind != part]
-        chosen = terms(others, at.inputs[part])
+        others = [near for kind, near in at.inputs.items() if kind not in ("attn_out", "mlp_out")]
+        parts = [near for kind, near in at.inputs.items() if kind in ("attn_out", "mlp_out")]
+        own = at.inputs[part]
+        chosen = [*terms(at, others, own), *(each for each in parts if each is not own)]
         return added(at.p, *chosen) if len(chosen) > 1 else chosen[0]
 
     return act
@@ -295,7 +340,7 @@ def _layers(config: Config) -> Iterator[Mistake]:
             )
             for group, says in (
                 (("ln1", "ln2"), "the norms"),
-                (("q", "k", "v", "attn_out"), "attention"),
+                (("q", "k", "v", "head_out", "attn_out"), "attention"),
                 (("mlp_pre", "mlp_post", "mlp_out"), "the MLP"),
             ):
                 acting = [kind for kind in group if kind in kinds]
@@ -305,15 +350,18 @@ def _layers(config: Config) -> Iterator[Mistake]:
                     dict.fromkeys(acting, of_layer(other)),
                     2,
                 )
+            readers: dict[str, list[str]] = {}
             for kind in kinds:
                 for name in WEIGHTS.get(kind, ()):
-                    if name in config.tensor_shapes():
-                        yield Mistake(
-                            f"{name}_of_layer_{other}",
-                            f"{name} of layer {other}, a wrong layer",
-                            {kind: _one_of_layer(name, other)},
-                            3,
-                        )
+                    readers.setdefault(name, []).append(kind)
+            for name, reading in readers.items():
+                if name in config.tensor_shapes():
+                    yield Mistake(
+                        f"{name}_of_layer_{other}",
+                        f"{name} of layer {other}, a wrong layer",
+                        dict.fromkeys(reading, _one_of_layer(name, other)),
+                        3,
+                    )
     if config.n_layers > 1:
         last = config.n_layers - 1
 
@@ -321,7 +369,10 @@ def _layers(config: Config) -> Iterator[Mistake]:
             return of_layer(last - (at.weights.layer or 0))(at, operation)
 
         yield Mistake(
-            "layers_reversed", "the layers in reverse order", dict.fromkeys(kinds, mirrored)
+            "layers_reversed",
+            "the layers in reverse order",
+            dict.fromkeys(kinds, mirrored),
+            in_first=True,
         )
 
 

@@ -192,6 +192,11 @@ def _gated(config: Config, activation: str) -> Iterator[Mistake]:
         {"mlp_post": lambda at, op: activated(activation, gate(at), at.p)},
     )
     yield Mistake(
+        "gate_missing",
+        "a gated MLP without its gate: the activation is taken of up",
+        {"mlp_post": lambda at, op: activated(activation, up(at), at.p)},
+    )
+    yield Mistake(
         "activation_missing",
         "no activation: the gate multiplies as it is",
         {"mlp_post": lambda at, op: multiplied(gate(at), up(at), at.p)},

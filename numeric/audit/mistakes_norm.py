@@ -117,11 +117,11 @@ def mistakes(config: Config) -> Iterator[Mistake]:
             "an RMSNorm whose mean square is divided by d - 1 and not by d",
             _statistic(lambda c, eps, d: np.sqrt((c**2).sum(-1, keepdims=True) / (d - 1) + eps)),
         )
-        yield everywhere(
-            "sum_for_mean",
-            "an RMSNorm with the sum of squares for their mean (an L2 norm)",
-            _statistic(lambda c, eps, d: np.sqrt((c**2).sum(-1, keepdims=True) + eps)),
-        )
+    yield everywhere(
+        "sum_for_mean",
+        f"{named} with the sum of squares for their mean (an L2 norm)",
+        _statistic(lambda c, eps, d: np.sqrt((c**2).sum(-1, keepdims=True) + eps)),
+    )
     yield everywhere(
         "eps_outside",
         f"{named} whose ε is added outside the root",
@@ -141,6 +141,11 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         "whole_normalised",
         f"{named} over the wrong axes: over positions and features together",
         _over_all,
+    )
+    yield everywhere(
+        "variance_of_all_positions",
+        f"{named} whose variance is averaged over all positions: one divisor for the prompt",
+        _statistic(lambda c, eps, d: np.sqrt((c**2).mean() + eps)),
     )
     if config.final_norm:
         yield Mistake(

@@ -1,11 +1,13 @@
 """Mistakes in the causal mask, and in the softmax."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from numeric.audit.change import (
     moved,
+    moved_after,
     other_place,
     scaled,
     with_inputs,
@@ -17,6 +19,7 @@ from numeric.rounding.functions import softmax
 from numeric.rounding.linear import Array, Near, linear
 from numeric.rounding.places import At
 
+PREFIXES = (2, 3, 4, 5, 8)
 FILLS = (0.0, -1.0, -5.0, -10.0, -20.0, -50.0, -100.0, -1e3, -1e4)
 
 
@@ -53,6 +56,20 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         "a causal mask off by one: no query sees its own key (the first attends to nothing)",
         {"pattern": _first_blind},
     )
+    yield Mistake(
+        "mask_one_less_even",
+        "a causal mask off by one: no query sees its own key (the first, which sees nothing, "
+        "attends to all alike)",
+        {"pattern": _first_even},
+    )
+    for size in PREFIXES:
+        if size < config.n_ctx:
+            yield mask(
+                f"mask_prefix_{size}",
+                f"a prefix mask: all queries see the first {size} keys",
+                partial(_prefix, size),
+                2,
+            )
     yield mask(
         "mask_reversed",
         "a causal mask the wrong way round: each query sees itself and all after it",
@@ -94,6 +111,11 @@ def mistakes(config: Config) -> Iterator[Mistake]:
             0,
         )
     yield Mistake(
+        "softmax_heads_masked",
+        "a softmax over the wrong axis: over the heads, of scores that were masked before",
+        {"pattern": _over_masked_heads},
+    )
+    yield Mistake(
         "softmax_axis_all",
         "a softmax over the wrong axes: over queries and keys together",
         {"pattern": _softmax_over((-2, -1))},
@@ -103,12 +125,23 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         "a softmax with 1 added to its denominator",
         {"pattern": _sink},
     )
+    if config.n_heads > 1:
+        yield Mistake(
+            "pattern_of_all_heads",
+            "a pattern averaged over the heads: all of them mix with the mean",
+            {"pattern": moved_after(_mean_of_heads)},
+        )
     yield Mistake("softmax_missing", "no softmax: the masked scores themselves", {"pattern": _bare})
     yield Mistake("softmax_twice", "a softmax of the softmax", {"pattern": _twice_normalised})
     yield Mistake(
         "softmax_twice_over_all",
         "a softmax of the softmax, taken over masked keys as well",
         {"pattern": _normalised_over_all},
+    )
+    yield Mistake(
+        "relu_for_softmax",
+        "a ReLU for the exponential of the softmax: positive scores, each over their sum",
+        {"pattern": _relu},
     )
     yield Mistake("sigmoid_for_softmax", "a sigmoid for the softmax", {"pattern": _sigmoid})
     yield Mistake(
@@ -148,6 +181,10 @@ def _strict(by: int) -> Callable[[int], Array]:
         return seen
 
     return visible
+
+
+def _prefix(size: int, n: int) -> Array:
+    return np.tri(n, dtype=bool) | (np.arange(n) < size)
 
 
 def _strict_all(n: int) -> Array:
@@ -210,6 +247,14 @@ def _first_blind(at: At, operation: Operation) -> Near:
     return scaled(near, keep)
 
 
+def _first_even(at: At, operation: Operation) -> Near:
+    """A finite number for -∞: where all is masked, all is alike."""
+    near = _masked(_strict(1))(at, operation)
+    value, error = near.value.copy(), np.broadcast_to(near.error, near.value.shape).copy()
+    value[:, 0], error[:, 0] = 1 / at.n_pos, at.p.within(at.n_pos + 4) / at.n_pos
+    return Near(value, error)
+
+
 def _mask_after(at: At, operation: Operation) -> Near:
     near = softmax(whole_scores(at), np.ones((at.n_pos, at.n_pos), bool), at.p, online=True)
     return scaled(near, causal_mask(at.n_pos).astype(np.float64))
@@ -247,6 +292,17 @@ def _softmax_over(axis: int | tuple[int, int]) -> Act:
     return hidden_too
 
 
+def _over_masked_heads(at: At, operation: Operation) -> Near:
+    """Return what is over heads alike where all of them have the same large negative number."""
+    near = _softmax_over(0)(at, operation)
+    hidden = ~causal_mask(at.n_pos)
+    return Near(near.value + hidden / at.config.n_heads, near.error + 4 * at.p.inner)
+
+
+def _mean_of_heads(pattern: Array) -> Array:
+    return np.broadcast_to(pattern.mean(axis=0), pattern.shape)
+
+
 def _sink(at: At, operation: Operation) -> Near:
     scores = at.only()
     heads, n_pos, _ = scores.value.shape
@@ -268,6 +324,22 @@ def _twice_normalised(at: At, operation: Operation) -> Near:
 
 def _normalised_over_all(at: At, operation: Operation) -> Near:
     return softmax(operation(at), np.ones((at.n_pos, at.n_pos), bool), at.p, online=True)
+
+
+def _relu(at: At, operation: Operation) -> Near:
+    scores = at.only()
+    seen = causal_mask(at.n_pos)
+    kept, error = (
+        np.where(seen, np.maximum(scores.value, 0.0), 0.0),
+        np.where(seen, scores.error, 0),
+    )
+    total = kept.sum(-1, keepdims=True) + TINY
+    off = error.sum(-1, keepdims=True) + at.p.within(at.n_pos + 4) * total
+    return Near(kept / total, (error + kept * off / total) / total + at.p.inner)
+
+
+TINY = 1e-9
+"""What is added to a sum that may be zero."""
 
 
 def _sigmoid(at: At, operation: Operation) -> Near:

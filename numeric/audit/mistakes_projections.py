@@ -1,19 +1,22 @@
 """Mistakes in what makes queries, keys and values: their order, their heads, what they read."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from numeric.audit.change import (
     moved,
+    moved_after,
     other_place,
+    scaled,
     with_config,
     with_inputs,
     with_weights,
 )
 from numeric.audit.evaluate import Act, Mistake, Operation
 from numeric.config import Config
-from numeric.rounding.functions import rotated
+from numeric.rounding.functions import normalised, rotated
 from numeric.rounding.linear import Array, Near, added
 from numeric.rounding.places import At
 
@@ -105,22 +108,68 @@ def mistakes(config: Config) -> Iterator[Mistake]:
                 dict.fromkeys(kinds, _from_place("resid_pre")),
                 0,
             )
-    for kind in ("k", "v"):
-        yield Mistake(
-            f"stale_{kind}",
-            f"stale {names[kind]}: each position has those of the position before",
-            {kind: _shifted(1)},
-        )
-        yield Mistake(
-            f"stale_last_{kind}",
-            f"stale {names[kind]}: the last position has those of the one before",
-            {kind: _last_stale},
-        )
-        yield Mistake(
-            f"early_{kind}",
-            f"{names[kind]} of the position after",
-            {kind: _shifted(-1)},
-        )
+    for kinds in (("k",), ("v",), ("k", "v")):
+        which, key = " and ".join(names[kind] for kind in kinds), "".join(kinds)
+        for name, says, act in STALE:
+            made = dict.fromkeys(kinds, act)
+            yield Mistake(f"{name}_{key}", f"stale {which}: {says}", made)
+        made = dict.fromkeys(kinds, _shifted(-1))
+        yield Mistake(f"early_{key}", f"{which} of the position after", made)
+    for name, eps, says in NORMALISED:
+        acts = dict.fromkeys(("q", "k"), _normalised(name, eps))
+        yield Mistake(f"qk_norm_{name}_{eps:g}", f"queries and keys normalised: {says}", acts)
+
+
+def _late(array: Array) -> Array:
+    return np.concatenate([0 * array[..., :1, :], array[..., :-1, :]], axis=-2)
+
+
+def _last_stale(array: Array) -> Array:
+    rows = np.arange(array.shape[-2])
+    rows[-1] = max(len(rows) - 2, 0)
+    return array[..., rows, :]
+
+
+def _shifted(by: int) -> Act:
+    def shift(array: Array) -> Array:
+        rows = np.clip(np.arange(array.shape[-2]) - by, 0, array.shape[-2] - 1)
+        return array[..., rows, :]
+
+    return moved_after(shift)
+
+
+STALE: tuple[tuple[str, str, Act], ...] = (
+    ("stale", "each position has those of the position before", _shifted(1)),
+    ("stale_last", "the last position has those of the one before", moved_after(_last_stale)),
+    (
+        "late",
+        "each position has those of the position before, and the first has zeros",
+        moved_after(_late),
+    ),
+    (
+        "rolled",
+        "each position has those of the position before, and the first those of the last",
+        moved_after(partial(np.roll, shift=1, axis=-2)),
+    ),
+)
+
+NORMALISED = (
+    ("rms", 0.0, "each divided by its root mean square"),
+    ("rms", 1e-6, "each divided by its root mean square, with ε = 1e-06"),
+    ("length", 0.0, "each divided by its length"),
+)
+
+
+def _normalised(name: str, eps: float) -> Act:
+    """Return the act of normalising queries or keys of each head: a rotation changes no length."""
+
+    def act(at: At, operation: Operation) -> Near:
+        near = operation(at)
+        ones = Near.exactly(np.ones(at.config.d_head))
+        rows = normalised(near, "rms", eps, ones, None, at.p)
+        return scaled(rows, at.config.d_head**-0.5) if name == "length" else rows
+
+    return act
 
 
 SPLITS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
@@ -168,10 +217,13 @@ def _heads_split(order: Callable[[Array], Array], biased: bool) -> Act:
 
     def act(at: At, operation: Operation) -> Near:
         letter = LETTERS[at.weights.kind]
-        weight = np.moveaxis(at.weights[f"W_{letter}"], 0, 1)  # [d_model, head, d_head]
-        changed = {f"W_{letter}": np.moveaxis(order(weight), 1, 0)}
+        share = 1 if letter == "Q" else at.config.n_heads // at.config.kv_heads
+        weight = at.weights[f"W_{letter}"][::share]  # of each group once
+        weight = np.moveaxis(order(np.moveaxis(weight, 0, 1)), 1, 0)
+        changed = {f"W_{letter}": np.repeat(weight, share, axis=0)}
         if biased and f"b_{letter}" in at.config.biases:
-            changed[f"b_{letter}"] = order(at.weights[f"b_{letter}"])
+            bias = order(at.weights[f"b_{letter}"][::share])
+            changed[f"b_{letter}"] = np.repeat(bias, share, axis=0)
         return operation(with_weights(at, **changed))
 
     return act
@@ -180,11 +232,14 @@ def _heads_split(order: Callable[[Array], Array], biased: bool) -> Act:
 def _viewed(biased: bool) -> Act:
     """Return the act of reading [pos, head, d_head] as if it were [head, pos, d_head]."""
 
-    def view(array: Array) -> Array:
-        return np.moveaxis(array, 0, 1).reshape(array.shape)
-
     def act(at: At, operation: Operation) -> Near:
         letter = LETTERS[at.weights.kind]
+        share = 1 if letter == "Q" else at.config.n_heads // at.config.kv_heads
+
+        def view(array: Array) -> Array:
+            once = array[::share]
+            return np.repeat(np.moveaxis(once, 0, 1).reshape(once.shape), share, axis=0)
+
         bias = f"b_{letter}"
         config = at.config
         bare = with_config(at, positions="none", rotary_dims=0)
@@ -256,20 +311,3 @@ def _from_place(kind: str) -> Act:
         return operation(with_inputs(at, **{name: other_place(at, kind)}))
 
     return act
-
-
-def _shifted(by: int) -> Act:
-    def shift(array: Array) -> Array:
-        rows = np.clip(np.arange(array.shape[-2]) - by, 0, array.shape[-2] - 1)
-        return array[..., rows, :]
-
-    return lambda at, operation: moved(operation(at), shift)
-
-
-def _last_stale(at: At, operation: Operation) -> Near:
-    def stale(array: Array) -> Array:
-        rows = np.arange(array.shape[-2])
-        rows[-1] = max(len(rows) - 2, 0)
-        return array[..., rows, :]
-
-    return moved(operation(at), stale)

@@ -98,13 +98,30 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         )
     if config.rotary_stretch:
         yield from each(
-            "rotary_plain", "rotary frequencies not stretched", config_to(rotary_stretch=())
+            "rotary_plain",
+            "rotary frequencies not stretched: their scaling, "
+            f"{', '.join(f'{number:g}' for number in config.rotary_stretch)}, is ignored",
+            config_to(rotary_stretch=()),
+            0,
         )
+        if len(config.rotary_stretch) > 1:
+            yield from each(
+                "rotary_stretch_linear",
+                f"rotary frequencies all divided by {config.rotary_stretch[0]:g}: a linear scaling "
+                "(stretch) for one by parts",
+                config_to(rotary_stretch=config.rotary_stretch[:1]),
+            )
     if config.rotary_dims != config.d_head:
         yield from each(
             "rotary_frequencies_of_head",
             "rotary frequencies spread over d_head and not over the turned dimensions",
             _turned(_exponent(config.rotary_dims / config.d_head)),
+        )
+    if config.d_model not in (config.rotary_dims, config.d_head):
+        yield from each(
+            "rotary_frequencies_of_stream",
+            "rotary frequencies spread over the width d_model and not over the turned dimensions",
+            _turned(_exponent(config.rotary_dims / config.d_model)),
         )
     for base in BASES:
         if base != config.rotary_base:
@@ -137,6 +154,13 @@ def mistakes(config: Config) -> Iterator[Mistake]:
             f"rotary positions, or frequencies, divided by {fraction:g} (linear interpolation)",
             _turned(_stretched(1 / fraction)),
         )
+    yield Mistake(
+        "rotary_by_head",
+        "rotary positions over the wrong axis: each head is turned by its own number",
+        {kind: _turned(partial(_by_head, kind)) for kind in both},
+    )
+    for name, says, act in STRANGE:
+        yield from each(name, says, _turned(act))
     for dtype in ("float16", "bfloat16"):
         for what, turn in (
             ("frequencies", _of_rounded_frequencies),
@@ -148,9 +172,6 @@ def mistakes(config: Config) -> Iterator[Mistake]:
                 f"rotary {what} in half precision: they are rounded to {dtype}",
                 dict.fromkeys(both, _turned(partial(turn, dtype))),
             )
-
-
-Turn = Callable[[Array, Array, Array, Array], tuple[Array, Array]]
 
 
 def _unturned(at: At, operation: Operation) -> Near:
@@ -186,15 +207,17 @@ def _angles(config: Config, positions: Array, exponent: float = 1.0) -> Array:
 
 
 def _turn(
-    rows: Array, config: Config, cos: Array, sin: Array, signs: tuple[float, float] = (1.0, 1.0)
+    rows: Array, config: Config, cos: Array, sin: Array, signs: tuple[float, ...] = (1.0, 1.0)
 ) -> Array:
+    """Return rows turned; `signs` of the two sines and, where given, of the two cosines."""
     first, second = _pairs(config)
     turned = rows.copy()
     a, b = rows[..., first], rows[..., second]
     scale = rotary_scale(config.rotary_stretch)
     cos, sin = scale * cos, scale * sin
-    turned[..., first] = a * cos - signs[0] * b * sin
-    turned[..., second] = signs[1] * a * sin + b * cos
+    cosines = signs[2:] or (1.0, 1.0)
+    turned[..., first] = cosines[0] * a * cos - signs[0] * b * sin
+    turned[..., second] = signs[1] * a * sin + cosines[1] * b * cos
     return turned
 
 
@@ -216,6 +239,80 @@ def _one_sign(first: float, second: float) -> Callable[[Array, Config], Array]:
         return _turn(rows, config, np.cos(angles), np.sin(angles), (first, second))
 
     return turn
+
+
+def _cosine_sign(first: float, second: float, rows: Array, config: Config) -> Array:
+    angles = _angles(config, np.arange(rows.shape[-2]))
+    return _turn(rows, config, np.cos(angles), np.sin(angles), (1.0, 1.0, first, second))
+
+
+def _mixed(rows: Array, config: Config) -> Array:
+    """Turn pairs of one layout by tables that were made for the other."""
+    angles = _angles(config, np.arange(rows.shape[-2]))
+    first, second = _pairs(config)
+    halves = config.rotary_layout == "half"
+    table = np.repeat(angles, 2, axis=-1) if halves else np.concatenate([angles] * 2, axis=-1)
+    a, b = rows[..., first], rows[..., second]
+    turned = rows.copy()
+    turned[..., first] = a * np.cos(table[:, first]) - b * np.sin(table[:, first])
+    turned[..., second] = b * np.cos(table[:, second]) + a * np.sin(table[:, second])
+    return turned
+
+
+def _other_frequencies(
+    change: Callable[[Array, float], Array], rows: Array, config: Config
+) -> Array:
+    step = config.rotary_base ** (-2 / config.rotary_dims)
+    frequencies = change(_angles(config, np.ones(1)), step)
+    return _by(rows, config, np.arange(rows.shape[-2])[:, None] * frequencies)
+
+
+def _other_positions(change: Callable[[Array], Array], rows: Array, config: Config) -> Array:
+    return _by(rows, config, _angles(config, change(np.arange(rows.shape[-2]))))
+
+
+def _by_head(kind: str, rows: Array, config: Config) -> Array:
+    share = config.n_heads // config.kv_heads if kind == "k" else 1
+    return _by(rows, config, _angles(config, np.arange(len(rows)) // share)[:, None])
+
+
+STRANGE: tuple[tuple[str, str, Callable[[Array, Config], Array]], ...] = (
+    (
+        "rotary_mixed",
+        "rotary positions that mix two layouts: the pairs of one, turned by tables for the other",
+        _mixed,
+    ),
+    (
+        "rotary_cosine_sign_first",
+        "rotary positions with the cosine's sign wrong in the first half",
+        partial(_cosine_sign, -1.0, 1.0),
+    ),
+    (
+        "rotary_cosine_sign_second",
+        "rotary positions with the cosine's sign wrong in the second half (a reflection)",
+        partial(_cosine_sign, 1.0, -1.0),
+    ),
+    (
+        "rotary_frequencies_late",
+        "rotary frequencies off by one: exponents 2(i + 1)/d for 2i/d",
+        partial(_other_frequencies, lambda f, step: f * step),
+    ),
+    (
+        "rotary_frequencies_reversed",
+        "rotary frequencies in reverse order",
+        partial(_other_frequencies, lambda f, step: f[:, ::-1]),
+    ),
+    (
+        "rotary_last_stale",
+        "rotary positions off by one at the end: the last is turned as the one before",
+        partial(_other_positions, lambda p: np.minimum(p, max(len(p) - 2, 0))),
+    ),
+    (
+        "rotary_restart",
+        "rotary positions that start again in the middle of the prompt",
+        partial(_other_positions, lambda p: np.where(p < len(p) // 2, p, p - len(p) // 2)),
+    ),
+)
 
 
 def _swapped(rows: Array, config: Config) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 
@@ -55,12 +56,14 @@ def _scores(config: Config) -> Iterator[Mistake]:
     if config.kv_heads != config.n_heads:
         share = config.n_heads / config.kv_heads
         factors["scale_by_share"] = ("scores divided by √(heads per group) more", share**-0.5)
-    seen: set[float] = {1.0}
-    for name, (says, factor) in factors.items():
-        if round(factor, 12) not in seen:
-            seen.add(round(factor, 12))
-            act = times(factor)
-            yield Mistake(name, says, {"scores": act}, 0 if name == "scale_missing" else 1)
+    alike: dict[float, list[str]] = {}
+    for name, (_, factor) in factors.items():
+        alike.setdefault(round(factor, 12), []).append(name)
+    for value, names in alike.items():
+        if value != 1:
+            says = "; or ".join(factors[name][0] for name in names)
+            act = times(factors[names[0]][1])
+            yield Mistake(names[0], says, {"scores": act}, 0 if "scale_missing" in names else 1)
     yield Mistake(
         "scale_by_layer",
         "scores divided by the number of the layer as well (as scale_attn_by_inverse_layer_idx)",
@@ -145,6 +148,12 @@ def _mixing(config: Config) -> Iterator[Mistake]:
     yield mix(
         "pattern_transposed", "values mixed with the pattern transposed", given(pattern=_transposed)
     )
+    for which, says in ((-1, "last"), (0, "first")):
+        yield mix(
+            f"{says}_key_unmixed",
+            f"values mixed without that of the {says} key: a slice that is one short",
+            given(pattern=partial(_without_key, which)),
+        )
     for kind, name in (("k", "keys"), ("q", "queries")):
         yield mix(f"mixes_{name}", f"{name} mixed and not values", _mixes(kind))
     for by in (1, -1):
@@ -160,12 +169,63 @@ def _mixing(config: Config) -> Iterator[Mistake]:
             "values of the position before" if by == 1 else "values of the position after",
             given(v=partial(np.roll, shift=by, axis=1)),
         )
+    if config.n_heads <= PAIRED:
+        for first, second in combinations(range(config.n_heads), 2):
+            yield Mistake(
+                f"heads_swapped_{first}_{second}",
+                f"heads {first} and {second} in the wrong order: each stands for the other",
+                {"attn_out": given(z=partial(_swapped, first, second))},
+                3,
+            )
+    if config.kv_heads != config.n_heads:
+        yield from _groups(config)
     for rate in (0.1, 0.05, 0.2, 0.5):
         yield mix(
             f"mixed_scaled_{rate:g}",
             f"what is mixed divided by {1 - rate:g}, as dropout of {rate:g} does",
             times(1 / (1 - rate)),
         )
+
+
+PAIRED = 8
+"""Up to so many heads, each pair is tried for having changed places."""
+
+
+def _groups(config: Config) -> Iterator[Mistake]:
+    """Yield which groups of keys and values, themselves right, heads may read by mistake."""
+    share, groups = config.n_heads // config.kv_heads, config.kv_heads
+    every = np.arange(config.n_heads)
+    orders: dict[str, tuple[str, Callable[[Array], Array]]] = {
+        "tiled": (
+            f"in the wrong order: tiled (head h reads group h mod {groups}), not interleaved",
+            lambda a: a[every % groups * share],
+        ),
+        "first": ("of the first group used by all heads", lambda a: a[0 * every]),
+        "mean": ("averaged over the groups, for all heads", _averaged),
+    }
+    for name, (says, order) in orders.items():
+        acts: dict[str, Act] = {"scores": given(k=order), "z": given(v=order)}
+        both = f"grouped keys and values {says}"
+        yield Mistake(f"groups_{name}_read", both, acts)
+        for kind, read in (("scores", "keys"), ("z", "values")):
+            said = f"grouped {read} {says}"
+            yield Mistake(f"groups_{name}_read_{read}", said, {kind: acts[kind]})
+
+
+def _averaged(array: Array) -> Array:
+    return np.broadcast_to(array.mean(axis=0), array.shape)
+
+
+def _swapped(first: int, second: int, z: Array) -> Array:
+    order = np.arange(len(z))
+    order[[first, second]] = second, first
+    return np.asarray(z[order])
+
+
+def _without_key(which: int, pattern: Array) -> Array:
+    kept = pattern.copy()
+    kept[..., which] = 0
+    return kept
 
 
 def _mixes(kind: str) -> Act:

@@ -203,7 +203,10 @@ class FirstTokens:
         return self._causal[key]
 
     def _alike(self, mistake: Mistake, place: str) -> bool:
-        whole = cut(self.sieve.maker(mistake).made(place), place, self.length).value
+        every = self.sieve.maker(mistake).made(place)
+        if kind_of(place) == "pattern" and every.value[:, : self.length, self.length :].any():
+            return False  # what is mixed is not on the first tokens
+        whole = cut(every, place, self.length).value
         first = _with_mistake(self.plain, mistake).made(place).value
         if whole.shape != first.shape:
             return False

@@ -22,8 +22,11 @@ LOGITS = "float64, logits alone"
 SEED, N_POS = 0, 20
 
 
-def report_on(family, mode, rewritten=None, seed=SEED, n_pos=N_POS, scale=1.0, **steps):
-    """Audit a plain net of the family, its weights rewritten or some of its steps others."""
+def report_on(family, mode, rewritten=None, seed=SEED, n_pos=N_POS, scale=1.0, only=(), **steps):
+    """Audit a plain net of the family, its weights rewritten or some of its steps others.
+
+    `only`: the kinds of places that it shows, all of them if none are named.
+    """
     dtype = mode.partition(",")[0]
     c = FAMILIES[family]
     held = {name: w.astype(dtype) for name, w in weights(c, seed, scale).items()}
@@ -34,7 +37,10 @@ def report_on(family, mode, rewritten=None, seed=SEED, n_pos=N_POS, scale=1.0, *
     def call(tokens):
         with torch.no_grad():
             places = net.forward(torch.as_tensor(tokens))
-        return places["logits"] if mode == LOGITS else (places["logits"], places)
+        logits = places["logits"]
+        if only:
+            places = {name: p for name, p in places.items() if name.partition(".")[0] in only}
+        return logits if mode == LOGITS else (logits, places)
 
     tokens = np.random.default_rng(100 + seed).integers(0, c["V"], n_pos)
     return audit(call, tokens, weights=held, config=config(c))

@@ -52,7 +52,7 @@ def test_every_mistake_makes_of_the_first_tokens_what_it_makes_of_them_in_the_pr
     for first in sieve.prompts:
         trials = [trial for each in every if (trial := first.trial(each)) is not None]
         # Only what looks at later positions in many layers is not made on the first tokens.
-        assert len(trials) > 0.9 * len(every)
+        assert len(trials) > 0.85 * len(every)
         made = 0
         for chunk, values in first.made([t for t in trials if t.places], ""):
             for trial, value in zip(chunk, values, strict=True):
