@@ -5,6 +5,9 @@ logits, or logits and a mapping of places. Everything is read as float64 here, t
 being remembered; a batch becomes a list of prompts; grouped keys and values that are not repeated
 are. What has the wrong shape, and what is not finite, is kept apart, to be said in a sentence of
 its own.
+
+Each place has a type of its own. Most have the one that the implementation computes in; a place
+that is coarser is known up to one rounding to its type, for itself and for what reads it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +25,7 @@ from numeric.forward import place_names
 from numeric.model import Model
 from numeric.rounding.linear import Near
 from numeric.rounding.places import kind_of
-from numeric.rounding.precision import UNIT_ROUNDOFF
+from numeric.rounding.precision import TINY, UNIT_ROUNDOFF, gamma
 
 DTYPES = tuple(UNIT_ROUNDOFF)
 
@@ -46,8 +49,14 @@ class Collected:
 
     @property
     def dtype(self) -> str:
-        """The coarsest type of any place: what the implementation computes in."""
-        return coarsest(self.dtypes.values())
+        """The type of most places: what the implementation computes in.
+
+        Logits are often cast for a loss or a comparison, and say so only if there is nothing else.
+        """
+        types = [each for name, each in self.dtypes.items() if name != "logits"]
+        types = types or [*self.dtypes.values()]
+        most = max(types.count(each) for each in types)
+        return coarsest(each for each in types if types.count(each) == most)
 
 
 def coarsest(dtypes: Iterable[str]) -> str:
@@ -68,12 +77,16 @@ class AsShown(Mapping[str, Near]):
     Not before: in float64 all places of a float32 pass are a good part of the model's weights.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: Mapping[str, np.ndarray], coarser: Mapping[str, str]) -> None:
+        self.arrays, self.coarser = arrays, coarser
 
     def __getitem__(self, place: str) -> Near:
-        """Return a place, known as it is."""
-        return Near.exactly(self.arrays[place])
+        """Return a place: known as it is, or up to one rounding to a type that is coarser."""
+        near = Near.exactly(self.arrays[place])
+        if place not in self.coarser:
+            return near
+        dtype = self.coarser[place]
+        return Near(near.value, np.abs(near.value) * gamma(1, UNIT_ROUNDOFF[dtype]) + TINY[dtype])
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of the places."""
@@ -227,10 +240,28 @@ def gather(
             "the implementation showed neither logits nor a place that is known; known are "
             f"{listed(known)}"
         )
-    found.prompts = [Shown(row, AsShown(shown)) for row, shown in zip(rows, places, strict=True)]
+    coarser = _coarser(found)
+    found.prompts = [
+        Shown(row, AsShown(shown, coarser)) for row, shown in zip(rows, places, strict=True)
+    ]
     if extra:
         found.notes.append(f"not compared, as there are no such places: {listed(extra[:8])}")
     return found
+
+
+def _coarser(found: Collected) -> dict[str, str]:
+    """Return the types of the places that are coarser than what most have, and say which."""
+    if not found.dtypes:
+        return {}
+    unit = UNIT_ROUNDOFF[found.dtype]
+    coarser = {name: each for name, each in found.dtypes.items() if UNIT_ROUNDOFF[each] > unit}
+    for dtype in dict.fromkeys(coarser.values()):
+        names = [name for name, each in coarser.items() if each == dtype]
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        found.notes.append(
+            f"precision: shown in {dtype}, the rest in {found.dtype}: {listed(names[:4])}{more}"
+        )
+    return coarser
 
 
 def _shape(place: str, config: Config, n_pos: int) -> tuple[int, ...]:

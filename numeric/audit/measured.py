@@ -9,7 +9,7 @@ as it is: that is made for all moved runs at once, and in float32, for three dig
 are more than enough, while the run as it is stays in float64.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -69,6 +69,8 @@ class Runs:
             for _ in range(RUNS + 1)
         )
         self.rngs = [np.random.default_rng(run) for run in range(RUNS)]
+        for run, rng in zip(self.moved, self.rngs, strict=True):
+            run.shown = _Moved(evaluator.shown, rng)
 
     def go_on(self, place: str) -> None:
         """Compute a place in all runs, from those before it, and forget what is far behind."""
@@ -144,6 +146,31 @@ class Runs:
         if kind in ("q", "k") and self.config.positions == "rotary":
             made = rotated(Near.exactly(made), *self.config.rotation, p=VALUES_ONLY).value
         return made
+
+
+class _Moved(Mapping[str, Near]):
+    """Places as they are shown, each entry moved up or down by as much as is not known of it."""
+
+    def __init__(self, shown: Mapping[str, Near], rng: np.random.Generator) -> None:
+        self.shown, self.rng, self.made = shown, rng, dict[str, Near]()
+
+    def __getitem__(self, place: str) -> Near:
+        near = self.shown[place]
+        if near.exact:
+            return near
+        if place not in self.made:
+            moved = near.value + near.error * self.rng.choice([-1.0, 1.0], near.value.shape)
+            self.made[place] = Near.exactly(moved)
+        return self.made[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shown)
+
+    def __len__(self) -> int:
+        return len(self.shown)
+
+    def __contains__(self, place: object) -> bool:
+        return place in self.shown
 
 
 PRODUCTS = {

@@ -430,7 +430,9 @@ def _in_a_basis(judge: Judge, place: str, ours: list[Near], moved_on: bool = Fal
             return False
         bound = np.concatenate([np.asarray(near.error[head]) for near in ours])
         spread = np.sqrt(bound**2 @ moved[: bound.shape[1]] ** 2)
-        granted = 4 * (spread + bound.mean() + _own(a, moved, judge))
+        # What a fit leaves of the errors of a column is no longer than these are together.
+        stored = np.linalg.norm(np.concatenate([near.error[head] for near in shown]), axis=0)
+        granted = 4 * (spread + bound.mean() + _own(a, moved, judge)) + stored
         if (np.abs(a @ moved - b) > granted).any():
             return False
     return True

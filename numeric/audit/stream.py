@@ -76,7 +76,7 @@ def _settled(judge: Judge, rows_of: Callable[[Judge], Rows]) -> bool:
 
 def _mostly_ours(judge: Judge, rows: Rows) -> bool:
     """Return whether in most pairs the rows are ours, but for rounding and a constant row."""
-    agreeing = sum(_misfit(ours, shown) < _slack(judge) for _, ours, shown in rows)
+    agreeing = sum(_misfit(ours, shown) < _slack(judge, place) for place, ours, shown in rows)
     return agreeing * 2 > len(rows)
 
 
@@ -86,8 +86,12 @@ def _misfit(ours: Array, shown: Array) -> float:
     return float(norm(ours - shown) / (norm(ours) + 1e-300))
 
 
-def _slack(judge: Judge) -> float:
-    return float(300 * judge.unit * np.sqrt(judge.model.d_model))
+def _slack(judge: Judge, place: str) -> float:
+    """Return what rounding may make of a misfit: of the stream's width, and of a coarser place."""
+    shown = [prompt.places[place] for prompt in judge.prompts]
+    size = norm([norm(near.value) for near in shown]) + 1e-300
+    coarser = norm([norm(near.error) for near in shown]) / size
+    return float(300 * judge.unit * np.sqrt(judge.model.d_model) + 16 * coarser)
 
 
 def _beside_what_is_shown(judge: Judge) -> Rows:
@@ -114,7 +118,7 @@ def _beside_the_tokens(judge: Judge) -> Rows:
     for place in _first_and_writers(judge):
         row = _rows(judge, place, [each.near(place).value for each in passes])
         _, ours, shown = row
-        if not _misfit(ours @ ours.T, shown @ shown.T) < 2 * _slack(judge):
+        if not _misfit(ours @ ours.T, shown @ shown.T) < 2 * _slack(judge, place):
             break
         found.append(row)
         for each in passes:
@@ -157,10 +161,11 @@ def _rotated(judge: Judge, pairs: Rows) -> bool:
     """Fit one orthogonal matrix on all pairs, dropping those that do not join in; judge by it."""
     rows = [row for row in pairs if np.isfinite(row[2]).all()]
     while len(rows) * 2 > len(pairs):
-        rotation = _fit([ours for _, ours, _ in rows], [shown for _, _, shown in rows])
+        slack = [_slack(judge, place) for place, _, _ in rows]
+        rotation = _fit([ours for _, ours, _ in rows], [shown for _, _, shown in rows], slack)
         misfits = {place: _misfit(ours @ rotation, shown) for place, ours, shown in rows}
         worst = max(misfits, key=lambda place: misfits[place])
-        if misfits[worst] < _slack(judge):
+        if misfits[worst] < _slack(judge, worst):
             exact = _signed_permutation(rotation)
             if judge.model.config.post_norm and not _passes_norms(judge.model, exact):
                 return False
@@ -201,13 +206,14 @@ def _rows(judge: Judge, place: str, values: list[Array]) -> tuple[str, Array, Ar
     return place, ours, shown
 
 
-def _fit(ours: list[Array], shown: list[Array]) -> Array:
+def _fit(ours: list[Array], shown: list[Array], slack: list[float]) -> Array:
     """Return the orthogonal matrix that takes our rows to the shown ones.
 
-    Rows are scaled alike first. The polar factor of the product of both squares the condition
-    number; two steps of least squares from there do not.
+    Rows are scaled alike first, and count for less where they may be farther off. The polar factor
+    of the product of both squares the condition number; two steps of least squares from there do
+    not.
     """
-    scale = [1 / (norm(a) + 1e-300) for a in ours]
+    scale = [min(slack) / each / (norm(a) + 1e-300) for a, each in zip(ours, slack, strict=True)]
     a = np.concatenate([s * rows for s, rows in zip(scale, ours, strict=True)])
     b = np.concatenate([s * rows for s, rows in zip(scale, shown, strict=True)])
     rotation = _polar(a.T @ b)
@@ -231,6 +237,7 @@ def _turned_back(places: Mapping[str, Near], rotation: Array, judge: Judge) -> d
             continue
         value = near.value @ rotation.T
         size = norm(near.value, axis=-1, keepdims=True)
-        error = np.asarray(near.error).max() + 6 * judge.unit * size
+        carried = norm(near.error, axis=-1, keepdims=True)
+        error = carried + 6 * judge.unit * size
         turned[name] = Near(value, np.broadcast_to(error, value.shape))
     return turned

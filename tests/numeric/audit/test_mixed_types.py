@@ -1,0 +1,92 @@
+"""Places of several types in one answer: each is known as far as its own type goes, and no further.
+
+Logits are cast for a loss, patterns kept in half precision, one place looked at in float32.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from numeric.audit.front import audit_call
+from numeric.random_weights import random_model
+from tests.numeric.audit.catalogue import KINDS
+from tests.numeric.audit.foreign import Foreign
+
+TOKENS = np.random.default_rng(0).integers(0, 29, (1, 14))
+MODELS = {kind: random_model(KINDS[kind], seed=3) for kind in ("gpt2", "llama")}
+F64, F32, BF16 = torch.float64, torch.float32, torch.bfloat16
+
+
+def report_on(kind, dtype, other, cast, words=(), hide=(), off=None, times=1.0, only=()):
+    """Audit an implementation that shows some kinds of places in another type than the rest."""
+    right = Foreign(MODELS[kind], dtype, words, hide=hide)
+
+    def call(tokens):
+        logits, places = right(tokens)
+        every = {**places, "logits": logits}
+        if off is not None:
+            every[off] = every[off] * times
+        every = {n: v for n, v in every.items() if not only or n in only}
+        return {n: v.to(other) if n.split(".")[0] in cast else v for n, v in every.items()}
+
+    return audit_call(call, TOKENS, MODELS[kind])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    ("dtype", "other", "cast"),
+    [
+        (F64, F32, ("logits",)),
+        (F64, F32, ("resid_pre", "z")),
+        (F64, F32, ("ln1", "pattern", "mlp_out", "resid_post")),
+        (F32, BF16, ("logits", "q")),
+        (F32, BF16, ("resid_pre", "attn_out", "ln_final")),
+        (F32, F64, ("embed", "k", "resid_mid", "logits")),
+    ],
+)
+def test_a_place_in_another_type_is_not_accused_and_the_coarser_one_named(kind, dtype, other, cast):
+    report = report_on(kind, dtype, other, cast)
+    assert report.passed, str(report)
+    assert not report.gauges
+    assert report.dtype == str(dtype).removeprefix("torch.")
+    said = [note for note in report.notes if note.startswith("precision: shown in ")]
+    assert len(said) == (other != F64)
+    assert all(note.startswith(f"precision: shown in {str(other)[6:]}, the rest") for note in said)
+
+
+@pytest.mark.parametrize(
+    ("words", "cast", "hide", "says"),
+    [
+        (("rotated",), ("resid_pre", "mlp_out"), (), "the residual stream is rotated"),
+        (("centre_writers",), ("z", "mlp_post"), (), "the residual stream is centred"),
+        (("basis_vo",), ("v",), (), "values are in another basis"),
+        ((), ("resid_mid",), ("ln2", "mlp_pre", "mlp_post", "mlp_out"), ""),
+    ],
+)
+def test_other_coordinates_and_hidden_places_are_read_beside_a_coarser_type(
+    words, cast, hide, says
+):
+    report = report_on("gpt2", F32, BF16, cast, words, hide)
+    assert report.passed, str(report)
+    assert any(says in str(gauge) for gauge in report.gauges) or not words, str(report)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "other", "cast", "off", "times"),
+    [
+        (F64, F32, ("logits",), "z.1", 1 + 1e-9),
+        (F64, F32, ("logits",), "logits", 1 + 1e-5),
+        (F64, F32, ("z", "q"), "mlp_post.0", 1 + 1e-9),
+        (F32, BF16, ("pattern",), "pattern.0", 1.05),
+        (F32, BF16, ("ln1", "pattern"), "mlp_post.0", 1.001),
+    ],
+)
+def test_a_type_that_is_coarser_elsewhere_hides_no_fault(dtype, other, cast, off, times):
+    report = report_on("gpt2", dtype, other, cast, off=off, times=times)
+    assert report.first_failure.place == off, str(report)
+
+
+def test_logits_say_what_a_pass_computes_in_only_where_nothing_else_does() -> None:
+    assert report_on("gpt2", F64, F32, ("logits",), only=("z.1", "logits")).dtype == "float64"
+    assert report_on("gpt2", F32, F64, ("logits",), only=("z.1", "logits")).dtype == "float32"
+    assert report_on("gpt2", F64, F32, ("logits",), only=("logits",)).dtype == "float32"
