@@ -5,13 +5,14 @@ which matrix the three make, which is looked for among the known mistakes of a c
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from algebra.errors import OtimesError
 from numeric.audit.altered import altered
-from numeric.audit.asked import NO_FIGURES, RIGHT, Array, Asked, Figures
+from numeric.audit.asked import NO_FIGURES, RIGHT, Array, Asked, Figures, Replaced
 from numeric.audit.circuits import OV, circuit_mistakes, ov_circuit
 from numeric.audit.shown import shown, without_numbers
 from numeric.rounding.precision import UNIT_ROUNDOFF
@@ -54,7 +55,7 @@ def svd_misfit(value: Any, asked: Asked) -> tuple[str, str, str, Figures]:
     if not said and left_out and _cut_off(U, S, W, matrix) <= granted:
         said = [f"the SVD cut off behind {len(S)} singular values"]
     if not said:
-        known = _circuits(asked, (len(U), W.shape[1]))
+        known = _circuits(asked, U, S, W)
         said = [
             f"the SVD of {says}"
             for says, made in known
@@ -203,18 +204,36 @@ def _of_others(
     return []
 
 
-def _circuits(asked: Asked, shape: tuple[int, int]) -> Iterator[tuple[str, Array]]:
-    """Yield circuits of a shape that are taken for the one that was asked about."""
-    if shape == (asked.model.d_model,) * 2:
-        for layer, head in asked.other_heads():
-            yield f"another head, {layer}.{head}", ov_circuit(asked.of(layer, head), RIGHT)
+def _circuits(asked: Asked, U: Array, S: Array, W: Array) -> Iterator[tuple[str, Array]]:
+    """Yield circuits that may be what was decomposed for the one that was asked about."""
+    shape = len(U), W.shape[1]
     layer, head = asked.one_head()
     for name in ("W_V", "W_O", "W_Q", "W_K"):
         weight = asked.weight(name, layer, head)
         for says, made in ((f"{name} alone", weight), (f"{name}ᵀ alone", weight.T)):
             if made.shape == shape:
                 yield says, made
-    for says, replaced in circuit_mistakes(OV)(asked, shape):
-        made = ov_circuit(asked, replaced)
+    others: list[tuple[str, Asked, Replaced]] = [
+        (f"another head, {one}.{two}", asked.of(one, two), RIGHT)
+        for one, two in asked.other_heads()
+    ]
+    changed = [(says, asked, each) for says, each in circuit_mistakes(OV)(asked, shape)]
+    for says, question, replaced in others + changed:
+        # What has the rank of a head is soon ruled out; of the rest, the largest part is sought.
+        if not {"change", "heads"} & replaced.keys() and not _nearly(question, replaced, U, S, W):
+            continue
+        made = ov_circuit(question, replaced)
         if made.shape == shape:
             yield says, made
+
+
+def _nearly(asked: Asked, replaced: Replaced, U: Array, S: Array, W: Array) -> bool:
+    """Return whether U S Vᵀ is about a circuit in its first columns."""
+    rank = len(S)
+    if rank > min(U.shape[1], len(W)):
+        return False
+    few = ov_circuit(replace(asked, screening=True), replaced)
+    shown = (U[:, :rank] * S) @ W[:rank, : few.shape[1]]
+    if few.shape != shown.shape:
+        return False
+    return bool(np.abs(few - shown).max(initial=0.0) <= NEARLY * np.abs(few).max(initial=0.0))
