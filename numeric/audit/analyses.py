@@ -72,6 +72,9 @@ PAIRS = 2**27
 CHANGES = 64
 """About how many changes a value is tried with."""
 
+A_SCORE = 16
+"""A score of two heads takes as long as about so many entries of other analyses."""
+
 OTHERS = ("folded_weights", "svd")
 
 
@@ -153,13 +156,15 @@ def _compared(name: str, asked: Asked, array: Array, dtype: str) -> Report:
     if not fitting:
         others = (*_of_another(formula, asked), *altered(asked.model, expected, array))
         fitting = [says for says, value in others if _same(value, array, slack)][:2]
-    kind, coarser = "fault", _coarser(formula, asked, array, unit)
+    kind, coarser = "fault", _coarser(array, figures[0], unit)
     if not fitting and coarser:
         fitting, kind = [f"the right value to {coarser} only: it was rounded to it"], "precision"
     if not fitting and array.size >= ENOUGH:
         pairs = _pairs(formula, asked, known)
         fitting = _fitting(formula, asked, pairs, array, unit)
-        fitting = fitting or list(_altered_mistakes(formula, asked, known, array, slack))
+        entries = array.size * (A_SCORE if name.endswith("_composition") else 1)
+        if not fitting and entries * len(known) * CHANGES <= PAIRS:
+            fitting = list(_altered_mistakes(formula, asked, known, array, slack))
     diagnosis = f"matches {'; or '.join(fitting[:4])}" if fitting else ""
     return _report(name, dtype, diagnosis, note, figures, kind=kind)
 
@@ -201,9 +206,7 @@ def _altered_mistakes(
     array: Array,
     slack: float,
 ) -> Iterator[str]:
-    """Yield mistakes whose value was changed as the right one often is, if not too many."""
-    if array.size * len(known) > PAIRS // CHANGES:
-        return
+    """Yield mistakes whose value was changed as the right one often is."""
     for says, replaced in known:
         value = formula(asked, replaced)
         for change, made in altered(asked.model, value, array):
@@ -211,12 +214,13 @@ def _altered_mistakes(
                 yield f"{says}; and then {change.replace(RIGHT_VALUE, 'that')}"
 
 
-def _coarser(formula: Formula, asked: Asked, array: Array, unit: float) -> str:
-    """Return the finest coarser type to which a value is right, if it can have been that type."""
+def _coarser(array: Array, ratio: float, unit: float) -> str:
+    """Return the finest coarser type to which a value is right, if it can have been that type.
+
+    What is granted grows as the unit of rounding does, so that the ratio says it already.
+    """
     for name, coarser in sorted(UNIT_ROUNDOFF.items(), key=lambda each: each[1]):
-        if coarser <= unit or not _ratio(formula, asked, RIGHT, array, coarser)[0] <= 1:
-            continue
-        if name == "float32" or _fits(array, name):
+        if coarser > unit and ratio * unit <= coarser and (name == "float32" or _fits(array, name)):
             return name
     return ""
 

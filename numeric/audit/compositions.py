@@ -154,10 +154,12 @@ def _score(
         dense = (first.left @ first.right.T) * (second.left @ second.right.T)
         size = float(np.linalg.norm(dense))
     else:
-        product = Circuit(
-            first.left @ inner, second.right, first.left_triangle @ inner, second.right_triangle
-        )
-        size = product.norm(replaced.get("norm", ""))
+        norm = replaced.get("norm", "")
+        if norm in DENSE_NORMS:
+            size = DENSE_NORMS[norm](first.left @ inner @ second.right.T)
+        else:
+            small = first.left_triangle @ inner @ second.right_triangle.T
+            size = float(np.linalg.norm(small, SMALL_NORMS[norm]))
     divisor = {
         "none": 1.0,
         "writer": of_writer,
