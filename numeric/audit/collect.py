@@ -35,6 +35,7 @@ class Collected:
     """The prompts with their places; the types of the arrays; what could not be used, and why.
 
     `spoilt`: the places that are not finite, [prompt, ...], which the prompts are without.
+    `coarser`: the types of places that are shown in a coarser type than most, `dtype`.
     `unturned`: queries and keys are known to be those before the rotation. `as_held`: the weights
     of the reference were read off what is audited, and need not be rounded to its type.
     """
@@ -43,6 +44,7 @@ class Collected:
     dtypes: dict[str, str]
     unfit: dict[str, str] = field(default_factory=dict)
     spoilt: dict[str, np.ndarray] = field(default_factory=dict)
+    coarser: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     unturned: bool = False
     as_held: bool = False
@@ -240,9 +242,9 @@ def gather(
             "the implementation showed neither logits nor a place that is known; known are "
             f"{listed(known)}"
         )
-    coarser = _coarser(found)
+    found.coarser = _coarser(found)
     found.prompts = [
-        Shown(row, AsShown(shown, coarser)) for row, shown in zip(rows, places, strict=True)
+        Shown(row, AsShown(shown, found.coarser)) for row, shown in zip(rows, places, strict=True)
     ]
     if extra:
         found.notes.append(f"not compared, as there are no such places: {listed(extra[:8])}")

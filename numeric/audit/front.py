@@ -15,6 +15,7 @@ from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
 from numeric.audit.importers import KNOWN, check_reference, imported, kind_of_module
 from numeric.audit.importers_lens import STILL
+from numeric.audit.half_steps import settle_types
 from numeric.audit.judge import Judge, scaled
 from numeric.audit.more_prompts import shown_on_more, too_few
 from numeric.audit.spoilt import spoilt_findings
@@ -275,7 +276,9 @@ def _report(
 def _judge(collected: Collected, model: Model) -> Judge:
     dtype = collected.dtype
     model = model if collected.as_held else held(model, dtype)
-    return Judge(model, collected.prompts, dtype, unturned=collected.unturned)
+    judge = Judge(model, collected.prompts, dtype, unturned=collected.unturned)
+    settle_types(judge, collected.coarser)
+    return judge
 
 
 def held(model: Model, dtype: str) -> Model:

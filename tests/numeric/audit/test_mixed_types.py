@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.front import audit_call
+from numeric.audit.front import audit, audit_call
 from numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import KINDS
 from tests.numeric.audit.foreign import Foreign
+from tests.numeric.audit.plain import FAMILIES, Net, config, weights
 
 TOKENS = np.random.default_rng(0).integers(0, 29, (1, 14))
 MODELS = {kind: random_model(KINDS[kind], seed=3) for kind in ("gpt2", "llama")}
@@ -90,3 +91,33 @@ def test_logits_say_what_a_pass_computes_in_only_where_nothing_else_does() -> No
     assert report_on("gpt2", F64, F32, ("logits",), only=("z.1", "logits")).dtype == "float64"
     assert report_on("gpt2", F32, F64, ("logits",), only=("z.1", "logits")).dtype == "float32"
     assert report_on("gpt2", F64, F32, ("logits",), only=("logits",)).dtype == "float32"
+
+
+def softmax_in(dtype):
+    """Return the step of rounding the pattern to a type, and going on from it in float32."""
+    return lambda net, scores, layer: Net.softmax(net, scores, layer).to(dtype).float()
+
+
+@pytest.mark.parametrize("family", ["g", "l"])
+@pytest.mark.parametrize("dtype", [torch.float16, BF16])
+def test_a_step_in_half_precision_is_a_mistake_though_it_is_shown_in_that_type(family, dtype):
+    """Not so where it is only kept in it: what reads it was computed from other numbers."""
+    c = FAMILIES[family]
+    held = {name: w.astype(np.float32) for name, w in weights(c, 0, 1.0).items()}
+    own = {name: w.astype(np.float64) for name, w in held.items()}
+
+    def report_of(step):
+        net = Net(own, c, F32, **({"softmax": softmax_in(dtype)} if step else {}))
+
+        def call(tokens):
+            with torch.no_grad():
+                places = net.forward(torch.as_tensor(tokens))
+            kept = {n: p.to(dtype) for n, p in places.items() if n.startswith("pattern")}
+            return places["logits"], {**places, **kept}
+
+        return audit(call, TOKENS[0], weights=held, config=config(c))
+
+    assert report_of(step=False).passed
+    first = report_of(step=True).first_failure
+    assert first.place == "pattern.0"
+    assert "half-precision step" in first.diagnosis
