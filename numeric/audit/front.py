@@ -13,9 +13,9 @@ from numeric.audit.coarser import COARSER, size
 from numeric.audit.collect import Collected, coarsest, collect, token_rows
 from numeric.audit.evaluate import layer_of
 from numeric.audit.findings import Finding, Report
+from numeric.audit.half_steps import settle_types
 from numeric.audit.importers import KNOWN, check_reference, imported, kind_of_module
 from numeric.audit.importers_lens import STILL
-from numeric.audit.half_steps import settle_types
 from numeric.audit.judge import Judge, scaled
 from numeric.audit.more_prompts import shown_on_more, too_few
 from numeric.audit.spoilt import spoilt_findings
