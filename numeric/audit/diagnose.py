@@ -115,7 +115,8 @@ def _sieve(judge: Judge, place: str, beside: tuple[Mistake, ...]) -> Sieve | Non
     shown = judge.prompts[0].places[place].value
     # The largest entry with a mistake that explains the place is that which was shown, or nearly.
     largest = far / (1 - far) * np.abs(shown).max(initial=1e-30)
-    return Sieve(judge.plain(place), place, shown, near.error, float(largest))
+    plain = judge.plain(place)
+    return Sieve(plain, place, shown, near.error, float(largest), judge.causal)
 
 
 def another_setting(judge: Judge, place: str) -> str:

@@ -312,7 +312,7 @@ def _with_rounded_weights(
     return None
 
 
-ROUNDINGS = 2.0**10
+ROUNDINGS = 2.0**5
 """A place that is off by more than so many roundings is not looked at with rounded weights."""
 
 

@@ -45,6 +45,8 @@ class Judge:
     rewritten: bool = False
     unturned: bool = False
     """Whether queries and keys are known to be shown before the rotation."""
+    causal: dict[tuple[str, int, str, frozenset[str]], bool] = field(default_factory=dict)
+    """Which mistakes look ahead, as the sieves for its places found out."""
     parts: Remembered = field(init=False)
     _evaluators: list[Evaluator] = field(default_factory=list)
     _samplers: list[Evaluator] = field(default_factory=list)
@@ -77,7 +79,7 @@ class Judge:
         self.prompts = [
             Shown(prompt.tokens, new) for prompt, new in zip(self.prompts, places, strict=True)
         ]
-        self._known, self._less, self._plain = {}, {}, None
+        self._known, self._less, self._plain, self.causal = {}, {}, None, {}
         self._evaluators, self._samplers = (
             [
                 Evaluator(self.model, prompt.tokens, prompt.places, p, parts=self.parts)

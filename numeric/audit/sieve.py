@@ -36,17 +36,29 @@ ALIKE = 1e-12
 """An operation made in two ways differs by less than this of its largest entry: by rounding."""
 
 
+Causal = dict[tuple[str, int, str, frozenset[str]], bool]
+"""By place, number of first tokens and mistake: whether it makes of those what it makes of all."""
+
+
 class Sieve:
     """Rules out mistakes that make of a place of a prompt another one than was shown.
 
     `whole` computes the place without a mistake; `bound` is how far correct code may be from that,
-    and `near_to` how far a mistake that explains the place may be from it, rounding aside.
+    and `near_to` how far a mistake that explains the place may be from it, rounding aside. What is
+    found out of mistakes is kept in `causal`.
     """
 
     def __init__(
-        self, whole: Evaluator, place: str, shown: Array, bound: Array, near_to: float
+        self,
+        whole: Evaluator,
+        place: str,
+        shown: Array,
+        bound: Array,
+        near_to: float,
+        causal: Causal | None = None,
     ) -> None:
         self.whole, self.place, self.shown, self.near_to = whole, place, shown, near_to
+        self.causal: Causal = {} if causal is None else causal
         self.order = [*whole.needed(place), place]
         self.of_kind: dict[str, list[str]] = {}
         for name in self.order:
@@ -137,7 +149,6 @@ class FirstTokens:
         }
         self.plain = Evaluator(whole.model, whole.tokens[:length], shown, parts=whole.parts)
         self.shown = cut(Near.exactly(sieve.shown), sieve.place, length).value
-        self._causal: dict[tuple[str, frozenset[str]], bool] = {}
 
     def kept(self, mistakes: list[Mistake], waiting: str) -> list[Mistake]:
         """Return the mistakes that are not ruled out by these tokens."""
@@ -193,14 +204,15 @@ class FirstTokens:
 
         Looked at in the first and the last layer, for each kind of place by itself.
         """
-        key = mistake.name, frozenset(mistake.acts)
-        if key not in self._causal:
-            self._causal[key] = all(
+        key = self.sieve.place, self.length, mistake.name, frozenset(mistake.acts)
+        causal = self.sieve.causal
+        if key not in causal:
+            causal[key] = all(
                 self._alike(Mistake("", "", {kind: act}, layer=layer_of(name)), name)
                 for kind, act in mistake.acts.items()
                 for name in _ends(self.sieve.of_kind.get(kind, []))
             )
-        return self._causal[key]
+        return causal[key]
 
     def _alike(self, mistake: Mistake, place: str) -> bool:
         every = self.sieve.maker(mistake).made(place)
