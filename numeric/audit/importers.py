@@ -13,6 +13,7 @@ float64, and never from the buffers of a module, which are float32.
 """
 
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -133,12 +134,17 @@ def of_mapping(
 ) -> Model:
     """Return the model of canonical names and arrays; sizes are read off the shapes.
 
-    What no shape says is asked for by name in `config`: the activation, ε, rotary positions.
+    What no shape says is asked for by name in `config`: the activation, ε, rotary positions. One
+    that says all sizes and the norm is whole, as `Config.to_json` gives it, without defaults.
     """
     arrays = {name: array_of(array) for name, array in weights.items()}
     if isinstance(config, Config):
         return checked_model("weights", config, arrays)
-    return checked_model("weights", _config_of(arrays, dict(config or {})), arrays)
+    said = dict(config or {})
+    whole = {each.name for each in fields(Config) if each.default is MISSING}
+    if whole <= set(said) and ("norm" in said or "ln1_gain" not in arrays):
+        return checked_model("weights", Config.from_json(said, "config="), arrays)
+    return checked_model("weights", _config_of(arrays, said), arrays)
 
 
 def _config_of(arrays: Mapping[str, np.ndarray], said: dict[str, Any]) -> Config:

@@ -164,3 +164,12 @@ def test_half_of_a_unit_more_than_a_bound_is_not_a_fault_but_ten_are() -> None:
             return logits, places
 
         assert ot.audit(call, TOKENS, weights=MODEL).passed == passed
+
+
+@pytest.mark.parametrize("config", [GPT2, LLAMA, NEOX], ids=list(KINDS))
+def test_a_configuration_as_it_is_written_is_whole_without_its_defaults(config) -> None:
+    model = random_model(config)
+    assert of_mapping(model.weights, config.to_json()).config == config
+    sizes = {"n_layers": 2, "n_heads": 4, "d_model": 24, "d_head": 6, "d_vocab": 29, "n_ctx": 20}
+    with pytest.raises(ot.OtimesError, match="do not say activation and norm_eps"):
+        of_mapping(model.weights, {**sizes, "positions": config.positions})
