@@ -164,31 +164,36 @@ def normalised(
 
     Its own: the mean is wrong by γ_{d+4} mean|x|, and the mean square by γ_{d+4} (mean x² + 2 |μ|
     mean|x|), which covers the difference of mean x² and μ² in one pass as well as Welford's
-    updates; that is carried through the root exactly. Without bound where the mean square may be
-    zero.
+    updates; that is carried through the root exactly. In half precision, where sums are wider, each
+    step may be stored: the mean, what is centred, its square, their mean, ε added, the root, one
+    over it. Without bound where the mean square may be zero.
     """
     x, width = rows.value, rows.value.shape[-1]
     if p.exact:
         plain = centred(x, kind) / norm_scale(x, kind, eps) * gain.value
         return Near.exactly(plain if bias is None else plain + bias)
     sums = p.within(width + 4)
+    steps = p.stored() if p.unit > p.inner else 0.0
 
     def mean(array: Array) -> Array:
         return np.asarray(array.mean(axis=-1, keepdims=True))
 
     c = centred(x, kind)
     mu = mean(x) if kind == "layer" else np.zeros((*x.shape[:-1], 1))
-    c_error = rows.error + 3 * p.inner * (np.abs(x) + np.abs(mu))
+    c_error = rows.error + 3 * p.inner * (np.abs(x) + np.abs(mu)) + steps * np.abs(c)
     square_error = 2 * mean(np.abs(c) * rows.error) + mean(rows.error**2)
     if kind == "layer":
-        mu_error = sums * mean(rows.size) + mean(rows.error)
+        mu_error = sums * mean(rows.size) + mean(rows.error) + steps * np.abs(mu)
         c_error = c_error + mu_error
         # Σ c = 0, so that a wrong mean moves the mean square in second order only.
         square_error = square_error + 2 * mean(rows.error * np.abs(mu_error)) + mu_error**2
     square_error = square_error + sums * (mean(rows.size**2) + 2 * np.abs(mu) * mean(rows.size))
     square = mean(c**2) + eps
+    # What is centred counts twice in its square; then the square, the mean and the sum with ε.
+    square_error = square_error + 5 * steps * square
     scale = on_floats("rsqrt", square)
-    scale_error = _root_moved(square, square_error + 3 * p.inner * square) + 4 * p.inner * scale
+    scale_error = _root_moved(square, square_error + 3 * p.inner * square)
+    scale_error = scale_error + (4 * p.inner + 2 * steps) * scale
     value = c * scale
     with np.errstate(invalid="ignore"):
         error = np.abs(c) * scale_error + c_error * (scale + scale_error)
