@@ -12,6 +12,7 @@ as not shown, so that its readers are judged by what comes before it.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -302,10 +303,12 @@ def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
     ):
         for turned, shown in _before_or_after_rotation(judge):
             scaled = [n for n in wrong if not turned or judge.ratio(n, turned) > 1]
-            if scaled and set(scaled) == {n for n in factors if n in judge.prompts[0].places}:
-                nears = {n: judge.expected(n, turned) for n in scaled}
-                if all(judge.within(n, _grown(nears[n], factors[n])) for n in scaled):
-                    yield Reading(says + shown, _hidden(judge, *wrong), frozenset(wrong))
+            own = [n for n in factors if n in judge.prompts[0].places]
+            if own and {*own} <= {*scaled}:
+                nears = {n: judge.expected(n, turned) for n in own}
+                if all(judge.within(n, _grown(nears[n], factors[n])) for n in own):
+                    names = [n for n in wrong if n in own or n not in scaled]
+                    yield Reading(says + shown, _hidden(judge, *names), frozenset(names))
 
 
 def _before_or_after_rotation(judge: Judge) -> Iterator[tuple[tuple[Mistake, ...], str]]:
@@ -377,29 +380,51 @@ def _grown(nears: list[Near], factor: float) -> list[Near]:
 
 
 def _basis_of_queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
-    """Yield that queries and keys are in another basis of each head: q R and k R⁻ᵀ."""
+    """Yield that queries and keys are in another basis of each head: q R and k R⁻ᵀ.
+
+    Keys with another b_K as well, but where they are turned: it moves all scores of a query alike.
+    """
     layer = layer_of(place)
     q, k = f"q.{layer}", f"k.{layer}"
     if not {q, k} <= set(judge.prompts[0].places):
         return
+    root = float(np.sqrt(judge.model.config.d_head))
+    rotary = judge.model.config.positions == "rotary"
     for turned, shown in _before_or_after_rotation(judge):
-        if (
-            min(judge.ratio(q, turned), judge.ratio(k, turned)) >= MOVED
-            and all(_in_a_basis(judge, n, judge.expected(n, turned)) for n in (q, k))
-            and _products_agree(judge, layer, turned)
-        ):
-            says = f"queries and keys are in another basis inside the heads{shown}"
-            yield Reading(says, _hidden(judge, q, k), frozenset({q, k}))
+        if min(judge.ratio(q, turned), judge.ratio(k, turned)) < MOVED:
+            continue
+        if not _in_a_basis(judge, q, judge.expected(q, turned)):
+            continue
+        for factor, moved in product((1.0, 1 / root), (False,) if rotary else (False, True)):
+            if _in_a_basis(judge, k, judge.expected(k, turned), moved) and _products_agree(
+                judge, layer, turned, factor, moved
+            ):
+                scale = "" if factor == 1 else ", and carry the scale 1/√d_head"
+                another = ", and b_K is another vector" if moved else ""
+                says = f"queries and keys are in another basis inside the heads{scale}{another}"
+                yield Reading(says + shown, _hidden(judge, q, k), frozenset({q, k}))
+                break
 
 
-def _products_agree(judge: Judge, layer: int | None, turned: tuple[Mistake, ...]) -> bool:
-    """Return whether q kᵀ is ours, entry by entry, though q and k are not."""
+def _products_agree(
+    judge: Judge, layer: int | None, turned: tuple[Mistake, ...], factor: float, moved: bool
+) -> bool:
+    """Return whether q kᵀ is ours times a factor, entry by entry, though q and k are not.
+
+    `moved`: but for a number for each query.
+    """
     q, k = f"q.{layer}", f"k.{layer}"
     for prompt in judge.prompts:
         rest = {n: v for n, v in prompt.places.items() if n not in (q, k)}
         ours = Evaluator(judge.model, prompt.tokens, rest, judge.p, turned, parts=judge.parts)
         shown = _product(prompt.places[q], prompt.places[k], judge)
         right = _product(ours.near(q), ours.near(k), judge)
+        right = Near(right.value * factor, right.error * factor)
+        if moved:
+            by = (shown.value - right.value).mean(axis=-1, keepdims=True)
+            if not _resolved(by, right.value, judge.unit):
+                return False
+            right = Near(right.value + by, right.error * 2 + 4 * judge.unit * np.abs(by))
         if ratio_of(Near(shown.value, shown.error), right) > 1:
             return False
     return True

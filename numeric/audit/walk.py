@@ -59,28 +59,29 @@ def _mistaken(judge: Judge, place: str) -> bool:
 
 
 def _said_otherwise(judge: Judge, place: str) -> bool:
-    """Adopt the first reading of a place that is confirmed, and return whether there is one."""
+    """Adopt the readings of a place that are confirmed, and return whether they explain it."""
     waiting = []
     for reading in readings(judge, place):
         if confirmed(judge, reading):
-            _adopt(judge, place, reading)
-            return True
+            return _adopted(judge, place, reading)
         waiting.append(reading)
     for reading in waiting:
         if _confirmed_by_a_mistake(judge, reading):
-            _adopt(judge, place, reading)
-            return True
+            return _adopted(judge, place, reading)
     turned = read_as_turned(judge, place)
-    if turned is None:
-        return False
-    _adopt(judge, place, turned)
-    return judge.remember(place) <= 1 or _said_otherwise(judge, place)
+    return turned is not None and _adopted(judge, place, turned)
 
 
-def _adopt(judge: Judge, place: str, reading: Reading) -> None:
+def _adopted(judge: Judge, place: str, reading: Reading) -> bool:
+    """Go over to a reading; a place that it puts into our coordinates is judged once more there."""
+    before = judge.prompts[0].places[place]
     judge.show(reading.places)
     judge.gauges.append(Gauge(place, reading.says))
     judge.ratios[place] = 1.0
+    after = judge.prompts[0].places.get(place)
+    if after is None or after is before:
+        return True
+    return judge.remember(place) <= 1 or _said_otherwise(judge, place)
 
 
 def _confirmed_by_a_mistake(judge: Judge, reading: Reading) -> bool:
