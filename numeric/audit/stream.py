@@ -43,6 +43,8 @@ CENTRED = "the residual stream is centred"
 ROTATED = "the residual stream is rotated"
 PERMUTED = "the features of the residual stream stand in another order, or with other signs"
 
+ROWS = 512
+"""Products between so many rows are looked at, no more."""
 
 Rows = list[tuple[str, Array, Array]]
 """Places of the stream with our rows and those that were shown."""
@@ -117,13 +119,23 @@ def _beside_the_tokens(judge: Judge) -> Rows:
     found: Rows = []
     for place in _first_and_writers(judge):
         row = _rows(judge, place, [each.near(place).value for each in passes])
-        _, ours, shown = row
-        if not _misfit(ours @ ours.T, shown @ shown.T) < 2 * _slack(judge, place):
+        if not _same_products(judge, row):
             break
         found.append(row)
         for each in passes:
             each.forget(layer_of(place) or 0)
     return found
+
+
+def _same_products(judge: Judge, row: tuple[str, Array, Array]) -> bool:
+    """Return whether products between shown rows are ours, as no orthogonal matrix changes them.
+
+    Rows that are off by a share of their size have products that are off by twice as much.
+    """
+    ours, shown = row[1][:ROWS], row[2][:ROWS]
+    if not np.isfinite(shown).all():
+        return False
+    return bool(norm(ours @ ours.T - shown @ shown.T) < 2.1 * _slack(judge, row[0]) * norm(ours) ** 2)
 
 
 def _first_and_writers(judge: Judge) -> list[str]:
@@ -159,7 +171,7 @@ def _may_be_centred(model: Model) -> bool:
 
 def _rotated(judge: Judge, pairs: Rows) -> bool:
     """Fit one orthogonal matrix on all pairs, dropping those that do not join in; judge by it."""
-    rows = [row for row in pairs if np.isfinite(row[2]).all()]
+    rows = [row for row in pairs if _same_products(judge, row)]
     while len(rows) * 2 > len(pairs):
         slack = [_slack(judge, place) for place, _, _ in rows]
         rotation = _fit([ours for _, ours, _ in rows], [shown for _, _, shown in rows], slack)
