@@ -11,8 +11,6 @@ as not shown, so that its readers are judged by what comes before it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -20,41 +18,24 @@ from scipy.optimize import linear_sum_assignment
 from numeric.audit.change import with_weights
 from numeric.audit.evaluate import Act, Evaluator, Mistake, Operation, layer_of
 from numeric.audit.floors import floors
-from numeric.audit.judge import Judge, ratio_of
-from numeric.audit.mistakes import known_mistakes
+from numeric.audit.judge import Judge
+from numeric.audit.reading import (
+    Reading,
+    changed,
+    explains,
+    here,
+    hidden,
+    in_a_basis,
+    resolved,
+)
+from numeric.audit.readings_of_queries import basis_of_queries_and_keys, queries_and_keys
 from numeric.forward import OF_HEADS, passes_on
 from numeric.functions import causal_mask
-from numeric.rounding.functions import rotated
-from numeric.rounding.linear import Array, Near, linear
+from numeric.rounding.linear import Array, Near
 from numeric.rounding.places import At, kind_of
-
-Replaced = list[dict[str, Near]]
 
 DEEP = 3
 """So many readings may stand behind one another: folded norms, heads permuted, in other bases."""
-
-MOVED = 30.0
-"""Queries and keys count as in another basis only if both are this many bounds away from ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A named transformation, the places as it has them, and what it needs to be believed.
-
-    `touches`: the places that it speaks of. `by_itself`: the function is unchanged whatever reads
-    the place, and nothing need confirm it. `must_change`: a confirming place must have been wrong
-    without the reading. `confirms`: that a place can be read so confirms what stands before it; a
-    vector that is free to be anything does not. `unless_right`: nothing but a reader that is right
-    without the reading speaks against it; one that is wrong in any case does not.
-    """
-
-    says: str
-    places: Replaced
-    touches: frozenset[str]
-    by_itself: bool = False
-    must_change: bool = False
-    confirms: bool = True
-    unless_right: bool = False
 
 
 def readings(judge: Judge, place: str, depth: int = DEEP) -> Iterator[Reading]:
@@ -64,8 +45,8 @@ def readings(judge: Judge, place: str, depth: int = DEEP) -> Iterator[Reading]:
         yield from _folded_norm(judge, place)
     elif kind in ("q", "k"):
         yield from _heads_in_another_order(judge, place, depth)
-        yield from _queries_and_keys(judge, place)
-        yield from _basis_of_queries_and_keys(judge, place)
+        yield from queries_and_keys(judge, place)
+        yield from basis_of_queries_and_keys(judge, place)
     elif kind == "v":
         yield from _value_bias(judge, place)
         yield from _heads_in_another_order(judge, place, depth)
@@ -115,24 +96,6 @@ def confirmed(judge: Judge, reading: Reading, depth: int = DEEP) -> bool:
     return False
 
 
-def _hidden(judge: Judge, *names: str) -> Replaced:
-    return [{n: v for n, v in p.places.items() if n not in names} for p in judge.prompts]
-
-
-def _with(judge: Judge, name: str, change: Callable[[Near], Near]) -> Replaced:
-    return [{**p.places, name: change(p.places[name])} for p in judge.prompts]
-
-
-def _mistake(judge: Judge, name: str) -> Mistake | None:
-    found = [m for m in known_mistakes(judge.model.config) if m.name == name]
-    return found[0] if found else None
-
-
-def _explains(judge: Judge, place: str, name: str) -> bool:
-    mistake = _mistake(judge, name)
-    return mistake is not None and judge.ratio(place, (mistake,)) <= 1
-
-
 # -- norms -----------------------------------------------------------------------------------------
 
 
@@ -163,20 +126,15 @@ def _folded_norm(judge: Judge, place: str) -> Iterator[Reading]:
         ("norm_bias_missing", "the bias is folded into what reads it"),
         ("gain_missing", "the gain is folded into what reads it"),
     ):
-        if _explains(judge, place, name):
-            yield Reading(what, _hidden(judge, place), frozenset({place}))
+        if explains(judge, place, name):
+            yield Reading(what, hidden(judge, place), frozenset({place}))
             return
     if judge.model.config.norm == "layer" and judge.ratio(place, (GAIN_PULLED_OUT,)) <= 1:
         says = "the gain is folded into what reads it, and the bias divided by it"
-        yield Reading(says, _hidden(judge, place), frozenset({place}))
+        yield Reading(says, hidden(judge, place), frozenset({place}))
 
 
 # -- heads -----------------------------------------------------------------------------------------
-
-
-def _here(judge: Judge, place: str, kinds: tuple[str, ...]) -> list[str]:
-    shown = judge.prompts[0].places
-    return [f"{k}.{layer_of(place)}" for k in kinds if f"{k}.{layer_of(place)}" in shown]
 
 
 def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Reading]:
@@ -184,7 +142,7 @@ def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Re
     heads, layer = judge.model.n_heads, layer_of(place)
     if heads < 2:
         return
-    here = _here(judge, place, OF_HEADS)
+    own = here(judge, place, OF_HEADS)
     for kind in ("pattern", "products", "z", kind_of(place)):
         shown = _per_head(judge, kind, layer, ours=False)
         ours = _per_head(judge, kind, layer, ours=True)
@@ -198,38 +156,38 @@ def _heads_in_another_order(judge: Judge, place: str, depth: int) -> Iterator[Re
             continue
         places = [
             {
-                n: Near(v.value[order], np.asarray(v.error)[order]) if n in here else v
+                n: Near(v.value[order], np.asarray(v.error)[order]) if n in own else v
                 for n, v in p.places.items()
             }
             for p in judge.prompts
         ]
         trial = judge.trial(places)
-        good = [each for each in here if trial.ratio(each) <= 1 < judge.ratio(each)]
-        if any(judge.ratio(each) <= 1 < trial.ratio(each) for each in here):
+        good = [each for each in own if trial.ratio(each) <= 1 < judge.ratio(each)]
+        if any(judge.ratio(each) <= 1 < trial.ratio(each) for each in own):
             continue  # what was right must not become wrong
         attn_out, shown_now = f"attn_out.{layer}", trial.prompts[0].places
         closes = [
             name
-            for name in (attn_out, *judge.readers({*here}))
-            if name in shown_now and name not in here and trial.ratio(name) <= 1 < judge.ratio(name)
+            for name in (attn_out, *judge.readers({*own}))
+            if name in shown_now and name not in own and trial.ratio(name) <= 1 < judge.ratio(name)
         ]
-        summed = here == [f"head_out.{layer}"]  # the order of what is only summed does not matter
+        summed = own == [f"head_out.{layer}"]  # the order of what is only summed does not matter
         believed = place in good and (len(good) > 1 or bool(closes) or summed)
-        still = [each for each in here if trial.ratio(each) > 1]
+        still = [each for each in own if trial.ratio(each) > 1]
         if not believed and still and depth:
             first = place if place in still else still[0]
             nested = _inside_heads(trial, first)
             believed = any(each.confirms and confirmed(trial, each, depth - 1) for each in nested)
         if believed:
             says = f"heads stand in another order: {', '.join(str(int(h)) for h in order)}"
-            yield Reading(says, places, frozenset(here), by_itself=True)
+            yield Reading(says, places, frozenset(own), by_itself=True)
             return
 
 
 def _inside_heads(judge: Judge, place: str) -> Iterator[Reading]:
     if kind_of(place) in ("q", "k"):
-        yield from _queries_and_keys(judge, place)
-        yield from _basis_of_queries_and_keys(judge, place)
+        yield from queries_and_keys(judge, place)
+        yield from basis_of_queries_and_keys(judge, place)
     elif kind_of(place) in ("v", "z"):
         yield from _value_bias(judge, place)
         yield from _basis_of_values(judge, place)
@@ -277,196 +235,6 @@ def _as_shown(places: Mapping[str, Near], layer: int | None) -> Get:
     return get
 
 
-def _queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
-    """Yield what may have been done to queries and keys alike, or to one of them."""
-    config, layer = judge.model.config, layer_of(place)
-    q, k = f"q.{layer}", f"k.{layer}"
-    wrong = [n for n in _here(judge, place, ("q", "k")) if judge.ratio(n) > 1]
-    if config.positions == "rotary":
-        before = {"q": "rotary_k_only", "k": "rotary_q_only"}
-        if wrong and all(_explains(judge, n, before[kind_of(n)]) for n in wrong):
-            says = f"{' and '.join(wrong)} shown before the rotation"
-            yield Reading(
-                says,
-                _hidden(judge, *wrong),
-                frozenset(wrong),
-                by_itself=judge.unturned,
-                unless_right=True,
-            )
-    elif place == k:
-        yield from _other_key_bias(judge, k)
-    root = float(np.sqrt(config.d_head))
-    for factors, says in (
-        ({q: 1 / root}, "queries carry the scale 1/√d_head"),
-        ({k: 1 / root}, "keys carry the scale 1/√d_head"),
-        ({q: root**-0.5, k: root**-0.5}, "queries and keys carry the scale, half of it each"),
-    ):
-        for turned, shown in _before_or_after_rotation(judge):
-            scaled = [n for n in wrong if not turned or judge.ratio(n, turned) > 1]
-            own = [n for n in factors if n in judge.prompts[0].places]
-            if own and {*own} <= {*scaled}:
-                nears = {n: judge.expected(n, turned) for n in own}
-                if all(judge.within(n, _grown(nears[n], factors[n])) for n in own):
-                    names = [n for n in wrong if n in own or n not in scaled]
-                    yield Reading(says + shown, _hidden(judge, *names), frozenset(names))
-
-
-def _before_or_after_rotation(judge: Judge) -> Iterator[tuple[tuple[Mistake, ...], str]]:
-    """Yield the two stages at which queries and keys may be shown: the mistake, and what to say."""
-    yield (), ""
-    unturned = _mistake(judge, "rotary_missing")
-    if unturned is not None:
-        yield (unturned,), ", shown before the rotation"
-
-
-def read_as_turned(judge: Judge, place: str) -> Reading | None:
-    """Return that queries and keys, be they right or wrong, are shown before the rotation.
-
-    What reads them says so: it is what comes of them once they are turned, and not as they stand.
-    """
-    if kind_of(place) not in ("q", "k") or judge.model.config.positions != "rotary":
-        return None
-    own = _here(judge, place, ("q", "k"))
-    if any(judge.prompts[0].places[name].error.any() for name in own):
-        return None  # they were turned already
-    reader = next(iter(judge.readers(set(own))), None)
-    wrong = reader is not None and judge.ratio(reader) > 1
-    for names in (own, own[:1], own[1:]) if judge.unturned or wrong else ():
-        turned = {
-            name: [_turned(judge, prompt.places[name]) for prompt in judge.prompts]
-            for name in names
-        }
-        places = [
-            {**prompt.places, **{name: nears[number] for name, nears in turned.items()}}
-            for number, prompt in enumerate(judge.prompts)
-        ]
-        if judge.unturned or (reader is not None and judge.trial(places).ratio(reader) <= 1):
-            says = f"{' and '.join(names)} shown before the rotation"
-            return Reading(says, places, frozenset(names), by_itself=True)
-    return None
-
-
-def _turned(judge: Judge, near: Near) -> Near:
-    return rotated(near, *judge.model.config.rotation, p=judge.p)
-
-
-def _other_key_bias(judge: Judge, place: str) -> Iterator[Reading]:
-    """Yield that the keys of each head are moved by one vector, which no softmax sees."""
-    says, free = "b_K is dropped, which moves all scores of a query alike", False
-    if not _explains(judge, place, "b_K_missing"):
-        nears = judge.expected(place)
-        rows = [p.places[place].value - n.value for p, n in zip(judge.prompts, nears, strict=True)]
-        by = np.concatenate(rows, axis=1)
-        if by.shape[1] < 4 or not np.isfinite(by).all():
-            return
-        vector = by.mean(axis=1, keepdims=True)
-        right = np.concatenate([near.value for near in nears], axis=1).swapaxes(1, 2)
-        every = zip(vector.swapaxes(1, 2), right, strict=True)
-        if not all(_resolved(*each, judge.unit) for each in every):
-            return
-        moved = [
-            Near(near.value + vector, near.error * 2 + 4 * judge.unit * np.abs(vector))
-            for near in nears
-        ]
-        if not judge.within(place, moved):
-            return
-        says = "b_K is another vector, which moves all scores of a query alike"
-        free = True
-    yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True, confirms=not free)
-
-
-def _grown(nears: list[Near], factor: float) -> list[Near]:
-    return [Near(near.value * factor, near.error * factor * 1.5) for near in nears]
-
-
-def _basis_of_queries_and_keys(judge: Judge, place: str) -> Iterator[Reading]:
-    """Yield that queries and keys are in another basis of each head: q R and k R⁻ᵀ.
-
-    Keys with another b_K as well, but where they are turned: it moves all scores of a query alike.
-    """
-    layer = layer_of(place)
-    q, k = f"q.{layer}", f"k.{layer}"
-    if not {q, k} <= set(judge.prompts[0].places):
-        return
-    root = float(np.sqrt(judge.model.config.d_head))
-    rotary = judge.model.config.positions == "rotary"
-    for turned, shown in _before_or_after_rotation(judge):
-        if min(judge.ratio(q, turned), judge.ratio(k, turned)) < MOVED:
-            continue
-        if not _in_a_basis(judge, q, judge.expected(q, turned)):
-            continue
-        for factor, moved in product((1.0, 1 / root), (False,) if rotary else (False, True)):
-            if _in_a_basis(judge, k, judge.expected(k, turned), moved) and _products_agree(
-                judge, layer, turned, factor, moved
-            ):
-                scale = "" if factor == 1 else ", and carry the scale 1/√d_head"
-                another = ", and b_K is another vector" if moved else ""
-                says = f"queries and keys are in another basis inside the heads{scale}{another}"
-                yield Reading(says + shown, _hidden(judge, q, k), frozenset({q, k}))
-                break
-
-
-def _products_agree(
-    judge: Judge, layer: int | None, turned: tuple[Mistake, ...], factor: float, moved: bool
-) -> bool:
-    """Return whether q kᵀ is ours times a factor, entry by entry, though q and k are not.
-
-    `moved`: but for a number for each query.
-    """
-    q, k = f"q.{layer}", f"k.{layer}"
-    for prompt in judge.prompts:
-        rest = {n: v for n, v in prompt.places.items() if n not in (q, k)}
-        ours = Evaluator(judge.model, prompt.tokens, rest, judge.p, turned, parts=judge.parts)
-        shown = _product(prompt.places[q], prompt.places[k], judge)
-        right = _product(ours.near(q), ours.near(k), judge)
-        right = Near(right.value * factor, right.error * factor)
-        if moved:
-            by = (shown.value - right.value).mean(axis=-1, keepdims=True)
-            if not _resolved(by, right.value, judge.unit):
-                return False
-            right = Near(right.value + by, right.error * 2 + 4 * judge.unit * np.abs(by))
-        if ratio_of(Near(shown.value, shown.error), right) > 1:
-            return False
-    return True
-
-
-def _product(q: Near, k: Near, judge: Judge) -> Near:
-    turned = Near(np.swapaxes(k.value, -1, -2), np.swapaxes(np.asarray(k.error), -1, -2))
-    return linear(q, turned, None, judge.p)
-
-
-def _in_a_basis(judge: Judge, place: str, ours: list[Near], moved_on: bool = False) -> bool:
-    """Return whether each head's rows are ours times one matrix, where there are rows enough.
-
-    `moved_on`: a constant row may have been taken away, to be added later.
-    """
-    shown = [prompt.places[place] for prompt in judge.prompts]
-    rows = sum(near.value.shape[1] for near in ours)
-    width = ours[0].value.shape[2]
-    if rows < width + 4:
-        return True  # vacuous: whatever confirms it must do so alone
-    for head in range(ours[0].value.shape[0]):
-        a = np.concatenate([near.value[head] for near in ours])
-        b = np.concatenate([near.value[head] for near in shown])
-        if moved_on:
-            a = np.concatenate([a, np.ones((len(a), 1))], axis=1)
-        moved = np.linalg.lstsq(a, b, rcond=None)[0]
-        if not np.isfinite(moved).all():
-            return False
-        bound = np.concatenate([np.asarray(near.error[head]) for near in ours])
-        spread = np.sqrt(bound**2 @ moved[: bound.shape[1]] ** 2)
-        # What a fit leaves of the errors of a column is no longer than these are together.
-        stored = np.linalg.norm(np.concatenate([near.error[head] for near in shown]), axis=0)
-        granted = 4 * (spread + bound.mean() + _own(a, moved, judge)) + stored
-        if (np.abs(a @ moved - b) > granted).any():
-            return False
-    return True
-
-
-def _own(a: Array, b: Array, judge: Judge) -> Array:
-    return np.asarray(6 * judge.unit * np.sqrt(len(b)) * np.sqrt(a**2 @ b**2))
-
-
 def _basis_of_values(judge: Judge, place: str) -> Iterator[Reading]:
     """Yield that values, and what is mixed of them, are in another basis of each head."""
     layer = layer_of(place)
@@ -477,10 +245,10 @@ def _basis_of_values(judge: Judge, place: str) -> Iterator[Reading]:
         return  # what is mixed is not what the values say: no basis mends that
     moved_on = "b_V" in judge.model.config.biases
     nears = {n: judge.expected(n) for n in own if n == v or v not in shown}
-    if not all(_in_a_basis(judge, n, near, moved_on) for n, near in nears.items()):
+    if not all(in_a_basis(judge, n, near, moved_on) for n, near in nears.items()):
         return
     yield Reading(
-        "values are in another basis inside the heads", _hidden(judge, *own), frozenset(own)
+        "values are in another basis inside the heads", hidden(judge, *own), frozenset(own)
     )
 
 
@@ -502,7 +270,7 @@ def _value_bias(judge: Judge, place: str) -> Iterator[Reading]:
         back = _plus(bias[:, None], judge.unit)
         written = np.einsum("hk,hkd->hd", bias, judge.model.part("W_O", layer))
         changes = {v: back, z: back, f"head_out.{layer}": _plus(written[:, None], judge.unit)}
-        if judge.trial(_with(judge, place, changes[place])).ratio(place) <= 1:
+        if judge.trial(changed(judge, place, changes[place])).ratio(place) <= 1:
             places = [
                 {n: changes[n](near) if n in changes else near for n, near in p.places.items()}
                 for p in judge.prompts
@@ -526,19 +294,6 @@ def _plus(bias: Array, unit: float) -> Callable[[Near], Near]:
 # -- scores, sums, neurons, logits -----------------------------------------------------------------
 
 
-def _resolved(shift: Array, right: Array, unit: float) -> bool:
-    """Return whether rows that are moved, each by one number, still tell what they were.
-
-    A shift costs what lies below its rounding. It is no larger than what is moved, or leaves the
-    differences in the rows standing out of 4 roundings of its own: else any row would fit. Entries
-    that are not compared are NaN.
-    """
-    off = right - np.nanmean(right, axis=-1, keepdims=True)
-    spread = np.sqrt(np.nanmean(off**2))
-    largest = np.abs(shift).max()
-    return bool(largest <= 4 * np.nanmax(np.abs(right)) or 4 * unit * largest <= spread / 2)
-
-
 def _shifted_scores(judge: Judge, place: str) -> Iterator[Reading]:
     """Yield that all scores of a query are moved alike, as some softmaxes do first."""
     nears = judge.expected(place)
@@ -549,32 +304,31 @@ def _shifted_scores(judge: Judge, place: str) -> Iterator[Reading]:
         shift = np.where(seen, shown.value - near.value, 0.0).sum(-1, keepdims=True)
         shift = shift / seen.sum(-1, keepdims=True)
         right = np.where(seen, near.value, np.nan)
-        if not all(_resolved(*each, judge.unit) for each in zip(shift, right, strict=True)):
+        if not all(resolved(*each, judge.unit) for each in zip(shift, right, strict=True)):
             return
         granted = near.error * 2 + 4 * judge.unit * np.abs(shift)
         fitted.append(Near(near.value + shift, np.where(seen, granted, np.inf)))
     if judge.within(place, fitted):
         says = "all scores of a query are moved by the same number, which no softmax sees"
-        yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True)
+        yield Reading(says, hidden(judge), frozenset({place}), by_itself=True)
 
 
 def _unscaled_scores(judge: Judge, place: str) -> Iterator[Reading]:
-    if _explains(judge, place, "scale_missing"):
+    if explains(judge, place, "scale_missing"):
         says = "scores are shown before they are divided by √d_head"
-        yield Reading(says, _hidden(judge, place), frozenset({place}))
+        yield Reading(says, hidden(judge, place), frozenset({place}))
 
 
 def _bias_later(judge: Judge, place: str) -> Iterator[Reading]:
     bias = "b_O" if kind_of(place) == "attn_out" else "b_out"
-    if _explains(judge, place, f"{bias}_missing"):
+    if explains(judge, place, f"{bias}_missing"):
         says = f"shown before {bias} is added"
-        yield Reading(says, _hidden(judge, place), frozenset({place}))
+        yield Reading(says, hidden(judge, place), frozenset({place}))
 
 
 def _neurons_in_another_order(judge: Judge, place: str) -> Iterator[Reading]:
-    here = _here(judge, place, ("mlp_pre", "mlp_post"))
-    hidden = [{n: v for n, v in p.places.items() if n not in here} for p in judge.prompts]
-    ours = np.concatenate([near.value for near in judge.trial_near(hidden, place)])
+    own = here(judge, place, ("mlp_pre", "mlp_post"))
+    ours = np.concatenate([near.value for near in judge.trial_near(hidden(judge, *own), place)])
     shown = np.concatenate([p.places[place].value for p in judge.prompts])
     if not np.isfinite(shown).all() or ours.shape[1] > 8192:
         return
@@ -586,14 +340,14 @@ def _neurons_in_another_order(judge: Judge, place: str) -> Iterator[Reading]:
         return
     places = [
         {
-            n: Near(v.value[:, order], np.asarray(v.error)[:, order]) if n in here else v
+            n: Near(v.value[:, order], np.asarray(v.error)[:, order]) if n in own else v
             for n, v in p.places.items()
         }
         for p in judge.prompts
     ]
     if judge.trial(places).ratio(place) <= 1:
         says = "neurons of the MLP stand in another order"
-        yield Reading(says, places, frozenset(here), must_change=True)
+        yield Reading(says, places, frozenset(own), must_change=True)
 
 
 def _neurons_scaled(judge: Judge, place: str) -> Iterator[Reading]:
@@ -611,7 +365,7 @@ def _neurons_scaled(judge: Judge, place: str) -> Iterator[Reading]:
     fitted = [Near(near.value * factor, near.error * (np.abs(factor) * 4 + 1)) for near in nears]
     if judge.within(place, fitted) and (np.abs(factor - 1) > 1e-3).any():
         says = "neurons of the MLP are scaled, and what reads them the other way"
-        yield Reading(says, _hidden(judge, place), frozenset({place}))
+        yield Reading(says, hidden(judge, place), frozenset({place}))
 
 
 def _shifted_logits(judge: Judge, place: str) -> Iterator[Reading]:
@@ -619,9 +373,9 @@ def _shifted_logits(judge: Judge, place: str) -> Iterator[Reading]:
     fitted = []
     for prompt, near in zip(judge.prompts, nears, strict=True):
         shift = (prompt.places[place].value - near.value).mean(axis=-1, keepdims=True)
-        if not _resolved(shift, near.value, judge.unit):
+        if not resolved(shift, near.value, judge.unit):
             return
         fitted.append(Near(near.value + shift, near.error * 2 + 4 * judge.unit * np.abs(shift)))
     if judge.within(place, fitted):
         says = "all logits of a position are moved by the same number, which no probability sees"
-        yield Reading(says, _hidden(judge), frozenset({place}), by_itself=True)
+        yield Reading(says, hidden(judge), frozenset({place}), by_itself=True)

@@ -135,7 +135,8 @@ def _same_products(judge: Judge, row: tuple[str, Array, Array]) -> bool:
     ours, shown = row[1][:ROWS], row[2][:ROWS]
     if not np.isfinite(shown).all():
         return False
-    return bool(norm(ours @ ours.T - shown @ shown.T) < 2.1 * _slack(judge, row[0]) * norm(ours) ** 2)
+    slack = _slack(judge, row[0])
+    return bool(norm(ours @ ours.T - shown @ shown.T) < slack * (2.1 + slack) * norm(ours) ** 2)
 
 
 def _first_and_writers(judge: Judge) -> list[str]:

@@ -5,7 +5,9 @@ from numeric.audit.diagnose import another_setting, diagnose, known_mistake, lea
 from numeric.audit.findings import Finding, Gauge
 from numeric.audit.floors import floors
 from numeric.audit.judge import Judge, telling
-from numeric.audit.readings import Reading, confirmed, read_as_turned, readings
+from numeric.audit.reading import Reading
+from numeric.audit.readings import confirmed, readings
+from numeric.audit.readings_of_queries import read_as_turned
 from numeric.audit.stream import settle_stream
 
 DIAGNOSED = 3

@@ -14,7 +14,8 @@ import torch
 
 from numeric.audit.front import audit_call
 from numeric.audit.judge import Judge, Shown
-from numeric.audit.readings import Reading, confirmed
+from numeric.audit.reading import Reading
+from numeric.audit.readings import confirmed
 from numeric.audit.walk import walk
 from numeric.random_weights import random_model
 from numeric.rounding.linear import Near
