@@ -345,9 +345,13 @@ def _neurons_in_another_order(judge: Judge, place: str) -> Iterator[Reading]:
         }
         for p in judge.prompts
     ]
-    if judge.trial(places).ratio(place) <= 1:
+    trial = judge.trial(places)
+    if trial.ratio(place) <= 1:
         says = "neurons of the MLP stand in another order"
         yield Reading(says, places, frozenset(own), must_change=True)
+        still = {each for each in own if trial.ratio(each) > 1}  # they may be scaled as well
+        if still:
+            yield Reading(says, places, frozenset({*own} - still), must_change=True)
 
 
 def _neurons_scaled(judge: Judge, place: str) -> Iterator[Reading]:

@@ -13,6 +13,7 @@ from tests.numeric.audit.plain_rewrites_weights import (
     perm_neurons,
     rotate,
     scale_in_wq,
+    up_scaled,
 )
 from tests.numeric.audit.test_plain import report_on
 
@@ -26,6 +27,7 @@ UNSCALED = REWRITES["scale folded into W_Q"][2]
         ("float64", "g", (center_ln, basis_v, perm_neurons), {}, "stream is centred"),
         ("float32", "p", (drop_bk, basis_qk, scale_in_wq), UNSCALED, "carry the scale 1/√d_head"),
         ("float64", "n", (perm_heads, scale_in_wq), UNSCALED, "heads stand in another order"),
+        ("float32", "l", (perm_neurons, up_scaled), {}, "neurons of the MLP are scaled"),
     ],
 )
 def test_rewrites_made_together_are_not_accused(mode, family, rewrites, steps, says):
