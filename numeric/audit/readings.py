@@ -120,6 +120,7 @@ def _folded_norm(judge: Judge, place: str) -> Iterator[Reading]:
     if config.post_norm and place != (
         "ln_final" if config.final_norm else f"{passes_on(config)}.{config.n_layers - 1}"
     ):
+        yield from _bias_passed_on(judge, place)
         return  # what it gives is added to, as well as read
     for name, what in (
         ("norm_affine_missing", "gain and bias are folded into what reads it"),
@@ -132,6 +133,27 @@ def _folded_norm(judge: Judge, place: str) -> Iterator[Reading]:
     if judge.model.config.norm == "layer" and judge.ratio(place, (GAIN_PULLED_OUT,)) <= 1:
         says = "the gain is folded into what reads it, and the bias divided by it"
         yield Reading(says, hidden(judge, place), frozenset({place}))
+
+
+def _bias_passed_on(judge: Judge, place: str) -> Iterator[Reading]:
+    """Yield that the bias of a norm on the stream is added by its readers, and to the next sum."""
+    config, kind, layer = judge.model.config, kind_of(place), layer_of(place)
+    if config.norm != "layer" or not explains(judge, place, "norm_bias_missing"):
+        return
+    assert layer is not None  # such norms are of a layer
+    bias = judge.model.part(f"{kind}_bias", layer)
+    same, written = {place}, f"mlp_out.{layer}"
+    if kind == "ln2" or not config.d_mlp:
+        after = layer + 1
+        same |= {f"{passes_on(config)}.{layer}", f"resid_pre.{after}", f"qk_in.{after}"}
+        written = f"attn_out.{after}"
+    back, away = _plus(bias, judge.unit), _plus(-bias, judge.unit)
+    places = [
+        {n: back(v) if n in same else away(v) if n == written else v for n, v in p.places.items()}
+        for p in judge.prompts
+    ]
+    says = "the bias is moved into what reads it, and into what is added next"
+    yield Reading(says, places, frozenset(same), must_change=True)
 
 
 # -- heads -----------------------------------------------------------------------------------------

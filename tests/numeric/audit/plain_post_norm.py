@@ -153,3 +153,23 @@ FORGED = {
     "permuted with mixed signs": moved_features(shuffled, lambda d: (-1.0) ** np.arange(d)),
     "embedding centred as well": center_ln,
 }
+
+
+def biases_passed_on(w, c, in_sum=True):
+    """Norms without their biases, which what reads them has, and what is added to them next."""
+    w = C(w)
+    for lay in range(c["L"]):
+        b = w["ln1_bias"][lay].copy()
+        w["ln1_bias"][lay] = 0
+        w["b_in"][lay] += b @ w["W_in"][lay]
+        w["b_out"][lay] += b * in_sum
+        if lay + 1 < c["L"]:
+            b = w["ln2_bias"][lay].copy()
+            w["ln2_bias"][lay] = 0
+            for a in "QKV":
+                w["b_" + a][lay + 1] += np.einsum("d,hde->he", b, w["W_" + a][lay + 1])
+            w["b_O"][lay + 1] += b * in_sum
+    return w, c
+
+
+same("biases of norms passed on", "p", biases_passed_on)
