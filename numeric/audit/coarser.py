@@ -166,8 +166,10 @@ def _steps(config: Config, kind: str, dtype: str) -> Iterator[Mistake]:
         return
     yield step(f"what {what} reads is rounded to {dtype}", rounded_before(dtype))
     yield step(f"{what} is computed in {dtype}", whole)
-    reads = {"scores": ("q", "k"), "z": ("pattern", "v")}.get(kind, ())
-    for read in reads:
+    reads: dict[str, tuple[str, ...]] = {"scores": ("q", "k"), "z": ("pattern", "v")}
+    if config.gated:
+        reads["mlp_post"] = ("mlp_pre",)  # and not what up is made of
+    for read in reads.get(kind, ()):
         yield step(f"{read} is rounded to {dtype} where it is read", rounded_before(dtype, read))
     if kind in NORMS:
         says = f"normalised rows are rounded to {dtype} before the gain"

@@ -92,6 +92,11 @@ def _rows(p, w, dtype):
     return stored(rows, dtype) * w["ln2_gain"][0]
 
 
+def _gated(p, w, dtype):
+    x = stored(p["mlp_pre.0"], dtype)
+    return x / (1 + np.exp(-x)) * (p["ln2.0"] @ w["W_in"][0])
+
+
 def _softmax(p, w, dtype):
     scores = torch.tensor(p["scores.1"]).masked_fill(~torch.ones(16, 16).tril().bool(), -torch.inf)
     return torch.softmax(scores.float().to(HALF[dtype]), -1).double().numpy()
@@ -106,6 +111,7 @@ STEPS = {
         _rows,
         "normalised rows, before the gain, are rounded to",
     ),
+    "a gate": (LLAMA, "mlp_post.0", _gated, "mlp_pre is rounded to"),
     "a softmax": (NEOX, "pattern.1", _softmax, "half-precision step"),
 }
 
