@@ -22,7 +22,7 @@ NUMBERS = {
         {"eps": lambda n, which, lay: 2e-5 if lay == 1 else 1e-5},
         r"ε = 2e-05 and not 1e-05 \(in layer 1\)",
     ),
-    "base": ("ln", {"base": lambda n: 10001.0}, "base 10001 and not 10000"),
+    "base": ("l", {"base": lambda n: 10001.0}, "base 10001 and not 10000"),
     "scores": (
         "g",
         {"scores": lambda n, q, k, lay: 1.003 * q @ k.mT / math.sqrt(12)},
