@@ -32,6 +32,8 @@ BIASED = {
     "b_out": "mlp_out",
     "b_U": "logits",
 }
+OF_HEADS = ("head_out", "attn_out")
+"""What W_O makes of the heads: each by itself, and their sum."""
 OF_LAYER = ("ln1", "q", "k", "v", "head_out", "attn_out", "ln2", "mlp_pre", "mlp_post", "mlp_out")
 
 
@@ -105,7 +107,7 @@ def _transposes(config: Config) -> Iterator[Mistake]:
         yield Mistake(
             "W_O_transposed",
             "W_O transposed (Conv1D for Linear)",
-            {"attn_out": weights_to(W_O=_out_transposed)},
+            dict.fromkeys(OF_HEADS, weights_to(W_O=_out_transposed)),
         )
     if config.d_mlp:
         for which, says in ((-1, "last"), (0, "first")):
@@ -129,11 +131,12 @@ def _transposes(config: Config) -> Iterator[Mistake]:
                 {kind: weights_to(**{name: np.transpose})},
             )
     if config.d_head == config.d_model:
-        for kind, name in (("q", "W_Q"), ("k", "W_K"), ("v", "W_V"), ("attn_out", "W_O")):
+        for kinds, name in ((("q",), "W_Q"), (("k",), "W_K"), (("v",), "W_V"), (OF_HEADS, "W_O")):
+            act = weights_to(**{name: lambda w: np.swapaxes(w, -1, -2)})
             yield Mistake(
                 f"{name}_head_transposed",
                 f"{name} of each head transposed",
-                {kind: weights_to(**{name: lambda w: np.swapaxes(w, -1, -2)})},
+                dict.fromkeys(kinds, act),
             )
 
 
@@ -157,7 +160,7 @@ def _out_transposed(weight: Array) -> Array:
 
 def _out_of_heads(config: Config) -> Iterator[Mistake]:
     def out(name: str, says: str, act: Act, rank: int = 1) -> Mistake:
-        return Mistake(name, says, {"attn_out": act}, rank)
+        return Mistake(name, says, dict.fromkeys(OF_HEADS, act), rank)
 
     if config.n_heads > 1:
         for name, says, order in SPLITS:

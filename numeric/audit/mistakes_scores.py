@@ -174,7 +174,7 @@ def _mixing(config: Config) -> Iterator[Mistake]:
             yield Mistake(
                 f"heads_swapped_{first}_{second}",
                 f"heads {first} and {second} in the wrong order: each stands for the other",
-                {"attn_out": given(z=partial(_swapped, first, second))},
+                dict.fromkeys(("head_out", "attn_out"), given(z=partial(_swapped, first, second))),
                 3,
             )
     if config.kv_heads != config.n_heads:

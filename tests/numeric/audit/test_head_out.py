@@ -52,3 +52,12 @@ def test_one_head_that_writes_something_else_is_named(words) -> None:
     found = report.first_failure
     # The second head shown is our first of those in another order.
     assert (found.place, found.head) == ("head_out.1", 0 if "permuted_heads" in words else 1)
+
+
+def test_a_wrong_W_O_is_named_where_each_head_writes() -> None:
+    model = MODELS["gpt2"]
+    transposed = [w.reshape(-1, w.shape[2]).T.reshape(w.shape) for w in model.weights["W_O"]]
+    call = Foreign(model.changed({"W_O": np.array(transposed)}), torch.float64, ("head_out",))
+    found = audit_call(call, TOKENS, model).first_failure
+    assert found.place == "head_out.0"
+    assert found.diagnosis == "matches W_O transposed (Conv1D for Linear)"
