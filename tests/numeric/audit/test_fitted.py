@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from tests.numeric.audit.plain import FAMILIES
 from tests.numeric.audit.test_plain import LOGITS, report_on
 
 NUMBERS = {
@@ -50,7 +49,7 @@ def test_one_other_number_is_found_from_logits_alone(name, family):
     assert re.search(words, report.first_failure.diagnosis), str(report)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["g", "l"])
 def test_a_step_in_single_precision_is_no_other_number(family):
     def normed(net, x, which, lay, g, b):
         c = x.float()
