@@ -1,5 +1,6 @@
 """What an audit reports: where it looked, what is wrong, and what is only said differently."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,9 @@ class Finding:
         where = self.place if self.head is None else f"{self.place}, head {self.head},"
         if self.note:
             return f"{where} {self.note}"
+        if self.error == math.inf and self.diagnosis:
+            at = f", first at {list(self.entry)}" if self.entry else ""
+            return f"{where} {self.diagnosis}{at}"
         scale = "threshold (an estimate)" if self.estimated else "bound"
         factor = f"{self.ratio:.3g}" if self.ratio < 1e6 else "over a million"
         times = f"{factor} times its {scale} {self.bound:.3g}"
@@ -96,9 +100,17 @@ class Report:
         """The first place, in the order of the pass, that is wrong."""
         return self.findings[0] if self.findings else None
 
+    def looked(self) -> str:
+        """Return in words what was compared."""
+        if not self.ratios:
+            return "nothing could be compared"
+        places = "1 place" if len(self.ratios) == 1 else f"{len(self.ratios)} places"
+        on = f" on {self.n_tokens} tokens" if self.n_tokens else ""
+        return f"{places}{on} in {self.dtype}"
+
     def __str__(self) -> str:
         """Return the report for people."""
-        looked = f"{len(self.ratios)} places on {self.n_tokens} tokens in {self.dtype}"
+        looked = self.looked()
         if self.passed:
             worst = max(self.ratios.values(), default=0.0)
             lines = [

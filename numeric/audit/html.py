@@ -27,7 +27,7 @@ def page(report: Report) -> str:
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{title}</title>"
         f"<style>{STYLE}</style><h1>{title}</h1>"
-        f"<p>{len(report.ratios)} places on {report.n_tokens} tokens in {escape(report.dtype)}; "
+        f"<p>{escape(report.looked())}; "
         "each is coloured by its error over its bound: green below 1, red above.</p>"
         f"{_map(report)}<ul>{''.join(lines)}</ul></html>"
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.front import audit_call
+from numeric.audit.front import audit, audit_call
 from numeric.audit.judge import Judge, Shown
 from numeric.audit.reading import Reading
 from numeric.audit.readings import confirmed
@@ -182,3 +182,21 @@ def test_a_place_that_cannot_be_wrong_confirms_no_reading(error: float, says: bo
     reading = Reading("is said otherwise", [judge.prompts[0].places], frozenset({"v.0"}))
     assert judge.ratio("z.0") <= 1
     assert confirmed(judge, reading) == says
+
+
+def test_what_is_no_number_is_said_so_with_its_place_and_entry() -> None:
+    model = random_model(d_model=24, n_layers=1)
+
+    def call(tokens):
+        places = {name: each.copy() for name, each in model.forward(tokens).items()}
+        places["resid_mid.0"][1, 3] = np.nan
+        return places["logits"], places
+
+    first = audit(call, [1, 2, 3], weights=model).first_failure
+    assert str(first) == "resid_mid.0 is not a number (NaN), first at [1, 3]"
+
+
+def test_of_what_has_another_shape_nothing_is_compared() -> None:
+    model = random_model(d_model=24, n_layers=1)
+    report = audit(lambda tokens: model.forward(tokens)["logits"][:, :5], [1, 2], weights=model)
+    assert str(report).splitlines()[0].endswith("the reference: nothing could be compared")
