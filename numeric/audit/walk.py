@@ -9,6 +9,7 @@ from numeric.audit.reading import Reading
 from numeric.audit.readings import confirmed, readings
 from numeric.audit.readings_of_queries import read_as_turned
 from numeric.audit.stream import settle_stream
+from numeric.rounding.places import in_dtype
 
 DIAGNOSED = 3
 """So many places are diagnosed; what is wrong after them is seldom of interest."""
@@ -35,6 +36,11 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
         if _said_otherwise(judge, place):
             continue
         floor = floors(judge, place)
+        if floor and _of_rounded_weights(judge, place):
+            findings.append(judge.finding(place, ""))
+            if first_only:
+                break
+            continue
         if floor and not _mistaken(judge, place):
             judge.notes.append(f"precision: at {place}, {floor}")
             judge.ratios[place] = 1.0
@@ -52,6 +58,15 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
         if first_only:
             break
     return findings
+
+
+def _of_rounded_weights(judge: Judge, place: str) -> bool:
+    """Return whether weights that were rounded to float32 say what coarser steps only allow."""
+    if judge.dtype != "float64":
+        return False
+    rounded = in_dtype(judge.model, "float32")
+    again = Judge(rounded, judge.prompts, judge.dtype, unturned=judge.unturned)
+    return again.ratio(place) <= 1
 
 
 def _mistaken(judge: Judge, place: str) -> bool:

@@ -80,6 +80,18 @@ def test_a_root_written_for_single_precision_is_named_as_precision(root, mode):
     assert any("√(2/π), which is right to single precision" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("family", ["g", "l", "n"])
+def test_weights_rounded_to_float32_are_found_from_logits_alone(family):
+    """Norms in float32 would allow as much, and are no fault."""
+
+    def rounded(w, c):
+        return {name: each.astype(np.float32).astype(np.float64) for name, each in w.items()}, c
+
+    first = report_on(family, LOGITS, rounded).first_failure
+    assert first.kind == "precision"
+    assert "weights that were rounded to float32" in first.diagnosis
+
+
 def test_a_root_of_six_digits_is_a_mistake():
     def act(net, x):
         return 0.5 * x * (1 + torch.tanh(0.797885 * (x + 0.044715 * x**3)))
