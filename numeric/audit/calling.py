@@ -67,7 +67,7 @@ def called(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         return call(*arguments, **options)
     except OtimesError:
         raise
-    except Exception as raised:
+    except Exception as raised:  # foreign code may raise anything: it is said, and chained
         what = str(raised).strip().partition("\n")[0]
         raise OtimesError(
             f"{name_of(call)} was called with {_described(arguments[0])} and raised "

@@ -195,10 +195,7 @@ def composition_mistakes(kind: str) -> Mistakes:
         yield "the product in the other order", {"order": "other"}
         yield (
             "the product in the other order, the reader's circuit transposed",
-            {
-                "order": "other",
-                "reader": "transposed",
-            },
+            {"order": "other", "reader": "transposed"},
         )
         yield "both circuits transposed", {"writer": "transposed", "reader": "transposed"}
         for other, says in SIDES.items():
@@ -221,10 +218,7 @@ def composition_mistakes(kind: str) -> Mistakes:
         yield f"the reader's {only[kind]}", {"reader": "half"}
         yield (
             "the writer's W_O and the reader's first factor alone",
-            {
-                "writer": "W_O",
-                "reader": "half",
-            },
+            {"writer": "W_O", "reader": "half"},
         )
         yield "what the writer writes centred (the mean subtracted)", {"writer": "centred"}
         yield "the gain of the norm folded into the writer", {"writer": "gain"}
@@ -232,10 +226,7 @@ def composition_mistakes(kind: str) -> Mistakes:
         yield "the gain of the norm folded into the side that reads only", {"reader": "one_gain"}
         yield (
             "the gains of the norms folded into writer and reader",
-            {
-                "writer": "gain",
-                "reader": "gain",
-            },
+            {"writer": "gain", "reader": "gain"},
         )
         yield "another norm: the spectral for the Frobenius norm", {"norm": "spectral"}
         yield "another norm: the nuclear for the Frobenius norm", {"norm": "nuclear"}

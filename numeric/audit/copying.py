@@ -219,30 +219,17 @@ def copying_mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[tuple[str
     for values, says in {**_VALUES, **(_DENSE_VALUES if dense else {})}.items():
         yield says, {"values": values}
         yield f"{says}, and |Σ λ| for Σ Re λ", {"values": values, "score": "size_of_sum"}
-    yield (
-        "the circuit on the stream and not on the vocabulary (bare)",
-        {
-            "embed": "none",
-            "unembed": "none",
-        },
-    )
     bare: Replaced = {"embed": "none", "unembed": "none"}
+    yield "the circuit on the stream and not on the vocabulary (bare)", bare
     for score, says in _SCORES.items():
         yield (
             f"the circuit on the stream and not on the vocabulary, and {says}",
-            {
-                **bare,
-                "score": score,
-            },
+            {**bare, "score": score},
         )
     for values, says in _VALUES.items():
         yield (
             f"the circuit on the stream and not on the vocabulary, and {says}",
-            {
-                "embed": "none",
-                "unembed": "none",
-                "values": "lower" if values == "small_lower" else values,
-            },
+            {**bare, "values": "lower" if values == "small_lower" else values},
         )
     yield "W_Eᵀ for W_U, the embedding on both sides (as if tied)", {"unembed": "W_E"}
     yield "W_Uᵀ for W_E, the unembedding on both sides (as if tied)", {"embed": "W_U"}

@@ -119,6 +119,12 @@ class Evaluator:
             self._compute(place)
         return self.computed[place]
 
+    def with_mistake(self, mistake: Mistake) -> "Evaluator":
+        """Return what computes the same with a mistake, and looks up here what comes before it."""
+        return Evaluator(
+            self.model, self.tokens, self.shown, mistakes=(mistake,), parts=self.parts, known=self
+        )
+
     def needed(self, place: str) -> list[str]:
         """Return the places that were not shown and that a place is computed from, in order."""
         found, waiting = set(), [place]

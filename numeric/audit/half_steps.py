@@ -6,9 +6,7 @@ is more precise everywhere else. What reads the place says which: where it comes
 numbers as they stand, though their rounding would show, it was computed from these numbers.
 """
 
-from collections import ChainMap
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -50,9 +48,9 @@ def _granted(near: Near) -> float:
     return float((error[np.isfinite(error)] ** 2).sum())
 
 
-def _exactly(judge: Judge, places: list[str]) -> list[Mapping[str, Any]]:
+def _exactly(judge: Judge, places: list[str]) -> list[Mapping[str, Near]]:
     """Return the places that are shown, some of them known as they stand."""
     return [
-        ChainMap({n: Near.exactly(prompt.places[n].value) for n in places}, dict(prompt.places))
+        {**prompt.places, **{name: Near.exactly(prompt.places[name].value) for name in places}}
         for prompt in judge.prompts
     ]

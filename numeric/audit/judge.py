@@ -173,22 +173,9 @@ class Judge:
         """Return what a place should be on a prompt with a mistake made, and no bound."""
         if number:
             prompt = self.prompts[number]
-            return Evaluator(
-                self.model,
-                prompt.tokens,
-                prompt.places,
-                mistakes=(mistake,),
-                parts=self.parts,
-            ).near(place)
-        plain = self.plain(place)
-        return Evaluator(
-            self.model,
-            plain.tokens,
-            plain.shown,
-            mistakes=(mistake,),
-            parts=self.parts,
-            known=plain,
-        ).near(place)
+            plain = Evaluator(self.model, prompt.tokens, prompt.places, parts=self.parts)
+            return plain.with_mistake(mistake).near(place)
+        return self.plain(place).with_mistake(mistake).near(place)
 
     def plain(self, place: str) -> Evaluator:
         """Return what has computed a place on the first prompt, without mistakes and bounds."""

@@ -98,18 +98,7 @@ class Sieve:
 
     def maker(self, mistake: Mistake) -> Evaluator:
         """Return what computes the whole prompt with a mistake."""
-        return _with_mistake(self.whole, mistake)
-
-
-def _with_mistake(plain: Evaluator, mistake: Mistake) -> Evaluator:
-    return Evaluator(
-        plain.model,
-        plain.tokens,
-        plain.shown,
-        mistakes=(mistake,),
-        parts=plain.parts,
-        known=plain,
-    )
+        return self.whole.with_mistake(mistake)
 
 
 def _columns(off: Array) -> Array:
@@ -219,7 +208,7 @@ class FirstTokens:
         if kind_of(place) == "pattern" and every.value[:, : self.length, self.length :].any():
             return False  # what is mixed is not on the first tokens
         whole = cut(every, place, self.length).value
-        first = _with_mistake(self.plain, mistake).made(place).value
+        first = self.plain.with_mistake(mistake).made(place).value
         if whole.shape != first.shape:
             return False
         return bool(np.abs(whole - first).max() <= ALIKE * np.abs(whole).max())

@@ -18,6 +18,9 @@ HARDLY = 3.0
 """A place over its bound by less than this, and explained by no mistake, is called marginal."""
 
 
+ROUNDED_WEIGHTS = "matches a single-precision step: weights that were rounded to float32"
+
+
 def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
     """Judge every place that is shown, in the order of the pass, and return what is wrong.
 
@@ -36,8 +39,8 @@ def walk(judge: Judge, first_only: bool = False) -> list[Finding]:
         if _said_otherwise(judge, place):
             continue
         floor = floors(judge, place)
-        if floor and _of_rounded_weights(judge, place):
-            findings.append(judge.finding(place, ""))
+        if floor and judge.estimated(place) and _of_rounded_weights(judge, place):
+            findings.append(judge.finding(place, ROUNDED_WEIGHTS))
             if first_only:
                 break
             continue
