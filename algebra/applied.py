@@ -23,27 +23,30 @@ from itertools import islice, permutations
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy
 
 from algebra import functions, scalars
 from algebra.canonical import canonical
 from algebra.contract import is_torch
+from algebra.deferred import Deferred
 from algebra.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
 from algebra.dimensions import normal_size
 from algebra.errors import Undecided
 from algebra.intervals import Interval
 from algebra.language import matadd, matmul
 from algebra.legs import Branch, branches
-from algebra.nonlinear import CAUSAL_MASK, RSQRT, Activation, CausalMask, RowSoftmax
+from algebra.nonlinear import CAUSAL_MASK, RSQRT, SOFTMAX, Activation, CausalMask, RowSoftmax
 from algebra.scalars import Coefficient
 from algebra.text import unicode_text
 from algebra.values import Label, Terms, Value, difference, put
 
 if TYPE_CHECKING:
-    from algebra.interpret import Interpretation
+    import numpy as np
 
-SOFTMAX = "softmax"
+    from algebra.interpret import Interpretation
+else:
+    np = Deferred("numpy")
+
 _HOMOGENEOUS = {RSQRT: Fraction(-1, 2), "relu": Fraction(1)}  # g(c x) = c^k g(x) for c > 0
 MAX_ORDERS = 120  # orders of slots tried before two arguments are taken for different ones
 
@@ -273,7 +276,7 @@ class _Cell:
                 rows = tuple(d.rows[p] for p in order)
                 gone = set(d.rows) - set(rows)
                 sorts = tuple(DEAD if w in gone else sort for w, sort in enumerate(d.sorts))
-                form, loops = canonical(d._replace(rows=rows, sorts=sorts), self.reading.deadline)
+                form, loops = canonical(d._replace(rows=rows, sorts=sorts))
                 for sort in loops:
                     coefficient = coefficient * self.reading.dimensions.size(sort)
                 put(terms, form, coefficient)
@@ -343,8 +346,7 @@ def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficien
     monomials = [(m, Fraction(f)) for polynomial in polynomials for m, f in polynomial.items()]
     if not monomials:
         return 1, argument
-    positive = set(reading.signature.sizes)
-    positive |= {name for name, s in reading.signature.scalars.items() if s.is_positive}
+    positive = reading.signature.assumptions.named("positive") | {*reading.signature.sizes}
     content: Any = Fraction(
         gcd(*[f.numerator for _, f in monomials]), lcm(*[f.denominator for _, f in monomials])
     )

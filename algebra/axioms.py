@@ -1,18 +1,20 @@
 """What is taken as true and not derived: each axiom named, sourced, and stated once.
 
-An axiom is an equation in any matrices of fitting shapes. Those of the nonlinear functions are
-either built into their reading (`applied`), so that both sides have one normal form, or relations,
-which `decide` adds to the hypotheses for every function that occurs in a claim. An axiom with
-premises is used where they were proved. Three axioms are about linear algebra itself: what an
-inverse is, and two that need finite size or real numbers (`entailment.consequences`).
-`otimes axioms` lists them all, and each is tested in numbers.
+The statements are data: `axioms.json`, which `otimes axioms` prints and `proofs/replay.py` checks
+proofs by. An axiom is an equation in any matrices of fitting shapes. A *reading* is built into the
+normal form (`applied`), so that both sides have one form; the others are relations, which `decide`
+adds to the hypotheses for every function that occurs in a claim. An axiom with premises is used
+where they were proved. Three axioms are about linear algebra itself: what an inverse is, and two
+that need finite dimension or real numbers (`entailment.consequences`). Each is tested in numbers.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
+from pathlib import Path
 from typing import Any
 
 import sympy
@@ -34,21 +36,14 @@ from algebra.nonlinear import (
 
 Equation = tuple[Any, Any]
 Proves = Callable[[Any, Any], bool]
-
-PRIMER = "Ferrando, Sarti, Bisazza and Costa-jussà 2024, A primer on the inner workings, section 2"
-FRAMEWORK = "Elhage et al. 2021, A mathematical framework for transformer circuits"
-SOFTMAX_SOURCE = (
-    "Blanchard, Higham and Higham 2021, Accurately computing the log-sum-exp and softmax functions"
-)
-LAYER_NORM_SOURCE = "Ba, Kiros and Hinton 2016, Layer normalization, arXiv:1607.06450"
-RMS_NORM_SOURCE = "Zhang and Sennrich 2019, Root mean square layer normalization, arXiv:1910.07467"
+Says = Callable[[Any], Iterator[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An axiom said of a subject: an equation, and the premises that it was proved from.
+    """An axiom for one subject: an equation, and the premises that it was proved from.
 
-    The subject is a function that occurs, or a pair of them; None for what is built in.
+    The subject is a function that occurs, or a pair of them; None for the general statement.
     """
 
     axiom: str
@@ -60,22 +55,29 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """A fact that is taken as true: `of` says it of a function that occurs in a claim.
+    """A fact that is taken as true, with its source and its statement in general matrices.
 
-    An axiom that is built into the reading says something of its own subject only.
+    `says_of` yields (lhs, rhs, premise, …) for a function that occurs in a claim, or for a pair of
+    functions where `of_pairs`; a reading, which is built into the normal form, has none.
     """
 
     name: str
     says: str
     source: str
-    subject: Any
-    of: Callable[[Any], Iterator[Instance]]
-    built_in: bool = False
+    example: Instance
+    says_of: Says | None = None
+    of_pairs: bool = False
 
     @property
-    def example(self) -> Instance:
-        """The axiom in general matrices: its statement."""
-        return next(self.of(self.subject))
+    def built_in(self) -> bool:
+        """Whether the axiom is part of the normal form."""
+        return self.says_of is None
+
+    def of(self, subject: Any) -> Iterator[Instance]:
+        """Yield the instances of the axiom for a subject."""
+        if self.says_of is not None and isinstance(subject, tuple) == self.of_pairs:
+            for lhs, rhs, *premises in self.says_of(subject):
+                yield Instance(self.name, lhs, rhs, tuple(premises), subject)
 
     def to_json(self) -> dict[str, Any]:
         """Return the axiom as plain data: its name, words, source, and statement in TeX."""
@@ -89,36 +91,80 @@ class Axiom:
         }
 
 
-_n, _m, _d = sympy.symbols("n m d", integer=True, positive=True)
-_i = sympy.Symbol("i", integer=True)
-_c = sympy.Symbol("c", positive=True)
-_S, _X = sympy.MatrixSymbol("S", _n, _m), sympy.MatrixSymbol("X", _n, _d)
-_v, _P = sympy.MatrixSymbol("v", _n, 1), sympy.MatrixSymbol("P", _m, _n)
-_w = sympy.MatrixSymbol("w", _m, 1)
-_Q, _E, _F = (sympy.MatrixSymbol(name, _m, _m) for name in "QEF")
+# -- the statements, from trees to SymPy -----------------------------------------------------------
 
-AXIOMS: dict[str, Axiom] = {}
+_MADE: dict[str, Callable[..., Any]] = {
+    "MatMul": matmul,
+    "MatAdd": matadd,
+    "MatPow": lambda e, k: sympy.Inverse(e) if k == -1 else sympy.MatPow(e, k, evaluate=False),
+    "Mul": sympy.Mul,
+    "Pow": sympy.Pow,
+    "HadamardProduct": lambda *e: sympy.HadamardProduct(*e, evaluate=False),
+    "BlockMatrix": lambda *lines: sympy.BlockMatrix([list(line) for line in lines]),
+    "Transpose": sympy.Transpose,
+    "HadamardPower": sympy.HadamardPower,
+    "DiagMatrix": DiagMatrix,
+    "DiagonalOf": DiagonalOf,
+    "Identity": sympy.Identity,
+    "OneMatrix": sympy.OneMatrix,
+    "ZeroMatrix": sympy.ZeroMatrix,
+    "OneHot": OneHot,
+    "CausalMask": CausalMask,
+    "RowSoftmax": RowSoftmax,
+    "Activation": Activation,
+    "RMSNorm": RMSNorm,
+    "LayerNorm": LayerNorm,
+}
+
+
+def _expression(tree: Any, symbols: dict[str, Any]) -> Any:
+    """Return a schema of `axioms.json` as an expression in these symbols."""
+    if isinstance(tree, int | str):
+        return sympy.sympify(tree) if isinstance(tree, int) else tree
+    kind, *args = tree
+    if kind == "?":
+        return symbols[args[0]]
+    if isinstance(kind, list):  # a row of blocks
+        return [_expression(part, symbols) for part in tree]
+    return _MADE[kind](*[_expression(arg, symbols) for arg in args])
+
+
+def _example(name: str, form: dict[str, Any]) -> Instance:
+    """Return the general statement of an axiom."""
+    lengths = [n for shape in form["matrices"].values() for n in shape if isinstance(n, str)]
+    symbols: dict[str, Any] = {
+        n: sympy.Symbol(n, integer=True, positive=True) for n in (*form.get("sizes", ()), *lengths)
+    }
+    of = {"g": form.get("functions", ["g"])[0], "i": sympy.Symbol("i", integer=True)}
+    of |= {n: sympy.Symbol("epsilon", positive=True) for n in ("e", "eps")}
+    of["c"] = sympy.Symbol("c", positive=True)
+    symbols |= {n: of[n] for n in form.get("others", ())}
+    for matrix, shape in form["matrices"].items():
+        symbols[matrix] = sympy.MatrixSymbol(matrix, *[symbols.get(n, n) for n in shape])
+    premises = [
+        (_expression(x, symbols), _expression(y, symbols)) for x, y in form.get("premises", ())
+    ]
+    lhs, rhs = _expression(form["lhs"], symbols), _expression(form["rhs"], symbols)
+    return Instance(name, lhs, rhs, tuple(premises))
+
+
+def _stated() -> dict[str, Axiom]:
+    data = json.loads(Path(__file__).with_name("axioms.json").read_text(encoding="utf-8"))
+    return {
+        name: Axiom(name, one["says"], one["source"], _example(name, one["forms"][0]))
+        for name, one in (data["axioms"] | data["readings"]).items()
+    }
+
+
+AXIOMS = _stated()
 MAX_FUNCTIONS = 60  # in one claim, with those that axioms bring in
 
 
-def _built_in(name: str, says: str, source: str, lhs: Any, rhs: Any, *premises: Equation) -> None:
-    def instances(e: Any) -> Iterator[Instance]:
-        yield Instance(name, lhs, rhs, premises)
+def _relation(name: str, of_pairs: bool = False) -> Callable[[Says], None]:
+    """Declare what an axiom says of a function that occurs: (lhs, rhs, premise, …)."""
 
-    AXIOMS[name] = Axiom(name, says, source, lhs, instances, built_in=True)
-
-
-def _relation(
-    name: str, says: str, source: str, subject: Any
-) -> Callable[[Callable[[Any], Iterator[tuple[Any, ...]]]], None]:
-    """Declare an axiom by what it says of a function that occurs: (lhs, rhs, premise, …)."""
-
-    def declare(says_of: Callable[[Any], Iterator[tuple[Any, ...]]]) -> None:
-        def instances(e: Any) -> Iterator[Instance]:
-            for lhs, rhs, *premises in says_of(e):
-                yield Instance(name, lhs, rhs, tuple(premises), e)
-
-        AXIOMS[name] = Axiom(name, says, source, subject, instances)
+    def declare(says_of: Says) -> None:
+        AXIOMS[name] = replace(AXIOMS[name], says_of=says_of, of_pairs=of_pairs)
 
     return declare
 
@@ -135,152 +181,26 @@ def _square(e: Any) -> Any:
     return sympy.HadamardPower(e, 2)
 
 
-# -- linear algebra --------------------------------------------------------------------------------
-
-_built_in(
-    "inverse",
-    "a matrix times its inverse is the identity, on both sides",
-    "the meaning of an inverse, where there is one",
-    matmul(_E, sympy.Inverse(_E)),
-    sympy.Identity(_m),
-)
-_built_in(
-    "inverse_of_square",
-    "a one-sided inverse of a square matrix is two-sided",
-    "an injective map of a space of finite dimension to itself is onto",
-    matmul(_F, _E),
-    sympy.Identity(_m),
-    (matmul(_E, _F), sympy.Identity(_m)),
-)
-_built_in(
-    "gram_zero",
-    "a real matrix whose Gram matrix is zero is zero",
-    "the trace of XᵀX is the sum of the squares of the entries of X",
-    _X,
-    sympy.ZeroMatrix(_n, _d),
-    (matmul(sympy.Transpose(_X), _X), sympy.ZeroMatrix(_d, _d)),
-)
-
-# -- functions: built into the reading -------------------------------------------------------------
-
-_built_in(
-    "softmax_shift",
-    "adding a constant to a row does not change its softmax",
-    SOFTMAX_SOURCE,
-    RowSoftmax(matadd(_S, matmul(_v, _ones(1, _m)))),
-    RowSoftmax(_S),
-)
-_built_in(
-    "softmax_constant",
-    "the softmax of a row of equal numbers is the mean",
-    SOFTMAX_SOURCE,
-    RowSoftmax(matmul(_v, _ones(1, _m))),
-    matmul(1 / _m, _ones(_n, _m)),
-)
-_built_in(
-    "softmax_unseen_columns",
-    "columns that a mask leaves out take no part in a softmax",
-    "Vaswani et al. 2017, Attention is all you need, section 3.2.3",
-    RowSoftmax(
-        sympy.BlockMatrix([[_S, sympy.MatrixSymbol("T", _n, _d)]]),
-        sympy.BlockMatrix([[sympy.MatrixSymbol("M", _n, _m), sympy.ZeroMatrix(_n, _d)]]),
-    ),
-    sympy.BlockMatrix(
-        [[RowSoftmax(_S, sympy.MatrixSymbol("M", _n, _m)), sympy.ZeroMatrix(_n, _d)]]
-    ),
-)
-_built_in(
-    "softmax_row",
-    "a row of a softmax is the softmax of that row",
-    PRIMER,
-    matmul(OneHot(_i, _n).T, RowSoftmax(_S)),
-    RowSoftmax(matmul(OneHot(_i, _n).T, _S)),
-)
-_built_in(
-    "activation_row",
-    "a row of an activation is the activation of that row",
-    PRIMER,
-    matmul(OneHot(_i, _n).T, Activation("g", _S)),
-    Activation("g", matmul(OneHot(_i, _n).T, _S)),
-)
-_built_in(
-    "activation_repeat",
-    "the activation of repeated columns is repeated",
-    PRIMER,
-    Activation("g", matmul(_v, _ones(1, _m))),
-    matmul(Activation("g", _v), _ones(1, _m)),
-)
-_built_in(
-    "activation_zero",
-    "relu, gelu, silu and tanh of zero are zero; exp of zero is one",
-    "their definitions",
-    Activation("relu", sympy.ZeroMatrix(_n, _m)),
-    sympy.ZeroMatrix(_n, _m),
-)
-_built_in(
-    "relu_scale",
-    "a positive factor passes through relu",
-    "its definition",
-    Activation("relu", matmul(_c, _S)),
-    matmul(_c, Activation("relu", _S)),
-)
-_built_in(
-    "rms_norm_definition",
-    "RMSNorm scales each row by the reciprocal root of its mean square",
-    RMS_NORM_SOURCE,
-    RMSNorm(_X, sympy.Symbol("epsilon", positive=True)),
-    definition(RMSNorm(_X, sympy.Symbol("epsilon", positive=True))),
-)
-_built_in(
-    "layer_norm_definition",
-    "LayerNorm is RMSNorm after centring",
-    LAYER_NORM_SOURCE,
-    LayerNorm(_X, sympy.Symbol("epsilon", positive=True)),
-    definition(LayerNorm(_X, sympy.Symbol("epsilon", positive=True))),
-)
-_built_in(
-    "norm_scale",
-    "without eps, a positive factor does not change a norm",
-    RMS_NORM_SOURCE,
-    RMSNorm(matmul(_c, _X)),
-    RMSNorm(_X),
-)
-
 # -- functions: relations --------------------------------------------------------------------------
 
 
-@_relation(
-    "softmax_sum",
-    "each row of a softmax sums to one",
-    FRAMEWORK + ", attention heads are independent and additive",
-    RowSoftmax(_S),
-)
+@_relation("softmax_sum")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, RowSoftmax):
         rows, cols = e.shape
         yield matmul(e, _ones(cols, 1)), _ones(rows, 1)
 
 
-@_relation(
-    "softmax_mask",
-    "what a mask leaves out has no weight",
-    "Vaswani et al. 2017, Attention is all you need, section 3.2.3",
-    RowSoftmax(_S, sympy.MatrixSymbol("M", _n, _m)),
-)
+@_relation("softmax_mask")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, RowSoftmax) and e.mask is not None:
         zero_or_one = (sympy.HadamardProduct(e.mask, e.mask, evaluate=False), e.mask)
         yield sympy.HadamardProduct(e, e.mask, evaluate=False), e, zero_or_one
 
 
-@_relation(
-    "softmax_exp",
-    "the weights of a softmax are exp of the scores over the sum of their row",
-    SOFTMAX_SOURCE,
-    (RowSoftmax(_S), Activation("exp", _S)),
-)
+@_relation("softmax_exp", of_pairs=True)
 def _(pair: Any) -> Iterator[tuple[Any, ...]]:
-    for weights, e in permutations(pair) if isinstance(pair, tuple) else ():
+    for weights, e in permutations(pair):
         is_exp = isinstance(e, Activation) and e.name == "exp"
         if is_exp and isinstance(weights, RowSoftmax) and _same_shape(weights, e):
             shown = e if weights.mask is None else sympy.HadamardProduct(e, weights.mask)
@@ -288,84 +208,57 @@ def _(pair: Any) -> Iterator[tuple[Any, ...]]:
             yield sympy.HadamardProduct(RowSoftmax(e.argument, *weights.args[1:]), total), shown
 
 
-@_relation("causal_mask_is_mask", "the causal mask is zero or one", FRAMEWORK, CausalMask(_n))
+@_relation("causal_mask_is_mask")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, CausalMask):
         yield sympy.HadamardProduct(e, e, evaluate=False), e
 
 
-@_relation("causal_mask_diagonal", "a position sees itself", FRAMEWORK, CausalMask(_n))
+@_relation("causal_mask_diagonal")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, CausalMask):
         yield DiagonalOf(e), _ones(e.shape[0], 1)
 
 
-@_relation(
-    "causal_mask_order",
-    "of two positions exactly one sees the other",
-    FRAMEWORK,
-    CausalMask(_n),
-)
+@_relation("causal_mask_order")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, CausalMask):
         yield matadd(e, sympy.Transpose(e)), matadd(_ones(*e.shape), sympy.Identity(e.shape[0]))
 
 
-@_relation(
-    "activation_transpose",
-    "an activation does not mind where an entry stands",
-    PRIMER,
-    Activation("g", _S),
-)
+@_relation("activation_transpose")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, Activation):  # which the reading knows, but for a symmetric argument
         yield Activation(e.name, sympy.Transpose(e.argument)), sympy.Transpose(e)
 
 
-@_relation(
-    "activation_reflected",
-    "relu, gelu and silu: g(x) - g(-x) = x",
-    "their definitions: x times a function s with s(x) + s(-x) = 1",
-    Activation("gelu", _X),
-)
+@_relation("activation_reflected")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if _reflection(e) == "identity":
         turned = Activation(e.name, matmul(-1, e.argument))
         yield matadd(e, matmul(-1, turned)), e.argument
 
 
-@_relation(
-    "activation_odd", "tanh: g(-x) = -g(x)", "the hyperbolic tangent", Activation("tanh", _X)
-)
+@_relation("activation_odd")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if _reflection(e) == "odd":
         yield Activation(e.name, matmul(-1, e.argument)), matmul(-1, e)
 
 
-@_relation(
-    "sigmoid_reflected",
-    "sigmoid: g(x) + g(-x) = 1",
-    "the logistic function",
-    Activation("sigmoid", _X),
-)
+@_relation("sigmoid_reflected")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if _reflection(e) == "one":
         yield matadd(e, Activation(e.name, matmul(-1, e.argument))), _ones(*e.shape)
 
 
-@_relation("exp_reflected", "exp(x) exp(-x) = 1", "the exponential function", Activation("exp", _X))
+@_relation("exp_reflected")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if _reflection(e) == "inverse":
         turned = Activation(e.name, matmul(-1, e.argument))
         yield sympy.HadamardProduct(e, turned, evaluate=False), _ones(*e.shape)
 
 
-@_relation(
-    "relu_idempotent",
-    "relu of relu is relu",
-    "its definition",
-    Activation("relu", Activation("relu", _X)),
-)
+@_relation("relu_idempotent")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, Activation) and e.name == "relu":
         inner = e.argument
@@ -373,47 +266,27 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
             yield e, inner
 
 
-@_relation(
-    "relu_parts",
-    "relu of a number or of its negative is zero",
-    "its definition",
-    Activation("relu", _X),
-)
+@_relation("relu_parts")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, Activation) and e.name == "relu":
         turned = Activation("relu", matmul(-1, e.argument))
         yield sympy.HadamardProduct(e, turned, evaluate=False), sympy.ZeroMatrix(*e.shape)
 
 
-@_relation(
-    "relu_scale_columns",
-    "factors that are squares, one for each column, pass through relu",
-    "its definition",
-    Activation("relu", matmul(_S, DiagMatrix(_square(_w)))),
-)
+@_relation("relu_scale_columns")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     factors = _factors(e)
     if factors and isinstance(e, Activation) and e.name == "relu" and _is_squares(factors[-1]):
         yield e, matmul(Activation("relu", _product(factors[:-1])), factors[-1])
 
 
-@_relation(
-    "rsqrt_square",
-    "the square of the reciprocal root of x, times x, is one",
-    "its definition",
-    Activation(RSQRT, _v),
-)
+@_relation("rsqrt_square")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, Activation) and e.name == RSQRT:
         yield sympy.HadamardProduct(_square(e), e.argument, evaluate=False), _ones(*e.shape)
 
 
-@_relation(
-    "function_choose_rows",
-    "a function of each row commutes with choosing rows: P of zeros and ones, a one in each row",
-    PRIMER,
-    RowSoftmax(matmul(_P, _S)),
-)
+@_relation("function_choose_rows")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     factors = _factors(e)
     if factors:
@@ -421,12 +294,7 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
         yield e, matmul(chosen, _applied_to(e, rest)), *_chooses(chosen)
 
 
-@_relation(
-    "activation_choose_columns",
-    "an activation commutes with choosing columns: Qᵀ of zeros and ones, a one in each row",
-    PRIMER,
-    Activation("g", matmul(_S, _Q)),
-)
+@_relation("activation_choose_columns")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     factors = _factors(e)
     if factors and isinstance(e, Activation):
@@ -434,12 +302,7 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
         yield e, matmul(_applied_to(e, rest), chosen), *_chooses(sympy.Transpose(chosen))
 
 
-@_relation(
-    "softmax_permute_columns",
-    "the softmax of permuted scores is permuted: Q of zeros and ones, one in each row and column",
-    PRIMER,
-    RowSoftmax(matmul(_S, _Q)),
-)
+@_relation("softmax_permute_columns")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     factors = _factors(e)
     if factors and isinstance(e, RowSoftmax) and same_size(*factors[-1].shape):
@@ -448,19 +311,13 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
         yield e, matmul(_applied_to(e, rest), chosen), *premises
 
 
-@_relation(
-    "function_congruence",
-    "a function of equal arguments is equal, where hypotheses say that they are",
-    "the meaning of a function",
-    (RowSoftmax(_S), RowSoftmax(sympy.MatrixSymbol("T", _n, _m))),
-)
+@_relation("function_congruence", of_pairs=True)
 def _(pair: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(pair, tuple):
-        e, f = pair
-        mine, theirs = _matrices(e), _matrices(f)
-        alike = type(e) is type(f) and _parameters(e) == _parameters(f)
-        if alike and len(mine) == len(theirs) and _same_shape(e, f):
-            yield e, f, *zip(mine, theirs, strict=True)
+    e, f = pair
+    mine, theirs = _matrices(e), _matrices(f)
+    alike = type(e) is type(f) and _parameters(e) == _parameters(f)
+    if alike and len(mine) == len(theirs) and _same_shape(e, f):
+        yield e, f, *zip(mine, theirs, strict=True)
 
 
 # -- what a claim needs ----------------------------------------------------------------------------
@@ -489,7 +346,7 @@ def instances(expressions: Sequence[Any], proves: Proves) -> list[Instance]:
 
 def _said_of(subject: Any, proves: Proves) -> Iterator[Instance]:
     for axiom in AXIOMS.values():
-        for instance in () if axiom.built_in else axiom.of(subject):
+        for instance in axiom.of(subject):
             if all(proves(*premise) for premise in instance.premises):
                 yield instance
 

@@ -7,7 +7,6 @@ context[right]. Between two uses nothing but identities is needed, and those are
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +14,8 @@ import sympy
 from sympy import Identity, Inverse, MatAdd
 
 from algebra.axioms import instances
+from algebra.binders import substituted
+from algebra.budget import STEPS, limited
 from algebra.canonical import canonical
 from algebra.entailment import Use, consequences, entail, relations_of
 from algebra.errors import Undecided
@@ -22,7 +23,7 @@ from algebra.function_moves import follows
 from algebra.interpret import Interpretation, read
 from algebra.matching import HOLE
 from algebra.rendered import Renderer
-from algebra.rules.rule import product, substituted
+from algebra.rules.rule import product
 from algebra.shapes import inspect
 from algebra.values import Terms, Value, difference, put
 
@@ -36,7 +37,7 @@ class Exchange(NamedTuple):
     after: Any
 
 
-def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> list[Exchange] | None:
+def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair]) -> list[Exchange] | None:
     """Return the uses of equations that lead from lhs to rhs, or None where there are none.
 
     `given` are the hypotheses; the equations that inverses stand under and what axioms say of
@@ -45,12 +46,10 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> lis
     derived = [(x, y) for k, pair in enumerate(given) for _, x, y in consequences(k, *pair)]
     sides = [side for pair in ((lhs, rhs), *given) for side in pair]
     signature = inspect(*sides)
-    said = instances(sides, lambda *premise: follows(*premise, tuple(given)))
+    said = instances(sides, lambda x, y: follows(x, y, tuple(given)))
     equations: list[Pair] = [*given, *derived, *[(axiom.lhs, axiom.rhs) for axiom in said]]
     try:
-        reading, ((left, right), *values) = read(
-            signature, (lhs, rhs), *equations, deadline=deadline
-        )
+        reading, ((left, right), *values) = read(signature, (lhs, rhs), *equations)
     except Undecided:
         return None
     for _, e in reading.inverses.values():
@@ -62,8 +61,8 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair], deadline: float) -> lis
     if not relations or not rest:
         return None
     for simple in (True, False):
-        until = min(deadline, time.thread_time() + (0.5 if simple else 5.0))
-        uses = entail(rest, relations, reading.dimensions, signature.sizes, until, simple)
+        with limited((0.5 if simple else 5.0) * STEPS):
+            uses = entail(rest, relations, reading.dimensions, signature.sizes, simple)
         if uses is not None:
             scalar = not getattr(lhs, "is_Matrix", False)
             if any(min((*use.relation.rows, *use.relation.cols), default=0) < 0 for use in uses):

@@ -13,12 +13,11 @@ The result is always a *renaming of the input*: a bug here can lose an equality 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
 
+from algebra.budget import Exhausted, spend
 from algebra.diagram import DEAD, Box, Diagram, Named, Sort, Wire
 from algebra.errors import Undecided
 
@@ -30,29 +29,33 @@ MAX_TRIES = 20_000  # labellings tried before a diagram is called too symmetric
 
 @dataclass(slots=True)
 class _Tries:
-    """How many labellings may still be tried, and until when."""
+    """How many labellings may still be tried."""
 
     left: int
-    deadline: float
 
     def spend(self, component: Sequence[Box]) -> None:
-        if not self.left or (self.deadline != inf and time.thread_time() > self.deadline):
-            raise Undecided(
-                f"a diagram of {len(component)} boxes has so many symmetries that "
-                f"{MAX_TRIES - self.left} labellings did not settle it"
-            )
+        if not self.left:
+            raise Undecided(_too_symmetric(len(component), MAX_TRIES))
         self.left -= 1
 
 
-def canonical(diagram: Diagram, deadline: float = inf) -> tuple[Diagram, tuple[Sort, ...]]:
+def _too_symmetric(boxes: int, tries: int) -> str:
+    return (
+        f"a diagram of {boxes} boxes has so many symmetries that {tries} labellings did not "
+        "settle it"
+    )
+
+
+def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
     """Return the canonical diagram, and the sorts of wires that touched nothing (factors).
 
-    Raises Undecided when the symmetry is too great to be settled within `MAX_TRIES` labellings, or
-    before the `deadline` (a `time.thread_time()`).
+    Raises Undecided when the symmetry is too great to be settled within `MAX_TRIES` labellings, and
+    Exhausted where the active budget ends before.
     """
     rows, cols, named, boxes, sorts = diagram
+    spend(4 + len(sorts) + 2 * len(boxes))
     named = _kept(diagram) if named else named
-    number = _numbering(rows, cols, named, boxes, deadline)
+    number = _numbering(rows, cols, named, boxes)
     new_sorts = [0] * len(number)
     for wire, position in number.items():
         new_sorts[position] = sorts[wire]
@@ -99,7 +102,6 @@ def _numbering(
     cols: tuple[Wire, ...],
     named: Named,
     boxes: tuple[Box, ...],
-    deadline: float = inf,
 ) -> Numbering:
     number: Numbering = {}
     for wire in (*rows, *cols):
@@ -117,7 +119,11 @@ def _numbering(
     if len(inner) > 1:
         rest = _walk(boxes, number)
         if rest:
-            _settle(rest, number, _Tries(MAX_TRIES, deadline))
+            tries = _Tries(MAX_TRIES)
+            try:
+                _settle(rest, number, tries)
+            except Exhausted:
+                raise Exhausted(_too_symmetric(len(rest), MAX_TRIES - tries.left)) from None
     elif inner:  # there is no choice
         number[inner.pop()] = len(number)
     return number
@@ -129,6 +135,7 @@ def _walk(boxes: Sequence[Box], number: Numbering) -> list[Box]:
     Each choice depends only on labels, leg positions and numbers given before, so isomorphic
     diagrams are walked alike.
     """
+    spend(1 + 2 * len(boxes))
     at: dict[Wire, list[tuple[int, int, int]]] = {}
     for index, box in enumerate(boxes):
         for position, wire in enumerate(box[1:]):
@@ -207,6 +214,7 @@ def _first(component: list[Box], number: Numbering) -> Key:
 
 
 def _key(component: list[Box], number: Numbering) -> Key:
+    spend(len(component))
     return tuple(sorted([(box[0], *_seen(box, number)) for box in component]))
 
 
@@ -217,6 +225,7 @@ def _rarest(component: Sequence[Box], number: Numbering) -> list[Wire]:
     }
     kinds = 0
     while True:
+        spend(3 * len(component))
         signature: dict[Wire, list[tuple[int, ...]]] = {wire: [] for wire in colour}
         for box in component:
             seen = tuple([number[w] if w in number else -2 - colour[w] for w in box[1:]])

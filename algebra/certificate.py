@@ -1,22 +1,22 @@
 """What a proof hands to somebody who does not trust it: a certificate, as plain JSON data.
 
-A certificate holds both sides and the hypotheses as trees, and the claim that
+A certificate holds the statement and a proof by the rules of `proofs/replay.py`, which checks it
+and shares nothing with this file. Nothing in it goes by name: symbols are numbered in their
+declarations, an index by the number of indices in scope around it. Names are there to be read. A
+certificate carries no digest and no signature: it is checked, not believed.
 
-    lhs - rhs  =  sum over uses of  coefficient * context[ lhs - rhs of a fact ]
-
-where a fact is a hypothesis, what a hypothesis gives besides, or an equation of an inverse; so that
-whoever checks it plugs and adds, and need not search. The format is told at the head of
-`proofs/replay.py`, which checks it and shares nothing with this file. A certificate carries no
-digest and no signature: it is checked, not believed.
+The prover reads a claim in its own way: a function whose argument is known is a box by a name, and
+under induction so is what the first L layers do. Here each box is put as the expression that it
+stands for, and what was silently known becomes a fact of the proof.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
@@ -24,14 +24,16 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra import scalars
 from algebra.applied import is_causal_mask
-from algebra.diagram import DEAD, Diagram, Wire
-from algebra.entailment import Fact
-from algebra.errors import LanguageError, RuleError
+from algebra.axioms import Instance
+from algebra.diagram import DEAD
+from algebra.dimensions import normal_size
+from algebra.entailment import Use
+from algebra.errors import LanguageError
 from algebra.expansion import Multiple
-from algebra.induction import Induction
-from algebra.interpret import Interpretation, read
+from algebra.interpret import Interpretation
 from algebra.language import (
     ConcatHeads,
+    Family,
     FamilyMember,
     HeadSum,
     LayerProduct,
@@ -39,151 +41,48 @@ from algebra.language import (
     OrderSum,
     StackHeads,
     key,
+    matmul,
     vec_cols,
     vec_rows,
 )
 from algebra.legs import Blocks, Legs
-from algebra.matching import HOLE
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from algebra.nonlinear import SOFTMAX, Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from algebra.scalars import Coefficient
 from algebra.shapes import inspect, shape_of
-from algebra.signature import Signature
 
-SCHEMA = 2
-STATED = {"schema", "sizes", "scalars", "indices", "tensors", "lhs", "rhs", "given"}
-
+SCHEMA = 3
+FLAGS = ("positive", "nonnegative", "nonzero", "negative")  # that a scalar may be stated to be
 Tree: TypeAlias = Any  # an integer, or a list [kind, argument, ...]
-Limits = Sequence[tuple[sympy.Symbol, Any]]
-Mode = Literal["normal forms", "written out", "same trees", "induction"]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One use of a fact: coefficient * context[lhs - rhs of the fact].
+class _Opaque(NamedTuple):
+    """What a name of the prover's stands for, its own indices, and the depths known to it."""
 
-    `fact` names it: ("given", k) for hypothesis k, ("turned", k, j) and ("root", k) for what a
-    hypothesis gives besides (see `entailment.consequences`), ("inverse", name, side) for an
-    equation of the inverse that the reading calls so, and for an axiom what `axiom` makes.
-    `context` is a diagram in the labels and
-    sorts of the Interpretation that goes with it; exactly one of its boxes is `(HOLE, wire, ...)`:
-    the row legs, the column legs and the for-all indices of the fact, in order, block marks among
-    them. It need not be canonical; wires of sort DEAD do not count. The coefficient may divide only
-    by numbers and by monomials in sizes and in scalars declared positive, and is divided by each of
-    the `divisors`, which the statement divides by: whoever checks the certificate refuses others.
+    expression: Any
+    indices: tuple[Any, ...]
+    depths: frozenset[sympy.Symbol]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a tree stands: the indices in scope by name, and how many there are.
+
+    Under induction `depths` has "base" or "step" for each number of layers, `latest` the symbols
+    of a last layer, and `opaque` the expression that each name of the prover's stands for.
     """
 
-    fact: Fact
-    coefficient: Coefficient | sympy.Expr
-    context: Diagram
-    divisors: tuple[Coefficient, ...] = ()
+    indices: Mapping[str, Tree] = field(default_factory=dict)
+    count: int = 0
+    integers: Mapping[tuple[int, Any], Tree] = field(default_factory=dict)
+    depths: Mapping[sympy.Symbol, str] = field(default_factory=dict)
+    latest: Mapping[str, sympy.Symbol] = field(default_factory=dict)
+    opaque: Mapping[str, _Opaque] = field(default_factory=dict)
 
+    def bound(self, *names: str) -> Scope:
+        """Return the scope within binders of these indices."""
+        new = {name: ["i", self.count + k] for k, name in enumerate(names)}
+        return replace(self, indices={**self.indices, **new}, count=self.count + len(names))
 
-def certificate(
-    lhs: Any,
-    rhs: Any,
-    given: Sequence[Any] = (),
-    uses: Sequence[Use | Multiple] = (),
-    reading: Interpretation | None = None,
-    mode: Mode = "normal forms",
-) -> dict[str, Any]:
-    """Return the certificate of lhs = rhs, as data for JSON.
-
-    `given`: pairs (lhs, rhs) or `sympy.Eq`; a third entry lists the limits (index, count) of the
-    indices that the hypothesis holds for all of. `reading`: the Interpretation that read both sides
-    and the hypotheses, whose splits of sizes are told and whose labels the contexts of `uses` are
-    in; made when it is None. Nothing is proved here: a claim that is false gets a certificate too,
-    one that is rejected.
-
-    >>> from sympy import MatrixSymbol, Symbol, Transpose
-    >>> n = Symbol("n")
-    >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
-    >>> made = certificate(Transpose(A * B), Transpose(B) * Transpose(A))
-    >>> made["lhs"]
-    ['Transpose', ['MatMul', ['MatrixSymbol', 'A'], ['MatrixSymbol', 'B']]]
-    >>> made["mode"], made["splits"], made["uses"]
-    ('normal forms', [], [])
-    """
-    lhs, rhs = sympy.sympify(lhs), sympy.sympify(rhs)
-    hypotheses = [_hypothesis(one) for one in given]
-    signature = inspect(lhs, rhs, *[side for h in hypotheses for side in h[:2]])
-    if reading is None and mode == "normal forms":
-        reading, _ = read(signature, (lhs, rhs), *[h[:2] for h in hypotheses])
-    shapes = [shape_of(side) or () for side in (lhs, *[h[0] for h in hypotheses])]
-    return {
-        "schema": SCHEMA,
-        **_declarations(signature, [use for use in uses if isinstance(use, Use)]),
-        "indices": _indices((lhs, rhs, ()), *hypotheses),
-        "lhs": tree(lhs),
-        "rhs": tree(rhs),
-        "given": [[tree(h[0]), tree(h[1]), *_limits(h[2])] for h in hypotheses],
-        "mode": mode,
-        "splits": _splits(reading) if reading else [],
-        "fused": reading is not None and reading.fuse,
-        "defined": _defined(reading, [use for use in uses if isinstance(use, Use)]),
-        "uses": [
-            _multiple(use, signature, shapes) if isinstance(use, Multiple) else _use(use, reading)
-            for use in uses
-        ],
-    }
-
-
-def by_induction(
-    lhs: Any,
-    rhs: Any,
-    given: Sequence[Any],
-    plan: Induction,
-    parts: Sequence[Mapping[str, Any] | None],
-    alike: Mapping[Any, Mapping[str, Any] | None],
-) -> dict[str, Any]:
-    """Return the certificate of a claim for every depth: those of its base and of its step.
-
-    `alike` are the certificates that the bodies are equal of what goes by one name.
-    """
-    hypotheses = [_hypothesis(one) for one in given]
-    signature = inspect(lhs, rhs, *[side for h in hypotheses for side in h[:2]])
-    base, step = parts
-    return {
-        "schema": SCHEMA,
-        **_declarations(signature, ()),
-        "indices": _indices((lhs, rhs, ()), *hypotheses),
-        "lhs": tree(lhs),
-        "rhs": tree(rhs),
-        "given": [[tree(h[0]), tree(h[1]), *_limits(h[2])] for h in hypotheses],
-        "mode": "induction",
-        "depth": key(plan.depth),
-        "last": key(plan.last),
-        "opaque": [[tree(e), tree(name), alike.get(e)] for e, name in plan.opaque.items()],
-        "base": base,
-        "step": step,
-    }
-
-
-def axiom(name: str, of: Sequence[Any], limits: Limits, proofs: Sequence[Any]) -> Fact:
-    """Return as a fact what an axiom says of some functions.
-
-    `limits`: the indices it holds for all of; `proofs`: certificates of its premises, in order.
-    """
-    shown = [{k: proof[k] for k in proof if k not in STATED} for proof in proofs]
-    return ("axiom", name, [tree(e) for e in of], _limits(limits), shown)
-
-
-def to_json(made: Mapping[str, Any]) -> str:
-    """Return a certificate as JSON text, the same text for the same certificate."""
-    return json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
-def from_json(text: str) -> dict[str, Any]:
-    """Return the certificate in a JSON text; raise LanguageError for what is none."""
-    try:
-        made = json.loads(text)
-    except ValueError as error:
-        raise LanguageError(f"this is not the JSON of a certificate: {error}") from None
-    if not isinstance(made, dict) or made.get("schema") != SCHEMA:
-        raise LanguageError(f"this is not a certificate of schema {SCHEMA}")
-    return made
-
-
-# -- trees -----------------------------------------------------------------------------------------
 
 PLAIN = (
     sympy.MatAdd,
@@ -193,7 +92,6 @@ PLAIN = (
     sympy.MatPow,
     sympy.Pow,
     sympy.Transpose,
-    sympy.Adjoint,
     sympy.KroneckerProduct,
     sympy.HadamardProduct,
     sympy.HadamardPower,
@@ -214,262 +112,648 @@ PLAIN = (
 )
 
 
-def tree(e: Any) -> Tree:
-    """Return an expression as a tree: an integer, or [name of its class, argument, ...].
+class Writer:
+    """The declarations of one certificate, and trees and proofs in their numbers."""
 
-    >>> from sympy import Symbol, sqrt
-    >>> tree(1 / sqrt(Symbol("d")))
-    ['Pow', ['Symbol', 'd'], ['Rational', -1, 2]]
-    """
-    kind = type(e)
-    if isinstance(e, sympy.Integer):
-        return int(e)
-    if isinstance(e, sympy.Rational):
-        return ["Rational", int(e.p), int(e.q)]
-    if isinstance(e, sympy.Symbol):
-        return ["Symbol", key(e)]
-    if kind in PLAIN:
-        return [kind.__name__, *map(tree, e.args)]
-    if kind is sympy.Inverse:
-        return ["MatPow", tree(e.base), -1]
-    if kind is sympy.MatrixSymbol:
-        return [kind.__name__, e.name]
-    if kind is FamilyMember:
-        return [kind.__name__, e.family.name, *map(_index, e.indices)]
-    if kind is Activation:
-        return [kind.__name__, e.name, tree(e.argument)]
-    if kind is OneHot:
-        return [kind.__name__, _index(e.args[0]), tree(e.args[1])]
-    if kind is MatrixElement:
-        return [kind.__name__, tree(e.args[0]), *map(_index, e.args[1:])]
-    if kind is sympy.KroneckerDelta:
-        return [kind.__name__, *map(_index, e.args[:2]), tree(sympy.expand(e.args[2][1] + 1))]
-    if kind in (HeadSum, ConcatHeads, StackHeads):
-        return [kind.__name__, tree(e.body), *_limits(e.limits)]
-    if kind is LayerProduct:
-        return [kind.__name__, tree(e.body), *_limits([(e.index, e.count)]), e.reverse]
-    if kind is OrderSum:
-        limit = _limits([(e.index, e.count)])
-        return [kind.__name__, tree(e.body), *limit, tree(e.order), e.reverse]
-    if kind is sympy.Sum:
-        return [kind.__name__, tree(e.function), *_limits(_ranges(e))]
-    if kind is sympy.ImmutableDenseMatrix:
-        return [kind.__name__, e.rows, e.cols, *map(tree, e)]
-    if kind is sympy.BlockMatrix:
-        height, width = e.blockshape
-        return [
-            kind.__name__,
-            *[[tree(e.blocks[i, j]) for j in range(width)] for i in range(height)],
-        ]
-    raise LanguageError(f"a certificate has no tree for {kind.__name__} yet, in {e!s:.100}")
+    def __init__(self, signature: Any) -> None:
+        self.sizes = {name: k for k, name in enumerate(signature.sizes)}
+        known = {flag: signature.assumptions.named(flag) for flag in FLAGS}
+        self.scalars: dict[str, list[str]] = {
+            name: [flag for flag in FLAGS if name in known[flag]] for name in signature.scalars
+        }
+        self.tensors = {name: k for k, name in enumerate(signature.tensors)}
+        self.declared = signature.tensors
 
+    # -- trees -------------------------------------------------------------------------------------
 
-def _index(index: Any) -> Any:
-    return int(index) if isinstance(index, int | sympy.Integer) else key(index)
+    def symbol(self, name: str) -> Tree:
+        """Return a size or a scalar by its number."""
+        if name in self.sizes:
+            return ["size", self.sizes[name]]
+        if name not in self.scalars:
+            self.scalars[name] = []
+        return ["scalar", list(self.scalars).index(name)]
 
+    def index(self, index: Any, count: Any, scope: Scope) -> Tree:
+        """Return an index: an integer, or ["i", k]."""
+        if isinstance(index, int | sympy.Integer):
+            known = scope.integers and scope.integers.get((int(index), normal_size(count)))
+            return known or int(index)
+        return scope.indices[key(index)]
 
-def _limits(limits: Limits) -> list[Tree]:
-    return [[key(index), tree(sympy.sympify(count))] for index, count in limits]
+    def tree(self, e: Any, scope: Scope) -> Tree:
+        """Return an expression as a tree: an integer, or [name of its class, argument, ...]."""
+        kind = type(e)
+        if isinstance(e, sympy.Integer):
+            return int(e)
+        if isinstance(e, sympy.Rational):
+            return ["Rational", int(e.p), int(e.q)]
+        if isinstance(e, sympy.Symbol):
+            if e.name in scope.opaque:
+                return self.opaque(e.name, scope)
+            return self.symbol(key(e))
+        if kind in (RMSNorm, LayerNorm, *PLAIN):
+            return [kind.__name__, *[self.tree(a, scope) for a in e.args]]
+        if kind is sympy.Adjoint:  # the language is real
+            return ["Transpose", self.tree(e.args[0], scope)]
+        if kind is sympy.Inverse:
+            return ["MatPow", self.tree(e.base, scope), -1]
+        if kind is sympy.MatrixSymbol:
+            if e.name in scope.opaque:
+                return self.opaque(e.name, scope)
+            return ["tensor", self.tensors[e.name]]
+        if kind is FamilyMember:
+            return self.member(e, scope)
+        if kind is Activation:
+            return [kind.__name__, e.name, self.tree(e.argument, scope)]
+        if kind is OneHot:
+            index, size = e.args
+            return [kind.__name__, self.index(index, size, scope), self.tree(size, scope)]
+        if kind is MatrixElement:
+            matrix, *indices = e.args
+            at = [self.index(i, n, scope) for i, n in zip(indices, matrix.shape, strict=True)]
+            return [kind.__name__, self.tree(matrix, scope), *at]
+        if kind is sympy.KroneckerDelta:
+            size = normal_size(e.args[2][1] + 1)
+            at = [self.index(i, size, scope) for i in e.args[:2]]
+            return [kind.__name__, *at, self.tree(size, scope)]
+        if kind in (HeadSum, ConcatHeads, StackHeads):
+            return self.scoped(kind.__name__, e.body, e.limits, scope)
+        if kind is sympy.Sum:
+            limits = [(index, sympy.expand(last + 1)) for index, _, last in reversed(e.limits)]
+            return self.scoped("Sum", e.function, limits, scope)
+        if kind is LayerProduct or kind is OrderSum:
+            body = self.tree(e.body, scope.bound(key(e.index)))
+            more = [self.count(e.order, scope)] if kind is OrderSum else []
+            return [kind.__name__, body, self.count(e.count, scope), *more, e.reverse]
+        if kind is sympy.ImmutableDenseMatrix:
+            return [kind.__name__, e.rows, e.cols, *[self.tree(entry, scope) for entry in e]]
+        if kind is sympy.BlockMatrix:
+            lines = [
+                [e.blocks[i, j] for j in range(e.blockshape[1])] for i in range(e.blockshape[0])
+            ]
+            return [kind.__name__, *[[self.tree(b, scope) for b in line] for line in lines]]
+        raise LanguageError(f"a certificate has no tree for {kind.__name__} yet, in {e!s:.100}")
 
+    def member(self, e: FamilyMember, scope: Scope) -> Tree:
+        """Return one matrix of a family, or what a name of the prover's stands for."""
+        name = e.family.name
+        at = [self.index(i, n, scope) for i, n in zip(e.indices, e.family.counts, strict=True)]
+        if name in scope.opaque:
+            return self.opaque(name, scope, at)
+        return ["tensor", self.tensors[name], *at]
 
-def _ranges(e: sympy.Sum) -> list[tuple[sympy.Symbol, Any]]:
-    """Return the limits of a Sum as (index, count), the outermost first; SymPy has it last."""
-    return [(index, sympy.expand(last + 1)) for index, _, last in reversed(e.limits)]
+    def opaque(self, name: str, scope: Scope, at: Sequence[Tree] = ()) -> Tree:
+        """Return what a name of the prover's stands for, at indices.
 
-
-def _number_tree(value: Coefficient) -> Tree:
-    """Return a coefficient as a tree."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, Fraction):
-        return ["Rational", value.numerator, value.denominator]
-
-    def of(polynomial: scalars.Polynomial) -> Tree:
-        terms = [
-            ["Mul", _number_tree(factor), *[_power_tree(*leg) for leg in monomial]]
-            for monomial, factor in polynomial.items()
-        ]
-        return ["Add", *terms]
-
-    return ["Mul", of(value.numerator), ["Pow", of(value.denominator), -1]]
-
-
-def _divided(tree: Tree, divisors: Sequence[Coefficient]) -> Tree:
-    if not divisors:
+        It is of the induction around: where a further one speaks of its first layers, it is about
+        all of them.
+        """
+        one = scope.opaque[name]
+        indices = dict(zip(map(key, one.indices), at, strict=True))
+        tree = self.tree(one.expression, replace(scope, indices={**scope.indices, **indices}))
+        for depth, stage in scope.depths.items():
+            if depth not in one.depths and stage == "step":
+                layers = self.symbol(key(depth))
+                tree = _replaced(tree, layers, ["Add", layers, 1])
         return tree
-    return ["Mul", tree, *[["Pow", _number_tree(divisor), -1] for divisor in divisors]]
+
+    def count(self, count: Any, scope: Scope) -> Tree:
+        """Return a number of layers, which may be an index."""
+        if isinstance(count, sympy.Symbol) and key(count) in scope.indices:
+            return scope.indices[key(count)]
+        return self.tree(count, scope)
+
+    def scoped(self, kind: str, body: Any, limits: Sequence[Any], scope: Scope) -> Tree:
+        """Return binders one within the other, the outermost limit first."""
+        (index, count), *others = limits
+        inner = scope.bound(key(index))
+        within = self.scoped(kind, body, others, inner) if others else self.tree(body, inner)
+        return [kind, within, self.tree(sympy.sympify(count), scope)]
+
+    def number(self, value: Coefficient, divisors: Sequence[Coefficient] = ()) -> Tree:
+        """Return a coefficient as a tree."""
+        if divisors:
+            below = [["Pow", self.number(divisor), -1] for divisor in divisors]
+            return ["Mul", self.number(value), *below]
+        if isinstance(value, int):
+            return value
+        if isinstance(value, Fraction):
+            return ["Rational", value.numerator, value.denominator]
+
+        def of(polynomial: scalars.Polynomial) -> Tree:
+            terms = [
+                ["Mul", self.number(factor), *[self.power(*leg) for leg in monomial]]
+                for monomial, factor in polynomial.items()
+            ]
+            return ["Add", *terms]
+
+        return ["Mul", of(value.numerator), ["Pow", of(value.denominator), -1]]
+
+    def power(self, name: str, exponent: scalars.Number) -> Tree:
+        """Return a power of a symbol, or of a prime."""
+        base = int(name[1:]) if name.startswith("#") else self.symbol(name)
+        return ["Pow", base, self.number(exponent)]
+
+    # -- proofs ------------------------------------------------------------------------------------
+
+    def proof(self, claim: Any, proof: Any, scope: Scope) -> dict[str, Any]:
+        """Return a proof of a claim that stands in a scope."""
+        if proof.induction is not None:
+            return self.induction(claim, proof.induction, scope)
+        if proof.mode == "same trees" and not scope.depths:  # within an induction they are others
+            return {"rule": "same"}
+        made: dict[str, Any] = {"rule": "cancel", "splits": self.splits(claim, proof, scope)}
+        if proof.reading is not None and proof.reading.fuse:
+            made["fused"] = True
+        facts: list[Any] = []
+        uses = [one for use in proof.uses for one in self.use(claim, proof, use, facts, scope)]
+        uses += [self.multiple(claim, multiple, scope) for multiple in proof.multiples]
+        return {**made, "facts": facts, "uses": uses}
+
+    def splits(self, claim: Any, proof: Any, scope: Scope) -> list[Tree]:
+        """Return each split as [size, its parts]; a part that is cut is ["|", parts, ...]."""
+        reading = proof.reading
+        sizes = reading.dimensions.expressions if reading else []
+
+        def shown(legs: Legs) -> list[Tree]:
+            return [
+                ["|", *map(shown, leg)] if isinstance(leg, Blocks) else self.tree(sizes[leg], scope)
+                for leg in legs
+            ]
+
+        table = reading.dimensions._split if reading else {}
+        found = [[self.tree(sizes[whole], scope), shown(parts)] for whole, parts in table.items()]
+        if proof.mode == "written out":
+            cut = {int(sizes[whole]) for whole in table if sizes[whole].is_Integer}
+            numbers = {int(size) for size in sizes if size.is_Integer}
+            for e in (claim.lhs, claim.rhs, *[side for pair in claim.given for side in pair]):
+                numbers |= numeric_sizes(e)
+            found += [[n, [["|", *[[] for _ in range(n)]]]] for n in sorted(numbers - cut) if n > 1]
+        return found
+
+    def induction(self, claim: Any, proof: Any, scope: Scope) -> dict[str, Any]:
+        """Return a proof by induction: the last layer is one more index in scope."""
+        plan, parts = proof.plan, {}
+        opaque: dict[str, _Opaque] = {}
+        depths = frozenset({*scope.depths, plan.depth})
+        for e, name in plan.opaque.items():
+            own = name.indices if isinstance(name, FamilyMember) else ()
+            called = name.family.name if isinstance(name, FamilyMember) else name.name
+            opaque.setdefault(called, _Opaque(e, own, depths))
+        inner = scope.bound(key(plan.last))
+        inner = replace(inner, opaque={**scope.opaque, **opaque})
+        inner = replace(inner, latest={**scope.latest, key(plan.last): plan.depth})
+        for stage, verdict in (("base", proof.base), ("step", proof.step)):
+            here = replace(inner, depths={**scope.depths, plan.depth: stage})
+            parts[stage] = self.proof(verdict._claim, verdict._proof, here)
+        return {"rule": "induction", "over": self.sizes[key(plan.depth)], **parts}
+
+    # -- facts -------------------------------------------------------------------------------------
+
+    def fact(self, facts: list[Any], made: Any, given: int) -> int:
+        """Return the number of a fact, noted when it is new; hypotheses have the first numbers."""
+        text = json.dumps(made)
+        for k, known in enumerate(facts):
+            if json.dumps(known) == text:
+                return given + k
+        facts.append(made)
+        return given + len(facts) - 1
+
+    def named_fact(
+        self, claim: Any, proof: Any, use: Use, facts: list[Any], scope: Scope
+    ) -> tuple[int, list[str]]:
+        """Return the number of the fact that is used, and the indices that it holds for all of."""
+        name, *more = use.relation.fact
+        given = len(claim.given)
+        if name == "given":
+            indices = inspect(*claim.given[more[0]]).indices
+            return more[0], [index for index in indices if index not in scope.latest]
+        if name == "inverse":
+            _, e = proof.reading.inverses[more[0]]
+            return self.fact(facts, ["inverse", [], self.tree(e, scope), more[1]], given), []
+        if name in ("turned", "root"):
+            number, *at = more
+            limits = list(inspect(*claim.given[number]).indices.values())
+            names = [key(index) for index, _ in limits]
+            inner = scope.bound(*names)
+            lhs, rhs = claim.given[number]
+            sign = 1 if isinstance(rhs, sympy.Identity | sympy.ZeroMatrix) else -1
+            product = lhs if sign == 1 else rhs
+            factors = _factors(product)
+            where = [inner.indices[one] for one in names]
+            premise = {"fact": number, "coefficient": sign, "at": where}
+            proved: dict[str, Any] = {"rule": "cancel", "splits": self.splits(claim, proof, scope)}
+            if proof.reading.fuse:
+                proved["fused"] = True
+            proved |= {"facts": [], "uses": [premise]}
+            counts = [self.tree(count, scope) for _, count in limits]
+            if name == "turned":
+                parts = {"E": factors[: at[0]], "F": factors[at[0] :]}
+                values = {k: self.tree(_product(v), inner) for k, v in parts.items()}
+                made = ["axiom", counts, "inverse_of_square", 0, values, [proved]]
+            else:
+                first = isinstance(factors[0], sympy.Transpose) and factors[0].args[0] == factors[1]
+                values = {"X": self.tree(factors[1] if first else factors[0], inner)}
+                made = ["axiom", counts, "gram_zero", 0 if first else 1, values, [proved]]
+            return self.fact(facts, made, given), names
+        return self.axiom(claim, proof, use, facts, scope)
+
+    def axiom(
+        self, claim: Any, proof: Any, use: Use, facts: list[Any], scope: Scope
+    ) -> tuple[int, list[str]]:
+        """Return an instance of an axiom, for all of the indices that the context leaves open."""
+        said: Instance = proof.axioms[0][use.relation.fact[2]]
+        at, around = dict(use.context.named), use.context.diagram
+        limits = [
+            (index, count)
+            for index, count in inspect(said.lhs, said.rhs).indices.values()
+            if (key(index), at.get(key(index))) not in around.named
+            and key(index) not in scope.latest
+        ]
+        names = [key(index) for index, _ in limits]
+        inner = scope.bound(*names)
+        proofs = []
+        for pair in said.premises:
+            verdict = proof.axioms[1][pair]
+            proofs.append(self.proof(verdict._claim, verdict._proof, inner))
+        counts = [self.tree(count, scope) for _, count in limits]
+        if said.axiom == "function_congruence":
+            made = ["cong", counts, *[self.tree(e, inner) for e in said.subject], proofs]
+        else:
+            form, values = _instance(said)
+            shown = {k: v if isinstance(v, str) else self.tree(v, inner) for k, v in values.items()}
+            made = ["axiom", counts, said.axiom, form, shown, proofs]
+        return self.fact(facts, made, len(claim.given)), names
+
+    # -- uses --------------------------------------------------------------------------------------
+
+    def use(
+        self, claim: Any, proof: Any, use: Use, facts: list[Any], scope: Scope
+    ) -> Iterable[dict[str, Any]]:
+        """Yield a use of a fact in its context; one for each power of what is opaque."""
+        number, names = self.named_fact(claim, proof, use, facts, scope)
+        reading: Interpretation = proof.reading
+        d, sizes = use.context.diagram, reading.dimensions.expressions
+        context = _Context(self, reading, scope, d)
+        at = dict(use.context.named)
+        free = []
+        for name, wire in d.named:
+            value, is_integer, _ = name.partition("@")
+            if is_integer:
+                context.held.append([wire, int(value)])
+            elif name not in scope.latest:
+                free.append([scope.indices[name][1], context.at(wire)])
+        boxes = [context.box(box) for box in d.boxes]
+        rows, cols = iter(use.context.rows), iter(use.context.cols)
+        hole = [
+            [one for leg in legs for one in ([leg] if leg < 0 else context.at(next(wires)))]
+            for legs, wires in ((use.relation.rows, rows), (use.relation.cols, cols))
+        ]
+        every = [context.at(at[name]) if name in at else context.nowhere(name) for name in names]
+        shown = [context.legs(d.rows), context.legs(d.cols)]
+        for coefficient, more in self.opaque_powers(use.coefficient, scope):
+            yield {
+                "fact": number,
+                "coefficient": self.number(coefficient, use.divisors),
+                "at": context.renumbered(every),
+                "context": {
+                    "sizes": [self.tree(sizes[sort], scope) for sort in context.live()],
+                    "held": [[context.new[wire], value] for wire, value in context.held],
+                    "free": context.renumbered_free(free),
+                    "rows": context.renumbered([shown[0]])[0],
+                    "cols": context.renumbered([shown[1]])[0],
+                    "boxes": [context.renumbered_box(box) for box in [*boxes, *more]],
+                    "hole": context.renumbered(hole),
+                },
+            }
+
+    def opaque_powers(self, value: Any, scope: Scope) -> Iterable[tuple[Any, list[Any]]]:
+        """Yield the terms of a coefficient, powers of what the prover named among the boxes."""
+        value = scalars.from_sympy(value) if isinstance(value, sympy.Basic) else value
+        named = scalars.names(value) & set(scope.opaque)
+        if not named:
+            yield value, []
+            return
+        for monomial, factor in value.numerator.items():
+            rest = tuple(leg for leg in monomial if leg[0] not in named)
+            powers = [leg for leg in monomial if leg[0] in named]
+            boxes = [
+                [self.opaque(name, scope), [], [], []]
+                for name, exponent in powers
+                for _ in range(int(exponent))
+            ]
+            yield scalars.scalar({rest: factor}, value.denominator), boxes
+
+    def multiple(self, claim: Any, use: Multiple, scope: Scope) -> dict[str, Any]:
+        """Return a multiple of one entry of a hypothesis: every index is a mark."""
+        mine = shape_of(claim.lhs) or ()
+        theirs = claim.given[use.given]
+        factors: list[Tree] = []
+        boxes = []
+        for factor in use.factors:
+            name, is_entry, place = factor.rpartition("~")
+            if not is_entry:
+                factors.append(self.symbol(factor))
+                continue
+            *indices, row, col = map(int, place.split(","))
+            legs = _marks((row, col), self.declared[name].shape)
+            boxes.append([["tensor", self.tensors[name], *indices], [], *legs])
+        frees = list(inspect(claim.lhs, claim.rhs).indices.items())
+        free = [
+            [scope.indices[name][1], _mark(value, count)]
+            for (name, (_, count)), value in zip(frees, use.at, strict=True)
+        ]
+        counts = [count for _, count in inspect(*theirs).indices.values()]
+        at = [_mark(value, n) for value, n in zip(use.given_at, counts, strict=True)]
+        rows, cols = _marks(use.entry, mine)
+        return {
+            "fact": use.given,
+            "coefficient": ["Mul", self.number(use.coefficient), *factors],
+            "at": at,
+            "context": {
+                "sizes": [],
+                "held": [],
+                "free": free,
+                "rows": rows,
+                "cols": cols,
+                "boxes": boxes,
+                "hole": _marks(use.given_entry, shape_of(theirs[0]) or ()),
+            },
+        }
 
 
-def _power_tree(name: str, exponent: scalars.Number) -> Tree:
-    base = int(name[1:]) if name.startswith("#") else ["Symbol", name]
-    return ["Pow", base, _number_tree(exponent)]
+class _Context:
+    """The boxes of a context as trees at wires; wires of layers become marks."""
+
+    def __init__(self, writer: Writer, reading: Interpretation, scope: Scope, d: Any) -> None:
+        self.writer, self.reading, self.scope = writer, reading, scope
+        self.sorts = list(d.sorts)
+        self.held: list[list[int]] = []
+        self.latest = {wire: scope.latest[name] for name, wire in d.named if name in scope.latest}
+        self.applied = {known.name: known for known in reading.applied}
+        self.new: dict[int, int] = {}
+        for wire, sort in enumerate(self.sorts):
+            if sort != DEAD and self.at(wire)[-1:] == [wire]:
+                self.new[wire] = len(self.new)
+
+    def depth(self, wire: int) -> str | None:
+        """Return "base" or "step" for a wire that is an index of the layers under induction."""
+        size = self.reading.dimensions.expressions[self.sorts[wire]]
+        return self.scope.depths.get(size)
+
+    def at(self, wire: int) -> list[int]:
+        """Return the index of a wire: of the layers, marks say whether it is the last."""
+        stage = self.depth(wire)
+        if stage is None:
+            return [wire]
+        if stage == "base":
+            return []
+        return [-2] if wire in self.latest else [-1, wire]
+
+    def legs(self, wires: Sequence[int]) -> list[int]:
+        return [one for wire in wires for one in ([wire] if wire < 0 else self.at(wire))]
+
+    def nowhere(self, name: str) -> list[int]:
+        return []
+
+    def live(self) -> list[int]:
+        return [self.sorts[wire] for wire in self.new]
+
+    def renumbered(self, indices: Iterable[Sequence[int]]) -> list[list[int]]:
+        return [[one if one < 0 else self.new[one] for one in index] for index in indices]
+
+    def renumbered_free(self, free: Iterable[Any]) -> list[Any]:
+        return [[level, *self.renumbered([index])] for level, index in free]
+
+    def renumbered_box(self, box: Any) -> list[Any]:
+        tree, counts, *where = box
+        counts = [[count, *self.renumbered([index])] for count, index in counts]
+        return [tree, counts, *self.renumbered(where)]
+
+    def fresh(self, sort: int) -> int:
+        """Return a new wire that is held at 0."""
+        wire = len(self.sorts)
+        self.sorts.append(sort)
+        self.new[wire] = len(self.new)
+        self.held.append([wire, 0])
+        return wire
+
+    def box(self, box: tuple[int, ...]) -> list[Any]:
+        """Return a box as [tree, [[count, index]], row, column]."""
+        number, *wires = box
+        label = self.reading.labels[number]
+        writer, scope = self.writer, self.scope
+        if label.name in self.applied:
+            return self.function(self.applied[label.name], wires)
+        left = iter(wires)
+        tensor: Any = self.reading.signature.tensors.get(label.name)
+        indices: list[Tree] = []
+        counts: list[Any] = []
+        for place, fixed in enumerate(label.indices):
+            count = tensor.counts[place]
+            if fixed is not None:
+                indices.append(fixed)
+            elif not self.reading.dimensions.legs(count):
+                indices.append(0)
+            else:
+                indices.append(self.local(next(left), count, counts))
+        row = [
+            one
+            for item in label.row_branch
+            for one in ([item] if item < 0 else self.at(next(left)))
+        ]
+        col = [
+            one
+            for item in label.col_branch
+            for one in ([item] if item < 0 else self.at(next(left)))
+        ]
+        if is_causal_mask(label):
+            tree = ["CausalMask", writer.tree(self.reading.dimensions.total(label.rows), scope)]
+        elif label.name in self.reading.inverses:
+            tree = ["MatPow", writer.tree(self.reading.inverses[label.name][1], scope), -1]
+        elif label.name in scope.opaque:
+            inner = replace(scope, count=scope.count + len(counts))
+            tree = writer.opaque(label.name, inner, indices)
+        else:
+            tree = ["tensor", writer.tensors[label.name], *indices]
+        return [tree, counts, row, col]
+
+    def local(self, wire: int, count: Any, counts: list[Any]) -> Tree:
+        """Return an index of a box: the last layer by its number, another one as a new index."""
+        if wire in self.latest:
+            return self.scope.indices[
+                next(n for n, d in self.scope.latest.items() if d == self.latest[wire])
+            ]
+        if self.depth(wire) == "base":
+            return 0
+        counts.append([self.writer.tree(count, self.scope), self.at(wire)])
+        return ["i", self.scope.count + len(counts) - 1]
+
+    def function(self, known: Any, wires: Sequence[int]) -> list[Any]:
+        """Return a function by what is stated, on all of its slots: one not used is held at 0."""
+        slots = dict(zip(known.kept, wires, strict=False))
+        features = list(wires[len(known.kept) :])
+        own = [item for item in known.row if item >= 0]
+        if known.function != SOFTMAX:
+            own += [item for item in known.col if item >= 0]
+        every = [*own, *[sort for _, sort in known.names]]
+        for place, sort in enumerate(every):
+            if place not in slots:
+                slots[place] = self.fresh(sort)
+        counts: list[Any] = []
+        names: dict[str, Tree] = {}
+        integers: dict[tuple[int, Any], Tree] = {}
+        sizes = self.reading.dimensions.expressions
+        for place, (name, sort) in enumerate(known.names, start=len(own)):
+            index = self.local(slots[place], sizes[sort], counts)
+            value, is_integer, _ = name.partition("@")
+            if is_integer:
+                integers[int(value), sizes[sort]] = index
+            else:
+                names[name] = index
+        ends = iter([slots[place] for place in range(len(own))])
+        row = [one for item in known.row for one in ([item] if item < 0 else self.at(next(ends)))]
+        rest = iter(features) if known.function == SOFTMAX else ends
+        col = [one for item in known.col for one in ([item] if item < 0 else self.at(next(rest)))]
+        scope = self.scope
+        inner = replace(
+            scope,
+            indices={**scope.indices, **names},
+            count=scope.count + len(counts),
+            integers={**scope.integers, **integers},
+        )
+        return [self.writer.tree(known.stated, inner), counts, row, col]
 
 
-# -- the parts of a certificate --------------------------------------------------------------------
-
-
-def _hypothesis(given: Any) -> tuple[Any, Any, Limits]:
-    if isinstance(given, sympy.Eq):
-        return given.lhs, given.rhs, ()
-    lhs, rhs, *limits = given
-    return sympy.sympify(lhs), sympy.sympify(rhs), limits[0] if limits else ()
-
-
-def _declarations(signature: Signature, uses: Sequence[Use]) -> dict[str, Any]:
-    known = signature.scalars
-    named = {name: "positive" if known[name].is_positive else "real" for name in known}
-    for use in uses:
-        for name in scalars.names(_coefficient(use)) - set(signature.sizes):
-            named.setdefault(name, "real")
+def certificate_of(claim: Any, proof: Any) -> dict[str, Any]:
+    """Return the certificate of a claim and its proof, as data for JSON."""
+    writer = Writer(claim.signature)
+    known = claim.signature.assumptions
+    free = inspect(claim.lhs, claim.rhs).indices
+    scope = Scope().bound(*free)
+    given = []
+    for lhs, rhs in claim.given:
+        indices = inspect(lhs, rhs).indices
+        own = Scope().bound(*indices)
+        counts = [writer.tree(count, own) for _, count in indices.values()]
+        given.append([counts, writer.tree(lhs, own), writer.tree(rhs, own)])
+    sides = [writer.tree(side, scope) for side in (claim.lhs, claim.rhs)]
+    made = writer.proof(claim, proof, scope)
+    apart = [e for e in (*known.nonzero, *known.positive) if not e.is_Symbol]
+    frees = [[name, writer.tree(count, Scope())] for name, (_, count) in free.items()]
+    tensors = [
+        [
+            name,
+            [writer.tree(c, Scope()) for c in getattr(t, "counts", ())],
+            *[writer.tree(n, Scope()) for n in t.shape],
+        ]
+        for name, t in claim.signature.tensors.items()
+    ]
     return {
-        "sizes": list(signature.sizes),
-        "scalars": named,
-        "tensors": {
-            name: [list(map(tree, getattr(tensor, "counts", ()))), *map(tree, tensor.shape)]
-            for name, tensor in signature.tensors.items()
-        },
+        "schema": SCHEMA,
+        "sizes": list(writer.sizes),
+        "scalars": [[name, flags] for name, flags in writer.scalars.items()],
+        "tensors": tensors,
+        "indices": frees,
+        "given": given,
+        "nonzero": [writer.tree(sympy.numer(sympy.together(e)), scope) for e in apart],
+        "lhs": sides[0],
+        "rhs": sides[1],
+        "proof": made,
     }
 
 
-def _indices(*equations: tuple[Any, Any, Limits]) -> dict[str, Tree]:
-    """Return the free indices with their counts, without those that a hypothesis holds for."""
-    found: dict[str, Tree] = {}
-    for lhs, rhs, limits in equations:
-        every = {key(index) for index, _ in limits}
-        for name, (_, count) in inspect(lhs, rhs).indices.items():
-            if name not in every:
-                found[name] = tree(count)
+def _replaced(tree: Tree, part: Tree, by: Tree) -> Tree:
+    """Return a tree with a part of it replaced."""
+    if tree == part:
+        return by
+    return [_replaced(one, part, by) for one in tree] if isinstance(tree, list) else tree
+
+
+def numeric_sizes(e: Any) -> set[int]:
+    """Return the sizes and counts in an expression that are numbers."""
+    found: set[int] = set()
+    for node in sympy.preorder_traversal(e):
+        sizes = list(node.shape) if getattr(node, "is_Matrix", False) else []
+        if isinstance(node, Family):
+            sizes += [*node.counts, *node.shape]
+        if isinstance(node, HeadSum | ConcatHeads | StackHeads):
+            sizes += [count for _, count in node.limits]
+        if isinstance(node, sympy.Sum):
+            sizes += [last + 1 for _, _, last in node.limits]
+        found |= {int(size) for size in map(sympy.sympify, sizes) if size.is_Integer}
     return found
 
 
-def _coefficient(use: Use) -> Coefficient:
-    value = use.coefficient
-    return scalars.from_sympy(value) if isinstance(value, sympy.Basic) else value
+def _mark(value: int, count: Any) -> list[int]:
+    return [-1 - value] if count != 1 else []
 
 
-def _splits(reading: Interpretation) -> list[Tree]:
-    """Return each split as [size, its parts]; a part that is cut is ["|", parts, parts, ...]."""
-    sizes = reading.dimensions.expressions
-
-    def shown(legs: Legs) -> list[Tree]:
-        return [
-            ["|", *map(shown, leg)] if isinstance(leg, Blocks) else tree(sizes[leg]) for leg in legs
-        ]
-
-    table = reading.dimensions._split
-    return [[tree(sizes[whole]), shown(parts)] for whole, parts in table.items()]
+def _marks(place: Sequence[int], shape: Any) -> list[list[int]]:
+    return [_mark(k, size) for k, size in zip(place, shape, strict=True)] or [[], []]
 
 
-def _defined(reading: Interpretation | None, uses: Sequence[Use]) -> dict[str, Tree]:
-    """Return what each box that is no tensor stands for, of those that the uses speak of."""
-    if reading is None:
-        return {}
-    sizes = reading.dimensions
-    boxes = [box[0] for use in uses for box in use.context.boxes if box[0] != HOLE]
-    labels = [reading.labels[number] for number in boxes]
-    spoken = {label.name for label in labels}
-    spoken |= {use.fact[1] for use in uses if use.fact[0] == "inverse"}
-    found = reading.inverses.items()
-    defined = {name: [["MatPow", tree(e), -1]] for name, (_, e) in found if name in spoken}
-    for known in reading.applied:
-        if known.name in spoken:
-            limits = [[_held(name), tree(sizes.expressions[sort])] for name, sort in known.names]
-            defined[known.name] = [tree(known.stated), *limits]
-    for label in filter(is_causal_mask, labels):
-        defined[label.name] = [["CausalMask", tree(sizes.total(label.rows))]]
-    return defined
+def _factors(e: Any) -> list[Any]:
+    if isinstance(e, sympy.MatMul):
+        return [factor for a in e.args for factor in _factors(a)]
+    if isinstance(e, sympy.MatPow) and e.exp.is_Integer and e.exp > 0:
+        return _factors(e.base) * int(e.exp)
+    return [e]
 
 
-def _multiple(use: Multiple, signature: Signature, shapes: Sequence[Any]) -> dict[str, Any]:
-    """Return a multiple of an entry as data: every box and the hole lie in blocks of one value.
-
-    `shapes` are those of the claim and of the hypotheses.
-    """
-    rows, cols = _blocks(use.entry, shapes[0])
-    own = _blocks(use.given_entry, shapes[1 + use.given])
-    numbers, boxes = [], [["hole", [*own[0], *own[1]]]]
-    for factor in use.factors:
-        name, bracket, place = factor.removesuffix("]").rpartition("[")
-        if not bracket:
-            numbers.append(["Symbol", factor])
-            continue
-        *indices, row, col = map(int, place.split(","))
-        legs = _blocks((row, col), signature.tensors[name].shape)
-        boxes.append(["box", name, indices, [], *[[-1 - mark for mark in leg] for leg in legs]])
-    return {
-        "fact": ["given", use.given, *use.given_at],
-        "at": list(use.at),
-        "coefficient": ["Mul", _number_tree(use.coefficient), *numbers],
-        "context": {
-            "rows": rows,
-            "cols": cols,
-            "named": [],
-            "boxes": boxes,
-            "sorts": [],
-        },
-    }
+def _product(factors: Sequence[Any]) -> Any:
+    return factors[0] if len(factors) == 1 else matmul(*factors)
 
 
-def _blocks(place: Sequence[int], shape: Any) -> list[list[int]]:
-    """Return the marks of a row and of a column; none where there is only one, or for a scalar."""
-    return [[-1 - k] if size != 1 else [] for k, size in zip(place, shape, strict=True)] or [[], []]
+def _instance(said: Instance) -> tuple[int, dict[str, Any]]:
+    """Return the number of the form of an axiom, and what stands for its symbols."""
+    name, e = said.axiom, said.subject
+    if name == "softmax_exp":
+        weights, power = e if isinstance(e[0], RowSoftmax) else e[::-1]
+        return len(weights.args) - 1, dict(
+            zip("SM", (power.argument, *weights.args[1:]), strict=False)
+        )
+    if name in ("softmax_sum", "softmax_mask"):
+        masked = len(e.args) > 1
+        return int(masked and name == "softmax_sum"), dict(zip("SM", e.args, strict=False))
+    if name.startswith("causal_mask"):
+        return 0, {"n": e.args[0]}
+    if name == "relu_idempotent":
+        return 0, {"X": e.argument.argument}
+    if name in ("relu_parts", "rsqrt_square"):
+        return 0, {"X": e.argument}
+    if name == "activation_transpose":
+        return 0, {"g": e.name, "S": e.argument}
+    factors = list(getattr(e.args[-1] if isinstance(e, Activation) else e.args[0], "args", ()))
+    if name == "relu_scale_columns":
+        w = factors[-1].args[0].args[0]
+        return int(w.shape[1] != 1), {"S": _product(factors[:-1]), "w": w}
+    if name == "function_choose_rows":
+        parts: dict[str, Any] = {"P": factors[0], "X": _product(factors[1:])}
+        if isinstance(e, Activation):
+            return 1, {**parts, "g": e.name}
+        if isinstance(e, RowSoftmax):
+            return 0, parts
+        return 2 + isinstance(e, LayerNorm), {**parts, "e": e.eps}
+    if name == "activation_choose_columns":
+        return 0, {"g": e.name, "S": _product(factors[:-1]), "Q": factors[-1]}
+    if name == "softmax_permute_columns":
+        return 0, {"S": _product(factors[:-1]), "Q": factors[-1]}
+    return 0, {"g": e.name, "X": e.argument}
 
 
-def _use(use: Use, reading: Interpretation | None) -> dict[str, Any]:
-    """Return a use as data: only live wires, the boxes by name."""
-    if reading is None:
-        raise RuleError("uses come with the Interpretation that their contexts were made with")
-    d = use.context
-    live = [wire for wire, sort in enumerate(d.sorts) if sort != DEAD]
-    new = {wire: k for k, wire in enumerate(live)}
-    applied = {known.name: known for known in reading.applied}
-    named = [[_held(name), new[wire]] for name, wire in d.named]
-    sorts = [d.sorts[wire] for wire in live]
-
-    def legs(wires: Sequence[Wire]) -> list[int]:
-        return [new[w] if w >= 0 else w for w in wires]
-
-    boxes: list[Tree] = []
-    for number, *wires in d.boxes:
-        if number == HOLE:
-            boxes.append(["hole", legs(wires)])
-        else:
-            label = reading.labels[number]
-            branches, indices, mine = (
-                (label.row_branch, label.col_branch),
-                label.indices,
-                legs(wires),
-            )
-            known = applied.get(label.name)
-            if known is not None:  # on all legs of what is stated, in order
-                branches, indices = (known.row, known.col), (None,) * len(known.names)
-                slots = dict(zip(known.kept, mine, strict=False))
-                ends = [s for branch in branches for s in branch if s >= 0]
-                count = len(ends) - len(known.features)
-                every = [*ends[:count], *[sort for _, sort in known.names]]
-                for place, sort in enumerate(every):
-                    if place not in slots:  # it does not depend on it, so it may be held anywhere
-                        slots[place] = len(sorts)
-                        named.append([0, len(sorts)])
-                        sorts.append(sort)
-                order = [*range(count, len(every)), *range(count)]
-                mine = [*[slots[place] for place in order], *mine[len(known.kept) :]]
-            marks = [[-1 - mark for mark in branch if mark < 0] for branch in branches]
-            boxes.append(["box", label.name, list(indices), mine, *marks])
-    sizes = reading.dimensions.expressions
-    return {
-        "fact": list(use.fact),
-        "coefficient": _divided(_number_tree(_coefficient(use)), use.divisors),
-        "context": {
-            "rows": legs(d.rows),
-            "cols": legs(d.cols),
-            "named": named,
-            "boxes": boxes,
-            "sorts": [tree(sizes[sort]) for sort in sorts],
-        },
-    }
+def to_json(made: Mapping[str, Any]) -> str:
+    """Return a certificate as JSON text, the same text for the same certificate."""
+    return json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _held(name: str) -> Any:
-    value, at, _ = name.partition("@")
-    return int(value) if at else name
+def from_json(text: str) -> dict[str, Any]:
+    """Return the certificate in a JSON text; raise LanguageError for what is none."""
+    try:
+        made = json.loads(text)
+    except ValueError as error:
+        raise LanguageError(f"this is not the JSON of a certificate: {error}") from None
+    if not isinstance(made, dict) or made.get("schema") != SCHEMA:
+        raise LanguageError(f"this is not a certificate of schema {SCHEMA}")
+    return made

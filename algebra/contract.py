@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import opt_einsum
-
+from algebra.deferred import Deferred
 from algebra.diagram import Diagram, Wire
+
+if TYPE_CHECKING:
+    import numpy as np
+    import opt_einsum
+else:
+    np = Deferred("numpy")
+    opt_einsum = Deferred("opt_einsum")
 
 
 def contract(diagram: Diagram, operands: Sequence[Any], sizes: Sequence[int], like: Any) -> Any:

@@ -7,14 +7,14 @@ insert an identity; exact linear algebra over the rationals finds the coefficien
 search can only cost completeness: what it finds is an equation that anybody can check.
 
 Nothing is ever divided by what may vanish: an instance is multiplied by a monomial in the scalars,
-never divided by one. Sizes are positive and may stand in denominators; so may what the claim itself
-divides by, as it speaks of numbers at which both sides are defined. Denominators are cleared before
-the search: the claim times all of its denominators is a sum of instances.
+never divided by one. Sizes are positive and may stand in denominators; so may scalars that are
+known not to be zero, and what the claim itself divides by, as it speaks of numbers at which both
+sides are defined. Denominators are cleared before the search: the claim times all of its
+denominators, and times sums that are known not to be zero, is a sum of instances.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,9 +24,12 @@ from typing import Any
 import sympy
 
 from algebra import scalars
+from algebra.assumptions import NONE, Assumptions
+from algebra.budget import Exhausted, limited, spend, steps_left, weight
 from algebra.canonical import canonical
 from algebra.diagram import UNIT, Diagram
 from algebra.dimensions import Dimensions, same_size
+from algebra.errors import Undecided
 from algebra.language import matmul
 from algebra.matching import Context, Pattern, insertions, matches
 from algebra.scalars import Coefficient, Monomial, Number
@@ -40,7 +43,10 @@ Key = tuple[int, Diagram, Monomial]  # ordered: diagrams with more boxes first
 Vector = dict[Key, Number]
 
 MAX_INSTANCES = 3_000
-GROWTH = 6  # boxes that a diagram of the search may have beyond the largest of the claim
+COLLECTING = 0.75  # of the budget at most, so that there is some left to solve
+FIRST_INSTANCES = 100
+MAX_SUMS = 4  # of scalars, by which a claim is multiplied
+GROWTH = 6  # boxes, or factors of scalars, that the search may have beyond the largest of the claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +133,105 @@ def entail(
     relations: Sequence[Relation],
     dimensions: Dimensions,
     sizes: Collection[str],
-    deadline: float,
     simple: bool = False,
+    assumed: Assumptions = NONE,
 ) -> tuple[Use, ...] | None:
     """Return uses of the relations whose sum is the claim, or None when none were found.
 
-    `sizes` names the symbols that are sizes; `deadline` is a `time.thread_time()`; `simple` looks
-    only where hypotheses simplify.
+    `sizes` names the symbols that are sizes; `simple` looks only where hypotheses simplify. What is
+    `assumed` says what is not zero, and may be divided by. The search ends with the active budget.
     """
+    try:
+        return _entailed(claim, relations, dimensions, sizes, simple, assumed)
+    except (Exhausted, Undecided):  # or a diagram is too symmetric to be labelled
+        return None
+
+
+def _entailed(
+    claim: Terms,
+    relations: Sequence[Relation],
+    dimensions: Dimensions,
+    sizes: Collection[str],
+    simple: bool,
+    assumed: Assumptions,
+) -> tuple[Use, ...] | None:
     divisors = _denominators(claim.values(), sizes)
     nonzero = {name for d in divisors for name in scalars.names(d) if _is_monomial(d)}
+    nonzero |= assumed.named("nonzero") | set(sizes)
     cleared = [_without_denominators(relation, sizes) for relation in relations]
-    search = _Search(cleared, dimensions, sizes, nonzero | set(sizes), deadline)
-    target = search.vector([(d, _cleared(c, divisors)) for d, c in claim.items()])
-    for phase in (_LARGEST,) if simple else (_LARGEST, _ALL, _INSERT):
-        found = search.run(target, phase)
-        if found is not None:
-            return tuple(replace(use, divisors=divisors) for use in found)
+    units = [relation for relation in cleared if _is_unit(relation)]
+    target = {d: _cleared(c, divisors) for d, c in claim.items()}
+    multiples = list(_multiples(target, cleared, bool(units), assumed))
+    # dividing by what is not zero can go on for ever, so each is tried for a short while first
+    for limit in (FIRST_INSTANCES, MAX_INSTANCES) if len(multiples) > 1 else (MAX_INSTANCES,):
+        for factors, by_units in multiples:
+            search = _Search(cleared, dimensions, sizes, nonzero, limit)
+            times = {d: prod(factors, start=c) for d, c in target.items()}
+            found = _found(search, times, units if by_units else [], simple)
+            if found is not None:
+                return tuple(replace(use, divisors=(*divisors, *factors)) for use in found)
     return None
+
+
+def _multiples(
+    target: Terms, relations: Sequence[Relation], units: bool, assumed: Assumptions
+) -> Iterator[tuple[tuple[Coefficient, ...], bool]]:
+    """Yield what the claim is multiplied by before it is looked for, and whether by units besides.
+
+    First nothing, then sums that are certainly not zero, each of them and all of them.
+    """
+    yield (), False
+    if units:
+        yield (), True
+    coefficients = [c for relation in relations for _, c in relation.terms]
+    names = set().union(*map(scalars.names, (*coefficients, *target.values())))
+    sums = assumed.divisors([_polynomial(c) for c in coefficients], names)
+    factors = [scalars.scalar(polynomial) for polynomial in sums[:MAX_SUMS]]
+    for factor in factors:
+        yield (factor,), False
+    if len(factors) > 1:
+        yield tuple(factors), False
+
+
+def _found(
+    search: _Search, target: Terms, units: Sequence[Relation], simple: bool
+) -> tuple[Use, ...] | None:
+    """Return uses whose sum is the target, found for its product with some units.
+
+    Where a hypothesis says that α β = 1, a sum T is α β T - (α β - 1) T: so α β T is looked for.
+    """
+    uses: list[Use] = []
+    scale: Number = 1
+    for relation in units:
+        constant, monomial, factor = _unit(relation)
+        for diagram, coefficient in target.items():
+            coefficient = coefficient * (scale / constant) * relation.factor
+            uses.append(Use(relation, coefficient, Context(diagram, (), (), ())))
+        scale = scale * -factor / constant
+        target = {d: c * scalars.scalar({monomial: 1}) for d, c in target.items()}
+    vector = search.vector(target.items())
+    for phase in (_LARGEST,) if simple else (_LARGEST, _ALL, _INSERT):
+        found = search.run(vector, phase)
+        if found is not None:
+            scaled = [replace(use, coefficient=use.coefficient * scale) for use in found]
+            return (*uses, *scaled)
+    return None
+
+
+def _unit(relation: Relation) -> tuple[Fraction, Monomial, Number]:
+    """Return c, m and f of a relation of scalars c + f m = 0, so that m is not zero."""
+    ((_, coefficient),) = relation.terms
+    polynomial = dict(_polynomial(coefficient))
+    constant = Fraction(polynomial.pop(scalars.ONE))
+    ((monomial, factor),) = polynomial.items()
+    return constant, monomial, factor
+
+
+def _is_unit(relation: Relation) -> bool:
+    if not _is_of_scalars(relation):
+        return False
+    polynomial = _polynomial(relation.terms[0][1])
+    return len(polynomial) == 2 and scalars.ONE in polynomial
 
 
 def _without_denominators(relation: Relation, sizes: Collection[str]) -> Relation:
@@ -214,6 +301,9 @@ def _places_of(relation: Relation) -> list[_Place]:
     return places
 
 
+_Instance = tuple[Relation, Context, Monomial]
+
+
 class _Search:
     def __init__(
         self,
@@ -221,14 +311,16 @@ class _Search:
         dimensions: Dimensions,
         sizes: Collection[str],
         nonzero: Collection[str],
-        deadline: float,
+        limit: int,
     ) -> None:
         self.of_scalars = [r for r in relations if _is_of_scalars(r)]
         self.places = [p for r in relations if not _is_of_scalars(r) for p in _places_of(r)]
         self.dimensions = dimensions
         self.sizes = sizes
         self.nonzero = nonzero
-        self.deadline = deadline
+        self.limit = limit  # of instances
+        coefficients = [_polynomial(c) for relation in relations for _, c in relation.terms]
+        self.powers = max((_powers(m) for p in coefficients for m in p), default=0)
         self.pivots: dict[Key, tuple[Vector, dict[int, Number]]] = {}
         self.uses: list[Use] = []
         self.seen_uses: set[tuple[int, Diagram, Monomial]] = set()
@@ -249,22 +341,20 @@ class _Search:
     def run(self, target: Vector, phase: int) -> tuple[Use, ...] | None:
         """Collect instances around the target, breadth first, until the target is their sum."""
         limit = max((key[0] for key in target), default=0) + GROWTH
+        powers = max((_powers(key[2]) for key in target), default=0) + self.powers + GROWTH
         frontier, met = list(target), set(target)
         inserted = phase < _INSERT
         while frontier:
             grown: list[Key] = []
-            for key in frontier:
-                for relation, context, factor in self.instances(key, phase, inserted):
-                    if time.thread_time() > self.deadline or len(self.uses) > MAX_INSTANCES:
-                        return self.solve(target)
-                    row = self.instance(relation, context, factor)
-                    if row is None or max((k[0] for k in row), default=0) > limit:
-                        continue
-                    self.add(row, Use(relation, _coefficient(factor), context))
-                    for other in row:
-                        if other not in met:
-                            met.add(other)
-                            grown.append(other)
+            try:
+                with limited(COLLECTING * steps_left()):
+                    for key in frontier:
+                        for instance in self.instances(key, phase, inserted):
+                            if len(self.uses) > self.limit:
+                                return self.solve(target)
+                            self.collect(instance, limit, powers, met, grown)
+            except Exhausted:
+                return self.solve(target)
             solved = self.solve(target)
             if solved is not None:
                 return solved
@@ -272,11 +362,26 @@ class _Search:
             frontier = grown
         return None
 
-    def instances(
-        self, key: Key, phase: int, inserted: bool
-    ) -> Iterator[tuple[Relation, Context, Monomial]]:
+    def collect(
+        self, instance: _Instance, limit: int, powers: Number, met: set[Key], grown: list[Key]
+    ) -> None:
+        """Add an instance unless it is too large, and what of it was not met before to `grown`."""
+        relation, context, factor = instance
+        row = self.instance(relation, context, factor)
+        if row is None or max((k[0] for k in row), default=0) > limit:
+            return
+        if max((_powers(k[2]) for k in row), default=0) > powers:
+            return
+        self.add(row, Use(relation, _coefficient(factor), context))
+        for other in row:
+            if other not in met:
+                met.add(other)
+                grown.append(other)
+
+    def instances(self, key: Key, phase: int, inserted: bool) -> Iterator[_Instance]:
         """Yield the relations in contexts and monomials in which one of their terms is this key."""
         _, diagram, monomial = key
+        spend(1 + len(self.places))
         for relation in self.of_scalars:
             yield from self.scalar_instances(key, relation)
         for place in self.places:
@@ -292,9 +397,7 @@ class _Search:
                     if factor is not None:
                         yield place.relation, context, factor
 
-    def scalar_instances(
-        self, key: Key, relation: Relation
-    ) -> Iterator[tuple[Relation, Context, Monomial]]:
+    def scalar_instances(self, key: Key, relation: Relation) -> Iterator[_Instance]:
         """Yield a relation of scalars beside the whole diagram, where its degree goes down."""
         _, diagram, monomial = key
         ((_, coefficient),) = relation.terms
@@ -329,6 +432,7 @@ class _Search:
         self.seen_uses.add(mark)
         terms = []
         for filling, coefficient in relation.terms:
+            spend(5 + 2 * (len(context.diagram.boxes) + len(filling.boxes)))
             form, loops = canonical(context.plug(filling))
             for sort in loops:
                 coefficient = coefficient * self.dimensions.size(sort)
@@ -347,6 +451,7 @@ class _Search:
     def reduce(self, row: Vector, combination: dict[int, Number]) -> None:
         """Take multiples of the pivot rows off until no pivot is left in the row."""
         while True:
+            spend(1 + len(row))
             pivot = max((key for key in row if key in self.pivots), default=None)
             if pivot is None:
                 return
@@ -378,6 +483,7 @@ def _over(row: dict, scale: Number) -> dict:  # type: ignore[type-arg]
 
 
 def _subtract(row: dict, other: dict, factor: Number) -> None:  # type: ignore[type-arg]
+    spend(len(other) * (32 + weight(factor)) >> 4)
     for key, value in other.items():
         total = row.get(key, 0) - factor * value
         if total:
@@ -399,6 +505,14 @@ def _is_monomial(coefficient: Coefficient) -> bool:
 
 def _coefficient(monomial: Monomial) -> Coefficient:
     return scalars.scalar({monomial: 1})
+
+
+def _powers(monomial: Monomial) -> Number:
+    """Return how many factors a monomial has, those in its denominator as well."""
+    total: Number = 0
+    for _, exponent in monomial:
+        total += exponent if exponent > 0 else -exponent
+    return total
 
 
 def _is_of_scalars(relation: Relation) -> bool:

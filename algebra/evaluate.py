@@ -11,23 +11,30 @@ from fractions import Fraction
 from functools import reduce
 from importlib import import_module
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy
 
 from algebra import scalars
 from algebra.applied import is_causal_mask, on_arrays
+from algebra.binders import standardised
 from algebra.contract import as_object, contract, is_torch, operations
+from algebra.deferred import Deferred, is_installed
 from algebra.diagram import Diagram
 from algebra.errors import LanguageError, OtimesError, ShapeError
-from algebra.exact import exact_array, exact_root
+from algebra.exact import Assignment, exact_array, exact_root, tree_value
+from algebra.exact_arrays import ExactArray, as_exact
 from algebra.interpret import read
 from algebra.language import Family
 from algebra.legs import Blocks, Branch, Legs
 from algebra.scalars import Coefficient
-from algebra.shapes import inspect
+from algebra.shapes import inspect, with_ranges
 from algebra.values import Value
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 INT64_SAFE = 2.0**62
 
@@ -38,7 +45,9 @@ def evaluate(expression: Any, arrays: Mapping[Any, Any]) -> Any:
     `arrays` maps names or symbols to values: matrix symbols to arrays of their shape, families to
     arrays [index…, row, column], scalars, free indices and sizes that no array shows to numbers.
     NumPy or torch, one kind at a time; integer arrays are evaluated exactly (int64 where it cannot
-    overflow, Python integers where it could). Raises ShapeError naming the array whose shape does
+    overflow, Python integers where it could). ExactArrays, and nested lists of integers and
+    Fractions where NumPy is not installed, give an ExactArray: with exact inverses, and Intervals
+    for what is irrational. Raises ShapeError naming the array whose shape does
     not fit, OtimesError naming what is missing.
 
     >>> import numpy as np, sympy
@@ -51,12 +60,16 @@ def evaluate(expression: Any, arrays: Mapping[Any, Any]) -> Any:
     values = evaluator.values(arrays)
     rows = prod(values.size(d) for d in evaluator.shape[0])
     cols = prod(values.size(d) for d in evaluator.shape[1])
-    result = evaluator.run(values)
     for name in evaluator.index_names:
         if name not in values.indices:
             raise OtimesError(
                 f"the expression has a free index {name}: give its value, as in {{'{name}': 0}}"
             )
+    if values.are_exact:
+        numbers = Assignment(values.sizes, values.arrays, values.indices, values.scalars)
+        return tree_value(expression, numbers)
+    result = evaluator.run(values)
+    for name in evaluator.index_names:
         result = result[values.indices[name]]
     if evaluator.is_scalar:
         return result if is_torch(result) else result[()]
@@ -98,6 +111,14 @@ class Values:
                     f"the expression uses index {largest} of {count}, which is {self.size(count)}"
                 )
         self.scalars = {name: named[name] for name in signature.scalars}
+        exact = [isinstance(array, ExactArray) for array in self.arrays.values()]
+        numbers = [isinstance(value, int | Fraction) for value in self.scalars.values()]
+        self.are_exact = all((*exact, *numbers)) and (any(exact) or not is_installed("numpy"))
+        if any(exact) and not self.are_exact:  # one kind: what ExactArrays are among others
+            self.arrays = {
+                name: np.asarray(array) if isinstance(array, ExactArray) else array
+                for name, array in self.arrays.items()
+            }
 
     def size(self, dimension: sympy.Expr) -> int:
         """Return the number a size has."""
@@ -110,7 +131,7 @@ class Values:
     def _take(self, name: str, tensor: Any, array: Any) -> None:
         expected = _full_shape(tensor)
         if not hasattr(array, "shape"):
-            array = np.asarray(array)
+            array = np.asarray(array) if is_installed("numpy") else as_exact(array)
         if len(array.shape) != len(expected):
             raise ShapeError(
                 f"{name} is {' × '.join(map(str, expected))}, and an array of shape "
@@ -146,8 +167,9 @@ class Evaluator:
             raise LanguageError(
                 f"a SymPy expression was expected and {type(expression).__name__} was given"
             )
-        signature = inspect(expression)
-        reading, [(value,)] = read(signature, [expression])
+        (clean,), _, self.origin = standardised([expression])
+        signature = inspect(clean)
+        reading, [(value,)] = read(signature, [with_ranges(clean, signature)])
         self._take(signature, reading, value)
         self.is_scalar = not getattr(expression, "is_Matrix", False)
 
@@ -155,6 +177,7 @@ class Evaluator:
     def of_reading(cls, signature: Any, reading: Any, value: Value) -> Evaluator:
         """Return the evaluator of a value that was read elsewhere, together with others."""
         made = cls.__new__(cls)
+        made.origin = {}
         made._take(signature, reading, value)
         made.is_scalar = not (value.rows or value.cols)
         return made
@@ -172,7 +195,8 @@ class Evaluator:
 
     def values(self, given: Mapping[Any, Any]) -> Values:
         """Return the given arrays and numbers, checked against the signature."""
-        return Values(self.signature, given)
+        own = {old: new for new, old in self.origin.items()}
+        return Values(self.signature, {own.get(key, key): value for key, value in given.items()})
 
     def run(self, values: Values) -> Any:
         """Return the value with axes (free indices by name, row legs, column legs).

@@ -1,29 +1,29 @@
 """What an expression is worth, by walking its tree: the second opinion behind every check.
 
 This evaluator knows nothing of diagrams: it multiplies, sums and takes Kronecker products as the
-tree says. On object arrays of Python integers and Fractions it is exact, an entry being an Interval
-where softmax, a norm or an activation makes it irrational; on floating-point arrays it is plain
-NumPy. It is written to be obviously right, not fast.
+tree says. Each kind of expression has one function here, which asks the `Operations` of the numbers
+at hand: exact ones need no NumPy, floating-point ones are plain NumPy. It is written to be
+obviously right, not fast.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra import functions
+from algebra.budget import product_weight, spend
+from algebra.deferred import Deferred
 from algebra.errors import LanguageError, OtimesError
+from algebra.exact_arrays import ExactArray, as_exact, as_numpy
 from algebra.intervals import Interval
 from algebra.language import (
     ConcatHeads,
@@ -39,27 +39,20 @@ from algebra.language import (
     vec_rows,
 )
 from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax, definition
+from algebra.operations import EXACT, Floating, Operations, as_floats, work
+from algebra.operations import Number as Number
+from algebra.operations import exact_inverse as exact_inverse
+from algebra.operations import exact_quotient as exact_quotient
+from algebra.operations import exact_root as exact_root
+from algebra.operations import on_floats as on_floats
 from algebra.text import short_text
 
-Number = int | Fraction
-HIGHEST_POWER = 10_000
-MOST_ENTRIES = 1_000_000  # of one exact array: what is larger is no small example of anything
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
-
-def as_floats(array: Any) -> Any:
-    """Return an array of floats."""
-    return np.array(array, dtype=float)
-
-
-def on_floats(name: str, arguments: Sequence[Any]) -> Any:
-    """Return a function of 2-D arrays of floats; a softmax has its mask as second argument."""
-    if name == "inverse":
-        return np.linalg.inv(arguments[0])
-    if name != "softmax":
-        return functions.on_floats(name, arguments[0])
-    scores, mask = arguments
-    weights = mask * np.exp(scores - scores.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
+NODE = 3  # steps for a node of the tree, besides what is done with its entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +60,10 @@ class Assignment:
     """Numbers for everything that can vary, each by its name.
 
     `arrays[name]` has the shape of the matrix symbol, or (counts…, rows, cols) for a family.
-    `exact`: object arrays of integers and Fractions; else floating point, or any arrays that can be
-    added and multiplied. Then `made` makes one from numbers, and `apply` is what functions do: it
-    is given the name, "softmax", "inverse" or that of an activation, and the arguments.
+    `exact`: integers and Fractions, in ExactArrays or in NumPy's object arrays; else floating
+    point, or any arrays that can be added and multiplied. Then `made` makes one from numbers, and
+    `apply` is what functions do: it is given the name, `SOFTMAX`, `INVERSE` or that of an
+    activation, and the arguments.
     """
 
     sizes: Mapping[str, int]
@@ -100,17 +94,42 @@ class Assignment:
             return base ** int(exponent)
         return prod(values) if isinstance(part, sympy.Mul) else sum(values)
 
-    def leaf(self, array: Any) -> Any:
-        """Return an array of zeros and ones in the kind of numbers that is asked for."""
-        return exact_array(array) if self.exact else self.made(array)
+    @property
+    def operations(self) -> Operations:
+        """What is done with numbers of this kind."""
+        return EXACT if self.exact else Floating(self.made, self.apply)
+
+    def in_exact_arrays(self) -> Assignment:
+        """Return the assignment with every array an ExactArray."""
+        if all(type(array) is ExactArray for array in self.arrays.values()):
+            return self
+        return replace(self, arrays={name: as_exact(a) for name, a in self.arrays.items()})
+
+    def in_numpy(self) -> Assignment:
+        """Return the assignment with every array of NumPy's, of objects."""
+        return replace(self, arrays={name: np.asarray(a) for name, a in self.arrays.items()})
 
 
 def tree_value(expression: sympy.Basic, assignment: Assignment) -> Any:
     """Return a 2-D array for a matrix, a number for a scalar.
 
+    At exact values the array is an ExactArray when those of the assignment are, else of NumPy's.
     Raises OtimesError when a root is not rational at exact values (draw perfect powers instead).
     """
-    return _value(expression, assignment, dict(assignment.indices))
+    if not assignment.exact:
+        return _value(expression, assignment, dict(assignment.indices))
+    value = exact_value(expression, assignment)
+    kinds = {type(array) for array in assignment.arrays.values()}
+    return as_numpy(value) if type(value) is ExactArray and kinds != {ExactArray} else value
+
+
+def exact_value(expression: sympy.Basic, assignment: Assignment) -> Any:
+    """Return an ExactArray for a matrix, an exact number for a scalar, whatever holds the numbers.
+
+    Raises OtimesError as `tree_value` does.
+    """
+    own = assignment.in_exact_arrays()
+    return _value(expression, own, dict(own.indices))
 
 
 def exact_array(array: Any) -> Any:
@@ -123,55 +142,14 @@ def exact_array(array: Any) -> Any:
     return result
 
 
-def exact_root(base: Number, exponent: Fraction) -> Number:
-    """Return base**exponent when it is rational, else raise OtimesError."""
-    value = Fraction(base)
-    if value <= 0:
-        raise OtimesError(f"{base}**({exponent}) is not rational")
-    parts = [sympy.integer_nthroot(part, exponent.denominator) for part in value.as_integer_ratio()]
-    if not all(is_exact for _, is_exact in parts):
-        raise OtimesError(f"{base}**({exponent}) is not rational")
-    root = Fraction(int(parts[0][0]), int(parts[1][0])) ** exponent.numerator
-    return int(root) if root.denominator == 1 else root
-
-
-def exact_quotient(a: Any, b: Any) -> Any:
-    """Return a / b for integers, Fractions and Intervals: an integer where it is one."""
-    if isinstance(a, int) and isinstance(b, int):
-        whole, rest = divmod(a, b)
-        return Fraction(a, b) if rest else whole
-    return a / b
-
-
-def exact_inverse(matrix: Any) -> Any:
-    """Return the inverse of a square array of integers or Fractions, or say that there is none."""
-    size = len(matrix)
-    rows = [
-        [x if isinstance(x, int | Interval) else Fraction(x) for x in row]
-        + [int(i == j) for j in range(size)]
-        for i, row in enumerate(matrix)
-    ]
-    for k in range(size):
-        pivot = next((i for i in range(k, size) if rows[i][k]), None)
-        if pivot is None:
-            raise OtimesError("a matrix that is inverted is singular at these values")
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [exact_quotient(x, rows[k][k]) for x in rows[k]]
-        for i in range(size):
-            if i == k or rows[i][k] == 0:  # an interval that may be zero is not equal to it
-                continue
-            rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
-    result = np.empty((size, size), dtype=object)
-    for i, row in enumerate(rows):
-        result[i, :] = row[size:]
-    return result
-
-
 def _value(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     evaluate = _EVALUATORS.get(type(e))
     if evaluate is None:
         raise LanguageError(f"{type(e).__name__} has no exact value")
-    return evaluate(e, a, indices)
+    value = evaluate(e, a, indices)
+    if a.exact:
+        spend(NODE + work(value))
+    return value
 
 
 def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
@@ -179,10 +157,8 @@ def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
     return a.sizes[name] if name in a.sizes else a.scalars[name]
 
 
-def _rational(e: sympy.Rational, a: Assignment, indices: dict[str, int]) -> Number:
-    if not a.exact:
-        return float(e)  # type: ignore[return-value]
-    return int(e) if e.is_Integer else Fraction(int(e.p), int(e.q))
+def _rational(e: sympy.Rational, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.rational(e)
 
 
 def _matrix_symbol(e: sympy.MatrixSymbol, a: Assignment, indices: dict[str, int]) -> Any:
@@ -197,15 +173,28 @@ def _member(e: FamilyMember, a: Assignment, indices: dict[str, int]) -> Any:
     return a.arrays[e.family.name][tuple(_at(i, indices) for i in e.indices)]
 
 
-def _special(fill: Callable[[int, int], Any]) -> Callable[[Any, Assignment, dict[str, int]], Any]:
-    return lambda e, a, indices: a.leaf(fill(*[a.size(d) for d in e.shape]))
+def _identity(e: sympy.Identity, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.identity(a.size(e.shape[0]))
+
+
+def _ones(e: sympy.OneMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.ones(*_shape(e, a))
+
+
+def _zeros(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.zeros(*_shape(e, a))
+
+
+def _shape(e: Any, a: Assignment) -> tuple[int, int]:
+    rows, cols = e.shape
+    return a.size(rows), a.size(cols)
 
 
 def _one_hot(e: OneHot, a: Assignment, indices: dict[str, int]) -> Any:
     index, size = e.args
-    column = np.zeros((a.size(size), 1), dtype=int)
+    column = a.operations.zeros(a.size(size), 1)
     column[_at(index, indices), 0] = 1
-    return a.leaf(column)
+    return column
 
 
 def _add(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
@@ -227,10 +216,7 @@ def _mul(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
         for matrix in reversed(matrices[:-1]):
             column = _apply(matrix, column, a, indices)
         return factor * column
-    values = [_value(matrix, a, indices) for matrix in matrices]
-    if len(values) > 1 and not a.exact:
-        return factor * np.linalg.multi_dot(values)  # the cheapest order of the same products
-    product = reduce(_dot, values)
+    product = a.operations.product([_value(matrix, a, indices) for matrix in matrices])
     return factor * product if numbers else product
 
 
@@ -280,28 +266,21 @@ def _apply_orders(e: OrderSum, column: Any, a: Assignment, indices: dict[str, in
     return taken[order]
 
 
-def _dot(x: Any, y: Any) -> Any:
-    if x.shape[1] == 0:  # NumPy's dot of empty object arrays has no zero to return
-        return exact_array(np.zeros((x.shape[0], y.shape[1]), dtype=int))
-    return np.dot(x, y)
-
-
-def _check_power(exponent: Any, a: Assignment) -> None:
-    if a.exact and abs(exponent) > HIGHEST_POWER:
-        raise OtimesError(
-            f"a power of {exponent} is not worked out exactly: {HIGHEST_POWER} is the most"
-        )
-
-
 def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
     base = _value(e.base, a, indices)
-    _check_power(e.exp, a)
+    a.operations.check_power(e.exp)
     if e.exp < 0:
-        base = exact_inverse(base) if a.exact else a.apply("inverse", [base])
-    result = a.leaf(np.eye(base.shape[0], dtype=int))
-    for _ in range(abs(int(e.exp))):
-        result = _dot(result, base)
-    return result
+        base = a.operations.inverse(base)
+    factors = [base] * abs(int(e.exp))
+    return reduce(a.operations.dot, factors) if factors else a.operations.identity(len(base))
+
+
+def _power_work(base: Any, exponent: int) -> int:
+    """Return the steps of a power: those of squaring the half of it, and as many again."""
+    if not isinstance(base, int | Fraction):
+        return exponent
+    bits = base.numerator.bit_length() + base.denominator.bit_length() - 1
+    return 1 + (product_weight(bits * exponent // 2) >> 2)
 
 
 def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
@@ -313,8 +292,12 @@ def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
         return base ** int(e.exp)
     if isinstance(e.exp, sympy.Rational) and not e.exp.is_Integer:
         return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
-    exponent = int(_value(e.exp, a, indices))
-    _check_power(exponent, a)
+    exponent = _value(e.exp, a, indices)
+    if Fraction(exponent).denominator != 1:
+        return exact_root(base, Fraction(exponent))
+    exponent = int(exponent)
+    a.operations.check_power(exponent)
+    spend(_power_work(base, abs(exponent)))
     if exponent < 0 and base == 0:
         raise OtimesError(f"{short_text(e)} divides by zero at these values")
     return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
@@ -325,17 +308,7 @@ def _transpose(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
 
 
 def _kron(e: sympy.KroneckerProduct, a: Assignment, indices: dict[str, int]) -> Any:
-    values = [_value(argument, a, indices) for argument in e.args]
-    result = values[0]
-    for value in values[1:]:  # entry ((i, k), (j, l)) = x[i, j] * y[k, l]
-        (p, q), (r, s) = result.shape, value.shape
-        if a.exact and p * q * r * s > MOST_ENTRIES:
-            raise OtimesError(
-                f"a Kronecker product has {p * q * r * s} entries at these sizes, and at most "
-                f"{MOST_ENTRIES} are worked out exactly"
-            )
-        result = (result[:, None, :, None] * value[None, :, None, :]).reshape(p * r, q * s)
-    return result
+    return reduce(a.operations.kron, [_value(argument, a, indices) for argument in e.args])
 
 
 def _hadamard(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
@@ -375,28 +348,31 @@ def _index_sum(e: sympy.Sum, a: Assignment, indices: dict[str, int]) -> Any:
 
 def _diag_matrix(e: DiagMatrix, a: Assignment, indices: dict[str, int]) -> Any:
     entries = _value(e.args[0], a, indices).reshape(-1)
-    result = a.leaf(np.zeros((len(entries), len(entries)), dtype=int))
+    result = a.operations.zeros(len(entries), len(entries))
     for k, entry in enumerate(entries):
         result[k, k] = entry
     return result
 
 
 def _diagonal_of(e: DiagonalOf, a: Assignment, indices: dict[str, int]) -> Any:
-    return np.diagonal(_value(e.args[0], a, indices)).reshape(-1, 1)
+    return a.operations.diagonal(_value(e.args[0], a, indices))
 
 
 def _diagonal_matrix(e: DiagonalMatrix, a: Assignment, indices: dict[str, int]) -> Any:
     value = _value(e.args[0], a, indices)
-    return value * a.leaf(np.eye(len(value), dtype=int))
+    return value * a.operations.identity(len(value))
 
 
 def _hadamard_power(e: sympy.HadamardPower, a: Assignment, indices: dict[str, int]) -> Any:
-    _check_power(e.args[1], a)
-    return _value(e.args[0], a, indices) ** int(e.args[1])
+    a.operations.check_power(e.args[1])
+    base = _value(e.args[0], a, indices)
+    if a.exact:
+        spend(sum(_power_work(entry, int(e.args[1])) for entry in base.flat))
+    return base ** int(e.args[1])
 
 
 def _explicit(e: sympy.ImmutableDenseMatrix, a: Assignment, indices: dict[str, int]) -> Any:
-    result = a.leaf(np.zeros(e.shape, dtype=int))
+    result = a.operations.zeros(e.rows, e.cols)
     for i in range(e.rows):
         for j in range(e.cols):
             result[i, j] = _value(e[i, j], a, indices)
@@ -405,21 +381,23 @@ def _explicit(e: sympy.ImmutableDenseMatrix, a: Assignment, indices: dict[str, i
 
 def _block_matrix(e: sympy.BlockMatrix, a: Assignment, indices: dict[str, int]) -> Any:
     height, width = e.blockshape
+    join = a.operations.concatenate
     lines = [
-        np.concatenate([_value(e.blocks[i, j], a, indices) for j in range(width)], axis=1)
-        for i in range(height)
+        join([_value(e.blocks[i, j], a, indices) for j in range(width)], 1) for i in range(height)
     ]
-    return np.concatenate(lines, axis=0)
+    return join(lines, 0)
 
 
 def _block_diagonal(e: sympy.BlockDiagMatrix, a: Assignment, indices: dict[str, int]) -> Any:
     blocks = [_value(block, a, indices) for block in e.args]
-    result = a.leaf(np.zeros(np.sum([block.shape for block in blocks], axis=0), dtype=int))
-    row = col = 0
+    join, zeros = a.operations.concatenate, a.operations.zeros
+    width, before, lines = sum(block.shape[1] for block in blocks), 0, []
     for block in blocks:
-        result[row : row + block.shape[0], col : col + block.shape[1]] = block
-        row, col = row + block.shape[0], col + block.shape[1]
-    return result
+        rows, cols = block.shape
+        after = width - before - cols
+        lines.append(join([zeros(rows, before), block, zeros(rows, after)], 1))
+        before += cols
+    return join(lines, 0)
 
 
 def _count(count: Any, a: Assignment, indices: dict[str, int]) -> int:
@@ -430,33 +408,31 @@ def _count(count: Any, a: Assignment, indices: dict[str, int]) -> int:
 
 def _layers(e: LayerProduct, a: Assignment, indices: dict[str, int]) -> Any:
     order = range(_count(e.count, a, indices))
-    result = a.leaf(np.eye(a.size(e.shape[0]), dtype=int))
+    result = a.operations.identity(a.size(e.shape[0]))
     for layer in order if e.reverse else reversed(order):
-        result = _dot(result, _value(e.body, a, {**indices, key(e.index): layer}))
+        result = a.operations.dot(result, _value(e.body, a, {**indices, key(e.index): layer}))
     return result
 
 
 def _orders(e: OrderSum, a: Assignment, indices: dict[str, int]) -> Any:
     n_layers, order = (_count(number, a, indices) for number in (e.count, e.order))
     size = a.size(e.shape[0])
-    layers = [_value(e.body, a, {**indices, key(e.index): k}) for k in range(n_layers)]
-    total = a.leaf(np.zeros((size, size), dtype=int))
-    for chosen in combinations(layers, order):
-        one = a.leaf(np.eye(size, dtype=int))
-        for layer in chosen:
-            one = _dot(one, layer) if e.reverse else _dot(layer, one)
-        total = total + one
-    return total
+    zero = a.operations.zeros(size, size)
+    if order > n_layers:
+        return zero
+    # sums[k]: all products of k of the layers so far; with one layer more, those that end in it too
+    sums = [a.operations.identity(size), *[zero] * order]
+    for number in range(n_layers if order else 0):
+        layer = _value(e.body, a, {**indices, key(e.index): number})
+        for k in range(min(number + 1, order), 0, -1):
+            before = sums[k - 1]
+            pair = (before, layer) if e.reverse else (layer, before)
+            sums[k] = sums[k] + a.operations.dot(*pair)
+    return sums[order]
 
 
 def _activation(e: Activation, a: Assignment, indices: dict[str, int]) -> Any:
-    value = _value(e.argument, a, indices)
-    if not a.exact:
-        return a.apply(e.name, [value])
-    result = np.empty(value.shape, dtype=object)
-    for place, entry in np.ndenumerate(value):
-        result[place] = functions.value_of(e.name, entry)
-    return result
+    return a.operations.activation(e.name, _value(e.argument, a, indices))
 
 
 def _norm(e: RMSNorm | LayerNorm, a: Assignment, indices: dict[str, int]) -> Any:
@@ -464,45 +440,22 @@ def _norm(e: RMSNorm | LayerNorm, a: Assignment, indices: dict[str, int]) -> Any
 
 
 def _causal_mask(e: CausalMask, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.leaf(np.tri(a.size(e.args[0]), dtype=int))
+    return a.operations.lower_triangle(a.size(e.args[0]))
 
 
 def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
     scores = _value(e.args[0], a, indices)
-    mask = a.leaf(np.ones(scores.shape, dtype=int)) if e.mask is None else None
-    mask = _value(e.mask, a, indices) if mask is None else mask
-    if not a.exact:
-        return a.apply("softmax", [scores, mask])
-    result = np.empty(scores.shape, dtype=object)
-    for i, row in enumerate(scores):
-        # what is subtracted changes nothing, and leaves a row of equal scores rational
-        weights = [
-            m * functions.value_of("exp", x - row[0]) for m, x in zip(mask[i], row, strict=True)
-        ]
-        total = sum(weights, 0)
-        if not bool(total):
-            raise OtimesError("a row of a softmax has no weight at these values")
-        result[i, :] = [_quotient(weight, total) for weight in weights]
-    return result
-
-
-def _quotient(a: Any, b: Any) -> Any:
-    if isinstance(a, Interval) or isinstance(b, Interval):
-        return 0 if a == 0 else a / b
-    return Fraction(a) / b
+    mask = a.operations.ones(*scores.shape) if e.mask is None else _value(e.mask, a, indices)
+    return a.operations.softmax(scores, mask)
 
 
 def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     (index, count), *inner = e.limits
-    rows, cols = (a.size(dimension) for dimension in e.body.shape)
     body = e.body if not inner else type(e)(e.body, *inner)
     parts = [_value(body, a, {**indices, key(index): k}) for k in range(a.size(count))]
-    if isinstance(e, HeadSum):
-        return sum(parts, a.leaf(np.zeros((rows, cols), dtype=int)))
-    if not parts:
-        shape = tuple(a.size(dimension) for dimension in e.shape)
-        return a.leaf(np.zeros(shape, dtype=int))
-    return np.concatenate(parts, axis=1 if isinstance(e, ConcatHeads) else 0)
+    if isinstance(e, HeadSum) or not parts:
+        return sum(parts, _zeros(e, a, indices))
+    return a.operations.concatenate(parts, 1 if isinstance(e, ConcatHeads) else 0)
 
 
 _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
@@ -510,9 +463,9 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.Dummy: _symbol,
     sympy.MatrixSymbol: _matrix_symbol,
     FamilyMember: _member,
-    sympy.Identity: _special(lambda n, _: np.eye(n, dtype=int)),
-    sympy.OneMatrix: _special(lambda n, m: np.ones((n, m), dtype=int)),
-    sympy.ZeroMatrix: _special(lambda n, m: np.zeros((n, m), dtype=int)),
+    sympy.Identity: _identity,
+    sympy.OneMatrix: _ones,
+    sympy.ZeroMatrix: _zeros,
     OneHot: _one_hot,
     sympy.MatAdd: _add,
     sympy.Add: _add,

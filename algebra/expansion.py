@@ -9,18 +9,18 @@ times monomials: linear algebra over the rationals, up to the degree of the clai
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from math import comb
+from math import comb, prod
 from typing import Any, NamedTuple
 
-import numpy as np
 import sympy
 
 from algebra import scalars
-from algebra.exact import Assignment, array_shape, tree_value
+from algebra.budget import Exhausted, spend, weight
+from algebra.exact import Assignment, array_shape, exact_value
+from algebra.exact_arrays import ExactArray
 from algebra.language import FamilyMember
 from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.signature import Signature
@@ -30,7 +30,7 @@ MAX_MULTIPLES = 2_000
 Pair = tuple[sympy.Basic, sympy.Basic]
 Place = tuple[int, ...]  # the values of indices, or a row and a column, or () for a scalar
 Vector = dict[tuple[int, scalars.Monomial], Fraction]  # by degree first
-Factors = tuple[str, ...]  # names of entries, as `A[0,1]`, and of scalars
+Factors = tuple[str, ...]  # names of entries, as `A~0,1` (no symbol has a ~), and of scalars
 
 
 class Multiple(NamedTuple):
@@ -62,11 +62,7 @@ def equal_as_polynomials(lhs: sympy.Basic, rhs: sympy.Basic, signature: Signatur
     spaces = _spaces([(lhs, rhs)], signature)
     if spaces is None:
         return None
-    for assignment in spaces:
-        left, right = tree_value(lhs, assignment), tree_value(rhs, assignment)
-        if not np.all(np.equal(left, right)):
-            return False
-    return True
+    return all(exact_value(lhs, each) == exact_value(rhs, each) for each in spaces)
 
 
 def follows_as_polynomials(
@@ -75,14 +71,27 @@ def follows_as_polynomials(
     given: Sequence[tuple[sympy.Basic, sympy.Basic, Sequence[str]]],
     indices: Sequence[str],
     signature: Signature,
-    deadline: float,
 ) -> tuple[Multiple, ...] | None:
     """Return the entries of lhs - rhs as sums of entries of hypotheses times monomials.
 
-    `indices` names the free indices of the claim, the third part of each hypothesis its own. None
-    when that was not found: the monomials go up to the degree of the claim, in at most
-    `MAX_MULTIPLES` multiples, until `deadline`, a `time.thread_time()`.
+    The sums are empty where all entries are zero without the hypotheses. `indices` names the free
+    indices of the claim, the third part of each hypothesis its own. None when nothing was found:
+    the monomials go up to the degree of the claim, in at most `MAX_MULTIPLES` multiples, within the
+    active budget.
     """
+    try:
+        return _combinations(lhs, rhs, given, indices, signature)
+    except Exhausted:
+        return None
+
+
+def _combinations(
+    lhs: sympy.Basic,
+    rhs: sympy.Basic,
+    given: Sequence[tuple[sympy.Basic, sympy.Basic, Sequence[str]]],
+    indices: Sequence[str],
+    signature: Signature,
+) -> tuple[Multiple, ...] | None:
     spaces = _spaces([(lhs, rhs), *[(x, y) for x, y, _ in given]], signature)
     if spaces is None:
         return None
@@ -95,6 +104,8 @@ def follows_as_polynomials(
             for place, entry in _entries(x, y, assignment):
                 vector = _vector(entry)
                 facts[tuple(sorted(vector.items()))] = vector, (k, _values(assignment, own), place)
+    if not claims:
+        return ()
     largest = max(max(claim)[0] for claim in claims.values())
     multiples = [
         (vector, source, largest - max(vector)[0])
@@ -109,8 +120,6 @@ def follows_as_polynomials(
     for vector, source, spare in multiples:
         for degree in range(spare + 1):
             for chosen in combinations_with_replacement(names, degree):
-                if time.thread_time() > deadline:
-                    return None
                 row, uses = _reduced(_times(vector, chosen), {(source, chosen): Fraction(1)}, rows)
                 if row:
                     scale = row[max(row)]
@@ -142,7 +151,7 @@ def _spaces(pairs: Sequence[Pair], signature: Signature) -> Iterator[Assignment]
     degree = max(d for d in degrees if d is not None)
     sizes = Assignment({}, {})
     shapes = {name: array_shape(tensor, sizes) for name, tensor in signature.tensors.items()}
-    unknowns = sum(int(np.prod(shape)) for shape in shapes.values()) + len(signature.scalars)
+    unknowns = sum(prod(shape) for shape in shapes.values()) + len(signature.scalars)
     if comb(unknowns + degree, degree) > MAX_MONOMIALS:
         return None
     arrays = {name: _unknowns(name, shape) for name, shape in shapes.items()}
@@ -156,8 +165,10 @@ def _spaces(pairs: Sequence[Pair], signature: Signature) -> Iterator[Assignment]
 
 def _entries(left: sympy.Basic, right: sympy.Basic, at: Assignment) -> Iterator[tuple[Place, Any]]:
     """Yield the entries of a difference that are not zero, each with its place."""
-    rest = np.asarray(tree_value(left, at) - tree_value(right, at), dtype=object)
-    return ((place, entry) for place, entry in np.ndenumerate(rest) if entry != 0)
+    rest = exact_value(left, at) - exact_value(right, at)
+    if not isinstance(rest, ExactArray):
+        rest = ExactArray((), [rest])
+    return ((p, entry) for p, entry in zip(rest.places(), rest.flat, strict=True) if entry != 0)
 
 
 def _vector(polynomial: Any) -> Vector:
@@ -174,6 +185,7 @@ def _total(monomial: scalars.Monomial) -> int:
 
 
 def _times(vector: Vector, names: Sequence[str]) -> Vector:
+    spend(3 * len(vector))
     result: Vector = {}
     for (degree, monomial), value in vector.items():
         exponents = dict(monomial)
@@ -186,15 +198,19 @@ def _times(vector: Vector, names: Sequence[str]) -> Vector:
 def _reduced(vector: Vector, uses: Combination, rows: Rows) -> tuple[Vector, Combination]:
     """Return what is left of a vector when multiples of the rows are taken off, and of its uses."""
     rest, left = dict(vector), dict(uses)
-    while pivot := max((key for key in rest if key in rows), default=None):
+    while True:
+        spend(1 + len(rest))
+        pivot = max((key for key in rest if key in rows), default=None)
+        if pivot is None:
+            return rest, left
         factor = rest[pivot]
         row, others = rows[pivot]
         _subtract(rest, row, factor)
         _subtract(left, others, factor)
-    return rest, left
 
 
 def _subtract(rest: dict[Any, Fraction], other: dict[Any, Fraction], factor: Fraction) -> None:
+    spend(len(other) * (48 + weight(factor)) >> 4)
     for key, value in other.items():
         total = rest.get(key, Fraction(0)) - factor * value
         if total:
@@ -203,11 +219,12 @@ def _subtract(rest: dict[Any, Fraction], other: dict[Any, Fraction], factor: Fra
             rest.pop(key, None)
 
 
-def _unknowns(name: str, shape: tuple[int, ...]) -> Any:
-    array = np.empty(shape, dtype=object)
-    for place in np.ndindex(shape):
-        array[place] = scalars.generator(f"{name}[{','.join(map(str, place))}]")
-    return array
+def _unknowns(name: str, shape: tuple[int, ...]) -> ExactArray:
+    places = list(product(*map(range, shape)))
+    spend(2 * len(places))
+    return ExactArray(
+        shape, [scalars.generator(f"{name}~{','.join(map(str, place))}") for place in places]
+    )
 
 
 def _degree(e: Any) -> int | None:

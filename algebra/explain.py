@@ -8,7 +8,6 @@ nothing about the truth of the equation: that is the judge's business.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,6 +16,8 @@ from typing import Any
 import sympy
 from sympy import Identity, Inverse, MatMul
 
+from algebra.binders import standardised
+from algebra.budget import Budget, Exhausted, spend
 from algebra.by_uses import exchanges
 from algebra.decide import decide
 from algebra.derivation import Derivation, Step, one_step
@@ -30,12 +31,13 @@ from algebra.rules.rule import children, is_matrix, product, replaced
 from algebra.shapes import inspect, with_ranges
 from algebra.strategies import LINKS, LINKS_OUTSIDE, OUTSIDE, PLAIN
 
-SECONDS = 20.0
+BUDGET = 20.0  # units of work
 MAX_NODES = 2_000  # of one side, and how deep it may be
 MAX_DEPTH = 60
 ATTEMPTS = 3
-EQUAL_SECONDS = 0.2  # for a part that is equal by hypotheses, inverses or axioms only
-SEARCHED = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
+# Units of work for a part: where it may be equal by hypotheses, inverses or axioms, or else not.
+SEARCHED, PLAINLY = 0.2, 0.05
+SEARCHED_FOR = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
 
 
 def explain(
@@ -43,7 +45,7 @@ def explain(
 ) -> Derivation | None:
     """Return a chain of named steps from lhs to rhs, each of them decided, or None.
 
-    `budget`: seconds of processor time after which the search gives up (20 when None). `given`:
+    `budget`: how much work the search may do, in the units of `decide` (20 when None). `given`:
     equations that hold besides, as pairs or `sympy.Eq`; a step that uses the first of them is
     called `given_1`.
 
@@ -60,15 +62,23 @@ def explain(
         return None
     if _is_large(lhs) or _is_large(rhs):
         return None
-    pairs = tuple(as_pair(each) for each in given)
     try:
+        (lhs, rhs), clean, _ = standardised([lhs, rhs], [as_pair(each) for each in given])
+        pairs = tuple(clean)
         signature = inspect(lhs, rhs, *[side for pair in pairs for side in pair])
     except OtimesError:  # not in the language, so there is nothing to decide a step by
         return None
     lhs, rhs = (with_ranges(side, signature) for side in (lhs, rhs))
     pairs = tuple((with_ranges(x, signature), with_ranges(y, signature)) for x, y in pairs)
-    until = time.thread_time() + (SECONDS if budget is None else budget)
-    search = _Search(until, pairs, Rewriter(Scope(index_names(lhs, rhs), pairs), until))
+    with Budget(BUDGET if budget is None else budget):
+        try:
+            return _found(lhs, rhs, pairs)
+        except Exhausted:
+            return None
+
+
+def _found(lhs: Any, rhs: Any, pairs: tuple[tuple[Any, Any], ...]) -> Derivation | None:
+    search = _Search(pairs, Rewriter(Scope(index_names(lhs, rhs), pairs)))
     for _ in range(ATTEMPTS):
         steps = search.chain(lhs, rhs)
         if steps is None:
@@ -97,9 +107,8 @@ def _is_large(e: Any) -> bool:
 
 @dataclass(slots=True)
 class _Search:
-    """One search: what is given, how to rewrite, and when to stop."""
+    """One search: what is given, and how to rewrite."""
 
-    deadline: float
     given: tuple[tuple[Any, Any], ...]
     rewriter: Rewriter
 
@@ -122,10 +131,10 @@ class _Search:
 
     def _by_uses(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Use the equations of a proof one after the other, and rewrite in between."""
-        uses = exchanges(lhs, rhs, self.given, self.deadline)
+        uses = exchanges(lhs, rhs, self.given)
         if uses is None:
             return None
-        between = Rewriter(replace(self.rewriter.scope, given=()), self.deadline)
+        between = Rewriter(replace(self.rewriter.scope, given=()))
         steps: list[Step] = []
         here = lhs
         for before, after in uses:
@@ -193,7 +202,7 @@ class _Search:
 
     def _by_parts(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Explain the arguments that differ, one after the other, where each pair is equal."""
-        if type(lhs) is not type(rhs) or depth > 12 or time.thread_time() > self.deadline:
+        if type(lhs) is not type(rhs) or depth > 12:
             return None
         if len(lhs.args) != len(rhs.args):
             return self._by_middle(lhs, rhs, depth)
@@ -269,13 +278,20 @@ def _is_table(e: Any) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
 def _equal(a: Any, b: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
+    proved, work = _decided(a, b, given)
+    spend(work)  # an answer that is remembered counts as much as when it was found
+    return proved
+
+
+@lru_cache(maxsize=4096)
+def _decided(a: Any, b: Any, given: tuple[tuple[Any, Any], ...]) -> tuple[bool, int]:
     try:
-        searched = bool(given) or a.has(*SEARCHED) or b.has(*SEARCHED)
-        return decide(a, b, given, budget=EQUAL_SECONDS if searched else 0.0).status == "proved"
+        searched = bool(given) or a.has(*SEARCHED_FOR) or b.has(*SEARCHED_FOR)
+        verdict = decide(a, b, given, budget=SEARCHED if searched else PLAINLY)
     except OtimesError:
-        return False
+        return False, 0
+    return verdict.status == "proved", verdict.work
 
 
 def _direct(steps: list[Step]) -> list[Step]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sympy import MatMul, Transpose
 
+from algebra.budget import spend
 from algebra.decide import decide
 from algebra.errors import OtimesError
 from algebra.language import OneHot, rebuilt
@@ -15,7 +16,7 @@ from algebra.nonlinear import Activation, RowSoftmax
 from algebra.rules.nonlinear import PREMISED, said
 from algebra.rules.rule import is_matrix, product
 
-PREMISE_SECONDS = 0.5
+PREMISE = 0.5  # units of work
 
 
 def by_premises(part: Any, search: Scope) -> list[Change] | None:
@@ -29,13 +30,20 @@ def by_premises(part: Any, search: Scope) -> list[Change] | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def follows(lhs: Any, rhs: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
     """Return whether an equation certainly holds, as a premise of an axiom has to."""
+    proved, work = _decided(lhs, rhs, given)
+    spend(work)  # an answer that is remembered counts as much as when it was found
+    return proved
+
+
+@lru_cache(maxsize=4096)
+def _decided(lhs: Any, rhs: Any, given: tuple[tuple[Any, Any], ...]) -> tuple[bool, int]:
     try:
-        return decide(lhs, rhs, given, budget=PREMISE_SECONDS).status == "proved"
+        verdict = decide(lhs, rhs, given, budget=PREMISE)
     except OtimesError:  # one name for indices of two ranges, each bound in its own function
-        return False
+        return False, 0
+    return verdict.status == "proved", verdict.work
 
 
 def transpose_inside(part: Any, search: Scope) -> list[Change] | None:

@@ -13,18 +13,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from math import sqrt
-from typing import Any
+from math import pi, sqrt
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from mpmath import iv
 
 from algebra.contract import is_torch
+from algebra.deferred import Deferred
 from algebra.errors import OtimesError
 from algebra.intervals import Interval, bounds
 
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+special: Any = Deferred("scipy.special")
+
 Exact = int | Fraction | Interval
-CUBIC, SLOPE = Fraction(44715, 1_000_000), sqrt(2 / np.pi)
+CUBIC, SLOPE = Fraction(44715, 1_000_000), sqrt(2 / pi)
 QUICK = Fraction(1702, 1000)
 
 
@@ -181,13 +187,6 @@ def _at_zero(value: int) -> Callable[[Any], Any]:
 # -- on floats -------------------------------------------------------------------------------------
 
 
-def _special(name: str) -> Callable[[Any], Any]:
-    return lambda x: getattr(import_module("scipy.special"), name)(x)
-
-
-_expit, _ndtr = _special("expit"), _special("ndtr")
-
-
 KNOWN: dict[str, Function] = {
     known.name: known
     for known in (
@@ -205,7 +204,7 @@ KNOWN: dict[str, Function] = {
         ),
         Function(
             "gelu",
-            lambda x: x * _ndtr(x),
+            lambda x: x * special.ndtr(x),
             lambda torch, x: torch.nn.functional.gelu(x),
             _gelu,
             r"\operatorname{GELU}",
@@ -227,7 +226,7 @@ KNOWN: dict[str, Function] = {
         ),
         Function(
             "silu",
-            lambda x: x * _expit(x),
+            lambda x: x * special.expit(x),
             lambda torch, x: torch.nn.functional.silu(x),
             lambda x: x * _sigmoid(x),
             r"\operatorname{SiLU}",
@@ -238,7 +237,7 @@ KNOWN: dict[str, Function] = {
         ),
         Function(
             "quick_gelu",
-            lambda x: x * _expit(1.702 * x),
+            lambda x: x * special.expit(1.702 * x),
             lambda torch, x: x * torch.sigmoid(1.702 * x),
             lambda x: x * _sigmoid(bounds(QUICK) * x),
             r"\operatorname{GELU}_{\sigma}",
@@ -248,7 +247,7 @@ KNOWN: dict[str, Function] = {
         ),
         Function(
             "tanh",
-            np.tanh,
+            lambda x: np.tanh(x),
             lambda torch, x: torch.tanh(x),
             _tanh,
             r"\tanh",
@@ -259,7 +258,7 @@ KNOWN: dict[str, Function] = {
         ),
         Function(
             "sigmoid",
-            _expit,
+            lambda x: special.expit(x),
             lambda torch, x: torch.sigmoid(x),
             _sigmoid,
             r"\sigma",
@@ -269,7 +268,7 @@ KNOWN: dict[str, Function] = {
         ),
         Function(
             "exp",
-            np.exp,
+            lambda x: np.exp(x),
             lambda torch, x: torch.exp(x),
             lambda x: iv.exp(x),
             r"\exp",

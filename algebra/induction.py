@@ -10,29 +10,41 @@ without any depth, which is decided as any other is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 from sympy import Identity, KroneckerProduct, MatrixSymbol, ZeroMatrix
 
+from algebra.binders import (
+    bindings,
+    free_symbols,
+    fresh_name,
+    index_places,
+    names_in,
+    standardised,
+    substituted,
+    used_as_numbers,
+)
+from algebra.budget import spend
 from algebra.errors import RuleError
 from algebra.language import (
-    ConcatHeads,
     Family,
     FamilyMember,
     HeadSum,
     LayerProduct,
     OrderSum,
-    StackHeads,
     kron,
     matadd,
     matmul,
     rebuilt,
 )
+from algebra.nonlinear import RSQRT, Activation, LayerNorm, RMSNorm, RowSoftmax
 from algebra.shapes import inspect
+from algebra.text import short_text
 
+NODE = 20  # steps for one part of an expression that is said anew
 Equation = tuple[Any, Any]
 Scope = dict[sympy.Symbol, Any]  # the indices that a part stands under, and their counts
 
@@ -60,12 +72,15 @@ class Induction:
         return tuple((name, e) for e, name in self.opaque.items() if e not in self.alike)
 
 
-def depths_of(*expressions: Any) -> list[sympy.Symbol]:
-    """Return the symbols that are a number of layers, by name."""
+def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[sympy.Symbol]:
+    """Return the symbols that are a number of layers, by name.
+
+    So is a size that is the exponent of a number.
+    """
     counts = {part.count for e in expressions for part in e.atoms(LayerProduct, OrderSum)}
-    bound = {part.args[1][0] for e in expressions for part in e.atoms(LayerProduct, OrderSum)}
-    bound |= {index for e in expressions for part in e.atoms(HeadSum) for index, _ in part.limits}
-    return sorted({c for c in counts if isinstance(c, sympy.Symbol)} - bound, key=str)
+    counts |= {part.exp for e in expressions for part in e.atoms(sympy.Pow) if part.exp in sizes}
+    free = frozenset().union(*map(free_symbols, expressions))
+    return sorted({c for c in counts if isinstance(c, sympy.Symbol)} & free, key=str)
 
 
 def induction(
@@ -79,13 +94,19 @@ def induction(
 
     The hypotheses `given` hold for every layer, and so for the last one. `same` says whether two
     bodies are certainly equal. Raises RuleError where the depth is used for something else than a
-    number of layers, or a factor.
+    number of layers, or a factor, or where a side may be undefined at some depth.
     """
-    names = {part.name for e in (lhs, rhs) for part in e.atoms(sympy.Symbol, MatrixSymbol, Family)}
-    opened = _Opened(depth, same, names)
+    (lhs, rhs), given, _ = standardised([lhs, rhs], given)
+    opened = _Opened(depth, same, names_in(lhs, rhs, *[side for pair in given for side in pair]))
     if any(opened.uses(side) for pair in given for side in pair):
         raise RuleError(f"a hypothesis speaks of {depth}")
-    free: Scope = dict(inspect(lhs, rhs).indices.values())
+    signature = inspect(lhs, rhs)
+    opened.demand_defined((lhs, rhs), signature.sizes.values())
+    free: Scope = dict(signature.indices.values())
+    if free and any(
+        _argument_of_partial(e) is not None for side in (lhs, rhs) for e in _parts(side)
+    ):
+        raise RuleError("what may be undefined at one index is not led to another by induction")
     step = opened.more(lhs, free), opened.more(rhs, free)
     hypothesis = opened.still(lhs, free), opened.still(rhs, free)
     base = opened.at_zero(step[0]), opened.at_zero(step[1])
@@ -107,11 +128,26 @@ class _Opened:
         self.alike: dict[Any, Equation] = {}  # the equal bodies of what has the name of another
 
     def fresh(self, name: str) -> str:
-        """Return a name that nothing in the claim has."""
-        while name in self.names:
-            name += "′"
+        """Return a name that nothing in the claim or its hypotheses has."""
+        name = fresh_name(name, self.names)
         self.names.add(name)
         return name
+
+    def demand_defined(self, sides: Iterable[Any], sizes: Collection[sympy.Symbol]) -> None:
+        """Refuse claims that may have no value at one depth and have one at a larger one.
+
+        The step uses the claim for L layers, which says nothing where it is not defined. A product
+        of layers that has an inverse has one without its last layer.
+        """
+        for e in (part for side in sides for part in _parts(side)):
+            argument = _argument_of_partial(e)
+            if argument is None or not self.uses(argument):
+                continue
+            if isinstance(argument, LayerProduct) and not self.uses(argument.body):
+                continue
+            if isinstance(e, sympy.Pow) and _certainly_positive(argument, sizes):
+                continue
+            raise RuleError(f"{short_text(e)} may be undefined for some number {self.depth}")
 
     # -- the depths L, L + 1, and 1 ----------------------------------------------------------------
 
@@ -139,6 +175,8 @@ class _Opened:
             index, body = terms
             return matadd(self.still(e, scope), self.of_last(body, index, scope))
         if isinstance(e, sympy.Pow) and e.exp == self.depth:
+            if self.uses(e.base):
+                raise RuleError(f"the base of a power {self.depth} depends on it")
             return sympy.Mul(e.base, self.still(e, scope), evaluate=False)
         if e == self.depth:
             return self.depth + 1
@@ -175,9 +213,9 @@ class _Opened:
 
     def over_layers(self, e: HeadSum) -> tuple[sympy.Symbol, Any] | None:
         """Return the index of a sum over all layers and what is summed; sums may be exchanged."""
-        for index, count in e.limits:
+        for at, (index, count) in enumerate(e.limits):
             if count == self.depth:
-                others = [limit for limit in e.limits if limit[0] != index]
+                others = (*e.limits[:at], *e.limits[at + 1 :])
                 return index, HeadSum(e.body, *others) if others else e.body
         return None
 
@@ -187,7 +225,7 @@ class _Opened:
         if others or not isinstance(body, OrderSum) or body.count != self.depth:
             return None
         whole = body.order == index and sympy.expand(count - self.depth) == 1
-        return body if whole and index not in body.body.free_symbols else None
+        return body if whole and index not in free_symbols(body.body) else None
 
     def graded_orders(self, e: HeadSum) -> tuple[OrderSum, Any] | None:
         """Return the OrderSum and the S in a sum over all its orders k, 0 to L, each ⊗ Sᵏ.
@@ -203,8 +241,8 @@ class _Opened:
             return None
         whole = orders.count == self.depth and sympy.expand(count - self.depth) == 1
         graded = orders.order == index and power.count == index
-        fixed = index not in orders.body.free_symbols
-        fixed &= not {index, power.index} & power.body.free_symbols and not self.uses(power.body)
+        fixed = index not in free_symbols(orders.body)
+        fixed &= not {index, power.index} & free_symbols(power.body) and not self.uses(power.body)
         return (orders, power.body) if whole and graded and fixed else None
 
     def some_orders(self, e: HeadSum) -> OrderSum | None:
@@ -212,7 +250,7 @@ class _Opened:
         ((index, count), *others), body = e.limits, e.body
         if others or not isinstance(body, OrderSum) or body.count != self.depth:
             return None
-        plain = body.order == index and index not in body.body.free_symbols
+        plain = body.order == index and index not in free_symbols(body.body)
         return body if plain and self.depth not in count.free_symbols else None
 
     def first_orders(self, e: HeadSum, scope: Scope) -> OrderSum | None:
@@ -255,15 +293,18 @@ class _Opened:
     # -- opaque parts ------------------------------------------------------------------------------
 
     def known(self, e: Any, scope: Scope) -> Any:
-        """Return what stands for the first L layers of an expression, the same for equal ones."""
+        """Return what stands for the first L layers of an expression, the same for equal ones.
+
+        It depends on every index that is free in the expression but the last layer, which is one.
+        """
         if e in self.opaque:
             return self.opaque[e]
         for other, stands_for in self.opaque.items():
-            bodies = _bodies(other, e)
+            bodies = self.bodies(other, e, scope)
             if bodies is not None and self.same(*bodies):
                 self.opaque[e], self.alike[e] = stands_for, bodies
                 return stands_for
-        free = [index for index in scope if index in e.free_symbols]
+        free = [index for index in scope if index in free_symbols(e)]
         name = self.fresh(f"{_LETTER[type(e)]}_{self.depth}")
         if isinstance(e, sympy.Pow):
             new: Any = sympy.Symbol(name)
@@ -277,81 +318,109 @@ class _Opened:
             self.zero[new] = empty
         return new
 
+    def bodies(self, e: Any, f: Any, scope: Scope) -> Equation | None:
+        """Return the bodies of two products, or sums of one order, over the same layers.
+
+        Both are of one and the same layer. An index that stands for a number in them would be read
+        as a size, which is never zero.
+        """
+        if type(e) is not type(f) or not isinstance(e, LayerProduct | OrderSum):
+            return None
+        if e.count != f.count or e.args[2:] != f.args[2:] or e.shape != f.shape:
+            return None
+        layer = e.index
+        if layer in free_symbols(f):
+            layer = sympy.Symbol(fresh_name(layer.name, self.names), integer=True)
+        bodies = substituted(e.body, {e.index: layer}), substituted(f.body, {f.index: layer})
+        numbers = used_as_numbers(bodies[0]) | used_as_numbers(bodies[1])
+        return None if numbers & {layer, self.last, *scope} else bodies
+
     def of_last(self, body: Any, index: sympy.Symbol, scope: Scope) -> Any:
-        """Return the body of the last layer: its number is L, and its weights are any."""
+        """Return the body of the last layer: its number is L, and its weights are any.
+
+        The layers before it are the first L layers, which are opaque.
+        """
         if self.uses(body):
             raise RuleError(f"the body of a product over {self.depth} layers depends on it")
-        return self.put(body, index, scope)
+        return self.still(self.put(body, index), scope)
 
     def uses(self, e: Any) -> bool:
         """Return whether an expression uses the depth besides as the count of a family."""
         if isinstance(e, FamilyMember | MatrixSymbol):
-            return any(self.depth in size.free_symbols for size in e.shape)
+            return any(self.depth in free_symbols(size) for size in e.shape)
         return bool(e == self.depth) or any(map(self.uses, e.args))
 
-    def put(self, e: Any, index: sympy.Symbol, scope: Scope) -> Any:
-        """Return an expression with the last layer for an index of layers."""
-        if isinstance(e, LayerProduct | OrderSum) and e.count == index:
-            return self.still(self.before_last(e, index, scope), scope)
-        orders = isinstance(e, HeadSum) and isinstance(e.body, OrderSum)
-        if orders and e.body.count == index and index not in _bound_by(e):
-            limits = [(i, self.put(count, index, scope)) for i, count in e.limits]
-            before = HeadSum(self.before_last(e.body, index, scope), *limits)
-            return self.still(before, scope)
+    def put(self, e: Any, index: sympy.Symbol) -> Any:
+        """Return an expression with the last layer for an index of layers, and L for a count."""
+        if index not in free_symbols(e):
+            return e
         if e == index:
-            return self.last
-        if isinstance(e, FamilyMember):
-            return e.family[tuple(self.last if i == index else i for i in e.indices)]
-        if not e.args or isinstance(e, MatrixSymbol) or index in _bound_by(e):
-            return e  # what is bound inside by this name is another index
-        inner = {**scope, **_bound_by(e)}
-        return rebuilt(e, [self.put(a, index, inner) for a in e.args])
-
-    def before_last(self, e: Any, index: sympy.Symbol, scope: Scope) -> Any:
-        """Return a product over the layers before layer `index` as one over those before the last.
-
-        Its body may speak of that layer, which is then the last one.
-        """
-        inner = e.index == index  # bound inside by this name, and so another
-        body = e.body if inner else self.put(e.body, index, {**scope, e.index: self.depth})
-        rest = [self.put(a, index, scope) for a in e.args[2:-1]]
-        return e.func(body, (e.index, self.depth), *rest, e.reverse)
+            raise RuleError(f"the layer {index} is used as a number")
+        indices = index_places(e)
+        arguments = [
+            self.last if at in indices and a == index else self.put(a, index)
+            for at, a in enumerate(e.args)
+            if not (at == 1 and _counts(e, index))
+        ]
+        if _counts(e, index):
+            arguments.insert(1, sympy.Tuple(e.index, self.depth))
+        return rebuilt(e, arguments)
 
     def parts(self, e: Any, scope: Scope, walk: Callable[[Any, Scope], Any]) -> Any:
         """Return an expression with its arguments walked through.
 
         Where the depth is a size, or the end of a range, nothing is known of one layer more.
         """
+        spend(NODE)
         sizes = e.shape if getattr(e, "is_Matrix", False) else ()
         ranges = [a for a in e.args if isinstance(a, sympy.Tuple)]
-        if any(self.depth in sympy.sympify(part).free_symbols for part in (*sizes, *ranges)):
+        if any(self.depth in free_symbols(sympy.sympify(part)) for part in (*sizes, *ranges)):
             raise RuleError(f"{self.depth} is a size or a range as well as a number of layers")
         if not e.args or isinstance(e, FamilyMember | MatrixSymbol):
             return e
-        inner = {**scope, **_bound_by(e)}
+        inner = {**scope, **{index: scope.get(count, count) for index, count in bindings(e)}}
         return rebuilt(e, [a if isinstance(a, sympy.Tuple) else walk(a, inner) for a in e.args])
 
 
 _LETTER = {LayerProduct: "Π", HeadSum: "Σ", OrderSum: "Ω", sympy.Pow: "power"}
 
 
-def _bodies(e: Any, f: Any) -> Equation | None:
-    """Return the bodies of two products, or sums of one order, over the same layers."""
-    if type(e) is not type(f) or not isinstance(e, LayerProduct | OrderSum):
-        return None
-    if e.count != f.count or e.args[2:] != f.args[2:] or e.shape != f.shape:
-        return None
-    return e.body, f.body.xreplace({f.index: e.index})
+def _counts(e: Any, index: sympy.Symbol) -> bool:
+    """Return whether an expression is about the layers before layer `index`."""
+    return isinstance(e, LayerProduct | OrderSum) and bool(e.count == index)
+
+
+def _is_partial(e: Any) -> bool:
+    """Return whether a node is a function of matrices that is not defined everywhere."""
+    argument = _argument_of_partial(e)
+    return argument is not None and argument.has(sympy.MatrixExpr)
+
+
+def _parts(e: Any) -> Iterator[Any]:
+    """Yield every part of an expression."""
+    yield from sympy.preorder_traversal(e)
+
+
+def _argument_of_partial(e: Any) -> Any:
+    """Return what a function is taken of that is not defined everywhere, None for other nodes."""
+    if isinstance(e, sympy.MatPow | sympy.Pow):
+        return None if e.exp.is_Integer and e.exp >= 0 else e.base
+    if isinstance(e, RowSoftmax):
+        return e.mask
+    if isinstance(e, RMSNorm | LayerNorm) or (isinstance(e, Activation) and e.name == RSQRT):
+        return e
+    return None
+
+
+def _certainly_positive(number: Any, sizes: Collection[sympy.Symbol]) -> bool:
+    """Return whether a number is a sum of products of sizes, without a minus."""
+    if not free_symbols(number) <= {*sizes} or number.atoms(sympy.MatrixExpr):
+        return False
+    expanded = sympy.expand(number)
+    positive = (term.as_coeff_Mul()[0].is_positive for term in sympy.Add.make_args(expanded))
+    return bool(expanded.is_polynomial()) and all(positive)
 
 
 def _positive(number: Any, scope: Scope) -> bool:
     """Return whether a number is at least 1: not an index, which begins at 0."""
-    return bool(number.is_integer and number.is_positive and not number.free_symbols & {*scope})
-
-
-def _bound_by(e: Any) -> Scope:
-    if isinstance(e, HeadSum | ConcatHeads | StackHeads):
-        return dict(e.limits)
-    if isinstance(e, LayerProduct | OrderSum):
-        return {e.index: e.count}
-    return {}
+    return bool(number.is_integer and number.is_positive and not free_symbols(number) & {*scope})

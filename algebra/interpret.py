@@ -7,9 +7,7 @@ the sum of the products of diagrams, each brought to canonical form and collecte
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
 from typing import Any
 
 import sympy
@@ -18,6 +16,8 @@ from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, Diag
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from algebra import applied, concatenation, entries, scalars
+from algebra.binders import substituted
+from algebra.budget import Exhausted, spend, steps_left
 from algebra.canonical import canonical
 from algebra.diagram import UNIT, Diagram, Sort, Wire, fuse, join
 from algebra.dimensions import Dimensions, Resplit
@@ -31,7 +31,6 @@ from algebra.language import (
     OneHot,
     OrderSum,
     StackHeads,
-    at_index,
     key,
     matadd,
     vec_cols,
@@ -45,38 +44,45 @@ from algebra.text import short_text
 from algebra.values import Label, Terms, Value, index_name, put
 
 MAX_TERMS = 2_000_000  # diagrams made in one reading before it is given up
+SUBSTITUTION = 60  # steps that count for putting a number for an index of layers
+LONG = 16  # factors of a product that is no longer multiplied one factor after the other
 
 
 def read(
-    signature: Signature, *groups: Sequence[sympy.Basic], deadline: float = inf
+    signature: Signature, *groups: Sequence[sympy.Basic]
 ) -> tuple[Interpretation, list[tuple[Value, ...]]]:
     """Return groups of expressions read with one table of sizes, and the reading.
 
     Within a group shapes are one and legs are split alike. Where legs clash, everything is read
-    once more with neighbouring identities fused.
+    once more with neighbouring identities fused. Raises Undecided where that is not possible, or
+    not within the active budget.
     """
-    reading = Interpretation(signature, deadline)
+    reading = Interpretation(signature)
     try:
-        return reading, reading.read_groups(*groups)
-    except Undecided:
-        if time.thread_time() > deadline:
-            raise
-        reading = Interpretation(signature, deadline, fuse=True)
-        return reading, reading.read_groups(*groups)
+        try:
+            return reading, reading.read_groups(*groups)
+        except Undecided:
+            if not steps_left():
+                raise
+            reading = Interpretation(signature, fuse=True)
+            return reading, reading.read_groups(*groups)
+    except Exhausted as spent:
+        made = f"the budget was spent after {reading.made} path terms were expanded"
+        raise Undecided(str(spent) or made) from None
 
 
 class Interpretation:
     """The reading of one or several expressions with one table of sizes and labels."""
 
-    def __init__(self, signature: Signature, deadline: float = inf, fuse: bool = False) -> None:
+    def __init__(self, signature: Signature, fuse: bool = False) -> None:
         self.signature = signature
+        self.nonnegative = {*signature.sizes, *signature.assumptions.named("nonnegative")}
         self.fuse = fuse  # read I_a ⊗ I_b as I_ab, which has no inner order of legs
-        self.deadline = deadline
         self.dimensions = Dimensions()
         self.labels: list[Label] = []
         self._label: dict[Label, int] = {}
         self._symbols: dict[tuple[Any, ...], Value] = {}
-        self._made = 0
+        self.made = 0  # diagrams, so far
         self._opened = 0  # how many nonlinear functions what is read stands in
         self.applied: list[applied.Applied] = []
         self.inverses: dict[str, tuple[Any, Any]] = {}  # name -> (normal form, expression)
@@ -94,7 +100,7 @@ class Interpretation:
             self._symbols.clear()
             self.inverses.clear()
             self.applied.clear()
-            self._made = 0
+            self.made = 0
             try:
                 values = [self._alike([self.value(e) for e in group]) for group in groups]
                 self.inverse_equations = self._equations_of_inverses()
@@ -139,10 +145,11 @@ class Interpretation:
 
     def value(self, e: Any) -> Value:
         """Return the value of an expression that `shapes.inspect` has accepted."""
+        spend(2)
         read = _READERS.get(type(e))
         if read is not None:
             return read(self, e)
-        factor = scalars.from_sympy(e, self.signature.sizes)
+        factor = scalars.from_sympy(e, self.nonnegative)
         return Value((), (), {UNIT: factor} if factor != 0 else {})
 
     # -- building sums ---------------------------------------------------------------------------
@@ -153,16 +160,13 @@ class Interpretation:
         for diagram, coefficient in made:
             if diagram.named and contradicts(diagram):
                 continue
-            form, loops = canonical(diagram, self.deadline)
+            form, loops = canonical(diagram)
             for sort in loops:
                 coefficient = coefficient * self.dimensions.size(sort)
             put(terms, form, coefficient)
-            self._made += 1
-            if self._made > MAX_TERMS:
+            self.made += 1
+            if self.made > MAX_TERMS:
                 raise Undecided(f"more than {MAX_TERMS} path terms: too many to expand one by one")
-            often = len(form.boxes) > 32 or self._made % 256 == 0
-            if often and time.thread_time() > self.deadline:
-                raise Undecided(f"the budget was spent after {self._made} path terms were expanded")
         return Value(rows, cols, terms)
 
     def label(self, label: Label) -> int:
@@ -273,6 +277,7 @@ class Interpretation:
         for value in others:
             self.dimensions.fit(first.rows, value.rows)
             self.dimensions.fit(first.cols, value.cols)
+            spend(len(value.terms))
             for diagram, coefficient in value.terms.items():
                 put(terms, diagram, coefficient)
         return Value(first.rows, first.cols, terms)
@@ -284,13 +289,29 @@ class Interpretation:
             for value, argument in zip(factors, e.args, strict=True)
             if getattr(argument, "is_Matrix", False)
         ]
-        result = matrices[0] if matrices else Value((), (), {UNIT: 1})
-        for matrix in matrices[1:]:
-            result = self.product(result, matrix)
+        result = self.chain(matrices) if matrices else Value((), (), {UNIT: 1})
         for value, argument in zip(factors, e.args, strict=True):
             if not getattr(argument, "is_Matrix", False):
                 result = self.beside(value, result)
         return result
+
+    def chain(self, factors: Sequence[Value]) -> Value:
+        """Return the product of matrices: by halves where they are many, or it is quadratic."""
+        if len(factors) >= LONG:
+            half = len(factors) // 2
+            return self.product(self.chain(factors[:half]), self.chain(factors[half:]))
+        result = factors[0]
+        for factor in factors[1:]:
+            result = self.product(result, factor)
+        return result
+
+    def raised(self, base: Value, exponent: int) -> Value:
+        """Return a power from the first on, by squares where the exponent is large."""
+        if exponent < LONG:
+            return self.chain([base] * exponent)
+        root = self.raised(base, exponent // 2)
+        square = self.product(root, root)
+        return self.product(square, base) if exponent % 2 else square
 
     def product(self, a: Value, b: Value) -> Value:
         """Return the matrix product: the column legs of a joined to the row legs of b."""
@@ -300,6 +321,7 @@ class Interpretation:
             for x, coefficient in a.terms.items():
                 shift = len(x.sorts)
                 for y, other in b.terms.items():
+                    spend(3 + 2 * len(x.boxes) + 2 * len(y.boxes))
                     pairs = matched(x.cols, shifted(y.rows, shift))
                     if pairs is not None:
                         legs = (x.rows, shifted(y.cols, shift))
@@ -317,6 +339,7 @@ class Interpretation:
             for x, coefficient in a.terms.items():
                 shift = len(x.sorts)
                 for y, other in b.terms.items():
+                    spend(3 + 2 * len(x.boxes) + 2 * len(y.boxes))
                     rows = x.rows + shifted(y.rows, shift)
                     cols = x.cols + shifted(y.cols, shift)
                     yield join(x, y, (), (rows, cols)), coefficient * other
@@ -327,14 +350,13 @@ class Interpretation:
         if int(e.exp) == 0:
             return self.identity(sympy.Identity(e.shape[0]))
         base = self.value(e.base) if e.exp > 0 else inverse(self, e.base)
-        result = base
-        for _ in range(abs(int(e.exp)) - 1):
-            result = self.product(result, base)
-        return result
+        return self.raised(base, abs(int(e.exp)))
 
     def scalar_power(self, e: sympy.Pow) -> Value:
+        if e.exp.free_symbols:
+            raise Undecided(f"the power {short_text(e)} of a number is not expanded")
         if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
-            factor = scalars.from_sympy(e, self.signature.sizes)
+            factor = scalars.from_sympy(e, self.nonnegative)
             return Value((), (), {UNIT: factor} if factor != 0 else {})
         if not isinstance(e.exp, sympy.Integer):
             raise LanguageError(
@@ -381,6 +403,7 @@ class Interpretation:
             for x, coefficient in a.terms.items():
                 shift = len(x.sorts)
                 for y, other in b.terms.items():
+                    spend(3 + 2 * len(x.boxes) + 2 * len(y.boxes))
                     in_rows = matched(x.rows, shifted(y.rows, shift))
                     in_cols = matched(x.cols, shifted(y.cols, shift))
                     if in_rows is not None and in_cols is not None:
@@ -425,13 +448,21 @@ class Interpretation:
                 f"a product over {e.count} layers is not expanded: prove it by induction over "
                 f"{e.count}"
             )
-        factors = e.factors()
-        if not factors:
+        count = int(e.count)
+        if not count:
             return self.identity(sympy.Identity(e.shape[0]))
-        result = self.value(factors[0])
-        for factor in factors[1:]:
-            result = self.product(result, self.value(factor))
-        return result
+        if e.index not in e.body.free_symbols:
+            return self.raised(self.value(e.body), count)
+        layers = self.numbered(e)
+        return self.chain(layers if e.reverse else layers[::-1])
+
+    def numbered(self, e: LayerProduct | OrderSum) -> list[Value]:
+        """Return the value of each layer, the first one first."""
+        layers = []
+        for k in range(int(e.count)):
+            spend(SUBSTITUTION)
+            layers.append(self.value(e.layer(k)))
+        return layers
 
     def norm(self, e: RMSNorm | LayerNorm) -> Value:
         return self.value(definition(e))
@@ -442,8 +473,18 @@ class Interpretation:
                 f"a sum over the paths of order {e.order} through {e.count} layers is not "
                 "expanded: prove it by induction over the layers"
             )
-        terms = [self.value(term) for term in e.products()]
-        return self.plus(self.zero(sympy.ZeroMatrix(*e.shape)), *terms)
+        count, order = int(e.count), int(e.order)
+        zero = self.zero(sympy.ZeroMatrix(*e.shape))
+        if order > count:
+            return zero
+        # of each order, the paths through the layers so far: each product is made once
+        taken = [self.identity(sympy.Identity(e.shape[0])), *[zero] * order]
+        for number, layer in enumerate(self.numbered(e) if order else ()):
+            least = order - (count - number)  # what is of lower order can no longer reach it
+            for k in range(min(number, order - 1), max(least, 0) - 1, -1):
+                pair = (taken[k], layer) if e.reverse else (layer, taken[k])
+                taken[k + 1] = self.plus(taken[k + 1], self.product(*pair))
+        return self.plus(zero, taken[order])
 
     def over_heads(self, e: HeadSum | ConcatHeads | StackHeads) -> Value:
         written = _written_out(e)
@@ -479,7 +520,10 @@ def _written_out(e: HeadSum | ConcatHeads | StackHeads) -> Any:
         if count.is_Integer and any(index in _counts(part) for part in e.atoms(*LAYERED)):
             others = [limit for limit in e.limits if limit[0] != index]
             body = HeadSum(e.body, *others) if others else e.body
-            terms = [at_index(body, index, k) for k in range(int(count))]
+            terms = []
+            for k in range(int(count)):
+                spend(SUBSTITUTION)
+                terms.append(substituted(body, {index: k}))
             return matadd(*terms) if len(terms) > 1 else terms[0]
     return None
 

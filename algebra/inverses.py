@@ -11,7 +11,7 @@ from algebra.diagram import UNIT
 from algebra.dimensions import same_size
 from algebra.errors import LanguageError
 from algebra.text import short_text, unicode_text
-from algebra.values import Value
+from algebra.values import Value, difference
 
 if TYPE_CHECKING:
     from algebra.interpret import Interpretation
@@ -44,7 +44,7 @@ def inverse(reading: Interpretation, e: Any) -> Value:
             result = reading.product(result, inverse(reading, factor))
         for argument in e.args:
             if not getattr(argument, "is_Matrix", False):
-                number = scalars.from_sympy(argument, reading.signature.sizes)
+                number = scalars.from_sympy(argument, reading.nonnegative)
                 result = reading.beside(Value((), (), {UNIT: scalars.inverse(number)}), result)
         return result
     return _new_inverse(reading, e)
@@ -54,14 +54,13 @@ def _new_inverse(reading: Interpretation, e: Any) -> Value:
     """Return a tensor that stands for e⁻¹; equal arguments give the same tensor."""
     value = reading.value(e)
     reading.dimensions.fit(value.rows, value.cols)
-    key_of = tuple(sorted((d, str(c)) for d, c in value.terms.items()))
     for name, (known, _) in reading.inverses.items():
-        if known == key_of:
+        if not difference(known, value.terms):
             return reading.tensor(name, e.shape, (), ())
     if any(d.named for d in value.terms):
         raise LanguageError(
             f"the inverse of {short_text(e)}, which has a free index, is not in the language"
         )
     name = reading.fresh_name(f"({unicode_text(e)})⁻¹")
-    reading.inverses[name] = (key_of, e)
+    reading.inverses[name] = (value.terms, e)
     return reading.tensor(name, e.shape, (), ())

@@ -27,7 +27,7 @@ from itertools import combinations
 from typing import Any
 
 import sympy
-from sympy import Basic, Dummy, MatrixExpr, Tuple
+from sympy import Basic, MatrixExpr, Tuple
 from sympy.core.symbol import Str
 from sympy.matrices.expressions.matexpr import MatrixElement
 
@@ -201,15 +201,6 @@ def key(symbol: sympy.Symbol) -> str:
     return str(symbol.name)
 
 
-def at_index(body: Any, index: sympy.Symbol, value: Any) -> Any:
-    """Return an expression with a value for a free index; one that is bound inside is another."""
-    away = Dummy()
-    binders = body.atoms(_OverHeads, _OverLayers, sympy.Sum)
-    inner = [part for part in binders if index not in part.free_symbols]
-    apart = body.xreplace({part: part.xreplace({index: away}) for part in inner})
-    return apart.xreplace({index: sympy.sympify(value)}).xreplace({away: index})
-
-
 class _OverLayers(_Stated):
     """A matrix built from one body for each layer; the arguments begin with body and limit."""
 
@@ -256,7 +247,9 @@ class _OverLayers(_Stated):
 
     def layer(self, number: int) -> MatrixExpr:
         """Return one layer, counted from 0."""
-        return at_index(self.body, self.index, number)
+        from algebra.binders import substituted  # which knows this file
+
+        return substituted(self.body, {self.index: number})
 
 
 class LayerProduct(_OverLayers):

@@ -12,6 +12,7 @@ import sympy
 from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.printing.latex import LatexPrinter, greek_letters_set
 
+from algebra.binders import substituted
 from algebra.functions import KNOWN
 from algebra.language import (
     ConcatHeads,
@@ -231,7 +232,7 @@ class _Printer(LatexPrinter):
         index, count, order = map(self._print, (e.index, last, e.order))
         ends = [rf"{index}_{{1}}", r"\cdots", rf"{index}_{{{order}}} \leq {count}"]
         members = [
-            self._bracket(e.body.xreplace({e.index: sympy.Symbol(f"{e.index}_{at}")}))
+            self._bracket(substituted(e.body, {e.index: sympy.Symbol(f"{e.index}_{at}")}))
             for at in ((1, order) if e.reverse else (order, 1))
         ]
         return rf"\sum_{{{' < '.join(ends)}}} {members[0]} \cdots {members[1]}"
@@ -269,7 +270,7 @@ class _Printer(LatexPrinter):
         first = {i: sympy.Symbol("1") for i, _ in e.limits}
         # A name of which SymPy knows nothing: it would refuse the entry beyond the last one.
         last = {i: sympy.Symbol(str(count)) for i, count in e.limits}
-        return self._print(e.body.xreplace(first)), self._print(e.body.xreplace(last))
+        return self._print(substituted(e.body, first)), self._print(substituted(e.body, last))
 
     def _bracket(self, e: Any) -> str:
         text = self._print(e)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import sympy
 from sympy import Identity, MatrixExpr
 
+from algebra.binders import standardised
 from algebra.dimensions import same_size
 from algebra.errors import LanguageError, ShapeError
 from algebra.language import HeadSum, LayerProduct, _OverHeads, matmul
@@ -112,14 +113,16 @@ class Plan:
     names: frozenset[str]
 
 
-def check_product(product: Any) -> None:
-    """Refuse what is not a matrix product of the language, by the judge's own first pass."""
+def clean_product(product: Any) -> MatrixExpr:
+    """Return a product in clean names, or refuse what is none, by the judge's own first pass."""
     if not getattr(product, "is_Matrix", False) or not isinstance(product, sympy.Basic):
         raise LanguageError(
             f"expand_paths was given {type(product).__name__} {short_text(product, 60)}: a "
             "matrix product of layers is asked, such as (Identity(n) + A_2) * (Identity(n) + A_1)"
         )
+    (product,), _, _ = standardised([product])
     inspect(_as_sums(product, ()))
+    return product
 
 
 def _as_sums(e: Any, bound: tuple[sympy.Symbol, ...]) -> Any:
@@ -194,7 +197,7 @@ def _groups_of(e: Any, limits: tuple[Any, ...]) -> Iterator[Group]:
 
 
 def plan_of(product: MatrixExpr) -> Plan:
-    """Return the factors of a product that `check_product` has accepted, and their numbering."""
+    """Return the factors of a product that `clean_product` has accepted, and their numbering."""
     slots = tuple(_slots_of(product, {}))
     from_left = any(part.reverse for part in product.atoms(LayerProduct))
     numbers: dict[int, Any] = {}

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from algebra.budget import spend
 from algebra.diagram import DEAD, Box, Diagram, Wire, join
 
 HOLE = -1  # the label of the hole of a context
@@ -76,7 +77,9 @@ def matches(pattern: Pattern, target: Diagram) -> Iterator[Context]:
     order = pattern.order
 
     def extend(done: int, used: tuple[int, ...], image: dict[Wire, Wire]) -> Iterator[Context]:
+        spend(2)
         if done == len(order):
+            spend(len(target.boxes) + len(order))
             if _is_fixed_alike(pattern.diagram, target, image) and _is_private(
                 pattern, target, image
             ):
@@ -84,6 +87,7 @@ def matches(pattern: Pattern, target: Diagram) -> Iterator[Context]:
             return
         box = order[done]
         for index in by_label[box[0]]:
+            spend(1)
             candidate = target.boxes[index]
             if index in used or len(candidate) != len(box):
                 continue
@@ -105,6 +109,7 @@ def insertions(pattern: Diagram, target: Diagram) -> Iterator[Context]:
     if pattern.boxes or pattern.rows != pattern.cols or len(set(pattern.rows)) != len(pattern.rows):
         return
     sorts = tuple(pattern.sorts[wire] for wire in pattern.rows)
+    spend(2 * len(target.boxes))
     if len(sorts) == 1:
         for place in _ends(target):
             yield from _cut(target, (place,), sorts)

@@ -29,7 +29,7 @@ from sympy import (
 
 from algebra import scalars
 from algebra.errors import OtimesError
-from algebra.language import ConcatHeads, Family, HeadSum, StackHeads, rebuilt
+from algebra.language import ConcatHeads, Family, HeadSum, StackHeads, key, rebuilt
 from algebra.rules import RULES
 from algebra.rules.given import hypotheses
 from algebra.rules.products import coefficient, traces, without_traces
@@ -378,11 +378,11 @@ def arithmetic(part: Any, search: Scope) -> list[Change] | None:
 @lru_cache(maxsize=4096)
 def canonical_number(number: Any) -> Any:
     """Return a number as one sum of monomials, or as one quotient; None if it cannot be read."""
-    names = {s.name: s for s in number.free_symbols if isinstance(s, Symbol)}
+    names = {key(s): s for s in number.free_symbols if isinstance(s, Symbol)}
     names.update({f"tr({k})": t for k, t in enumerate(dict.fromkeys(traces(number)))})
     (plain,) = without_traces(number)
     try:
-        value = scalars.from_sympy(plain, {s.name for s in number.free_symbols if s.is_positive})
+        value = scalars.from_sympy(plain, {key(s) for s in number.free_symbols if s.is_positive})
     except OtimesError:
         return None
     simple = scalars.to_sympy(value)

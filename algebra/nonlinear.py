@@ -30,6 +30,8 @@ from algebra.errors import LanguageError
 from algebra.language import _Stated, matadd, matmul
 
 RSQRT = "rsqrt"
+# What is applied to whole rows or matrices: no identifiers, so that no activation has these names.
+SOFTMAX, INVERSE = "row softmax", "matrix inverse"
 CAUSAL_MASK = "causal mask"  # begins the names of the tensors that causal masks are read as
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from string import ascii_letters
 from typing import Any
 
-import opt_einsum
 import sympy
 
 from algebra import scalars
 from algebra.applied import is_causal_mask, mask_size
+from algebra.binders import standardised
 from algebra.diagram import Diagram, Wire
 from algebra.interpret import Interpretation, read
 from algebra.latex import _name as typeset_name
@@ -34,6 +35,7 @@ class NormalForm:
     """
 
     def __init__(self, expression: sympy.Basic) -> None:
+        (expression,), _, _ = standardised([expression])
         signature = inspect(expression)
         reading, [(value,)] = read(signature, [with_ranges(expression, signature)])
         self._set(reading, value)
@@ -188,8 +190,9 @@ def normal_forms(*expressions: Any) -> list[NormalForm]:
 
     Raises ShapeError, LanguageError or Undecided as reading does.
     """
-    signature = inspect(*expressions)
-    reading, values = read(signature, *[[with_ranges(e, signature)] for e in expressions])
+    clean, _, _ = standardised(expressions)
+    signature = inspect(*clean)
+    reading, values = read(signature, *[[with_ranges(e, signature)] for e in clean])
     forms = []
     for (value,) in values:
         form = NormalForm.__new__(NormalForm)
@@ -217,7 +220,8 @@ def _letters(pool: str = "") -> Iterator[str]:
     """Yield names for wires: those of a pool and then the same with numbers, or einsum's own."""
     for number in count():
         if not pool:
-            yield opt_einsum.get_symbol(number)
+            # beyond z and Z, what opt_einsum goes on with; NumPy's einsum takes no more
+            yield ascii_letters[number] if number < len(ascii_letters) else chr(number + 140)
             continue
         for letter in pool:
             yield f"{letter}_{{{number}}}" if number else letter

@@ -16,6 +16,7 @@ from typing import Any
 import sympy
 from sympy import Identity, MatrixExpr, Tuple
 
+from algebra.binders import substituted
 from algebra.dimensions import same_size
 from algebra.errors import OtimesError
 from algebra.language import HeadSum, _Stated, kron, matmul
@@ -53,7 +54,7 @@ class IncreasingSum(_Stated):
         if not count.is_Integer:
             raise OtimesError(f"a sum over {count} layers was asked for its terms: give a number")
         for layers in combinations(range(int(count)), len(indices)):
-            yield body.xreplace(dict(zip(indices, map(sympy.Integer, layers), strict=True)))
+            yield substituted(body, dict(zip(indices, layers, strict=True)))
 
     def _latex(self, printer: Any) -> str:
         body, indices, count = self.args
@@ -172,20 +173,20 @@ class Path:
             if taken.heads is None:
                 heads: list[Any] = [fresh(index, label) for index, _ in taken.group.limits]
                 limits.extend(
-                    (head, count.xreplace(binding))
+                    (head, substituted(count, binding))
                     for head, (_, count) in zip(heads, taken.group.limits, strict=True)
                 )
             else:
                 heads = [sympy.Integer(head) for head in taken.heads]
             binding.update(zip([index for index, _ in taken.group.limits], heads, strict=True))
-            expression = taken.group.expression.xreplace(binding)
+            expression = substituted(taken.group.expression, binding)
             if taken.group.order:
                 steps.append(Step(layer, tuple(heads), expression))
             return expression
 
         for place, slot in enumerate(self._plan.slots):
             if isinstance(slot, Fixed):
-                factors.append(slot.expression.xreplace(slot.values))
+                factors.append(substituted(slot.expression, slot.values))
             elif isinstance(slot, Layer):
                 number = self._plan.numbers[place]
                 taken = self._layers.get(place) or Taken(slot.of_order(0)[0], ())
@@ -194,7 +195,8 @@ class Path:
             else:
                 several = self._stacks.get(place, ())
                 if not several:
-                    factors.append(slot.layer.of_order(0)[0].expression.xreplace(slot.values))
+                    skip = slot.layer.of_order(0)[0].expression
+                    factors.append(substituted(skip, slot.values))
                 labels = [fresh(slot.index, k + 1) for k in range(len(several))]
                 if labels:
                     open_layers.append((labels, slot.depth))

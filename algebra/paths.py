@@ -50,7 +50,7 @@ from algebra.layers import (
     Group,
     Layer,
     Stack,
-    check_product,
+    clean_product,
     multiply,
     plan_of,
     polynomial_of,
@@ -72,9 +72,8 @@ class PathExpansion:
     """
 
     def __init__(self, product: MatrixExpr) -> None:
-        check_product(product)
-        self.expression = product
-        self._plan = plan_of(product)
+        self.expression = clean_product(product)
+        self._plan = plan_of(self.expression)
         found = list(enumerate(self._plan.slots))
         if not self._plan.from_left:
             found.reverse()

@@ -10,19 +10,22 @@ from __future__ import annotations
 import keyword
 import random
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import islice
+from itertools import count as integers_from
+from itertools import islice, takewhile
 from math import prod
 from typing import Any
 
-import numpy as np
 import sympy
+from sympy.core.relational import Relational
 
+from algebra.admissible import admits, admits_sizes, draw_scalars, draw_sizes, grown, presupposed
+from algebra.budget import Budget, Exhausted, spend, steps_left
 from algebra.errors import OtimesError
-from algebra.exact import Assignment, Number, array_shape, tree_value
+from algebra.exact import Assignment, Number, array_shape, exact_value
+from algebra.exact_arrays import ExactArray, as_numpy
 from algebra.functions import KNOWN, Polynomial, stand_in
 from algebra.nonlinear import Activation
 from algebra.signature import Signature
@@ -31,8 +34,10 @@ Draw = Callable[[Signature, random.Random, int, int, dict[str, int]], "Assignmen
 DiffersAt = Callable[[Assignment], "Trial | None"]
 
 SEED = 20_240
+SHRINKING = 5.0  # units of work for making one counterexample small
 FRESH_DRAWS = 6  # at each smaller size, when the arrays that were cut down no longer differ
 LONG = 2_000  # bits of a number that is written in sixteens: Python refuses long decimals
+TRIAL = 20  # steps that count for a trial, besides its numbers and what is done with them
 ENTRY_LIMIT = 60_000  # entries of the largest array tried
 
 
@@ -40,10 +45,12 @@ ENTRY_LIMIT = 60_000  # entries of the largest array tried
 class Counterexample:
     """Numbers at which two expressions differ: exact, small, and checked.
 
-    `sizes` {symbol: int}, `arrays` {name: object array of integers}, `indices` {symbol: int},
-    `scalars` {symbol: number}; `entry` is the (row, column) at which the sides differ, None for
-    scalars; `lhs` and `rhs` are the two values there, an Interval where a value is irrational: the
-    two certainly differ. `functions` {name: polynomial} are activations that may be any function.
+    `sizes` {symbol: int}, `arrays` {name: array of integers and Fractions}, `indices`
+    {symbol: int}, `scalars` {symbol: number}; `entry` is the (row, column) at which the sides
+    differ, None for scalars; `lhs` and `rhs` are the two values there, an Interval where a value is
+    irrational: the two certainly differ. `functions` {name: polynomial} are activations that may be
+    any function. The arrays are NumPy's object arrays where NumPy is installed, else ExactArrays.
+    `presupposes` are the inequalities of sizes without which the claim names a length below 1.
     """
 
     sizes: dict[sympy.Symbol, int]
@@ -54,20 +61,38 @@ class Counterexample:
     lhs: Number
     rhs: Number
     functions: dict[str, Polynomial] = field(default_factory=dict)
+    presupposes: tuple[Relational, ...] = ()
+    warning: str = ""  # where it could be smaller on a faster machine
+
+    def with_symbols(self, origin: Mapping[sympy.Symbol, sympy.Symbol]) -> Counterexample:
+        """Return it keyed by the symbols of the user, where those of the claim are others."""
+        if not origin:
+            return self
+
+        def own(numbers: Mapping[sympy.Symbol, Any]) -> dict[sympy.Symbol, Any]:
+            named: dict[sympy.Symbol, Any] = {}
+            for symbol, number in numbers.items():  # those of the claim come before hypotheses
+                named.setdefault(origin.get(symbol, symbol), number)
+            return named
+
+        sizes, indices = own(self.sizes), own(self.indices)
+        return replace(self, sizes=sizes, indices=indices, scalars=own(self.scalars))
 
     def __str__(self) -> str:
         """Return the counterexample as lines that paste into Python after `import numpy as np`."""
         lines = []
         numbers = [*self.sizes.items(), *self.indices.items(), *self.scalars.items()]
+        names = _names([*[s.name for s, _ in numbers], *self.arrays, *self.functions])
         if numbers:
-            lines.append("; ".join(f"{_name(s.name)} = {_literal(value)}" for s, value in numbers))
-        for name, array in self.arrays.items():
-            lines.append(f"{_name(name)} = np.array({_literal(array)})")
-        lines += [f"{_name(name)} = lambda x: {of_x}" for name, of_x in self.functions.items()]
+            lines.append("; ".join(f"{next(names)} = {_literal(value)}" for _, value in numbers))
+        lines += [f"{next(names)} = np.array({_literal(a.tolist())})" for a in self.arrays.values()]
+        lines += [f"{next(names)} = lambda x: {of_x}" for of_x in self.functions.values()]
         if any("Fraction(" in line for line in lines):
             lines.insert(0, "from fractions import Fraction")
         where = "" if self.entry is None else f" at row {self.entry[0]}, column {self.entry[1]}"
+        lines += [f"# presupposes {relation}" for relation in self.presupposes]
         lines.append(f"# left side {_literal(self.lhs)}, right side {_literal(self.rhs)}{where}")
+        lines += [f"# {self.warning}"] * bool(self.warning)
         return "\n".join(lines)
 
 
@@ -86,34 +111,31 @@ def search(
     rhs: sympy.Basic,
     signature: Signature,
     wires: int,
-    deadline: float,
     given: Draw | None = None,
     attempts: int | None = None,
     seed: int = SEED,
 ) -> Trial | None:
-    """Return a trial at which the sides differ, or None when none was found.
+    """Return a trial at which the sides differ, or None when none was found in the active budget.
 
-    `wires` is the number of wires at which a difference is certain to show; `deadline` is a
-    `time.thread_time()` after which the search stops; `given` draws assignments that satisfy
-    hypotheses, where there are any; `attempts` limits how often it is tried; other seeds draw other
-    numbers. Raises OtimesError
-    when the expressions had no exact value in any try (an irrational constant).
+    `wires` is the number of wires at which a difference is certain to show; `given` draws
+    assignments that satisfy hypotheses, where there are any; `attempts` limits how often it is
+    tried; other seeds draw other numbers. Raises OtimesError when the expressions had no exact
+    value in any try (an irrational constant).
     """
-    if time.thread_time() > deadline:
-        return None
     draw = random.Random(seed)
     roots = signature.roots
     found_none: OtimesError | None = None
     evaluated = 0
     schedule = _schedule(wires) if given is None else iter(UNDER_HYPOTHESES)
     for largest, entries in islice(schedule, attempts):
-        if time.thread_time() > deadline:
-            break
-        assignment = (given or draw_assignment)(signature, draw, largest, entries, roots)
-        if assignment is None:
-            continue
         try:
+            spend(TRIAL)
+            assignment = (given or draw_assignment)(signature, draw, largest, entries, roots)
+            if assignment is None:
+                continue
             trial = differs(lhs, rhs, assignment)
+        except Exhausted:
+            return None
         except OtimesError as error:
             found_none = error
             continue
@@ -149,14 +171,11 @@ def draw_assignment(
 ) -> Assignment | None:
     """Return random sizes up to `largest` and integer entries up to `entries` in absolute value.
 
-    Symbols under a q-th root take q-th powers. None when the draw has no such assignment or the
-    arrays would be too large.
+    Sizes and scalars are larger where the claim asks for it, and symbols under a q-th root take
+    q-th powers. None when none were found that are admissible, or the arrays would be too large.
     """
-    sizes = {}
-    for name in signature.sizes:
-        value = draw.choice((largest, largest, draw.randint(1, largest)))
-        sizes[name] = value ** roots.get(name, 1)
-    return draw_at(sizes, signature, draw, entries, roots)
+    sizes = draw_sizes(signature, draw, largest, roots)
+    return None if sizes is None else draw_at(sizes, signature, draw, entries, roots)
 
 
 def draw_at(
@@ -167,44 +186,36 @@ def draw_at(
     roots: dict[str, int],
 ) -> Assignment | None:
     """Return random entries at given sizes, which grow where a fixed index asks for it."""
-    assignment = Assignment(sizes, {})
-    if any(assignment.size(size) < 1 for size in signature.dimensions):
+    assignment = Assignment(grown(sizes, signature), {})
+    if not admits_sizes(signature, assignment):
         return None
-    for count, index in signature.fixed.items():
-        if assignment.size(count) <= index:
-            if not isinstance(count, sympy.Symbol):
-                return None
-            sizes[count.name] = index + 1
     indices = {}
     for name, (_, count) in signature.indices.items():
-        if assignment.size(count) < 1:
-            return None
         indices[name] = draw.randrange(assignment.size(count))
-    scalars: dict[str, Number] = {}
-    for name, symbol in signature.scalars.items():
-        degree = roots.get(name, 1)
-        positive = degree > 1 or symbol.is_positive
-        value = draw.randint(1, entries) if positive else draw.randint(-entries, entries) or 1
-        scalars[name] = value**degree
+    scalars = draw_scalars(signature, assignment.sizes, draw, entries, roots)
+    if scalars is None:
+        return None
     arrays = {}
     for name, tensor in signature.tensors.items():
         shape = array_shape(tensor, assignment)
         count = prod(shape)
-        if min(shape) < 0 or count > ENTRY_LIMIT:  # n - 2 at n = 1 is no size
+        if count > ENTRY_LIMIT:
             return None
+        spend(count)
         flat = [draw.randint(-entries, entries) for _ in range(count)]
-        arrays[name] = np.array(flat, dtype=object).reshape(shape)
-    return Assignment(sizes, arrays, indices, scalars)
+        arrays[name] = ExactArray(shape, flat)
+    return Assignment(assignment.sizes, arrays, indices, scalars)
 
 
 def differs(lhs: sympy.Basic, rhs: sympy.Basic, assignment: Assignment) -> Trial | None:
     """Return where the two sides certainly differ at these numbers, or None."""
-    left, right = tree_value(lhs, assignment), tree_value(rhs, assignment)
-    if not isinstance(left, np.ndarray):
+    assignment = assignment.in_exact_arrays()
+    left, right = exact_value(lhs, assignment), exact_value(rhs, assignment)
+    if not isinstance(left, ExactArray):
         return Trial(assignment, None, left, right) if left != right else None
-    for place, entry in np.ndenumerate(left):
-        if entry != right[place]:
-            return Trial(assignment, (place[0], place[1]), entry, right[place])
+    for k, (x, y) in enumerate(zip(left.flat, right.flat, strict=True)):
+        if x != y:
+            return Trial(assignment, divmod(k, left.shape[1]), x, y)
     return None
 
 
@@ -217,29 +228,37 @@ def shrink(
 ) -> Counterexample:
     """Return the trial made small: sizes first, then entries towards 0 and 1.
 
-    `allowed` says whether an assignment satisfies the hypotheses.
+    `allowed` says whether an assignment satisfies the hypotheses. Sizes, signs and inequalities are
+    kept to besides. It is as small as it becomes within a budget of its own.
     """
     roots = signature.roots
 
     def differs_at(assignment: Assignment) -> Trial | None:
         try:
-            return differs(lhs, rhs, assignment) if allowed(assignment) else None
+            spend(TRIAL)
+            fits = admits(signature, assignment) and allowed(assignment)
+            return differs(lhs, rhs, assignment) if fits else None
+        except Exhausted:
+            return None
         except OtimesError:  # a division by zero, a singular matrix: not a value of both sides
             return None
 
-    trial = _shrink_sizes(differs_at, signature, trial, roots)
-    trial = _shrink_entries(differs_at, trial, roots)
+    with Budget(SHRINKING) as work:
+        trial = _shrink_sizes(differs_at, signature, trial, roots)
+        trial = _shrink_entries(differs_at, signature, trial, roots)
     a = trial.assignment
     names = {e.name for side in (lhs, rhs) for e in side.atoms(Activation)}
     return Counterexample(
         sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
-        arrays=dict(a.arrays),
+        arrays={name: as_numpy(array) for name, array in a.arrays.items()},
         indices={symbol: a.indices[name] for name, (symbol, _) in signature.indices.items()},
         scalars={symbol: a.scalars[name] for name, symbol in signature.scalars.items()},
         entry=trial.entry,
         lhs=trial.lhs,
         rhs=trial.rhs,
         functions={name: stand_in(name) for name in sorted(names - KNOWN.keys())},
+        presupposes=presupposed(signature),
+        warning=work.warning("how small this is"),
     )
 
 
@@ -247,9 +266,8 @@ def _shrink_sizes(
     differs_at: DiffersAt, signature: Signature, trial: Trial, roots: dict[str, int]
 ) -> Trial:
     for name in signature.sizes:
-        for value in range(1, 4):
-            size = value ** roots.get(name, 1)
-            if size >= trial.assignment.sizes[name]:
+        for size in _smaller(signature, trial.assignment, name, roots):
+            if not steps_left():
                 break
             sizes = {**trial.assignment.sizes, name: size}
             better = _at_sizes(differs_at, signature, trial.assignment, sizes, roots)
@@ -257,6 +275,16 @@ def _shrink_sizes(
                 trial = better
                 break
     return trial
+
+
+def _smaller(
+    signature: Signature, a: Assignment, name: str, roots: dict[str, int]
+) -> Iterator[int]:
+    """Yield the three smallest sizes that one symbol may have where the others have theirs."""
+    sizes = (value ** roots.get(name, 1) for value in integers_from(1))
+    below = takewhile(lambda size: size < a.sizes[name], sizes)
+    fit = (s for s in below if admits_sizes(signature, replace(a, sizes={**a.sizes, name: s})))
+    return islice(fit, 3)
 
 
 def _at_sizes(
@@ -281,8 +309,6 @@ def _at_sizes(
 def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignment | None:
     """Return the assignment cut down to smaller sizes, or None where an index falls outside."""
     smaller = replace(a, sizes=sizes)
-    if any(smaller.size(count) <= index for count, index in signature.fixed.items()):
-        return None
     if any(smaller.size(n) <= a.indices[name] for name, (_, n) in signature.indices.items()):
         return None
     arrays = {
@@ -292,7 +318,9 @@ def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignme
     return replace(smaller, arrays=arrays)
 
 
-def _shrink_entries(differs_at: DiffersAt, trial: Trial, roots: dict[str, int]) -> Trial:
+def _shrink_entries(
+    differs_at: DiffersAt, signature: Signature, trial: Trial, roots: dict[str, int]
+) -> Trial:
     def attempt(smaller: Assignment) -> bool:
         nonlocal trial
         better = differs_at(smaller)
@@ -300,15 +328,16 @@ def _shrink_entries(differs_at: DiffersAt, trial: Trial, roots: dict[str, int]) 
             trial = better
         return better is not None
 
-    for name in trial.assignment.scalars:
-        for value in (0, 1, 2):
-            scalars = {**trial.assignment.scalars, name: value ** roots.get(name, 1)}
-            if trial.assignment.scalars[name] == value or attempt(
-                replace(trial.assignment, scalars=scalars)
-            ):
+    negative = signature.assumptions.named("nonpositive")
+    for name, current in trial.assignment.scalars.items():
+        for small in (0, -1, -2) if name in negative else (0, 1, 2):
+            scalars = {**trial.assignment.scalars, name: small ** roots.get(name, 1)}
+            if current == scalars[name] or attempt(replace(trial.assignment, scalars=scalars)):
                 break
     for name, array in list(trial.assignment.arrays.items()):
-        for place in np.ndindex(array.shape):
+        for place in array.places():
+            if not steps_left():
+                return trial
             for value in (0, 1):
                 current = trial.assignment.arrays[name]
                 if current[place] == value:
@@ -321,14 +350,20 @@ def _shrink_entries(differs_at: DiffersAt, trial: Trial, roots: dict[str, int]) 
     return trial
 
 
-def _name(name: str) -> str:
-    """Return a symbol's name as one that Python takes: `W_{QK}` and `lambda` are none."""
-    plain = re.sub(r"\W", "_", name)
-    return plain if plain.isidentifier() and not keyword.iskeyword(plain) else f"_{plain}"
+def _names(names: Iterable[str]) -> Iterator[str]:
+    """Yield a name that Python takes for each, no name twice: `W_{QK}` and `lambda` are none."""
+    taken: set[str] = set()
+    for name in names:
+        plain = re.sub(r"\W", "_", name)
+        plain = plain if plain.isidentifier() and not keyword.iskeyword(plain) else f"_{plain}"
+        while plain in taken:
+            plain += "_"
+        taken.add(plain)
+        yield plain
 
 
 def _literal(array: Any) -> str:
-    if isinstance(array, np.ndarray):
+    if isinstance(array, list):
         return "[" + ", ".join(_literal(part) for part in array) + "]"
     if isinstance(array, Fraction) and array.denominator != 1:
         return f"Fraction({_literal(array.numerator)}, {_literal(array.denominator)})"

@@ -16,14 +16,15 @@ from sympy import Identity, Inverse, OneMatrix, Trace, Transpose
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from algebra import scalars
-from algebra.applied import SOFTMAX, Applied, is_causal_mask
+from algebra.applied import Applied, is_causal_mask
+from algebra.binders import substituted
 from algebra.diagram import Diagram, Wire
 from algebra.interpret import Interpretation
 from algebra.language import HeadSum, OneHot
 from algebra.matching import HOLE
-from algebra.nonlinear import Activation, CausalMask, RowSoftmax
+from algebra.nonlinear import SOFTMAX, Activation, CausalMask, RowSoftmax
 from algebra.rules.indices import index_sum
-from algebra.rules.rule import fresh, product, scalar_product, substituted, tensor, total
+from algebra.rules.rule import fresh, product, scalar_product, tensor, total
 from algebra.scalars import Coefficient
 from algebra.shapes import inspect
 from algebra.values import Terms

@@ -6,7 +6,6 @@ one graph, whose edges are single uses of rules. The shortest way through it is 
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import sympy
 from sympy import HadamardPower, HadamardProduct
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra.budget import Exhausted, spend
 from algebra.derivation import Step, one_step
 from algebra.language import FamilyMember
 from algebra.moves import Change, Scope
@@ -35,6 +35,7 @@ from algebra.strategies import (
     TIERS,
 )
 
+MOVE = 10  # steps for trying a move at a place
 MAX_STEPS = 600  # rewrites of one side before it is left as it is
 MAX_PARTS = 4_000  # of an expression, and how deep it may be, before it is left as it is
 MAX_DEPTH = 80
@@ -45,10 +46,9 @@ Edges = dict[Any, list[Step]]
 
 @dataclass(slots=True)
 class Rewriter:
-    """Rewrites with moves, within a time; what a move cannot do somewhere is asked once only."""
+    """Rewrites with moves; what a move cannot do somewhere is asked once only."""
 
     scope: Scope
-    deadline: float
     idle: set[tuple[int, Any]] = field(default_factory=set)  # (move, part): nothing to do
     refused: set[frozenset[Any]] = field(default_factory=set)  # {before, after} of steps not taken
 
@@ -69,8 +69,10 @@ class Rewriter:
             tiers = [*tiers[:1], OPEN_GIVEN, *tiers[1:]]
         for tier in tiers:
             for moves in tier:
-                ends = [self.rewritten(side, moves, edges) for side in (lhs, rhs)]
-                if time.thread_time() > self.deadline and ends[0] != ends[1]:
+                try:
+                    for side in (lhs, rhs):
+                        self.rewritten(side, moves, edges)
+                except Exhausted:  # a chain that was found by parts stands all the same
                     return None
             steps = shortest(edges, lhs, rhs, self.refused)
             if steps is not None:
@@ -88,8 +90,6 @@ class Rewriter:
                 return e
             e = _add(edges, Change("matrix_of_entries", (), False, opened), e)
         for _ in range(MAX_STEPS):
-            if time.thread_time() > self.deadline:
-                return e
             again = [last] if last is not None and last in SWEEPING else []
             found = self._next(e, again, inside) or self._next(e, moves, inside)
             if found is None:
@@ -108,6 +108,7 @@ class Rewriter:
         for count, (path, part, nested) in enumerate(_parts(e, inside)):
             if count > MAX_PARTS or len(path) > MAX_DEPTH:
                 return None
+            spend(3)
             parts.setdefault(type(part), []).append((path, part))
             if not nested:
                 whole.setdefault(type(part), []).append((path, part))
@@ -120,6 +121,7 @@ class Rewriter:
                         number in OUTSIDE_TRACE and path and type(at(e, path[:-1])) is sympy.Trace
                     ):
                         continue
+                    spend(MOVE)
                     changes = move(part, self.scope)
                     if changes:
                         return number, [c._replace(path=path + c.path) for c in changes]

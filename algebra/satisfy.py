@@ -17,13 +17,25 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from math import prod
+from operator import mul
 from typing import Any, NamedTuple
 
-import numpy as np
 import sympy
 
+from algebra.admissible import admits, special
+from algebra.budget import spend, weight
 from algebra.errors import OtimesError
-from algebra.exact import Assignment, Number, array_shape, exact_inverse, exact_quotient, tree_value
+from algebra.exact import (
+    Assignment,
+    Number,
+    array_shape,
+    exact_inverse,
+    exact_quotient,
+    exact_value,
+)
+from algebra.exact_arrays import ExactArray, identity, stack, zeros
+from algebra.language import key
 from algebra.refute import draw_assignment
 from algebra.shapes import inspect
 from algebra.signature import Signature
@@ -33,6 +45,7 @@ MAX_UNKNOWNS = 64
 FAMILY_TRIES = 12
 SPACE_TRIES = 40
 ANGLES = tuple(map(Fraction, ("0", "1", "-1", "1/2", "-1/2", "2", "-1/3")))  # (half) tangents
+CANDIDATE = 30  # steps that count for making an array of a kind
 MAX_SIGNS = 4  # entries of an array of which all values are tried
 
 
@@ -49,14 +62,17 @@ def satisfying(
     if assignment is None:
         return None
     if draw.random() < 0.3:
-        scalars = {
-            name: draw.choice((0, 1, 1, 2, -1)) for name in signature.scalars if name not in roots
-        }
-        assignment = replace(assignment, scalars={**assignment.scalars, **scalars})
+        scalars = {**assignment.scalars, **special(signature, draw, roots)}
+        chosen = replace(assignment, scalars=scalars)
+        assignment = chosen if admits(signature, chosen) else assignment
+    factors = [each for pair in given for each in _factors(*pair)]
+    if factors and draw.random() < 0.3:  # where one vanishes, a hypothesis says the least
+        zero = (draw.choice(factors), sympy.S.Zero)
+        assignment = _with_scalar(zero, assignment, signature, draw)
     speaks = [(pair, _names(pair)) for pair in given]
     for pair, names in speaks:
         if not names:
-            assignment = _with_scalar(pair, assignment, draw)
+            assignment = _with_scalar(pair, assignment, signature, draw)
     order = list(signature.tensors)
     draw.shuffle(order)
     of_signs = draw.random() < 0.5  # all alike: drawn in different ways, few fit each other
@@ -68,28 +84,21 @@ def satisfying(
         if array is None:
             return None
         assignment = replace(assignment, arrays={**assignment.arrays, name: array})
-    return assignment if has_signs(signature, assignment) and holds(given, assignment) else None
-
-
-def has_signs(signature: Signature, assignment: Assignment) -> bool:
-    """Return whether the scalars that are declared positive are."""
-    return not any(
-        symbol.is_positive and assignment.scalars[name] <= 0
-        for name, symbol in signature.scalars.items()
-    )
+    return assignment if admits(signature, assignment) and holds(given, assignment) else None
 
 
 def holds(given: Sequence[Pair], assignment: Assignment) -> bool:
     """Return whether every hypothesis holds exactly; not where one is not defined."""
     try:
-        return all(_equal(left, right, assignment) for left, right in given)
+        numbers = assignment.in_exact_arrays()
+        return all(_equal(left, right, numbers) for left, right in given)
     except OtimesError:
         return False
 
 
 def _equal(left: sympy.Basic, right: sympy.Basic, assignment: Assignment) -> bool:
     return all(
-        np.all(tree_value(left, each) == tree_value(right, each))
+        exact_value(left, each) == exact_value(right, each)
         for each in _at_every_index((left, right), assignment)
     )
 
@@ -108,13 +117,32 @@ def _names(pair: Pair) -> set[str]:
 
 
 @lru_cache(maxsize=256)
+def _factors(left: sympy.Basic, right: sympy.Basic) -> list[sympy.Expr]:
+    """Return the scalar factors in a hypothesis, such as a and a b - 1 in a (a b - 1) A."""
+    scalars = {key(symbol) for symbol in _inspected(left, right).scalars.values()}
+    found = {
+        part
+        for side in (left, right)
+        for product in side.atoms(sympy.Mul, sympy.MatMul)
+        for part in product.args
+        if isinstance(part, sympy.Symbol) or (isinstance(part, sympy.Add) and part.is_polynomial())
+        if {key(s) for s in part.free_symbols} & scalars
+    }
+    return sorted(found, key=sympy.default_sort_key)
+
+
+@lru_cache(maxsize=256)
 def _inspected(left: sympy.Basic, right: sympy.Basic) -> Signature:
     """Return what a hypothesis speaks of, which every draw of numbers asks for many times."""
     return inspect(left, right)
 
 
-def _with_scalar(pair: Pair, assignment: Assignment, draw: random.Random) -> Assignment:
+def _with_scalar(
+    pair: Pair, assignment: Assignment, signature: Signature, draw: random.Random
+) -> Assignment:
     """Return an assignment in which an equation of scalars holds, if it is affine in one of them.
+
+    Where there is a choice, signs and inequalities hold as well.
 
     Of several such equations each is solved in turn, which may undo an earlier one; what is drawn
     is checked at the end like any other.
@@ -124,8 +152,9 @@ def _with_scalar(pair: Pair, assignment: Assignment, draw: random.Random) -> Ass
 
     def rest(name: str, value: Number) -> Number:
         numbers = replace(assignment, scalars={**assignment.scalars, name: value})
-        return tree_value(pair[0], numbers) - tree_value(pair[1], numbers)
+        return exact_value(pair[0], numbers) - exact_value(pair[1], numbers)
 
+    found: Assignment | None = None
     for name in names:
         try:
             constant, slope = rest(name, 0), rest(name, 1) - rest(name, 0)
@@ -135,8 +164,11 @@ def _with_scalar(pair: Pair, assignment: Assignment, draw: random.Random) -> Ass
             continue
         value = Fraction(-constant) / slope
         scalar = int(value) if value.denominator == 1 else value
-        return replace(assignment, scalars={**assignment.scalars, name: scalar})
-    return assignment
+        solved = replace(assignment, scalars={**assignment.scalars, name: scalar})
+        if admits(signature, solved):
+            return solved
+        found = found or solved
+    return found or assignment
 
 
 def _solve_for(
@@ -158,6 +190,7 @@ def _solve_for(
     if space is not None and len(linear) == len(given):
         return space.element(draw, 2)
     for array in _candidates(shape, draw, of_signs, space):
+        spend(CANDIDATE)
         if array is not None and holds(
             given, replace(assignment, arrays={**assignment.arrays, name: array})
         ):
@@ -178,13 +211,11 @@ def _candidates(
     if space is not None:  # what the other hypotheses leave
         for _ in range(SPACE_TRIES):
             yield space.element(draw, 1)
-    elif of_signs and int(np.prod(shape)) <= MAX_SIGNS:
-        arrays = list(product((-1, 0, 1), repeat=int(np.prod(shape))))
+    elif of_signs and prod(shape) <= MAX_SIGNS:
+        arrays = list(product((-1, 0, 1), repeat=prod(shape)))
         draw.shuffle(arrays)
         for values in arrays:
-            array = _zeros(shape)
-            array.flat = values
-            yield array
+            yield ExactArray(shape, list(values))
     yield from families
     yield from trivial
 
@@ -194,70 +225,78 @@ def _members(make: Family, shape: tuple[int, ...], draw: random.Random) -> Any |
     *counts, rows, cols = shape
     if not counts:
         return make(rows, cols, draw)
+    if not prod(counts):
+        return zeros(shape)
     members: list[Any] = [_members(make, (*counts[1:], rows, cols), draw) for _ in range(counts[0])]
-    return None if any(member is None for member in members) else np.stack(members)
+    return None if any(member is None for member in members) else stack(members)
+
+
+_System = tuple[list[list[Number]], list[Number]]  # a matrix by its rows, and what it must give
 
 
 class _Space(NamedTuple):
     """The solutions of linear equations: one of them, and a basis of the differences."""
 
-    point: Any
-    basis: Any
+    point: list[Number]
+    basis: list[list[Number]]
     shape: tuple[int, ...]
 
     def element(self, draw: random.Random, largest: int) -> Any:
         """Return a random element, the coefficients integers up to `largest`."""
-        flat = self.point.copy()
+        flat = self.point
         for direction in self.basis:
-            flat = flat + draw.randint(-largest, largest) * direction
-        return _whole(flat.reshape(self.shape))
+            factor = draw.randint(-largest, largest)
+            flat = [x + factor * y for x, y in zip(flat, direction, strict=True)]
+        return _whole(ExactArray(self.shape, flat))
 
 
 def _affine(
     name: str, pair: Pair, assignment: Assignment, shape: tuple[int, ...], draw: random.Random
-) -> tuple[Any, Any] | None:
-    """Return (matrix, target) of a hypothesis that is affine in one tensor, else None."""
-    if int(np.prod(shape)) > MAX_UNKNOWNS:
+) -> _System | None:
+    """Return the equations of a hypothesis that is affine in one tensor, else None."""
+    if prod(shape) > MAX_UNKNOWNS:
         return None
 
-    def rest(array: Any) -> Any:
+    def rest(array: ExactArray) -> list[Number]:
         numbers = replace(assignment, arrays={**assignment.arrays, name: array})
         parts = [
-            np.asarray(tree_value(pair[0], each) - tree_value(pair[1], each)).reshape(-1)
+            exact_value(pair[0], each) - exact_value(pair[1], each)
             for each in _at_every_index(pair, numbers)
         ]
-        return np.concatenate(parts)
+        return [x for p in parts for x in (p.flat if isinstance(p, ExactArray) else [p])]
 
     try:
-        constant = rest(_zeros(shape))
+        constant = rest(zeros(shape))
         columns = []
-        for place in np.ndindex(shape):
-            unit = _zeros(shape)
-            unit[place] = 1
-            columns.append(rest(unit) - constant)
-        matrix = np.stack(columns, axis=1)
+        for k in range(prod(shape)):
+            unit = zeros(shape)
+            unit.flat[k] = 1
+            columns.append([x - c for x, c in zip(rest(unit), constant, strict=True)])
+        matrix = [[column[k] for column in columns] for k in range(len(constant))]
         probe = _draw(shape, draw)
-        if not np.all(rest(probe) == constant + matrix @ probe.reshape(-1)):
+        equations = zip(rest(probe), constant, matrix, strict=True)
+        if not all(value == c + sum(map(mul, row, probe.flat)) for value, c, row in equations):
             return None
     except OtimesError:  # an inverse, which zero does not have
         return None
-    return matrix, -constant
+    return matrix, [-c for c in constant]
 
 
-def _solutions(systems: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> _Space | None:
+def _solutions(systems: Sequence[_System], shape: tuple[int, ...]) -> _Space | None:
     """Return all solutions of linear systems over the rationals, or None if there are none."""
     rows = [
         [x if isinstance(x, int) else Fraction(x) for x in (*row, b)]
         for matrix, target in systems
         for row, b in zip(matrix, target, strict=True)
     ]
-    width = int(np.prod(shape))
+    width = prod(shape)
     pivots: list[int] = []
     for column in range(width):
         at = next((i for i in range(len(pivots), len(rows)) if rows[i][column]), None)
         if at is None:
             continue
         k = len(pivots)
+        spend(1 + (len(rows) * width * max(weight(x) for x in rows[at]) >> 4))
         rows[k], rows[at] = rows[at], rows[k]
         rows[k] = [exact_quotient(x, rows[k][column]) for x in rows[k]]
         for i, row in enumerate(rows):
@@ -266,13 +305,13 @@ def _solutions(systems: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> _S
         pivots.append(column)
     if any(row[width] for row in rows[len(pivots) :]):
         return None
-    point = _zeros((width,))
+    point: list[Number] = [0] * width
     for k, column in enumerate(pivots):
         point[column] = rows[k][width]
     basis = []
     for free in range(width):
         if free not in pivots:
-            direction = _zeros((width,))
+            direction: list[Number] = [0] * width
             direction[free] = 1
             for k, column in enumerate(pivots):
                 direction[column] = -rows[k][free]
@@ -290,7 +329,7 @@ def _special(shape: tuple[int, ...], generic: Any, draw: random.Random) -> Any:
     if kind < 0.9:
         left, right = _draw((shape[0], 1), draw), _draw((1, shape[1]), draw)
         return left @ right
-    return np.vectorize(lambda x: x if draw.random() < 0.5 else 0, otypes=[object])(generic)
+    return generic.map(lambda x: x if draw.random() < 0.5 else 0)
 
 
 # -- families of square matrices -------------------------------------------------------------------
@@ -298,28 +337,16 @@ def _special(shape: tuple[int, ...], generic: Any, draw: random.Random) -> Any:
 Family = Callable[[int, int, random.Random], Any]
 
 
-def _zeros(shape: tuple[int, ...]) -> Any:
-    array = np.empty(shape, dtype=object)
-    array.fill(0)
-    return array
+def _draw(shape: tuple[int, ...], draw: random.Random) -> ExactArray:
+    return ExactArray(shape, [draw.randint(-2, 2) for _ in range(prod(shape))])
 
 
-def _draw(shape: tuple[int, ...], draw: random.Random) -> Any:
-    array = np.empty(shape, dtype=object)
-    for place in np.ndindex(shape):
-        array[place] = draw.randint(-2, 2)
-    return array
-
-
-def _identity(rows: int, cols: int, draw: random.Random) -> Any:
-    array = _zeros((rows, cols))
-    for k in range(min(rows, cols)):
-        array[k, k] = 1
-    return array
+def _identity(rows: int, cols: int, draw: random.Random) -> ExactArray:
+    return identity(max(rows, cols))[:rows, :cols]
 
 
 def _zero(rows: int, cols: int, draw: random.Random) -> Any:
-    return _zeros((rows, cols))
+    return zeros((rows, cols))
 
 
 def _scalar_matrix(rows: int, cols: int, draw: random.Random) -> Any:
@@ -327,7 +354,7 @@ def _scalar_matrix(rows: int, cols: int, draw: random.Random) -> Any:
 
 
 def _diagonal(rows: int, cols: int, draw: random.Random) -> Any:
-    array = _zeros((rows, cols))
+    array = zeros((rows, cols))
     for k in range(min(rows, cols)):
         array[k, k] = draw.randint(-2, 2)
     return array
@@ -351,7 +378,7 @@ def _conjugated(rows: int, cols: int, draw: random.Random, values: tuple[int, in
 
 def _of_both(size: int, draw: random.Random, values: tuple[int, int]) -> Any:
     """Return a diagonal matrix of two values, of both of them where there is room."""
-    array = _zeros((size, size))
+    array = zeros((size, size))
     chosen = [*values, *[draw.choice(values) for _ in range(size)]][:size]
     draw.shuffle(chosen)
     for k, value in enumerate(chosen):
@@ -360,7 +387,7 @@ def _of_both(size: int, draw: random.Random, values: tuple[int, int]) -> Any:
 
 
 def _unimodular(size: int, draw: random.Random) -> Any:
-    lower, upper = _identity(size, size, draw), _identity(size, size, draw)
+    lower, upper = identity(size), identity(size)
     for i in range(size):
         for j in range(i):
             lower[i, j], upper[j, i] = draw.randint(-1, 1), draw.randint(-1, 1)
@@ -370,15 +397,15 @@ def _unimodular(size: int, draw: random.Random) -> Any:
 def _orthogonal(rows: int, cols: int, draw: random.Random) -> Any | None:
     """Rows or columns of Q = (I - S)(I + S)⁻¹ with S antisymmetric (Cayley), a sign flipped."""
     size = max(rows, cols)
-    skew = _zeros((size, size))
+    skew = zeros((size, size))
     for i in range(size):
         for j in range(i):
             skew[i, j] = draw.choice(ANGLES)
             skew[j, i] = -skew[i, j]
-    one = _identity(size, size, draw)
+    one = identity(size)
     q = (one - skew) @ exact_inverse(one + skew)
     if draw.random() < 0.5 and size:
-        q[0] = -q[0]
+        q.flat[:size] = [-x for x in q.flat[:size]]  # the first row
     return _whole(q[:rows, :cols])
 
 
@@ -387,7 +414,7 @@ def _orthogonal_projection(rows: int, cols: int, draw: random.Random) -> Any | N
     x = _draw((rows, 1), draw)
     if rows != cols:
         return None
-    if draw.random() < 0.5 and np.any(x):
+    if draw.random() < 0.5 and any(x.flat):
         return _whole(x @ x.T * Fraction(1, int((x.T @ x)[0, 0])))
     q = _orthogonal(rows, rows, draw)
     return None if q is None else _whole(q @ _of_both(rows, draw, (0, 1)) @ q.T)
@@ -396,7 +423,7 @@ def _orthogonal_projection(rows: int, cols: int, draw: random.Random) -> Any | N
 def _permutation(rows: int, cols: int, draw: random.Random) -> Any | None:
     if rows != cols:
         return None
-    array = _zeros((rows, rows))
+    array = zeros((rows, rows))
     places = list(range(rows))
     draw.shuffle(places)
     for i, j in enumerate(places):
@@ -422,7 +449,7 @@ def _nilpotent(rows: int, cols: int, draw: random.Random) -> Any | None:
     """Conjugated strictly upper triangular; half of them have square zero: one block of corners."""
     if rows != cols:
         return None
-    array = _zeros((rows, rows))
+    array = zeros((rows, rows))
     half = max(1, rows // 2)
     square_zero = draw.random() < 0.5
     for i in range(rows):
@@ -435,11 +462,11 @@ def _nilpotent(rows: int, cols: int, draw: random.Random) -> Any | None:
 
 def _whole(array: Any) -> Any:
     """Return the array with Fractions that are integers as integers."""
-    result = np.empty(array.shape, dtype=object)
-    for place, entry in np.ndenumerate(array):
-        whole = isinstance(entry, int) or entry.denominator == 1
-        result[place] = int(entry) if whole else entry
-    return result
+
+    def whole(entry: Number) -> Number:
+        return int(entry) if entry.denominator == 1 else entry
+
+    return array.map(whole)
 
 
 TRIVIAL: tuple[Family, ...] = (_identity, _zero, _scalar_matrix)

@@ -2,9 +2,10 @@
 
 A coefficient is an `int`, a `Fraction`, or a `Scalar`: a quotient of two Laurent polynomials, each
 a dictionary `{monomial: number}`, where a monomial is a sorted tuple of `(generator, exponent)`.
-A generator is the name of a symbol, or `#p` for a root of the prime p; exponents may be fractions,
-so that `1/sqrt(d_head)` is a monomial like any other. Two coefficients are equal exactly when the
-numerator of their difference is empty: nothing here guesses, and nothing calls SymPy's `simplify`.
+A generator is the `key` of a symbol, its name unless it is a Dummy, or `#p` for a root of the prime
+p; exponents may be fractions, so that `1/sqrt(d_head)` is a monomial like any other. Two
+coefficients are equal exactly when the numerator of their difference is empty: nothing here
+guesses, and nothing calls SymPy's `simplify`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any, TypeAlias
 
 import sympy
 
+from algebra.budget import spend, weight
 from algebra.errors import LanguageError
+from algebra.language import key
 from algebra.text import short_text
 
 Number: TypeAlias = int | Fraction
@@ -120,6 +123,7 @@ def power(base: Coefficient, exponent: int) -> Coefficient:
         )
     result: Coefficient = 1
     for digit in f"{exponent:b}":
+        spend(1 + (weight(result) >> 4))
         result = result * result
         if digit == "1":
             result = result * base
@@ -142,11 +146,11 @@ def generator(name: str) -> Scalar:
     return Scalar({((name, 1),): 1}, {ONE: 1})
 
 
-def from_sympy(expression: sympy.Expr, positive: Collection[str] = ()) -> Coefficient:
+def from_sympy(expression: sympy.Expr, nonnegative: Collection[str] = ()) -> Coefficient:
     """Read a SymPy scalar built of numbers, symbols, +, *, and rational powers.
 
-    `positive` names symbols that are positive besides those that say so themselves (dimensions):
-    only of these may a root of a product or power be taken apart.
+    `nonnegative` names symbols that are not negative besides those that say so themselves: only of
+    these may a root of a product or power be taken apart.
     Raises LanguageError naming the first part that is not of this kind.
     """
     if isinstance(expression, sympy.Integer):
@@ -154,22 +158,22 @@ def from_sympy(expression: sympy.Expr, positive: Collection[str] = ()) -> Coeffi
     if isinstance(expression, sympy.Rational):
         return Fraction(int(expression.p), int(expression.q))
     if isinstance(expression, sympy.Symbol):
-        return generator(expression.name)
+        return generator(key(expression))
     if isinstance(expression, sympy.Add):
         total: Coefficient = 0
         for term in expression.args:
-            total = total + from_sympy(term, positive)
+            total = total + from_sympy(term, nonnegative)
         return total
     if isinstance(expression, sympy.Mul):
         product: Coefficient = 1
         for factor in expression.args:
-            product = product * from_sympy(factor, positive)
+            product = product * from_sympy(factor, nonnegative)
         return product
     if isinstance(expression, sympy.Pow) and isinstance(expression.exp, sympy.Rational):
-        base = from_sympy(expression.base, positive)
+        base = from_sympy(expression.base, nonnegative)
         if isinstance(expression.exp, sympy.Integer):
             return power(base, int(expression.exp))
-        roots = _known_positive(expression.base, positive)
+        roots = _known_nonnegative(expression.base, nonnegative)
         return root(base, Fraction(int(expression.exp.p), int(expression.exp.q)), roots, expression)
     if isinstance(expression, sympy.Float):
         raise LanguageError(
@@ -250,6 +254,7 @@ def lift(value: Coefficient) -> Scalar:
 
 
 def _plus(a: Polynomial, b: Polynomial) -> Polynomial:
+    spend(1 + (len(a) + len(b) >> 3))
     result = dict(a)
     for monomial, factor in b.items():
         total = result.get(monomial, 0) + factor
@@ -265,6 +270,7 @@ def _times(a: Polynomial, b: Polynomial) -> Polynomial:
         return b
     if len(b) == 1 and b.get(ONE) == 1:
         return a
+    spend(len(a) * len(b) * (32 + max(_weight(a), _weight(b))) >> 4)
     result: Polynomial = {}
     for m1, c1 in a.items():
         for m2, c2 in b.items():
@@ -275,6 +281,11 @@ def _times(a: Polynomial, b: Polynomial) -> Polynomial:
             else:
                 result.pop(monomial, None)
     return result
+
+
+def _weight(a: Polynomial) -> int:
+    """Return what one coefficient of a polynomial weighs: the rest is much like the first."""
+    return weight(next(iter(a.values()), 0))
 
 
 def _multiply_monomials(a: Monomial, b: Monomial) -> tuple[Monomial, Number]:
@@ -294,14 +305,17 @@ def _multiply_monomials(a: Monomial, b: Monomial) -> tuple[Monomial, Number]:
     return tuple(sorted((n, e) for n, e in exponents.items() if e)), carry
 
 
-def _known_positive(base: sympy.Expr, positive: Collection[str]) -> set[str]:
-    return {s.name for s in base.free_symbols if s.is_positive or s.name in positive}
+def _known_nonnegative(base: sympy.Expr, nonnegative: Collection[str]) -> set[str]:
+    return {key(s) for s in base.free_symbols if s.is_nonnegative or key(s) in nonnegative}
 
 
 def root(
-    base: Coefficient, exponent: Fraction, positive: Collection[str], shown: Any = None
+    base: Coefficient, exponent: Fraction, nonnegative: Collection[str], shown: Any = None
 ) -> Coefficient:
     """Return base**exponent for a positive number or a monomial; a lone symbol needs no sign.
+
+    Each factor of a monomial is named in `nonnegative`: then the root of a product is the product
+    of the roots, where it is defined, and the root of a square is what was squared.
 
     `shown` is what an error names. Raises LanguageError for a root of a sum or of what may be
     negative.
@@ -312,10 +326,10 @@ def root(
         raise LanguageError(f"{short_text(shown)} is a root of a sum, which is not in the language")
     ((monomial, factor),) = value.numerator.items()
     lone = factor == 1 and len(monomial) == 1 and monomial[0][1] == 1
-    if not lone and not all(n.startswith("#") or n in positive for n, _ in monomial):
+    if not lone and not all(n.startswith("#") or n in nonnegative for n, _ in monomial):
         raise LanguageError(
             f"{short_text(shown)} is a root of a product whose factors may be negative: "
-            "declare the symbols positive"
+            "declare the symbols positive or nonnegative"
         )
     if factor < 0:
         raise LanguageError(

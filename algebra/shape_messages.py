@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import sympy
@@ -59,3 +60,11 @@ def full_shape(tensor: sympy.MatrixSymbol | Family) -> str:
 def place(around: Any) -> str:
     """Return where something was found, to end a message."""
     return f" (in {short_text(around)})"
+
+
+def renamed(origin: Mapping[Any, Any]) -> str:
+    """Say which symbols are called otherwise in a message, as others have their names."""
+    names = [new.name for new, old in origin.items() if new.name != old.name]
+    return (
+        f" ({', '.join(names)}: primes tell different symbols of one name apart)" if names else ""
+    )

@@ -18,6 +18,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, Diag
 from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatrix
 
+from algebra.assumptions import check_index, declared
 from algebra.dimensions import normal_size, product_of, same_product, same_size, whole
 from algebra.errors import LanguageError, ShapeError
 from algebra.language import (
@@ -128,6 +129,9 @@ class _Reader:
             )
         for name in s.sizes:
             s.scalars.pop(name, None)
+        for symbol, _ in s.indices.values():
+            check_index(symbol)
+        s.assumptions = declared(s.scalars, s.sizes, s.roots)
         return s
 
     def shape(self, e: Any) -> Shape | None:
@@ -216,6 +220,8 @@ class _Reader:
                 break
         else:
             known = self.signature.indices.setdefault(key(index), (self.symbol(index), count))[1]
+        if known == 0:  # it has no value, so nothing is ever taken at it
+            return
         if not same_size(known, count):
             raise ShapeError(
                 f"index {index} of {short_text(owner)} runs over {count} values, but over "
@@ -236,7 +242,7 @@ class _Reader:
             if isinstance(e.exp, sympy.Rational) and not isinstance(e.exp, sympy.Integer):
                 roots = self.signature.roots
                 for symbol in e.base.free_symbols:
-                    roots[symbol.name] = lcm(roots.get(symbol.name, 1), int(e.exp.q))
+                    roots[key(symbol)] = lcm(roots.get(key(symbol), 1), int(e.exp.q))
         elif not isinstance(e, sympy.Rational):
             if isinstance(e, sympy.Float):
                 raise LanguageError(
@@ -405,21 +411,19 @@ class _Reader:
 
     def index_sum(self, e: sympy.Sum) -> None:
         """A sum over full ranges of indices; the count of each is its upper limit plus one."""
-        ranges = {}
         for limit in reversed(e.limits):
-            if len(limit) != 3 or limit[1] != 0:
+            if len(limit) != 3 or limit[1] != 0 or not isinstance(limit[0], sympy.Symbol):
                 raise LanguageError(
                     f"{short_text(e)} does not run over a full range: write the limits as "
                     "(k, 0, n - 1)"
                 )
             index, _, last = limit
-            self.symbol(index)
-            ranges[index] = normal_size(last + 1)
-            self.size(ranges[index])
-        self.bound.append(ranges)
+            count = normal_size(last + 1)
+            self.size(count)  # within the limits before it
+            self.bound.append({self.symbol(index): count})
         if self.shape(e.function) is not None:
             raise ShapeError(f"{short_text(e)} sums matrices: use HeadSum for that")
-        self.bound.pop()
+        del self.bound[-len(e.limits) :]
 
     def diag_matrix(self, e: DiagMatrix) -> Shape:
         rows, cols = self.matrix(e.args[0], "make a diagonal matrix of")
@@ -524,11 +528,10 @@ class _Reader:
         for index, count in e.limits:
             if not isinstance(index, sympy.Symbol):
                 raise LanguageError(f"{type(e).__name__} sums over {index}: a Symbol is needed")
-            self.symbol(index)
-            self.size(count)
-        self.bound.append(dict(e.limits))
+            self.size(count)  # within the limits before it
+            self.bound.append({self.symbol(index): count})
         rows, cols = self.matrix(e.body, "sum over heads")
-        self.bound.pop()
+        del self.bound[-len(e.limits) :]
         for dimension in (rows, cols):
             if dimension.free_symbols & {index for index, _ in e.limits}:
                 raise ShapeError(f"the size {dimension} depends on an index of {type(e).__name__}")

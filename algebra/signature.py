@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import sympy
 
+from algebra.assumptions import NONE, Assumptions
 from algebra.language import Family
 
 
@@ -27,3 +28,5 @@ class Signature:
     deltas: dict[sympy.KroneckerDelta, sympy.KroneckerDelta] = field(default_factory=dict)
     # by the name of a symbol under a root, the degree of the powers that make it rational
     roots: dict[str, int] = field(default_factory=dict)
+    # what the symbols declare and inequalities say; each size is an integer from 1 on besides
+    assumptions: Assumptions = NONE

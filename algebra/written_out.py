@@ -14,6 +14,7 @@ from math import prod
 
 import sympy
 
+from algebra.budget import spend
 from algebra.canonical import canonical
 from algebra.diagram import Box, Diagram, Wire
 from algebra.interpret import Interpretation
@@ -42,6 +43,7 @@ def written_out(terms: Terms, reading: Interpretation) -> Terms | None:
     for diagram, coefficient in terms.items():
         wires = numeric[diagram]
         for values in product(*[range(sizes[diagram.sorts[w]] or 1) for w in wires]):
+            spend(8 + 4 * len(diagram.boxes))
             held = _held(diagram, dict(zip(wires, values, strict=True)), reading)
             if held is not None:
                 form, loops = canonical(held)

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, assume, seed, settings
 from hypothesis import given as drawn
 from hypothesis.errors import Unsatisfiable
 
+from algebra.budget import Budget, Exhausted
 from algebra.errors import OtimesError
 from algebra.exact import Assignment, tree_value
 from algebra.refute import Trial, differs, shrink
@@ -32,6 +33,7 @@ from proofs.hypotheses import assignments as assignments_under
 EXAMPLES = 40
 SEED = 20_211_222
 LARGEST_SIZE = 3
+EXAMPLE = 5.0  # units of work for one example
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,10 @@ def check_exactly(
         nonlocal tried
         assignment = as_assignment(numbers, lhs, rhs)
         try:
-            trial = differs(lhs, rhs, assignment)
+            with Budget(EXAMPLE):
+                trial = differs(lhs, rhs, assignment)
+        except Exhausted:  # too much for one example: smaller numbers are drawn as well
+            assume(False)
         except OtimesError:  # the root of a row that is zero, a mean of no entries: no value
             assume(False)
         tried += 1
@@ -124,7 +129,10 @@ def _under_hypotheses(
     tried, seen = 0, _Seen(rhs)
     for assignment in assignments_under(given, lhs, rhs, count=examples, largest=LARGEST_SIZE):
         try:
-            trial = differs(lhs, rhs, assignment)
+            with Budget(EXAMPLE):
+                trial = differs(lhs, rhs, assignment)
+        except Exhausted:
+            continue
         except OtimesError:  # an inverse that does not exist, an irrational root: no value
             continue
         tried += 1

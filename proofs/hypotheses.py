@@ -71,8 +71,8 @@ def drawer(given: Sequence[Any]) -> Drawer:
             return None
         arrays = dict(found.arrays)
         for name in drawn & arrays.keys():
-            arrays[name] = _pattern(arrays[name], patterns[name], rng)
-        found = replace(found, arrays=arrays)
+            arrays[name] = _pattern(np.asarray(arrays[name]), patterns[name], rng)
+        found = replace(found, arrays=arrays).in_exact_arrays()
         met = all(_is_nonnegative(fact, found) for fact in others)
         return found if met and (not drawn or holds(pairs, found)) else None
 
@@ -92,7 +92,7 @@ def assignments(
         assignment = draw(signature, rng, size, entries, signature.roots)
         if assignment is not None:
             found += 1
-            yield assignment
+            yield assignment.in_numpy()
 
 
 def signature_of(given: Sequence[Any], *expressions: Any) -> Signature:
@@ -167,7 +167,7 @@ def _pattern(array: Any, properties: set[str], rng: random.Random) -> Any:
 def _is_nonnegative(fact: Fact, assignment: Assignment) -> bool:
     subject = fact.subject
     if isinstance(subject, Family):
-        return bool(np.all(assignment.arrays[subject.name] >= 0))
+        return bool(np.all(np.asarray(assignment.arrays[subject.name]) >= 0))
     try:
         value = tree_value(subject, assignment)
     except OtimesError:

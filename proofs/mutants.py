@@ -8,7 +8,6 @@ sizes made equal, where it is a claim after all.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 
 import sympy
 
+from algebra.budget import Budget
 from algebra.decide import decide
 from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.exact import Assignment
@@ -40,8 +40,8 @@ from algebra.text import unicode_text
 from proofs.claims import Example, Lemma, equations
 from proofs.hypotheses import SEED, drawer, signature_of, unmet
 
-SECONDS_EACH = 10.0
-SECONDS_FIRST = 5.0  # to look for numbers before anything else, under hypotheses
+WORK_EACH = 10.0  # units of work
+WORK_FIRST = 5.0  # to look for numbers before anything else, under hypotheses
 WITHOUT = "without a hypothesis"
 
 
@@ -191,15 +191,14 @@ def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], draws: _Dra
         if not same_shape(shape_of(lhs), shape_of(rhs)):
             return None
         if given:  # numbers are found sooner than it is found out that nothing follows
-            with suppress(OtimesError):
-                until = time.thread_time() + SECONDS_FIRST
-                if search(lhs, rhs, signature, 4, until, draws.again()) is not None:
+            with suppress(OtimesError), Budget(WORK_FIRST):
+                if search(lhs, rhs, signature, 4, draws.again()) is not None:
                     return "refuted"
-        verdict = decide(lhs, rhs, pairs, budget=SECONDS_EACH)
+        verdict = decide(lhs, rhs, pairs, budget=WORK_EACH)
         if verdict.status != "proved":
             return verdict.status if verdict.status == "refuted" else verdict.reason
-        until = time.thread_time() + SECONDS_EACH
-        trial = search(lhs, rhs, signature, 4, until, draws.again())
+        with Budget(WORK_EACH):
+            trial = search(lhs, rhs, signature, 4, draws.again())
     except (ShapeError, LanguageError):
         return None
     return "still true" if trial is None else "proved, but the exact evaluator disagrees"

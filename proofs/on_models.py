@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import sympy
 
+from algebra.binders import substituted
 from algebra.decide import decide
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values
 from algebra.facts import Fact
-from algebra.language import Family, LayerProduct, OrderSum, at_index, rebuilt
+from algebra.language import Family, LayerProduct, OrderSum, rebuilt
 from algebra.nonlinear import Activation
 from algebra.shapes import inspect
 from algebra.signature import Signature
@@ -151,7 +152,7 @@ def with_numbers(expressions: Sequence[Any]) -> list[Any]:
     """Return expressions about any position, head or layer as about those of `places_of`."""
     found, numbers = list(expressions), places_of(expressions)
     for name, (index, _) in sorted(inspect(*found).indices.items()):
-        found = [at_index(e, index, numbers[name]) for e in found]
+        found = [substituted(e, {index: numbers[name]}) for e in found]
     return found
 
 

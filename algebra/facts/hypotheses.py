@@ -15,6 +15,7 @@ from typing import Any
 import sympy
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 
+from algebra.binders import substituted
 from algebra.decide import decide
 from algebra.dimensions import same_size
 from algebra.errors import LanguageError, OtimesError, Undecided
@@ -27,7 +28,7 @@ from algebra.shapes import inspect
 from algebra.text import unicode_text
 from algebra.values import difference
 
-BUDGET_SECONDS = 0.5  # for one comparison of normal forms
+BUDGET = 0.5  # units of work for one comparison of normal forms
 MOST_PARTS = 16  # parts of an equation that it may speak of
 
 NONLINEAR = (RowSoftmax, Activation, RMSNorm, LayerNorm)
@@ -70,7 +71,7 @@ class Hypotheses:
             for fact in self._members.get(e.family.name, ()):
                 binding = _match(fact.subject, e)
                 if binding is not None:
-                    value = None if fact.value is None else fact.value.xreplace(binding)
+                    value = None if fact.value is None else substituted(fact.value, binding)
                     yield replace(fact, subject=e, value=value)
 
     def pair(self, name: str, a: Any, b: Any) -> Fact | None:
@@ -285,6 +286,6 @@ def equal(x: Any, y: Any) -> bool:
         if x.has(*NONLINEAR) or y.has(*NONLINEAR):  # the judge would look for axioms as well
             _, [(left, right)] = read(inspect(x, y), [x, y])
             return not difference(left.terms, right.terms)
-        return decide(x, y, budget=BUDGET_SECONDS).status == "proved"
+        return decide(x, y, budget=BUDGET).status == "proved"
     except (LanguageError, Undecided):  # what the judge cannot read, it does not recognise
         return False

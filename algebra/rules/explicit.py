@@ -22,6 +22,7 @@ from sympy import (
 )
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra.binders import substituted
 from algebra.language import ConcatHeads, FamilyMember, HeadSum, LayerProduct, OneHot, StackHeads
 from algebra.rules.indices import delta, entry
 from algebra.rules.rule import (
@@ -31,7 +32,6 @@ from algebra.rules.rule import (
     product,
     rule,
     split_scalars,
-    substituted,
     tensor,
     total,
     with_pair,

@@ -16,9 +16,10 @@ import sympy
 from sympy import HadamardProduct, Identity, KroneckerProduct, MatMul, Transpose, ZeroMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra.binders import substituted
 from algebra.entailment import consequences
 from algebra.language import FamilyMember, OneHot, rebuilt
-from algebra.rules.rule import Rule, is_matrix, product, substituted
+from algebra.rules.rule import Rule, is_matrix, product
 from algebra.shapes import inspect
 from algebra.text import unicode_text
 

@@ -21,6 +21,7 @@ from sympy import (
 )
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra.binders import substituted
 from algebra.language import HeadSum, OneHot, stated
 from algebra.rules.rule import (
     BINDERS,
@@ -36,7 +37,6 @@ from algebra.rules.rule import (
     same_size,
     scalar_product,
     split_scalars,
-    substituted,
     without,
 )
 

@@ -290,7 +290,7 @@ def layer_norm_definition(e: Any) -> Iterator[Any]:
 def said(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:
     """Yield what an axiom of this name makes of an expression, each with its premises."""
     axiom, found = AXIOMS[name], _functions_at(e)
-    for subject in combinations(found, 2) if isinstance(axiom.subject, tuple) else found:
+    for subject in combinations(found, 2) if axiom.of_pairs else found:
         for instance in axiom.of(subject):
             for new in _put(e, instance.lhs, instance.rhs):
                 yield new, instance.premises

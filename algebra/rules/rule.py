@@ -16,6 +16,7 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra.binders import free_symbols, substituted
 from algebra.language import (
     ConcatHeads,
     FamilyMember,
@@ -279,21 +280,6 @@ def mentions(e: Expression, symbols: Iterable[Any]) -> bool:
     return any(symbol in free for symbol in symbols)
 
 
-@lru_cache(maxsize=50_000)
-def free_symbols(e: Expression) -> frozenset[Any]:
-    """Return the symbols that are free in an expression.
-
-    SymPy finds those of a sum by putting dummies for its indices, which is far slower.
-    """
-    if isinstance(e, sympy.Symbol):
-        return frozenset([e])
-    if type(e) in (HeadSum, ConcatHeads, StackHeads, sympy.Sum):
-        names = {limit[0] for limit in e.limits}
-        counts = [free_symbols(x) for limit in e.limits for x in limit[1:]]
-        return (free_symbols(e.args[0]) - names).union(*counts)
-    return frozenset().union(*[free_symbols(x) for x in e.args if isinstance(x, sympy.Basic)])
-
-
 # -- indices ----------------------------------------------------------------------------------
 
 BINDERS = (HeadSum, ConcatHeads, StackHeads, sympy.Sum)
@@ -327,15 +313,6 @@ def renamed(e: Expression, names: list[Any]) -> Expression:
     body = substituted(e.args[0], dict(zip(bound(e), names, strict=True)))
     limits = [sympy.Tuple(new, *limit[1:]) for new, limit in zip(names, e.limits, strict=True)]
     return rebuilt(e, [body, *limits])
-
-
-def substituted(e: Expression, names: dict[Any, Any]) -> Expression:
-    """Return the tree with symbols replaced; nothing is evaluated."""
-    if e in names:
-        return names[e]
-    if not e.args or not free_symbols(e) & names.keys():
-        return e
-    return rebuilt(e, [substituted(x, names) for x in e.args])
 
 
 def _binds(e: Expression, names: set[Any]) -> bool:

@@ -23,6 +23,7 @@ from algebra.contract import is_torch
 from algebra.errors import OtimesError
 from algebra.evaluate import Evaluator, Values, selections
 from algebra.exact import Assignment, on_floats, tree_value
+from algebra.nonlinear import INVERSE, SOFTMAX
 from algebra.values import Value
 from numeric.rounding.functions import activated, softmax
 from numeric.rounding.inverse import inverse
@@ -186,7 +187,7 @@ class NormalFormWithErrors:
             self.arrays[name], self.errors[name] = made, inverse(flat, made, self.unit).error
             return
         box = evaluator.applied[name]
-        if box.function == "softmax":
+        if box.function == SOFTMAX:
             rows = values[0].shape[: len(box.slots)]
             nears = [Near(n.value.reshape(*rows, -1), n.error.reshape(*rows, -1)) for n in nears]
         near = _applied(box.function, nears, self.unit)
@@ -201,7 +202,7 @@ def _walk(expression: sympy.Basic, values: Values, unit: float, slack: int) -> A
     def apply(name: str, arguments: Sequence[Any]) -> Walked:
         walked = [Walked.of(argument) for argument in arguments]
         nears = [Near(each.value, each.error(unit, slack)) for each in walked]
-        if name == "inverse":
+        if name == INVERSE:
             near = inverse(nears[0], on_floats(name, [nears[0].value]), unit)
         else:
             near = _applied(name, nears, unit)
@@ -219,7 +220,7 @@ def _applied(function: str, arguments: Sequence[Near], unit: float) -> Near:
     Raises: OtimesError for a mask that was rounded, or is not of zeros and ones.
     """
     p = Precision(unit, unit, TINY["float64"])
-    if function != "softmax":
+    if function != SOFTMAX:
         return activated(function, arguments[0], p)
     scores, *mask = arguments
     visible = np.ones(scores.value.shape, dtype=bool)

@@ -39,7 +39,7 @@ from proofs.on_models import (
 from proofs.theorem import layout_of
 
 FUNCTIONS = (RowSoftmax, Activation, LayerNorm, RMSNorm)
-BUDGET_SECONDS = 5.0
+BUDGET = 5.0  # units of work
 
 
 def check_definition(claim: Definition, runs: Sequence[Run], quick: bool) -> Findings:
@@ -154,7 +154,7 @@ def _mutants(claim: Definition) -> MutantEvidence:
         if told:
             refuted += 1
             continue
-        verdict = decide(mutant.lhs, claim.value, equations(claim.given), budget=BUDGET_SECONDS)
+        verdict = decide(mutant.lhs, claim.value, equations(claim.given), budget=BUDGET)
         if verdict.status == "proved":
             still_true.append(str(mutant))
         else:

@@ -41,11 +41,12 @@ def assignments(axiom: Axiom) -> list[Assignment]:
     while len(found) < DRAWS:
         a = draw_assignment(signature, draw, 3, 3, {})
         assert a is not None
-        arrays = dict(a.arrays)
+        arrays = dict(a.in_numpy().arrays)
         for name, tensor in signature.tensors.items():
             shape = array_shape(tensor, a)
             if name in ("P", "Q") and said.premises:
-                arrays[name] = one_hot_rows(*shape, draw)
+                wide = one_hot_rows(*(shape if name == "P" else shape[::-1]), draw)
+                arrays[name] = wide if name == "P" else wide.T
             elif name in ("E", "F"):  # E F = I: a unimodular matrix and its inverse
                 step = np.eye(*shape, dtype=int).astype(object)
                 step[0, -1] += 2 if shape[0] > 1 else 0

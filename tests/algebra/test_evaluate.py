@@ -23,6 +23,7 @@ from sympy import (
 from algebra.errors import LanguageError, OtimesError, ShapeError
 from algebra.evaluate import Evaluator, evaluate
 from algebra.exact import Assignment, tree_value
+from algebra.exact_arrays import ExactArray, as_exact
 from algebra.language import ConcatHeads, Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
 from tests.algebra.expressions import SHAPES, TENSORS, random_expression
 
@@ -290,3 +291,18 @@ def test_a_coefficient_beyond_int64() -> None:
 
 def test_zero_of_no_arrays() -> None:
     assert evaluate(ZeroMatrix(n, n), {Symbol("n"): 2}).tolist() == [[0, 0], [0, 0]]
+
+
+def test_exact_arrays_give_exact_arrays() -> None:
+    ours = as_exact([[2, 0], [0, 4]])
+    inverse = evaluate(S.I * Trace(S), {S: ours})
+    assert type(inverse) is ExactArray
+    assert inverse.tolist() == [[3, 0], [0, Fraction(3, 2)]]
+    assert evaluate(Trace(S) / 4, {S: ours}) == Fraction(3, 2)
+
+
+def test_exact_arrays_among_floats_are_floats() -> None:
+    ours = as_exact([[2, 0], [0, 4]])
+    halved = evaluate(matmul(S, B.T), {S: ours, "B": np.eye(2) / 2})
+    assert halved.tolist() == [[1.0, 0.0], [0.0, 2.0]]
+    assert evaluate(Symbol("c") * S, {S: ours, "c": 0.25}).tolist() == [[0.5, 0.0], [0.0, 1.0]]

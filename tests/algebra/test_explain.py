@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -14,6 +13,8 @@ import sympy
 from sympy import Identity, OneMatrix, Trace, Transpose
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from algebra.binders import standardised
+from algebra.budget import STEPS, Budget
 from algebra.decide import decide
 from algebra.derivation import WIDTH, Derivation, Step, check_chain, one_step
 from algebra.errors import RuleError
@@ -116,8 +117,8 @@ def test_every_theorem_has_a_chain_of_named_steps(theorem: Any) -> None:
     stated = theorem.statement()
     derivation = chain_of(theorem)
     if derivation.depth is None:
-        assert derivation.expressions[0] == stated.lhs
-        assert derivation.expressions[-1] == stated.rhs
+        clean = standardised([stated.lhs, stated.rhs]).sides
+        assert [derivation.expressions[0], derivation.expressions[-1]] == clean
     for step in derivation:
         assert step.named is not None
         assert step.before != step.after
@@ -300,10 +301,8 @@ def test_claims_about_functions_have_a_chain(name: str) -> None:
     if name in UNEXPLAINED:
         assert explain(lhs, rhs, 2, *given) is None, "it has a chain now: take it off the list"
         return
-    start = time.thread_time()
     derivation = decide(lhs, rhs, *given).steps
     assert derivation is not None
-    assert time.thread_time() - start < (60 if LONG else 20)
     assert derivation.check()
     if len(derivation) == 1:
         assert one_step(derivation.lhs, derivation.rhs, derivation.steps[0].given) is not None
@@ -413,11 +412,18 @@ def test_no_chain_is_none() -> None:
     assert explain(A, X) is None
 
 
-def test_the_search_is_bounded() -> None:
+def test_the_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     many = matmul(*[matadd(A, B)] * 40)
-    start = time.thread_time()
-    assert explain(many, matmul(many, Identity(n), A), budget=1.0) is None
-    assert time.thread_time() - start < 10
+    budgets = []
+
+    class Kept(Budget):
+        def __init__(self, units: float) -> None:
+            super().__init__(units)
+            budgets.append(self)
+
+    monkeypatch.setattr("algebra.explain.Budget", Kept)
+    assert explain(many, matmul(many, Identity(n), A), budget=0.1) is None
+    assert [budget.spent for budget in budgets] == [STEPS // 10]
     deep: Any = A
     for _ in range(5000):
         deep = Transpose(deep)

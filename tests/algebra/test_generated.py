@@ -23,8 +23,8 @@ LONG = os.environ.get("OTIMES_LONG") == "1"
 PARTS = 10
 EACH = (10_000 if LONG else 1_000) // PARTS // 2
 EACH_KIND = 100 if LONG else 8
-BUDGET_SECONDS = 10
-CONDITIONAL_SECONDS = 2
+BUDGET = 10
+CONDITIONAL_BUDGET = 2
 
 # At one set of sizes a wrong coefficient can vanish; hardly so at all of them.
 SIZES = [(3, 2, 4), (2, 5, 3), (4, 3, 2)]
@@ -71,7 +71,7 @@ def test_true_identities_are_proved(part: int) -> None:
     exact = whole_world((2, 3, 2), part)
     for _ in range(EACH):
         lhs, rhs, rules = statements.identity()
-        verdict = decide(lhs, rhs, budget=BUDGET_SECONDS)
+        verdict = decide(lhs, rhs, budget=BUDGET)
         assert verdict.status == "proved", told(lhs, rhs, rules, verdict)
         for world in (exact, draw.choice(WORLDS)):
             assert agree(lhs, rhs, world, draw), told(lhs, rhs, rules, verdict)
@@ -83,7 +83,7 @@ def test_near_misses_are_refuted_or_true_after_all(part: int) -> None:
     refuted = 0
     for _ in range(EACH):
         lhs, rhs, rules = statements.near_miss()
-        verdict = decide(lhs, rhs, budget=BUDGET_SECONDS)
+        verdict = decide(lhs, rhs, budget=BUDGET)
         what = told(lhs, rhs, rules, verdict)
         if verdict.status == "refuted":
             refuted += 1
@@ -101,13 +101,13 @@ def test_claims_under_hypotheses(kind: Kind, record_property: pytest.RecordPrope
     said = {"proved": 0, "undecided": 0}
     for _ in range(EACH_KIND):
         lhs, rhs, rules = claims.identity()
-        verdict = decide(lhs, rhs, given=kind.given, budget=CONDITIONAL_SECONDS)
+        verdict = decide(lhs, rhs, given=kind.given, budget=CONDITIONAL_BUDGET)
         assert verdict.status in said, told(lhs, rhs, rules, verdict)
         said[verdict.status] += 1
         assert hold_together(kind, lhs, rhs, draw), told(lhs, rhs, rules, verdict)
     for _ in range(EACH_KIND):
         lhs, rhs, rules = claims.near_miss()
-        verdict = decide(lhs, rhs, given=kind.given, budget=CONDITIONAL_SECONDS)
+        verdict = decide(lhs, rhs, given=kind.given, budget=CONDITIONAL_BUDGET)
         what = told(lhs, rhs, rules, verdict)
         if verdict.status == "proved":
             assert hold_together(kind, lhs, rhs, draw), what
@@ -135,7 +135,7 @@ def test_the_oracle_finds_what_is_wrong() -> None:
     apart = refuted = 0
     for _ in range(60):
         lhs, rhs, _ = statements.near_miss()
-        if decide(lhs, rhs, budget=BUDGET_SECONDS).status == "refuted":
+        if decide(lhs, rhs, budget=BUDGET).status == "refuted":
             refuted += 1
             apart += not all(agree(lhs, rhs, world, draw) for world in WORLDS)
     assert apart >= 0.9 * refuted > 20  # a free index may be drawn where nothing differs

@@ -186,7 +186,7 @@ def test_hypotheses_may_be_sympy_equations() -> None:
 
 def test_bad_hypotheses_are_named() -> None:
     with pytest.raises(
-        LanguageError, match=r"a hypothesis is a pair \(left, right\) or a sympy.Eq"
+        LanguageError, match=r"a hypothesis is a pair \(left, right\), a sympy.Eq or an"
     ):
         decide(P, P, [P])
     with pytest.raises(ShapeError, match="the left side is n × d, the right side n × n"):

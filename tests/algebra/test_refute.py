@@ -108,6 +108,12 @@ def test_names_and_fractions_paste_too() -> None:
     assert np.array_equal(scope["W__QK_"], found.arrays["W_{QK}"])
 
 
+def test_sizes_that_make_a_matrix_negative_are_no_counterexample() -> None:
+    smaller = sympy.Identity(n - 3)
+    found = counterexample(smaller, matmul(0, smaller))
+    assert found.sizes[n] > 3
+
+
 COMPOSITE = """
 from sympy import MatrixSymbol, symbols
 from algebra.decide import decide

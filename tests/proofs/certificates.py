@@ -50,6 +50,7 @@ from algebra.nonlinear import Activation
 from algebra.refute import draw_assignment
 from algebra.satisfy import satisfying
 from algebra.shapes import inspect
+from proofs import replay
 from proofs.catalogue import catalogue
 from proofs.claims import Statement, equations
 from tests.algebra import test_decide, test_hypotheses, test_written_out
@@ -242,81 +243,112 @@ def claims() -> dict[str, Claim]:
 
 
 class _Back:
-    """Trees as SymPy expressions, for an evaluator that knows nothing of certificates."""
+    """Trees as SymPy expressions, for an evaluator that knows nothing of certificates.
+
+    Every binder has a symbol of its own, so that nothing can be captured.
+    """
 
     def __init__(self, made: dict[str, Any]) -> None:
         self.made = made
-        positive = {s for s, kind in made["scalars"].items() if kind == "positive"}
-        self.symbols = {s: Symbol(s, positive=True, integer=True) for s in made["sizes"]}
-        self.symbols |= {s: Symbol(s, positive=s in positive or None) for s in made["scalars"]}
+        self.sizes = [
+            Symbol(f"n{k}", positive=True, integer=True) for k in range(len(made["sizes"]))
+        ]
+        self.scalars = [
+            Symbol(f"a{k}", **{flag: True for flag in flags if flag != "real"})
+            for k, (_, flags) in enumerate(made["scalars"])
+        ]
+        self.binders = 0
+
+    def fresh(self) -> Symbol:
+        self.binders += 1
+        return Symbol(f"i{self.binders}", integer=True)
 
     def claim(self) -> Claim:
         """Return the two sides and the hypotheses."""
         made = self.made
-        given = [(self.read(lhs), self.read(rhs)) for lhs, rhs, *_ in made["given"]]
-        return self.read(made["lhs"]), self.read(made["rhs"]), given
+        free = [self.fresh() for _ in made["indices"]]
+        given = []
+        for counts, *sides in made["given"]:
+            own = [self.fresh() for _ in counts]
+            lhs, rhs = [self.read(side, own) for side in sides]
+            given.append((lhs, rhs))
+        return self.read(made["lhs"], free), self.read(made["rhs"], free), given
 
-    def index(self, index: Any) -> Any:
-        if isinstance(index, int):
-            return Integer(index)
-        return Symbol(index.replace("~", "_"), integer=True)  # ~ marks a SymPy Dummy
+    def index(self, index: Any, scope: list[Symbol]) -> Any:
+        return Integer(index) if type(index) is int else scope[index[1]]
 
-    def limits(self, limits: Sequence[Any]) -> list[Any]:
-        return [(self.index(index), self.read(count)) for index, count in limits]
-
-    def read(self, tree: Any) -> Any:
+    def read(self, tree: Any, scope: list[Symbol]) -> Any:
         """Return a tree as an expression."""
-        if isinstance(tree, int):
+        if type(tree) is int:
             return Integer(tree)
         kind, *args = tree
-        if kind == "Symbol":
-            return self.symbols[args[0]] if args[0] in self.symbols else self.index(args[0])
+        if kind == "i":
+            return self.index(tree, scope)
+        if kind in ("size", "scalar"):
+            return (self.sizes if kind == "size" else self.scalars)[args[0]]
         if kind == "Rational":
             return sympy.Rational(*args)
-        if kind in ("MatrixSymbol", "FamilyMember"):
-            counts, *shape = self.made["tensors"][args[0]]
-            rows, cols = map(self.read, shape)
-            if kind == "MatrixSymbol":
-                return MatrixSymbol(args[0], rows, cols)
-            family = Family(args[0], tuple(map(self.read, counts)), rows, cols)
-            return family[tuple(map(self.index, args[1:]))]
+        if kind == "tensor":
+            _, counts, *shape = self.made["tensors"][args[0]]
+            rows, cols = [self.read(size, []) for size in shape]
+            if not counts:
+                return MatrixSymbol(f"T{args[0]}", rows, cols)
+            every = tuple([self.read(count, []) for count in counts])
+            family = Family(f"T{args[0]}", every, rows, cols)
+            return family[tuple([self.index(i, scope) for i in args[1:]])]
         if kind == "OneHot":
-            return OneHot(self.index(args[0]), self.read(args[1]))
+            return OneHot(self.index(args[0], scope), self.read(args[1], scope))
         if kind == "MatrixElement":
-            return MatrixElement(self.read(args[0]), *map(self.index, args[1:]))
+            return MatrixElement(
+                self.read(args[0], scope), *[self.index(i, scope) for i in args[1:]]
+            )
         if kind == "KroneckerDelta":
-            return MatrixElement(Identity(self.read(args[2])), *map(self.index, args[:2]))
-        if kind in ("HeadSum", "ConcatHeads", "StackHeads"):
+            at = [self.index(i, scope) for i in args[:2]]
+            return MatrixElement(Identity(self.read(args[2], scope)), *at)
+        if kind in ("HeadSum", "ConcatHeads", "StackHeads", "LayerProduct", "OrderSum", "Sum"):
+            new = self.fresh()
+            body, count = self.read(args[0], [*scope, new]), self.read(args[1], scope)
+            if kind == "Sum":
+                return sympy.Sum(body, (new, 0, count - 1))
+            if kind == "LayerProduct":
+                return LayerProduct(body, (new, count), args[2])
+            if kind == "OrderSum":
+                return OrderSum(body, (new, count), self.read(args[2], scope), args[3])
             of = {"HeadSum": HeadSum, "ConcatHeads": ConcatHeads, "StackHeads": StackHeads}[kind]
-            return of(self.read(args[0]), *self.limits(args[1:]))
-        if kind == "LayerProduct":
-            (limit,) = self.limits(args[1:2])
-            return LayerProduct(self.read(args[0]), limit, args[2])
-        if kind == "OrderSum":
-            (limit,) = self.limits(args[1:2])
-            return OrderSum(self.read(args[0]), limit, self.read(args[2]), args[3])
-        if kind == "Sum":
-            ranges = [(index, 0, count - 1) for index, count in reversed(self.limits(args[1:]))]
-            return sympy.Sum(self.read(args[0]), *ranges)
+            return of(body, (new, count))
         if kind == "ImmutableDenseMatrix":
-            return ImmutableMatrix(*args[:2], list(map(self.read, args[2:])))
+            return ImmutableMatrix(*args[:2], [self.read(entry, scope) for entry in args[2:]])
         if kind == "BlockMatrix":
-            return BlockMatrix([[self.read(block) for block in line] for line in args])
+            return BlockMatrix([[self.read(block, scope) for block in line] for line in args])
         if kind == "Activation":
-            return Activation(args[0], self.read(args[1]))
-        values = list(map(self.read, args))
+            return Activation(args[0], self.read(args[1], scope))
+        values = [self.read(arg, scope) for arg in args]
         if hasattr(nonlinear, kind):
             return getattr(nonlinear, kind)(*values)
         if kind in ("MatMul", "MatAdd"):
-            return (matmul if kind == "MatMul" else matadd)(*values)
+            matrices = any(getattr(value, "is_Matrix", False) for value in values)
+            if matrices:
+                return (matmul if kind == "MatMul" else matadd)(*values)
+            return getattr(sympy, kind[3:])(*values, evaluate=False)
         if kind == "KroneckerProduct":
             return kron(*values)
         if kind in ("vec_rows", "vec_cols"):
             return (vec_rows if kind == "vec_rows" else vec_cols)(*values)
+        if kind in ("Add", "Mul", "Pow") and all(value.is_polynomial() for value in values):
+            return sympy.expand(getattr(sympy, kind)(*values))  # a size, as sums are compared
         if kind in ("Add", "Mul", "Pow", "MatPow", "HadamardProduct"):
             return getattr(sympy, kind)(*values, evaluate=False)
         home = diagonal if hasattr(diagonal, kind) else sympy
         return getattr(home, kind)(*values)
+
+
+SIGNS: dict[str, Any] = {
+    "real": lambda value: True,
+    "positive": lambda value: value > 0,
+    "nonnegative": lambda value: value >= 0,
+    "nonzero": lambda value: value != 0,
+    "negative": lambda value: value < 0,
+}
 
 
 def is_false(made: dict[str, Any], draw: random.Random, tries: int = 6) -> bool:
@@ -324,7 +356,7 @@ def is_false(made: dict[str, Any], draw: random.Random, tries: int = 6) -> bool:
     try:
         lhs, rhs, given = _Back(made).claim()
         signature = inspect(lhs, rhs, *[side for pair in given for side in pair])
-    except (OtimesError, KeyError, TypeError, ValueError, AttributeError):
+    except (OtimesError, LookupError, TypeError, ValueError, AttributeError):
         return True
     roots = signature.roots
     for attempt in range(tries):
@@ -335,12 +367,16 @@ def is_false(made: dict[str, Any], draw: random.Random, tries: int = 6) -> bool:
             numbers = draw_assignment(signature, draw, largest, 5, roots)
         if not isinstance(numbers, Assignment):
             continue
-        positive = {name for name, sign in made["scalars"].items() if sign == "positive"}
-        if any(numbers.scalars.get(name, 1) <= 0 for name in positive):
+        flags = {f"a{k}": flags for k, (_, flags) in enumerate(made["scalars"])}
+        if not all(
+            SIGNS[flag](value)
+            for name, value in numbers.scalars.items()
+            for flag in flags.get(name, [])
+        ):
             continue
         try:
             left, right = tree_value(lhs, numbers), tree_value(rhs, numbers)
-        except OtimesError:
+        except (OtimesError, IndexError):
             continue
         if np.shape(left) != np.shape(right) or np.any(left != right):
             return True
@@ -348,6 +384,20 @@ def is_false(made: dict[str, Any], draw: random.Random, tries: int = 6) -> bool:
 
 
 # -- changes ---------------------------------------------------------------------------------------
+
+ALIKE = [
+    {"HeadSum", "ConcatHeads", "StackHeads"},
+    {"MatMul", "MatAdd", "HadamardProduct", "KroneckerProduct"},
+    {"vec_rows", "vec_cols", "Transpose", "DiagonalOf", "DiagonalMatrix", "DiagMatrix", "Trace"},
+    {"Add", "Mul"},
+    {"OneMatrix", "ZeroMatrix"},
+    {"Identity", "CausalMask"},
+    {"RMSNorm", "LayerNorm"},
+    {"left", "right"},
+    {"same", "cancel", "induction"},
+    {"f", *KNOWN},
+    set(replay.AXIOMS["axioms"]),
+]
 
 
 def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -369,92 +419,195 @@ def at(tree: Any, path: Sequence[Any]) -> Any:
 def changed(made: dict[str, Any], path: Sequence[Any], value: Any) -> dict[str, Any]:
     """Return a copy of a certificate with another value at a path."""
     result = copy.deepcopy(made)
-    at(result, path[:-1])[path[-1]] = value
+    at(result, path[:-1])[path[-1]] = copy.deepcopy(value)
     return result
 
 
-def changes(made: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield (path, new value): one leaf changed, one item dropped or two swapped.
+def is_display(path: Sequence[Any]) -> bool:
+    """Return whether a path leads to a name that is there to be read."""
+    return path[0] == "sizes" or (path[0] in ("scalars", "tensors", "indices") and path[2:] == (0,))
 
-    A number becomes its neighbours and its negative, a name each other name of the certificate that
-    is of its kind, or one that nobody declared.
+
+def changes(made: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield (path, new value): one leaf changed, one item dropped, doubled, or two swapped.
+
+    A number becomes its neighbours and its negative, a word each other word of its kind.
     """
-    names: dict[str, list[str]] = {
-        "Symbol": [*made["sizes"], *made["scalars"]],
-        "MatrixSymbol": list(made["tensors"]),
-        "FamilyMember": list(made["tensors"]),
-        "Activation": ["f", *KNOWN],
-    }
     for path in leaves(made):
         value = at(made, path)
         others: list[Any] = []
+        if is_display(path):
+            continue
         if isinstance(value, bool):
-            others = [not value]
+            others = [not value, int(value)]
         elif isinstance(value, int):
-            others = [value + 1, value - 1, -value - 1]
+            others = [value + 1, value - 1, -value - 1, bool(value), float(value)]
         elif isinstance(value, str):
-            kind = at(made, path[:-1])[0] if isinstance(at(made, path[:-1]), list) else ""
-            others = [*names.get(kind, []), "nobody"]
+            alike = [words for words in ALIKE if value in words]
+            others = [*sorted(set().union(*alike)), "nobody"]
         for other in others:
-            if other != value:
+            if other != value or type(other) is not type(value):
                 yield path, other
-    for place in dict.fromkeys(p[:k] for p in leaves(made) for k in range(2, len(p))):
+    for place in dict.fromkeys(p[:k] for p in leaves(made) for k in range(1, len(p))):
         items = at(made, place)
-        if isinstance(items, list):
+        if isinstance(items, list) and place != ("sizes",):
             for k in range(len(items)):
                 yield place, items[:k] + items[k + 1 :]
+                yield place, [*items[: k + 1], *items[k:]]
             for k in range(len(items) - 1):
                 if items[k] != items[k + 1]:
                     yield place, [*items[:k], items[k + 1], items[k], *items[k + 2 :]]
 
 
+def parts_of(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to every part of a certificate."""
+    if path:
+        yield path
+    if isinstance(tree, dict | list):
+        for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from parts_of(part, (*path, key))
+
+
+def crossed(made: dict[str, Any], other: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+    """Return a certificate with one part replaced by a part of another, or of its own.
+
+    The part that comes is of the same kind, a list that begins with the same word where there is.
+    """
+    place = draw.choice([path for path in parts_of(made) if not is_display(path)])
+    old = at(made, place)
+
+    def kind(part: Any) -> Any:
+        head = part[0] if isinstance(part, list) and part and isinstance(part[0], str) else ""
+        matrix = head not in ("", "size", "scalar", "i")
+        return type(part), head if draw.random() < 0.3 else matrix
+
+    wanted = kind(old)
+    found = [part for path in parts_of(other) if kind(part := at(other, path)) == wanted]
+    return changed(made, place, draw.choice(found) if found else [])
+
+
+# -- the same certificate in other words -----------------------------------------------------------
+
+
 def disguised(made: dict[str, Any], draw: random.Random) -> dict[str, Any]:
-    """Return the same certificate: terms in another order, wires and bound indices renamed."""
-    result = copy.deepcopy(made)
-    for side in ("lhs", "rhs"):
-        result[side] = _turned(result[side], draw, {})
-    result["given"] = [
-        [_turned(lhs, draw, {}), _turned(rhs, draw, {}), *limits]
-        for lhs, rhs, *limits in result["given"]
-    ]
-    if made["mode"] == "same trees":
-        result["rhs"] = result["lhs"]
-    if any(use["fact"][0] in ("turned", "root") for use in made["uses"]):
-        result["given"] = copy.deepcopy(made["given"])  # where factors are counted
-    draw.shuffle(result["uses"])
-    for use in result["uses"]:
-        context = use["context"]
-        new = list(range(len(context["sorts"])))
-        draw.shuffle(new)
-        context["sorts"] = [context["sorts"][new.index(k)] for k in range(len(new))]
-        for legs in ("rows", "cols"):
-            context[legs] = [new[w] if w >= 0 else w for w in context[legs]]
-        context["named"] = [[index, new[w]] for index, w in context["named"]]
-        for box in context["boxes"]:
-            place = 1 if box[0] == "hole" else 3
-            box[place] = [new[w] if w >= 0 else w for w in box[place]]
-        draw.shuffle(context["boxes"])
+    """Return the same certificate: terms, facts and uses in another order, all numbers changed."""
+    counts = {kind: len(made[kind + "s"]) for kind in ("size", "scalar", "tensor")}
+    new = {kind: draw.sample(range(count), count) for kind, count in counts.items()}
+    order = draw.sample(range(len(made["given"])), len(made["given"]))
+
+    def tree(part: Any) -> Any:
+        return _turned(part, draw, new)
+
+    result = {**made, "nonzero": [tree(one) for one in made["nonzero"]]}
+    for kind in counts:
+        result[kind + "s"] = _moved(made[kind + "s"], new[kind])
+    result["sizes"] = [f"size{k}" for k in range(counts["size"])]
+    result["scalars"] = [[f"scalar{k}", flags] for k, (_, flags) in enumerate(result["scalars"])]
+    result["tensors"] = [["same name", *map(tree, parts)] for _, *parts in result["tensors"]]
+    result["indices"] = [["index", tree(count)] for _, count in made["indices"]]
+    given = [[[tree(c) for c in counts], tree(a), tree(b)] for counts, a, b in made["given"]]
+    result["given"] = _moved(given, order)
+    result["lhs"], result["rhs"] = tree(made["lhs"]), tree(made["rhs"])
+    if made["proof"]["rule"] == "same":
+        result["rhs"] = copy.deepcopy(result["lhs"])
+    result["proof"] = _reproved(made["proof"], draw, new, order, 0)
+    return copy.deepcopy(result)
+
+
+def _moved(items: Sequence[Any], new: Sequence[int]) -> list[Any]:
+    """Return items each at its new place."""
+    result = list(items)
+    for item, place in zip(items, new, strict=True):
+        result[place] = item
     return result
 
 
-def _turned(tree: Any, draw: random.Random, names: dict[str, str]) -> Any:
-    """Return a tree with the terms of its sums shuffled and its bound indices renamed."""
-    if not isinstance(tree, list):
-        return names.get(tree, tree) if isinstance(tree, str) else tree
-    kind, *args = tree
-    if kind in ("Symbol", "MatrixSymbol"):
+def _reproved(
+    proof: Any, draw: random.Random, new: dict[str, list[int]], order: list[int], more: int
+) -> Any:
+    """Return a proof in other words; there are `more` hypotheses of induction."""
+    if proof["rule"] == "induction":
+        base = _reproved(proof["base"], draw, new, order, more)
+        step = _reproved(proof["step"], draw, new, order, more + 1)
+        return {"rule": "induction", "over": new["size"][proof["over"]], "base": base, "step": step}
+    if proof["rule"] == "same":
+        return proof
+
+    def tree(part: Any) -> Any:
+        return _turned(part, draw, new)
+
+    result = {**proof, "splits": [[tree(part) for part in pair] for pair in proof["splits"]]}
+    facts = []
+    for kind, counts, *rest in proof["facts"]:
+        shown: list[Any] = [kind, [tree(count) for count in counts]]
+        if kind == "inverse":
+            shown += [tree(rest[0]), rest[1]]
+        elif kind == "axiom":
+            name, form, values, proofs = rest
+            values = {key: v if isinstance(v, str) else tree(v) for key, v in values.items()}
+            shown += [name, form, values]
+        else:
+            *sides, proofs = rest
+            shown += map(tree, sides)
+        if kind != "inverse":
+            shown.append([_reproved(one, draw, new, order, more) for one in proofs])
+        facts.append(shown)
+    first = len(order) + more
+    places = draw.sample(range(len(facts)), len(facts))
+    result["facts"] = _moved(facts, places)
+    uses = []
+    for use in proof["uses"]:
+        number = use["fact"]
+        if number < len(order):
+            number = order[number]
+        elif number >= first:
+            number = first + places[number - first]
+        one = {**use, "fact": number, "coefficient": tree(use["coefficient"])}
+        if "context" in use:
+            one |= _rewired(use, draw, tree)
+        uses.append(one)
+    draw.shuffle(uses)
+    return {**result, "uses": uses}
+
+
+def _rewired(use: Any, draw: random.Random, tree: Any) -> dict[str, Any]:
+    """Return the context of a use with its wires in another order."""
+    context = use["context"]
+    new = draw.sample(range(len(context["sizes"])), len(context["sizes"]))
+
+    def moved(index: Any) -> list[int]:
+        return [new[wire] if wire >= 0 else wire for wire in index]
+
+    boxes = [
+        [
+            tree(box),
+            [[tree(count), moved(index)] for count, index in counts],
+            moved(row),
+            moved(col),
+        ]
+        for box, counts, row, col in context["boxes"]
+    ]
+    draw.shuffle(boxes)
+    result = {
+        "sizes": _moved([tree(size) for size in context["sizes"]], new),
+        "held": [[new[wire], value] for wire, value in context["held"]],
+        "free": [[level, moved(index)] for level, index in context["free"]],
+        "rows": moved(context["rows"]),
+        "cols": moved(context["cols"]),
+        "boxes": boxes,
+        "hole": [moved(index) for index in context["hole"]],
+    }
+    return {"at": [moved(index) for index in use["at"]], "context": result}
+
+
+def _turned(tree: Any, draw: random.Random, new: dict[str, list[int]]) -> Any:
+    """Return a tree with the terms of its sums shuffled and its symbols renumbered."""
+    if not isinstance(tree, list) or not tree:
         return tree
-    if kind == "FamilyMember":
-        return [kind, args[0], *[names.get(index, index) for index in args[1:]]]
-    if kind in ("HeadSum", "ConcatHeads", "StackHeads", "Sum", "LayerProduct"):
-        limits = [arg for arg in args[1:] if isinstance(arg, list)]
-        names = {**names, **{index: f"{index}{draw.randrange(99)}x" for index, _ in limits}}
-        renamed = [[names[index], count] for index, count in limits]
-        rest = [arg for arg in args[1:] if not isinstance(arg, list)]
-        return [kind, _turned(args[0], draw, names), *renamed, *rest]
-    if kind == "BlockMatrix":
-        return [kind, *[[_turned(block, draw, names) for block in line] for line in args]]
-    args = [_turned(arg, draw, names) for arg in args]
+    kind, *args = tree
+    if isinstance(kind, str) and kind in new:
+        return [kind, new[kind][args[0]], *args[1:]]
+    args = [_turned(arg, draw, new) for arg in args]
     if kind in ("MatAdd", "Add", "HadamardProduct"):
         draw.shuffle(args)
-    return [kind, *args]
+    return [_turned(kind, draw, new), *args]

@@ -1,0 +1,851 @@
+"""Certificates of what is false, made by hand; for each guard of the checker one that it stops.
+
+`FORGED` has them by name. Each claim fails at the numbers that a comment beside it gives, or is
+false at sight (1 = 2, shapes that differ). `GUARDS` says which guard of `proofs/replay.py` alone
+rejects which of them; `FORMAL` has the guards that no false claim is known to need, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+Tree = Any
+
+n, m, L = (["size", k] for k in range(3))
+a, b = (["scalar", k] for k in range(2))
+A, B, C, U, V, S = (["tensor", k] for k in range(6))
+F, G, X, W, Y = range(6, 11)
+TENSORS = [
+    *[[name, [], n, n] for name in "ABC"],
+    ["U", [], n, m],
+    ["V", [], m, n],
+    ["S", [], 1, 1],
+    ["F", [m], n, n],
+    ["G", [m], n, n],
+    ["X", [2], n, n],
+    ["W", [L], n, n],
+    ["Y", [L], 1, 1],
+]
+I, O, ONES = ["Identity", n], ["ZeroMatrix", n, n], ["OneMatrix", n, n]  # noqa: E741
+ONE, O_1 = ["OneMatrix", n, 1], ["ZeroMatrix", 1, 1]
+h, k = ["i", 0], ["i", 1]
+
+
+def by_hand(lhs: Tree, rhs: Tree, *uses: Any, **parts: Any) -> dict[str, Any]:
+    """Return a certificate by hand: of the parts, those of the proof are put there."""
+    proof: dict[str, Any] = {"rule": "cancel", "splits": [], "facts": [], "uses": list(uses)}
+    proof |= {key: parts.pop(key) for key in ("splits", "facts") if key in parts}
+    made = {
+        "schema": 3,
+        "sizes": ["n", "m", "L"],
+        "scalars": [["a", []], ["b", []]],
+        "tensors": TENSORS,
+        "indices": [],
+        "given": [],
+        "nonzero": [],
+        "lhs": lhs,
+        "rhs": rhs,
+        "proof": proof,
+    }
+    return made | parts
+
+
+def use(fact: int, coefficient: Tree = 1, at: Iterable[Any] = (), **context: Any) -> dict[str, Any]:
+    """Return a use of a fact, in a context where parts of one are given."""
+    made = {"fact": fact, "coefficient": coefficient, "at": list(at)}
+    if context:
+        parts: dict[str, Any] = {part: [] for part in ("sizes", "held", "free", "boxes")}
+        parts |= {"rows": [], "cols": [], "hole": [[], []]}
+        made["context"] = parts | context
+    return made
+
+
+def square(*boxes: Any, **parts: Any) -> dict[str, Any]:
+    """Return the context of an n × n claim; its wires 0 and 1 are the row and the column."""
+    more = parts.pop("sizes", [])
+    made = {"sizes": [n, n, *more], "rows": [0], "cols": [1], "boxes": list(boxes)}
+    return {**made, "hole": [[0], [1]], **parts}
+
+
+def box(tree: Tree, row: Any = (), col: Any = (), *indices: Any) -> list[Any]:
+    return [tree, list(indices), list(row), list(col)]
+
+
+def t(number: int, *indices: Tree) -> Tree:
+    return ["tensor", number, *indices]
+
+
+def mul(*factors: Tree) -> Tree:
+    return ["MatMul", *factors]
+
+
+def plus(*terms: Tree) -> Tree:
+    return ["MatAdd", *terms]
+
+
+def inverse(tree: Tree) -> Tree:
+    return ["MatPow", tree, -1]
+
+
+def over(tree: Tree) -> Tree:
+    return ["Pow", tree, -1]
+
+
+def of(name: str, x: Tree) -> Tree:
+    return ["Activation", name, x]
+
+
+def had(*x: Tree) -> Tree:
+    return ["HadamardProduct", *x]
+
+
+def transposed(x: Tree) -> Tree:
+    return ["Transpose", x]
+
+
+def softmax(*x: Tree) -> Tree:
+    return ["RowSoftmax", *x]
+
+
+def induction(base: Any, step: Any, depth: int = 2) -> dict[str, Any]:
+    return {"proof": {"rule": "induction", "over": depth, "base": base, "step": step}}
+
+
+def cancel(*uses: Any, facts: Iterable[Any] = (), splits: Iterable[Any] = ()) -> dict[str, Any]:
+    return {"rule": "cancel", "splits": list(splits), "facts": list(facts), "uses": list(uses)}
+
+
+def said(lhs: Tree, rhs: Tree, name: str, form: int, proofs: Any = (), **values: Any) -> Any:
+    """Return the certificate of what an axiom says."""
+    given = values.pop("given", [])
+    fact = ["axiom", [], name, form, values, list(proofs)]
+    return by_hand(lhs, rhs, use(len(given), 1), facts=[fact], given=given)
+
+
+def congruent(lhs: Tree, rhs: Tree, *proofs: Any, **parts: Any) -> dict[str, Any]:
+    """Return the certificate of two functions that are equal where their arguments are."""
+    fact = ["cong", [], lhs, rhs, list(proofs)]
+    return by_hand(lhs, rhs, use(len(parts.get("given", [])), 1), facts=[fact], **parts)
+
+
+def selects(matrix: Tree) -> list[Any]:
+    return [[[], had(matrix, matrix), matrix], [[], mul(matrix, ONE), ONE]]
+
+
+NEXT = ["Add", L, -1]
+LATER = ["Add", L, 1]
+
+
+def _less_two(layers: Tree) -> Tree:
+    """Return (layers - 2) I, as a sum over layers."""
+    return plus(["HeadSum", I, layers], mul(-2, I))
+
+
+SELF = cancel()
+# Where i is 0 or 1, this is 0, and else 1.
+NEITHER = ["Add", 1, *[["Mul", -1, ["KroneckerDelta", h, value, 2]] for value in (0, 1)]]
+NOT_FIRST = ["Add", 1, ["Mul", -1, ["KroneckerDelta", h, 0, n]]]
+PREFIX = ["LayerProduct", inverse(t(F, k)), h, False]
+SCALED = ["LayerProduct", mul(over(a), I), h, False]
+ORDERS = ["OrderSum", plus(I, t(W, k)), L, h, False]
+SHORT = ["LayerProduct", ["OneMatrix", n, 1], h]
+ROOT = of("rsqrt", B)
+HALF = ["Mul", ["Rational", 1, 2], n]
+
+
+def _vanishing(given: Tree, *uses: Any, lhs: Tree = A, **parts: Any) -> dict[str, Any]:
+    return by_hand(lhs, O, *uses, given=[[[], given, O]], **parts)
+
+
+def _through_inverse(e: Tree, *, index: int, fact: int, at: Any = (), **more: Any) -> list[Any]:
+    """Return uses that A = A·e⁻¹·e = 0, where the hypothesis says that e is 0."""
+    sizes = [n, n, *more.pop("sizes", [])]
+    first = square(box(A, [0], [2]), sizes=sizes, hole=[[2], [1]], **more)
+    then = square(box(A, [0], [2]), box(e, [2], [3]), sizes=sizes, hole=[[3], [1]], **more)
+    return [use(fact, -1, at, **first), use(index, 1, (), **then)]
+
+
+PATTERN = softmax(A, B)
+IS_0, IS_1 = (["KroneckerDelta", h, value, 2] for value in (0, 1))
+ONLY_1 = mul(IS_1, ONES)
+AT_1 = softmax(A, ONLY_1)
+Z = 11
+PICKED = mul(
+    ["MatrixElement", ["ImmutableDenseMatrix", 2, 1, 0, ["Trace", inverse(t(Z, 1))]], h, 0],
+    ["OneMatrix", 1, 1],
+)
+BY_ZERO = mul(["Add", IS_1, ["Mul", IS_1, a]], plus(I, B), inverse(t(X, h)))
+
+FORGED: dict[str, dict[str, Any]] = {
+    # -- found by hand in the first version of this checker ----------------------------------------
+    # a = 0, A = 1, n = 1: before the first layer there is none, and nothing is divided by a
+    "divided by a in no layer": by_hand(
+        plus(A, ["HeadSum", SCALED, n]),
+        ["HeadSum", SCALED, n],
+        use(0, over(a)),
+        given=[[[], mul(a, A), O]],
+    ),
+    # h = 0, F = 0, A = 1: the product before the first layer is I, and inverts nothing
+    "inverted before the first layer": by_hand(
+        plus(A, PREFIX),
+        PREFIX,
+        use(
+            1,
+            -1,
+            [[3]],
+            **square(box(A, [0], [2]), sizes=[n, m], held=[[3, 0]], hole=[[2], [1]]),
+        ),
+        use(
+            0,
+            1,
+            [[4]],
+            **square(
+                box(A, [0], [2]),
+                box(inverse(t(F, k)), [2], [3], [m, [4]]),
+                sizes=[n, n, m],
+                held=[[4, 0]],
+                hole=[[3], [1]],
+            ),
+        ),
+        indices=[["h", m]],
+        given=[[[m], t(F, h), O]],
+        facts=[["inverse", [m], t(F, k), "left"]],
+    ),
+    # a = -1: 0**0 is 1
+    "0 to a power that may be 0": by_hand(["Pow", 0, ["Add", 1, a]], 0),
+    # A = 1: there is no i = -1, and none that is 2
+    "an index held below the range": _vanishing(
+        O, use(0, 1, [[2]], **square(sizes=[2], held=[[2, -1]]))
+    )
+    | {"given": [[[2], mul(NEITHER, A), O]]},
+    "an index held above the range": _vanishing(
+        O, use(0, 1, [[2]], **square(sizes=[2], held=[[2, 2]]))
+    )
+    | {"given": [[[2], mul(NEITHER, A), O]]},
+    # h = 1, X_0 = 0, X_1 = I, A = I: X_0 is inverted where h is 0, and only there
+    "an inverse of another case": by_hand(
+        plus(A, inverse(t(X, h))),
+        inverse(t(X, h)),
+        *[
+            one
+            for mark in (-1, -2)
+            for one in [
+                use(
+                    1,
+                    -1,
+                    **square(box(A, [0], [2]), sizes=[n], free=[[0, [mark]]], hole=[[2], [1]]),
+                ),
+                use(
+                    0,
+                    1,
+                    **square(
+                        box(A, [0], [2]),
+                        box(inverse(t(X, 0)), [2], [3]),
+                        sizes=[n, n],
+                        free=[[0, [mark]]],
+                        hole=[[3], [1]],
+                    ),
+                ),
+            ]
+        ],
+        indices=[["h", 2]],
+        given=[[[], t(X, 0), O]],
+        splits=[[2, [["|", [], []]]]],
+        facts=[["inverse", [], t(X, 0), "left"]],
+    ),
+    # n = 1, m = 2, A = 1: I is not I + Σ W
+    "orders over two ranges": by_hand(
+        ["HeadSum", mul(ORDERS, A), n], ["HeadSum", mul(ORDERS, A), m]
+    ),
+    # L = 2, h = 1, Y = (0, 1), S = 1: at h = 0 nothing is claimed, as Y_0 has no inverse root
+    "a hypothesis of induction where a root is not defined": by_hand(
+        plus(S, of("rsqrt", t(Y, h))),
+        of("rsqrt", t(Y, h)),
+        indices=[["h", L]],
+        given=[[[], t(Y, 0), O_1]],
+        **induction(
+            cancel(
+                use(1, -1, boxes=[box(S)]),
+                use(0, 1, boxes=[box(S), box(of("rsqrt", t(Y, 0))), box(of("rsqrt", t(Y, 0)))]),
+                facts=[["axiom", [], "rsqrt_square", 0, {"X": t(Y, 0)}, []]],
+            ),
+            cancel(
+                use(1, 1, [[-1, 0]], sizes=[L], free=[[0, [-1, 0]]]),
+                use(1, 1, [[-1, 0]], sizes=[L], held=[[0, 0]], free=[[0, [-2]]]),
+            ),
+        ),
+    ),
+    # the same, beside: [S, Y_h⁻¹] = [0, Y_h⁻¹]
+    "a hypothesis of induction in a block beside what is not defined": by_hand(
+        ["BlockMatrix", [S, inverse(t(Y, h))]],
+        ["BlockMatrix", [O_1, inverse(t(Y, h))]],
+        indices=[["h", L]],
+        given=[[[], t(Y, 0), O_1]],
+        **induction(
+            cancel(
+                use(1, -1, cols=[-1], boxes=[box(S)]),
+                use(0, 1, cols=[-1], boxes=[box(S), box(inverse(t(Y, 0)))]),
+                facts=[["inverse", [], t(Y, 0), "left"]],
+            ),
+            cancel(
+                use(1, 1, [[-1, 0]], sizes=[L], cols=[-1], free=[[0, [-1, 0]]], hole=[[], [-1]]),
+                use(
+                    1,
+                    1,
+                    [[-1, 0]],
+                    sizes=[L],
+                    held=[[0, 0]],
+                    cols=[-1],
+                    free=[[0, [-2]]],
+                    hole=[[], [-1]],
+                ),
+            ),
+        ),
+    ),
+    "an order that is no product, in reverse = 3": by_hand(
+        *[
+            [
+                "HeadSum",
+                ["KroneckerProduct", ["OrderSum", ["OneMatrix", 1, n], L, h, 3], SHORT],
+                n,
+            ]
+        ]
+        * 2
+    ),
+    "one tree under hypotheses that say nothing": by_hand(
+        A, A, given=[[[], ["nonsense"], A]], proof={"rule": "same"}
+    ),
+    # the weights under a mask of zeros sum to no number
+    "weights under a mask of zeros": by_hand(
+        ["ZeroMatrix", n, 1],
+        ONE,
+        use(0),
+        facts=[["axiom", [], "softmax_sum", 1, {"S": A, "M": O}, []]],
+    ),
+    # h = 0, B = 1: at h = 0 the premise is not defined, which a mask of zeros must not hide
+    "a premise under no mask": by_hand(
+        plus(of("f", mul(IS_0, B)), softmax(A, ONES)),
+        plus(of("f", O), softmax(A, ONES)),
+        use(0, 1, **square(free=[[0, [-1]]])),
+        indices=[["h", 2]],
+        splits=[[2, [["|", [], []]]]],
+        facts=[
+            [
+                "cong",
+                [],
+                of("f", plus(mul(IS_0, B), AT_1)),
+                of("f", AT_1),
+                [
+                    cancel(
+                        use(0, -1, **square(box(B, [0], [1]), box(IS_0), hole=[[0], []])),
+                        use(
+                            1,
+                            -1,
+                            **square(box(B, [0], [1]), box(IS_0), sizes=[n], hole=[[0], [2]]),
+                        ),
+                        facts=[
+                            ["axiom", [], "softmax_sum", 1, {"S": A, "M": ONLY_1}, []],
+                            ["axiom", [], "softmax_mask", 0, {"S": A, "M": ONLY_1}, [SELF]],
+                        ],
+                    )
+                ],
+            ]
+        ],
+    ),
+    # h = 0, X = (0, 1), A = 1: nor may a factor that is zero there
+    "a premise times zero": by_hand(
+        plus(of("f", mul(IS_0, A)), inverse(t(X, 1))),
+        plus(of("f", O), inverse(t(X, 1))),
+        use(1, 1, **square(free=[[0, [-1]]])),
+        given=[[[], t(X, 0), O]],
+        indices=[["h", 2]],
+        splits=[[2, [["|", [], []]]]],
+        facts=[
+            [
+                "cong",
+                [],
+                of("f", plus(mul(IS_0, A), BY_ZERO)),
+                of("f", BY_ZERO),
+                [
+                    cancel(
+                        use(
+                            1, -1, **square(box(A, [0], [2]), box(IS_0), sizes=[n], hole=[[2], [1]])
+                        ),
+                        use(
+                            0,
+                            1,
+                            **square(
+                                box(A, [0], [2]),
+                                box(IS_0),
+                                box(inverse(t(X, h)), [2], [3]),
+                                sizes=[n, n],
+                                hole=[[3], [1]],
+                            ),
+                        ),
+                        facts=[["inverse", [], t(X, h), "left"]],
+                    )
+                ],
+            ]
+        ],
+    ),
+    # h = 0, Y = (1, 0), S = 1, B = 1 (n = 1): nor an entry that stands elsewhere at h = 0
+    "a premise beside what is not defined": by_hand(
+        plus(of("f", plus(mul(IS_0, S), O_1)), inverse(t(Z, h))),
+        plus(of("f", O_1), inverse(t(Z, h))),
+        use(1, 1, free=[[0, [-1]]]),
+        tensors=[*TENSORS, ["Z", [2], 1, 1]],
+        given=[[[], t(Z, 1), O_1]],
+        indices=[["h", 2]],
+        splits=[[2, [["|", [], []]]]],
+        facts=[
+            [
+                "cong",
+                [],
+                of("f", plus(mul(IS_0, S), PICKED)),
+                of("f", PICKED),
+                [
+                    cancel(
+                        use(1, -1, boxes=[box(S), box(IS_0)]),
+                        use(0, 1, boxes=[box(S), box(IS_0), box(inverse(t(Z, 1)))]),
+                        facts=[["inverse", [], t(Z, 1), "left"]],
+                    )
+                ],
+            ]
+        ],
+    ),
+    # -- SOUNDNESS.md, in the words of this schema -------------------------------------------------
+    # L = 1, A = 1
+    "L to the L vanishes": by_hand(
+        mul(["Pow", L, L], A), O, **induction(cancel(), cancel(use(0, ["Pow", L, L])))
+    ),
+    # n = 1, m = 2
+    "a range that is forgotten": by_hand(
+        ["HeadSum", ["HeadSum", A, n], m], ["HeadSum", ["HeadSum", A, n], n]
+    ),
+    # L = 3, A = 1
+    "the first block of a row is not walked": by_hand(
+        ["BlockMatrix", [plus(mul(NEXT, A), mul(-1, NEXT, A)), mul(L, I)]],
+        ["BlockMatrix", [O, I]],
+        **induction(cancel(), cancel()),
+    ),
+    # L = 3, A = 1
+    "past an undefined depth": by_hand(
+        plus(mul(NEXT, ["Add", L, -2], A), mul(over(["Add", L, -2]), B)),
+        mul(over(["Add", L, -2]), B),
+        **induction(cancel(), cancel(use(0, mul(L, over(["Add", L, -2]))))),
+    ),
+    "a function of another index": by_hand(
+        of("f", t(F, h)), of("f", t(F, k)), indices=[["h", m], ["k", m]]
+    ),
+    "an index of another binder": by_hand(
+        ["HeadSum", ["HeadSum", mul(t(F, h), t(G, k)), m], m],
+        ["HeadSum", ["HeadSum", mul(t(F, k), t(G, k)), m], m],
+    ),
+    "a layer by the index outside": by_hand(
+        ["HeadSum", ["LayerProduct", t(F, k), m, False], m],
+        ["HeadSum", ["LayerProduct", t(F, h), m, False], m],
+    ),
+    "NaN is NaN": by_hand(mul(float("nan"), A), mul(float("nan"), A), proof={"rule": "same"}),
+    "an unknown kind": by_hand(["Nonsense", A], ["Nonsense", A], proof={"rule": "same"}),
+    "an ill-shaped product": by_hand(mul(U, U), mul(U, U), proof={"rule": "same"}),
+    "an ill-shaped sum": by_hand(plus(A, U), plus(A, U), proof={"rule": "same"}),
+    "an argument too many": by_hand(
+        ["Transpose", A, B], ["Transpose", A, B], proof={"rule": "same"}
+    ),
+    "1 is not true": by_hand(1, True, proof={"rule": "same"}),
+    "1 is not 1.0": by_hand(mul(1, A), mul(1.0, A), proof={"rule": "same"}),
+    "an index that is true": by_hand(t(X, 1), t(X, True), proof={"rule": "same"}),
+    "a size that is true": by_hand(
+        ["Identity", m], ["Identity", ["size", True]], proof={"rule": "same"}
+    ),
+    "a number of layers that is false": by_hand(["LayerProduct", A, False, True], I),
+    "a number of layers that is 0.0": by_hand(["LayerProduct", A, 0.0, True], I),
+    "an order that is false": by_hand(["OrderSum", A, 2, False, True], I),
+    "in reverse by 1": by_hand(
+        ["LayerProduct", t(X, h), 2, True], ["LayerProduct", t(X, h), 2, 1], proof={"rule": "same"}
+    ),
+    # -- numbers -----------------------------------------------------------------------------------
+    # a = -1
+    "the root of a square": by_hand(["Pow", ["Pow", a, 2], ["Rational", 1, 2]], a),
+    # a = 1, b = 3
+    "the root of a quotient": by_hand(
+        ["Pow", ["Mul", a, over(["Add", 1, b])], ["Rational", 1, 2]],
+        ["Pow", a, ["Rational", 1, 2]],
+    ),
+    # a = 0, A = 1
+    "divided by what may be zero": _vanishing(mul(a, A), use(0, over(a))),
+    "divided by n - 1": _vanishing(mul(["Add", n, -1], A), use(0, over(["Add", n, -1]))),
+    "divided by another scalar than the statement is": _vanishing(
+        mul(a, A), use(0, ["Mul", over(a), over(b)]), lhs=mul(over(b), A)
+    ),
+    "divided by what may vanish, in a box": _vanishing(
+        mul(a, A), use(0, 1, **square(box(mul(over(a), I), [0], [2]), sizes=[n], hole=[[2], [1]]))
+    ),
+    "three is two": by_hand(["Trace", ["Identity", plus(1, 2)]], 2),
+    "0 is 1 by 1 / 0": by_hand(0, 1, use(0, over(0)), given=[[[], 0, 0]]),
+    # A = 2, n = 1
+    "a negative power of a trace": by_hand(["Pow", ["Trace", A], ["Add", -1, 0]], 1),
+    "a negative power of entries": by_hand(["HadamardPower", A, -1], ONES),
+    "a square of a matrix as if it were a number": by_hand(
+        ["Pow", A, 2], ["Pow", transposed(A), 2]
+    ),
+    "two different numbers": by_hand(1, 2),
+    # -- sizes and indices -------------------------------------------------------------------------
+    # n = 1, m = 2: the trace is 2
+    "a split that does not add up": by_hand(
+        ["Trace", ["Identity", ["Mul", n, m]]],
+        ["Pow", n, 2],
+        splits=[[["Mul", n, m], [n, n]]],
+    ),
+    # n = 1, S = 1: there is no second index
+    "half of a size": by_hand(
+        S,
+        O_1,
+        use(0, 1, [[0, 1]], sizes=[HALF, 2], held=[[0, 0], [1, 1]]),
+        splits=[[n, [HALF, 2]]],
+        given=[[[n], mul(NOT_FIRST, S), O_1]],
+    ),
+    "a size less one": by_hand(
+        S,
+        O_1,
+        use(0, 1, [[-2, 0]], sizes=[["Add", n, -1]], held=[[0, 0]]),
+        splits=[[n, [["|", [], [["Add", n, -1]]]]]],
+        given=[[[n], mul(NOT_FIRST, S), O_1]],
+    ),
+    # an empty sum is 0
+    "the weights of no columns": by_hand(
+        plus(
+            mul(softmax(mul(["OneMatrix", n, 0], ["CausalMask", 0])), ["OneMatrix", 0, 1]),
+            mul(["ZeroMatrix", n, 0], ["ZeroMatrix", 0, 1]),
+        ),
+        ONE,
+        use(0, 1),
+        facts=[
+            [
+                "axiom",
+                [],
+                "softmax_sum",
+                0,
+                {"S": mul(["OneMatrix", n, 0], ["CausalMask", 0])},
+                [],
+            ]
+        ],
+    ),
+    "an index beyond its only value": by_hand(["KroneckerDelta", 0, 1, 1], 1),
+    # n = 2: e_1 of four entries is not e_3
+    "an index into a block of any size": by_hand(
+        ["OneHot", 1, ["Add", n, 2]],
+        ["BlockMatrix", [["ZeroMatrix", n, 1]], [["OneHot", 1, 2]]],
+        splits=[[["Add", n, 2], [["|", [n], [2]]]]],
+    ),
+    # n = 1, m = 2, F = (1, 1)
+    "an index over another size": by_hand(["HeadSum", t(F, h), n], ["HeadSum", t(F, h), m]),
+    # n = 1, m = 2, A = G = 1
+    "a hypothesis beyond its range": by_hand(
+        mul(n, A),
+        mul(m, A),
+        use(0, 1, [[2]], **square(sizes=[n])),
+        use(0, -1, [[2]], **square(sizes=[m])),
+        given=[[[m], A, t(G, h)]],
+    ),
+    # n = 1, m = 2, A = 1
+    "a hole of another size": by_hand(
+        n,
+        m,
+        use(0, 1, sizes=[m], hole=[[0], [0]]),
+        use(0, -1, sizes=[n], hole=[[0], [0]]),
+        given=[[[], A, I]],
+    ),
+    # -- shapes ------------------------------------------------------------------------------------
+    "zeros of two shapes": by_hand(O, ["ZeroMatrix", m, m]),
+    "a block that is missing": by_hand(
+        ["BlockMatrix", [A, B], [C]], ["BlockMatrix", [A, B], [C, O]]
+    ),
+    "an entry that is missing": by_hand(
+        ["ImmutableDenseMatrix", 2, 2, 1, 2, 3], ["ImmutableDenseMatrix", 2, 2, 1, 2, 3, 0]
+    ),
+    "an entry that is a matrix": by_hand(
+        ["ImmutableDenseMatrix", 1, 1, A], ["ImmutableDenseMatrix", 1, 1, transposed(A)]
+    ),
+    # -- layers ------------------------------------------------------------------------------------
+    # n = 1, m = 2, A = 2
+    "layers in two factors": by_hand(
+        ["LayerProduct", A, ["Mul", n, m], False],
+        ["LayerProduct", A, n, False],
+        splits=[[["Mul", n, m], [n, m]]],
+    ),
+    # n = 1, m = 2, L = 1, W = 1
+    "an order in two factors": by_hand(
+        ["HeadSum", mul(["OrderSum", t(W, k), L, h, False], A), ["Mul", n, m]],
+        mul(m, ["HeadSum", mul(["OrderSum", t(W, k), L, h, False], A), n]),
+        splits=[[["Mul", n, m], [n, m]]],
+    ),
+    # n = m = 1, A = 1: one way to take two of two layers, none of one
+    "only the first layers": by_hand(
+        ["OrderSum", A, ["Add", n, m], 2, False],
+        ["OrderSum", A, n, 2, False],
+        splits=[[["Add", n, m], [["|", [n], [m]]]]],
+    ),
+    "layers in another order": by_hand(
+        ["LayerProduct", t(X, h), 2, False], ["LayerProduct", t(X, h), 2, True]
+    ),
+    "layers without the first": by_hand(["LayerProduct", t(X, h), 2, False], t(X, 1)),
+    # -- rules -------------------------------------------------------------------------------------
+    "two trees said to be one": by_hand(A, B, proof={"rule": "same"}),
+    "a hypothesis twice": by_hand(A, mul(2, B), use(0), use(0), given=[[[], A, B]]),
+    "a hypothesis in another order": by_hand(mul(B, A), O, use(0), given=[[[], mul(A, B), O]]),
+    "an inverse that is nowhere": _vanishing(
+        B,
+        *_through_inverse(inverse(B), index=0, fact=1, sizes=[n, n]),
+        facts=[["inverse", [], B, "left"]],
+    ),
+    "an inverse of something else": by_hand(
+        mul(inverse(A), B), I, use(0), facts=[["inverse", [], A, "left"]]
+    ),
+    "inverses in the wrong order": by_hand(inverse(mul(A, B)), mul(inverse(A), inverse(B))),
+    "parts that are not square": by_hand(inverse(mul(U, V)), mul(inverse(V), inverse(U))),
+    "one-sided and not square": by_hand(
+        mul(V, U),
+        ["Identity", m],
+        use(1),
+        given=[[[], mul(U, V), I]],
+        facts=[["axiom", [], "inverse_of_square", 0, {"E": U, "F": V}, [cancel(use(0))]]],
+    ),
+    "the root of a product": by_hand(
+        A,
+        O,
+        use(1),
+        given=[[[], mul(A, B), O]],
+        facts=[["axiom", [], "gram_zero", 0, {"X": A}, [cancel(use(0))]]],
+    ),
+    # B = 0
+    "the root of what nobody takes the root of": _vanishing(
+        had(A, B),
+        use(1, -1, **square(box(A, [0], [1]))),
+        use(0, 1, **square(box(ROOT, [0], [1]), box(ROOT, [0], [1]))),
+        facts=[["axiom", [], "rsqrt_square", 0, {"X": B}, []]],
+    ),
+    "the root in no layer": by_hand(
+        mul(["LayerProduct", ROOT, 0, False], A),
+        O,
+        use(1, -1, **square(box(A, [0], [1]))),
+        use(0, 1, **square(box(ROOT, [0], [1]), box(ROOT, [0], [1]))),
+        given=[[[], had(A, B), O]],
+        facts=[["axiom", [], "rsqrt_square", 0, {"X": B}, []]],
+    ),
+    # B = 0: there are no weights
+    "the weights under no mask": by_hand(
+        mul(PATTERN, ONE),
+        ONE,
+        use(0),
+        given=[],
+        facts=[["axiom", [], "softmax_sum", 1, {"S": A, "M": C}, []]],
+    ),
+    "a mask that is no mask": said(had(PATTERN, B), PATTERN, "softmax_mask", 0, [SELF], S=A, M=B),
+    "tanh reflected as relu": said(
+        plus(of("tanh", A), mul(-1, of("tanh", mul(-1, A)))),
+        A,
+        "activation_reflected",
+        0,
+        g="tanh",
+        X=A,
+    ),
+    "two functions of one matrix": congruent(of("f", A), of("g", A), SELF),
+    "two norms of one matrix": congruent(["RMSNorm", A, 0], ["RMSNorm", A, 1], SELF),
+    "a softmax with a mask and one without": congruent(PATTERN, softmax(A), SELF),
+    "one function of two matrices": congruent(of("f", A), of("f", B), SELF),
+    "a function of what is not proved equal": congruent(of("f", A), of("f", B)),
+    "scores doubled": by_hand(softmax(mul(2, A)), softmax(A)),
+    "a softmax of columns": by_hand(softmax(transposed(A)), transposed(softmax(A))),
+    "any factor under relu": by_hand(of("relu", mul(a, A)), mul(a, of("relu", A))),
+    "a negative factor under relu": by_hand(of("relu", mul(-1, A)), mul(-1, of("relu", A))),
+    "any function of zero": by_hand(of("f", O), O),
+    "a function of a sum": by_hand(of("f", plus(A, B)), plus(of("f", A), of("f", B))),
+    "rows chosen by another matrix": said(
+        of("f", mul(A, B)),
+        mul(A, of("f", B)),
+        "function_choose_rows",
+        1,
+        [cancel(use(0)), cancel(use(1))],
+        g="f",
+        P=A,
+        X=B,
+        given=selects(C),
+    ),
+    # -- induction ---------------------------------------------------------------------------------
+    # L = 2, D = diag(0, 1)
+    "a matrix of the size of the depth": by_hand(
+        ["Trace", t(11)],
+        ["MatrixElement", t(11), 0, 0],
+        tensors=[*TENSORS, ["D", [], L, L]],
+        **induction(cancel(), cancel(use(0))),
+    ),
+    # L = 2, A = 1
+    "a hypothesis that the depth satisfies": by_hand(
+        A,
+        O,
+        given=[[[], mul(["Add", L, -2], A), O]],
+        **induction(cancel(use(0, -1)), cancel(use(1))),
+    ),
+    # n = 1, L = 2, A = 1
+    "a number that is not zero at one depth": by_hand(
+        A,
+        O,
+        given=[[[], mul(["Add", n, -1], A), O]],
+        nonzero=[["Add", n, ["Mul", -1, L]]],
+        **induction(cancel(use(0, over(["Add", n, -1]))), cancel(use(1))),
+    ),
+    # L = 3, A = 1: at L = 2 nothing is claimed, as 0 has no inverse
+    "past a depth without an inverse": by_hand(
+        ["BlockMatrix", [mul(NEXT, A), inverse(_less_two(L))]],
+        ["BlockMatrix", [O, inverse(_less_two(L))]],
+        **induction(
+            cancel(),
+            cancel(
+                use(
+                    1,
+                    ["Mul", -1, L],
+                    sizes=[n, n, n],
+                    rows=[0],
+                    cols=[-1, 1],
+                    boxes=[box(A, [2], [1])],
+                    hole=[[0], [2]],
+                ),
+                use(
+                    0,
+                    L,
+                    sizes=[n, n, n],
+                    rows=[0],
+                    cols=[-1, 1],
+                    boxes=[box(inverse(_less_two(LATER)), [0], [2])],
+                    hole=[[2], [-1, 1]],
+                ),
+                facts=[["inverse", [], _less_two(LATER), "left"]],
+            ),
+        ),
+    ),
+    "a depth that is no last layer": by_hand(
+        ["HeadSum", t(W, h), L], t(W, 0), **induction(cancel(), cancel(use(0)))
+    ),
+    "the base alone": by_hand(mul(L, A), A, **induction(cancel(), cancel())),
+    "the step from itself": by_hand(mul(L, A), O, **induction(cancel(use(0)), cancel(use(0)))),
+    "the hypothesis for all layers": by_hand(
+        ["LayerProduct", t(W, h), L, False],
+        ["LayerProduct", t(W, h), L, True],
+        **induction(cancel(), cancel(use(0, 1, **square()))),
+    ),
+}
+
+# -- which guard stops which -----------------------------------------------------------------------
+
+GUARDS = {
+    "a root of a sum, or of zero": "the root of a quotient",
+    "a root of what may be negative": "the root of a square",
+    "a number that may vanish is divided by, or its root taken": "divided by what may be zero",
+    "… is not a size": "half of a size",
+    "a size is not positive": "the weights of no columns",
+    "a split does not add up to its size": "a split that does not add up",
+    "an index is negative": "an index held below the range",
+    "an index is out of range": "an index beyond its only value",
+    "an integer index into a block of any size": "an index into a block of any size",
+    "an integer index out of range": "an index held above the range",
+    "an index does not run over that size": "an index over another size",
+    "sizes do not fit": "zeros of two shapes",
+    "a matrix is raised to the power of a number": "a square of a matrix as if it were a number",
+    "a block": "a block that is missing",
+    "a number of layers is split into factors": "layers in two factors",
+    "an order that is split": "an order in two factors",
+    "what is not defined in the statement is used": "an inverse of another case",
+    "the two sides are different trees": "two trees said to be one",
+    "… terms do not cancel": "two different numbers",
+    "… says nothing of this function": "tanh reflected as relu",
+    "the depth is the size of a matrix": "a matrix of the size of the depth",
+    "a hypothesis names the depth": "a hypothesis that the depth satisfies",
+    "a root at each depth": "past a depth without an inverse",
+    "a root that an index may lead to": (
+        "a hypothesis of induction in a block beside what is not defined"
+    ),
+    "… is no operation": "an unknown kind",
+    "… is not in the language": "an argument too many",
+    "a power that is not natural": "a negative power of a trace",
+    "an entrywise power not natural": "a negative power of entries",
+    "layers that follow others without number": "only the first layers",
+    "these are two norms": "two norms of one matrix",
+    "a softmax without any column": "weights under a mask of zeros",
+}
+
+ERROR = "without it Python raises an error, which is a rejection, too"
+WORK = "it bounds the work"
+SHAPE = "what it refuses has no meaning that could be false"
+IDLE = "what it refuses is read in one way only, and nothing false follows"
+NOWHERE = "what it refuses is of no block, and adds terms that nothing cancels"
+TWICE = "another guard refuses the same"
+FORMAL = {
+    "a power is too high": WORK,
+    "a root of a number with a large prime factor": WORK,
+    "a term has too many symmetries": WORK,
+    "there are too many terms": WORK,
+    "there are too many layers": WORK,
+    "a power that is not whole": f"{WORK}; {ERROR}",
+    "no such …": IDLE,
+    "no such matrix": f"{IDLE}; {ERROR}",
+    "an index is not in scope": f"{IDLE}; {ERROR}",
+    "a use of no fact": f"{IDLE}; {ERROR}",
+    "a context has no such wire": f"{IDLE}; {ERROR}",
+    "the depth is no size": IDLE,
+    "no rule": IDLE,
+    "a proof has other parts": IDLE,
+    "a use has other parts": IDLE,
+    "other parts": f"{IDLE}; {ERROR}",
+    "a part is missing, or one too many": f"{IDLE}; {ERROR}",
+    "the schema is …, and 3 is read here": IDLE,
+    "a scalar has an unknown property": IDLE,
+    "a union of one block": IDLE,
+    "a matrix is wanted, and a scalar given": SHAPE,
+    "the body of a … is of the wrong kind": SHAPE,
+    "DiagMatrix of a wide matrix": SHAPE,
+    "the eps of a norm is a matrix": SHAPE,
+    "an activation has no name": SHAPE,
+    "a Rational is p/q": ERROR,
+    "… is no index": ERROR,
+    "a matrix has other indices": ERROR,
+    "the size of an explicit matrix is no number": ERROR,
+    "a premise has no proof": ERROR,
+    "a split is none": f"{ERROR}: the recursion does not end",
+    "an order that may be none": f"{ERROR}, or the sum is right",
+    "a power is no number": f"{TWICE}: … is not a number",
+    "a division by zero": f"{TWICE}: the statement would divide by zero, and say nothing",
+    "a number that may vanish at some depth": f"{TWICE}: the hypothesis of induction divides by it",
+    "a size that may vanish at some depth": f"{TWICE}: the hypothesis of induction has it",
+    "two wires of different sizes are joined": "a context multiplies a fact, by whatever it is",
+    "an index of a box is out of its range": "a context multiplies a fact, by whatever it is",
+    "a box does not fit": "a context multiplies a fact, by whatever it is",
+    "indices over different sizes are compared": f"{TWICE}: sizes do not fit",
+    "… has another shape": f"{TWICE}: sizes do not fit",
+    "a premise": "the indices that follow are always of last layers",
+    "two inductions over one depth": "the inner step still has to be proved",
+    "a count beside the depth": f"{TWICE}: an index runs over a part of the layers as it stands",
+    "a count beside it": f"{TWICE}: an index runs over a part of the layers as it stands",
+    "a size is split twice": "nothing false is known to need it: the last layer would be the first",
+    "a key stands twice in one object": "of a file: see test_a_key_twice",
+    "… is not a number": ERROR,
+    "an explicit matrix lacks entries": ERROR,
+    "an index of a fact is out of its range": NOWHERE,
+    "the hole does not fit": NOWHERE,
+    "a size that may vanish is not stated": f"{TWICE}: a split of a size that may vanish",
+    "a split of a size that may vanish": f"{TWICE}: a size that may vanish is not stated",
+    "an entry of a matrix is a matrix": f"{TWICE}: sizes do not fit",
+    "a fact about the last layer is used at another": "nothing false is known to need it",
+    "a fact of another shape": SHAPE,
+    "a scalar is added to a matrix, or equal to one": SHAPE,
+    "an integer index into factors of any size": ERROR,
+    "an exponent is divided by a sum": IDLE,
+    "a context has other parts": f"{IDLE}; {ERROR}",
+    "an induction has other parts": IDLE,
+    "a proof has other parts than its rule": IDLE,
+    "fused is true or false": IDLE,
+    "a number has too many terms": WORK,
+    "there are too many terms in a product": WORK,
+    "a power of a scalar is too high": WORK,
+}
