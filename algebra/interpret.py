@@ -8,6 +8,7 @@ the sum of the products of diagrams, each brought to canonical form and collecte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import sympy
@@ -348,7 +349,10 @@ class Interpretation:
 
     def power(self, e: sympy.MatPow) -> Value:
         if int(e.exp) == 0:
-            return self.identity(sympy.Identity(e.shape[0]))
+            identity = self.identity(sympy.Identity(e.shape[0]))
+            with suppress(Undecided):  # the base has no part in the power, but its sizes are cut
+                self.dimensions.fit(identity.rows, self.value(e.base).rows)
+            return identity
         base = self.value(e.base) if e.exp > 0 else inverse(self, e.base)
         return self.raised(base, abs(int(e.exp)))
 
@@ -425,11 +429,17 @@ class Interpretation:
     def hadamard_power(self, e: sympy.HadamardPower) -> Value:
         base, exponent = self.value(e.args[0]), int(e.args[1])
         if exponent == 0:
-            return self.ones(sympy.OneMatrix(*e.shape))
+            return self.alike(base, self.ones(sympy.OneMatrix(*e.shape)))
         result = base
         for _ in range(exponent - 1):
             result = self.elementwise(result, base)
         return result
+
+    def alike(self, base: Value, value: Value) -> Value:
+        """Return a value of the shape of a base, the legs of both split alike."""
+        self.dimensions.fit(base.rows, value.rows)
+        self.dimensions.fit(base.cols, value.cols)
+        return value
 
     def vec(self, e: vec_rows | vec_cols) -> Value:
         value = self.value(e.args[0])

@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MAX_TERMS, MAX_POWER, MAX_PRIME, MAX_TRIES, MAX_SLOTS = 500_000, 5_000, 100_000, 20_000, 6
+MAX_WORK = 5_000_000  # boxes that are looked at in one proof, which take about a minute
 AXIOMS = json.loads((Path(__file__).parents[1] / "algebra" / "axioms.json").read_text("utf-8"))
 
 
@@ -453,7 +454,7 @@ class Reader:
         self.powers: list[tuple[Ratio, bool, bool]] = []  # of the statement: divisors, radicands
         self.lengths: set[Size] = set()  # sizes that the statement names
         self.integers: set[tuple[int, Size]] = set()  # integer indices that it names
-        self.tries = [MAX_TRIES]
+        self.tries, self.work = [MAX_TRIES], 0
         flags = {f"a{k}": set(flags) for k, (_, flags) in enumerate(statement["scalars"])}
         self.positive = {f"n{k}" for k in range(len(statement["sizes"]))}
         self.positive |= {name for name in flags if "positive" in flags[name]}
@@ -664,6 +665,8 @@ class Reader:
 
         The wires that are not summed over count as they are, or by their place in `order`.
         """
+        self.work += 1 + len(term.boxes) + len(term.equal)
+        demand(self.work <= MAX_WORK, "it takes too much work")
         root: dict[int, int] = {}
         inner = set(term.inner)
 

@@ -355,7 +355,10 @@ def is_false(made: dict[str, Any], draw: random.Random, tries: int = 6) -> bool:
     """Return whether exact numbers refute the claim of a certificate, or it is no claim at all."""
     try:
         lhs, rhs, given = _Back(made).claim()
-        signature = inspect(lhs, rhs, *[side for pair in given for side in pair])
+        sides = [lhs, rhs, *[side for pair in given for side in pair]]
+        if any(side.has(sympy.zoo, sympy.nan) for side in sides):
+            return False  # what divides by 0 says nothing
+        signature = inspect(*sides)
     except (OtimesError, LookupError, TypeError, ValueError, AttributeError):
         return True
     roots = signature.roots

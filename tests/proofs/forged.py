@@ -787,6 +787,7 @@ FORMAL = {
     "a term has too many symmetries": WORK,
     "there are too many terms": WORK,
     "there are too many layers": WORK,
+    "it takes too much work": WORK,
     "a power that is not whole": f"{WORK}; {ERROR}",
     "no such …": IDLE,
     "no such matrix": f"{IDLE}; {ERROR}",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import sympy
 
 from algebra.certificate import to_json
 from algebra.decide import decide
@@ -24,7 +22,7 @@ from tests.proofs.certificates import disguised
 LONG = os.environ.get("OTIMES_LONG") == "1"
 EACH = 5_000 if LONG else 300
 EACH_KIND = 100 if LONG else 5
-SECONDS = 5
+BUDGET = 5
 
 
 def in_the_whole_language() -> Iterator[tuple[Any, Any, Any]]:
@@ -49,34 +47,23 @@ def under_hypotheses() -> Iterator[tuple[Any, Any, Any]]:
             yield lhs, rhs, kind.given
 
 
-def has_power_of_zero(*sides: Any) -> bool:
-    """Return whether there is a power 0: what the prover does not read, it does not split."""
-    return any(
-        isinstance(part, sympy.Pow | sympy.MatPow | sympy.HadamardPower) and part.args[1] == 0
-        for side in sides
-        for part in sympy.preorder_traversal(side)
-    )
-
-
 @pytest.mark.parametrize("claims", [in_the_whole_language, in_a_small_language, under_hypotheses])
 def test_random_proofs_have_certificates_that_are_accepted(claims: Any) -> None:
     draw = random.Random(0)
     told: Counter[str] = Counter()
-    seconds, refused = [], []
+    refused = []
     for lhs, rhs, given in claims():
-        verdict = decide(lhs, rhs, list(given), budget=SECONDS)
-        if verdict.status != "proved" or has_power_of_zero(lhs, rhs):
-            told["not proved, or a power 0"] += 1
+        verdict = decide(lhs, rhs, list(given), budget=BUDGET)
+        if verdict.status != "proved":
+            told[verdict.status] += 1
             continue
         made = json.loads(to_json(verdict.certificate or {}))
-        start = time.process_time()
         try:
             replay.check(made)
-            seconds.append(time.process_time() - start)
             replay.check(disguised(made, draw))
         except replay.Rejected as reason:
             refused.append((str(reason), lhs, rhs))
         told["proved"] += 1
-    print(dict(told), f"median {1000 * sorted(seconds)[len(seconds) // 2]:.2f} ms")
+    print(dict(told))
     assert refused == []
     assert told["proved"] > 0.7 * told.total()
