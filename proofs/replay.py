@@ -203,7 +203,7 @@ def both(a: Term, b: Term) -> Term:
 
 
 def seen(box: Box, number_of: dict[int, int]) -> tuple[Any, ...]:
-    """Return a box by the numbers of its wires; those without one are told apart by place."""
+    """Return a box by the numbers of its wires, an unnumbered wire by its first position."""
     label, wires = box
     return (label, *[number_of.get(wire, -1 - wires.index(wire)) for wire in wires])
 

@@ -297,7 +297,7 @@ FALSE: dict[str, dict[str, Any]] = {
     "rows chosen by any matrix": said(
         of("f", mul(A, B)), mul(A, of("f", B)), "function_choose_rows", 1, g="f", P=A, X=B
     ),
-    "rows chosen of what is no function of rows": chosen(
+    "rows selected under a transpose": chosen(
         transposed(mul(A, B)), mul(A, transposed(B)), "function_choose_rows", 1, g="f", P=A, X=B
     ),
     "rows chosen under a mask": chosen(
