@@ -1,9 +1,13 @@
 # verify  prove and check every theorem (installs the core, no torch)
 # test    the whole test suite          (adds pytest, torch, tokenizers, mkdocs)
+# test-algebra, test-proofs, test-numeric, test-audit, test-otimes   each a part of it
 # lint    ruff, and mypy in strict mode
 # docs    the teaching site, into site/
 # peers   `make test-peers`: the audit of other people's code, in .venv-peers
 # bench   how fast, against what else there is; THEIRS=... is a Python with TransformerLens 3
+#
+# .venv/tree has links that show the packages as they are installed, for tools that do not import
+# (mypy and mkdocstrings).
 #
 # Each makes .venv when it is missing and installs what it needs once: the stamps in .venv say
 # what is there already. PYTHON=... chooses the interpreter that .venv is made with.
@@ -11,20 +15,35 @@
 PYTHON ?=
 IN := .venv/bin/
 PIP := $(IN)python -m pip install -qq -c constraints.txt
-ENVIRONMENT := pyproject.toml constraints.txt .venv/made
+ENVIRONMENT := pyproject.toml setup.py constraints.txt .venv/made
 
 # pip should neither talk about itself nor ask anything, here or where it builds.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: verify test test-peers lint docs bench clean
+.PHONY: verify test test-algebra test-proofs test-numeric test-audit test-otimes test-peers lint docs \
+  bench clean
 .DEFAULT_GOAL := verify
 
 verify: .venv/core
 	@$(IN)otimes verify
 
+PYTEST = $(IN)python -m pytest -n 2 --dist loadgroup
+
 test: .venv/test
-	@$(IN)python -m pytest -n 2 --dist loadgroup
+	@$(PYTEST)
+
+test-algebra test-proofs: test-%: .venv/test
+	@$(PYTEST) tests/$*
+
+test-numeric: .venv/test
+	@$(PYTEST) tests/numeric --ignore tests/numeric/audit
+
+test-audit: .venv/test
+	@$(PYTEST) tests/numeric/audit tests/otimes/test_audit.py
+
+test-otimes: .venv/test
+	@$(PYTEST) tests/otimes tests/docs tests/test_*.py --ignore tests/otimes/test_audit.py
 
 test-peers: .venv-peers/peers
 	@.venv-peers/bin/python -m pytest -q -n 2 tests/peers
@@ -35,7 +54,7 @@ lint: .venv/lint
 	@$(IN)mypy
 
 docs: .venv/docs
-	@NO_MKDOCS_2_WARNING=1 $(IN)mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(IN)mkdocs build --strict --quiet
 	@echo "the site is in site/: open site/index.html"
 
 bench: .venv/test
@@ -52,6 +71,10 @@ clean:
 	@echo "Installing the core (SymPy, NumPy, SciPy and small ones, no torch) into .venv:" \
 	  "about 60 MB to fetch, 350 MB on disk."
 	@$(PIP) -e .
+	@mkdir -p .venv/tree/otimes
+	@cd .venv/tree/otimes && ln -sf ../../../otimes/*.py* ../../../otimes/py.typed . \
+	  && ln -sfn ../../../algebra algebra && ln -sfn ../../../numeric numeric \
+	  && ln -sfn ../../../proofs proofs
 	@touch $@
 
 # torch goes first and by its exact version: left to a resolver, it can bring gigabytes of

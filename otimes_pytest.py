@@ -1,9 +1,9 @@
-"""The pytest plugin: a fixture `otimes_audit`, which fails a test in one sentence.
+"""The pytest plugin: a fixture `otimes_audit`, which fails a test with a one-sentence message.
 
     def test_my_model(otimes_audit):
         otimes_audit(my_model, tokens, weights=checkpoint)
 
-pytest loads it in every project where otimes is installed, so it imports nothing before its use.
+pytest loads the plugin wherever otimes is installed, so otimes is imported only on use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def otimes_audit() -> Callable[..., Any]:
-    """Return `otimes.audit`, made to fail the test with a sentence when it finds something."""
+    """Return a function like `otimes.audit` that fails the test if the audit does not pass."""
     import otimes
 
     def check(implementation: Any, tokens: Any, **options: Any) -> Any:

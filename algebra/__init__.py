@@ -1,13 +1,8 @@
-"""What can be said about transformer circuits, and whether it holds for every dimension.
+"""Statements about transformers as equations of matrices, and whether they hold for every size.
 
-The story, one file a chapter: `scalars` (coefficients), `diagram` and `canonical` (the normal
-form), `language`, `nonlinear` and `shapes` (what may be said), `interpret` with `entries`,
-`concatenation`, `inverses` and `applied` (expression to sum of diagrams), `decide` (the verdict),
-`matching` and `entailment` (what follows from hypotheses), `axioms` (what is taken as true),
-`induction` (every depth), `written_out` and `expansion` (sizes that are numbers), `exact`, `refute`
-and `satisfy` (counterexamples), `rules`, `explain` and `derivation` (steps),
-`certificate` (what is checked elsewhere), `contract` and `evaluate` (numbers), `paths` and
-`facts`, `latex`, `text` and `draw` (what is shown).
+From the bottom up: `language` (expressions, shapes, printing), `diagrams` (normal forms as sums of
+tensor diagrams), `reading` (expression to normal form), `draw`, `normal_form`, `evaluate` (exact
+and floating-point values), `decide` (proofs and refutations), `rules` (named equations), `facts`
+(properties of matrices), `paths` (expansion into paths), `explain` (chains of named steps),
+`verdict` (`decide`, with counterexample, steps and certificate), `chain` (steps of an author).
 """
-
-__otimes__ = "algebra"

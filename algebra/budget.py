@@ -1,17 +1,16 @@
-"""Work, counted in steps: what bounds a decision, the same on every machine and under any load.
+"""Budgets of work, counted in steps, so that a result is the same on every machine.
 
-Every phase counts what it does while a budget is active: labelling, expansion, matching,
-elimination, polynomial and exact arithmetic, search, rewriting. One step is about a microsecond of
-a common core, so `Budget(20)` lasts for some twenty seconds there, and for exactly as many steps
-anywhere else. Where it ends, `Exhausted` unwinds to whoever set the limit, who goes on with what is
-left or gives up.
+While a budget is active, every phase counts its work: labelling, expansion, matching, elimination,
+polynomial and exact arithmetic, search, rewriting. One step takes about a microsecond on a common
+core, so `Budget(20)` lasts about twenty seconds there, and the same number of steps anywhere else.
+At its end `Exhausted` is raised, and caught where the limit was set.
 
-The active budget is held in a context variable and not passed along, because operators do work too:
-the product of two polynomials is an `__mul__`. Without an active budget nothing is limited.
+The active budget is a context variable and not an argument, because operators do work too: the
+product of two polynomials is an `__mul__`. Without an active budget there is no limit.
 
-Seconds remain as an outer guard, for work that is not counted well: it strikes after `GUARD` times
-the seconds that the budget stands for, and whoever reports the result has to say so (`struck`), as
-it then depends on the machine.
+A guard in seconds limits work that is not counted well: it stops after `GUARD` times the seconds
+that the budget corresponds to. The result then depends on the machine, which `struck` tells whoever
+reports it.
 
 >>> with Budget(1) as budget:
 ...     spend(300)
@@ -32,22 +31,22 @@ from contextvars import ContextVar, Token
 from fractions import Fraction
 from math import inf
 
-STEPS = 1_000_000  # in one unit of a budget: what a common core does in about a second
-LEAST = 0.02  # units that are always allowed: enough to read what people write by hand
-GUARD = 30  # seconds of the outer guard for each unit, and for the first one at least
-LOOK = 50_000  # steps between two looks at the clock
+STEPS = 1_000_000  # in one unit of a budget: about a second on a common core
+LEAST = 0.02  # units that are always allowed: enough to read statements written by hand
+GUARD = 30  # seconds of the guard for each unit, and at least for one unit
+LOOK = 50_000  # steps between two checks of the clock
 
 
 class Exhausted(Exception):
-    """The active limit is reached. It is caught where the limit was set, and reaches no caller."""
+    """The active limit is reached; caught where the limit was set, and never seen by a user."""
 
 
 class Budget:
-    """A number of steps that may be done while it is active: `with Budget(units): …`.
+    """A limit on the steps done within `with Budget(units): …`.
 
-    `spent` are the steps done so far, and `left` those that are left until the active limit. At
-    `mark` steps there is something to look at. `struck` says whether the guard of `guard` seconds
-    has struck.
+    `spent` is the number of steps so far, `left` the number until the active limit, `mark` the one
+    at which limit and clock are checked next. `struck` tells whether the guard of `guard` seconds
+    has stopped the work.
     """
 
     __slots__ = ("_began", "_clock", "_limit", "_token", "guard", "mark", "spent", "struck")
@@ -75,25 +74,23 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """How many steps are left."""
+        """The number of steps left."""
         return 0 if self.struck else max(self._limit - self.spent, 0)
 
     @property
     def spent_out(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no steps are left."""
         return self.struck or self.spent >= self._limit
 
     def warning(self, what: str) -> str:
-        """Say that something depends on the machine, if the guard has struck; else nothing."""
-        struck = (
-            f"the guard of {self.guard:g} seconds struck, so that {what} depends on the machine"
-        )
+        """Return a warning that `what` depends on the machine if the guard stopped it."""
+        struck = f"the limit of {self.guard:g} seconds was reached: {what} depends on the machine"
         return struck if self.struck else ""
 
     def look(self) -> None:
-        """Raise Exhausted where the limit is passed, or the time of the guard is over."""
+        """Raise Exhausted if the limit is exceeded, or the time of the guard is over."""
         if self.spent > self._limit:
-            self.spent = int(self._limit)  # what was about to be done was not done
+            self.spent = int(self._limit)  # the step that raised was not done
             raise Exhausted
         if self.struck:
             raise Exhausted
@@ -107,7 +104,7 @@ class Budget:
 
     @contextmanager
     def limited(self, steps: float) -> Iterator[Budget]:
-        """Allow at most so many further steps, which count in the whole, too."""
+        """Limit the further steps, which also count towards the whole budget."""
         outer = self._limit
         self._limit = min(outer, self.spent + steps)
         self._set_mark()
@@ -119,7 +116,7 @@ class Budget:
 
 
 def _clock() -> Callable[[], float]:
-    """Return the clock of the guard: processor time, or wall time where there is no such clock."""
+    """Return the clock of the guard: processor time, or wall time if that is not available."""
     for name in ("thread_time", "process_time"):
         clock: Callable[[], float] | None = getattr(time, name, None)
         if clock is not None:
@@ -140,13 +137,13 @@ def spend(steps: int) -> None:
 
 
 def steps_left() -> float:
-    """Return how many steps the active budget has left; infinitely many where there is none."""
+    """Return the steps left in the active budget; infinity without one."""
     return _ACTIVE.get().left
 
 
 @contextmanager
 def limited(steps: float) -> Iterator[Budget]:
-    """Allow at most so many steps of the active budget, or at all, where none is active."""
+    """Limit the steps within the context, under the active budget if there is one."""
     active = _ACTIVE.get()
     if active is _UNLIMITED:
         with Budget(steps / STEPS) as alone:
@@ -157,9 +154,9 @@ def limited(steps: float) -> Iterator[Budget]:
 
 
 def weight(number: object) -> int:
-    """Return what one operation on such a number counts, in sixteenths of a step.
+    """Return the cost of one operation on such a number, in sixteenths of a step.
 
-    Products of long integers and the common divisors of long fractions take about the square of
+    Products of long integers, and common divisors of long fractions, take time about quadratic in
     their lengths.
     """
     if type(number) is int:
@@ -171,6 +168,6 @@ def weight(number: object) -> int:
 
 
 def product_weight(bits: int) -> int:
-    """Return the weight of a product of two integers of so many bits."""
+    """Return the cost of a product of two integers with these numbers of bits."""
     words = bits >> 6
     return 1 + words + (words * words >> 5)

@@ -1,7 +1,7 @@
-"""Every way otimes says no, each as one sentence a person can act on.
+"""The exceptions of otimes.
 
-A message says what was asked, what was got (with shapes) and what to do. `OtimesError` is the one
-root: catching it catches every mistake of the caller, and nothing that is a bug of ours.
+A message states what was requested, what was given (with shapes) and what to do. All derive from
+`OtimesError`, which is raised for mistakes of the caller, never for bugs of otimes.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any
 
 
 class OtimesError(Exception):
-    """The root: something was asked that cannot be answered as it stands."""
+    """The base class of all exceptions of otimes."""
 
 
 class ShapeError(OtimesError):
-    """Two shapes that had to agree do not; says which, where, and the likely mend."""
+    """Shapes do not match; the message names them, the position, and a likely correction."""
 
 
 class LanguageError(OtimesError):
-    """An expression holds something that the language does not have (yet); names it."""
+    """An expression contains something unsupported, which the message names."""
 
 
 class ConventionError(OtimesError):
@@ -26,11 +26,11 @@ class ConventionError(OtimesError):
 
 
 class RuleError(OtimesError):
-    """A rule was asked for at a place where it does not apply."""
+    """A rule does not apply at the given subexpression."""
 
 
 class Refuted(OtimesError):
-    """A claim that was to be proved is false; `.counterexample` shows where."""
+    """A claim to be proved is false; `.counterexample` has values at which it fails."""
 
     def __init__(self, message: str, counterexample: Any = None) -> None:
         super().__init__(message)
@@ -38,4 +38,4 @@ class Refuted(OtimesError):
 
 
 class Undecided(OtimesError):
-    """A claim could be neither proved nor refuted; the message says why."""
+    """A claim could be neither proved nor refuted, for the reason in the message."""

@@ -1,4 +1,4 @@
-"""The normal form as a thing to look at: its terms, its einsums, its index notation.
+"""Normal forms as objects: their terms, their einsums, their index notation.
 
 The same diagram is the einsum that computes it and the formula with indices that a page shows.
 """
@@ -12,16 +12,17 @@ from typing import Any
 
 import sympy
 
-from algebra import scalars
-from algebra.applied import is_causal_mask, mask_size
-from algebra.binders import standardised
-from algebra.diagram import Diagram, Wire
-from algebra.interpret import Interpretation, read
-from algebra.latex import _name as typeset_name
-from algebra.latex import latex
-from algebra.scalars import Coefficient
-from algebra.shapes import inspect, with_ranges
-from algebra.values import Label, Value
+from otimes.algebra.diagrams.diagram import Diagram, Wire
+from otimes.algebra.diagrams.sums import DiagramSum, Label
+from otimes.algebra.draw.svg import draw
+from otimes.algebra.language import coefficients
+from otimes.algebra.language.binders import standardised
+from otimes.algebra.language.coefficients import Coefficient
+from otimes.algebra.language.latex import latex, typeset_name
+from otimes.algebra.language.shapes import inspect, with_ranges
+from otimes.algebra.reading.interpretation import Interpretation
+from otimes.algebra.reading.opaque_functions import is_causal_mask, mask_size
+from otimes.algebra.reading.read import read
 
 POSITIONS, HEADS, FEATURES = "ijklpqrstuvw", "hgf", "abcdexyz"
 
@@ -34,13 +35,7 @@ class NormalForm:
     in them.
     """
 
-    def __init__(self, expression: sympy.Basic) -> None:
-        (expression,), _, _ = standardised([expression])
-        signature = inspect(expression)
-        reading, [(value,)] = read(signature, [with_ranges(expression, signature)])
-        self._set(reading, value)
-
-    def _set(self, reading: Interpretation, value: Value) -> None:
+    def __init__(self, reading: Interpretation, value: DiagramSum) -> None:
         self.labels: tuple[Label, ...] = tuple(reading.labels)
         self.terms: tuple[tuple[Coefficient, Diagram], ...] = tuple(
             (coefficient, diagram) for diagram, coefficient in value.terms.items()
@@ -48,7 +43,8 @@ class NormalForm:
         stated = {known.name: known.stated for known in reading.applied}
         stated |= {name: sympy.Inverse(e) for name, (_, e) in reading.inverses.items()}
         self._stated: dict[str, sympy.Basic] = stated
-        self._sizes = tuple(reading.dimensions.expressions)
+        # what the sorts of the wires stand for
+        self.sizes: tuple[sympy.Expr, ...] = tuple(reading.dimensions.expressions)
 
     def einsum(self) -> str:
         """Return the sum as NumPy calls, one einsum a term; `eye` and `ones` stand for bare legs.
@@ -56,7 +52,7 @@ class NormalForm:
         >>> from sympy import MatrixSymbol, Symbol
         >>> n = Symbol("n")
         >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
-        >>> NormalForm(A * B + A).einsum()
+        >>> normal_form(A * B + A).einsum()
         "einsum('ab->ab', A) + einsum('ac,cb->ab', A, B)"
         """
         terms = sorted(self.terms, key=lambda term: len(term[1].boxes))
@@ -71,14 +67,7 @@ class NormalForm:
         return f"$\\displaystyle {self.latex()}$"
 
     def _repr_svg_(self) -> str:
-        from algebra.draw import draw  # drawing is loaded when something is drawn
-
-        return draw(self)
-
-    @property
-    def sizes(self) -> tuple[sympy.Expr, ...]:
-        """The sizes that the sorts of the wires stand for."""
-        return self._sizes
+        return draw(self.terms, self.labels, self.sizes)
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -96,7 +85,7 @@ class NormalForm:
         met: set[Wire] = set()
         named = [wire for _, wire in diagram.named]
         for wire in (*named, *_wires(diagram.rows), *_wires(diagram.cols)):
-            size = self._sizes[diagram.sorts[wire]]
+            size = self.sizes[diagram.sorts[wire]]
             if wire in met:  # one wire on two legs
                 twin = next(fresh)
                 inputs.append(letter[wire] + twin)
@@ -110,9 +99,9 @@ class NormalForm:
             met.add(wire)
         call = f"einsum('{','.join(inputs)}->{output}'{''.join(', ' + o for o in operands)})"
         if not inputs:
-            return str(scalars.to_sympy(coefficient))
-        plain = not isinstance(coefficient, scalars.Scalar) and coefficient == 1
-        return call if plain else f"({scalars.to_sympy(coefficient)})*{call}"
+            return str(coefficients.to_sympy(coefficient))
+        plain = not isinstance(coefficient, coefficients.Scalar) and coefficient == 1
+        return call if plain else f"({coefficients.to_sympy(coefficient)})*{call}"
 
     @staticmethod
     def _operand(label: Label) -> str:
@@ -134,7 +123,7 @@ class NormalForm:
                 factors.append(rf"\delta_{{{name[wire]}\,{name[-1 - position]}}}")
             seen.add(wire)
         sums = rf"\sum_{{{','.join(name[w] for w in inside)}}} " if inside else ""
-        number = "" if _is_one(coefficient) else latex(scalars.to_sympy(coefficient)) + r"\, "
+        number = "" if _is_one(coefficient) else latex(coefficients.to_sympy(coefficient)) + r"\, "
         return number + sums + (r"\, ".join(factors) or "1")
 
     def _factor(self, box: tuple[int, ...], name: dict[Wire, str]) -> str:
@@ -162,7 +151,7 @@ class NormalForm:
         taken = set(name.values())
 
         def fresh(wire: Wire) -> str:
-            size = str(self._sizes[diagram.sorts[wire]])
+            size = str(self.sizes[diagram.sorts[wire]])
             pool = HEADS if size[0] in "HL" else POSITIONS if size[0] in "nmp" else FEATURES
             return next(letter for letter in pools[pool] if letter not in taken)
 
@@ -182,7 +171,7 @@ def normal_form(expression: Any) -> NormalForm:
 
     Raises ShapeError or LanguageError as `decide` does.
     """
-    return NormalForm(expression)
+    return normal_forms(expression)[0]
 
 
 def normal_forms(*expressions: Any) -> list[NormalForm]:
@@ -193,12 +182,7 @@ def normal_forms(*expressions: Any) -> list[NormalForm]:
     clean, _, _ = standardised(expressions)
     signature = inspect(*clean)
     reading, values = read(signature, *[[with_ranges(e, signature)] for e in clean])
-    forms = []
-    for (value,) in values:
-        form = NormalForm.__new__(NormalForm)
-        form._set(reading, value)
-        forms.append(form)
-    return forms
+    return [NormalForm(reading, value) for (value,) in values]
 
 
 def _wires(legs: tuple[int, ...]) -> tuple[Wire, ...]:
@@ -213,7 +197,7 @@ def _blocks(label: Label) -> str:
 
 
 def _is_one(coefficient: Coefficient) -> bool:
-    return not isinstance(coefficient, scalars.Scalar) and coefficient == 1
+    return not isinstance(coefficient, coefficients.Scalar) and coefficient == 1
 
 
 def _letters(pool: str = "") -> Iterator[str]:

@@ -1,14 +1,14 @@
-"""From the symbols of a statement to the arrays of a model: by name, and by what the axes mean.
+"""Binds the symbols of a statement to arrays of a model: by name and by the meaning of the axes.
 
-A symbol called `W_V` is the model's `W_V`; one called `X` is the stream that a layer reads. The
-axes of each array are named by size (`n` positions, `d` model, `d_head`, `d_mlp`, `V` vocabulary,
-`H` `H` heads, `L` layers), and the shape of the symbol says how the array is laid: `W_V` of shape
-d_head × d, the column convention, is the transposed array; a symbol of n·d rows is the stream as
-one column. Biases and gains are rows, 1 × d; a symbol of shape d × 1 is the column, and one of
-shape n × d the same row at every position. Axes that the symbol does not have (a layer, a head) are
-run through, together for all symbols of a case.
+A symbol called `W_V` is the model's `W_V`; one called `X` is the residual stream before a layer.
+The axes of each array are named by size (`n` positions, `d` model, `d_head`, `d_mlp`, `V`
+vocabulary, `H` heads, `L` layers), and the shape of the symbol gives the layout: `W_V` of shape
+d_head × d, the column convention, is the transposed array; a symbol with n·d rows is the residual
+stream as one column. Biases and gains are rows, 1 × d; a symbol of shape d × 1 is the column, and
+one of shape n × d repeats the row at every position. Axes that the symbol does not have (layer,
+head) are iterated over, jointly for all symbols of the statement.
 
-A model has only the biases and gains of its kind: about `b_V` a model without it says nothing.
+A statement about `b_V` has no cases on a model without that bias.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from algebra.errors import OtimesError, ShapeError
-from algebra.language import Family
-from algebra.signature import Signature
-from numeric.config import Config
-from numeric.model import Model
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.algebra.language.linear import Family
+from otimes.algebra.language.signature import Signature
+from otimes.numeric.config import Config
+from otimes.numeric.model import Model
 
-# Where the array of a name comes from, and the axes it has. Places come from the recorded pass.
+# The axes of each array, by name: weights, then activations of the recorded forward pass.
 WEIGHT_AXES: dict[str, tuple[str, ...]] = {
     "W_E": ("V", "d"),
     "W_U": ("d", "V"),
@@ -77,18 +77,18 @@ PLACE_AXES: dict[str, tuple[str, ...]] = {
 }
 AXES = WEIGHT_AXES | PLACE_AXES
 
-# What a name means in every statement, where it is not the name of a weight.
+# The activation that a symbol denotes by default, where it is not the name of a weight.
 USUAL: dict[str, str] = {"A": "pattern", "X": "resid_pre", "x": "resid_pre", "T": "one_hot"}
 
-Layout = Sequence[str]  # the sizes of a symbol's axes, each as it is printed
+Layout = Sequence[str]  # the sizes of a symbol's axes, as printed
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a symbol gets its array: a weight or a place, and which part of it.
+    """The array of a symbol: a weight or an activation, and which part of it.
 
-    `layer` and `head` name the loop that runs through an axis that the symbol does not have, or fix
-    it with a number; `rows`, `cols` keep the first so many; `transposed` turns the matrix.
+    `layer` and `head` name the loop over an axis that the symbol does not have, or fix its index;
+    `rows` and `cols` keep the first rows and columns; `transposed` transposes the matrix.
     """
 
     name: str
@@ -115,13 +115,13 @@ class Run:
 
     @property
     def n_layers(self) -> int:
-        """How many layers the model has."""
+        """The number of layers of the model."""
         return self.config.n_layers
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to read a statement on a run: arrays for its symbols, and which layer and head."""
+    """One instance of a statement on a run: arrays for its symbols, and the layer and head."""
 
     where: Mapping[str, int]
     arrays: Mapping[str, np.ndarray]
@@ -131,12 +131,12 @@ class Case:
 
 
 def run_of(model: Model, tokens: Sequence[int]) -> Run:
-    """Return the weights and the recorded places of a model on a prompt, layers stacked."""
+    """Return the weights and the recorded activations of a model on a prompt, layers stacked."""
     return run_from_places(model, tokens, model.forward(tokens))
 
 
 def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np.ndarray]) -> Run:
-    """Return a run on places that were recorded before (so that a test can disturb one)."""
+    """Return a run with activations recorded earlier (so that a test can perturb one)."""
     arrays: dict[str, np.ndarray] = {"one_hot": np.eye(model.d_vocab)[np.asarray(tokens)]}
     for name in PLACE_AXES:
         if name in places:
@@ -144,7 +144,8 @@ def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np
         elif f"{name}.0" in places:
             layers = [places[f"{name}.{layer}"] for layer in range(model.n_layers)]
             arrays[name] = np.stack(layers)
-    present = {*model.config.tensor_shapes(), "W_U", "W_pos"}  # tied; none are zeros in the stream
+    # W_U exists when tied, and W_pos without position embeddings (where it is zero).
+    present = {*model.config.tensor_shapes(), "W_U", "W_pos"}
     for name, axes in WEIGHT_AXES.items():
         weight = getattr(model, name)
         if name == "W_pos":
@@ -155,7 +156,7 @@ def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np
 
 
 def source_of(name: str, bind: Mapping[str, Source]) -> Source | None:
-    """Return where a symbol of a statement gets its array: as bound, or by its name."""
+    """Return the source of a symbol's array, as bound or by its name; None if there is none."""
     if name in bind:
         return bind[name]
     name = USUAL.get(name, name)
@@ -163,18 +164,19 @@ def source_of(name: str, bind: Mapping[str, Source]) -> Source | None:
 
 
 def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterator[Case]:
-    """Yield every layer and head at which a statement can be read on a run.
+    """Yield the instances of a statement on a run: one for each layer and head it speaks of.
 
     Yields nothing when the model lacks an array that the statement needs (no layers, no heads), or
     has fewer layers than a source names.
-    Raises OtimesError naming a symbol that has no meaning on a model.
+    Raises OtimesError naming a symbol that is bound to no array of a model.
     """
     sources = {}
     for name in signature.tensors:
         source = source_of(name, bind)
         if source is None or source.name not in AXES:
             raise OtimesError(
-                f"the symbol {name} has no meaning on a model: bind it to one of {', '.join(AXES)}"
+                f"the symbol {name} is bound to no array of a model: bind it to one of"
+                f" {', '.join(AXES)}"
             )
         if source.name not in run.arrays:
             return
@@ -201,16 +203,16 @@ def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterato
 
 
 def recorded(place: str, layout: Layout, case: Case, run: Run) -> np.ndarray | None:
-    """Return a recorded place as a matrix laid out like the expression that claims to be it."""
+    """Return a recorded activation, laid out like the expression that is compared with it."""
     if place not in run.arrays:
         return None
     return take(Source(place), layout, case.where, run)
 
 
 def take(source: Source, layout: Layout, where: Mapping[str, int], run: Run) -> np.ndarray:
-    """Return the array of a source, laid out as the sizes of a symbol say.
+    """Return the array of a source in the layout of a symbol.
 
-    Raises ShapeError when the axes of the source cannot be laid out so.
+    Raises ShapeError when the axes of the source do not fit the layout.
     """
     array = run.arrays[source.name]
     axes = AXES[source.name]
@@ -232,13 +234,13 @@ def take(source: Source, layout: Layout, where: Mapping[str, int], run: Run) -> 
         n_pos = len(run.arrays["one_hot"])
         everywhere = np.broadcast_to(array, (*array.shape[:-2], n_pos, array.shape[-1]))
         return everywhere if rows == "n" else np.swapaxes(everywhere, -1, -2)
-    if cols == "1" and axes[-1] != "1":  # the rows of the stream, one after the other
+    if cols == "1" and axes[-1] != "1":  # vec_rows of the residual stream
         return array.reshape(*array.shape[:-2], -1, 1)
     return array
 
 
 def _loops(source: Source, counts: Layout, run: Run) -> dict[str, int]:
-    """Return the loops that run through axes which the symbol does not have."""
+    """Return the loops over the axes that the symbol does not have: name and length."""
     axes, shape = AXES[source.name], run.arrays[source.name].shape
     found = {}
     for axis, chosen in (("L", source.layer), ("H", source.head)):

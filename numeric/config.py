@@ -1,16 +1,16 @@
-"""What kind of transformer it is and how large: one record that decides every tensor and its shape.
+"""The configuration of a transformer: its architecture and sizes, which fix every tensor's shape.
 
     attention   n_heads, d_head; n_kv_heads < n_heads is grouped-query attention
-    positions   "none", "learned" (added to the stream), "shortformer" (added to what queries and
-                keys read, in every layer, and never to the stream), "rotary" (queries and keys are
-                turned; two layouts, perhaps only the first `rotary_dims` of d_head, and perhaps
-                with stretched frequencies)
-    MLP         d_mlp (0: none), activation, gated, parallel (it reads what attention reads)
-    norms       "none", "layer" (gain and bias), "rms" (gain); perhaps one more at the end
-    norm order  "pre": each part reads the norm of the stream; "post": the stream is normalised
-                after each sum (Vaswani et al., torch.nn's default), and the parts read it as it is
-    the ends    tied: W_U is the transpose of W_E
-    biases      the names of those there are
+    positions   "none", "learned" (added to the residual stream), "shortformer" (added to the input
+                of queries and keys in every layer, never to the residual stream), "rotary" (queries
+                and keys are rotated; two layouts, optionally only the first `rotary_dims` of
+                d_head, optionally with scaled frequencies)
+    MLP         d_mlp (0: none), activation, gated, parallel (it has the same input as attention)
+    norms       "none", "layer" (gain and bias), "rms" (gain); optionally a final one
+    norm order  "pre": each sublayer reads the normed residual stream; "post": the residual stream
+                is normalised after each addition (Vaswani et al., torch.nn's default)
+    embeddings  tied: W_U is the transpose of W_E
+    biases      the names of the biases that the model has
 
 Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Press, Smith and Lewis 2021
 (shortformer); Su et al. 2021 (rotary); Wang and Komatsuzaki 2021 (parallel); Touvron et al.
@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
-from algebra.errors import OtimesError
+from otimes.algebra.errors import OtimesError
 
 POSITIONS = ("none", "shortformer", "learned", "rotary")
 LAYOUTS = ("half", "interleaved")
@@ -31,8 +31,8 @@ NORMS = ("none", "layer", "rms")
 NORM_ORDERS = ("pre", "post")
 BIASES = ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_gate", "b_out", "b_U")
 
-# Every tensor a model can have, and the sizes of its axes. The first ones stand in the order in
-# which training draws them: another order would train other models from the same seed.
+# Every tensor a model can have, and the sizes of its axes. Initialisation draws them in this order:
+# another order would give other models for the same seed.
 TENSORS: dict[str, tuple[str, ...]] = {
     "W_E": ("d_vocab", "d_model"),
     "W_Q": ("n_layers", "n_heads", "d_model", "d_head"),
@@ -63,16 +63,16 @@ TENSORS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The sizes and the kind of a transformer; the defaults are attention-only without norms.
+    """The architecture and sizes of a transformer; by default attention-only without norms.
 
     `n_kv_heads` None means as many as `n_heads`. A rotary angle at position p is
-    p · rotary_base^(-2i/rotary_dims); layout "interleaved" (GPT-J) turns the dimensions 2i and
-    2i + 1 together, "half" (GPT-NeoX, Llama) i and i + rotary_dims/2. `rotary_stretch` is nothing,
-    (factor,), (factor, low, high, context) as in Llama 3.1, or that with a scale, which is YaRN
+    p · rotary_base^(-2i/rotary_dims); layout "interleaved" (GPT-J) rotates dimensions 2i and 2i + 1
+    as a pair, "half" (GPT-NeoX, Llama) i and i + rotary_dims/2. `rotary_stretch` is (), (factor,),
+    (factor, low, high, context) as in Llama 3.1, or these four and a scale, which is YaRN
     (`functions.rotary_frequencies`). A model in which attention and MLP share one norm (GPT-J) has
-    the same ln1 and ln2.
+    the same weights in ln1 and ln2.
 
-    Raises: OtimesError naming every field that no model can have.
+    Raises: OtimesError naming every invalid field.
     """
 
     n_layers: int
@@ -99,15 +99,15 @@ class Config:
     biases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no model can have, all of it in one sentence."""
+        """Check all fields; raise one error that names every invalid one."""
         wrong = [*self._wrong_types()] or [*self._wrong_together()]
         if wrong:
-            raise OtimesError(f"the configuration asks for {'; and for '.join(wrong)}")
+            raise OtimesError(f"the configuration is invalid: {'; '.join(wrong)}")
         in_order = tuple(name for name in BIASES if name in self.biases)
         object.__setattr__(self, "biases", in_order)
 
     def _wrong_types(self) -> Iterable[str]:
-        """Yield each field that is not what its kind of field must be, looked at alone."""
+        """Yield a message for each field of the wrong type or out of range."""
         least = {"n_layers": 0, "rotary_dims": 0, "d_mlp": 0}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -115,13 +115,13 @@ class Config:
                 fewest = least.get(field.name, 1)
                 may_be_none = field.type is not int and value is None
                 if not may_be_none and (type(value) is not int or value < fewest):
-                    yield f"{field.name}={value!r}; it must be a whole number, at least {fewest}"
+                    yield f"{field.name}={value!r} must be an integer of at least {fewest}"
             elif field.type is bool and type(value) is not bool:
-                yield f"{field.name}={value!r}; it must be True or False"
+                yield f"{field.name}={value!r} must be True or False"
             elif field.type is float and not (
                 type(value) in (int, float) and 0 <= value <= sys.float_info.max
             ):
-                yield f"{field.name}={value!r}; it must be a number, finite and not negative"
+                yield f"{field.name}={value!r} must be a finite, non-negative number"
         for name, known in (
             ("positions", POSITIONS),
             ("rotary_layout", LAYOUTS),
@@ -131,33 +131,35 @@ class Config:
         ):
             value = getattr(self, name)
             if value not in known:
-                yield f"{name}={value!r}; known are {listed(known)}"
+                yield f"{name}={value!r} must be one of {listed(known)}"
         for bias in self.biases:
             if bias not in BIASES:
-                yield f"the bias {bias!r}; known are {listed(BIASES)}"
+                yield f"unknown bias {bias!r}; the biases are {listed(BIASES)}"
 
     def _wrong_together(self) -> Iterable[str]:
-        """Yield what does not fit together, the fields being each of its kind."""
+        """Yield a message for each combination of fields that is inconsistent."""
         if self.n_heads % self.kv_heads:
             yield (
-                f"n_kv_heads={self.n_kv_heads} with n_heads={self.n_heads};"
-                " it must divide the number of heads"
+                f"n_kv_heads={self.n_kv_heads} must divide the number of heads,"
+                f" n_heads={self.n_heads}"
             )
         if self.positions == "rotary":
             if self.rotary_dims % 2 or not 0 < self.rotary_dims <= self.d_head:
                 yield (
-                    f"rotary_dims={self.rotary_dims}; rotary positions turn pairs:"
-                    f" it must be even, from 2 to d_head={self.d_head}"
+                    f"rotary_dims={self.rotary_dims} must be even, from 2 to d_head={self.d_head}:"
+                    " rotary embeddings rotate pairs of dimensions"
                 )
             if not self.rotary_base > 0:
-                yield f"rotary_base={self.rotary_base}; it must be positive"
+                yield f"rotary_base={self.rotary_base} must be positive"
             yield from self._wrong_stretch()
         elif self.rotary_stretch:
-            yield f"rotary_stretch={self.rotary_stretch} with positions={self.positions!r}"
+            yield (
+                f"rotary_stretch={self.rotary_stretch} must be () with positions={self.positions!r}"
+            )
         elif self.rotary_dims:
-            yield f"rotary_dims={self.rotary_dims} with positions={self.positions!r}; it must be 0"
+            yield f"rotary_dims={self.rotary_dims} must be 0 with positions={self.positions!r}"
         if self.d_mlp and self.activation is None:
-            yield f"d_mlp={self.d_mlp} without an activation; known are {listed(ACTIVATIONS)}"
+            yield f"d_mlp={self.d_mlp} needs an activation, one of {listed(ACTIVATIONS)}"
         for name, needed, kind in (
             ("activation", self.d_mlp > 0, "an MLP (d_mlp is 0)"),
             ("gated", self.d_mlp > 0, "an MLP (d_mlp is 0)"),
@@ -165,63 +167,64 @@ class Config:
             ("final_norm", self.norm != "none", "norms (norm is 'none')"),
         ):
             if getattr(self, name) and not needed:
-                yield f"{name}={getattr(self, name)!r} of a model without {kind}"
+                yield f"{name}={getattr(self, name)!r} needs {kind}"
         if self.post_norm and self.norm == "none":
-            yield "norm_order='post' of a model without norms (norm is 'none')"
+            yield "norm_order='post' needs norms (norm is 'none')"
         if self.post_norm and self.parallel:
-            yield "norm_order='post' of parallel blocks: an MLP reads the norm after attention"
+            yield (
+                "norm_order='post' excludes parallel blocks: the MLP reads the norm after attention"
+            )
         for bias in self.biases:
             if (bias in ("b_in", "b_out") and not self.d_mlp) or (
                 bias == "b_gate" and not self.gated
             ):
-                yield f"the bias {bias} of a model without {bias.replace('b_', 'W_')}"
+                yield f"the bias {bias} needs {bias.replace('b_', 'W_')}, which the model lacks"
 
     def _wrong_stretch(self) -> Iterable[str]:
         said = self.rotary_stretch
         numbers = all(type(x) in (int, float) and 0 < x <= sys.float_info.max for x in said)
         if len(said) not in (0, 1, 4, 5) or not numbers or (len(said) > 1 and said[1] >= said[2]):
             yield (
-                f"rotary_stretch={said}; it must be positive numbers: none, (factor,), or"
-                " (factor, low, high, context), and perhaps a scale, with low < high"
+                f"rotary_stretch={said} must be (), (factor,), (factor, low, high, context) or"
+                " (factor, low, high, context, scale) with positive numbers and low < high"
             )
         elif len(said) == 5 and not self.rotary_base > 1:
-            yield f"rotary_base={self.rotary_base} with rotary_stretch={said}; it must be above 1"
+            yield f"rotary_base={self.rotary_base} must be above 1 with rotary_stretch={said}"
 
     @property
     def rotation(self) -> tuple[int, float, str, tuple[float, ...]]:
-        """What `functions.rotate` is told of rotary positions: dims, base, layout, stretch."""
+        """The arguments of `functions.rotate`: dims, base, layout, stretch."""
         return self.rotary_dims, self.rotary_base, self.rotary_layout, self.rotary_stretch
 
     @property
     def post_norm(self) -> bool:
-        """Whether each norm stands after a sum of the stream, and not before what reads it."""
+        """Whether the residual stream is normalised after each addition (post-norm)."""
         return self.norm_order == "post"
 
     @property
     def kv_heads(self) -> int:
-        """How many heads have keys and values of their own; each serves n_heads / kv_heads."""
+        """The number of key/value heads; each is shared by n_heads / kv_heads query heads."""
         return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     @property
     def bare(self) -> bool:
-        """Whether the formulas for bare heads hold as they stand: no norm, MLP, bias or rotation.
+        """Whether it is the attention-only transformer of Elhage et al. 2021.
 
-        Positions may be those of a shortformer model. It is the attention-only transformer of
-        Elhage et al. 2021.
+        It has no norm, MLP, bias or rotary embedding; positions are "none" or "shortformer".
         """
         plain = self.norm == "none" and not self.d_mlp and not self.biases
         return plain and self.positions in ("none", "shortformer")
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of every weight that such a model has, by name."""
+        """Return the shape of every weight of the model, by name."""
         return {name: self.shape(name) for name in TENSORS if self.has(name)}
 
     def shape(self, tensor: str) -> tuple[int, ...]:
-        """Return the shape of a weight, whether such a model has it or not."""
+        """Return the shape of a weight, even if the model does not have it."""
         return tuple(getattr(self, size) for size in TENSORS[tensor])
 
     def has(self, tensor: str) -> bool:
-        """Return whether such a model has a weight of that name."""
+        """Return whether the model has a weight of that name."""
         if tensor in BIASES:
             return tensor in self.biases
         needs = {
@@ -240,7 +243,7 @@ class Config:
         return needs.get(tensor, True)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain data; what has its default value is left out."""
+        """Return the fields as JSON data; fields with their default value are omitted."""
         required = {each.name for each in fields(self) if each.default is MISSING}
         default = {each.name: each.default for each in fields(self)}
         return {
@@ -251,17 +254,17 @@ class Config:
 
     @classmethod
     def from_json(cls, content: dict[str, Any], where: str) -> "Config":
-        """Return a configuration from plain data; `where` it was read is for the error."""
+        """Return a configuration from JSON data; error messages name its origin, `where`."""
         required = [each.name for each in fields(cls) if each.default is MISSING]
         optional = [each.name for each in fields(cls) if each.default is not MISSING]
         missing = [name for name in required if name not in content]
         unknown = [name for name in content if name not in (*required, *optional)]
         if missing or unknown:
             lacks = f"lacks {listed(missing)}" if missing else ""
-            holds = f"holds {listed(unknown)}" if unknown else ""
+            holds = f"has the unknown fields {listed(unknown)}" if unknown else ""
             raise OtimesError(
-                f"{where} must have the fields {listed(required)}, and may have {listed(optional)};"
-                f" it {' and '.join(filter(None, (lacks, holds)))}"
+                f"{where} {' and '.join(filter(None, (lacks, holds)))}; required fields are"
+                f" {listed(required)}, optional ones {listed(optional)}"
             )
         biases = content.get("biases", ())
         if not isinstance(biases, list | tuple) or not all(isinstance(b, str) for b in biases):
@@ -273,16 +276,16 @@ class Config:
 
 
 def check_pre_norm(config: Config, what: str) -> None:
-    """Raise OtimesError if norms stand on the stream itself: `what` needs a sum of parts there."""
+    """Raise OtimesError for a post-norm model, whose residual stream is no sum of outputs."""
     if config.post_norm:
         raise OtimesError(
-            f"{what}: not for norm_order='post', where each sum of the stream is normalised, so "
-            "that the stream is no sum of what attention and MLPs write"
+            f"{what}: not for norm_order='post', where the residual stream is normalised after "
+            "each addition, so that it is not the sum of the outputs of attention and MLPs"
         )
 
 
 def gpt2_config(**changes: Any) -> Config:
-    """Return the configuration of GPT-2 small, or of one that differs in the fields given.
+    """Return the configuration of GPT-2 small, with the given fields changed.
 
     >>> gpt2_config(n_layers=2).d_mlp
     3072
@@ -306,7 +309,7 @@ def gpt2_config(**changes: Any) -> Config:
 
 
 def llama_config(**changes: Any) -> Config:
-    """Return the configuration of Llama 3.2 1B, or of one that differs in the fields given.
+    """Return the configuration of Llama 3.2 1B, with the given fields changed.
 
     >>> llama_config().kv_heads
     8
@@ -335,6 +338,6 @@ def llama_config(**changes: Any) -> Config:
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Return names for a sentence: `a, b and c`."""
+    """Return names as an enumeration: `a, b and c`."""
     *most, last = [str(name) for name in names] or ["nothing"]
     return f"{', '.join(most)} and {last}" if most else last

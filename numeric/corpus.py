@@ -1,7 +1,7 @@
-"""The text that the tokenizer and the models learn from: the standard library's own source.
+"""The training corpus of the tokenizer and the models: the source of Python's standard library.
 
-Every Python has it, so nothing is downloaded.  Another Python has another standard library; the
-card of a model says which one it was, with a digest of the files.
+Every Python has it, so nothing is downloaded. It differs between versions of Python; the model
+card records the version and a digest of the files.
 """
 
 import hashlib
@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
-from numeric.files import write_whole
-from numeric.tokenizer import Tokenizer
+from otimes.numeric.files import write_whole
+from otimes.numeric.tokenizer import Tokenizer
 
 PIECES = r" ?[A-Za-z_]+| ?[0-9]+| ?[^ \t\r\nA-Za-z0-9_]+|[ \t\r\n]+(?![^ \t\r\n])|[ \t\r\n]+"
-"""How text is cut before merging.  ASCII classes only, so that Python's `re` and the Oniguruma of
-the `tokenizers` library read it alike."""
+"""The pre-tokenization pattern. ASCII classes only, so that Python's `re` and the Oniguruma of the
+`tokenizers` library agree on it."""
 
 D_VOCAB = 1024
 
-# Not the library's own source: what others installed, tests, and files that name the machine.
+# Not part of the corpus: installed packages, tests, and files specific to the machine.
 _SKIPPED_FOLDERS = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
 _HELD_OUT_EVERY = 20
 
@@ -36,7 +36,7 @@ class Source:
 
 
 def read_source(root: Path | None = None) -> Source:
-    """Return the standard library's own source, without its tests and what others installed."""
+    """Return the source of the standard library, without its tests and installed packages."""
     root = Path(sysconfig.get_path("stdlib")) if root is None else root
     names = sorted(
         path.relative_to(root).as_posix()
@@ -64,7 +64,7 @@ def _skipped(path: Path) -> bool:
 def encode_source(
     source: Source, tokenizer: Tokenizer
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " held_out"]]:
-    """Return the tokens to train on, and those of every 20th file, which are held out."""
+    """Return the training tokens, and the held-out tokens of every 20th file."""
     train_tokens: list[int] = []
     held_out_tokens: list[int] = []
     for place, text in enumerate(source.texts):
@@ -74,7 +74,7 @@ def encode_source(
 
 
 def train_tokenizer(path: Path) -> None:
-    """Learn the 1024-token vocabulary from the same source and write the tokenizer file."""
+    """Train the tokenizer (1024 tokens) on the corpus and write the tokenizer file."""
     from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
     from tokenizers import Tokenizer as LibraryTokenizer
 

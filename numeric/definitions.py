@@ -1,7 +1,7 @@
-"""The one nonlinear step of the attention-only pass, computed a second time by another library.
+"""The softmax of the attention-only forward pass, checked against SciPy.
 
-Theorems take patterns as they are; that a pattern *is* the softmax of the visible scores is the
-definition they stand on. Here SciPy computes it from the recorded scores.
+Theorems take attention patterns as given; that a pattern *is* the softmax of the unmasked scores is
+their definition. Here SciPy computes it from the recorded scores.
 """
 
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ import numpy as np
 import scipy.special
 from jaxtyping import Float
 
-from numeric.binding import Run
-from numeric.functions import causal_mask
-from numeric.rounding.functions import softmax
-from numeric.rounding.linear import Near
-from numeric.rounding.precision import precision, worst_ratio
+from otimes.numeric.binding import Run
+from otimes.numeric.functions import causal_mask
+from otimes.numeric.rounding.functions import softmax
+from otimes.numeric.rounding.linear import Near
+from otimes.numeric.rounding.precision import precision, worst_ratio
 
 DOUBLE = precision("float64")
 
@@ -40,6 +40,6 @@ def softmax_of_visible(
 
 
 def softmax_bound(scores: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query key"]:
-    """Return how far two computations of the same softmax may lie apart, entrywise."""
+    """Return the entrywise bound on the difference of two computations of the same softmax."""
     bound: np.ndarray = softmax(Near.exactly(scores), causal_mask(len(scores)), DOUBLE).error
     return 2 * bound

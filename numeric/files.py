@@ -1,6 +1,6 @@
-"""Reading and writing the files of a model folder: whole or not at all, and never a pickle.
+"""Reading and writing the files of a model folder: atomic writes, and never a pickle.
 
-Weights are memory-mapped: opening a file costs nothing, and only what is looked at is read.
+Weights are memory-mapped: only the parts that are used are read.
 """
 
 import json
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from algebra.errors import OtimesError
-from numeric.config import listed
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import listed
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 _REFUSED = (
-    "{} is a pickle, which runs its maker's code when it is read, so it is not read here:"
+    "{} is a pickle, which can run arbitrary code when it is loaded, so it is not loaded:"
     " save the weights with safetensors"
 )
 _PICKLE_SUFFIXES = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt"}
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
+    """Write a file atomically: to a temporary name, which is then renamed."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.write_bytes(content)
     unfinished.replace(path)
 
 
 def json_bytes(content: dict[str, Any]) -> bytes:
-    """Return plain data as the bytes of a JSON file."""
+    """Return JSON data as the bytes of a file."""
     return (json.dumps(content, indent=2) + "\n").encode()
 
 
@@ -52,10 +52,9 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_weights(path: Path, leave_out: bool = False) -> dict[str, np.ndarray]:
     """Return the tensors of a safetensors file by name, as read-only views of the mapped file.
 
-    Those of bfloat16, for which NumPy has no type, are copies in float32. With `leave_out`,
-    tensors of other types (masks, step counts) are left out. Raises: OtimesError if there is no
-    such file, if it is a pickle (which runs its maker's code when it is read), if it is damaged,
-    or if it holds other types.
+    Tensors in bfloat16, which NumPy lacks, are copied to float32. With `leave_out`, tensors of
+    non-float dtypes (masks, step counts) are left out. Raises: OtimesError if the file does not
+    exist, is a pickle (which can run arbitrary code), is damaged, or has tensors of other dtypes.
     """
     if not path.exists():
         others = sorted(p.name for p in path.parent.iterdir() if p.suffix in _PICKLE_SUFFIXES)
@@ -72,8 +71,10 @@ def read_weights(path: Path, leave_out: bool = False) -> dict[str, np.ndarray]:
         ) from None
     for name, (dtype, _) in kinds.items():
         if dtype not in DTYPES and not leave_out:
-            raise OtimesError(f"{path}: {name} is stored as {dtype}; known are {listed(DTYPES)}")
-    # The library has checked the header and that every tensor lies within the file.
+            raise OtimesError(
+                f"{path}: {name} has the dtype {dtype}; supported are {listed(DTYPES)}"
+            )
+    # safe_open has checked the header and that every tensor lies within the file.
     content = np.memmap(path, dtype=np.uint8, mode="r")
     start = 8 + int.from_bytes(content[:8].tobytes(), "little")
     header = json.loads(content[8:start].tobytes())
@@ -88,12 +89,12 @@ def read_weights(path: Path, leave_out: bool = False) -> dict[str, np.ndarray]:
 
 
 def _widened(stored: np.ndarray) -> np.ndarray:
-    """Return bfloat16 numbers, given by their bits, in float32, whose upper half they are."""
+    """Return bfloat16 numbers, given as 16-bit patterns, as float32: they are its upper half."""
     return (stored.astype(np.uint32) << 16).view(np.float32)
 
 
 def refuse_pickle(path: Path) -> None:
-    """Raise OtimesError if a file is a pickle, or the archive of pickles that torch.save writes."""
+    """Raise OtimesError if a file is a pickle or a zip archive as torch.save writes."""
     try:
         with path.open("rb") as opened:
             first = opened.read(4)

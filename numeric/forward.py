@@ -1,61 +1,73 @@
-"""The reference pass: one transformer, one prompt, every place recorded, in float64.
+"""The reference forward pass: one transformer, one prompt, all activations recorded, in float64.
 
-This is what theorems and foreign code are compared with, so it is written to be *read*: plain
-matrix products, one head at a time, as the formulas stand in the papers.  It uses nothing of the
-prover.  Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”; the
-papers named in `config` and `functions`.
+Theorems and other implementations are compared with it, so it is written to be *read*: plain matrix
+products, one head at a time, as in the formulas of the papers. It does not use the prover.
+Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”; the papers named
+in `config` and `functions`.
 
-A block takes the stream X (`resid_pre`) and leaves `resid_post`:
+A block maps the residual stream X (`resid_pre`) to `resid_post`:
 
     attention   Y = norm(X),  Z = Y + W_pos in a shortformer model, else Y
-                A = softmax of (Z W_Q + b_Q)(Z W_K + b_K)ᵀ / √d_head, both turned if rotary
+                A = softmax of (Z W_Q + b_Q)(Z W_K + b_K)ᵀ / √d_head, both rotated if rotary
                 M = X + Σ_heads A (Y W_V + b_V) W_O + b_O                           (resid_mid)
     MLP         N = norm(M), or norm(X) in a parallel block
                 M + act(N W_in + b_in) W_out + b_out                               (resid_post)
-                gated: act(N W_gate + b_gate) · (N W_in + b_in) for the activated part
+                gated: act(N W_gate + b_gate) · (N W_in + b_in) instead of act(N W_in + b_in)
 
-With norm_order "post" attention reads X as it is (Y = X), and the sums are normalised: N = norm(M)
-takes the place of M, for the MLP and in the next sum, and norm(resid_post) is the next X.
+With norm_order "post" attention reads X itself (Y = X), and the sums are normalised: N = norm(M)
+replaces M, in the MLP and in the next sum, and norm(resid_post) is the next X.
 """
 
 from collections.abc import Container
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from algebra.errors import OtimesError
-from numeric.config import Config
-from numeric.functions import ACTIVATION, causal_mask, masked_softmax, normalise, rotate
-from numeric.layer import HeadWeights, Layer
-
-if TYPE_CHECKING:
-    from numeric.model import Model
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import Config
+from otimes.numeric.functions import ACTIVATION, causal_mask, masked_softmax, normalise, rotate
+from otimes.numeric.layer import HeadWeights, Layer
 
 Places = dict[str, np.ndarray]
 
 OF_HEADS = ("q", "k", "v", "scores", "pattern", "z", "head_out")
 
 
+@runtime_checkable
+class Weights(Protocol):
+    """The part of `Model` that the forward pass needs: configuration and weights in float64."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the model."""
+
+    def part(self, name: str, index: Any = slice(None)) -> np.ndarray:
+        """Return a tensor, or its part at `index` of the first axis."""
+
+    def layer(self, number: int) -> Layer:
+        """Return the weights of one block."""
+
+
 def forward_pass(
-    model: "Model",
+    model: Weights,
     tokens: Int[np.ndarray, " pos"],
     record: Container[str] | None = None,
     embed: Float[np.ndarray, "pos d_model"] | None = None,
 ) -> Places:
-    """Return every place by name, or those in `record`; `Model.forward` checks tokens and names.
+    """Return all activations by name, or those in `record`; `Model.forward` checks the arguments.
 
-    `embed` [pos, d_model] (tokens only), then for each layer l `resid_pre.l`, `ln1.l`, `qk_in.l`
-    (what queries and keys read) [pos, d_model], `q.l`, `k.l` (turned, if rotary), `v.l`, `z.l`
-    [head, pos, d_head], `scores.l`, `pattern.l` [head, query, key], `head_out.l` [head, pos,
-    d_model], `attn_out.l`, `resid_mid.l`, `ln2.l` [pos, d_model], `mlp_pre.l`, `mlp_post.l`
-    [pos, d_mlp], `mlp_out.l`, `resid_post.l`, and at the end `final`, `ln_final` [pos, d_model] and
-    `logits` [pos, d_vocab].  A model without norms has no `ln…`, one without MLPs no `mlp…`.  With
-    norm_order "post", `ln1.l` is the norm of `resid_mid.l` and `ln2.l` that of `resid_post.l`.
-    With `embed` the pass starts from these rows instead of those of the tokens.
+    `embed` [pos, d_model] (token embeddings), then for each layer l `resid_pre.l`, `ln1.l`,
+    `qk_in.l` (the input of queries and keys) [pos, d_model], `q.l`, `k.l` (after rotary
+    embeddings), `v.l`, `z.l` [head, pos, d_head], `scores.l`, `pattern.l` [head, query, key],
+    `head_out.l` [head, pos, d_model], `attn_out.l`, `resid_mid.l`, `ln2.l` [pos, d_model],
+    `mlp_pre.l`, `mlp_post.l` [pos, d_mlp], `mlp_out.l`, `resid_post.l`, and finally `final`,
+    `ln_final` [pos, d_model] and `logits` [pos, d_vocab]. A model without norms has no `ln…`, one
+    without MLPs no `mlp…`. With norm_order "post", `ln1.l` is the norm of `resid_mid.l` and `ln2.l`
+    that of `resid_post.l`. The argument `embed` replaces the token embeddings.
 
-    Raises: OtimesError naming the place where numbers grow beyond float64.
+    Raises: OtimesError naming the activation where float64 overflows.
     """
     config, n_pos = model.config, len(tokens)
     W_pos = model.part("W_pos", slice(n_pos))
@@ -81,7 +93,7 @@ def forward_pass(
             gain, bias = model.part("ln_final_gain"), model.part("ln_final_bias")
             residual = normalise(residual, config.norm, config.norm_eps, gain, bias)
             keep("ln_final", residual)
-        if record is None or "logits" in record:  # the largest product of all, and often not asked
+        if record is None or "logits" in record:  # the largest product, often not needed
             logits = residual @ model.part("W_U") + model.part("b_U")
             keep("logits", _finite(logits, "logits"))
     return places
@@ -93,7 +105,7 @@ def block(
     resid_pre: Float[np.ndarray, "pos d_model"],
     W_pos: Float[np.ndarray, "pos d_model"],
 ) -> Places:
-    """Return the places of one block, without its number: attention, then the MLP, if any."""
+    """Return the activations of one block, named without its number: attention, then the MLP."""
     norm = partial(normalise, kind=config.norm, eps=config.norm_eps)
     first = partial(norm, gain=layer.ln1_gain, bias=layer.ln1_bias)
     second = partial(norm, gain=layer.ln2_gain, bias=layer.ln2_bias)
@@ -127,7 +139,7 @@ def attention(
     rows: Float[np.ndarray, "pos d_model"],
     W_pos: Float[np.ndarray, "pos d_model"],
 ) -> Places:
-    """Return what the heads of one layer compute, stacked, and their sum with b_O."""
+    """Return the activations of the heads of one layer, stacked, and their sum with b_O."""
     qk_in = rows + W_pos if config.positions == "shortformer" else rows
     visible = causal_mask(len(rows))
     heads = [
@@ -145,11 +157,10 @@ def one_head(
     head: HeadWeights,
     config: Config | None = None,
 ) -> Places:
-    """Return what one head computes: $A = softmax(Q K^T / √d_head)$ and $A V W_O$.
+    """Return the activations of one head: $A = softmax(Q K^T / √d_head)$ and $A V W_O$.
 
-    Queries may come from another text than keys and values: that is cross-attention, with any
-    number of keys and a mask of your own.  With a `config` of rotary positions, queries and keys
-    are turned by their positions.
+    For cross-attention, `key_in` and `value_in` differ from `query_in`, with any number of keys and
+    any boolean mask `visible`. With a `config` with rotary positions, queries and keys are rotated.
     """
     q = query_in @ head.W_Q + head.b_Q
     k = key_in @ head.W_K + head.b_K
@@ -172,7 +183,7 @@ def one_head(
 
 
 def mlp(config: Config, layer: Layer, rows: Float[np.ndarray, "pos d_model"]) -> Places:
-    """Return what the MLP computes for each position by itself."""
+    """Return the activations of the MLP, which acts on each position separately."""
     assert config.activation is not None  # the configuration of a model with an MLP names one
     activate = ACTIVATION[config.activation]
     linear = rows @ layer.W_in + layer.b_in
@@ -186,13 +197,13 @@ def mlp(config: Config, layer: Layer, rows: Float[np.ndarray, "pos d_model"]) ->
 
 
 def passes_on(config: Config) -> str:
-    """Return the kind of place that a block passes on, as the stream that the next one reads."""
+    """Return the name of the activation that is the residual stream after a block."""
     return "ln2" if config.post_norm and config.d_mlp else "resid_post"
 
 
 @lru_cache(maxsize=64)
 def place_names(config: Config) -> tuple[str, ...]:
-    """Return the names of all places that a pass of such a model records, in order.
+    """Return the names of all activations of a forward pass, in order.
 
     >>> place_names(Config(0, 1, 4, 2, 10, 8, "none"))
     ('embed', 'final', 'logits')
@@ -220,11 +231,11 @@ def place_names(config: Config) -> tuple[str, ...]:
 
 
 def _finite(array: np.ndarray, place: str) -> np.ndarray:
-    """Return the array; weights that are finite can still make numbers that are not."""
+    """Return the array. Raises: OtimesError if it is not finite, by overflow or division by 0."""
     if not np.isfinite(array).all():
         entry = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise OtimesError(
-            f"{place} is not finite, its entry {entry} is {array[entry]}: the weights are so large"
-            " that float64 overflows on the way there, or a norm divides by zero (norm_eps=0)"
+            f"{place} is not finite: its entry {entry} is {array[entry]}. The weights are so large"
+            " that float64 overflows, or a norm divides by zero (norm_eps=0)"
         )
     return array

@@ -1,27 +1,27 @@
-r"""A frozen pass: one prompt, with every attention pattern and every norm scale held fixed.
+r"""A frozen forward pass: one prompt, with all attention patterns and norm scales constant.
 
-What is left of the transformer is linear in its stream. Row convention, for a layer with heads h:
+The frozen transformer is affine in its residual stream X. Row convention, for heads h of a layer:
 
-    read     Ŷ = C(X) · g / s         C takes off the row mean in a LayerNorm; s: the scale
-    head h   z_h = A_h Ŷ W_V          and, once, what it gives for no stream at all (`constant`):
+    read     Ŷ = C(X) · g / s         C subtracts the row mean in a LayerNorm; s: the scale
+    head h   z_h = A_h Ŷ W_V          plus its output at X = 0 (`constant`):
                                       the rows of A_h (b W_V + b_V), b the bias of the norm
     write    X ← X + Σ_h z_h W_O
 
-The **sources** are what heads have not written: the embedding with the positions that are in the
-stream, then after each layer its b_O and, of its MLP, one of two things. A head's own constant is a
-source that this head alone reads: b_V belongs to its head.
+The **sources** are the terms of the residual stream that no head wrote: the embedding with learned
+positions, then after each layer its b_O and, depending on `mlp`, one of the following. The constant
+of a head is a source for that head only: b_V belongs to its head.
 
-    mlp="sources"   what the MLP gave when the prompt was really run, wherever that came from
-    mlp="gates"     what it gives for no stream; its gates are fixed (see `frozen_layer`), and what
-                    lies in the stream goes past it and through it: X ← X + MLP(X)
+    mlp="sources"   the MLP's output on this prompt, as a constant
+    mlp="gates"     the MLP's output at X = 0; its gates are constant (see `frozen_layer`), and it
+                    is part of the paths: X ← X + MLP(X)
 
-The final norm, frozen, and the unembedding make a **direction** of each token at each position: a
-row w of the stream's width, and a number that comes on top once and belongs to the sources.
+The frozen final norm and the unembedding give each token at each position a **direction**: a row w
+[d_model] with which the residual stream is multiplied, and a constant, which counts as a source.
 
-The adjoint of a layer takes a direction at its output to one at its input. Where that direction
-lives on one position, what a head makes of it is again a row of attention times a row of the
-stream's width (`FrozenLayer.pull_back`): this is why single paths are cheap. Gates differ from
-position to position, so that through an MLP a direction becomes a row for each position.
+The adjoint of a layer maps a direction at its output to one at its input. The adjoint of a head
+maps a direction at one position to a product of an attention row and a row [d_model]
+(`FrozenLayer.pull_back`), which makes single paths cheap. Gates differ between positions, so the
+adjoint of an MLP has a separate row for each position.
 """
 
 from collections.abc import Iterator
@@ -31,25 +31,25 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.config import check_pre_norm
-from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
-from numeric.functions import ACTIVATION, GATE, norm_scale
-from numeric.model import Model
-from numeric.prompt import read_position, read_prompt
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.config import check_pre_norm
+from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
+from otimes.numeric.functions import ACTIVATION, GATE, norm_scale
+from otimes.numeric.model import Model
+from otimes.numeric.prompt import read_position, read_prompt
 
 Token = int | tuple[int, int] | np.ndarray
-"""A token; a pair (one, other), for the difference of their logits; or any row [d_model]."""
+"""A token; a pair (one, other), for their logit difference; or any row [d_model]."""
 
 MLPKind = Literal["sources", "gates"]
-"""What of an MLP is held fixed: what it gave, or its gates."""
+"""What is constant in an MLP: its output, or its gates."""
 
 TOKENS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direction:
-    """What a logit is of the stream: $x ↦ x · w + constant$ at one position."""
+    """A logit as a function of the residual stream, $x ↦ x · w + constant$, at one position."""
 
     position: int
     row: Float[np.ndarray, " d_model"]
@@ -58,10 +58,10 @@ class Direction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrozenPass:
-    """One prompt with its patterns and norm scales, and its MLPs' outputs or their gates.
+    """One prompt with its patterns and norm scales, and the outputs or the gates of its MLPs.
 
-    `first` is the stream before the first layer. Of `mlp_outs` and `mlp_gates` one is empty, and
-    both are without MLPs. Arrays are of `dtype`.
+    `first` is the residual stream before the first layer. Either `mlp_outs` or `mlp_gates` is
+    empty; without MLPs both are. Arrays have the dtype `dtype`.
     """
 
     model: Model
@@ -81,7 +81,7 @@ class FrozenPass:
         return len(self.tokens)
 
     def until(self, position: int) -> "FrozenPass":
-        """Return the pass up to a position, as views: nothing there depends on what comes after."""
+        """Return the pass up to a position, as views: attention is causal."""
         n = position + 1
         return replace(
             self,
@@ -109,12 +109,12 @@ class FrozenPass:
         )
 
     def layers(self) -> Iterator[FrozenLayer]:
-        """Yield the attention of the layers, the first one first."""
+        """Yield the attention of each layer in order."""
         for number in range(self.model.n_layers):
             yield self.layer(number)
 
     def mlp(self, number: int) -> FrozenMLP | None:
-        """Return the MLP of one layer if streams go through it, its weights in `dtype`."""
+        """Return the MLP of one layer, its weights in `dtype`; None unless its gates are frozen."""
         if not self.mlp_gates:
             return None
         return FrozenMLP(
@@ -136,9 +136,9 @@ class FrozenPass:
         before: Float[np.ndarray, "part pos d_model"],
         written: Float[np.ndarray, "part pos d_model"] | None = None,
     ) -> np.ndarray:
-        """Return what leaves a block, given what came to it and what its heads wrote (or nothing).
+        """Return the linear part of a block's output, given its input and the output of its heads.
 
-        Linear in both: what enters besides is `entering`.
+        The constant part is `entering`.
         """
         middle = before if written is None else before + written
         mlp = self.mlp(number)
@@ -147,7 +147,7 @@ class FrozenPass:
     def pull_after(
         self, number: int, directions: Float[np.ndarray, "part pos d_model"]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the adjoint of `after`: directions on what heads wrote, and on what came."""
+        """Return the adjoint of `after`: directions on the heads' output, and on the input."""
         mlp = self.mlp(number)
         if mlp is None:
             return directions, directions
@@ -155,7 +155,7 @@ class FrozenPass:
         return (directions if mlp.parallel else on_all), on_all
 
     def entering(self, number: int) -> Float[np.ndarray, "pos d_model"]:
-        """Return the sources that enter after a layer has read: b_O, and what its MLP brings."""
+        """Return the sources that a layer adds: b_O, and the constant part of its MLP."""
         b_O = np.broadcast_to(self._part("b_O", number), self.first.shape)
         if self.mlp_outs:
             return b_O + self.mlp_outs[number]
@@ -165,11 +165,11 @@ class FrozenPass:
         return b_O + mlp.constant() + (0 if mlp.parallel else mlp.apply(b_O[None])[0])
 
     def at(self, position: Any) -> int:
-        """Return a position counted from the front, or say that there is none."""
+        """Return a non-negative position. Raises: OtimesError if it is out of range."""
         return read_position(self.n_pos, position)
 
     def direction(self, position: int, token: Token) -> Direction:
-        """Return the direction of a token's logit (a difference of two, a row) at a position."""
+        """Return the direction of a logit (or logit difference, or row) at a position."""
         place = self.at(position)
         row, constant = self._unembedding(token)
         norm_bias = self._of_final_norm("ln_final_bias")
@@ -181,7 +181,7 @@ class FrozenPass:
         )
 
     def normed(self, streams: Float[np.ndarray, "part pos d_model"]) -> np.ndarray:
-        """Return the final norm of streams, its scale fixed, without its bias."""
+        """Return the frozen final norm of residual streams, without its bias."""
         gain = self._of_final_norm("ln_final_gain")
         return centre(streams, self._final_centring()) / self.final_scale * gain
 
@@ -190,7 +190,7 @@ class FrozenPass:
         rows: Float[np.ndarray, "*parts d_model"],
         tokens: Int[np.ndarray, " chosen"] | None = None,
     ) -> np.ndarray:
-        """Return $Y W_U$ for all tokens or the chosen ones; a block of W_U at a time."""
+        """Return $Y W_U$ for all tokens or the chosen ones, one block of columns at a time."""
         if tokens is not None:
             return rows @ self._columns(tokens)
         logits = np.empty((*rows.shape[:-1], self.model.d_vocab), dtype=self.dtype)
@@ -200,49 +200,50 @@ class FrozenPass:
         return logits
 
     def constants(self, tokens: Int[np.ndarray, " chosen"] | None = None) -> np.ndarray:
-        """Return what no stream is needed for, [token]: b_U and the final norm's bias, read."""
+        """Return the constant part of the logits [token]: b_U plus the final norm's bias @ W_U."""
         bias = self.model.part("b_U", slice(None) if tokens is None else tokens)
         return self.unembed(self._of_final_norm("ln_final_bias"), tokens) + bias.astype(self.dtype)
 
     def check_tokens(self, tokens: Any) -> Int[np.ndarray, "*chosen"]:
-        """Return token numbers as an array, or say which of them the vocabulary lacks."""
+        """Return token ids as an array. Raises: OtimesError if one is not in the vocabulary."""
         array = np.asarray(tokens)
         if not np.issubdtype(array.dtype, np.integer):
-            raise OtimesError(f"tokens are whole numbers, got {tokens!r}")
+            raise OtimesError(f"token ids must be integers, got {tokens!r}")
         wrong = array[(array < 0) | (array >= self.model.d_vocab)]
         if wrong.size:
             raise OtimesError(
                 f"token {wrong.flat[0]} is not in the vocabulary of {self.model.name}, which has"
-                f" the tokens 0 to {self.model.d_vocab - 1}"
+                f" the token ids 0 to {self.model.d_vocab - 1}"
             )
         return array
 
     def _unembedding(self, token: Token) -> tuple[np.ndarray, float]:
-        """Return the column of W_U that is asked for, and its part of b_U."""
+        """Return the column of W_U of a token (or a difference, or a row), and its entry of b_U."""
         if isinstance(token, tuple):
             if len(token) != 2:
-                raise OtimesError(f"a difference of logits is of two tokens, got {token!r}")
+                raise OtimesError(f"a logit difference is a pair of two tokens, got {token!r}")
             (one, above), (other, below) = (self._unembedding(each) for each in token)
             return one - other, above - below
         if isinstance(token, np.ndarray) and token.dtype.kind == "f":
             if token.shape != (self.model.d_model,):
                 raise ShapeError(
-                    f"a direction has shape (d_model,) = ({self.model.d_model},), got {token.shape}"
+                    f"a direction must have shape (d_model,) = ({self.model.d_model},),"
+                    f" got {token.shape}"
                 )
             if not np.isfinite(token).all():
-                raise OtimesError("a direction must be finite, and this one has NaN or infinity")
+                raise OtimesError("a direction must be finite, got NaN or infinity")
             return token.astype(self.dtype, copy=False), 0.0
         chosen = self.check_tokens(token)
         if chosen.size != 1:
             raise OtimesError(
-                "a logit is that of one token; a tuple of two means their difference, and an array"
-                f" [d_model] of real numbers any direction, got {token!r}"
+                "the target must be one token, a tuple of two tokens for their logit difference,"
+                f" or a float array [d_model] for any direction, got {token!r}"
             )
         chosen = chosen.reshape(1)
         return self._columns(chosen)[:, 0], float(self.model.part("b_U", chosen)[0])
 
     def _columns(self, chosen: Any) -> np.ndarray:
-        """Return columns of W_U; no others are converted."""
+        """Return columns of W_U; only these are converted to `dtype`."""
         if self.model.config.tied:
             columns = self.model.part("W_E", chosen).T
         else:
@@ -262,11 +263,11 @@ class FrozenPass:
 def freeze(
     model: Model, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
 ) -> FrozenPass:
-    """Return the frozen pass of a prompt, text or tokens: run once, patterns, scales, MLPs kept.
+    """Return the frozen pass of a prompt, given as text or token ids; the model is run once.
 
-    Raises: OtimesError for another type than float64 and float32, and another `mlp`.
+    Raises: OtimesError for a dtype other than float64 and float32, or an unknown `mlp`.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> freeze(load_model("two_layer"), [5, 6, 7]).patterns[1].shape
     (4, 3, 3)
     """
@@ -278,7 +279,7 @@ def freeze(
         raise OtimesError(f"paths are computed in float64 or float32, not in {kind}")
     if mlp not in ("sources", "gates"):
         raise OtimesError(
-            f"of MLPs either the outputs are fixed (mlp='sources') or the gates (mlp='gates'),"
+            f"mlp must be 'sources' (MLP outputs constant) or 'gates' (MLP gates constant),"
             f" got mlp={mlp!r}"
         )
     check_pre_norm(model.config, "paths and frozen norms")
@@ -318,7 +319,7 @@ def freeze(
 
 
 def _gates(model: Model, pre: Float[np.ndarray, "pos d_mlp"]) -> np.ndarray:
-    """Return what the rest of an MLP is multiplied with, entry by entry."""
+    """Return the gates of an MLP: the factor of its linear branch, entry by entry."""
     config = model.config
     assert config.activation is not None  # the configuration of a model with an MLP names one
     gates: np.ndarray = (ACTIVATION if config.gated else GATE)[config.activation](pre)

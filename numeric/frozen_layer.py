@@ -1,16 +1,16 @@
-r"""The linear parts of a block whose patterns, scales and gates are held fixed, and their adjoints.
+r"""The linear part of a block with frozen patterns, norm scales and MLP gates, and its adjoint.
 
     heads   z_h = A_h Ŷ W_V,  written Σ_h z_h W_O
-    MLP     (N̂ W_in · G) W_out          N̂: the norm of what it reads, its scale fixed
+    MLP     (N̂ W_in · G) W_out          N̂: the norm of its input, with frozen scale
 
-G are the gates of an MLP: $act(x) = x · gate(x)$ for each activation there is, so that with the
-gates of the prompt held fixed the MLP is linear, and on that prompt it gives what it gave. The gate
-of a ReLU is 0 or 1 and does not change in a neighbourhood; that of GELU and SiLU is a number from 0
-to 1 that does, so that the frozen MLP has the right value and not the right slope. In a gated MLP G
-is the activated gate, and paths go through the other factor.
+G are the gates of an MLP: $act(x) = x · gate(x)$ for every activation function, so with constant
+gates the MLP is affine, and on this prompt its output is the original one. The gate of a ReLU is 0
+or 1 and locally constant; that of GELU and SiLU varies, so the frozen MLP has the same value there
+but another derivative. In a gated MLP G is the activated gate, and paths go through the linear
+branch.
 
-Streams come stacked, [part, pos, d_model], and what is returned is linear in them; what a block
-gives for no stream at all is a `constant`.
+Residual streams are stacked, [part, pos, d_model], and results are linear in them; the output at
+zero input is a separate `constant`.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from jaxtyping import Float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrozenLayer:
-    """The attention of one layer, linear in the stream; streams come stacked, [part, pos, d]."""
+    """The attention of one layer, linear in stacked residual streams [part, pos, d_model]."""
 
     pattern: Float[np.ndarray, "head pos pos"]
     scale: Float[np.ndarray, "pos 1"]
-    centring: float  # what is added of the row mean: -1 in a LayerNorm, else 0
+    centring: float  # the multiple of the row mean that is added: -1 in a LayerNorm, else 0
     gain: Float[np.ndarray, " d_model"]
     W_V: Float[np.ndarray, "head d_model d_head"]
     norm_bias: Float[np.ndarray, " d_model"]
@@ -34,11 +34,11 @@ class FrozenLayer:
 
     @property
     def value_bias(self) -> Float[np.ndarray, "head d_head"]:
-        """What values are for no stream at all, $b W_V + b_V$."""
+        """The values at zero input, $b W_V + b_V$."""
         return self.norm_bias @ self.W_V + self.b_V
 
     def read(self, rows: Float[np.ndarray, "*parts pos d_model"]) -> np.ndarray:
-        """Return $C(X) · g / s$: the norm, its scale fixed and its bias left to the heads."""
+        """Return $C(X) · g / s$: the frozen norm without its bias, which is in `value_bias`."""
         return centre(rows, self.centring) / self.scale * self.gain
 
     def z(self, streams: Float[np.ndarray, "part pos d_model"]) -> np.ndarray:
@@ -47,13 +47,13 @@ class FrozenLayer:
         n_heads, _, d_head = self.W_V.shape
         side_by_side = self.W_V.transpose(1, 0, 2).reshape(d_model, n_heads * d_head)
         values = self.read(streams).reshape(n_parts * n_pos, d_model) @ side_by_side
-        # All parts share the patterns, so a head multiplies them as the columns of one matrix.
+        # All parts share the patterns, so that they are the columns of one matrix.
         values = values.reshape(n_parts, n_pos, n_heads, d_head).transpose(2, 1, 0, 3)
         mixed = self.pattern @ values.reshape(n_heads, n_pos, n_parts * d_head)
         return mixed.reshape(n_heads, n_pos, n_parts, d_head).transpose(2, 1, 0, 3)
 
     def constant(self) -> Float[np.ndarray, "pos head d_head"]:
-        """Return what each head gives for no stream at all: $A_h 1 (b W_V + b_V)$."""
+        """Return the output of each head at zero input: $A_h 1 (b W_V + b_V)$."""
         return self.pattern.sum(axis=2).T[:, :, None] * self.value_bias
 
     def write(self, z: Float[np.ndarray, "part pos head d_head"]) -> np.ndarray:
@@ -86,7 +86,7 @@ class FrozenLayer:
         attention: Float[np.ndarray, "*parts pos"],
         row: Float[np.ndarray, "*parts d_model"],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a direction $a ⊗ w$ before one head: $(a A_h / s) ⊗ C(g · w W_O^T W_V^T)$."""
+        """Return the adjoint of one head at $a ⊗ w$: $(a A_h / s) ⊗ C(g · w W_O^T W_V^T)$."""
         before = attention @ self.pattern[head] / self.scale[:, 0]
         read = row @ self.W_O[head].T @ self.W_V[head].T
         return before, centre(read * self.gain, self.centring)
@@ -94,9 +94,9 @@ class FrozenLayer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrozenMLP:
-    """The MLP of one layer with its gates fixed, linear in the stream that it reads.
+    """The MLP of one layer with constant gates, linear in its input.
 
-    `parallel`: that is what attention reads, so that it does not read this layer's heads.
+    `parallel`: its input is that of attention, without the output of this layer's heads.
     """
 
     gates: Float[np.ndarray, "pos d_mlp"]
@@ -111,7 +111,7 @@ class FrozenMLP:
     parallel: bool
 
     def apply(self, streams: Float[np.ndarray, "part pos d_model"]) -> np.ndarray:
-        """Return $(N̂ W_in · G) W_out$ of each part, one part after the other.
+        """Return $(N̂ W_in · G) W_out$ of each part [part, pos, d_model].
 
         Proved by: frozen_gates_make_mlp_linear.
         """
@@ -122,7 +122,7 @@ class FrozenMLP:
         return out
 
     def constant(self) -> Float[np.ndarray, "pos d_model"]:
-        """Return what it gives for no stream at all: $((b W_in + b_in) · G) W_out + b_out$."""
+        """Return the output at zero input: $((b W_in + b_in) · G) W_out + b_out$."""
         out: np.ndarray = (
             (self.norm_bias @ self.W_in + self.b_in) * self.gates
         ) @ self.W_out + self.b_out
@@ -138,5 +138,5 @@ class FrozenMLP:
 
 
 def centre(rows: Float[np.ndarray, "*rows d_model"], centring: float) -> np.ndarray:
-    """Return $x + c · mean(x)$ of each row: c = -1 centres it, c = 0 leaves it alone."""
+    """Return $x + c · mean(x)$ of each row: c = -1 subtracts the mean, c = 0 changes nothing."""
     return rows + centring * rows.mean(axis=-1, keepdims=True) if centring else rows

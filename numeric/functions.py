@@ -1,7 +1,6 @@
-"""What a transformer computes besides matrix products: softmax, norms, activations, rotation.
+"""The functions of a transformer besides matrix products: softmax, norms, activations, RoPE.
 
-Each is the formula of its paper, in float64 NumPy, for arrays whose last axis is the one of the
-formula. Nothing here knows of a model.
+Each is the formula of its paper, in float64 NumPy, applied along the last axis.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,13 +9,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import expit, ndtr
 
-from algebra.errors import OtimesError
+from otimes.algebra.errors import OtimesError
 
 Array = np.ndarray
 
 
 def causal_mask(n_pos: int) -> Bool[Array, "pos pos"]:
-    """Return which key each query sees: itself and all before it.
+    """Return the boolean causal mask [query, key]: True where key ≤ query.
 
     >>> causal_mask(2).tolist()
     [[True, False], [True, True]]
@@ -27,16 +26,17 @@ def causal_mask(n_pos: int) -> Bool[Array, "pos pos"]:
 def masked_softmax(
     scores: Float[Array, "query key"], visible: Bool[Array, "query key"]
 ) -> Float[Array, "query key"]:
-    """Return the softmax of each row over its visible entries; the others are exactly 0.
+    """Return the softmax of each row over its unmasked entries; masked entries are exactly 0.
 
-    The row maximum is taken over the visible entries only: a large hidden score would otherwise
-    make the whole row underflow. Raises: OtimesError if a query sees no key.
+    `visible` is True where a query may attend to a key. The row maximum is taken over these entries
+    only: a large masked score would otherwise make the whole row underflow. Raises: OtimesError if
+    all keys of a query are masked.
     """
     blind = np.flatnonzero(~visible.any(axis=1))
     if blind.size:
-        raise OtimesError(f"query {blind[0]} sees no key: the softmax of nothing is not defined")
+        raise OtimesError(f"all keys of query {blind[0]} are masked: its softmax is undefined")
     row_max = np.where(visible, scores, -np.inf).max(axis=1, keepdims=True)
-    # A hidden entry is put to the maximum before exp, which then cannot overflow, and to 0 after.
+    # Masked entries are set to the maximum before exp, which then cannot overflow, and to 0 after.
     raised = np.exp(np.where(visible, scores, row_max) - row_max)
     weights = np.where(visible, raised, 0.0)
     pattern: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
@@ -44,9 +44,9 @@ def masked_softmax(
 
 
 def norm_scale(rows: Float[Array, "*rows d_model"], kind: str, eps: float) -> Array:
-    r"""Return what a norm divides each row by, [*rows, 1]: $\sqrt{mean(x^2) + ε}$.
+    r"""Return the scale by which a norm divides each row, [*rows, 1]: $\sqrt{mean(x^2) + ε}$.
 
-    For "layer" x is taken off its mean first, for "rms" it is not; without a norm it is 1.
+    For "layer" the mean of x is subtracted first, for "rms" not; for "none" the scale is 1.
     """
     if kind == "none":
         return np.ones((*rows.shape[:-1], 1))
@@ -55,7 +55,7 @@ def norm_scale(rows: Float[Array, "*rows d_model"], kind: str, eps: float) -> Ar
 
 
 def centred(rows: Float[Array, "*rows d_model"], kind: str) -> Float[Array, "*rows d_model"]:
-    """Return the rows without their means for a LayerNorm, and as they are for any other norm."""
+    """Return the rows with their means subtracted if `kind` is "layer", else unchanged."""
     if kind != "layer":
         return rows
     return rows - rows.mean(axis=-1, keepdims=True)
@@ -80,7 +80,7 @@ def normalise(
 
 
 def gelu_gate(x: Array) -> Array:
-    r"""Return $Φ(x)$, the normal distribution function."""
+    r"""Return $Φ(x)$, the standard normal CDF."""
     gate: np.ndarray = ndtr(x)
     return gate
 
@@ -97,7 +97,7 @@ def relu_gate(x: Array) -> Array:
 
 
 def silu_gate(x: Array) -> Array:
-    """Return $1 / (1 + e^{-x})$; the exponent is never positive, so that nothing overflows."""
+    """Return $1 / (1 + e^{-x})$, without overflow for large |x|."""
     small = np.exp(-np.abs(x))
     gate: np.ndarray = np.where(x >= 0, 1.0, small) / (1 + small)
     return gate
@@ -115,11 +115,11 @@ GATE: dict[str, Callable[[Array], Array]] = {
     "silu": silu_gate,
     "quick_gelu": quick_gelu_gate,
 }
-"""What each activation multiplies its argument with, $act(x) = x · gate(x)$."""
+"""The gate of each activation function, $act(x) = x · gate(x)$."""
 
 
 def gelu(x: Array) -> Array:
-    r"""Return $x · Φ(x)$, Φ the normal distribution function (Hendrycks and Gimpel 2016)."""
+    r"""Return $x · Φ(x)$, Φ the standard normal CDF (Hendrycks and Gimpel 2016)."""
     return x * gelu_gate(x)
 
 
@@ -139,7 +139,7 @@ def silu(x: Array) -> Array:
 
 
 def quick_gelu(x: Array) -> Array:
-    r"""Return $x / (1 + e^{-1.702 x})$, the GELU of a logistic function (ibid., §2)."""
+    r"""Return $x / (1 + e^{-1.702 x})$, the sigmoid approximation of GELU (ibid., §2)."""
     return x * quick_gelu_gate(x)
 
 
@@ -153,7 +153,7 @@ ACTIVATION: dict[str, Callable[[Array], Array]] = {
 
 
 def gelu_slope(x: Array) -> Array:
-    r"""Return $Φ(x) + x φ(x)$, φ the normal density."""
+    r"""Return $Φ(x) + x φ(x)$, φ the standard normal density."""
     density = np.exp(-(np.minimum(np.abs(x), 40.0) ** 2) / 2) / np.sqrt(2 * np.pi)
     slope: np.ndarray = ndtr(x) + x * density
     return slope
@@ -161,7 +161,7 @@ def gelu_slope(x: Array) -> Array:
 
 def gelu_tanh_slope(x: Array) -> Array:
     """Return the derivative of `gelu_tanh`."""
-    x = np.clip(x, -20.0, 20.0)  # beyond, the slope is 0 or 1 to the last digit
+    x = np.clip(x, -20.0, 20.0)  # beyond, the slope rounds to 0 or 1
     inner = np.sqrt(2 / np.pi)
     t = np.tanh(inner * (x + 0.044715 * x * x * x))
     slope: np.ndarray = 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * inner * (1 + 3 * 0.044715 * x**2)
@@ -169,7 +169,7 @@ def gelu_tanh_slope(x: Array) -> Array:
 
 
 def relu_slope(x: Array) -> Array:
-    """Return 1 where x is positive and 0 elsewhere, at 0 too."""
+    """Return 1 where x is positive and 0 elsewhere, also at 0."""
     return np.where(x > 0, 1.0, 0.0)
 
 
@@ -198,15 +198,15 @@ DERIVATIVE: dict[str, Callable[[Array], Array]] = {
 def rotary_frequencies(
     dims: int, base: float, stretch: Sequence[float] = ()
 ) -> Float[Array, " pairs"]:
-    r"""Return by how much each pair turns from one position to the next, $base^{-2i/dims}$.
+    r"""Return the frequency of each pair in radians per position, $base^{-2i/dims}$ [dims // 2].
 
-    A `stretch` of one number divides all of them (Chen et al. 2023, “position interpolation”). One
-    of four, (factor, low, high, context), is that of Llama 3.1: a pair that turns fewer than `low`
-    times in `context` positions is divided by the factor, one that turns more than `high` times is
-    left alone, and those between are mixed of both. One of five, (factor, low, high, context,
-    scale), is YaRN (Peng et al. 2023): the same with the shares of those between by the number of
-    the pair, from the last one above `high` to the first one below `low`; what the `scale` does is
-    up to `rotate`.
+    `stretch` scales the frequencies for longer contexts. One number, (factor,), divides all of them
+    (Chen et al. 2023, “position interpolation”). Four numbers, (factor, low, high, context), are
+    those of Llama 3.1: the frequency of a pair with fewer than `low` rotations in `context`
+    positions is divided by the factor, one with more than `high` is unchanged, and between them the
+    two are interpolated linearly in the number of rotations. Five, (factor, low, high, context,
+    scale), are YaRN (Peng et al. 2023): the interpolation is linear in the index of the pair; the
+    `scale` is applied in `rotate`.
 
     >>> rotary_frequencies(4, 100.0, (2.0,)).tolist()
     [0.5, 0.05]
@@ -221,7 +221,7 @@ def rotary_frequencies(
     if scale:
         most = dims * np.log(context / (2 * np.pi * np.array([high, low]))) / (2 * np.log(base))
         first, last = max(np.floor(most[0]), 0.0), min(np.ceil(most[1]), dims - 1.0)
-        width = last - first or 0.001  # as its authors have it, where one pair is both
+        width = last - first or 0.001  # as in the authors' code, to avoid division by 0
         kept = 1 - np.clip((np.arange(dims // 2) - first) / width, 0.0, 1.0)
     else:
         turns = context * frequency / (2 * np.pi)
@@ -231,7 +231,7 @@ def rotary_frequencies(
 
 
 def rotary_scale(stretch: Sequence[float]) -> float:
-    """Return what turned entries are multiplied by: the fifth number of a stretch (YaRN), else 1.
+    """Return the factor of rotated entries: the fifth number of a stretch (YaRN), else 1.
 
     >>> rotary_scale((8.0, 1.0, 32.0, 2048.0, 1.25)), rotary_scale((2.0,))
     (1.25, 1.0)
@@ -247,13 +247,13 @@ def rotate(
     stretch: Sequence[float] = (),
     sign: int = 1,
 ) -> Float[Array, "pos d_head"]:
-    r"""Return each row turned by its position: pair i of row p by the angle $p · base^{-2i/dims}$.
+    r"""Return rotary embeddings: pair i of row p is rotated by the angle $p · base^{-2i/dims}$.
 
-    With a `stretch` the frequencies are those of `rotary_frequencies`, and what was turned is
-    multiplied by `rotary_scale`. Only the first `dims` entries take part. A pair is (2i, 2i + 1) in
-    the layout "interleaved" (GPT-J) and (i, i + dims/2) in "half" (GPT-NeoX, Llama). The product of
-    a turned query and a turned key depends on their distance alone. With `sign` -1 rows are turned
-    the other way, which is the transpose.
+    With a `stretch` the frequencies are those of `rotary_frequencies`, and rotated entries are
+    multiplied by `rotary_scale`. Only the first `dims` entries are rotated. A pair is (2i, 2i + 1)
+    in the layout "interleaved" (GPT-J) and (i, i + dims/2) in "half" (GPT-NeoX, Llama). The dot
+    product of a rotated query and a rotated key depends on their positions only through the
+    difference. `sign` -1 rotates backwards: without a scale, the inverse and the transpose.
     Source: Su et al. 2021, “RoFormer”, §3.2.
     """
     pair = np.arange(dims // 2)

@@ -1,35 +1,37 @@
-r"""An induction model whose weights are written down, not trained: every entry has a reason.
+r"""An induction model with hand-written weights.
 
-The stream has four blocks: the token here, the token before, what is to come, and the position.
+The residual stream has four subspaces: current token, previous token, predicted token, position.
 
-    head 0.0   query i asks for position i − 1 (position 0 for itself); copies token → token before
-    head 1.0   the query's token is compared with the key's *token before* (K-composition);
-               copies token → what is to come
-    unembed    reads what is to come
+    head 0.0   a previous-token head: query i attends to position i − 1 (position 0 to itself);
+               copies current token → previous token
+    head 1.0   an induction head: the query's current token matches the key's *previous token*
+               (K-composition); copies current token → predicted token
+    unembed    reads the predicted token
 
-With T the tokens as one-hot rows, $A_1$ the pattern of the first head and β the sharpness, its
-logits are $softmax(β T (A_1 T)^T) T$, causal: the tokens that came after earlier occurrences of the
-present one, each weighted by attention. Position 0 is its own predecessor, as a pattern must attend
-somewhere: the first token seems to follow itself. A token that occurs there only, BOS, does no
-harm; without it the first token of a text is taken for its own successor, half of the time.
+With T the tokens as one-hot rows, $A_1$ the pattern of head 0.0 and β the sharpness, its logits are
+$softmax(β T (A_1 T)^T) T$, with the causal mask: the tokens that followed earlier occurrences of
+the current one, weighted by attention. Position 0 counts as its own predecessor, because a row of a
+pattern must sum to 1. With a BOS token, which occurs only there, this has no effect; without one
+the first token of a text is predicted as its own successor half of the time.
 
 Source: Elhage et al. 2021, “Mechanistic theory of induction heads”; Olsson et al. 2022.
 """
 
 import numpy as np
 
-from algebra.errors import OtimesError
-from numeric.config import Config
-from numeric.model import Model, make_model
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import Config
+from otimes.numeric.model import Model, make_model
 
 HERE, BEFORE, TO_COME = range(3)
 
 
 def induction_by_hand(d_vocab: int, n_ctx: int, sharpness: float = 40.0) -> Model:
-    r"""Return a two-layer model of one head each that continues what it has seen, by construction.
+    r"""Return a two-layer model with one head per layer that does induction by construction.
 
-    A logit is the attention that head 1.0 pays to the tokens in question, from 0 to 1. The score of
-    a match is `sharpness`, that of all else 0, so what goes astray is about $n e^{-β}$.
+    The logit of a token is the attention of head 1.0 on its occurrences, from 0 to 1. The attention
+    score of a match is `sharpness` = β, that of others 0, so the attention on others is about
+    $n e^{-β}$ for n tokens.
     Proved by: induction_model_scores, induction_model_output, induction_predicts_successor.
     Source: Elhage et al. 2021, “Mechanistic theory of induction heads”.
 
@@ -38,12 +40,12 @@ def induction_by_hand(d_vocab: int, n_ctx: int, sharpness: float = 40.0) -> Mode
     >>> logits[4:].argmax(axis=1).tolist()
     [1, 4]
 
-    Raises: OtimesError if there is no token, no position, or no sharpness.
+    Raises: OtimesError if `d_vocab` or `n_ctx` is less than 1, or `sharpness` is not positive.
     """
     if d_vocab < 1 or n_ctx < 1 or not sharpness > 0:
         raise OtimesError(
-            f"an induction model needs a token, a position and a sharpness above 0, not {d_vocab}, "
-            f"{n_ctx} and {sharpness}"
+            "an induction model needs d_vocab ≥ 1, n_ctx ≥ 1 and sharpness > 0, got"
+            f" {d_vocab}, {n_ctx} and {sharpness}"
         )
     k = max(d_vocab, n_ctx)
     config = Config(2, 1, 3 * d_vocab + n_ctx, k, d_vocab, n_ctx, "shortformer")

@@ -1,7 +1,7 @@
-"""The weights of one block, and of one head of it, in float64: what the reference pass works on.
+"""The weights of one block, and of one head, in float64, as the reference forward pass uses them.
 
-What a model does not have is zero (a bias) or one (a gain), so that formulas stand without ifs, and
-each head has keys and values of its own: in grouped-query attention those of its group.
+Biases that a model lacks are 0 and gains are 1, so that formulas need no cases. In grouped-query
+attention each head has a copy of the keys and values of its group.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadWeights:
-    """The weights of one head; the source of keys and values may be another, of another width."""
+    """The weights of one head; keys and values may read another input (cross-attention)."""
 
     W_Q: Float[np.ndarray, "d_model d_head"]
     W_K: Float[np.ndarray, "d_source d_head"]

@@ -1,14 +1,14 @@
-"""A transformer as plain arrays: what it consists of, and how a folder holds it.
+"""The class `Model`: a transformer as NumPy arrays, and its file format.
 
-A model folder holds three files:
+A model folder has three files:
 
-- `config.json`: the fields of `Config`, those with their default value left out;
+- `config.json`: the fields of `Config`, without those with default values;
 - `weights.safetensors`: the names and shapes of `Config.tensor_shapes`; float64, 32 or 16;
-- `card.json`: how the model was made and what it can do, for people.
+- `card.json`: the model card: how the model was trained, and its metrics.
 
-Everything is checked when it is read, so that whatever holds a `Model` can rely on its shapes and
-on every entry being finite. The stored weights stay where they are, memory-mapped: the pass takes
-them a layer at a time (`Model.layer`), and what is asked for by name, as `model.W_Q`, is float64.
+Models are validated on loading: the shapes of a `Model` are right and all entries finite. The
+stored weights are memory-mapped; the forward pass converts them layer by layer (`Model.layer`).
+Attributes such as `model.W_Q` are float64.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,12 +20,12 @@ import numpy as np
 from jaxtyping import Integer
 from safetensors.numpy import save
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.config import TENSORS, Config, listed
-from numeric.files import json_bytes, read_json, read_weights, refuse_pickle, write_whole
-from numeric.forward import forward_pass, place_names
-from numeric.layer import Layer
-from numeric.tokenizer import BUNDLED
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.config import TENSORS, Config, listed
+from otimes.numeric.files import json_bytes, read_json, read_weights, refuse_pickle, write_whole
+from otimes.numeric.forward import forward_pass, place_names
+from otimes.numeric.layer import Layer
+from otimes.numeric.tokenizer import BUNDLED
 
 __all__ = [
     "Config",
@@ -39,14 +39,14 @@ __all__ = [
 
 
 class Whole:
-    """A tensor of a model by its name, whole and in float64, converted when first asked for."""
+    """An attribute of `Model`: a whole tensor in float64, converted on first access."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, model: Any, owner: type) -> np.ndarray:
         if model is None:
-            return self  # type: ignore[return-value]  # the class itself is asked, as by help()
+            return self  # type: ignore[return-value]  # access on the class, as by help()
         whole: dict[str, np.ndarray] = model._whole
         if self.name not in whole:
             whole[self.name] = model.part(self.name)
@@ -55,12 +55,12 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A transformer: its kind and sizes, its weights (read-only) and its reference pass.
+    """A transformer: its configuration, its weights (read-only) and its reference forward pass.
 
-    Residual rows are positions and weights act on the right, the row convention. What a model does
-    not have is zero (`W_pos`, a bias) or one (a gain); in grouped-query attention each head has its
-    group's `W_K` and `W_V`, so that head h is `W_Q[l, h]`, `W_K[l, h]`, `W_V[l, h]`, `W_O[l, h]`.
-    `weights` are the tensors as they are stored.
+    Row convention: rows of the residual stream are positions, and weights act on the right. Tensors
+    that the model lacks are 0 (`W_pos`, biases) or 1 (gains). In grouped-query attention each head
+    has a copy of its group's `W_K` and `W_V`, so that head h of layer l is always `W_Q[l, h]`,
+    `W_K[l, h]`, `W_V[l, h]`, `W_O[l, h]`. `weights` are the tensors as stored.
     """
 
     name: str
@@ -96,12 +96,12 @@ class Model:
 
     @property
     def n_layers(self) -> int:
-        """How many blocks there are, 0 in the bigram model."""
+        """The number of layers, 0 in the bigram model."""
         return self.config.n_layers
 
     @property
     def n_heads(self) -> int:
-        """How many heads each layer has."""
+        """The number of heads per layer."""
         return self.config.n_heads
 
     @property
@@ -116,17 +116,17 @@ class Model:
 
     @property
     def d_vocab(self) -> int:
-        """How many tokens the model knows."""
+        """The number of tokens in the vocabulary."""
         return self.config.d_vocab
 
     @property
     def n_ctx(self) -> int:
-        """The longest prompt, in tokens."""
+        """The maximum length of a prompt, in tokens."""
         return self.config.n_ctx
 
     @property
     def positions(self) -> str:
-        """Where positions enter: "none", "learned", "shortformer" or "rotary"."""
+        """The position embedding: "none", "learned", "shortformer" or "rotary"."""
         return self.config.positions
 
     def forward(
@@ -134,19 +134,21 @@ class Model:
         tokens: Sequence[int] | Integer[np.ndarray, " pos"],
         record: Collection[str] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Return every place of the forward pass on one prompt, by name (`numeric/forward.py`).
+        """Return the activations of the forward pass on one prompt, by name (`numeric/forward.py`).
 
-        With `record` only the places named in it are kept, so that a deep model needs no more
-        memory than they do. Raises: OtimesError for a wrong prompt or a place there is not.
+        With `record` only the activations named in it are kept, which limits the memory needed.
+        Raises: OtimesError for an invalid prompt or an unknown activation.
         """
         known = place_names(self.config)
         unknown = [place for place in record or () if place not in known]
         if unknown:
-            raise OtimesError(f"{self.name} has no place {listed(unknown)}; it has {listed(known)}")
+            raise OtimesError(
+                f"{self.name} has no activation {listed(unknown)}; it has {listed(known)}"
+            )
         return forward_pass(self, self.check_tokens(tokens), record)
 
     def layer(self, number: int) -> Layer:
-        """Return the weights of one block in float64; no other block is looked at."""
+        """Return the weights of one block in float64; other blocks are not converted."""
         return Layer(
             **{
                 name: self.part(name, number)
@@ -156,9 +158,9 @@ class Model:
         )
 
     def part(self, name: str, index: Any = slice(None)) -> np.ndarray:
-        """Return entries of a tensor in float64, all or those at `index`, and convert no others.
+        """Return a tensor, or its part at `index` of the first axis, in float64, read-only.
 
-        The index is for the first axis. What is stored as float64 is not copied.
+        Only this part is converted. What is stored as float64 is not copied.
         """
         if name == "W_U" and self.config.tied:
             part = np.asarray(self.weights["W_E"].T[index], dtype=np.float64)
@@ -169,16 +171,17 @@ class Model:
             part = np.broadcast_to(absent, self.config.shape(name))[index]
         shares = self.config.n_heads // self.config.kv_heads
         if shares > 1 and "kv_heads" in TENSORS[name]:
-            # Counted from the last axis, as the first may be gone.
+            # Counted from the last axis, as the index may have removed the first.
             axis = TENSORS[name].index("kv_heads") - len(TENSORS[name])
             part = np.repeat(part, shares, axis=axis)
         part.flags.writeable = False
         return part
 
     def changed(self, weights: Mapping[str, np.ndarray], config: Config | None = None) -> "Model":
-        """Return this model with some weights replaced, and perhaps of another kind; check it.
+        """Return a copy of the model with some weights replaced, and optionally the configuration.
 
-        Tensors that the new kind does not have are left behind, and so is the card.
+        Tensors that the new configuration lacks are dropped, and so is the card. The copy shares
+        unchanged weights and is validated. Raises: OtimesError if it is not valid.
         """
         kind = self.config if config is None else config
         shapes = kind.tensor_shapes()
@@ -186,46 +189,46 @@ class Model:
         return checked_model(self.name, kind, {**every, **weights})
 
     def check_tokens(self, tokens: Sequence[int] | Integer[np.ndarray, " pos"]) -> np.ndarray:
-        """Return a prompt as an array of token numbers, or say what is wrong with it."""
+        """Return a prompt as an int64 array of token ids. Raises: OtimesError if it is invalid."""
         try:
             array = np.asarray(tokens)
         except ValueError:
             raise OtimesError(
-                "a prompt is one flat list of tokens, got nested lists of different lengths"
+                "a prompt must be a flat list of tokens, got nested lists of different lengths"
             ) from None
         if array.ndim != 1:
             raise ShapeError(
-                f"a prompt is one flat list of tokens, got an array of shape {array.shape};"
+                f"a prompt must be a flat list of tokens, got an array of shape {array.shape};"
                 " there is no batch axis"
             )
         if array.size == 0:
             raise OtimesError("the prompt is empty; the model needs at least one token")
         if not np.issubdtype(array.dtype, np.integer):
             raise OtimesError(
-                f"tokens are whole numbers, got {array.dtype}; text becomes tokens with"
-                " numeric.tokenizer.load_tokenizer().encode(text)"
+                f"token ids must be integers, got {array.dtype}; text is tokenized by"
+                " otimes.numeric.tokenizer.load_tokenizer().encode(text)"
             )
         if array.size > self.n_ctx:
             raise OtimesError(
-                f"the prompt has {array.size} tokens, but {self.name} reads"
+                f"the prompt has {array.size} tokens, but {self.name} takes"
                 f" at most n_ctx={self.n_ctx}"
             )
         wrong = np.flatnonzero((array < 0) | (array >= self.d_vocab))
         if wrong.size:
             raise OtimesError(
                 f"token {array[wrong[0]]} at position {wrong[0]} is not in the vocabulary of"
-                f" {self.name}, which has the tokens 0 to {self.d_vocab - 1}"
+                f" {self.name}, which has the token ids 0 to {self.d_vocab - 1}"
             )
         return array.astype(np.int64)
 
 
 def make_model(
-    name: str,
-    config: Config,
-    weights: Mapping[str, np.ndarray],
-    card: dict[str, Any] | None = None,
+    name: str, config: Config, weights: Mapping[str, np.ndarray], card: dict[str, Any] | None = None
 ) -> Model:
-    """Return a model on float64 copies of these weights; refuse what does not fit."""
+    """Return a model with float64 copies of the weights.
+
+    Raises: OtimesError if the weights do not fit the configuration or are not finite.
+    """
     copies = {
         tensor: each.astype(np.float64)
         if isinstance(each, np.ndarray) and each.dtype.kind in "fiu"
@@ -236,12 +239,12 @@ def make_model(
 
 
 def checked_model(
-    name: str,
-    config: Config,
-    weights: Mapping[str, np.ndarray],
-    card: dict[str, Any] | None = None,
+    name: str, config: Config, weights: Mapping[str, np.ndarray], card: dict[str, Any] | None = None
 ) -> Model:
-    """Return a model on these very arrays, from now on read-only; refuse what does not fit."""
+    """Return a model with read-only views of the weights, which are not copied.
+
+    Raises: OtimesError if the weights do not fit the configuration or are not finite.
+    """
     shapes = config.tensor_shapes()
     missing = [tensor for tensor in shapes if tensor not in weights]
     if missing:
@@ -251,8 +254,8 @@ def checked_model(
     surplus = [tensor for tensor in weights if tensor not in shapes]
     if surplus:
         raise OtimesError(
-            f"model {name}: the weights hold {listed(surplus)}, which a model of the configuration"
-            f" {config.to_json()} does not have"
+            f"model {name}: the weights have {listed(surplus)}, which a model with the"
+            f" configuration {config.to_json()} does not have"
         )
     arrays = {}
     for tensor, shape in shapes.items():
@@ -260,12 +263,12 @@ def checked_model(
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
             kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
             raise OtimesError(
-                f"model {name}: {tensor} is {kind}; a weight is a NumPy array of real numbers"
+                f"model {name}: {tensor} is {kind}; a weight must be a floating-point NumPy array"
             )
         if array.shape != shape:
             raise ShapeError(
                 f"model {name}: {tensor} has shape {array.shape},"
-                f" but the configuration asks for {shape}"
+                f" but the configuration requires {shape}"
             )
         _check_finite(array, f"model {name}: {tensor}")
         arrays[tensor] = array.view()
@@ -274,7 +277,7 @@ def checked_model(
 
 
 def _check_finite(array: np.ndarray, what: str) -> None:
-    """Raise OtimesError naming the first entry that is not finite, looking at a part at a time."""
+    """Raise OtimesError naming the first non-finite entry; the array is read in blocks."""
     if not array.size:
         return
     rows = max(1, 2**20 * len(array) // array.size)
@@ -283,11 +286,11 @@ def _check_finite(array: np.ndarray, what: str) -> None:
         if wrong.any():
             first, *others = (int(i) for i in np.argwhere(wrong)[0])
             entry = (start + first, *others)
-            raise OtimesError(f"{what} is not finite, its entry {entry} is {array[entry]}")
+            raise OtimesError(f"{what} is not finite: its entry {entry} is {array[entry]}")
 
 
 def bundled_models() -> tuple[str, ...]:
-    """Return the names of the models that come with the package, the smallest first."""
+    """Return the names of the bundled models, the smallest first."""
     found = (path.parent.name for path in BUNDLED.glob("*/weights.safetensors"))
     known = ("zero_layer", "one_layer", "two_layer", "induction", "gpt2_tiny")
     order = {name: place for place, name in enumerate(known)}
@@ -295,7 +298,9 @@ def bundled_models() -> tuple[str, ...]:
 
 
 def load_model(name_or_folder: str | Path) -> Model:
-    """Return a bundled model by its name, or the model in a folder of your own.
+    """Return a bundled model by name, or the model in a folder.
+
+    Raises: OtimesError if there is no such model, or its files are not valid.
 
     >>> load_model("two_layer").W_Q.shape
     (2, 4, 128, 32)
@@ -312,13 +317,13 @@ def load_model(name_or_folder: str | Path) -> Model:
 
 
 def _folder(asked: str | Path) -> Path:
-    """Return the folder that is asked for, or say that there is none."""
+    """Return the path of a model folder. Raises: OtimesError if there is none."""
     if not isinstance(asked, str | Path):
-        raise OtimesError(f"a model is asked for by its name or its folder, got {asked!r}")
+        raise OtimesError(f"a model is loaded by its name or its folder, got {asked!r}")
     folder = Path(asked)
     try:
         is_file, is_folder = folder.is_file(), folder.is_dir()
-    except OSError:  # a name that no file can have
+    except OSError:  # not a valid file name
         is_file = is_folder = False
     if is_file:
         refuse_pickle(folder)
@@ -336,13 +341,13 @@ def _folder(asked: str | Path) -> Path:
 def save_model(
     folder: Path, config: Config, weights: Mapping[str, np.ndarray], card: dict[str, Any]
 ) -> None:
-    """Write a model folder, the weights last: a run that is interrupted leaves no model.
+    """Write a model folder, the weights last, so that an interrupted run leaves no valid model.
 
-    The weights are written in the type that they have.
+    The weights keep their dtypes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "config.json", json_bytes(config.to_json()))
     write_whole(folder / "card.json", json_bytes(card))
-    # The library writes the memory of an array as it lies, whatever its order: it must lie by rows.
+    # safetensors writes the raw memory of an array, so it must be C-contiguous.
     by_rows = {name: np.ascontiguousarray(weight) for name, weight in weights.items()}
     write_whole(folder / "weights.safetensors", save(by_rows))

@@ -1,11 +1,11 @@
-"""Pictures of named arrays, of circuits and attributions: `plot` (extra `plot`: matplotlib).
+"""Plots of the results of circuits and attributions: `plot` (extra `plot`: matplotlib).
 
-    eigenvalues     dots in the complex plane, one panel a head; the unit of copying is to the right
-    composition     a matrix of pairs of heads for each kind, in units of its value by chance
-    one axis        a bar for each label, in order: attributions by token or component
-    anything else   tables as coloured matrices: patterns, scores, lenses, attributions by source
+    eigenvalues     a scatter plot in the complex plane, one panel per head
+    composition     a heat map over pairs of heads, relative to the baseline of random weights
+    one axis        a bar chart: attributions by token or component
+    anything else   heat maps: patterns, scores, lenses, attributions by source
 
-No global state of matplotlib is touched: a figure is returned, and the caller shows or saves it.
+The global state of matplotlib is not changed: a figure is returned, to be shown or saved.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from algebra.errors import OtimesError
-from numeric.circuits.result import Named
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.result import Named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,21 +23,21 @@ MOST_PANELS = 36
 
 
 def plot(result: Named) -> "Figure":
-    """Return a figure of a result: eigenvalues in the plane, bars for one axis, else matrices.
+    """Return a figure of a result: a scatter plot of eigenvalues, a bar chart, or heat maps.
 
-    Raises: OtimesError if matplotlib is missing, or there is too much to show at once.
+    Raises: OtimesError if matplotlib is missing, or for more than 36 panels.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise OtimesError("pictures need matplotlib: pip install 'otimes[plot]'") from None
+        raise OtimesError("plots need matplotlib: pip install 'otimes[plot]'") from None
     if not isinstance(result, Named):
         raise OtimesError(
-            f"cannot plot {type(result).__name__}; it takes named arrays,"
-            " as the functions of circuits and attribution return them"
+            f"cannot plot {type(result).__name__}: plot takes the named arrays that functions of"
+            " otimes.numeric.circuits and otimes.numeric.attribution return"
         )
     if not result.values.size:
-        raise OtimesError(f"there is nothing to plot: {result!r}")
+        raise OtimesError(f"there is nothing to plot, the array is empty: {result!r}")
     panels = list(result._tables())
     complex_plane = np.iscomplexobj(result.values)
     if complex_plane:
@@ -56,7 +56,7 @@ def plot(result: Named) -> "Figure":
 
 
 def _planes(figure_of: Any, result: Named, panels: list[tuple[str, np.ndarray]]) -> "Figure":
-    """Return eigenvalues in the complex plane, a panel each with its own scale."""
+    """Return eigenvalues in the complex plane; each panel has its own scale."""
     figure, axes = _grid(figure_of, len(panels))
     for axis, (title, found) in zip(axes, panels, strict=True):
         reach = 1.1 * float(np.abs(found).max(initial=0.0)) or 1.0
@@ -71,7 +71,7 @@ def _planes(figure_of: Any, result: Named, panels: list[tuple[str, np.ndarray]])
 
 
 def _bars(figure_of: Any, result: Named) -> "Figure":
-    """Return a bar for each entry, from top to bottom in its order, what it is about above."""
+    """Return a horizontal bar for each entry, in order from the top."""
     figure = figure_of(figsize=(5.6, 0.9 + 0.24 * len(result.values)), layout="constrained")
     axis = figure.add_subplot()
     places = np.arange(len(result.values))
@@ -86,7 +86,7 @@ def _bars(figure_of: Any, result: Named) -> "Figure":
 
 
 def _matrices(figure_of: Any, result: Named, panels: list[Any]) -> "Figure":
-    """Return tables as images; with a baseline, in units of it, white where it is met."""
+    """Return heat maps; with a baseline, entries are divided by it and 1 is white."""
     figure, axes = _grid(figure_of, len(panels), side=4.2)
     unit = result.baseline
     shown = result.values if unit is None else result.values / unit
@@ -106,17 +106,19 @@ def _matrices(figure_of: Any, result: Named, panels: list[Any]) -> "Figure":
             every = max(1, len(labels) // 24)
             ticks(range(0, len(labels), every), _plain(labels[::every]), fontsize=7)
         axis.tick_params(axis="x", rotation=90)
-    figure.colorbar(image, ax=axes, label=result.kind + ("" if unit is None else " / by chance"))
+    figure.colorbar(
+        image, ax=axes, label=result.kind + ("" if unit is None else " / random baseline")
+    )
     return figure
 
 
 def _plain(labels: Sequence[str]) -> list[str]:
-    """Return labels as they are: the texts of tokens are no mathematics, a dollar is a dollar."""
+    """Return labels with dollar signs escaped, which matplotlib would read as mathtext."""
     return [label.replace("$", r"\$") for label in labels]
 
 
 def _grid(figure_of: Any, count: int, side: float = 2.8) -> tuple["Figure", list[Any]]:
-    """Return a figure with that many panels, in rows of at most six."""
+    """Return a figure with `count` panels, at most six in a row."""
     across = min(count, 6)
     down = -(-count // across)
     figure = figure_of(figsize=(side * across + 1, side * down + 0.6), layout="constrained")
@@ -126,6 +128,6 @@ def _grid(figure_of: Any, count: int, side: float = 2.8) -> tuple["Figure", list
 def _few(count: int, result: Named) -> None:
     if count > MOST_PANELS:
         raise OtimesError(
-            f"{result!r} would take {count} panels, more than {MOST_PANELS};"
-            f" choose a part first, as result.at({result.axes[0].replace(' ', '_')}=0)"
+            f"{result!r} needs {count} panels, more than {MOST_PANELS};"
+            f" select a part first, as in result.at({result.axes[0].replace(' ', '_')}=0)"
         )

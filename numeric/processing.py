@@ -1,17 +1,17 @@
-"""Other weights, same function: a model rewritten so that a part of it disappears.
+"""Weight processing: transformations of the weights that preserve the function of a model.
 
-    fold_norm_biases    the bias of each norm          into the biases of what reads it
-    fold_norm_gains     the gain of each norm          into the weights of what reads it
-    centre_readers      the centring of each LayerNorm into the weights of what reads it
-    centre_writers      the centring of each LayerNorm into what writes: LayerNorm becomes RMSNorm
-    fold_value_biases   b_V                            into b_O
-    drop_key_biases     b_K                            away
-    centre_unembedding  the mean of each row of W_U    away (logits move, probabilities do not)
-    untie               W_U becomes a tensor of its own
+    fold_norm_biases    fold the bias of each norm into the biases of the maps that read it
+    fold_norm_gains     fold the gain of each norm into the weights that read it
+    centre_readers      fold the centring of each LayerNorm into the weights that read it
+    centre_writers      centre the weights that write; LayerNorm becomes RMSNorm
+    fold_value_biases   fold b_V into b_O
+    drop_key_biases     drop b_K
+    centre_unembedding  centre the rows of W_U (logits change, probabilities do not)
+    untie               give W_U a tensor of its own
 
-Each returns a new model, says what it relies on, refuses where that does not hold, and leaves the
-logits as they are, but for rounding and where it says otherwise. What is computed is float64,
-whatever type the weights were stored in; what is not touched is shared, not copied.
+Each returns a new model, states its assumptions, and raises an error where they do not hold. The
+logits are preserved up to rounding unless stated otherwise. Computed weights are float64, whatever
+the stored dtype; unchanged weights are shared, not copied.
 
 Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”, “Notes on
 transformer architectures”; the first two folds and both centrings of weights are also what
@@ -22,18 +22,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from algebra.errors import RuleError
-from numeric.config import BIASES, Config, check_pre_norm
-from numeric.model import Model
+from otimes.algebra.errors import RuleError
+from otimes.numeric.config import BIASES, Config, check_pre_norm
+from otimes.numeric.model import Model
 
 ATTENTION_READS = ("Q", "K", "V")
 
 
 def fold_norm_biases(model: Model) -> Model:
-    """Return the model with the bias b of each norm moved on: $(x̂ + b) W + c = x̂ W + (b W + c)$.
+    """Return the model with the bias b of each norm folded: $(x̂ + b) W + c = x̂ W + (b W + c)$.
 
-    Relies on: what a norm gives is read by linear maps only, position vectors added or not. What
-    reads it gets a bias if it had none.
+    Assumes that only affine maps read the output of a norm (shortformer positions may be added). A
+    map without a bias gets one.
 
     Proved by: norm_gain_and_bias_fold.
     """
@@ -58,13 +58,13 @@ def fold_norm_biases(model: Model) -> Model:
 
 
 def fold_norm_gains(model: Model) -> Model:
-    r"""Return the model with the gain g of each norm moved on: $(x̂ · g) W = x̂ (diag(g) W)$.
+    r"""Return the model with the gain g of each norm folded: $(x̂ · g) W = x̂ (diag(g) W)$.
 
-    Relies on: what a norm gives is read by linear maps only, and nothing is added to it first. So
-    biases of the norms must have been folded before, and a shortformer model, where W_pos is added
-    after the gain and is the same in every layer, is refused. A tied model becomes untied.
+    Assumes that only linear maps read the output of a norm and nothing is added to it first. So
+    biases of the norms must be folded before, and shortformer models are not supported: W_pos is
+    added after the gain and shared by all layers. A tied model becomes untied.
 
-    Raises: RuleError where that does not hold.
+    Raises: RuleError if these assumptions do not hold.
 
     Proved by: norm_gain_and_bias_fold.
     """
@@ -75,8 +75,8 @@ def fold_norm_gains(model: Model) -> Model:
     _need_no_norm_biases(model, "fold the gains")
     if config.positions == "shortformer" and (model.ln1_gain != 1).any():
         raise RuleError(
-            "cannot fold the gains of a shortformer model: its position vectors are added after"
-            " the gain, and would need other values in every layer"
+            "cannot fold the gains of a shortformer model: its position embeddings are added after"
+            " the gain, and would need different values in every layer"
         )
     model = untie(model) if config.final_norm else model
     changed = {}
@@ -97,27 +97,25 @@ def fold_norm_gains(model: Model) -> Model:
 def centre_readers(model: Model) -> Model:
     r"""Return the model with $W - \frac{1}{d} 1 1^T W$ for each W that reads a LayerNorm.
 
-    What such a norm gives before gain and bias has mean zero, so the column means of W never
-    count: afterwards the weights do the centring themselves. Relies on: LayerNorms whose gains and
-    biases were folded, and nothing added to what they give (no shortformer positions). A tied
-    model becomes untied. Raises: RuleError where that does not hold.
+    The output of the norm without gain and bias has mean zero, so the column means of W have no
+    effect; after this the weights do the centring themselves. Assumes LayerNorms with folded gains
+    and biases, and no shortformer positions. A tied model becomes untied.
+    Raises: RuleError if these assumptions do not hold.
 
     Proved by: centring_folds_into_readers.
     """
     config = model.config
-    check_pre_norm(config, "centring what reads the norms")
+    check_pre_norm(config, "centring the reading weights")
     if config.norm != "layer":
-        raise RuleError(
-            f"cannot centre what reads the norms: they are {config.norm!r}, not 'layer'"
-        )
-    _need_no_norm_biases(model, "centre what reads the norms")
+        raise RuleError(f"cannot centre the reading weights: norm is {config.norm!r}, not 'layer'")
+    _need_no_norm_biases(model, "centre the reading weights")
     for gain in ("ln1_gain", "ln2_gain", "ln_final_gain"):
         if (getattr(model, gain) != 1).any():
-            raise RuleError(f"cannot centre what reads the norms: {gain} is not 1; fold it first")
+            raise RuleError(f"cannot centre the reading weights: {gain} is not 1; fold it first")
     if config.positions == "shortformer":
         raise RuleError(
-            "cannot centre what reads the norms of a shortformer model: queries and keys read"
-            " position vectors as well, and those are not centred"
+            "cannot centre the reading weights of a shortformer model: queries and keys also read"
+            " position embeddings, which are not centred"
         )
     model = untie(model) if config.final_norm else model
     names = [f"W_{name}" for name in (*ATTENTION_READS, *_mlp_reads(config))]
@@ -126,23 +124,23 @@ def centre_readers(model: Model) -> Model:
 
 
 def centre_writers(model: Model) -> Model:
-    r"""Return the model with $W - W \frac{1}{d} 1 1^T$ for all that writes to the stream.
+    r"""Return the model with $W - W \frac{1}{d} 1 1^T$ for each W that writes to the stream.
 
-    The stream then has mean zero at every position, so that LayerNorm, which subtracts the mean
-    first, is RMSNorm: the new model has norm "rms". Relies on: whatever reads the stream reads it
-    through a LayerNorm, the unembedding too (`final_norm`), and the norms have no bias left. A tied
-    model becomes untied. Raises: RuleError where that does not hold.
+    The residual stream then has mean zero at every position, where LayerNorm equals RMSNorm: the
+    new model has norm "rms". Assumes that the residual stream is read through LayerNorms only, by
+    the unembedding too (`final_norm`), and that norm biases are folded. A tied model becomes
+    untied. Raises: RuleError if these assumptions do not hold.
 
     Proved by: centring_folds_into_writers, centred_writers_keep_mean_zero.
     """
     config = model.config
-    check_pre_norm(config, "centring what writes to the stream")
+    check_pre_norm(config, "centring the writing weights")
     if config.norm != "layer" or not config.final_norm:
         raise RuleError(
-            "cannot centre what writes to the stream: all that reads it must be a LayerNorm,"
-            f" and here norm={config.norm!r}, final_norm={config.final_norm}"
+            "cannot centre the writing weights: the residual stream must be read through"
+            f" LayerNorms only, got norm={config.norm!r}, final_norm={config.final_norm}"
         )
-    _need_no_norm_biases(model, "centre what writes to the stream")
+    _need_no_norm_biases(model, "centre the writing weights")
     model = untie(model)
     names = ["W_E", "W_O", "b_O", "W_out", "b_out"]
     names += ["W_pos"] if config.positions == "learned" else []
@@ -154,8 +152,8 @@ def centre_writers(model: Model) -> Model:
 def fold_value_biases(model: Model) -> Model:
     r"""Return the model without b_V: $A (V + 1 b_V) W_O = A V W_O + 1 b_V W_O$.
 
-    Relies on: the rows of a pattern A sum to one, so that every position gets the same, and b_O can
-    bring it: $b_O + \sum_h b_V^h W_O^h$.
+    Assumes that the rows of a pattern A sum to 1, so that every position gets the same vector. The
+    new output bias is $b_O + \sum_h b_V^h W_O^h$.
 
     Proved by: value_biases_fold_into_output_bias.
     """
@@ -167,12 +165,11 @@ def fold_value_biases(model: Model) -> Model:
 
 
 def drop_key_biases(model: Model) -> Model:
-    r"""Return the model without b_K: it adds $q_i · b_K$ to all scores of query i alike.
+    r"""Return the model without b_K, which adds $q_i · b_K$ to all scores of query i.
 
-    Relies on: a softmax does not change when the same number is added to a whole row. With rotary
-    positions the bias is turned by the position j of the key, $q_i · R_{j-i} b_K$ is not the same
-    for all keys, and nothing can be dropped; unless b_K is zero in all dimensions that are turned.
-    Raises: RuleError if it is not.
+    Assumes that softmax is unchanged when a constant is added to a row. With rotary positions the
+    term $q_i · R_{j-i} b_K$ depends on the position j of the key, so b_K must be zero in all
+    rotated dimensions. Raises: RuleError if it is not.
 
     Proved by: key_bias_is_irrelevant.
     """
@@ -183,9 +180,9 @@ def drop_key_biases(model: Model) -> Model:
     if turned.size:
         layer, head, entry = (int(i) for i in turned[0])
         raise RuleError(
-            f"cannot drop b_K: rotary positions turn it, and at layer {layer}, head {head} it is"
-            f" not zero in the turned dimension {entry}, so that it counts for one key more than"
-            " for another"
+            f"cannot drop b_K: rotary positions rotate it, and at layer {layer}, head {head} it is"
+            f" not zero in the rotated dimension {entry}, so that its effect on the scores depends"
+            " on the key"
         )
     biases = tuple(name for name in config.biases if name != "b_K")
     return model.changed({}, replace(config, biases=biases))
@@ -194,9 +191,9 @@ def drop_key_biases(model: Model) -> Model:
 def centre_unembedding(model: Model) -> Model:
     r"""Return the model with $W_U - W_U \frac{1}{V} 1 1^T$, and b_U likewise.
 
-    Relies on: probabilities are a softmax of the logits, which does not change when the same number
-    is added to all logits of a position. The logits do: each row then has mean zero. A tied model
-    becomes untied.
+    Assumes that only probabilities matter: softmax is unchanged when a constant is added to all
+    logits of a position. The logits change: each row then has mean zero. A tied model becomes
+    untied.
 
     Proved by: centred_unembedding_keeps_probabilities.
     """
@@ -208,7 +205,7 @@ def centre_unembedding(model: Model) -> Model:
 
 
 def untie(model: Model) -> Model:
-    """Return the model with the transpose of W_E as a W_U of its own.
+    """Return the model with W_U stored as a separate tensor, the transpose of W_E.
 
     Proved by: tied_unembedding_is_transpose.
     """
@@ -218,14 +215,14 @@ def untie(model: Model) -> Model:
 
 
 def _mlp_reads(config: Config) -> tuple[str, ...]:
-    """Return the names of the maps with which an MLP reads."""
+    """Return the names of the input weights of an MLP."""
     if not config.d_mlp:
         return ()
     return ("in", "gate") if config.gated else ("in",)
 
 
 def _stored(model: Model, name: str) -> np.ndarray:
-    """Return a tensor in the shape in which it is stored: a group's keys and values once."""
+    """Return a tensor as stored: with n_kv_heads heads for keys and values; zeros if absent."""
     if name in model.weights:
         return np.asarray(model.weights[name], dtype=np.float64)
     return np.zeros(model.config.shape(name))
@@ -244,4 +241,4 @@ def _centred(array: np.ndarray, axis: int) -> np.ndarray:
 def _need_no_norm_biases(model: Model, what: str) -> None:
     for bias in ("ln1_bias", "ln2_bias", "ln_final_bias"):
         if getattr(model, bias).any():
-            raise RuleError(f"cannot {what}: {bias} is not zero; fold_norm_biases moves it first")
+            raise RuleError(f"cannot {what}: {bias} is not zero; apply fold_norm_biases first")

@@ -1,4 +1,4 @@
-"""Progress on long work: a bar on stderr where that is a terminal, and nothing anywhere else."""
+"""A progress bar for long computations, on stderr, only if it is a terminal."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sized
@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 def tracked(items: Iterable[Item], what: str) -> Iterator[Item]:
-    """Yield the items; a person at a terminal sees how many are done.
+    """Yield the items, with a progress bar on a terminal.
 
     >>> sum(tracked(range(4), "adding"))
     6

@@ -1,9 +1,9 @@
-"""Models with drawn weights: any kind, any size, and no entry special.
+"""Models with random weights, of any architecture and size.
 
-Weights as training first draws them (zero biases, unit gains) are a degenerate test point at which
-many mistakes cannot be seen. Here every bias and gain is generic as well, and the sizes are such
-that activations stay of order one, patterns are far from uniform and far from one-hot, and the
-stream grows by little from block to block.
+The usual initialisation (zero biases, unit gains) is a degenerate test point, at which many
+mistakes have no effect. Here biases and gains are random too. Scales are chosen so that activations
+are of order one, attention patterns are neither uniform nor one-hot, and the residual stream grows
+slowly from block to block.
 """
 
 from dataclasses import replace
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from algebra.errors import OtimesError
-from numeric.config import Config, listed
-from numeric.model import Model, checked_model
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import Config, listed
+from otimes.numeric.model import Model, checked_model
 
 SMALL: dict[str, Any] = {
     "n_layers": 2,
@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {
     "n_ctx": 32,
     "positions": "none",
 }
-"""What `random_model` makes if nothing else is said."""
+"""The default configuration of `random_model`."""
 
 
 def random_model(
@@ -35,21 +35,21 @@ def random_model(
     name: str = "random",
     **fields: Any,
 ) -> Model:
-    """Return a model of any kind with weights drawn from a seed, stored as `dtype`.
+    """Return a model with random weights, stored as `dtype`.
 
-    The kind is a small attention-only one, or that of `config`, with the `fields` of `Config` that
-    are given changed.
+    The configuration is `config`, by default a small attention-only one, with the given `fields` of
+    `Config` changed.
 
-    Matrices are normal with variance 1 / fan-in; queries and keys larger, so that scores have a
-    standard deviation of about 2; what writes to the stream smaller by √(2 n_layers). Biases have
-    standard deviation 0.3, gains lie around 1 with as much. The stream starts at 1 (half that
-    when the embedding is also the unembedding, or logits would be large).
+    Matrices are normal with variance 1 / fan-in. W_Q and W_K are larger, so that scores have a
+    standard deviation of about 2; W_O and W_out are smaller by √(2 n_layers). Biases have standard
+    deviation 0.3, gains mean 1 and standard deviation 0.3, embeddings standard deviation 1 (0.5
+    when they are tied, which would make logits large).
 
-    >>> from numeric.config import gpt2_config
+    >>> from otimes.numeric.config import gpt2_config
     >>> random_model(gpt2_config(), n_layers=1, d_vocab=50).forward([1, 2, 3])["logits"].shape
     (3, 50)
 
-    Raises: OtimesError for fields that no model can have.
+    Raises: OtimesError for unknown or invalid fields.
     """
     unknown = [field for field in fields if field not in Config.__slots__]
     if unknown:

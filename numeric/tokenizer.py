@@ -1,15 +1,15 @@
-r"""Read and write text as tokens: byte-level byte-pair encoding in plain Python.
+r"""A tokenizer: byte-level byte-pair encoding (BPE) in plain Python.
 
-Three steps, each a page long:
+Three steps:
 
-1. *pieces*: the regular expression in the tokenizer file cuts the text into words, numbers, signs
-   and white space; no token crosses a piece;
-2. *symbols*: each byte of a piece becomes one printable character (`byte_alphabet`), so that a
-   token is a readable string whatever bytes it stands for;
-3. *merges*: neighbours that form the earliest pair of the merge list are joined until none is left.
+1. *pieces*: the regular expression in the tokenizer file splits the text into words, numbers,
+   punctuation and white space; a token never crosses the boundary of a piece;
+2. *symbols*: each byte of a piece is mapped to one printable character (`byte_alphabet`);
+3. *merges*: adjacent symbols are merged, always the pair that is earliest in the merge list, until
+   no pair of the list is left.
 
-The file is the one the `tokenizers` library writes (`numeric/training.py` trains it), but nothing
-here needs that library.  Source: Sennrich, Haddow and Birch 2016; the byte alphabet is GPT-2's.
+The file has the format of the `tokenizers` library (`numeric/training.py` trains it), which is not
+needed here. Source: Sennrich, Haddow and Birch 2016; the byte alphabet is GPT-2's.
 """
 
 import json
@@ -21,14 +21,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from algebra.errors import OtimesError
+from otimes.algebra.errors import OtimesError
 
 BUNDLED = Path(__file__).parent / "bundled"
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """A byte-level vocabulary and its merges, in the order in which they were learned."""
+    """A byte-level vocabulary and its merges, ranked in the order in which they were learned."""
 
     vocabulary: dict[str, int]
     merge_ranks: dict[tuple[str, str], int]
@@ -38,7 +38,7 @@ class Tokenizer:
 
     @property
     def d_vocab(self) -> int:
-        """How many tokens there are."""
+        """The number of tokens in the vocabulary."""
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
@@ -63,23 +63,26 @@ class Tokenizer:
         return bytes(byte_of[symbol] for symbol in symbols).decode("utf-8", errors="replace")
 
     def token_strings(self, tokens: Iterable[int]) -> list[str]:
-        """Return the text of each token by itself, for the label of an axis or a column."""
+        """Return the text of each token by itself, for labels."""
         return [self.decode([token]) for token in tokens]
 
     def token_symbols(self, tokens: Iterable[int]) -> list[str]:
-        """Return each token as the vocabulary spells it (`Ġ` is a space, `Ċ` a new line)."""
+        """Return each token as spelled in the vocabulary (`Ġ` is a space, `Ċ` a new line).
+
+        Raises: OtimesError for an id that is not in the vocabulary.
+        """
         symbols = []
         for token in tokens:
             if not 0 <= token < self.d_vocab:
                 raise OtimesError(
-                    f"token {token} is not in the vocabulary, which has the tokens"
+                    f"token {token} is not in the vocabulary, which has the token ids"
                     f" 0 to {self.d_vocab - 1}"
                 )
             symbols.append(self._strings[token])
         return symbols
 
     def _merge(self, piece: str) -> tuple[int, ...]:
-        """Join the bytes of one piece, always the pair that was learned earliest."""
+        """Return the tokens of one piece: merge the earliest learned pair until none is left."""
         alphabet = byte_alphabet()
         symbols = [alphabet[byte] for byte in piece.encode("utf-8", errors="replace")]
         never = len(self.merge_ranks)
@@ -103,7 +106,7 @@ class Tokenizer:
 
 @cache
 def byte_alphabet() -> dict[int, str]:
-    """Return a printable character for each byte: itself where it prints, else one from U+0100 on.
+    """Return a printable character for each byte: itself if printable, else one from U+0100 on.
 
     >>> byte_alphabet()[ord("a")], byte_alphabet()[ord(" ")]
     ('a', 'Ġ')
@@ -116,7 +119,7 @@ def byte_alphabet() -> dict[int, str]:
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer file; raise an `OtimesError` when it is missing or not of this kind."""
+    """Read a tokenizer file. Raises: OtimesError if it is missing or not byte-level BPE."""
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         vocabulary: dict[str, int] = content["model"]["vocab"]
@@ -127,7 +130,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
             if step["type"] == "Split"
         )
     except FileNotFoundError:
-        raise OtimesError(f"there is no tokenizer file {path}") from None
+        raise OtimesError(f"the tokenizer file {path} does not exist") from None
     except (ValueError, KeyError, TypeError) as error:
         raise OtimesError(
             f"{path} is not a byte-level tokenizer file of the `tokenizers` library: {error!r}"
@@ -147,7 +150,7 @@ def load_tokenizer() -> Tokenizer:
 
 
 def sample_text() -> str:
-    """Return the bundled sample, a few lines of Python of our own: the default prompt."""
+    """Return the bundled sample, a few lines of Python code: the default prompt."""
     return (BUNDLED / "sample.txt").read_text(encoding="utf-8")
 
 
@@ -158,5 +161,5 @@ def sample_tokens(max_tokens: int | None = None) -> list[int]:
     12
     """
     if max_tokens is not None and max_tokens < 1:
-        raise OtimesError(f"a prompt has at least one token, asked was max_tokens={max_tokens}")
+        raise OtimesError(f"max_tokens must be at least 1, got max_tokens={max_tokens}")
     return load_tokenizer().encode(sample_text())[:max_tokens]

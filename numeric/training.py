@@ -1,12 +1,12 @@
-"""Train the tokenizer and the bundled models again: `otimes train NAME` (extra `train`).
+"""Training of the bundled models: `otimes train NAME` (extra `train`).
 
-The text is the standard library's own Python source, so nothing is downloaded.  Everything that
-is drawn comes from one seeded NumPy generator and the number of steps is fixed: two runs on one
-machine agree, on a CUDA device if torch sees one, else on the processor.  (Another Python has
-another standard library; the card says which one it was.)
+The text is the source of Python's standard library, so nothing is downloaded. All random numbers
+come from one seeded NumPy generator and the number of steps is fixed: two runs on one machine give
+the same weights, on a CUDA device if there is one, else on the CPU. (The standard library differs
+between versions of Python; the model card records the version.)
 
-The `induction` recipe learns on repeated random sequences first.  Only looking back for the
-earlier occurrence helps there, and the heads that do it survive when text is mixed in.
+The `induction` recipe trains on repeated random sequences first. Only the earlier occurrence of a
+token helps to predict these, and the induction heads that form persist when text is mixed in.
 Source: Olsson et al. 2022, “In-context Learning and Induction Heads”; positions as in Press, Smith
 and Lewis 2021, “Shortformer”.
 """
@@ -27,24 +27,25 @@ from safetensors.numpy import save
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from algebra.errors import OtimesError
-from numeric.config import BIASES, Config, gpt2_config
-from numeric.corpus import D_VOCAB, Source, encode_source, read_source
-from numeric.measure import figures, mean_loss
-from numeric.model import make_model, save_model
-from numeric.tokenizer import load_tokenizer
-from numeric.twin import Twin
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import BIASES, Config, gpt2_config
+from otimes.numeric.corpus import D_VOCAB, Source, encode_source, read_source
+from otimes.numeric.metrics import mean_loss
+from otimes.numeric.model import make_model, save_model
+from otimes.numeric.model_card import figures
+from otimes.numeric.tokenizer import load_tokenizer
+from otimes.numeric.torch_model import TorchModel
 
 Progress = Callable[[int, int, float], None]
-"""What `train` calls now and then: (steps done, steps in all, loss of the last step in nats)."""
+"""A callback of `train`: (steps done, total steps, loss of the last step in nats)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of training on sequences of one length.
+    """A phase of training on sequences of one length.
 
-    Of each batch, `repeated_fraction` are random sequences that repeat with a period drawn from
-    `periods` (both ends included); the others are windows of the source text.
+    In each batch, the fraction `repeated_fraction` are random sequences that repeat with a period
+    drawn from `periods` (both ends included); the others are windows of the source text.
     """
 
     steps: int
@@ -55,7 +56,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that decides a training run, besides the text and the seed."""
+    """The hyperparameters of a training run; with the text and the seed they determine it."""
 
     config: Config
     phases: tuple[Phase, ...]
@@ -71,7 +72,7 @@ class Recipe:
 
     @property
     def steps(self) -> int:
-        """The steps of all phases together."""
+        """The total number of steps of all phases."""
         return sum(phase.steps for phase in self.phases)
 
 
@@ -95,8 +96,8 @@ RECIPES = {
         _attention_only(2),
         (Phase(3700, 64, repeated_fraction=1.0), Phase(800, 128, repeated_fraction=0.5)),
     ),
-    # GPT-2 in small: its kinds of parts and its way to initialise, and our vocabulary. Of a tied
-    # embedding the logits are products, so it starts small; the first norm makes up for that.
+    # GPT-2's architecture and initialisation at a small size. A tied embedding starts small, since
+    # logits are quadratic in it; the first norm rescales its output.
     "gpt2_tiny": Recipe(
         gpt2_config(
             n_layers=4, n_heads=4, d_model=128, d_head=32, d_mlp=512, d_vocab=D_VOCAB, n_ctx=128
@@ -117,18 +118,17 @@ def train(
     source: Source | None = None,
     device: str | None = None,
 ) -> Path:
-    """Train a model from nothing and return its folder, `out_folder/name`.
+    """Train a model from random weights and return its folder, `out_folder/name`.
 
-    The folder can be given to `load_model`.  Its files appear whole or not at all, whenever the run
-    is interrupted.  `recipe` replaces the one of the table and `source` the standard library, for a
-    model of your own.  `device` is torch's name of where to compute, "cuda" by default if there is
-    one, else "cpu".
+    The folder can be given to `load_model`. Its files are written atomically. For a model of your
+    own, `recipe` replaces the recipe called `name`, and `source` the standard library. `device` is
+    a torch device, by default "cuda" if there is one, else "cpu".
+
+    Raises: OtimesError for an unknown recipe, or one that does not fit the tokenizer and the text.
     """
     if recipe is None:
         if name not in RECIPES:
-            raise OtimesError(
-                f"there is no recipe {name!r} to train; there are {', '.join(RECIPES)}"
-            )
+            raise OtimesError(f"unknown recipe {name!r}; the recipes are {', '.join(RECIPES)}")
         recipe = RECIPES[name]
     tokenizer = load_tokenizer()
     source = read_source() if source is None else source
@@ -138,10 +138,10 @@ def train(
     rng = np.random.default_rng(seed)
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     with _repeatable(where):
-        twin = Twin(recipe.config, initial_weights(recipe, rng)).to(where)
-        _optimise(twin, recipe, train_text, rng, on_progress)
+        torch_model = TorchModel(recipe.config, initial_weights(recipe, rng)).to(where)
+        _optimise(torch_model, recipe, train_text, rng, on_progress)
 
-    weights = {tensor: value.cpu().numpy() for tensor, value in twin.weights().items()}
+    weights = {tensor: value.cpu().numpy() for tensor, value in torch_model.weights().items()}
     card = make_card(name, recipe, seed, weights, source, (train_text, held_out_text))
     folder = Path(out_folder) / name
     save_model(folder, recipe.config, weights, card)
@@ -149,7 +149,7 @@ def train(
 
 
 def _check_recipe(recipe: Recipe, d_vocab: int, n_train: int, n_held_out: int) -> None:
-    """Refuse what would fail half an hour later."""
+    """Raise OtimesError for a recipe that would fail later in the run."""
     config = recipe.config
     if config.d_vocab != d_vocab:
         raise OtimesError(
@@ -158,13 +158,13 @@ def _check_recipe(recipe: Recipe, d_vocab: int, n_train: int, n_held_out: int) -
     longest = max((phase.length for phase in recipe.phases), default=0)
     if not 1 <= longest <= config.n_ctx:
         raise OtimesError(
-            f"the recipe trains at length {longest}, but the model reads"
-            f" at most n_ctx={config.n_ctx}"
+            f"the recipe trains on sequences of length {longest}, but the model takes"
+            f" at most n_ctx={config.n_ctx} tokens"
         )
     if min(n_train, n_held_out) <= config.n_ctx:
         raise OtimesError(
-            f"the text is too short: {n_train} tokens to train on and {n_held_out} held out,"
-            f" and a window has n_ctx + 1 = {config.n_ctx + 1}"
+            f"the text is too short: it has {n_train} training tokens and {n_held_out} held-out"
+            f" tokens, and a window needs n_ctx + 1 = {config.n_ctx + 1}"
         )
 
 
@@ -176,9 +176,9 @@ def make_card(
     source: Source,
     texts: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, Any]:
-    """Return what `card.json` says: the data, the settings, and the figures of the final weights.
+    """Return the content of `card.json`: the data, the hyperparameters and the final metrics.
 
-    All figures come from the reference pass on the weights as they are saved, in nats.
+    The metrics are computed by the reference forward pass on the saved weights; losses are in nats.
     """
     model = make_model(name, recipe.config, weights)
     train_text, held_out_text = texts
@@ -216,7 +216,7 @@ def make_card(
 
 
 def describe(config: Config) -> str:
-    """Return what kind of transformer it is, in a line.
+    """Return a one-line description of the architecture.
 
     >>> describe(RECIPES["two_layer"].config)
     'attention-only transformer, 2 layers, no biases, no norm'
@@ -238,13 +238,13 @@ def describe(config: Config) -> str:
 def even_windows(
     text: Int[np.ndarray, " tokens"], n_ctx: int, n_windows: int = 200
 ) -> Int[np.ndarray, "window n_ctx"]:
-    """Return windows of a text at even distances, the same ones each time."""
+    """Return evenly spaced windows of a text."""
     starts = np.linspace(0, len(text) - n_ctx, n_windows).astype(np.int64)
     return np.stack([text[start : start + n_ctx] for start in starts])
 
 
 def bigram_entropy(text: Int[np.ndarray, " tokens"]) -> float:
-    """Return $H(t_{i+1} | t_i)$ in nats: what the best bigram model would reach on this text."""
+    """Return $H(t_{i+1} | t_i)$ in nats: the loss of the best bigram model on this text."""
 
     def entropy(counts: Int[np.ndarray, " kind"]) -> float:
         shares = counts / counts.sum()
@@ -258,10 +258,10 @@ def bigram_entropy(text: Int[np.ndarray, " tokens"]) -> float:
 def initial_weights(recipe: Recipe, rng: np.random.Generator) -> dict[str, Tensor]:
     """Return normal weights of variance 1 / fan-in, zero biases and unit gains.
 
-    Embeddings and positions have the sizes of the recipe.  In a shortformer model queries and keys
-    read the sum of both, so the two must be of about the same size: when tokens start at a tenth of
-    the positions, induction heads form after some 3,200 steps and not 500.  With MLPs, what writes
-    to the stream starts smaller by √(2 n_layers), as in GPT-2.
+    Embeddings and positions have the standard deviations of the recipe. In a shortformer model
+    queries and keys read the sum of both, which must have similar sizes: with token embeddings a
+    tenth of the positions, induction heads form after about 3,200 steps instead of 500. With MLPs,
+    W_O and W_out start smaller by √(2 n_layers), as in GPT-2.
     """
     config = recipe.config
     deep = math.sqrt(2 * config.n_layers) if config.d_mlp else 1.0
@@ -302,7 +302,7 @@ def sinusoidal_positions(
 
 @contextmanager
 def _repeatable(device: torch.device) -> Iterator[None]:
-    """Have a CUDA device add in the same order each time, and say so where it cannot."""
+    """Use deterministic algorithms on a CUDA device; torch warns where there is none."""
     before = torch.are_deterministic_algorithms_enabled()
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS needs for it
@@ -314,31 +314,31 @@ def _repeatable(device: torch.device) -> Iterator[None]:
 
 
 def _optimise(
-    twin: Twin,
+    torch_model: TorchModel,
     recipe: Recipe,
     text: Int[np.ndarray, " tokens"],
     rng: np.random.Generator,
     on_progress: Progress | None,
 ) -> list[float]:
-    """Take all the steps of the recipe; return the loss of each, in nats."""
+    """Run all steps of the recipe; return the loss of each, in nats."""
     optimizer = torch.optim.AdamW(
-        twin.parameters(),
+        torch_model.parameters(),
         lr=recipe.learning_rate,
         betas=recipe.betas,
         weight_decay=recipe.weight_decay,
     )
-    device = next(twin.parameters()).device
+    device = next(torch_model.parameters()).device
     losses: list[float] = []
     for phase in recipe.phases:
         for _ in range(phase.steps):
             for group in optimizer.param_groups:
                 group["lr"] = recipe.learning_rate * schedule(recipe, len(losses))
             tokens = torch.from_numpy(draw_batch(phase, recipe, text, rng)).to(device)
-            logits = twin(tokens[:, :-1])
+            logits = torch_model(tokens[:, :-1])
             loss = cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
             optimizer.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(twin.parameters(), recipe.gradient_clip)
+            torch.nn.utils.clip_grad_norm_(torch_model.parameters(), recipe.gradient_clip)
             optimizer.step()
             losses.append(loss.item())
             if on_progress is not None and (len(losses) % 20 == 0 or len(losses) == recipe.steps):
@@ -347,7 +347,7 @@ def _optimise(
 
 
 def schedule(recipe: Recipe, step: int) -> float:
-    """Return the share of the learning rate at a step: up, level, and down to 0 in a line."""
+    """Return the learning rate factor at a step: linear warm-up, constant, linear decay to 0."""
     warm = (step + 1) / recipe.warm_up_steps
     cool = (recipe.steps - step) / (recipe.decay_fraction * recipe.steps)
     return min(1.0, warm, cool)
@@ -356,9 +356,9 @@ def schedule(recipe: Recipe, step: int) -> float:
 def draw_batch(
     phase: Phase, recipe: Recipe, text: Int[np.ndarray, " tokens"], rng: np.random.Generator
 ) -> Int[np.ndarray, "batch length_and_next"]:
-    """Return one batch, repeated random sequences first, then windows of the text.
+    """Return one batch: repeated random sequences first, then windows of the text.
 
-    Each row has one token more than the model reads: what it is to predict at the last position.
+    Each row has one token more than the input: the target at the last position.
     """
     n_repeated = round(phase.repeated_fraction * recipe.batch)
     rows = []

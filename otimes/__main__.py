@@ -1,4 +1,4 @@
-"""`python -m otimes` is `otimes`."""
+"""Run the command line: `python -m otimes` is the same as `otimes`."""
 
 from otimes.cli import main
 

@@ -1,4 +1,4 @@
-"""`otimes paths` behind the scenes: what was asked, and the answer as a person reads it."""
+"""The implementation of `otimes paths`: reading its options, and its text output."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import otimes as ot
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numeric.frozen import MLPKind
-    from numeric.model import Model
-    from numeric.paths.ensemble import Paths
-    from numeric.paths.summary import Summary
+    from otimes.numeric.frozen import MLPKind
+    from otimes.numeric.model import Model
+    from otimes.numeric.paths.ensemble import Paths
+    from otimes.numeric.paths.summary import Summary
 
 PROMPT = 48
-"""How many tokens of the bundled sample are the prompt, if nothing else is said."""
+"""The length of the default prompt, the beginning of the bundled sample, in tokens."""
 BAR = 24
 
 
 def paths_of(model: Model, prompt: str | None, tokens: str | None, mlp: MLPKind) -> Paths:
-    """Return the ensemble of paths on a prompt that is text, or numbers with commas, or neither."""
-    from numeric.tokenizer import load_tokenizer, sample_tokens
+    """Return the ensemble of paths on `prompt`, on comma-separated `tokens`, or on the sample."""
+    from otimes.numeric.tokenizer import load_tokenizer, sample_tokens
 
     if tokens is not None:
         if prompt is not None:
-            raise ot.OtimesError("a prompt is given by --prompt or by --tokens, not by both")
+            raise ot.OtimesError("give either --prompt or --tokens, not both")
         try:
             numbers = [int(number) for number in tokens.split(",")]
         except ValueError:
             raise ot.OtimesError(
-                f"--tokens are whole numbers with commas between, got {tokens!r}"
+                f"--tokens must be comma-separated integers, got {tokens!r}"
             ) from None
         return ot.paths(model, numbers, mlp=mlp)
     _need_tokenizer(model)
@@ -41,15 +41,13 @@ def paths_of(model: Model, prompt: str | None, tokens: str | None, mlp: MLPKind)
 
 
 def summary_of(on_prompt: Paths, position: int, token: str | None, top: int) -> Summary:
-    """Return what there is to tell of a token's logit; the token is text, or a number."""
-    from numeric.paths.summary import summarise
-
+    """Return the summary of a token's logit; the token is given as text or as an id."""
     number = None if token is None else _token_number(on_prompt.model, token)
-    return summarise(on_prompt, position, number, top)
+    return on_prompt.summary(position, number, top)
 
 
 def _token_number(model: Model, token: str) -> int:
-    from numeric.tokenizer import load_tokenizer
+    from otimes.numeric.tokenizer import load_tokenizer
 
     if token.isdecimal():
         return int(token)
@@ -57,25 +55,23 @@ def _token_number(model: Model, token: str) -> int:
     encoded = load_tokenizer().encode(token)
     if len(encoded) != 1:
         parts = ", ".join(repr(text) for text in load_tokenizer().token_strings(encoded))
-        raise ot.OtimesError(
-            f"{token!r} is not one token but {len(encoded)} ({parts}): name one of them"
-        )
+        raise ot.OtimesError(f"{token!r} is {len(encoded)} tokens ({parts}): give one of them")
     return encoded[0]
 
 
 def _need_tokenizer(model: Model) -> None:
-    from numeric.tokenizer import load_tokenizer
+    from otimes.numeric.tokenizer import load_tokenizer
 
     if model.d_vocab != load_tokenizer().d_vocab:
         raise ot.OtimesError(
             f"{model.name} has {model.d_vocab} tokens, the bundled tokenizer"
-            f" {load_tokenizer().d_vocab}: give --tokens, and --token as a number"
+            f" {load_tokenizer().d_vocab}: give --tokens, and --token as an id"
         )
 
 
 def write_page(summary: Summary, file: str) -> None:
-    """Write the view as a page of its own."""
-    from numeric.paths.views import html_page
+    """Write the summary as an HTML page."""
+    from otimes.numeric.paths.views import html_page
 
     try:
         Path(file).write_text(html_page(summary), encoding="utf-8")
@@ -84,11 +80,11 @@ def write_page(summary: Summary, file: str) -> None:
 
 
 def path_report(summary: Summary) -> str:
-    """Return orders, heads and largest paths as text."""
-    from numeric.paths.orders import path_name
-    from numeric.paths.summary import visible
+    """Return the orders, heads and largest paths of a summary as text."""
+    from otimes.numeric.paths.orders import path_name
+    from otimes.numeric.paths.summary import visible
 
-    model, best = summary.on_prompt.model, summary.best
+    model, best = summary.model, summary.best
     before = "".join(summary.strings[: summary.position + 1])[-60:]
     whose = f"{visible(summary.token_string)!r} (token {summary.token})"
     where = f"after position {summary.position}"
@@ -117,7 +113,7 @@ def path_report(summary: Summary) -> str:
             f"largest paths: {said}, {best.visited} visited",
             *_bars((path_name(path.heads), path.value) for path in best),
         ]
-    ratio, error = summary.on_prompt.closure
+    ratio, error = summary.closure
     lines += ["", f"closure: error/bound {ratio:.2g} in the worst layer, end to end {error:.2g}"]
     return "\n".join(lines)
 

@@ -1,7 +1,6 @@
-"""The report as a person reads it: a table, and a block for each thing that fell short.
+"""The text output of a verification report: a table, and a block for each failed check.
 
-One list of cells feeds both faces, the coloured one of a terminal and the plain one of a pipe, so
-that they cannot differ in what they say.
+The coloured table of a terminal and the plain table of a pipe are made from the same cells.
 """
 
 from __future__ import annotations
@@ -10,29 +9,29 @@ from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from proofs.evidence import FALLEN_SHORT
+from otimes.proofs.evidence import FALLEN_SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
-    from proofs.coverage import Covered
-    from proofs.evidence import Report, TheoremReport
+    from otimes.proofs.coverage import Covered
+    from otimes.proofs.evidence import Report, TheoremReport
 
 COLUMNS = ("theorem", "proof", "exact", "models", "sensitivity", "mutants")
 LEGEND = (
-    "exact: examples drawn. models: how many, and the worst error/bound. sensitivity:\n"
-    "the least relative change of a factor that would be noticed. mutants: refuted,\n"
-    "and in brackets those confirmed to be still true."
+    "exact: examples drawn. models: their number, and the worst error/bound. sensitivity:\n"
+    "the smallest detectable relative change of a factor. mutants: refuted, and in\n"
+    "parentheses those confirmed to be true."
 )
 WIDE = 110
-"""From this many columns on, a terminal shows the title of each theorem as well."""
+"""The minimum width of a terminal, in columns, for the titles of theorems."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one check found, and whether it is well."""
+    """The result of one check as text, and whether it passed."""
 
     text: str
     well: bool = True
@@ -79,7 +78,7 @@ def _mutants(each: TheoremReport) -> Cell:
 
 
 def plain_table(report: Report) -> str:
-    """Return the table as aligned text: what a pipe, a file or a diff wants."""
+    """Return the table as plain aligned text, for a pipe or a file."""
     table = [COLUMNS, *(tuple(cell.text for cell in row(each)) for each in report.theorems)]
     widths = [max(len(line[column]) for line in table) for column in range(len(COLUMNS))]
     return "\n".join(
@@ -89,7 +88,7 @@ def plain_table(report: Report) -> str:
 
 
 def rich_table(report: Report, width: int) -> Table:
-    """Return the table for a terminal of that many columns: titles when wide, red where short."""
+    """Return the table for a terminal; titles if it is wide enough, failures in red."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -114,31 +113,41 @@ def rich_table(report: Report, width: int) -> Table:
 
 
 def _left_over(rows: list[tuple[Cell, ...]], width: int) -> int:
-    """Return the room for one more column once the others and two blanks after each are set."""
+    """Return the width left for the title column, besides the others and their padding."""
     columns = zip(COLUMNS, *([cell.text for cell in line] for line in rows), strict=True)
     return width - sum(max(map(len, column)) + 2 for column in columns) - 3
 
 
 def definitions(report: Report) -> str:
-    """Return one line on what the theorems take for granted of the recorded pass, if anything."""
+    """Return a line on the definitions that the theorems assume of recorded activations."""
     if not report.definitions:
         return ""
     held = sum(definition.passed for definition in report.definitions)
     worst = figure(max(definition.ratio for definition in report.definitions))
     return (
-        "taken for granted: patterns are the softmax of the visible scores; recomputed by SciPy\n"
+        "definition: patterns are the softmax of the unmasked scores; recomputed by SciPy\n"
         f"on {len(report.definitions)} models, {held} within the bound (worst error/bound {worst})."
     )
 
 
+def from_cache(report: Report) -> str:
+    """Return one line on how many of the checks an earlier command made, if any."""
+    if not report.from_cache:
+        return ""
+    return (
+        f"from the cache, as nothing they depend on has changed: {report.from_cache} of"
+        f" {len(report.theorems)} (--fresh runs all checks)."
+    )
+
+
 def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield (theorem: check [model], what was seen) for every check that fell short."""
+    """Yield (theorem: check [model], detail) for every failed check."""
     for each in report.theorems:
         name = each.theorem.name
         if each.proof.status in FALLEN_SHORT:
             yield f"{name}: proof {each.proof.status}", each.proof.detail
         if each.proof.status == "error":
-            continue  # what cannot be stated fails every other check for the same reason
+            continue  # an invalid statement fails every other check for the same reason
         for check in each.more:
             if not check.passed:
                 yield f"{name}: {check.name}", check.seen
@@ -163,8 +172,10 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:
-    """Yield (check, what was seen) for every check of one theorem, well or not."""
+    """Yield (check, result) for every check of one theorem."""
     yield "kind", each.kind
+    if each.from_cache:
+        yield "checks", "from the cache (--fresh runs them again)"
     if each.kind == "identity":
         yield "proof", each.proof.status
     else:
@@ -191,7 +202,7 @@ def evidence(each: TheoremReport) -> Iterator[tuple[str, str]]:
 
 
 def coverage_lines(found: Sequence[Covered]) -> Iterator[str]:
-    """Yield the lines of a table: each item with its state, its title and its theorems."""
+    """Yield the lines of the coverage table: each item with its state, title and theorems."""
     chapter = None
     for each in found:
         if each.item.chapter != chapter:
@@ -205,12 +216,12 @@ def coverage_lines(found: Sequence[Covered]) -> Iterator[str]:
 
 
 def block(heading: str, detail: str) -> str:
-    """Return a shortcoming as plain text: the heading, and what was seen set in under it."""
+    """Return a failed check as plain text: the heading, with the detail indented below."""
     return f"{heading}\n{indent(detail.strip(), '    ')}".strip()
 
 
 def figure(number: float) -> str:
-    """Return a ratio or a sensitivity with two digits, the way a person compares them.
+    """Return a ratio or a sensitivity with two significant digits.
 
     >>> figure(0.1149), figure(3.14e-14), figure(1234567.0), figure(float("inf"))
     ('0.11', '3.1e-14', '1.2e+06', 'inf')

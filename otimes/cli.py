@@ -1,9 +1,9 @@
 """The command line: `otimes verify`, `show THEOREM`, `axioms`, `paths MODEL`, `audit FOLDER`…
 
-What a command finds goes to stdout, everything else to stderr. Exit status 0: all well; 1:
-something was refuted or fell short; 2: it was asked wrongly, in one sentence; 130: interrupted.
+Results go to stdout, everything else to stderr. Exit status 0: success; 1: a check failed; 2: usage
+error; 130: interrupted.
 
-Nothing heavy is imported until a command needs it, so that `otimes --help` answers at once.
+Modules are imported only by the commands that need them, so that `otimes --help` is fast.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import indent
@@ -24,7 +25,8 @@ import otimes as ot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from proofs.evidence import Report
+    from otimes.proofs.cache import Cache
+    from otimes.proofs.evidence import Report
 
 ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
 
@@ -32,30 +34,33 @@ ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(ot.__version__, prog_name="otimes")
 def cli() -> None:
-    """The mathematics of transformer circuits, proved for every size and checked on real models."""
+    """The mathematics of transformer circuits, proved for all sizes and checked on real models."""
 
 
-@cli.command(short_help="Prove and check theorems, all or those named.")
+@cli.command(short_help="Prove and check all theorems, or the given ones.")
 @click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
 @click.option("--chapter", type=int, metavar="N", help="Only the theorems of this chapter.")
 @click.option("--model", "models", metavar="NAME", multiple=True, help="Only on this model.")
 @click.option("--quick", is_flag=True, help="Proofs and exact numbers only: no models, no mutants.")
+@click.option("--fresh", is_flag=True, help="Ignore the cache and run all checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def verify(
     theorems: tuple[str, ...],
     chapter: int | None,
     models: tuple[str, ...],
     quick: bool,
+    fresh: bool,
     as_json: bool,
 ) -> int:
-    """Prove and check theorems: all of them on all bundled models, or those named.
+    """Prove and check all theorems, or the given ones, on all bundled models.
 
-    Each is proved for every size, checked exactly on random integers and on real trained models
-    within a computed rounding bound, and its mutants are refuted.
+    Each is proved for all sizes, checked exactly on random integers and on trained models within a
+    computed rounding bound, and its mutants are refuted.
     """
-    names = _names(theorems, chapter)
-    with _progress("verifying") as on_progress:
-        report = ot.verify(names, models or None, on_progress, quick=quick)
+    with _cache(fresh) as cache:
+        names = _names(theorems, chapter)
+        with _progress("verifying") as on_progress:
+            report = ot.verify(names, models or None, on_progress, quick=quick, cache=cache)
     if as_json:
         _print_json(report.to_json())
     else:
@@ -63,13 +68,14 @@ def verify(
     return ALL_WELL if report.passed else FELL_SHORT
 
 
-@cli.command(short_help="Print what a theorem says, and the evidence.")
+@cli.command(short_help="Print a theorem and the evidence for it.")
 @click.argument("theorem", metavar="THEOREM")
+@click.option("--fresh", is_flag=True, help="Ignore the cache and run all checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
-def show(theorem: str, as_json: bool) -> int:
-    """Print what a theorem says, where it comes from, and the evidence for it."""
-    with _progress("verifying") as on_progress:
-        report = ot.verify((theorem,), None, on_progress)
+def show(theorem: str, fresh: bool, as_json: bool) -> int:
+    """Print the statement of a theorem, its source, and the evidence for it."""
+    with _cache(fresh) as cache, _progress("verifying") as on_progress:
+        report = ot.verify((theorem,), None, on_progress, cache=cache)
     if as_json:
         _print_json(report.to_json())
     else:
@@ -77,38 +83,41 @@ def show(theorem: str, as_json: bool) -> int:
     return ALL_WELL if report.passed else FELL_SHORT
 
 
-@cli.command(short_help="List what of the inventory is covered, and how.")
+@cli.command(short_help="List the items of the inventory and their theorems.")
 @click.option("--chapter", type=int, metavar="N", help="Only the items of this chapter.")
 @click.option("--quick", is_flag=True, help="Proofs and exact numbers only: no models, no mutants.")
+@click.option("--fresh", is_flag=True, help="Ignore the cache and run all checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
-def coverage(chapter: int | None, quick: bool, as_json: bool) -> int:
-    """List what of the inventory is covered: each item, its theorems, and how they stand.
+def coverage(chapter: int | None, quick: bool, fresh: bool, as_json: bool) -> int:
+    """List the items of the inventory, each with its theorems and whether they pass all checks.
 
-    An item counts by the checks of its theorems, which are made now.
+    Results of `verify` are taken from the cache.
     """
-    from otimes._table import coverage_lines
-    from proofs import coverage as covered
+    with _cache(fresh) as cache:
+        from otimes._table import coverage_lines, from_cache
+        from otimes.proofs import coverage as covered
 
-    items = [item for item in covered.inventory() if chapter in (None, item.chapter)]
-    if not items:
-        raise click.UsageError(f"the inventory has no chapter {chapter}")
-    wanted = {item.id for item in items}
-    names = [theorem.name for theorem in ot.catalogue() if wanted & {*theorem.covers}]
-    with _progress("verifying") as on_progress:
-        report = ot.verify(names, None, on_progress, quick=quick)
+        items = [item for item in covered.inventory() if chapter in (None, item.chapter)]
+        if not items:
+            raise click.UsageError(f"the inventory has no chapter {chapter}")
+        wanted = {item.id for item in items}
+        names = [theorem.name for theorem in ot.catalogue() if wanted & {*theorem.covers}]
+        with _progress("verifying") as on_progress:
+            report = ot.verify(names, None, on_progress, quick=quick, cache=cache)
     found = covered.coverage(report, items)
     if as_json:
         _print_json(covered.to_json(found))
     else:
-        click.echo("\n".join([*coverage_lines(found), "", covered.summary(found)]))
+        last = [*filter(None, [from_cache(report)]), covered.summary(found)]
+        click.echo("\n".join([*coverage_lines(found), "", *last]))
     return ALL_WELL if all(each.final for each in found) else FELL_SHORT
 
 
-@cli.command(short_help="List what is taken as true and not derived.")
+@cli.command(short_help="List the axioms: assumed, not derived.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def axioms(as_json: bool) -> int:
-    """List what is taken as true and not derived, each with its statement and its source."""
-    from algebra.text import unicode_text
+    """List the axioms, which are assumed and not derived, each with its statement and source."""
+    from otimes.algebra.language.unicode import unicode_text
 
     if as_json:
         _print_json({"schema": 1, "axioms": [axiom.to_json() for axiom in ot.AXIOMS.values()]})
@@ -124,22 +133,20 @@ def axioms(as_json: bool) -> int:
     return ALL_WELL
 
 
-@cli.command(short_help="Show which paths through heads make a logit.")
+@cli.command(short_help="Decompose a logit by paths through heads.")
 @click.argument("model", metavar="MODEL")
-@click.option(
-    "--prompt", metavar="TEXT", help="What the model reads; a bundled sample if not given."
-)
-@click.option("--tokens", metavar="N,N,…", help="The prompt as token numbers.")
-@click.option("--position", type=int, default=-1, metavar="N", help="After which token; the last.")
-@click.option("--token", metavar="TOKEN", help="Whose logit, as text or number; the likeliest.")
-@click.option("--top", default=10, metavar="K", help="How many of the largest paths; 10.")
+@click.option("--prompt", metavar="TEXT", help="The prompt as text; by default the bundled sample.")
+@click.option("--tokens", metavar="N,N,…", help="The prompt as token ids.")
+@click.option("--position", type=int, default=-1, metavar="N", help="Position of the logit [-1].")
+@click.option("--token", metavar="TOKEN", help="Text or id; by default the largest logit.")
+@click.option("--top", default=10, metavar="K", help="Number of largest paths [10].")
 @click.option(
     "--mlp",
     type=click.Choice(["sources", "gates"]),
     default="sources",
-    help="What of MLPs is held fixed: what they gave, or their gates.",
+    help="What is frozen in MLPs: their outputs (sources), or their gates [sources].",
 )
-@click.option("--html", metavar="FILE", help="Also write a page with patterns and bars.")
+@click.option("--html", metavar="FILE", help="Also write an HTML page with charts and patterns.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def paths(
     model: str,
@@ -152,9 +159,10 @@ def paths(
     html: str | None,
     as_json: bool,
 ) -> int:
-    """Show which paths through heads make the logit of a token, patterns held as they are.
+    """Decompose the logit of a token by paths through heads, with frozen attention patterns.
 
-    All paths by order, each head by itself, Shapley values, and the largest paths of any order.
+    Shows the sum of the paths of each order, the contribution and the Shapley value of each head,
+    and the largest paths.
     """
     from otimes._paths import path_report, paths_of, summary_of, write_page
 
@@ -169,19 +177,19 @@ def paths(
     return ALL_WELL
 
 
-@cli.command(short_help="Check the code that runs a checkpoint.")
+@cli.command(short_help="Check the implementation of a checkpoint.")
 @click.argument("folder", metavar="FOLDER")
-@click.option("--tokens", metavar="N,N,…", help="The prompt as token numbers; drawn if not given.")
-@click.option("--html", metavar="FILE", help="Also write a page with a map of the places.")
+@click.option("--tokens", metavar="N,N,…", help="The prompt as token ids; by default random.")
+@click.option("--html", metavar="FILE", help="Also write an HTML page with a map of activations.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def audit(folder: str, tokens: str | None, html: str | None, as_json: bool) -> int:
-    """Check the code that runs a local checkpoint against the reference, place by place.
+    """Compare the implementation of a checkpoint with the reference, activation by activation.
 
-    FOLDER is a folder with config.json and safetensors of Hugging Face (GPT-2, GPT-NeoX, Llama), a
-    folder of ours, or the name of a bundled model.
+    FOLDER is a Hugging Face folder with config.json and safetensors (GPT-2, GPT-NeoX, Llama), a
+    model folder of otimes, or the name of a bundled model.
     """
     prompt = None if tokens is None else _numbers(tokens)
-    report = ot.load("numeric.audit.folder").audit_folder(folder, prompt)
+    report = import_module("otimes.numeric.audit.checkpoint").audit_folder(folder, prompt)
     if html is not None:
         try:
             Path(html).write_text(report.html(), encoding="utf-8")
@@ -199,19 +207,19 @@ def _numbers(tokens: str) -> list[int]:
         return [int(token) for token in tokens.split(",")]
     except ValueError:
         raise click.UsageError(
-            f"--tokens are numbers with commas between, got {tokens!r}"
+            f"--tokens must be comma-separated integers, got {tokens!r}"
         ) from None
 
 
-@cli.command(short_help="Train a bundled model again, from nothing.")
+@cli.command(short_help="Train a bundled model from random weights.")
 @click.argument("name", metavar="NAME")
-@click.option("--out", default="trained", metavar="FOLDER", help="Where the model's folder goes.")
-@click.option("--seed", default=0, metavar="N", help="What the random numbers start from.")
-@click.option("--device", metavar="DEVICE", help="cpu or cuda; cuda by default if there is one.")
+@click.option("--out", default="trained", metavar="FOLDER", help="The output folder [trained].")
+@click.option("--seed", default=0, metavar="N", help="The random seed [0].")
+@click.option("--device", metavar="DEVICE", help="cpu or cuda; by default cuda if available.")
 def train(name: str, out: str, seed: int, device: str | None) -> int:
-    """Train a bundled model again, from nothing, into FOLDER/NAME (needs the extra `train`)."""
+    """Train a bundled model from random weights, into FOLDER/NAME (needs the extra `train`)."""
     try:
-        training = ot.load("numeric.training")
+        training = import_module("otimes.numeric.training")
     except ModuleNotFoundError as missing:
         if missing.name not in ("torch", "tokenizers"):
             raise
@@ -231,41 +239,48 @@ def train(name: str, out: str, seed: int, device: str | None) -> int:
     return ALL_WELL
 
 
+@contextmanager
+def _cache(fresh: bool) -> Iterator[Cache]:
+    """Yield the cache of checks, created before the code that it hashes is imported."""
+    from otimes.proofs.cache import Cache
+
+    cache = Cache(fresh=fresh)
+    yield cache
+    for note in cache.notes:
+        click.echo(note, err=True)
+
+
 def _names(theorems: tuple[str, ...], chapter: int | None) -> tuple[str, ...] | None:
-    """Return the theorems that are asked for by name or by chapter; None for all."""
+    """Return the names of the theorems given by name or by chapter; None for all."""
     if chapter is None:
         return theorems or None
     if theorems:
-        raise click.UsageError("name theorems or a chapter, not both")
+        raise click.UsageError("give theorems or a chapter, not both")
     names = tuple(theorem.name for theorem in ot.catalogue() if theorem.chapter == chapter)
     if not names:
         known = sorted({theorem.chapter for theorem in ot.catalogue()})
         raise click.UsageError(
-            f"there are no theorems of chapter {chapter}; there are of {', '.join(map(str, known))}"
+            f"chapter {chapter} has no theorems; the chapters are {', '.join(map(str, known))}"
         )
     return names
 
 
 def main() -> NoReturn:
-    """Run the command line, turning whatever the user can mend into one sentence and a status."""
-    # The matrices are small and the work is spread over processes: BLAS threads get in the way.
+    """Run the command line; expected errors are printed as one sentence, with an exit status."""
+    # The matrices are small and the work uses several processes: BLAS threads would slow it down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    try:
-        said_no = ot.load("algebra.errors").OtimesError
-    except ot.ForeignRoomError as error:
-        _stop(str(error), ASKED_WRONGLY)
     try:
         status = cli.main(prog_name="otimes", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
         error.show()
         status = ASKED_WRONGLY
-    except (said_no, ot.ForeignRoomError) as error:
+    except ot.OtimesError as error:
         _stop(str(error), ASKED_WRONGLY)
     except (KeyboardInterrupt, click.Abort):
         _stop("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Whoever reads us has seen enough; keep Python from complaining about it at exit.
+        # The reader has closed the pipe; this keeps Python from reporting it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = FELL_SHORT
     sys.exit(status)
@@ -278,7 +293,7 @@ def _stop(sentence: str, status: int) -> NoReturn:
 
 @contextmanager
 def _progress(doing: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Yield what a long job calls with (done, in all, at what); a bar, on a terminal's stderr."""
+    """Yield a callback (done, total, current item) that shows a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total, at: None
         return
@@ -287,7 +302,7 @@ def _progress(doing: str) -> Iterator[Callable[[int, int, str], None]]:
 
     at_what = TextColumn("{task.fields[at]}")
     columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), at_what)
-    # No refreshing thread: the job may fork, and a fork should not copy a lock that is held.
+    # No refresh thread: the job may fork, and a fork must not copy a held lock.
     bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
     with bar:
         task = bar.add_task(doing, total=None, at="")
@@ -298,16 +313,18 @@ def _progress(doing: str) -> Iterator[Callable[[int, int, str], None]]:
 
 
 def _print_json(content: dict[str, Any]) -> None:
-    """Print plain data as JSON; an error/bound that is no number becomes null, as JSON has none."""
+    """Print data as JSON; NaN and infinity become null, as JSON lacks them."""
     finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
     click.echo(json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _print_report(report: Report) -> None:
-    """Print the table, a block for each thing that fell short, and the summary as last line."""
-    from otimes._table import LEGEND, block, definitions, plain_table, rich_table, shortcomings
+    """Print the table, a block for each failed check, and the summary in the last line."""
+    from otimes import _table
+    from otimes._table import block, plain_table, rich_table, shortcomings
 
-    legend = "\n".join(filter(None, (LEGEND, definitions(report))))
+    legend_of = (_table.LEGEND, _table.definitions(report), _table.from_cache(report))
+    legend = "\n".join(filter(None, legend_of))
 
     short = [block(heading, detail) for heading, detail in shortcomings(report)]
     if sys.stdout.isatty():
@@ -326,7 +343,7 @@ def _print_report(report: Report) -> None:
 
 
 def _print_theorem(report: Report) -> None:
-    """Print a theorem's statement, convention, source and prose, then the evidence for it."""
+    """Print a theorem's statement, prose, convention and source, and the evidence for it."""
     from otimes._table import block, evidence, shortcomings
 
     (found,) = report.theorems

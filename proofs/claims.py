@@ -1,15 +1,15 @@
-"""The kinds of claims that the catalogue makes, as data: what is said, and how it may be tried.
+"""The kinds of claims in the catalogue, as data.
 
-    Statement    lhs = rhs, for every size and all values (under hypotheses, if any are given)
-    Fails        lhs = rhs is no identity, although one might think so
-    Bound        smaller ≤ larger, as the difference is a sum of squares and nonnegative things
-    Holds        a property: a rank, causality, stochasticity, symmetry
-    Definition   what a name stands for: one expression, and the same in plain loops
-    ErrorLaw     an approximation, and the power of the step with which its error falls
-    Method       a function of `numeric`, the theorems that make it right, and plain loops beside it
-    Observation  an empirical claim, tried on the bundled models
+    Statement    lhs = rhs for all sizes and values, under the hypotheses `given`
+    NonIdentity  lhs = rhs is not an identity, although it may look like one
+    Bound        smaller ≤ larger, because the difference is a sum of nonnegative terms
+    Property     a property of a matrix: a rank, causality, stochasticity, symmetry
+    Definition   the meaning of a name: an expression, and the same in plain loops
+    ErrorLaw     an approximation, and the order at which its error converges
+    Method       a function of `numeric`, the theorems that it rests on, and plain loops to compare
+    Observation  an empirical claim, tested on the bundled models
 
-Each kind has its checks in `proofs/checks/`. A claim holds expressions and functions, no results.
+Each kind has its checks in `proofs/checks/`. A claim has expressions and functions, no results.
 """
 
 from __future__ import annotations
@@ -22,32 +22,30 @@ import numpy as np
 import sympy
 from sympy import Trace, Transpose
 
-from algebra.facts import Fact
-from algebra.language import matmul
-from numeric.binding import Source
-from numeric.model import Model
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import matmul
+from otimes.numeric.binding import Source
+from otimes.numeric.model import Model
 
 Binding = Mapping[str, Source]
 Pair = tuple[Any, Any]
 Printed = Pair | Callable[[], Pair]
-"""A form in print; a function where its parts do not fit together, so that stating it raises."""
+"""A published form; a function if its shapes do not match, so that building it raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An equation, where its parts are seen in a forward pass, and what its symbols are there.
+    """An equation, with the activations and weights of a model that it is checked on.
 
-    `given` are equations that hold besides: pairs, `sympy.Eq`, or what `lemma` returns. `places`
-    maps a recorded place (`z`, `attn_out`, …) to the part of the statement that claims to be it.
-    `bind` gives symbols a meaning on a model where their names do not; several bindings are tried
-    in order, and the first that a model can satisfy is used. `depth`: the number of layers of
-    the models whose logits the statement gives, where it says so of one depth only. `bare`:
-    whether its places are those of bare heads, so that models with norms, biases or MLPs, where the
-    same places are something else, have nothing to say about it. `config`: the fields that the
-    configuration of a model must have for the statement to speak of it, as `{"norm": "layer"}`.
-    An activation called `g`, which may be any, is that of the model. `on_models` is false for a
-    statement about things that no model has (all reason for it belongs in the prose). `printed` are
-    wrong forms of it that are in print, by the number of the erratum.
+    `given` are hypotheses: pairs, `sympy.Eq`, or results of `lemma`. `places` maps a recorded
+    activation (`z`, `attn_out`, …) to the expression that must equal it. `bind` maps symbols to
+    weights and activations where their names do not; of several bindings, the first that a model
+    can satisfy is used. `depth` is the number of layers, if the statement is about the logits of
+    models of one depth. `bare`: its `places` are those of attention-only models without norms and
+    biases, so it is not checked on other models. `config`: fields that the model's configuration
+    must have, such as `{"norm": "layer"}`. An activation called `g` is arbitrary in the proof, and
+    the model's own in the check. `on_models` is false if no model has the quantities in it (the
+    prose says why). `printed` has published wrong forms, by the number of the erratum.
     """
 
     kind: ClassVar[str] = "identity"
@@ -65,15 +63,15 @@ class Statement:
 
     @property
     def expressions(self) -> tuple[Any, ...]:
-        """All that it speaks of; the sides come first."""
+        """The expressions in it; the two sides come first."""
         return (self.lhs, self.rhs, *sides_of(self.given), *self.places.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Fails:
-    """lhs = rhs is no identity: exact numbers at which `given` holds tell the sides apart.
+class NonIdentity:
+    """lhs = rhs is not an identity: the sides differ at some exact values that satisfy `given`.
 
-    On a model the two sides must differ by more than their rounding bounds, if `on_models`.
+    If `on_models`, they must also differ on a model by more than their rounding bounds.
     """
 
     kind: ClassVar[str] = "counterexample"
@@ -86,33 +84,33 @@ class Fails:
 
     @property
     def expressions(self) -> tuple[Any, ...]:
-        """All that it speaks of; the sides come first."""
+        """The expressions in it; the two sides come first."""
         return (self.lhs, self.rhs, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """`times` · ‖matrix‖², the sum of the squares of the entries: never negative."""
+    """`times` · ‖matrix‖², a multiple of the squared Frobenius norm: nonnegative."""
 
     matrix: Any
     times: Any = 1
 
     @property
     def value(self) -> Any:
-        """The number, as an expression."""
+        """The scalar, as an expression."""
         return self.times * Trace(matmul(self.matrix, Transpose(self.matrix)))
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """`times` · the sum of the entries of a matrix that has no negative entry."""
+    """`times` · the sum of the entries of a nonnegative matrix."""
 
     matrix: Any
     times: Any = 1
 
     @property
     def value(self) -> Any:
-        """The number, as an expression."""
+        """The scalar, as an expression."""
         rows, cols = self.matrix.shape
         ones = sympy.OneMatrix
         return self.times * Trace(matmul(ones(1, rows), self.matrix, ones(cols, 1)))
@@ -120,11 +118,11 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """smaller ≤ larger, two numbers: their difference is the sum of what is in `because`.
+    """smaller ≤ larger for two scalars, because larger - smaller is the sum of `because`.
 
-    `given`: equations, and `Fact("nonnegative", …)` for what `because` rests on. `tight`: numbers
-    by the name of the symbol (arrays of integers or Fractions; sizes follow from them, or are
-    named) at which both are equal; None where they never are.
+    `given`: equations, and `Fact("nonnegative", …)` for the matrices in `because`. `tight`: values
+    by symbol name at which both sides are equal (arrays of integers or Fractions; sizes follow
+    from them, or are given by name); None if there are none.
     """
 
     kind: ClassVar[str] = "bound"
@@ -139,7 +137,7 @@ class Bound:
 
     @property
     def statement(self) -> Statement:
-        """The equation behind it: the difference is a sum of things that are not negative."""
+        """The equation that it follows from: the difference is a sum of nonnegative terms."""
         said = [each for each in self.given if not isinstance(each, Fact)]
         rest = sympy.Add(*[term.value for term in self.because])
         return Statement(
@@ -152,16 +150,16 @@ class Bound:
 
     @property
     def expressions(self) -> tuple[Any, ...]:
-        """All that it speaks of; the two numbers come first."""
+        """The expressions in it; the two scalars come first."""
         return (self.smaller, self.larger, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
-    """A property of an expression for every size, as the facts engine derives it from `given`.
+class Property:
+    """A property of an expression for all sizes, derived by `facts` from `given`.
 
-    `given`: Facts and equations. A bound on a rank must be attained by some exact numbers unless
-    `attained` is false (with the reason in the prose).
+    `given`: Facts and equations. A rank bound must be attained at some exact values unless
+    `attained` is false (the prose says why).
     """
 
     kind: ClassVar[str] = "property"
@@ -174,17 +172,17 @@ class Holds:
 
     @property
     def expressions(self) -> tuple[Any, ...]:
-        """All that it speaks of; the subject comes first."""
+        """The expressions in it; the subject comes first."""
         return (self.fact.subject, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a name stands for: one expression, and the same number in plain loops.
+    """The definition of a name: an expression, and the same value in plain loops.
 
-    `plain(**numbers)` gets an array or number for each symbol of `value`, by name, sizes among
-    them, and returns the value by loops over indices, on exact numbers where `value` has no
-    function in it. `obeys` names theorems about it. `places` and `bind` are as in a Statement.
+    `plain(**values)` is called with an array or number for each symbol of `value`, sizes included,
+    and computes the value by loops over indices; with exact numbers unless `value` has a nonlinear
+    function. `obeys` names theorems about it. `places` and `bind` are as in a Statement.
     """
 
     kind: ClassVar[str] = "definition"
@@ -202,15 +200,16 @@ class Definition:
 
     @property
     def expressions(self) -> tuple[Any, ...]:
-        """All that it speaks of; what is defined comes first."""
+        """The expressions in it; the value comes first."""
         return (self.value, *sides_of(self.given))
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorLaw:
-    """`error(step)` falls like step to the power `order`, measured as steps halve from `start`.
+    """`error(step)` = O(step ** order), measured with steps halved from `start`.
 
-    `law` says so in TeX. `error` is deterministic: what is random in it has a fixed seed.
+    `law` is the statement in TeX. `error` must be deterministic: its random numbers have a fixed
+    seed.
     """
 
     kind: ClassVar[str] = "approximation"
@@ -226,9 +225,9 @@ class ErrorLaw:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One comparison of a Method: its value, that of plain loops, and the rounding bound between.
+    """One comparison of a Method: its value, that of plain loops, and a bound on the difference.
 
-    The bound is derived, entry by entry or for all entries, never chosen.
+    The rounding bound is computed, for each entry or for all of them, never chosen.
     """
 
     what: str
@@ -239,10 +238,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A function of ours, the theorems that make it right, and what plain loops say beside it.
+    """A function of otimes, the theorems that it rests on, and comparisons with plain loops.
 
     `function` is its public name (`ot.ov_eigenvalues`). `trials(model, tokens)` yields comparisons
-    on a model and a prompt, none where the function has nothing to say there.
+    on a model and a prompt, none where the function does not apply.
     """
 
     kind: ClassVar[str] = "method"
@@ -257,7 +256,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen: a figure in words and numbers, and whether the claim held there."""
+    """The outcome of an observation: the figures, and whether the claim held."""
 
     figure: str
     seen: bool
@@ -265,10 +264,10 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """An empirical claim: what to look at on the bundled models, or why that cannot be done here.
+    """An empirical claim: a measurement on the bundled models, or why it cannot be made on them.
 
-    `criterion` says what counts as seen, before anything is looked at. `seen` says what came of it,
-    as the prose does: on the same models another outcome is a mistake, here or in what is observed.
+    `criterion` is the condition for "seen", fixed before the measurement. `seen` is the expected
+    outcome, as stated in the prose; another outcome fails the check.
     """
 
     kind: ClassVar[str] = "observation"
@@ -281,12 +280,12 @@ class Observation:
     expressions: ClassVar[tuple[Any, ...]] = ()
 
 
-Claim = Statement | Fails | Bound | Holds | Definition | ErrorLaw | Method | Observation
+Claim = Statement | NonIdentity | Bound | Property | Definition | ErrorLaw | Method | Observation
 
 
 @dataclass(frozen=True, slots=True)
 class Lemma:
-    """An earlier theorem at some values of its symbols, to be used as a hypothesis."""
+    """An earlier theorem with some symbols substituted, used as a hypothesis."""
 
     name: str
     lhs: Any
@@ -296,42 +295,13 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Numbers at which the other hypotheses hold, or all of them but one: arrays by name.
+    """Values, by name, at which all other hypotheses hold, or all but one.
 
-    Stands among hypotheses that random numbers hardly ever satisfy, and says nothing itself.
-    Symbols that are not named are drawn. A claim that lost a hypothesis is tried on it too.
+    For hypotheses that random values rarely satisfy; it is no hypothesis itself. Symbols that are
+    not named are drawn at random. Claims with a hypothesis removed are tested on it, too.
     """
 
     numbers: Mapping[str, Any]
-
-
-def lemma(name: str, **at: Any) -> Lemma:
-    """Return an earlier theorem as a hypothesis, with some of its symbols replaced by name.
-
-    What the earlier theorem itself assumes must follow from the other hypotheses; its proof is its
-    own.  Raises OtimesError for a theorem that there is none of, or one that is no equation.
-
-    >>> lemma("kron_mul_kron").name
-    'kron_mul_kron'
-    """
-    from algebra.errors import OtimesError
-    from proofs.catalogue import find
-
-    stated = find(name).claim()
-    if not isinstance(stated, Statement):
-        raise OtimesError(f"{name} is no equation, so it cannot be used as a hypothesis")
-    symbols = {
-        s.name: s
-        for e in stated.expressions
-        for s in e.atoms(sympy.Symbol, sympy.MatrixSymbol)
-        if isinstance(s, sympy.Symbol | sympy.MatrixSymbol)
-    }
-    missing = sorted(at.keys() - symbols.keys())
-    if missing:
-        raise OtimesError(f"{name} has no symbol {missing[0]}; it has {', '.join(sorted(symbols))}")
-    new = {symbols[key]: value for key, value in at.items()}
-    given = tuple((a.xreplace(new), b.xreplace(new)) for a, b in equations(stated.given))
-    return Lemma(name, stated.lhs.xreplace(new), stated.rhs.xreplace(new), given)
 
 
 def as_pair(each: Any) -> Pair:

@@ -1,8 +1,8 @@
-"""What of the inventory is covered: each item with its entries of the catalogue, and their state.
+"""Coverage of the inventory: the entries of the catalogue for each item, and their state.
 
-The inventory lists the formulas, claims, scores and methods of the literature that the catalogue is
-to hold, by the kind of thing each is; ids with a B are facts beyond it. An item counts only by
-checks that were made: nothing here is declared.
+The inventory lists the formulas, claims, scores and methods of the literature that the catalogue
+should contain, each with its kind; ids that begin with B are facts beyond it. The state of an item
+is computed from the checks of its entries.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from proofs.evidence import Report, TheoremReport
+from otimes.proofs.evidence import Report, TheoremReport
 
 SCHEMA = 1
 
-# What it takes, of the entries that cover an item, for the item to be in a final state. Everything
-# may be proved; what is only seen, or cannot be tried, is enough for few kinds of items.
+# The states of an entry that are final, by the kind of item: a proof is for every kind; an
+# observation, or the reason why there is none, only for some.
 PROVED = ("proved", "defined", "fails")
 ENOUGH: dict[str, tuple[str, ...]] = {
     "identity": PROVED,
@@ -38,7 +38,7 @@ NOT_FINAL = (MISSING, FAILED, TOO_LITTLE)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that the catalogue is to hold. `kind` is one of `ENOUGH`."""
+    """An item that the catalogue should contain; `kind` is a key of `ENOUGH`."""
 
     id: str
     chapter: int
@@ -47,13 +47,13 @@ class Item:
 
     @property
     def beyond(self) -> bool:
-        """Whether it is a fact beyond the notes that the inventory was taken from."""
+        """Whether it is a fact beyond the literature of the inventory."""
         return self.id.startswith("B")
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """An item, the entries that cover it, and its state: that of the best of them, or a lack."""
+    """An item, its entries, and its state: that of the best entry, or what is missing."""
 
     item: Item
     theorems: tuple[str, ...]
@@ -61,11 +61,11 @@ class Covered:
 
     @property
     def final(self) -> bool:
-        """Whether nothing is left to do for it."""
+        """Whether its state is final for its kind."""
         return self.state not in NOT_FINAL
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as plain data; `theorem` is the entry that comes first."""
+        """Return it as JSON data; `theorem` is its first entry."""
         return {
             **asdict(self.item),
             "theorem": self.theorems[0] if self.theorems else None,
@@ -76,13 +76,13 @@ class Covered:
 
 @lru_cache(maxsize=1)
 def inventory() -> tuple[Item, ...]:
-    """Return all items, in the order of their chapters."""
-    text = files("proofs").joinpath("inventory.json").read_text(encoding="utf-8")
+    """Return all items in the order of chapters."""
+    text = files("otimes.proofs").joinpath("inventory.json").read_text(encoding="utf-8")
     return tuple(Item(**each) for each in json.loads(text))
 
 
 def coverage(report: Report, items: Sequence[Item] | None = None) -> tuple[Covered, ...]:
-    """Return how each item stands by the checks that were made, in the order of the inventory."""
+    """Return the state of each item according to a report, in the order of the inventory."""
     entries: dict[str, list[TheoremReport]] = {}
     for each in report.theorems:
         for covered in each.theorem.covers:
@@ -106,7 +106,7 @@ def _state(item: Item, entries: Sequence[TheoremReport]) -> str:
 
 
 def summary(found: Sequence[Covered]) -> str:
-    """Return the whole in a line: how many items are in a final state, of the notes and beyond."""
+    """Return a one-line summary: the number of items in a final state, for each part."""
     parts = []
     for beyond, name in ((False, "items of chapters 1–8"), (True, "facts beyond them")):
         of_kind = [each for each in found if each.item.beyond is beyond]

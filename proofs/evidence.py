@@ -1,15 +1,15 @@
-"""What the checks of an entry found, as data; and the report on many entries."""
+"""The results of checks, as data, and the report on many entries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from proofs.exact import ExactEvidence
-from proofs.mutants import MutantEvidence
-from proofs.on_models import ModelEvidence
-from proofs.theorem import Theorem
+from otimes.proofs.exact import ExactEvidence
+from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.on_models import ModelEvidence
+from otimes.proofs.theorem import Theorem
 
 SCHEMA = 2
 
@@ -32,9 +32,9 @@ FALLEN_SHORT = ("refuted", "undecided", "error")
 
 @dataclass(frozen=True, slots=True)
 class ProofEvidence:
-    """The verdict on the claim; `detail` holds the reason, or the counterexample's lines.
+    """The verdict on the claim; `detail` is the reason, or the counterexample as text.
 
-    `used` are the hypotheses that the proof rests on, lemmas by their names.
+    `used` are the hypotheses that the proof used, lemmas by name.
     """
 
     status: ProofStatus
@@ -44,7 +44,7 @@ class ProofEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One more thing that was tried: what it is, whether it is well, and what was seen."""
+    """A further check: its name, whether it passed, and its outcome as text."""
 
     name: str
     passed: bool
@@ -53,9 +53,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the checks of one claim found; a check that its kind does not have is None.
+    """The results of the checks of one claim; None for a check that its kind does not have.
 
-    `needs_models` says whether it must have been seen on a model at least.
+    `needs_models`: it must apply to at least one model.
     """
 
     proof: ProofEvidence
@@ -68,7 +68,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class TheoremReport:
-    """The checks of one entry: the four of an identity, or those that its kind of claim has."""
+    """The results of all checks of one entry."""
 
     theorem: Theorem
     proof: ProofEvidence
@@ -76,14 +76,32 @@ class TheoremReport:
     models: tuple[ModelEvidence, ...]
     mutants: MutantEvidence | None
     seconds: float
-    models_named: bool = False  # the caller chose the models, so that none may apply
+    models_named: bool = False  # chosen models may all be out of scope
     more: tuple[Check, ...] = ()
     needs_models: bool = True
     kind: str = "identity"
+    from_cache: bool = False
+
+    @classmethod
+    def from_json(cls, theorem: Theorem, data: Mapping[str, Any]) -> TheoremReport:
+        """Return the report on a theorem that `to_json` gave."""
+        exact, mutants = data["exact"], data["mutants"]
+        return cls(
+            theorem,
+            ProofEvidence(**_with_tuples(data["proof"])),
+            exact and ExactEvidence(**exact),
+            tuple(ModelEvidence(**each) for each in data["models"]),
+            mutants and MutantEvidence(**_with_tuples(mutants)),
+            data["seconds"],
+            more=tuple(Check(**each) for each in data["more"]),
+            needs_models=data["needs_models"],
+            kind=data["kind"],
+            from_cache=data["from_cache"],
+        )
 
     @property
     def on_models(self) -> bool:
-        """Whether the claim held wherever it applies, and was seen where it must be."""
+        """Whether the claim held on all models that it applies to, and on one if it must."""
         seen = any(m.applies for m in self.models) or self.models_named or not self.needs_models
         return seen and all(m.passed for m in self.models)
 
@@ -100,11 +118,11 @@ class TheoremReport:
 
     @property
     def state(self) -> str:
-        """How the entry stands: the status of its proof, or `failed`."""
+        """The status of its proof, or `failed`."""
         return self.proof.status if self.passed else "failed"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain data."""
+        """Return the report as JSON data."""
         theorem = self.theorem
         return {
             "name": theorem.name,
@@ -121,13 +139,15 @@ class TheoremReport:
             "models": [asdict(model) for model in self.models],
             "mutants": self.mutants and asdict(self.mutants),
             "more": [asdict(check) for check in self.more],
+            "needs_models": self.needs_models,
             "seconds": round(self.seconds, 3),
+            "from_cache": self.from_cache,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionEvidence:
-    """The definition of the pattern, softmax of the visible scores, recomputed on one model."""
+    """The check on one model that recorded patterns are the softmax of the masked scores."""
 
     model: str
     passed: bool
@@ -139,8 +159,8 @@ class DefinitionEvidence:
 class Report:
     """The reports of the entries that were verified, in reading order.
 
-    `definitions` hold what the theorems take for granted about the recorded pass: that patterns are
-    the softmax of the scores.
+    `definitions` are checks of what theorems assume about the recorded forward pass: that patterns
+    are the softmax of the scores.
     """
 
     theorems: tuple[TheoremReport, ...]
@@ -152,8 +172,13 @@ class Report:
         held = all(d.passed for d in self.definitions)
         return bool(self.theorems) and held and all(t.passed for t in self.theorems)
 
+    @property
+    def from_cache(self) -> int:
+        """How many of the reports an earlier command made."""
+        return sum(each.from_cache for each in self.theorems)
+
     def summary(self) -> str:
-        """Return the whole in one line: `12 theorems: 12 proved, 12 exact, …`."""
+        """Return a one-line summary: `12 theorems: 12 proved, 12 exact, …`."""
         theorems = self.theorems
         exact = sum(t.exact is not None and t.exact.passed for t in theorems)
         held = sum(t.on_models and any(m.applies for m in t.models) for t in theorems)
@@ -171,7 +196,7 @@ class Report:
         return line + (f", {escaped} escaped" if escaped else "")
 
     def states(self) -> str:
-        """Return how many entries are in each state, in words; `proved` always, first."""
+        """Return the number of entries in each state as text, `proved` first."""
         counts = {"proved": 0}
         for each in self.theorems:
             status = each.proof.status
@@ -179,7 +204,7 @@ class Report:
         return ", ".join(f"{count} {status}" for status, count in counts.items())
 
     def to_json(self) -> dict[str, Any]:
-        """Return `{"schema", "theorems": [...], "definitions": [...]}`, plain data."""
+        """Return `{"schema", "theorems": [...], "definitions": [...]}` as JSON data."""
         return {
             "schema": SCHEMA,
             "theorems": [t.to_json() for t in self.theorems],
@@ -187,6 +212,10 @@ class Report:
         }
 
 
+def _with_tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(each) if isinstance(each, list) else each for key, each in data.items()}
+
+
 def worst_of(evidence: Sequence[ModelEvidence]) -> float:
-    """Return the worst error/bound among models that a claim applies to; 0 without any."""
+    """Return the largest error/bound over the models that a claim applies to; 0 without any."""
     return max((e.ratio for e in evidence if e.applies), default=0.0)

@@ -1,9 +1,9 @@
-"""The exact check: Hypothesis draws sizes and integer weights, and the two sides must be equal.
+"""The exact check: both sides must be equal at random sizes and integer matrices.
 
-Not close: equal. The sides are worth what `algebra.exact` finds by walking their trees; no diagram
-is involved, so this check does not lean on the prover. Sizes start at 0 where a size of 0 makes
-sense, and at 1 elsewhere; where a side has no value (the norm of a row of zeros), others are drawn.
-What fails is shrunk by Hypothesis, and then by `algebra.refute`.
+`otimes.algebra.evaluate.exact` computes the sides by recursion over their trees. It does not use
+diagrams, so this check is independent of the prover. Sizes start at 0 where that makes sense, else
+at 1. Values at which a side is undefined (the norm of a zero row) are replaced. Hypothesis draws
+and shrinks the examples; a failure is then shrunk by `otimes.algebra.decide.counterexample`.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from hypothesis import HealthCheck, Phase, Verbosity, assume, seed, settings
 from hypothesis import given as drawn
 from hypothesis.errors import Unsatisfiable
 
-from algebra.budget import Budget, Exhausted
-from algebra.errors import OtimesError
-from algebra.exact import Assignment, tree_value
-from algebra.refute import Trial, differs, shrink
-from algebra.satisfy import holds
-from algebra.shapes import inspect
-from numeric.strategies.expressions import as_assignment, assignments
-from proofs.claims import equations
-from proofs.hypotheses import assignments as assignments_under
+from otimes.algebra.budget import Budget, Exhausted
+from otimes.algebra.decide.counterexample import Trial, differs, shrink
+from otimes.algebra.decide.satisfy import holds
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.exact import Assignment, tree_value
+from otimes.algebra.language.shapes import inspect
+from otimes.numeric.strategies.expressions import as_assignment, assignments
+from otimes.proofs.claims import equations
+from otimes.proofs.hypotheses import assignments as assignments_under
 
 EXAMPLES = 40
 SEED = 20_211_222
 LARGEST_SIZE = 3
-EXAMPLE = 5.0  # units of work for one example
+EXAMPLE = 5.0  # work units for one example
 
 
 @dataclass(frozen=True, slots=True)
 class ExactEvidence:
-    """What the exact check found: how many examples agreed, or the least one that did not."""
+    """The result of the exact check: the number of examples that agreed, or a minimal failure."""
 
     passed: bool
     examples: int
@@ -56,7 +56,7 @@ def check_exactly(
 ) -> ExactEvidence:
     """Return whether both sides are equal on random integers of random sizes.
 
-    Under hypotheses, on random numbers at which they hold, of sizes from 1 on.
+    Under hypotheses, at random values that satisfy them, with sizes ≥ 1.
     """
     if given:
         return _under_hypotheses(lhs, rhs, given, examples)
@@ -81,9 +81,9 @@ def check_exactly(
         try:
             with Budget(EXAMPLE):
                 trial = differs(lhs, rhs, assignment)
-        except Exhausted:  # too much for one example: smaller numbers are drawn as well
+        except Exhausted:  # too much work: the example is skipped
             assume(False)
-        except OtimesError:  # the root of a row that is zero, a mean of no entries: no value
+        except OtimesError:  # undefined there: the norm of a zero row, a mean over no entries
             assume(False)
         tried += 1
         seen.at(assignment)
@@ -100,9 +100,9 @@ def check_exactly(
 
 
 class _Seen:
-    """Whether a side was ever worth anything but zeros, unless it says that it is zero.
+    """Whether a side that is not stated as zero was nonzero at some example.
 
-    Numbers that satisfy hypotheses may be so special that both sides vanish at all of them.
+    Otherwise the check is empty: values that satisfy hypotheses may make both sides vanish.
     """
 
     def __init__(self, side: Any) -> None:
@@ -110,13 +110,13 @@ class _Seen:
         self.nonzero = side == 0 or isinstance(side, sympy.ZeroMatrix)
 
     def at(self, assignment: Assignment) -> None:
-        """Look at the side at some numbers, as long as it was nothing but zero."""
+        """Evaluate the side at an example, until one is nonzero."""
         if not self.nonzero:
             value = np.asarray(tree_value(self.side, assignment), dtype=object)
             self.nonzero = any(entry != 0 for entry in value.ravel())
 
     def said_of(self, tried: int, nothing: str) -> ExactEvidence:
-        """Return the evidence when no numbers told the sides apart."""
+        """Return the evidence if the sides agreed at all examples."""
         if tried and not self.nonzero:
             nothing = "both sides were zero at all numbers that were tried"
         well = tried > 0 and self.nonzero
@@ -133,7 +133,7 @@ def _under_hypotheses(
                 trial = differs(lhs, rhs, assignment)
         except Exhausted:
             continue
-        except OtimesError:  # an inverse that does not exist, an irrational root: no value
+        except OtimesError:  # undefined there: a singular matrix, an irrational root
             continue
         tried += 1
         seen.at(assignment)

@@ -1,8 +1,8 @@
-"""Numbers at which hypotheses hold exactly: what a conditional claim is tried on.
+"""Random exact values at which hypotheses hold, for testing conditional claims.
 
-Equations are satisfied by `algebra.satisfy`. A declared property (`Fact`) is turned into equations
-where there are some (A 1 = 1, Aᵀ = A); a matrix declared to have no negative entry is drawn so, and
-made causal and its rows made to sum to one where that is declared too: an attention pattern.
+Equations are satisfied by `otimes.algebra.decide.satisfy`. A declared property (`Fact`) becomes an
+equation if it is one (A 1 = 1, Aᵀ = A). A matrix declared nonnegative is drawn as such, and, if
+that is declared too, causal and with rows that sum to one: an attention pattern.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import numpy as np
 import sympy
 from sympy import HadamardProduct, Identity, OneMatrix, Transpose, ZeroMatrix
 
-from algebra.decide import decide
-from algebra.errors import OtimesError
-from algebra.exact import Assignment, exact_array, tree_value
-from algebra.facts import Fact
-from algebra.language import Family, FamilyMember, matmul
-from algebra.nonlinear import CausalMask
-from algebra.refute import draw_assignment, draw_at
-from algebra.satisfy import holds, satisfying
-from algebra.shapes import inspect
-from algebra.signature import Signature
-from proofs.claims import Example, Lemma, equations
+from otimes.algebra.decide.counterexample import draw_assignment, draw_at
+from otimes.algebra.decide.satisfy import holds, satisfying
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.exact import Assignment, exact_array, tree_value
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import Family, FamilyMember, matmul
+from otimes.algebra.language.nonlinear import CausalMask
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.signature import Signature
+from otimes.algebra.verdict import decide
+from otimes.proofs.claims import Example, Lemma, equations
 
 SEED = 20_211_222
-AT_EXAMPLE = 0.8  # how often one is taken where there are some: to draw and fail takes long
-TRIES = 40  # draws for each one that is asked for: hypotheses are met by some draws only
+AT_EXAMPLE = 0.8  # probability of using an example, as failed draws are slow
+TRIES = 40  # draws for each assignment, as some draws do not satisfy the hypotheses
 
 Drawer = Callable[[Signature, random.Random, int, int, dict[str, int]], Assignment | None]
 
 
 def drawer(given: Sequence[Any]) -> Drawer:
-    """Return what draws an assignment at which all of `given` holds, or None if a draw found none.
+    """Return a function that draws an assignment satisfying `given`, or None if a draw fails.
 
-    It can be handed to `algebra.refute.search`. Raises OtimesError for a declared property that
-    nothing can be drawn for.
+    It is an argument of `otimes.algebra.decide.counterexample.search`. Raises OtimesError for a
+    declared property that cannot be drawn.
     """
     facts = [each for each in given if isinstance(each, Fact)]
     pairs = [*equations(given)]
@@ -96,14 +96,14 @@ def assignments(
 
 
 def signature_of(given: Sequence[Any], *expressions: Any) -> Signature:
-    """Return all that some expressions and hypotheses speak of."""
+    """Return the signature of expressions and hypotheses."""
     sides = [side for pair in equations(given) for side in pair]
     subjects = [each.subject for each in given if isinstance(each, Fact)]
     return inspect(*expressions, *sides, *[s for s in subjects if not isinstance(s, Family)])
 
 
 def unmet(given: Sequence[Any]) -> str:
-    """Return what a lemma assumes that the other hypotheses do not give; empty if all is given."""
+    """Return which hypothesis of a lemma does not follow from the others; empty if all do."""
     others = equations([each for each in given if not isinstance(each, Lemma)])
     for each in given:
         if not isinstance(each, Lemma):
@@ -128,7 +128,7 @@ def _at_example(
     entries: int,
     roots: dict[str, int],
 ) -> Assignment | None:
-    """Return the arrays of an example with all else drawn; None if it does not fit."""
+    """Return the values of an example with all others drawn; None if it does not fit."""
     sizes: dict[str, int] = {}
     arrays = {name: exact_array(np.array(value)) for name, value in example.numbers.items()}
     for name, array in arrays.items():
@@ -145,9 +145,9 @@ def _at_example(
 
 
 def _pattern(array: Any, properties: set[str], rng: random.Random) -> Any:
-    """Return an array of the same shape without negative entries, causal and stochastic if asked.
+    """Return a nonnegative array of the same shape, causal and stochastic if requested.
 
-    Now and then a row has one entry only: patterns that single out a position are a case apart.
+    Some rows have a single nonzero entry, as patterns that attend to one position are special.
     """
     array = np.abs(array)
     if "lower_triangular" in properties:
@@ -201,5 +201,5 @@ def _as_equation(fact: Fact) -> tuple[Any, Any]:
         "times_is_identity": lambda: (matmul(x, fact.value), Identity(rows)),
     }
     if fact.name not in made:
-        raise OtimesError(f"no exact numbers can be drawn for the hypothesis “{fact}”")
+        raise OtimesError(f"exact values cannot be drawn for the hypothesis “{fact}”")
     return made[fact.name]()

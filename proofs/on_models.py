@@ -1,9 +1,9 @@
-"""The check on real trained models: the statement on their weights and recorded activations.
+"""The check of statements on trained models, with their weights and recorded activations.
 
-Three values are compared wherever they exist: the left side by contraction of its normal form, the
-right side by walking its tree in plain NumPy (Kronecker products formed, brackets kept), and the
-activation that a separately written forward pass recorded for a part of the statement. Each
-difference must lie within the sum of the two computed rounding bounds.
+Three values are compared where they exist: the left side by contraction of its normal form, the
+right side by recursion over its tree in plain NumPy (forming Kronecker products), and activations
+recorded by an independent forward pass. Each difference must lie within the sum of the two computed
+rounding bounds.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import Any
 import numpy as np
 import sympy
 
-from algebra.binders import substituted
-from algebra.decide import decide
-from algebra.errors import OtimesError
-from algebra.evaluate import Evaluator, Values
-from algebra.facts import Fact
-from algebra.language import Family, LayerProduct, OrderSum, rebuilt
-from algebra.nonlinear import Activation
-from algebra.shapes import inspect
-from algebra.signature import Signature
-from numeric.binding import Case, Run, cases, recorded
-from numeric.config import Config
-from numeric.rounding import (
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.arrays import Evaluator, Values
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.binders import substituted
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family
+from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.signature import Signature
+from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.verdict import decide
+from otimes.numeric.binding import Case, Run, cases, recorded
+from otimes.numeric.config import Config
+from otimes.numeric.rounding import (
     carried,
     contract_bounded,
     recorded_bound,
@@ -34,21 +36,23 @@ from numeric.rounding import (
     walk_bounded,
     worst_ratio,
 )
-from proofs.catalogue.symbols import L
-from proofs.claims import Binding, Definition, Statement, equations
-from proofs.theorem import layout_of
+from otimes.proofs.catalogue.symbols import L
+from otimes.proofs.claims import Binding, Definition, Statement, equations
+from otimes.proofs.theorem import layout_of
 
-PROMPT_TOKENS = 12  # enough for every head to look back, few enough to form Kronecker products
-COARSEST = 1e-3  # a comparison that notices no change smaller than this compares nothing
+PROMPT_TOKENS = (
+    12  # enough for attention to earlier positions, few enough to form Kronecker products
+)
+COARSEST = 1e-3  # the check fails if it detects no relative change smaller than this
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEvidence:
-    """What a statement is worth on one model.
+    """The result of checking a statement on one model.
 
-    `ratio` is the worst error/bound over all layers, heads and entries, at `where`; `sensitivity`
-    the largest, over the factors of the statement, of the least relative change that would be
-    noticed. `applies` is false, with the reason in `why`, where the model has nothing to read.
+    `ratio` is the largest error/bound over all layers, heads and entries, and `where` its position.
+    `sensitivity` is the smallest relative change that the check detects in the factor where that is
+    largest. `applies` is false, with the reason in `why`, if the model lacks a quantity.
     """
 
     model: str
@@ -62,9 +66,9 @@ class ModelEvidence:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """One difference: what was compared, its error/bound, the change noticed in each factor.
+    """One comparison: its name, error/bound, and the smallest detected change of each factor.
 
-    `whole` is the relative change of the value itself that would be noticed; 0 where it is zero.
+    `whole` is the smallest detected relative change of the value itself; 0 if the value is zero.
     """
 
     what: str
@@ -74,23 +78,23 @@ class _Comparison:
 
 
 def silent(claim: Statement | Definition, run: Run) -> str:
-    """Return why a claim has nothing to say about a model; empty if it may have."""
+    """Return why a claim does not apply to a model; empty if it may apply."""
     if claim.places and claim.bare and not run.config.bare:
-        return "it says what bare heads write, and this model has norms, biases or MLPs"
+        return "it is about attention-only models, and this model has norms, biases or MLPs"
     if any(getattr(run.config, name) != value for name, value in claim.config.items()):
         asked = [f"{name}={value!r}" for name, value in claim.config.items()]
-        return f"it speaks of models with {', '.join(asked)}"
+        return f"it is about models with {', '.join(asked)}"
     return ""
 
 
 def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
-    """Return the evidence for an identity on one model's run."""
+    """Return the result of checking an identity on a run of one model."""
     if why := silent(stated, run):
         return ModelEvidence(run.model, False, True, why=why)
     stated = at_numbers(with_activation(stated, run.config))
     sides = [side for pair in equations(stated.given) for side in pair]
     signature = inspect(stated.lhs, stated.rhs, *sides, *stated.places.values())
-    compare: _Comparer | None = None  # made for a first case: a model without layers has none
+    compare: _Comparer | None = None  # set by the first case; a model without layers has none
     worst, where, sensitivity, blind, any_case = 0.0, "", 0.0, 0.0, False
     for bind in stated.bind:
         for case in cases(signature, run, bind):
@@ -108,22 +112,22 @@ def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
         if any_case:
             break
     if not any_case:
-        why = "the model has no heads or layers that the statement speaks of"
+        why = "the model has no heads or layers that the statement is about"
         return ModelEvidence(run.model, False, True, why=why)
     if stated.given and sensitivity > COARSEST:
-        why = f"its hypotheses do not hold there: only a change of {sensitivity:.1g} would be seen"
+        why = f"its hypotheses do not hold there: the least detected change is {sensitivity:.1g}"
         return ModelEvidence(run.model, False, True, why=why)
     passed = worst <= 1.0 and blind <= COARSEST
     why = "" if worst <= 1.0 else f"error/bound {worst:.3g} at {where}"
     if not passed and not why:
-        why = f"the bound is so wide that a change of the whole by {blind:.1g} would not be seen"
+        why = f"the bound is so wide that a relative change of {blind:.1g} would not be detected"
     return ModelEvidence(run.model, True, passed, worst, sensitivity, where, why)
 
 
 def with_activation(stated: Statement, config: Config) -> Statement:
-    """Return a statement about any activation g as one about the activation of a model.
+    """Return a statement about an arbitrary activation g for the activation of a model.
 
-    A model without one has no MLP either, and nothing that such a statement speaks of.
+    A model without an activation has no MLP, so such a statement does not apply to it.
     """
     own = config.activation
     if own is None:
@@ -134,7 +138,7 @@ def with_activation(stated: Statement, config: Config) -> Statement:
 
 
 def at_numbers(stated: Statement) -> Statement:
-    """Return a statement about any position, head or layer as one about some: 1, 2, …; layer 0."""
+    """Return a statement with its free indices fixed: position or head 1, 2, …; layer 0."""
     pairs = equations(stated.given)
     sides = [side for pair in pairs for side in pair]
     parts = [stated.lhs, stated.rhs, *stated.places.values(), *sides]
@@ -149,7 +153,7 @@ def at_numbers(stated: Statement) -> Statement:
 
 
 def with_numbers(expressions: Sequence[Any]) -> list[Any]:
-    """Return expressions about any position, head or layer as about those of `places_of`."""
+    """Return expressions with their free indices fixed to the values of `places_of`."""
     found, numbers = list(expressions), places_of(expressions)
     for name, (index, _) in sorted(inspect(*found).indices.items()):
         found = [substituted(e, {index: numbers[name]}) for e in found]
@@ -157,7 +161,7 @@ def with_numbers(expressions: Sequence[Any]) -> list[Any]:
 
 
 def places_of(expressions: Sequence[Any]) -> dict[str, int]:
-    """Return which position, head or layer is looked at for each free index: 1, 2, …; layer 0."""
+    """Return the value at which each free index is checked: position or head 1, 2, …; layer 0."""
     indices = sorted(inspect(*expressions).indices.items())
     return {name: 0 if count == L else k + 1 for k, (name, (_, count)) in enumerate(indices)}
 
@@ -173,7 +177,7 @@ def _with_activation(e: Any, own: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """Some expressions at one layer and head of a model: values with their bounds, all 2-D."""
+    """Values and rounding bounds of expressions at one layer and head of a model, all 2-D."""
 
     case: Case
     evaluators: Sequence[Evaluator]
@@ -182,7 +186,7 @@ class Valued:
 
 
 def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Iterator[Valued]:
-    """Yield the values of expressions, each with its bound, wherever a model has something to read.
+    """Yield the values of expressions with their bounds, for every layer and head that applies.
 
     The first binding that the model can satisfy is used.
     """
@@ -215,7 +219,7 @@ def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Ite
 
 
 def _sizes_of(signature: Any, case: Case) -> dict[str, int]:
-    """Return the sizes that the arrays of a case show, for expressions that have no array."""
+    """Return the sizes from the arrays of a case, for expressions without arrays."""
     shown = {}
     for name, tensor in signature.tensors.items():
         counts = tensor.counts if isinstance(tensor, Family) else ()
@@ -228,14 +232,14 @@ def _sizes_of(signature: Any, case: Case) -> dict[str, int]:
 
 
 def given_to(signature: Any, case: Case, run: Run) -> dict[str, Any]:
-    """Return the arrays, the numbers for free scalars, and a number of heads no array shows."""
+    """Return the arrays, values of free scalars, and the number of heads if no array has it."""
     arrays = {name: case.arrays[name] for name in signature.tensors}
     heads = {"H": run.config.n_heads} if "H" in signature.sizes and not arrays else {}
     return {**heads, **arrays, **_numbers(signature, run)}
 
 
 class _Comparer:
-    """The comparisons of one statement on one run; expressions are read once."""
+    """The comparisons of one statement on one run; each expression is read once."""
 
     def __init__(self, stated: Statement, run: Run) -> None:
         self.stated = stated
@@ -253,7 +257,7 @@ class _Comparer:
         self.places = {place: Evaluator(part) for place, part in self.parts.items()}
 
     def __call__(self, case: Case) -> Iterator[_Comparison]:
-        """Yield both sides against each other, then every recorded place against its part."""
+        """Compare both sides with each other, and every recorded activation with its expression."""
         values = self._values(self.left, case)
         contracted = contract_bounded(self.left, values)
         shape = _matrix_shape(self.left, values)
@@ -283,7 +287,7 @@ class _Comparer:
         shape = _matrix_shape(evaluator, values)
         if seen.shape != shape:
             raise OtimesError(
-                f"the part of the statement that claims to be {place} is {shape[0]} × {shape[1]} "
+                f"the expression for the activation {place} is {shape[0]} × {shape[1]} "
                 f"on {self.run.model}, and the recorded activation is {seen.shape}"
             )
         bound = contracted.bound.reshape(shape) + recorded_bound(part, evaluator, values)
@@ -299,7 +303,7 @@ class _Comparer:
         return evaluator.values(self._given(evaluator.signature, case))
 
     def _values_of_right(self, values: Values, case: Case) -> Values:
-        """Return values for the right side, which may have symbols that the left has not."""
+        """Return values for the right side, which may have symbols that the left side has not."""
         signature = inspect(self.right)
         spoken_of = {*signature.sizes, *signature.scalars}  # of a number d only, d is a scalar
         shown = {name: size for name, size in values.sizes.items() if name in spoken_of}
@@ -314,9 +318,9 @@ def _whole(value: np.ndarray, bound: np.ndarray) -> float:
 
 
 def depths(signature: Signature, n_layers: int) -> dict[sympy.Symbol, int]:
-    """Return the number of layers, and one less but at least 1 for any other number of layers.
+    """Return the model's depth for the number of layers, and depth - 1, at least 1, for others.
 
-    That is a size that no array shows: how many runs, or of which order the paths are.
+    Others are sizes that no array has, such as the order of paths.
     """
     arrays = [
         (*getattr(tensor, "counts", ()), *tensor.shape) for tensor in signature.tensors.values()
@@ -327,7 +331,7 @@ def depths(signature: Signature, n_layers: int) -> dict[sympy.Symbol, int]:
 
 
 def at_depth(e: Any, numbers: Mapping[sympy.Symbol, int]) -> Any:
-    """Return a statement about any number of layers as one about these numbers of them."""
+    """Return a statement with its symbolic numbers of layers replaced by these."""
     if isinstance(e, sympy.Expr) and not e.atoms(sympy.MatrixExpr):
         return e.xreplace({symbol: sympy.Integer(number) for symbol, number in numbers.items()})
     if not e.args or isinstance(e, sympy.MatrixSymbol):
@@ -336,7 +340,7 @@ def at_depth(e: Any, numbers: Mapping[sympy.Symbol, int]) -> Any:
 
 
 def _numbers(signature: Any, run: Run) -> dict[str, float]:
-    """Return `eps` of the model's norms; for the other free scalars fixed, generic numbers."""
+    """Return the `eps` of the model's norms, and fixed generic values for other free scalars."""
     generic = {name: 0.75 + 0.5 * k for k, name in enumerate(sorted(signature.scalars))}
     return {**generic, "eps": run.config.norm_eps} if "eps" in generic else generic
 

@@ -12,17 +12,18 @@ summed over the inner wires, where some wires are equal. So the language is a li
 (AB)(i, j) = Σ_k A(i, k) B(k, j). A function of an argument (softmax, an activation, an inverse, a
 product over layers) is a box by itself: two are one box where their arguments have the same terms.
 
-**Seven rules.** CANCEL: lhs - rhs - Σ coefficient · context[fact] has no terms left. A fact is
-lhs - rhs of an equation: a hypothesis (GIVEN), an instance of a schema in axioms.json (AXIOM),
-f(S) = f(T) where S = T is proved (CONG), or E⁻¹E = EE⁻¹ = I where E⁻¹ occurs in the statement
-(INVERSE). INDUCTION over a number of layers L: the claim holds for one layer, and for L + 1 layers
-where it does for the first L. UNROLL: L + 1 layers are the union of the first L and one, so a sum
-over them is two sums, and a product two factors.
+**Six rules.** CANCEL: lhs - rhs - Σ coefficient · context[fact] has no terms left. A fact is
+lhs - rhs of an equation: a hypothesis (GIVEN), or an instance of a schema in axioms.json whose
+premises are proved (AXIOM). INDUCTION over a number of layers L: the claim holds for one layer, and
+for L + 1 layers where it does for the first L. UNROLL: L + 1 layers are the union of the first L
+layers and one, so a sum over them is two sums, and a product two factors. GENERALISE: what holds
+for any matrix holds for the one that is there.
 
-A proof holds where both sides and the hypotheses are defined, for sizes of 1 and more. What the
-statement divides by is not zero there, what it inverts has an inverse, and the indices and sizes
-that it names exist. A proof may not presuppose anything else: it divides by nothing else that may
-vanish, and takes no other inverse.
+**Every function is total.** Where there is no inverse, it is 0, and so is a root of what is not
+positive, and a weight under an empty mask. What is proved of these total functions holds in
+particular where everything in the statement is defined, which is all that it says. A few laws need
+more, such as E⁻¹E = I: they are used of an E⁻¹ that the statement itself has. So are divisors,
+roots, sizes such as n - 2 and integer indices: they have a meaning because the statement has them.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import chain, groupby, pairwise, permutations, product
+from itertools import chain, count, groupby, pairwise, product
 from math import floor, gcd, lcm
 from pathlib import Path
 from typing import Any, NamedTuple
 
-MAX_TERMS, MAX_POWER, MAX_PRIME, MAX_TRIES, MAX_SLOTS = 500_000, 5_000, 100_000, 20_000, 6
+MAX_TERMS, MAX_POWER, MAX_PRIME, MAX_TRIES = 500_000, 5_000, 100_000, 20_000
 MAX_WORK = 5_000_000  # boxes that are looked at in one proof, which take about a minute
 AXIOMS = json.loads((Path(__file__).parents[1] / "algebra" / "axioms.json").read_text("utf-8"))
 
@@ -111,13 +112,8 @@ def number(value: Fraction | int) -> Ratio:
     return total([((), Fraction(value))]), UNITY
 
 
-def same(a: Ratio, b: Ratio) -> bool:
-    """Return whether two rational functions are equal."""
-    return a == b or not add(a, multiply(b, MINUS))[0]
-
-
-def power(base: Ratio, exponent: Fraction, positive: set[str]) -> Ratio:
-    """Return a power; a root only of a lone symbol, or of a product that is not negative."""
+def power(base: Ratio, exponent: Fraction) -> Ratio:
+    """Return a power; the base is not zero where it is divided by, and of a root a product."""
     demand(abs(exponent.numerator) <= MAX_POWER, "a power is too high")
     over, under = base if exponent >= 0 else base[::-1]
     demand(under, "a division by zero")
@@ -134,9 +130,7 @@ def power(base: Ratio, exponent: Fraction, positive: set[str]) -> Ratio:
         return result
     demand(under == UNITY and len(over) == 1, "a root of a sum, or of zero")
     ((monomial, factor),) = over.items()
-    lone = factor == 1 and len(monomial) == 1 and monomial[0][1] in (1, -1)
-    known = all(name[0] == "#" or name in positive for name, _ in monomial)
-    demand(lone or (known and factor > 0), "a root of what may be negative")
+    demand(factor > 0, "a root of a negative number")
     roots = [(name, e * exponent) for name, e in monomial]
     for whole, sign in ((factor.numerator, 1), (factor.denominator, -1)):
         prime = 2
@@ -148,6 +142,11 @@ def power(base: Ratio, exponent: Fraction, positive: set[str]) -> Ratio:
                 whole //= prime
                 roots.append((f"#{prime}", sign * exponent))
     return total([(merged(roots), Fraction(1))]), UNITY
+
+
+def symbols(numbers: Iterable[Polynomial]) -> set[str]:
+    """Return the symbols in polynomials."""
+    return {name for one in numbers for monomial in one for name, _ in monomial if name[0] != "#"}
 
 
 def ordered(polynomial: Polynomial) -> Size:
@@ -172,7 +171,7 @@ def constant(size: Size) -> int | None:
 
 # -- terms, and when two are the same --------------------------------------------------------------
 
-Box = tuple[Any, tuple[int, ...]]  # its label, its wires
+Box = tuple[int, tuple[int, ...]]  # its label, its wires
 
 
 class Term(NamedTuple):
@@ -189,7 +188,7 @@ class Term(NamedTuple):
 
     def by(self, factor: Ratio) -> Term:
         """Return the term times a number."""
-        return Term(multiply(self.factor, factor), *self[1:])
+        return self._replace(factor=multiply(self.factor, factor))
 
 
 UNIT = Term(ONE)
@@ -202,7 +201,7 @@ def both(a: Term, b: Term) -> Term:
     return Term(factor, a.boxes + b.boxes, a.equal + b.equal, a.inner + b.inner)
 
 
-def seen(box: Box, number_of: dict[int, int]) -> tuple[Any, ...]:
+def seen(box: Box, number_of: dict[int, int]) -> tuple[int, ...]:
     """Return a box by the numbers of its wires, an unnumbered wire by its first position."""
     label, wires = box
     return (label, *[number_of.get(wire, -1 - wires.index(wire)) for wire in wires])
@@ -217,7 +216,7 @@ def walked(boxes: list[Box], number_of: dict[int, int]) -> list[Box]:
             at[wire].append(k)
     reached = [wire for wire in number_of if wire in at]
     for wire in reached:  # which grows on the way
-        kinds: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        kinds: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for k in at[wire]:
             if k in left:
                 kinds[seen(boxes[k], number_of)].append(k)
@@ -231,6 +230,11 @@ def walked(boxes: list[Box], number_of: dict[int, int]) -> list[Box]:
     return [boxes[k] for k in sorted(left) if any(w not in number_of for w in boxes[k][1])]
 
 
+def lasting(number_of: dict[int, int]) -> list[int]:
+    """Return the wires that are not local to a term, as they are numbered."""
+    return [wire for wire in number_of if wire >= 0]
+
+
 def numbered(boxes: list[Box], number_of: dict[int, int], tries: list[int]) -> Any:
     """Number all wires of boxes by how they are joined, and return the boxes by these numbers.
 
@@ -240,7 +244,7 @@ def numbered(boxes: list[Box], number_of: dict[int, int], tries: list[int]) -> A
     """
     rest = walked(boxes, number_of)
     if rest:
-        kinds: dict[tuple[Any, ...], list[Box]] = defaultdict(list)
+        kinds: dict[tuple[int, ...], list[Box]] = defaultdict(list)
         for box in rest:
             kinds[seen(box, number_of)].append(box)
         choices: dict[Any, list[dict[int, int]]] = defaultdict(list)
@@ -255,17 +259,15 @@ def numbered(boxes: list[Box], number_of: dict[int, int], tries: list[int]) -> A
         alike = choices[min(choices)]
         new = set(alike[0]) - set(number_of)
         if all(new.isdisjoint(wires) for _, wires in walked(rest, alike[0])):
-            alike = alike[:1]  # a part by itself: any of those that are alike may be the first
-        results = [(numbered(rest, here, tries), list(here)) for here in alike]
-        number_of.update((wire, k) for k, wire in enumerate(min(results)[1]))
+            alike = [min(alike, key=lasting)]  # a part by itself: any that is alike may be first
+        results = [(numbered(rest, here, tries), lasting(here), here) for here in alike]
+        number_of.update(min(results, key=lambda found: found[:2])[2])
     return sorted(seen(box, number_of) for box in boxes)
 
 
 # -- sizes as unions of products -------------------------------------------------------------------
 
-Branch = tuple[
-    Any, ...
-]  # factors, the slowest first, and marks: -1 - k, and within block k follows
+Branch = tuple[Any, ...]  # sizes, the slowest first, and marks: -1 - k, and within block k follows
 Legs = tuple[Branch, ...]
 Index = tuple[int, ...]  # the number of a branch, and a wire for each factor of it
 NONE: Legs = ((),)  # of a size that is 1
@@ -360,6 +362,11 @@ def is_number(tree: Any) -> bool:
     return type(tree) is int
 
 
+def is_index(tree: Any) -> bool:
+    """Return whether a tree is an index in scope."""
+    return type(tree) is list and tree[:1] == ["i"]
+
+
 def names(tree: Any, part: Any) -> bool:
     """Return whether a part occurs in a tree."""
     return bool(tree == part) or (type(tree) is list and any(names(one, part) for one in tree))
@@ -392,20 +399,6 @@ def counts_by(tree: Any, index: Any) -> bool:
     return layered or any(counts_by(part, index) for part in tree)
 
 
-def fused(factors: Iterable[Any]) -> list[Any]:
-    """Return Kronecker factors, nested ones flat; neighbours I, I are one I, and ones likewise."""
-    result: list[Any] = []
-    for factor in factors:
-        inner = factor[0] == "KroneckerProduct" and len(factor) > 1
-        for part in fused(factor[1:]) if inner else [factor]:
-            if result and part[0] == result[-1][0] and part[0] in ("Identity", "OneMatrix"):
-                sizes = zip(result[-1][1:], part[1:], strict=True)
-                result[-1] = [part[0], *[["Mul", a, b] for a, b in sizes]]
-            else:
-                result.append(part)
-    return result
-
-
 class Free(NamedTuple):
     """An index that a proof has free: its count as a tree, and whether it is the last of all."""
 
@@ -414,81 +407,96 @@ class Free(NamedTuple):
 
 
 class Equation(NamedTuple):
-    """lhs = rhs for all values of the first `frees`; `stated` where it is part of the statement."""
+    """lhs = rhs for all values of the first `frees`."""
 
     frees: tuple[Free, ...]
     lhs: Any
     rhs: Any
-    stated: bool = False
 
 
 class Context(NamedTuple):
-    """What a proof may use: the statement, its hypotheses, the inductions that it is within.
+    """What a proof may use: the declarations, what is stated, and facts: hypotheses come first.
 
-    Of the sizes under induction (`depths`) those in `ones` are 1. In a step trees of the statement
-    have L + 1 for L, and L itself means the first L of L + 1: an index over it lies in block 0.
+    `stated` is what gives a meaning to what is partial: the claim for one value of its indices, and
+    the hypotheses. `depths` are the sizes under induction, also of an induction to come: what is
+    proved around that one is a hypothesis for all of them. Those in `ones` are 1, and for those in
+    `later` trees have L + 1 for L: L itself means the first L of these, an index in block 0.
     """
 
-    statement: dict[str, Any]
+    declared: dict[str, Any]
+    stated: tuple[Equation, ...]
     given: tuple[Equation, ...]
+    fixed: int  # hypotheses that are for the sizes at hand, and not for each depth
     depths: frozenset[int] = frozenset()
     ones: frozenset[int] = frozenset()
+    later: frozenset[int] = frozenset()
     firsts: frozenset[Size] = frozenset()
     unions: tuple[tuple[Size, Legs], ...] = ()
 
 
 class Reader:
-    """The reading of trees in one proof, with its table of how sizes are split."""
+    """The reading of trees in one proof, with its table of how sizes are split.
+
+    It first notes what is partial in the statement: divisors and radicands, sizes that may vanish,
+    integer indices, and parts such as inverses. Nothing else of the kind is then read (`ready`).
+    What is noted under induction holds at each depth: it does not name it. So it is read for the
+    depth as it is, and only a proof for one layer has 1 in its place.
+    """
 
     def __init__(self, context: Context, splits: Any) -> None:
-        self.context, statement = context, context.statement
-        self.stating = self.presumed = self.strict = self.fused = False
+        self.context, declared = context, context.declared
         self.sizes: list[Size] = []  # of the wires
         self.fixed: dict[tuple[int, Size], int] = {}  # the wires that are held at one value
         self.value_of: dict[int, int] = {}
-        self.special: set[int] = set()  # wires of the free indices of the claim: one value each
         self.labels: dict[Any, int] = {}
-        self.known: dict[Any, list[tuple[int, list[Ratio]]]] = {}  # boxes with an argument
-        self.way: Index | None = None  # the branches of the free indices in the case at hand
-        self.met: set[Any] = set()  # where the statement has partial boxes: (way, box, slots)
-        self.powers: list[tuple[Ratio, bool, bool]] = []  # of the statement: divisors, radicands
-        self.lengths: set[Size] = set()  # sizes that the statement names
-        self.integers: set[tuple[int, Size]] = set()  # integer indices that it names
         self.tries, self.work = [MAX_TRIES], 0
-        flags = {f"a{k}": set(flags) for k, (_, flags) in enumerate(statement["scalars"])}
-        self.positive = {f"n{k}" for k in range(len(statement["sizes"]))}
-        self.positive |= {name for name in flags if "positive" in flags[name]}
-        self.nonnegative = self.positive | {n for n in flags if "nonnegative" in flags[n]}
-        self.nonzero = self.positive | {n for n in flags if flags[n] & {"nonzero", "negative"}}
+        flags = {f"a{k}": set(flags) for k, (_, flags) in enumerate(declared["scalars"])}
+        sizes = {f"n{k}" for k in range(len(declared["sizes"]))}
+        self.nonzero = sizes | {n for n in flags if flags[n] & {"positive", "nonzero", "negative"}}
+        self.nonnegative = sizes | {n for n in flags if flags[n] & {"positive", "nonnegative"}}
         self.under = {f"n{k}" for k in context.depths}
-        self.declared = [
-            ([self.measure(n) for n in counts], self.measure(rows), self.measure(cols))
-            for _, counts, rows, cols in statement["tensors"]
-        ]
-        self.unstated: list[Size] = []  # sizes in splits that the statement has to name
+        self.divisors: list[Ratio] = []
+        self.noting, self.ready = True, False
+        self.tensors = self.declared_tensors()
+        self.lengths: set[Size] = set()  # sizes that may vanish
+        self.integers: set[tuple[int, Size]] = set()
+        self.partial: set[Any] = set()
+        for tree in declared["nonzero"]:
+            self.power(self.number(tree), Fraction(-1))
         self.splits: dict[Size, Legs] = dict(context.unions)
+        self.frees = len(context.stated[0].frees)  # of the claim: they have one value each
+        for one in context.stated:
+            read(self, one)
+            self.frees = 0
+        self.noting, self.ready = False, True
+        self.tensors = self.declared_tensors()
+        self.frees = len(context.stated[0].frees)
         for whole, parts in splits:
-            size, legs = self.named(whole), self.split(parts)
+            size, legs = self.measure(whole), self.split(parts)
             demand(size not in dict(context.unions), "a size is split twice")
             demand(sized(legs) == size, "a split does not add up to its size")
             demand(legs not in (NONE, ((size,),)), "a split is none")
             self.splits[size] = legs
-        self.stating = True
-        self.powers += [(self.number(tree), True, False) for tree in statement["nonzero"]]
 
     # -- numbers, sizes, indices -------------------------------------------------------------------
+
+    def declared_tensors(self) -> list[Any]:
+        """Return the sizes of each matrix: of its indices, its rows and its columns."""
+        return [
+            ([self.measure(n) for n in counts], self.measure(rows), self.measure(cols))
+            for _, counts, rows, cols in self.context.declared["tensors"]
+        ]
 
     def number(self, tree: Any) -> Ratio:
         """Return the value of a tree of numbers and scalar symbols."""
         match tree:
             case ["size" | "scalar" as kind, k]:
-                declared = self.context.statement[kind + "s"]
-                demand(type(k) is int and 0 <= k < len(declared), f"no such {kind}")
-                if kind == "size" and k in self.context.ones:
+                known = len(self.context.declared[kind + "s"])
+                demand(type(k) is int and 0 <= k < known, f"no such {kind}")
+                if kind == "size" and k in self.context.ones and self.ready:
                     return ONE
-                return {
-                    ((("n" if kind == "size" else "a") + str(k), Fraction(1)),): Fraction(1)
-                }, UNITY
+                symbol = ("n" if kind == "size" else "a") + str(k)
+                return {((symbol, Fraction(1)),): Fraction(1)}, UNITY
             case ["Rational", p, q]:
                 demand(type(p) is type(q) is int and q, "a Rational is p/q")
                 return number(Fraction(p, q))
@@ -504,38 +512,33 @@ class Reader:
     def power(self, base: Ratio, exponent: Fraction) -> Ratio:
         """Return a power; what may vanish is divided by, and a root taken, as in the statement."""
         divides, root = exponent < 0, exponent.denominator > 1
-        symbols = {name for side in base for monomial in side for name, _ in monomial}
-        if divides or root:
-            lone = len(base[0]) == 1 and base[1] == UNITY
-            stated = [
-                next(iter(b[0])) for b, divided, _ in self.powers if divided and len(b[0]) == 1
-            ]
-            nonzero = self.nonzero | {name for monomial in stated for name, _ in monomial}
-            allowed = self.nonnegative if root else nonzero
-            allowed = allowed & nonzero if divides else allowed
-            safe = lone and all(name[0] == "#" or name in allowed for name in symbols)
-            safe |= not root and all(self.definite(side) for side in base)
-            if self.stating:
-                demand(safe or not symbols & self.under, "a number that may vanish at some depth")
-                self.powers.append((base, divides, root))
-            else:
-                known = [b for b, d, r in self.powers if d >= divides and r >= root]
-                safe |= any(same(base, one) for one in known)
-                demand(safe, "a number that may vanish is divided by, or its root taken")
-        return power(base, exponent, self.nonnegative)
+        one = len(base[0]) == 1 and base[1] == UNITY  # no sum
+        lone = one and all(len(m) == 1 and f == abs(m[0][1]) == 1 for m, f in base[0].items())
+        if self.noting and not symbols(base) & self.under:
+            self.divisors += [base] if divides else []
+            self.nonzero |= symbols(base[:1]) if divides and len(base[0]) == 1 else set()
+            self.nonnegative |= symbols(base) if root and lone else set()
+        if divides:
+            sure = one and symbols(base) <= self.nonzero
+            sure |= all(self.definite(side) for side in base)
+            sure |= any(not add(base, multiply(known, MINUS))[0] for known in self.divisors)
+            demand(sure or not self.ready, "a number that may vanish is divided by")
+        if root:
+            sure = symbols(base) <= self.nonnegative
+            demand(sure or not self.ready, "a root of what may be negative")
+        return power(base, exponent)
 
-    def definite(self, polynomial: Polynomial) -> bool:
-        """Return whether all terms have one sign and one is not zero: then the sum is not zero."""
+    def definite(self, side: Polynomial) -> bool:
+        """Return whether no term is negative, and one is certainly positive."""
+        some = any(
+            symbols([{monomial: factor}]) <= self.nonzero for monomial, factor in side.items()
+        )
+        return some and natural(side.items()) and symbols([side]) <= self.nonnegative
 
-        def sure(monomial: Monomial, known: set[str], squares: set[str] | None) -> bool:
-            return all(
-                name[0] == "#" or name in known or (e % 2 == 0 and (not squares or name in squares))
-                for name, e in monomial
-            )
-
-        weak = all(sure(monomial, self.nonnegative, None) for monomial in polynomial)
-        strict = any(sure(monomial, self.positive, self.nonzero) for monomial in polynomial)
-        return weak and strict and len({factor > 0 for factor in polynomial.values()}) == 1
+    @property
+    def positive(self) -> set[str]:
+        """The symbols that are known to be positive."""
+        return self.nonzero & self.nonnegative
 
     def measure(self, tree: Any) -> Size:
         """Return a polynomial in the symbols of sizes with integer factors."""
@@ -547,25 +550,17 @@ class Reader:
         demand(powers or (polynomial and polynomial[()] > 0), "a size is not positive")
         return ordered(polynomial)
 
-    def stated(self, size: Size) -> Size:
+    def named(self, size: Size) -> Size:
         """Return a size that is 1 or more: certainly, or because the statement names it."""
-        if not natural(size):
-            symbols = {name for monomial, _ in size for name, _ in monomial}
-            demand(not self.under & symbols, "a size that may vanish at some depth")
-            demand(self.stating or size in self.lengths, "a size that may vanish is not stated")
-        if self.stating:
+        if self.noting and not symbols([dict(size)]) & self.under:
             self.lengths.add(size)
-        return size
-
-    def named(self, tree: Any) -> Size:
-        """Return a size in a split, which is read before the statement is: it has to be in it."""
-        size = self.measure(tree)
-        self.unstated += [] if natural(size) else [size]
+        known = natural(size) or size in self.lengths
+        demand(known or not self.ready, "a size that may vanish is not stated")
         return size
 
     def size(self, tree: Any) -> Size:
         """Return the size that a tree stands for."""
-        return self.stated(self.measure(tree))
+        return self.named(self.measure(tree))
 
     def legs(self, size: Size) -> Legs:
         """Return the legs that a size stands for."""
@@ -588,7 +583,7 @@ class Reader:
             if type(part) is list and part[0] == "|":
                 demand(len(part) > 2, "a union of one block")
                 legs = beside(legs, union(map(self.split, part[1:])))
-            elif dict(size := self.named(part)) != UNITY:
+            elif dict(size := self.size(part)) != UNITY:
                 legs = beside(legs, ((size,),))
         return legs
 
@@ -616,32 +611,36 @@ class Reader:
         return product(*map(self.every, legs))
 
     def place(self, value: Any, legs: Legs) -> Index:
-        """Return the index of a value, which must be in range."""
+        """Return the index of a value, which is in range: certainly, or as the statement has it."""
         demand(type(value) is int and value >= 0, "an index is negative")
+        size = sized(legs)
+        if self.noting and not symbols([dict(size)]) & self.under:
+            self.integers.add((value, size))
+        if not self.ready:
+            return ORIGIN
+        limit = constant(size)
+        known = value == 0 or (value, size) in self.integers
+        demand(value < limit if limit is not None else known, "an index is out of range")
+        self.integers.add((value, size))
         if legs == NONE:
-            demand(value == 0, "an index is out of range")
             return ORIGIN
         if type(legs[0][0]) is int:
             start = 0
             for _, block in groupby(legs, lambda branch: branch[0]):
                 inner = tuple([branch[1:] for branch in block])
-                size = constant(sized(inner))
-                if value == 0 or (size is not None and value < size):
+                many = constant(sized(inner))
+                if value == 0 or (many is not None and value < many):
                     k, *wires = self.place(value, inner)
                     return (start + k, *wires)
-                demand(size is not None, "an integer index into a block of any size")
-                value, start = value - (size or 0), start + len(inner)
-            raise Rejected("an integer index beyond the last block")
-        first, others = legs[0][0], tuple([branch[1:] for branch in legs])
-        rest, limit = constant(sized(others)), constant(first)
+                demand(many is not None, "an integer index into a block of any size")
+                value, start = value - (many or 0), start + len(inner)
+        others = tuple([branch[1:] for branch in legs])
+        rest = constant(sized(others))
         demand(rest is not None, "an integer index into factors of any size")
         here, inside = divmod(value, rest or 1)
-        if self.stating:
-            self.integers.add((here, first))
-        known = here == 0 or (here, first) in self.integers
-        demand(here < limit if limit is not None else known, "an integer index out of range")
+        self.integers.add((here, legs[0][0]))
         k, *wires = self.place(inside, others)
-        return (k, self.held(here, first), *wires)
+        return (k, self.held(here, legs[0][0]), *wires)
 
     def index(self, tree: Any, legs: Legs, scope: Scope) -> Callable[[], Index]:
         """Return where an index is: an integer, or ["i", k], the k-th in scope from the outside."""
@@ -649,21 +648,67 @@ class Reader:
             place = self.place(tree, legs)
             return lambda: place
         bound = self.bound(tree, scope)
-        demand(runs_within(bound.legs, legs), "an index does not run over that size")
+        within = runs_within(bound.legs, legs) or not self.ready
+        demand(within, "an index does not run over that size")
         return lambda: bound.now
 
     def bound(self, tree: Any, scope: Scope) -> Bound:
         """Return an index in scope."""
-        demand(type(tree) is list and len(tree) == 2 and tree[0] == "i", f"{tree} is no index")
+        demand(is_index(tree) and len(tree) == 2, f"{tree} is no index")
         demand(type(tree[1]) is int and 0 <= tree[1] < len(scope), "an index is not in scope")
         return scope[tree[1]]
 
+    # -- what is partial ---------------------------------------------------------------------------
+
+    def closed(self, tree: Any, scope: Scope) -> Any:
+        """Return a tree in which an index is told by its range, and one of the claim is itself.
+
+        So equal trees are parts that the statement has for the same values of their indices.
+        """
+        any_of: dict[int, Any] = {}
+
+        def shown(part: Any) -> Any:
+            if is_index(part) and part[1] >= len(scope):
+                return "inner", part[1] - len(scope)
+            if is_index(part) and part[1] < self.frees:
+                return "free", part[1]
+            if is_index(part):
+                size = sized(scope[part[1]].legs)
+                first = size in self.context.firsts and self.ready
+                size = plus(size, UNITY.items()) if first else size
+                ones = [ordered(self.number(["size", k])[0]) for k in self.context.ones]
+                size = ordered(UNITY) if size in ones else size
+                return any_of.setdefault(part[1], ("any", len(any_of), size))
+            if is_number(part):
+                return tuple(map(ordered, self.number(part)))
+            if type(part) is not list or part[:1] not in (["MatAdd"], ["Add"], ["HadamardProduct"]):
+                return tuple(map(shown, part)) if type(part) is list else part
+            return part[0], *sorted(map(shown, part[1:]), key=repr)  # in whichever order
+
+        return shown(tree)
+
+    def note(self, tree: Any, scope: Scope) -> None:
+        """Note a part of the statement that is defined, since the statement is.
+
+        A proof by induction is for every depth and all indices of the claim, so what depends on
+        them is left out there.
+        """
+        depths = [["size", k] for k in self.context.depths]
+        depths += [["i", k] for k in range(self.frees)] if depths else []
+        if self.noting and not any(names(tree, one) for one in depths):
+            self.partial.add(self.closed(tree, scope))
+
+    def defined(self, tree: Any, scope: Scope) -> None:
+        """Demand that a part is defined, since it is one of the statement."""
+        known = not self.ready or self.closed(tree, scope) in self.partial
+        demand(known, "what is not defined in the statement is used")
+
     # -- terms -------------------------------------------------------------------------------------
 
-    def normal(self, term: Term, order: Sequence[int] | None = None) -> tuple[Any, Term] | None:
+    def normal(self, term: Term) -> tuple[Any, Term] | None:
         """Return a key that equal terms share, and the term with its wires joined; None for zero.
 
-        The wires that are not summed over count as they are, or by their place in `order`.
+        The wires that are not summed over count as they are.
         """
         self.work += 1 + len(term.boxes) + len(term.equal)
         demand(self.work <= MAX_WORK, "it takes too much work")
@@ -682,38 +727,36 @@ class Reader:
                 return None
             if a != b:
                 root[b] = a
-        many: dict[Box, int] = defaultdict(int)
-        for label, wires in term.boxes:
-            many[label, tuple([find(w) for w in wires])] += 1
+        boxes = tuple([(label, tuple([find(w) for w in wires])) for label, wires in term.boxes])
         apart = {w: find(w) for pair in term.equal for w in pair if w not in inner and w in root}
-        touched = {wire for _, wires in many for wire in wires}
+        touched = {wire for _, wires in boxes for wire in wires}
         tops = [wire for wire in term.inner if wire not in root]
         factor = term.factor
         for wire in tops:
             if wire not in touched:
                 factor = multiply(factor, (dict(self.sizes[wire]), UNITY))
-        outer = sorted((touched - inner) | {w for pair in apart.items() for w in pair})
-        number_of = {wire: k for k, wire in enumerate(outer if order is None else order)}
-        boxes = [((label, n), wires) for (label, wires), n in many.items()]
-        shown = numbered(boxes, number_of, self.tries)
-        pairs = sorted((number_of[w], number_of[top]) for w, top in apart.items())
-        key = (tuple(outer) if order is None else (), tuple(pairs), tuple(shown))
+        outer = sorted(touched - inner)
+        number_of = {wire: k for k, wire in enumerate(outer)}
+        shown = tuple(numbered(self.counted(boxes), number_of, self.tries))
         kept = tuple([wire for wire in tops if wire in touched])
-        repeated = tuple([box for box, n in many.items() for _ in range(n)])
-        return key, Term(factor, repeated, tuple(apart.items()), kept)
+        pairs = tuple(sorted(apart.items()))
+        return (tuple(outer), pairs, shown), Term(factor, boxes, pairs, kept)
 
-    def sums(self, terms: Iterable[Term], order: Sequence[int] | None = None) -> dict[Any, Term]:
-        """Return a sum as {key: term}, with equal terms added, those that vanish left out."""
-        result: dict[Any, Term] = {}
-        for key, term in filter(None, (self.normal(term, order) for term in terms)):
-            old = result.get(key)
-            result[key] = term._replace(factor=add(old.factor, term.factor)) if old else term
-            demand(len(result) <= MAX_TERMS, "there are too many terms")
-        return {key: term for key, term in result.items() if term.factor[0]}
+    def counted(self, boxes: Iterable[Box]) -> list[Box]:
+        """Return boxes without repetition, how often a box is there in its label."""
+        many: dict[Box, int] = defaultdict(int)
+        for box in boxes:
+            many[box] += 1
+        return [(self.label((label, n)), wires) for (label, wires), n in many.items()]
 
     def collected(self, terms: Iterable[Term]) -> Terms:
         """Return a sum with equal terms added, those that vanish left out."""
-        return list(self.sums(terms).values())
+        result: dict[Any, Term] = {}
+        for key, term in filter(None, map(self.normal, terms)):
+            old = result.get(key)
+            result[key] = term._replace(factor=add(old.factor, term.factor)) if old else term
+            demand(len(result) <= MAX_TERMS, "there are too many terms")
+        return [term for term in result.values() if term.factor[0]]
 
     def times(self, a: Terms, b: Terms) -> Terms:
         """Return the product of two sums."""
@@ -728,28 +771,56 @@ class Reader:
     def delta(self, i: Index, j: Index) -> Terms:
         """Return the entry of an identity: one where the indices are equal."""
         demand(i[0] != j[0] or len(i) == len(j), "indices over different sizes are compared")
-        pairs = zip(i[1:], j[1:], strict=False)
-        return (
-            [Term(ONE, equal=tuple([(a, b) for a, b in pairs if a != b]))] if i[0] == j[0] else []
-        )
+        pairs = tuple([(a, b) for a, b in zip(i[1:], j[1:], strict=False) if a != b])
+        return [Term(ONE, equal=pairs)] if i[0] == j[0] else []
 
     def summed(self, legs: Legs, body: Callable[[Index], Terms]) -> Terms:
         """Return the sum over all indices of some legs."""
         found = ((index, term) for index in self.every(legs) for term in body(index))
         return [term._replace(inner=term.inner + index[1:]) for index, term in found]
 
+    def label(self, what: Any) -> int:
+        """Return the number of a label."""
+        return self.labels.setdefault(what, len(self.labels))
+
     def box(self, what: Any, *indices: Index) -> Term:
         """Return a box at indices: their branches belong to its label."""
-        label = (what, *[index[0] for index in indices])
-        wires = tuple([wire for index in indices for wire in index[1:]])
-        return Term(ONE, ((self.labels.setdefault(label, len(self.labels)), wires),))
+        label = self.label((what, *[index[0] for index in indices]))
+        return Term(ONE, ((label, tuple([wire for index in indices for wire in index[1:]])),))
+
+    def opaque(self, kind: Any, arguments: list[Any], at: Any, extra: Index = ()) -> Term:
+        """Return the box of a function of sums, at indices: the same box for equal arguments.
+
+        An argument is (its own indices, terms). The other wires of the terms only say where the
+        function acts. All terms are boxes of one term, with a wire for each of them, and the
+        numbers of the other wires there are their order.
+        """
+        boxes: list[Box] = [(self.label(("extra", len(extra))), extra)]
+        number_of: dict[int, int] = {}
+        marks, local = list[Any](), 0
+        for n, (indices, terms) in enumerate(arguments):
+            for index in indices:
+                marks.append((n, index[0], *[self.sizes[wire] for wire in index[1:]]))
+                for wire in index[1:]:  # an index of layers is one of every block
+                    number_of.setdefault(wire, len(number_of))
+            for t in self.collected(terms):
+                new = dict(zip((-1, *t.inner), count(local - 1, -1)))
+                local -= len(new)
+                boxes.append((self.label(("term", n, *map(ordered, t.factor))), (new[-1],)))
+                pairs = [(self.label("equal"), pair) for pair in t.equal]
+                for label, wires in [*self.counted(t.boxes), *pairs]:
+                    boxes.append((label, tuple([new.get(wire, wire) for wire in (-1, *wires)])))
+        owned = set(number_of)
+        form = tuple(numbered(boxes, number_of, self.tries))
+        slots = [wire for wire in lasting(number_of) if wire not in owned]
+        over = tuple([self.sizes[wire] for wire in slots])
+        found = self.label((kind, tuple(marks), over, form))
+        return self.box(found, (0, *slots), *at)
 
     # -- the language: the entry of each kind of matrix --------------------------------------------
 
     def value(self, tree: Any, scope: Scope) -> Matrix:
         """Return the matrix or scalar that a tree stands for."""
-        if type(tree) is Matrix:  # which a definition of a kind by others has in it
-            return tree
         if is_number(tree):
             terms = [Term(self.number(tree))]
             return scalar(lambda: [term for term in terms if term.factor[0]])
@@ -775,8 +846,6 @@ class Reader:
                 legs = self.legs(self.size(n))
                 a = self.index(k, legs, scope)
                 return Matrix(legs, NONE, lambda i, _: self.delta(i, a()))
-            case ["KroneckerDelta", k, m, n]:
-                return self.value(["MatrixElement", ["Identity", n], k, m], scope)
             case ["MatrixElement", arg, k, m]:
                 x = self.matrix(arg, scope)
                 a, b = self.index(k, x.rows, scope), self.index(m, x.cols, scope)
@@ -794,8 +863,7 @@ class Reader:
             case ["MatMul" | "Mul", _, *_]:
                 return self.product([self.value(arg, scope) for arg in tree[1:]])
             case ["KroneckerProduct", _, *_]:
-                factors = fused(tree[1:]) if self.fused else tree[1:]
-                return reduce(self.kron, [self.matrix(arg, scope) for arg in factors])
+                return reduce(self.kron, [self.matrix(arg, scope) for arg in tree[1:]])
             case ["MatPow", arg, k]:
                 demand(type(k) is int and abs(k) <= MAX_POWER, "a power that is not whole")
                 x = self.matrix(arg, scope) if k >= 0 else self.inverse(arg, scope)
@@ -816,53 +884,60 @@ class Reader:
                 demand(not any(x.matrix for x in values), "an entry of a matrix is a matrix")
                 spots = product(range(n), range(m))
                 ends = [[["OneHot", i, n], ["Transpose", ["OneHot", j, m]]] for i, j in spots]
-                units = [["MatMul", x, *end] for x, end in zip(values, ends, strict=True)]
+                units = [["MatMul", x, *end] for x, end in zip(args, ends, strict=True)]
                 return self.value(["MatAdd", *units], scope)
-            case ["Sum" | "HeadSum" | "ConcatHeads" | "StackHeads" as kind, body, n]:
+            case ["ConcatHeads", body, n]:  # side by side: transposed, one below the other
+                return turned(self.value(["StackHeads", ["Transpose", body], n], scope))
+            case ["Sum" | "HeadSum" | "StackHeads" as kind, body, n]:
                 return self.heads(kind, body, n, scope)
             case ["LayerProduct", body, n, bool(reverse)]:
                 return self.layer_product(body, n, reverse, scope)
             case ["OrderSum", body, n, order, bool(reverse)]:
                 return self.orders("Order", body, n, self.order(order, scope), reverse, scope)
-            case ["RowSoftmax", _] | ["RowSoftmax", _, _]:
-                return self.softmax(self.alike([self.matrix(arg, scope) for arg in tree[1:]]))
+            case ["RowSoftmax", *args] if 0 < len(args) < 3:
+                if len(args) > 1:
+                    self.note(tree, scope)
+                return self.softmax(self.alike([self.matrix(arg, scope) for arg in args]))
             case ["Activation", name, arg]:
                 demand(type(name) is str and name.isidentifier(), "an activation has no name")
+                if name == "rsqrt":
+                    self.note(tree, scope)
                 return self.activation(name, self.matrix(arg, scope))
-            case ["RMSNorm" | "LayerNorm" as kind, arg, eps]:
-                x = self.matrix(arg, scope)  # what a norm is stands with the axioms
-                demand(not self.value(eps, scope).matrix, "the eps of a norm is a matrix")
-                sizes = {"n": size_tree(sized(x.rows)), "d": size_tree(sized(x.cols))}
-                norm = filled(AXIOMS["definitions"][kind], {"eps": eps, **sizes, "X": x})
-                return self.value(norm, scope)
-        return self.moved(tree, scope)
-
-    def moved(self, tree: Any, scope: Scope) -> Matrix:
-        """Return what an operation that moves, joins or sums indices makes of one matrix."""
+            case [str(kind), *args] if kind in AXIOMS["definitions"]:
+                schema = AXIOMS["definitions"][kind]
+                known = dict(zip([*schema["matrices"], *schema["others"]], args, strict=True))
+                return self.value(filled(schema["is"], self.shaped(schema, known, scope)), scope)
         demand(type(tree) is list and len(tree) == 2, f"{tree!r:.40} is not in the language")
-        kind, x = tree[0], self.matrix(tree[1], scope)
+        return self.moved(tree[0], self.matrix(tree[1], scope))
+
+    def moved(self, kind: Any, x: Matrix) -> Matrix:
+        """Return what an operation that moves, joins or sums indices makes of one matrix."""
         r, c = x.rows, x.cols
         match kind:
             case "Transpose":
                 return turned(x)
             case "vec_rows":
                 return Matrix(beside(r, c), NONE, lambda i, _: x.at(*parted(r, c, i)))
-            case "vec_cols":
-                return Matrix(beside(c, r), NONE, lambda i, _: x.at(*parted(c, r, i)[::-1]))
             case "DiagMatrix":
                 demand(NONE in (r, c), "DiagMatrix of a wide matrix")
-                x, legs = (x, r) if c == NONE else (turned(x), c)
-                return Matrix(
-                    legs, legs, lambda i, j: self.times(self.delta(i, j), x.at(i, ORIGIN))
-                )
-        self.fit(r, c)
-        match kind:
-            case "Trace":
-                return scalar(lambda: self.summed(r, lambda k: x.at(k, k)))
-            case "DiagonalOf":
+                x, r = (x, r) if c == NONE else (turned(x), c)
+                return Matrix(r, r, lambda i, j: self.times(self.delta(i, j), x.at(i, ORIGIN)))
+            case "Trace" | "DiagonalOf":
+                self.fit(r, c)
+                if kind == "Trace":
+                    return scalar(lambda: self.summed(r, lambda k: x.at(k, k)))
                 return Matrix(r, NONE, lambda i, _: x.at(i, i))
-        demand(kind == "DiagonalMatrix", f"{kind!r:.40} is no operation")
-        return Matrix(r, c, lambda i, j: self.times(self.delta(i, j), x.at(i, j)))
+        raise Rejected(f"{kind!r:.40} is no operation")
+
+    def shaped(self, schema: Any, values: dict[str, Any], scope: Scope) -> dict[str, Any]:
+        """Return what stands for the symbols of a schema, with the sizes of its matrices."""
+        every = dict(values)
+        for symbol, shape in schema["matrices"].items():
+            x = self.matrix(values[symbol], scope)
+            for name, size in zip(shape, (sized(x.rows), sized(x.cols)), strict=True):
+                tree = every.setdefault(name, size_tree(size)) if type(name) is str else name
+                demand(self.size(tree) == size, f"{symbol} has another shape")
+        return every
 
     def matrix(self, tree: Any, scope: Scope) -> Matrix:
         """Return what a tree stands for, which must be a matrix."""
@@ -872,7 +947,7 @@ class Reader:
 
     def fit(self, a: Legs, b: Legs) -> None:
         """Demand that two sizes are split alike, or where nothing is evaluated, that they agree."""
-        demand(sized(a) == sized(b) if self.presumed else a == b, "sizes do not fit")
+        demand(a == b if self.ready else sized(a) == sized(b), "sizes do not fit")
 
     def alike(self, values: list[Matrix]) -> list[Matrix]:
         """Demand that all of some values have the same rows and columns."""
@@ -884,12 +959,12 @@ class Reader:
 
     def tensor(self, name: Any, indices: list[Any], scope: Scope) -> Matrix:
         """Return a box for each block; its wires are its indices, then rows and columns."""
-        demand(type(name) is int and 0 <= name < len(self.declared), "no such matrix")
-        counts, *shape = self.declared[name]
-        rows, cols = [self.legs(self.stated(size)) for size in shape]
+        demand(type(name) is int and 0 <= name < len(self.tensors), "no such matrix")
+        counts, *shape = self.tensors[name]
+        rows, cols = [self.legs(self.named(size)) for size in shape]
         demand(len(indices) == len(counts), "a matrix has other indices")
         pairs = zip(indices, counts, strict=True)
-        held = [self.index(i, self.legs(self.stated(n)), scope) for i, n in pairs]
+        held = [self.index(i, self.legs(self.named(n)), scope) for i, n in pairs]
         what = ("tensor", name)
         return Matrix(rows, cols, lambda i, j: [self.box(what, *[k() for k in held], i, j)])
 
@@ -910,14 +985,19 @@ class Reader:
                     found = [t for m, terms in here for t in self.times(terms, x.at(m, k))]
                     found = found if len(here) == 1 else self.collected(found)
                     ways.append((k, [t._replace(inner=t.inner + k[1:]) for t in found]))
-                # what a proof brings is read to the end: it may hold what is not defined
-                here = [way for way in ways if way[1] or not self.stating]
+                here = [way for way in ways if way[1]]
             return [t for m, terms in here for t in self.times(terms, matrices[-1].at(m, j))]
 
         return Matrix(matrices[0].rows, matrices[-1].cols, at)
 
     def kron(self, x: Matrix, y: Matrix) -> Matrix:
-        """Return a Kronecker product: an index is one into x, then one into y."""
+        """Return a Kronecker product: an index is one into x, then one into y.
+
+        That of two identities is an identity, whose index is cut as a split says, or not at all.
+        """
+        if x.at == y.at == self.delta:
+            legs = self.legs(sized(beside(x.rows, y.rows)))
+            return Matrix(legs, legs, self.delta)
 
         def at(i: Index, j: Index) -> Terms:
             (a, c), (b, d) = parted(x.rows, y.rows, i), parted(x.cols, y.cols, j)
@@ -926,28 +1006,30 @@ class Reader:
         return Matrix(beside(x.rows, y.rows), beside(x.cols, y.cols), at)
 
     def scalar_power(self, base: Any, exponent: Any, scope: Scope) -> Matrix:
-        """Return a whole power of a scalar, or one whose exponent is a number of layers."""
+        """Return a power of a scalar: a whole one, or by a size, such as a number of layers."""
         if type(exponent) is int and exponent < 0:
-            x = self.inverse(["ImmutableDenseMatrix", 1, 1, base], scope)
-            demand(-exponent <= MAX_POWER, "a power of a scalar is too high")
-            return self.product([x._replace(matrix=False)] * -exponent)
+            entry = ["ImmutableDenseMatrix", 1, 1, base]
+            return self.value(["MatrixElement", ["MatPow", entry, exponent], 0, 0], scope)
         x = self.value(base, scope)
         demand(not x.matrix, "a matrix is raised to the power of a number")
         over, under = self.number(exponent)
-        whole = over.get((), Fraction(0))
-        rest = plus(ordered(over), [((), -whole)])
-        symbols = [leg for monomial, _ in rest for leg in monomial]
-        sizes = all(name[0] == "n" and e > 0 and e.denominator == 1 for name, e in symbols)
-        sizes &= all(factor > 0 and factor.denominator == 1 for _, factor in rest)
         demand(under == UNITY, "an exponent is divided by a sum")
-        if not sizes:  # it may be any number, so the power is no product
-            whole, rest = Fraction(0), ordered(over)
-        demand(whole.denominator == 1 and 0 <= whole <= MAX_POWER, "a power that is not natural")
+        over, many = dict(over), over.get((), Fraction(0))
+        if (
+            natural(over.items())
+            and many.denominator == 1
+            and all(s[0] == "n" for s in symbols([over]))
+        ):
+            over.pop((), None)  # the rest is not negative
+        else:
+            many = Fraction(0)
+        demand(many <= MAX_POWER, "a power of a scalar is too high")
 
         def at() -> Terms:
-            factors = [x.at(ORIGIN, ORIGIN) for _ in range(int(whole))]
-            if rest:
-                factors.append([self.opaque(("power", rest), [((), x.at(ORIGIN, ORIGIN))], ())])
+            factors = [x.at(ORIGIN, ORIGIN) for _ in range(int(many))]
+            if over:
+                kind = ("power", ordered(over))
+                factors.append([self.opaque(kind, [((), x.at(ORIGIN, ORIGIN))], ())])
             return self.entries(factors)
 
         return scalar(at)
@@ -973,7 +1055,7 @@ class Reader:
         return Matrix(r, c, at)
 
     def heads(self, kind: str, body: Any, count: Any, scope: Scope) -> Matrix:
-        """Return a sum over an index, or the matrices side by side, or one below the other."""
+        """Return a sum over an index, or the matrices one below the other."""
         size = self.size(count)
         legs = self.legs(size)
         bound, index = Bound(legs), ["i", len(scope)]
@@ -986,12 +1068,10 @@ class Reader:
             bound.now = k
             return x.at(i, j)
 
-        if kind in ("ConcatHeads", "StackHeads"):  # side by side: transposed, one below the other
-            x = turned(x) if kind == "ConcatHeads" else x
+        if kind == "StackHeads":
             rows = beside(legs, x.rows)
-            stacked = Matrix(rows, x.cols, lambda i, j: at(*parted(legs, x.rows, i), j))
-            return turned(stacked) if kind == "ConcatHeads" else stacked
-        many = constant(size) if counts_by(body, index) else None
+            return Matrix(rows, x.cols, lambda i, j: at(*parted(legs, x.rows, i), j))
+        many = constant(size) if self.ready and counts_by(body, index) else None
         if many is not None:
             places = [self.place(k, legs) for k in range(many)]
             return x._replace(at=lambda i, j: [t for k in places for t in at(k, i, j)])
@@ -1025,70 +1105,59 @@ class Reader:
     def layered(
         self, body: Any, count: Any, scope: Scope, some: bool = True
     ) -> tuple[Matrix, Any, Any]:
-        """Return the body of a product over layers, the parts of these, and its entries at one.
+        """Return the body of a product over layers, the parts of these, and what a part gives.
 
         A count may be an index: the layers before that one. Of what may be no layers nothing need
         be defined, so where it is not certain that there are `some` the body states nothing.
         """
-        before = self.bound(count, scope) if type(count) is list and count[:1] == ["i"] else None
+        before = self.bound(count, scope) if is_index(count) else None
         none = type(count) is int and count == 0
         legs = before.legs if before else NONE if none else self.legs(self.size(count))
-        layer, some = Bound(legs), some and not before and not none
+        layer = Bound(legs)
 
         def parts() -> list[Any]:
             return [] if none else self.layers(legs, before.now if before else None)
 
-        outer, self.stating = self.stating, self.stating and some
+        outer, self.noting = self.noting, self.noting and some and not before and not none
         x = self.matrix(body, (*scope, layer))
-        self.stating = outer
+        self.noting = outer
         self.fit(x.rows, x.cols)
 
-        def at_layer(index: Index) -> Callable[[Index, Index], Terms]:
+        def over(kind: Any, part: Any, more: Index = ()) -> Matrix:
+            """Return a matrix for one layer, or a box for a product over layers without number."""
+            what, front, *rest = part
+
             def at(i: Index, j: Index) -> Terms:
-                layer.now = index
-                outer, self.stating = self.stating, self.stating and some
-                terms = x.at(i, j)
-                self.stating = outer
-                return terms
+                if what == "one":
+                    layer.now = front
+                    return x.at(i, j)
+                here = (front, self.wire(rest[0] if what == "all" else self.sizes[rest[0]]))
+                arguments = []
+                for r, c in self.places(x.rows, x.cols):
+                    layer.now = here
+                    arguments.append(((here, r, c), x.at(r, c)))
+                extra = (*(() if what == "all" else rest), *more)
+                return [self.opaque((*kind, what), arguments, (i, j), extra)]
 
-            return at
+            return x._replace(at=at)
 
-        return x, parts, at_layer
-
-    def over_layers(
-        self, kind: Any, x: Matrix, at_layer: Any, part: Any, more: Index = ()
-    ) -> Matrix:
-        """Return a matrix for one layer, or a box for a product over layers without number."""
-        what, front, *over = part
-        if what == "one":
-            return x._replace(at=at_layer(front))
-        size = over[0] if what == "all" else self.sizes[over[0]]
-
-        def at(i: Index, j: Index) -> Terms:
-            layer = (front, self.wire(size))
-            inside = at_layer(layer)
-            arguments = [((layer, r, c), inside(r, c)) for r, c in self.places(x.rows, x.cols)]
-            extra = () if what == "all" else tuple(over)
-            return [self.opaque((*kind, what), arguments, (i, j, (0, *more)), extra)]
-
-        return x._replace(at=at)
+        return x, parts, over
 
     def layer_product(self, body: Any, count: Any, reverse: bool, scope: Scope) -> Matrix:
         """Return a product over layers, the last one first unless in reverse."""
-        x, parts, at_layer = self.layered(body, count, scope)
+        x, parts, over = self.layered(body, count, scope)
 
         def at(i: Index, j: Index) -> Terms:
-            kind = ("LayerProduct", reverse)
-            factors = [self.over_layers(kind, x, at_layer, part) for part in parts()]
+            factors = [over(("LayerProduct", reverse), part) for part in parts()]
             factors = factors[:: 1 if reverse else -1] or [x._replace(at=self.delta)]
             return self.product(factors).at(i, j)
 
         return x._replace(at=at)
 
     def order(self, tree: Any, scope: Scope) -> Callable[[], Any]:
-        """Return an order, a polynomial in sizes; of an index that has no value, its wire."""
-        if type(tree) is not list or tree[:1] != ["i"]:
-            polynomial = () if type(tree) is int and tree == 0 else self.size(tree)
+        """Return an order, a polynomial in sizes that may be 0; of an index, its value or wire."""
+        if not is_index(tree):
+            polynomial = () if type(tree) is int and tree == 0 else self.measure(tree)
             return lambda: polynomial
         bound = self.bound(tree, scope)
 
@@ -1118,14 +1187,13 @@ class Reader:
         count, order, reverse = rest
         if not order == many == k or names([inner, count], k) or names(mark, ["i", k[1] + 1]):
             return None
-        self.value(body, (*scope, Bound(self.legs(size))))  # it has to be well formed as it stands
         return self.orders("Orders", inner, count, lambda: size, reverse, (*scope, Bound(NONE)))
 
     def orders(
         self, kind: str, body: Any, count: Any, chosen: Any, reverse: bool, scope: Scope
     ) -> Matrix:
         """Return the sum of products of as many layers as are chosen, or of fewer ("Orders")."""
-        x, parts, at_layer = self.layered(body, count, scope, some=False)
+        x, parts, over = self.layered(body, count, scope, some=False)
         zero, identity = x._replace(at=lambda i, j: []), x._replace(at=self.delta)
 
         def summed(layers: list[Any], order: Any) -> Matrix:
@@ -1139,83 +1207,32 @@ class Reader:
             if not layers:
                 unknown = [self.box(("no layers", kind, shown, more != ()), (0, *more))]
                 return x._replace(at=lambda i, j: self.times(unknown, self.delta(i, j)))
-            *rest, (what, *where) = layers
+            *rest, part = layers
+            what, _, *size = part
             if what == "one":
                 demand(some, "an order that may be none")
                 without, fewer = summed(rest, order), summed(rest, plus(order, UNITY.items(), -1))
-                last = x._replace(at=at_layer(where[0]))
-                used = self.product([fewer, last] if reverse else [last, fewer])
+                factors = [over((), part), fewer]
+                used = self.product(factors[:: -1 if reverse else 1])
                 return x._replace(at=lambda i, j: self.collected(without.at(i, j) + used.at(i, j)))
             demand(not rest, "layers that follow others without number")
             if kind == "Orders" and what == "all":  # of more orders than layers nothing is added
-                most = plus(where[1], UNITY.items())
+                most = plus(size[0], UNITY.items())
                 excess = plus(order, most, -1)
                 shown = most if not excess or natural(excess) else order
-            known = (kind, reverse, shown, more != ())
-            return self.over_layers(known, x, at_layer, layers[0], more)
+            return over((kind, reverse, shown, more != ()), part, more)
 
         return x._replace(at=lambda i, j: summed(parts(), chosen()).at(i, j))
 
-    # -- boxes with an argument --------------------------------------------------------------------
-
-    def opaque(
-        self, kind: Any, arguments: list[Any], at: Any, extra: Index = (), partial: bool = False
-    ) -> Term:
-        """Return the box of a function of sums, at indices: the same box for equal arguments.
-
-        An argument is (its own indices, terms). The other wires of the terms only say where the
-        function acts. Where it is `partial`, the statement takes it there.
-        """
-        parts = []
-        occurs: dict[int, list[Any]] = {wire: [] for wire in extra}
-        for n, (indices, terms) in enumerate(arguments):
-            own, terms = [w for index in indices for w in index[1:]], self.collected(terms)
-            parts.append(([index[0] for index in indices], own, terms))
-            for t in terms:
-                pairs = [(-1, (wire,)) for pair in t.equal for wire in pair]
-                for label, wires in [*t.boxes, *pairs]:
-                    for p, wire in enumerate(wires):
-                        if wire not in own and wire not in t.inner:
-                            occurs.setdefault(wire, []).append((n, label, p))
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for wire in sorted(occurs):
-            place = [*extra, wire].index(wire)
-            groups[self.sizes[wire], place, tuple(sorted(occurs[wire]))].append(wire)
-        few = len(occurs) <= MAX_SLOTS
-        first: Any = None
-        for order in product(*[permutations(g) if few else [g] for _, g in sorted(groups.items())]):
-            slots = list(chain(*order))
-            sums = [sorted(self.sums(terms, [*own, *slots]).items()) for _, own, terms in parts]
-            forms = [
-                (tuple(marks), tuple([self.sizes[w] for w in own]), tuple([k for k, _ in s]))
-                for (marks, own, _), s in zip(parts, sums, strict=True)
-            ]
-            shape = (kind, tuple([self.sizes[w] for w in slots]), tuple(forms))
-            factors = [t.factor for s in sums for _, t in s]
-            first = first or (shape, slots, factors)
-            known = self.known.get(shape, [])
-            found = next((name for name, one in known if all(map(same, one, factors))), None)
-            if found is not None:
-                break
-        else:
-            shape, slots, factors = first
-            found = sum(map(len, self.known.values()))
-            self.known.setdefault(shape, []).append((found, factors))
-        places = [w if w in self.special or w in self.value_of else None for w in slots]
-        if partial and self.stating:
-            self.met.add((self.way, found, tuple(places)))
-        elif partial:
-            where = product({None, self.way}, product(*[{None, p} for p in places]))
-            met = any((way, found, one) in self.met for way, one in where)
-            demand(met, "what is not defined in the statement is used")
-        return self.box(("opaque", found), (0, *slots), *at)
+    # -- functions ---------------------------------------------------------------------------------
 
     def inverse(self, tree: Any, scope: Scope) -> Matrix:
         """Return the inverse of a matrix: of its parts, where they are square, or a box."""
+        self.note(["MatPow", tree, -1], scope)
         match tree:
-            case ["Identity", _]:
-                return self.value(tree, scope)
             case ["MatPow", arg, int(k)] if type(k) is int:
+                if k < 0:  # the inverse of an inverse that there is
+                    self.defined(["MatPow", tree, -1], scope)
                 return self.value(["MatPow", arg, -k], scope)
             case ["Transpose", arg]:
                 return turned(self.inverse(arg, scope))
@@ -1235,9 +1252,9 @@ class Reader:
 
         def at(i: Index, j: Index) -> Terms:
             arguments = [((r, c), x.at(r, c)) for r, c in self.places(x.rows, x.cols)]
-            return [self.opaque("inverse", arguments, (i, j), partial=True)]
+            return [self.opaque("inverse", arguments, (i, j))]
 
-        return x._replace(at=at)
+        return x if tree[0] == "Identity" else x._replace(at=at)
 
     def activation(self, name: str, x: Matrix) -> Matrix:
         """Return a function of each entry; a positive factor comes out where it has a degree."""
@@ -1246,16 +1263,14 @@ class Reader:
             terms, factor = self.collected(x.at(i, j)), ONE
             if name in AXIOMS["degrees"]:
                 content = self.content(terms)
-                factor = power(content, Fraction(AXIOMS["degrees"][name]), self.positive)
-                terms = [t.by(power(content, Fraction(-1), set())) for t in terms]
+                factor = power(content, Fraction(AXIOMS["degrees"][name]))
+                terms = [t.by(power(content, Fraction(-1))) for t in terms]
             if all(t[1:] == UNIT[1:] for t in terms):
                 at_number = reduce(add, [t.factor for t in terms], number(0))
                 for known, value in AXIOMS["values"].get(name, {}).items():
                     if at_number == number(Fraction(known)):
                         return [Term(multiply(factor, number(value)))] if value else []
-            partial = name == "rsqrt" and (self.stating or self.strict)
-            box = self.opaque(("activation", name), [((), terms)], (), partial=partial)
-            return [box.by(factor)]
+            return [self.opaque(("activation", name), [((), terms)], ()).by(factor)]
 
         return x._replace(at=at)
 
@@ -1276,7 +1291,6 @@ class Reader:
         def at(i: Index, j: Index) -> Terms:
             read = [(c, [self.collected(v.at(i, c)) for v in values]) for c in self.every(x.cols)]
             ways = [(c, found) for c, found in read if not masked or found[1]]
-            demand(ways or self.stating or not self.strict, "a softmax without any column")
             if j[0] not in [c[0] for c, _ in ways]:
                 return []
             if len(ways) == 1:  # a shift of the row changes nothing, whatever block it is
@@ -1289,8 +1303,7 @@ class Reader:
             if not masked and not any(found[0] for _, found in ways):
                 return [Term(self.power((dict(sized(x.cols)), UNITY), Fraction(-1)))]
             arguments = [((c,), terms) for c, found in ways for terms in found]
-            partial = masked and (self.stating or self.strict)
-            return [self.opaque(("softmax", masked), arguments, (j,), partial=partial)]
+            return [self.opaque(("softmax", masked), arguments, (j,))]
 
         return x._replace(at=at)
 
@@ -1304,7 +1317,13 @@ class Fact(NamedTuple):
     bounds: Scope
     lhs: Matrix
     rhs: Matrix
-    strict: bool = False
+
+    def entry(self, at: Iterable[Index], i: Index, j: Index) -> Terms:
+        """Return an entry of lhs - rhs."""
+        for bound, now in zip(self.bounds, at, strict=True):
+            demand(bound.last in (None, now), "a fact about the last layer is used at another")
+            bound.now = now
+        return self.lhs.at(i, j) + [t.by(MINUS) for t in self.rhs.at(i, j)]
 
 
 class Case(NamedTuple):
@@ -1318,18 +1337,9 @@ class Case(NamedTuple):
 
 def proved(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
     """Check a proof of a claim, which has the first of the free indices; return its size."""
-    demand(type(proof) is dict and proof.get("rule") in ("same", "cancel", "induction"), "no rule")
-    if proof["rule"] == "induction":
-        return by_induction(context, claim, free, proof)
-    reader = Reader(context, proof.get("splits", []))
-    if proof["rule"] == "cancel":
-        return cancelled(reader, claim, free, proof)
-    demand(set(proof) == {"rule"}, "a proof has other parts than its rule")
-    demand(claim.lhs == claim.rhs, "the two sides are different trees")
-    reader.presumed = True
-    for one in (claim, *context.given):
-        read_fact(reader, one)
-    return 1
+    rules = {"cancel": cancelled, "induction": by_induction, "generalise": generalised}
+    demand(type(proof) is dict and proof.get("rule") in rules, "no rule")
+    return rules[proof["rule"]](context, claim, free, proof)
 
 
 def opened(reader: Reader, frees: Sequence[Free]) -> Scope:
@@ -1341,121 +1351,56 @@ def opened(reader: Reader, frees: Sequence[Free]) -> Scope:
     )
 
 
-def read_fact(reader: Reader, one: Equation, scope: Scope = (), strict: bool = False) -> Fact:
+def read(reader: Reader, one: Equation, scope: Scope = ()) -> Fact:
     """Return an equation as a fact, in the scope of other indices."""
     bounds = opened(reader, one.frees)
     lhs, rhs = [reader.value(side, (*scope, *bounds)) for side in (one.lhs, one.rhs)]
     reader.alike([lhs, rhs])
-    return Fact(bounds, lhs, rhs, strict)
+    return Fact(bounds, lhs, rhs)
 
 
-def entry(reader: Reader, fact: Fact, at: Iterable[Index], i: Index, j: Index) -> Terms:
-    """Return an entry of lhs - rhs."""
-    for bound, now in zip(fact.bounds, at, strict=True):
-        demand(bound.last in (None, now), "a fact about the last layer is used at another")
-        bound.now = now
-    outer, reader.strict = reader.strict, reader.strict or fact.strict
-    terms = fact.lhs.at(i, j) + [t.by(MINUS) for t in fact.rhs.at(i, j)]
-    reader.strict = outer
-    return terms
-
-
-def entries(reader: Reader, fact: Fact, special: bool = False) -> list[Case]:
-    """Return the entries of lhs - rhs, one for each choice of branches."""
-    moving = [bound.legs for bound in fact.bounds if bound.last is None]
+def cancelled(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
+    """Check that lhs - rhs is a sum of facts in contexts, in every block; count its terms."""
+    demand(set(proof) <= {"rule", "splits", "facts", "uses"}, "a proof has other parts")
+    reader = Reader(context, proof.get("splits", []))
+    scope = opened(reader, free)
+    fact = read(reader, claim._replace(frees=()), scope[: len(claim.frees)])
+    fact = fact._replace(bounds=scope)  # which may hold the last layer, too
     cases = []
+    moving = [bound.legs for bound in scope if bound.last is None]
     for *found, i, j in reader.places(*moving, fact.lhs.rows, fact.lhs.cols):
         rest = iter(found)
-        at = tuple([next(rest) if bound.last is None else bound.last for bound in fact.bounds])
-        if special:
-            reader.special |= {wire for index in at for wire in index[1:]}
-            reader.way = way_of(at)
-        cases.append(Case(at, i, j, entry(reader, fact, at, i, j)))
-    reader.way = None if special else reader.way
-    return cases
-
-
-def way_of(at: Iterable[Index]) -> Index:
-    """Return the branches that the free indices are in."""
-    return tuple([index[0] for index in at])
-
-
-def cancelled(reader: Reader, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
-    """Check that lhs - rhs is a sum of facts in contexts, in every block; count its terms."""
-    demand(set(proof) <= {"rule", "splits", "fused", "facts", "uses"}, "a proof has other parts")
-    reader.fused = proof.get("fused", False)
-    demand(type(reader.fused) is bool, "fused is true or false")
-    scope = opened(reader, free)
-    fact = read_fact(reader, claim._replace(frees=()), scope[: len(claim.frees)])
-    fact = fact._replace(bounds=scope)  # which may hold the last layer, too
-    stated = [read_fact(reader, one) for one in reader.context.given if one.stated]
-    cases = entries(reader, fact, special=True)
-    for one in stated:
-        entries(reader, one)
-    reader.stating = False
-    demand(set(reader.unstated) <= reader.lengths, "a split of a size that may vanish")
-    facts = [read_fact(reader, one, (), not one.stated) for one in reader.context.given]
-    facts += [derived(reader, one, free, fact.bounds, cases) for one in proof.get("facts", [])]
+        at = tuple([next(rest) if bound.last is None else bound.last for bound in scope])
+        cases.append(Case(at, i, j, fact.entry(at, i, j)))
+    facts = [read(reader, one) for one in context.given]
+    facts += [derived(reader, one, free, scope) for one in proof.get("facts", [])]
     for use in proof.get("uses", []):
         add_use(reader, use, facts, fact, cases)
-    rest = [term for case in cases for term in reader.collected(case.terms)]
-    demand(not rest, f"{len(rest)} terms do not cancel")
+    left = [term for case in cases for term in reader.collected(case.terms)]
+    demand(not left, f"{len(left)} terms do not cancel")
     return sum(len(case.terms) for case in cases)
 
 
-def derived(reader: Reader, fact: Any, free: Any, scope: Scope, cases: list[Case]) -> Fact:
-    """Return a fact that an inverse, a schema, or equal arguments give."""
-    strict, premises, proofs = False, list[Any](), list[Any]()
-    frees = tuple(map(Free, fact[1]))
-    match fact:
-        case ["inverse", _, e, "left" | "right" as side]:
-            factors = [["MatPow", e, -1], e]
-            lhs, rhs = ["MatMul", *factors[:: 1 if side == "left" else -1]], ["MatPow", e, 0]
-        case ["axiom", _, name, form, values, proofs]:
-            schema = AXIOMS["axioms"][name]["forms"][form]
-            others, sizes = schema.get("others", []), schema.get("sizes", [])
-            demand(set(values) == {*sizes, *schema["matrices"], *others}, "other parts")
-            functions = schema.get("functions", [values.get("g")])
-            demand(values.get("g") in functions, f"{name} says nothing of this function")
-            inner, every = (*scope, *opened(reader, frees)), dict(values)
-            for symbol, shape in schema["matrices"].items():
-                x = reader.matrix(values[symbol], inner)
-                for name, size in zip(shape, (sized(x.rows), sized(x.cols)), strict=True):
-                    tree = every.setdefault(name, size_tree(size)) if type(name) is str else name
-                    demand(reader.size(tree) == size, f"{symbol} has another shape")
-            lhs, rhs = filled(schema["lhs"], every), filled(schema["rhs"], every)
-            premises = [(frees, *pair) for pair in filled(schema.get("premises", []), every)]
-            strict = schema.get("strict", False)
-        case ["cong", _, lhs, rhs, proofs]:
-            premises = [((*frees, *more), a, b) for more, a, b in congruent(lhs, rhs)]
-        case _:
-            raise Rejected(f"{fact!r:.40} is no fact")
+def derived(reader: Reader, fact: Any, free: Any, scope: Scope) -> Fact:
+    """Return an instance of a schema, for all values of indices, its premises proved."""
+    kind, counts, name, form, values, proofs = fact
+    demand(kind == "axiom", "a fact of another kind")
+    schema = AXIOMS["axioms"][name]["forms"][form]
+    others, sizes = schema.get("others", []), schema.get("sizes", [])
+    demand(set(values) == {*sizes, *schema["matrices"], *others}, "other parts")
+    functions = schema.get("functions", [values.get("g")])
+    demand(values.get("g") in functions, f"{name} says nothing of this function")
+    frees = tuple(map(Free, counts))
+    inner = (*scope, *opened(reader, frees))
+    every = reader.shaped(schema, values, inner)
+    for tree in filled(schema.get("where", []), every):
+        reader.defined(tree, inner)
+    premises = filled(schema.get("premises", []), every)
     demand(len(proofs) == len(premises), "a premise has no proof")
-    for (own, left, right), proof in zip(premises, proofs, strict=True):
-        check = read_fact(reader, Equation(own, left, right), scope, True)
-        for at in dict.fromkeys(case.free for case in cases):  # it is defined where it is used
-            for bound, now in zip(scope, at, strict=True):
-                bound.now = now
-            reader.way = way_of(at)
-            entries(reader, check)
-        reader.way = None
-        proved(reader.context, Equation((*free, *own), left, right), (*free, *own), proof)
-    return read_fact(reader, Equation(frees, lhs, rhs), scope, strict)
-
-
-def congruent(a: Any, b: Any) -> list[Any]:
-    """Return what makes two functions equal: (more free indices, one side, the other) of each."""
-    match a, b:
-        case ["RowSoftmax", *s], ["RowSoftmax", *t] if len(s) == len(t):
-            return [((), x, y) for x, y in zip(s, t, strict=True)]
-        case ["Activation", f, x], ["Activation", g, y] if f == g:
-            return [((), x, y)]
-        case ["RMSNorm" | "LayerNorm" as f, x, d], ["RMSNorm" | "LayerNorm" as g, y, e]:
-            demand(f == g and d == e, "these are two norms")
-            return [((), x, y)]
-        case ["LayerProduct" | "OrderSum" as f, x, *s], [g, y, *t] if f == g and s == t:
-            return [((Free(s[0]),), x, y)]
-    raise Rejected("these are two functions")
+    for sides, proof in zip(premises, proofs, strict=True):
+        proved(reader.context, Equation((*free, *frees), *sides), (*free, *frees), proof)
+    lhs, rhs = filled([schema["lhs"], schema["rhs"]], every)
+    return read(reader, Equation(frees, lhs, rhs), scope)
 
 
 def add_use(reader: Reader, use: Any, facts: list[Fact], claim: Fact, cases: list[Case]) -> None:
@@ -1472,12 +1417,11 @@ def add_use(reader: Reader, use: Any, facts: list[Fact], claim: Fact, cases: lis
         where = [reader.index(i, bound.legs, claim.bounds) for i, bound in pairs]
 
         def inside(case: Case) -> Terms:
-            return entry(reader, fact, [at() for at in where], case.row, case.col)
+            return fact.entry([at() for at in where], case.row, case.col)
 
     for case in cases:
         for bound, now in zip(claim.bounds, case.free, strict=True):
             bound.now = now
-        reader.way = way_of(case.free)
         case.terms.extend([t.by(factor) for t in inside(case)])
 
 
@@ -1488,25 +1432,21 @@ def in_context(reader: Reader, context: Any, at: Any, fact: Fact, claim: Fact) -
     sizes = [reader.size(tree) for tree in context["sizes"]]
 
     def lies(index: Any, legs: Legs) -> Index:
-        """Return an index of wires and marks by the number of its branch, or -1 if it has none."""
+        """Return an index of wires and marks by the number of its branch."""
         demand(all(type(w) is int and w < len(sizes) for w in index), "a context has no such wire")
         branch = tuple([sizes[w] if w >= 0 else w for w in index])
-        return (legs.index(branch) if branch in legs else -1, *[w for w in index if w >= 0])
+        demand(branch in legs, "an index in a context does not fit")
+        return (legs.index(branch), *[w for w in index if w >= 0])
 
     boxes = []
     for tree, counts, row, col in context["boxes"]:
         bounds = opened(reader, [Free(count) for count, _ in counts])
         x = reader.value(tree, (*claim.bounds, *bounds))
         where = [lies(i, bound.legs) for (_, i), bound in zip(counts, bounds, strict=True)]
-        demand(all(one[0] >= 0 for one in where), "an index of a box is out of its range")
-        ends = lies(row, x.rows), lies(col, x.cols)
-        demand(all(end[0] >= 0 for end in ends), "a box does not fit")
-        boxes.append((bounds, where, x, ends))
+        boxes.append((bounds, where, x, lies(row, x.rows), lies(col, x.cols)))
     fact_at = [lies(i, bound.legs) for i, bound in zip(at, fact.bounds, strict=True)]
-    demand(all(one[0] >= 0 for one in fact_at), "an index of a fact is out of its range")
     row, col = context["hole"]
     hole = lies(row, fact.lhs.rows), lies(col, fact.lhs.cols)
-    demand(all(end[0] >= 0 for end in hole), "the hole does not fit")
     held = [(wire, reader.place(value, ((sizes[wire],),))[1]) for wire, value in context["held"]]
     outer = [lies(index, claim.bounds[k].legs) for k, index in context["free"]]
     outer += [lies(context["rows"], claim.lhs.rows), lies(context["cols"], claim.lhs.cols)]
@@ -1526,11 +1466,11 @@ def in_context(reader: Reader, context: Any, at: Any, fact: Fact, claim: Fact) -
             return (index[0], *[wires[w] for w in index[1:]])
 
         terms = [Term(ONE, (), tuple(equal), tuple(new.values()))]
-        for bounds, where, x, (row, col) in boxes:
+        for bounds, where, x, row, col in boxes:
             for bound, index in zip(bounds, where, strict=True):
                 bound.now = placed(index)
             terms = reader.times(terms, x.at(placed(row), placed(col)))
-        return reader.times(terms, entry(reader, fact, map(placed, fact_at), *map(placed, hole)))
+        return reader.times(terms, fact.entry(map(placed, fact_at), *map(placed, hole)))
 
     return inside
 
@@ -1541,16 +1481,16 @@ def in_context(reader: Reader, context: Any, at: Any, fact: Fact, claim: Fact) -
 def by_induction(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
     """Check a claim for every depth L: for one layer, and for L + 1 where it holds for the first L.
 
-    The layers are counts and nothing else, and hypotheses speak of all layers alike. What may be
-    undefined, an inverse or a root, does not depend on their number: so where the claim is defined
-    for L + 1 layers, it is for the first L.
+    The layers are counts and nothing else, and hypotheses speak of all layers alike. The claim is
+    one about total functions, so it says the same of the first L layers as of all of them. It is
+    read for the first L of any number: so what it divides by is not zero at any depth.
     """
     demand(set(proof) == {"rule", "over", "base", "step"}, "an induction has other parts")
-    over, statement = proof["over"], context.statement
-    demand(type(over) is int and 0 <= over < len(statement["sizes"]), "the depth is no size")
-    demand(over not in context.depths, "two inductions over one depth")
+    over, declared = proof["over"], context.declared
+    demand(type(over) is int and 0 <= over < len(declared["sizes"]), "the depth is no size")
+    demand(over not in context.ones | context.later, "two inductions over one depth")
     demand(all(one.last for one in free[len(claim.frees) :]), "a premise")
-    depth, tensors = ["size", over], statement["tensors"]
+    depth, tensors = ["size", over], declared["tensors"]
     counts = [n for _, counts, *_ in tensors for n in counts]
     frees = [one.count for equation in (claim, *context.given) for one in equation.frees]
     shapes = [shape for _, _, *shape in tensors]
@@ -1558,42 +1498,54 @@ def by_induction(context: Context, claim: Equation, free: tuple[Free, ...], proo
     demand(all(n == depth or not names(n, depth) for n in counts), "a count beside the depth")
     demand(all(n == depth or not names(n, depth) for n in frees), "a count beside it")
     # an induction around this one proves its claim for all sizes: its hypothesis is for all, too
-    known = [[one.lhs, one.rhs] for one in context.given if one.stated]
-    demand(not names([known, statement["nonzero"]], depth), "a hypothesis names the depth")
-    demand(not partial([claim.lhs, claim.rhs], depth), "a root at each depth")
-    # the claim for L layers is used at all values of its indices, and stated at one
-    defined = not claim.frees or not partial([claim.lhs, claim.rhs])
-    demand(defined, "a root that an index may lead to")
+    known = [[one.lhs, one.rhs] for one in context.given[: context.fixed]]
+    demand(not names([known, declared["nonzero"]], depth), "a hypothesis names the depth")
 
     L = ordered({((f"n{over}", Fraction(1)),): Fraction(1)})
     union_of = (plus(L, UNITY.items()), union([((L,),), NONE]))
     free = (*free, Free(depth, last=True))
-    base = context._replace(depths=context.depths | {over}, ones=context.ones | {over})
-    later, part, tensors, given = replaced(
-        (free, claim, tensors, context.given), depth, ["Add", depth, 1]
+    depths = context.depths | set(inductions(proof))
+    base = context._replace(depths=depths, ones=context.ones | {over})
+    later, part, tensors, stated, given = replaced(
+        (free, claim, tensors, context.stated, context.given), depth, ["Add", depth, 1]
     )
-    step = Context(
-        {**statement, "tensors": tensors},
-        (*given, claim._replace(stated=False)),
-        base.depths,
-        context.ones,
-        context.firsts | {L},
-        (*context.unions, union_of),
+    step = context._replace(
+        declared={**declared, "tensors": tensors},
+        stated=stated,
+        given=(*given, claim),
+        depths=depths,
+        later=context.later | {over},
+        firsts=context.firsts | {L},
+        unions=(*context.unions, union_of),
     )
     return proved(base, claim, free, proof["base"]) + proved(step, part, later, proof["step"])
 
 
-def partial(tree: Any, depth: Any = None) -> bool:
-    """Return whether what may be undefined is there at all, or depends on the number of layers."""
-    match tree:
-        case ["MatPow" | "Pow", _, k] if type(k) is int:
-            risky = k < 0 and not is_number(tree)
-        case ["RMSNorm" | "LayerNorm", *_] | ["Activation", "rsqrt", *_] | ["RowSoftmax", _, _, *_]:
-            risky = True
-        case _:
-            risky = False
-    inner = type(tree) is list and any(partial(part, depth) for part in tree)
-    return inner or (risky and (depth is None or names(tree, depth)))
+def inductions(proof: Any) -> Iterable[int]:
+    """Yield the sizes that a proof and the proofs in it are inductions over."""
+    if type(proof) is dict and "over" in proof:
+        yield proof["over"]
+    for part in proof.values() if type(proof) is dict else proof:
+        if type(part) in (dict, list):
+            yield from inductions(part)
+
+
+def generalised(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
+    """Check a claim for any matrix in the place of a part: it is so of the one that is there.
+
+    The part is the same at all places, since no index in it is bound, and no binder is around it.
+    """
+    demand(set(proof) == {"rule", "part", "shape", "proof"}, "a generalisation has other parts")
+    part, shape, declared = proof["part"], proof["shape"], context.declared
+    reader = Reader(context, [])
+    x = reader.matrix(part, opened(reader, claim.frees))
+    sizes = tuple(map(reader.size, shape))
+    demand(part[0] == "tensor", "only a matrix that is given may be any")
+    demand((sized(x.rows), sized(x.cols)) == sizes, "a matrix of another shape is in its place")
+    tensors = [*declared["tensors"], ["", [], *shape]]
+    new = context._replace(declared={**declared, "tensors": tensors})
+    claim = replaced(claim, part, ["tensor", len(tensors) - 1])
+    return proved(new, claim, free, proof["proof"])
 
 
 # -- reading a certificate -------------------------------------------------------------------------
@@ -1606,27 +1558,28 @@ def check(certificate: Any) -> str:
     """Return a line on what was proved, or raise Rejected.
 
     >>> n = ["size", 0]
-    >>> made = {"schema": 3, "sizes": ["n"], "scalars": [], "tensors": [["A", [], n, n]]}
+    >>> made = {"schema": 4, "sizes": ["n"], "scalars": [], "tensors": [["A", [], n, n]]}
     >>> made |= {"indices": [], "given": [], "nonzero": [], "proof": {"rule": "cancel"}}
     >>> check({**made, "lhs": ["tensor", 0], "rhs": ["Transpose", ["tensor", 0]]})
     Traceback (most recent call last):
     ...
-    proofs.replay.Rejected: 2 terms do not cancel
+    otimes.proofs.replay.Rejected: 2 terms do not cancel
     """
     try:
         whole = type(certificate) is dict and set(certificate) == {*PARTS, "proof"}
         demand(whole, "a part is missing, or one too many")
         schema = certificate["schema"]
-        demand(type(schema) is int and schema == 3, f"the schema is {schema}, and 3 is read here")
+        demand(type(schema) is int and schema == 4, f"the schema is {schema}, and 4 is read here")
         for name, flags in certificate["scalars"]:
             demand(type(name) is str and set(flags) <= FLAGS, "a scalar has an unknown property")
         free = tuple([Free(count) for _, count in certificate["indices"]])
         given = tuple(
-            Equation(tuple(map(Free, counts)), lhs, rhs, True)
+            Equation(tuple(map(Free, counts)), lhs, rhs)
             for counts, lhs, rhs in certificate["given"]
         )
         claim = Equation(free, certificate["lhs"], certificate["rhs"])
-        terms = proved(Context(certificate, given), claim, free, certificate["proof"])
+        context = Context(certificate, (claim, *given), given, len(given))
+        terms = proved(context, claim, free, certificate["proof"])
     except RecursionError:
         raise Rejected("its trees are nested too deeply to be read") from None
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:

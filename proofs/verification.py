@@ -1,25 +1,26 @@
-"""The whole catalogue put to its checks, in processes, and the report of it all."""
+"""Verification of the catalogue: runs the checks of every entry, in parallel processes."""
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 
-from numeric.binding import Run, run_of
-from numeric.config import check_pre_norm
-from numeric.definitions import pattern_ratios
-from numeric.model import bundled_models, load_model
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue import catalogue, find
-from proofs.checks import check
-from proofs.evidence import DefinitionEvidence, Report, TheoremReport
-from proofs.on_models import PROMPT_TOKENS
-from proofs.theorem import Theorem
+from otimes.numeric.binding import Run, run_of
+from otimes.numeric.config import check_pre_norm
+from otimes.numeric.definitions import pattern_ratios
+from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.cache import Cache
+from otimes.proofs.catalogue import catalogue, find
+from otimes.proofs.checks import check
+from otimes.proofs.evidence import DefinitionEvidence, Report, TheoremReport
+from otimes.proofs.on_models import PROMPT_TOKENS
+from otimes.proofs.theorem import Theorem
 
 OnProgress = Callable[[int, int, str], None]
 
@@ -30,51 +31,91 @@ def verify(
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
     quick: bool = False,
+    cache: Cache | None = None,
 ) -> Report:
     """Return the report on theorems (all of them by default) on models (all bundled by default).
 
-    `executor` is where the pieces run: processes on this machine by default, or any
-    `concurrent.futures.Executor`. `on_progress(done, total, name)` is called after each piece.
-    `quick` leaves models and mutants out: proofs and exact numbers only.
-    Raises OtimesError naming a theorem or model that does not exist.
+    `executor` runs the checks of each theorem: by default a process pool, or any
+    `concurrent.futures.Executor`. `on_progress(done, total, name)` is called after each theorem.
+    `quick` omits models and mutants: only proofs and exact checks are run. Reports that passed are
+    read from `cache` and stored there. Raises OtimesError for an unknown theorem or model.
     """
     theorems = catalogue() if names is None else tuple(find(name) for name in names)
     chosen = tuple(bundled_models() if models is None else [str(name) for name in models])
     for name in chosen:
-        # A missing or damaged model is said before any work is done.
+        # Report a missing or damaged model before any work is done.
         check_pre_norm(load_model(name).config, "the theorems are checked on models")
-    if executor is None and len(theorems) > 1:
-        ignore = (signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent to handle
-        with ProcessPoolExecutor(initializer=signal.signal, initargs=ignore) as own:
-            return verify([t.name for t in theorems], models, on_progress, own, quick)
+    keys = {t.name: _key(cache, t, chosen, quick) for t in theorems}
     done: dict[str, TheoremReport] = {}
-    if executor is None:
-        for theorem in theorems:
-            done[theorem.name] = verify_theorem(theorem, chosen, quick)
-            _tell(on_progress, len(done), len(theorems), theorem.name)
-        return _report(theorems, done, chosen, models is not None)
-    futures: dict[Future[TheoremReport], str] = {
-        executor.submit(_verify_named, t.name, chosen, quick): t.name for t in theorems
-    }
-    try:
-        for future in as_completed(futures):
-            done[futures[future]] = future.result()
-            _tell(on_progress, len(done), len(theorems), futures[future])
-    finally:
-        for future in futures:
-            future.cancel()
-    return _report(theorems, done, chosen, models is not None)
+    for report in _reports(theorems, keys, chosen, executor, quick, cache):
+        done[report.theorem.name] = replace(report, models_named=models is not None)
+        _tell(on_progress, len(done), len(keys), report.theorem.name)
+    if cache is not None:
+        cache.prune()
+    definitions = [_definition(name, cache) for name in chosen]
+    return Report(tuple(done[t.name] for t in theorems), tuple(filter(None, definitions)))
 
 
-def _report(
+def _key(cache: Cache | None, theorem: Theorem, models: tuple[str, ...], quick: bool) -> str:
+    if cache is None:
+        return ""
+    return cache.key(theorem.name, quick, module=theorem.state.__module__, models=models)
+
+
+def _reports(
     theorems: Sequence[Theorem],
-    done: Mapping[str, TheoremReport],
+    keys: Mapping[str, str],
     models: Sequence[str],
-    named: bool,
-) -> Report:
-    definitions = (check_definition(_run(name)) for name in models)
-    reports = tuple(replace(done[t.name], models_named=named) for t in theorems)
-    return Report(reports, tuple(filter(None, definitions)))
+    executor: Executor | None,
+    quick: bool,
+    cache: Cache | None,
+) -> Iterator[TheoremReport]:
+    """Yield the reports on theorems: first those of the cache, then as they are made."""
+    missing = []
+    for theorem in theorems:
+        data = cache and cache.load(keys[theorem.name])
+        if data:
+            yield TheoremReport.from_json(theorem, {**data, "from_cache": True})
+        else:
+            missing.append(theorem)
+    for report in _made(missing, models, executor, quick):
+        if cache is not None and report.passed:
+            cache.store(keys[report.theorem.name], report.to_json())
+        yield report
+
+
+def _made(
+    theorems: Sequence[Theorem], models: Sequence[str], executor: Executor | None, quick: bool
+) -> Iterator[TheoremReport]:
+    """Yield the reports on theorems as they are made."""
+    if executor is None and len(theorems) > 1:
+        ignore = (signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
+        with ProcessPoolExecutor(initializer=signal.signal, initargs=ignore) as own:
+            yield from _made(theorems, models, own, quick)
+    elif executor is None:
+        for theorem in theorems:
+            yield verify_theorem(theorem, models, quick)
+    else:
+        futures = [executor.submit(_verify_named, t.name, models, quick) for t in theorems]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _definition(model: str, cache: Cache | None) -> DefinitionEvidence | None:
+    """Return whether the definition of the pattern holds on a model; None if it has no heads."""
+    key = "" if cache is None else cache.key("definition", models=(model,))
+    data = cache and cache.load(key)
+    if data:
+        found = data["found"]
+        return found and DefinitionEvidence(**found)
+    made = check_definition(_run(model))
+    if cache is not None and (made is None or made.passed):
+        cache.store(key, {"found": made and asdict(made)})
+    return made
 
 
 def check_definition(run: Run) -> DefinitionEvidence | None:
@@ -87,12 +128,12 @@ def check_definition(run: Run) -> DefinitionEvidence | None:
 
 
 def verify_theorem(theorem: Theorem, models: Sequence[str], quick: bool = False) -> TheoremReport:
-    """Return the checks of one entry; one that cannot be made counts as failed."""
+    """Return the report on one entry; a check that raises an error has failed."""
     return verify_on_runs(theorem, [] if quick else [_run(name) for name in models], quick)
 
 
 def verify_on_runs(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -> TheoremReport:
-    """Return the checks of one entry on runs that were recorded before."""
+    """Return the report on one entry, given recorded runs of the models."""
     start = time.perf_counter()
     found = check(theorem, runs, quick)
     return TheoremReport(
@@ -111,7 +152,7 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -
 def _verify_named(name: str, models: Sequence[str], quick: bool) -> TheoremReport:
     try:
         return verify_theorem(find(name), models, quick)
-    except Exception as error:  # raised again: only to say which entry it was
+    except Exception as error:  # re-raised with the name of the entry
         error.add_note(f"while verifying {name}")
         raise
 

@@ -20,16 +20,16 @@ import warnings
 warnings.filterwarnings("ignore", "Do not use the `random` module inside strategies")
 import tests.test_annotations
 from jaxtyping import TypeCheckError, install_import_hook
-with install_import_hook("numeric", "tests.test_annotations.checked"):
+with install_import_hook("otimes.numeric", "tests.test_annotations.checked"):
     import numpy as np
-    from numeric.attribution import direct, gradients, mixing, occlusion, relevance
-    from numeric.circuits import behaviour, composition, copying, embedding_space, heads, lens
-    from numeric.circuits import trigrams, virtual
-    from numeric.forward import forward_pass
-    from numeric.model import bundled_models, load_model
-    from numeric.paths.ensemble import paths
-    from numeric.paths.loss import loss_table
-    from proofs.verification import verify
+    from otimes.numeric.attribution import direct, gradients, mixing, occlusion, relevance
+    from otimes.numeric.circuits import behaviour, composition, copying, embedding_space
+    from otimes.numeric.circuits import heads, lens, trigrams, virtual
+    from otimes.numeric.forward import forward_pass
+    from otimes.numeric.model import bundled_models, load_model
+    from otimes.numeric.paths.ensemble import paths
+    from otimes.numeric.paths.loss import loss_table
+    from otimes.proofs.verification import verify
 from tests.numeric.random_models import KINDS, TINY, TINY_TOKENS, random_model
 
 tiny = random_model(TINY)

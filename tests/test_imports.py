@@ -1,6 +1,6 @@
-"""Rooms import downwards only, and the front door is light.
+"""Imports go down only: from package to package, and from module to module without a circle.
 
-Read off the syntax trees, not off what happens to be imported, so that an import inside a function
+Read off the syntax trees, not off what happens to be loaded, so that an import inside a function
 or under TYPE_CHECKING counts as well.
 """
 
@@ -9,93 +9,189 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("algebra", "numeric", "proofs", "otimes")
-"""From the bottom up: each may import itself and those before it."""
+LAYERS = {
+    "otimes": ("algebra", "numeric", "proofs", "otimes"),
+    "otimes.algebra": (
+        "errors",
+        "budget",
+        "language",
+        "mutations",
+        "diagrams",
+        "reading",
+        "draw",
+        "normal_form",
+        "evaluate",
+        "decide",
+        "rules",
+        "facts",
+        "paths",
+        "explain",
+        "verdict",
+        "chain",
+    ),
+    "otimes.numeric.audit": (
+        "findings",
+        "reference",
+        "precision",
+        "capture",
+        "mistakes",
+        "symmetries",
+        "diagnosis",
+        "judge",
+        "diagnose",
+        "precision_findings",
+        "report_html",
+        "report",
+        "audit",
+        "checkpoint",
+        "analyses",
+    ),
+}
+"""The parts of a package from the bottom up: each may import itself and those before it."""
 
-FILES = [(room, path) for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+
+def modules() -> dict[str, Path]:
+    """Return every module by its dotted name."""
+    found = {}
+    for folder in ("algebra", "numeric", "proofs", "otimes"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            parts = parts if folder == "otimes" else ("otimes", *parts)
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
-def imported(source: str, package: tuple[str, ...]) -> set[str]:
-    """Return the top-level packages that a module of `package` imports, by any kind of import."""
+MODULES = modules()
+
+
+def imported(source: str, module: str, is_package: bool = False) -> set[str]:
+    """Return the dotted names that a module imports, by any kind of import."""
     found = set()
+    package = module.split(".") if is_package else module.split(".")[:-1]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            found.add((*above, *(node.module or "").split("."))[0])
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *(node.module or "").split(".")]).strip(".")
+            found |= {f"{base}.{alias.name}" for alias in node.names}
         elif (
             isinstance(node, ast.Call)
             and "import" in ast.unparse(node.func)
             and node.args
             and isinstance(node.args[0], ast.Constant)
         ):
-            found.add(str(node.args[0].value).partition(".")[0])
+            found.add(str(node.args[0].value))
     return found
 
 
-def upward(room: str, source: str, package: tuple[str, ...]) -> set[str]:
-    """Return the rooms above `room`, and the tests, that such a module would import."""
-    above = {*ROOMS[ROOMS.index(room) + 1 :], "tests"}
-    return imported(source, package) & above
+def of_ours(name: str) -> str | None:
+    """Return the module of ours that an imported name is, or lies in."""
+    while name and name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def arrows(module: str) -> set[str]:
+    """Return the modules that a module imports."""
+    path = MODULES[module]
+    names = imported(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
+    return {found for name in names if (found := of_ours(name)) and found != module}
+
+
+def part_of(module: str, package: str) -> str:
+    """Return the part of a package that a module belongs to."""
+    rest = module.removeprefix(package).strip(".").split(".")[0]
+    if package == "otimes":
+        return rest if rest in LAYERS["otimes"] else "otimes"
+    return rest
+
+
+def upward(module: str, targets: set[str]) -> set[str]:
+    """Return the targets that lie above a module, in any package that both belong to."""
+    found = {target for target in targets if target.split(".")[0] == "tests"}
+    for package, order in LAYERS.items():
+        within = [t for t in targets if (t + ".").startswith(package + ".")]
+        if (module + ".").startswith(package + ".") and part_of(module, package) in order:
+            floor = order.index(part_of(module, package))
+            found |= {t for t in within if part_of(t, package) in order[floor + 1 :]}
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_downwards_only(module: str) -> None:
+    path = MODULES[module]
+    names = imported(path.read_text(encoding="utf-8"), module, path.name == "__init__.py")
+    found = upward(module, {of_ours(name) or name for name in names})
+    assert not found, f"{module} imports {sorted(found)}, which lie above it"
+
+
+def test_there_is_no_circle_of_imports() -> None:
+    try:
+        TopologicalSorter({module: arrows(module) for module in MODULES}).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_a_circle_is_seen() -> None:
+    with pytest.raises(CycleError):
+        TopologicalSorter({"a": {"b"}, "b": {"c"}, "c": {"a"}}).prepare()
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_every_part_of_a_package_has_its_layer(package: str) -> None:
+    inside = {m for m in MODULES if (m + ".").startswith(package + ".") and m != package}
+    assert {part_of(module, package) for module in inside} <= set(LAYERS[package])
 
 
 @pytest.mark.parametrize(
-    ("room", "path"), FILES, ids=[str(path.relative_to(ROOT)) for _, path in FILES]
-)
-def test_a_room_imports_downwards_only(room: str, path: Path) -> None:
-    package = path.relative_to(ROOT).parent.parts
-    found = upward(room, path.read_text(encoding="utf-8"), package)
-    assert not found, f"{path.relative_to(ROOT)} is in {room} and imports {sorted(found)}"
-
-
-@pytest.mark.parametrize(
-    "line",
+    ("module", "line"),
     [
-        "import proofs",
-        "import proofs.catalogue as c",
-        "from proofs.theorem import Theorem",
-        "def later():\n    from otimes import verify",
-        "import_module('proofs.verification')",
-        "importlib.import_module('otimes')",
-        "from tests.conftest import anything",
+        ("otimes.numeric.model", "import otimes.proofs.replay"),
+        ("otimes.numeric.model", "import otimes.proofs.catalogue as c"),
+        ("otimes.numeric.model", "from otimes.proofs.theorem import Theorem"),
+        ("otimes.numeric.model", "def later():\n    from otimes.cli import verify"),
+        ("otimes.numeric.model", "import_module('otimes.proofs.verification')"),
+        ("otimes.numeric.model", "importlib.import_module('otimes.cli')"),
+        ("otimes.numeric.model", "from tests.conftest import anything"),
+        ("otimes.algebra.language.linear", "from otimes.algebra.decide import axioms"),
+        ("otimes.algebra.language.linear", "from ..decide import axioms"),
+        ("otimes.numeric.audit.capture.hooks", "import otimes.numeric.audit.mistakes.mlp"),
     ],
 )
-def test_the_walk_sees_every_kind_of_upward_import(line: str) -> None:
-    assert upward("numeric", line, ("numeric",))
+def test_every_kind_of_upward_import_is_seen(module: str, line: str) -> None:
+    names = imported(line, module)
+    assert upward(module, {of_ours(name) or name for name in names})
 
 
 @pytest.mark.parametrize(
-    "line", ["import algebra.decide", "from . import model", "from .model import Model"]
+    "line", ["import otimes.algebra.errors", "from . import forward", "from .model import Model"]
 )
-def test_the_walk_lets_downward_imports_through(line: str) -> None:
-    assert not upward("numeric", line, ("numeric",))
+def test_downward_imports_are_let_through(line: str) -> None:
+    names = imported(line, "otimes.numeric.layer")
+    assert not upward("otimes.numeric.layer", {of_ours(name) or name for name in names})
 
 
-def test_every_room_is_walked_and_carries_its_mark() -> None:
-    assert {room for room, _ in FILES} == set(ROOMS)
-    for room in ROOMS:
-        source = (ROOT / room / "__init__.py").read_text(encoding="utf-8")
-        assert f'__otimes__ = "{room}"' in source
-
-
-def test_the_numbers_do_not_lean_on_the_algebra_they_are_compared_with() -> None:
-    """The reference pass is the other side of every model check, so it is written on its own."""
-    tree = ast.parse((ROOT / "numeric" / "forward.py").read_text(encoding="utf-8"))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    names = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
-    ours = {m for m in modules | names if m and m.partition(".")[0] == "algebra"}
-    assert ours <= {"algebra.errors"}
+def test_the_reference_pass_does_not_depend_on_the_algebra_it_is_compared_with() -> None:
+    algebra = {m for m in arrows("otimes.numeric.forward") if m.startswith("otimes.algebra")}
+    assert algebra <= {"otimes.algebra.errors"}
 
 
 @pytest.mark.parametrize("module", ["otimes", "otimes.cli"])
-def test_the_front_door_loads_nothing_heavy(module: str) -> None:
+def test_importing_the_api_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"sympy", "numpy", "scipy", "torch", "hypothesis", "rich", "safetensors"}
     assert not heavy & set(run.stdout.split())
+
+
+def test_the_build_installs_every_package() -> None:
+    """`setup.py` finds the packages by their folders; one without `__init__.py` would be lost."""
+    for path in MODULES.values():
+        assert (path.parent / "__init__.py").exists(), f"{path.parent} has no __init__.py"

@@ -1,11 +1,13 @@
-"""Facts beyond equality: ranks, causality, stochasticity, symmetry, projections, and why.
+"""Properties of matrices beyond equality (rank, causality, stochasticity, …), with derivations.
 
-    fact        what a fact is, and how it prints as a proof
-    settle      one way of writing an expression
-    bounds      the numbers in facts
-    hypotheses  what is given: declarations, and equations recognised by their form
-    found       what operations keep, and what follows within one matrix
-    rules       how facts about a whole follow from facts about its parts
+    fact        the classes Fact and Facts, which print as derivations
+    normalise   the standard form of an expression
+    bounds      arithmetic of rank bounds, row sums and signs
+    hypotheses  declared facts, and equations recognised by their form
+    fact_set    the facts of one matrix, and what they imply for it
+    rules       how facts about an expression follow from facts about its arguments
+    nonlinear   the rules of softmax, masks, norms and activations
+    heads       the rules of concatenated, stacked and summed heads
 
 >>> import sympy
 >>> n = sympy.Symbol("n", integer=True, positive=True)
@@ -28,29 +30,30 @@ from typing import Any
 
 import sympy
 
-from algebra.dimensions import same_size
-from algebra.errors import LanguageError, ShapeError, Undecided
-from algebra.facts.bounds import Numbers
-from algebra.facts.fact import OTHER_NAMES, PROPERTIES, Fact, Facts
-from algebra.facts.hypotheses import Hypotheses
-from algebra.facts.rules import Walk
-from algebra.facts.settle import settle
-from algebra.shape_messages import show_shape
-from algebra.shapes import inspect, shape_of
-from algebra.text import unicode_text
+from otimes.algebra.errors import LanguageError, ShapeError, Undecided
+from otimes.algebra.facts.bounds import Numbers
+from otimes.algebra.facts.fact import OTHER_NAMES, PROPERTIES, Fact, Facts
+from otimes.algebra.facts.hypotheses import Hypotheses
+from otimes.algebra.facts.normalise import normalise
+from otimes.algebra.facts.rules import RULES
+from otimes.algebra.facts.walk import Walk
+from otimes.algebra.language.shape_messages import show_shape
+from otimes.algebra.language.shapes import inspect, shape_of
+from otimes.algebra.language.sizes import same_size
+from otimes.algebra.language.unicode import unicode_text
 
 __all__ = ["OTHER_NAMES", "PROPERTIES", "Fact", "Facts", "attention_pattern", "facts"]
 
 
 def facts(expr: Any, given: Sequence[Any] = ()) -> Facts:
-    """Return what certainly holds of a matrix expression, for every size from 1 on, and why.
+    """Return the properties that a matrix expression has for all sizes ≥ 1, with derivations.
 
     `given`: `Fact(property, A)` declares a property; a pair (lhs, rhs) or `sympy.Eq` is recognised
-    by its form (A 1 = 1, Aᵀ = A, P P = P, Qᵀ Q = I, A B = B A, E F = I, …, up to normal form); what
-    is not recognised is listed in `.unused`. An equation of scalars, such as (a + b, 1), is used in
-    coefficients. A property that is not in the result is unknown, not false.
-    Raises ShapeError when shapes do not fit, LanguageError for what is not in the language,
-    Undecided when an expression is nested too deeply to be read.
+    by its form (A 1 = 1, Aᵀ = A, P P = P, Qᵀ Q = I, A B = B A, E F = I, …, up to normal form);
+    unrecognised ones are listed in `.unused`. An equation of scalars, such as (a + b, 1), is used
+    to simplify coefficients. A property that is not in the result is unknown, not false.
+    Raises ShapeError for mismatched shapes, LanguageError for unsupported expressions, Undecided
+    for an expression that is nested too deeply.
 
     >>> d, k = sympy.symbols("d k", integer=True, positive=True)
     >>> W_V, W_O = sympy.MatrixSymbol("W_V", d, k), sympy.MatrixSymbol("W_O", k, d)
@@ -70,18 +73,18 @@ def _facts(expr: Any, given: Sequence[Any]) -> Facts:
     hypotheses = Hypotheses(given)
     sizes = _check_language(expr, hypotheses)
     hypotheses.recognise()
-    settled = settle(expr)
-    for part in sorted(settled.atoms(sympy.Inverse), key=unicode_text):
+    normalised = normalise(expr)
+    for part in sorted(normalised.atoms(sympy.Inverse), key=unicode_text):
         hypotheses.add(Fact("invertible", part.args[0], rule="its inverse is taken"))
     numbers = Numbers(sizes, hypotheses.nonnegative_scalars, hypotheses.scalar_equations)
-    known = Walk(hypotheses, numbers).known(settled)
-    if settled != expr:  # the same value, said of the expression as it was stated
+    known = Walk(hypotheses, numbers, RULES).known(normalised)
+    if normalised != expr:  # derived for an equal expression
         known = {name: replace(fact, subject=expr) for name, fact in known.items()}
     return Facts(expr, known, tuple(hypotheses.unused))
 
 
 def attention_pattern(pattern: Any, causal: bool = True) -> tuple[Fact, ...]:
-    """Return what holds of every pattern of attention: its rows are averages over what is seen.
+    """Return the defining facts of an attention pattern: row-stochastic and, by default, causal.
 
     `pattern` is a matrix or a family of them. Without `causal` it may be n × m, as in
     cross-attention. Raises ShapeError for a causal pattern that is not square.
@@ -98,25 +101,25 @@ def attention_pattern(pattern: Any, causal: bool = True) -> tuple[Fact, ...]:
         return stochastic
     if not same_size(*pattern.shape):
         raise ShapeError(
-            f"a causal pattern is square, and this one is {show_shape(pattern.shape)}: for "
-            "attention across two sequences say causal=False"
+            f"a causal attention pattern is square, but this one is {show_shape(pattern.shape)}: "
+            "for cross-attention, pass causal=False"
         )
     return (Fact("lower_triangular", pattern), *stochastic)
 
 
 def _check_language(expr: Any, hypotheses: Hypotheses) -> set[sympy.Symbol]:
-    """Refuse what does not fit; return the symbols that stand for sizes: they are at least one."""
+    """Check the language and the shapes; return the symbols that are sizes."""
     if not isinstance(expr, sympy.Basic):
         raise LanguageError(
-            f"facts was given {type(expr).__name__} {expr!r:.60}: a SymPy expression is needed"
+            f"facts needs a SymPy expression, not {type(expr).__name__} {expr!r:.60}"
         )
     if not getattr(expr, "is_Matrix", False):
-        raise LanguageError(f"facts are about matrices, and {expr!s:.60} is a scalar")
+        raise LanguageError(f"facts needs a matrix expression, and {expr!s:.60} is a scalar")
     for lhs, rhs in hypotheses.equations:
         left, right = (shape_of(side) for side in (lhs, rhs))
         if left is None or right is None or not all(map(same_size, left, right)):
             raise ShapeError(
-                f"a hypothesis has a left side that is {show_shape(left)} and a right side that is "
+                f"the sides of a hypothesis have different shapes: {show_shape(left)} and "
                 f"{show_shape(right)}"
             )
     everything = [expr, *hypotheses.expressions()]

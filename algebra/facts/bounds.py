@@ -1,7 +1,7 @@
-"""The numbers in facts: bounds of ranks, sums of rows, signs of coefficients.
+"""Arithmetic of rank bounds, row sums and the signs of coefficients.
 
-A bound is a polynomial in the sizes or the least of several. Sizes are at least one, and so `p` is
-at least `q` when `p - q` has no negative coefficient once every size n is written 1 + t.
+A bound is a polynomial in the sizes, or the minimum of several. All sizes are at least 1, so p ≥ q
+if p - q has no negative coefficient after substituting n = 1 + t for every size n.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import sympy
 
-LARGEST_DEGREE = 6  # of bounds that are compared by writing n = 1 + t
-MOST_CANDIDATES = 8  # a minimum over fewer candidates is a larger bound, and still a bound
+LARGEST_DEGREE = 6  # of polynomials that are compared by substituting n = 1 + t
+MOST_CANDIDATES = 8  # dropping candidates of a minimum leaves a valid, weaker bound
 
 
 class Numbers:
-    """Arithmetic under what a question takes for granted: its sizes, signs and scalar equations."""
+    """Arithmetic under assumptions: which symbols are sizes, signs, and scalar equations."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Numbers:
     # -- bounds ------------------------------------------------------------------------------------
 
     def least(self, *bounds: sympy.Expr) -> sympy.Expr:
-        """Return the least of several bounds, without those that another one never exceeds."""
+        """Return the minimum of several bounds, without redundant ones."""
         kept: list[sympy.Expr] = []
         for candidate in dict.fromkeys(c for bound in bounds for c in _candidates(bound)):
             if any(_never_less(candidate, other, self.sizes) for other in kept):
@@ -46,14 +46,14 @@ class Numbers:
         return kept[0] if len(kept) == 1 else sympy.Min(*kept, evaluate=False)
 
     def never_exceeds(self, bound: sympy.Expr, other: sympy.Expr) -> bool:
-        """Return whether the first bound is known to be at most the other, for all sizes."""
+        """Return whether the first bound is known to be at most the other for all sizes."""
         return all(
             any(_never_less(candidate, least, self.sizes) for least in _candidates(bound))
             for candidate in _candidates(other)
         )
 
     def times(self, *bounds: sympy.Expr) -> sympy.Expr:
-        """Return the bound that is the product of bounds."""
+        """Return the product of bounds."""
         result = sympy.S.One
         for bound in bounds:
             pairs = product(_candidates(result), _candidates(bound))
@@ -61,7 +61,7 @@ class Numbers:
         return result
 
     def plus(self, *bounds: sympy.Expr) -> sympy.Expr:
-        """Return the bound that is the sum of bounds."""
+        """Return the sum of bounds."""
         result = sympy.S.Zero
         for bound in bounds:
             pairs = product(_candidates(result), _candidates(bound))
@@ -69,7 +69,7 @@ class Numbers:
         return result
 
     def tidy(self, value: sympy.Expr) -> sympy.Expr:
-        """Return a scalar in lowest terms, 1 where it is certainly 1."""
+        """Return a simplified scalar; 1 where it is known to be 1."""
         if isinstance(value, sympy.Rational) or value.has(sympy.Trace):
             return value
         return sympy.S.One if self.equal(value, sympy.S.One) else sympy.cancel(value)
@@ -77,7 +77,7 @@ class Numbers:
     # -- scalars -----------------------------------------------------------------------------------
 
     def equal(self, a: sympy.Expr, b: sympy.Expr) -> bool:
-        """Return whether two scalars are certainly equal, wherever both are defined."""
+        """Return whether two scalars are known to be equal wherever both are defined."""
         key = (a, b)
         if key not in self._equal:
             rest = a - b
@@ -87,7 +87,7 @@ class Numbers:
         return self._equal[key]
 
     def nonnegative(self, c: Any) -> bool:
-        """Return whether a scalar is certainly not negative."""
+        """Return whether a scalar is known to be nonnegative."""
         if isinstance(c, sympy.Rational):
             return bool(c >= 0)
         if c in self.sizes or any(sympy.expand(c - given) == 0 for given in self._nonnegative):
@@ -110,7 +110,7 @@ class Numbers:
         return False
 
     def positive(self, c: Any) -> bool:
-        """Return whether a scalar is certainly positive."""
+        """Return whether a scalar is known to be positive."""
         if isinstance(c, sympy.Rational):
             return bool(c > 0)
         if isinstance(c, sympy.Symbol):
@@ -122,7 +122,7 @@ class Numbers:
         return False
 
     def _solve(self, lhs: sympy.Expr, rhs: sympy.Expr) -> None:
-        """Keep a scalar equation as `symbol = value` where a symbol stands in it by itself."""
+        """Store a scalar equation as `symbol = value` if it can be solved for a symbol."""
         rest = sympy.expand(lhs - rhs)
         for symbol, value in self._solved:
             rest = sympy.expand(rest.subs(symbol, value))
@@ -144,7 +144,7 @@ def _candidates(bound: sympy.Expr) -> tuple[sympy.Expr, ...]:
 
 
 def _vanishes(scalar: sympy.Expr) -> bool:
-    """Return whether a rational function is zero; anything with a trace in it may not be seen."""
+    """Return whether a rational function is zero; may miss that if it contains traces."""
     expanded = sympy.expand(scalar)
     if expanded == 0 or expanded.is_polynomial() or expanded.has(sympy.Trace):
         return bool(expanded == 0)
@@ -153,7 +153,7 @@ def _vanishes(scalar: sympy.Expr) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _never_less(p: sympy.Expr, q: sympy.Expr, sizes: frozenset[sympy.Symbol]) -> bool:
-    """Return whether p ≥ q for all sizes from 1 on (and all other symbols from 0 on: ranks)."""
+    """Return whether p ≥ q for all sizes ≥ 1 and all other symbols, which are ranks, ≥ 0."""
     if p == q:
         return True
     rest = sympy.expand(p - q)
@@ -165,7 +165,7 @@ def _never_less(p: sympy.Expr, q: sympy.Expr, sizes: frozenset[sympy.Symbol]) ->
     if not (isinstance(p, sympy.Add) or isinstance(q, sympy.Add)):  # two monomials
         factor, powers = (p / q if q != 0 else p).as_coeff_Mul()
         return bool(factor >= (1 if q != 0 else 0) and powers.is_polynomial(*symbols))
-    if sympy.Poly(rest).total_degree() > LARGEST_DEGREE:  # unknown, which only costs a candidate
+    if sympy.Poly(rest).total_degree() > LARGEST_DEGREE:  # unknown: both stay candidates
         return False
     shifted = sympy.expand(rest.subs({s: s + 1 for s in symbols}, simultaneous=True))
     return all(c >= 0 for c in sympy.Poly(shifted, *sorted(symbols, key=str)).coeffs())

@@ -1,7 +1,7 @@
-"""What a fact is: a property of an expression, and the chain of named rules that gives it.
+"""Facts: properties of matrix expressions, each with the rule and premises that it follows from.
 
-`PROPERTIES` says every property in words; `Facts` is what `facts()` returns, and prints as a proof:
-each fact, and under it, set in, the facts it follows from, down to the hypotheses.
+`PROPERTIES` has the wording of every property. `Facts`, the result of `facts()`, prints as a
+derivation: below each fact, indented, are its premises, down to the hypotheses.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import sympy
 
-from algebra.dimensions import same_size
-from algebra.errors import LanguageError, OtimesError, ShapeError
-from algebra.language import Family
-from algebra.shape_messages import show_shape
-from algebra.text import unicode_text
+from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.language.linear import Family
+from otimes.algebra.language.shape_messages import show_shape
+from otimes.algebra.language.sizes import same_size
+from otimes.algebra.language.unicode import unicode_text
 
 
 class Property(NamedTuple):
-    """A property in words: of one matrix, of many, and whether only a square matrix can have it."""
+    """The wording of a property, for one matrix and for several; `square`: only of square ones."""
 
     one: str
     many: str
@@ -63,7 +63,7 @@ PROPERTIES: dict[str, Property] = {  # the strongest first: the order in which f
 OTHER_NAMES = {"causal": "lower_triangular", "idempotent": "projection"}
 WITH_VALUE = ("rows_sum_to", "columns_sum_to", "rank_at_most", "commutes_with", "times_is_identity")
 GIVEN = "given"
-SAME = "each sum is one"  # between two ways to say so: not worth a line in a proof
+SAME = "each sum is one"  # links two names of one property; not printed in derivations
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class Fact:
     """A property of an expression: `Fact("lower_triangular", A)` declares one as a hypothesis.
 
     `name` is one of `PROPERTIES` ("causal" is another name of "lower_triangular"), `subject`
-    a matrix expression, a family (all its members) or, for "nonnegative", a scalar; `value` is what
-    the property speaks of, as in `Fact("rank_at_most", W, r)`. An inferred fact has the rule that
-    gave it and the facts the rule was used on. A free index in the subject stands for all its
-    values. Raises OtimesError for an unknown property, ShapeError where a square matrix is needed.
+    a matrix expression, a family (all its members) or, for "nonnegative", a scalar; `value` is the
+    argument of the property, as in `Fact("rank_at_most", W, r)`. A derived fact has its `rule` and
+    `premises`. A free index in the subject is universally quantified. Raises OtimesError for an
+    unknown property, ShapeError where a square matrix is needed.
 
     >>> n, m = sympy.symbols("n m")
     >>> print(Fact("nonnegative", sympy.MatrixSymbol("A", n, m)))
@@ -88,7 +88,7 @@ class Fact:
     premises: tuple[Fact, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a property that there is none of, or that the subject cannot have."""
+        """Check that the property exists, and that the subject can have it."""
         name = OTHER_NAMES.get(self.name, self.name)
         object.__setattr__(self, "name", name)
         if self.rule == GIVEN:
@@ -108,11 +108,11 @@ class Fact:
         if shape is None and not (
             self.name == "nonnegative" and isinstance(self.subject, sympy.Expr)
         ):
-            raise LanguageError(f"{self.name} is said of a matrix, not of {self.subject!r:.60}")
-        if shape is not None and PROPERTIES[self.name].square and not same_size(*shape):
-            mend = "; a pattern across two sequences has no causality" * (
-                self.name == "lower_triangular"
+            raise LanguageError(
+                f"{self.name} is a property of a matrix, not of {self.subject!r:.60}"
             )
+        if shape is not None and PROPERTIES[self.name].square and not same_size(*shape):
+            mend = "; a cross-attention pattern is not causal" * (self.name == "lower_triangular")
             raise ShapeError(
                 f"{_name(self.subject)} is {show_shape(shape)} and cannot be declared "
                 f"{self.name}: a square matrix is needed{mend}"
@@ -120,7 +120,7 @@ class Fact:
 
     @property
     def why(self) -> str:
-        """The derivation as text: the rule, and set in below it the facts it was used on."""
+        """The derivation as text: the fact, its rule, and its premises indented below."""
         return "\n".join(_derivation(self, set()))
 
     def __str__(self) -> str:
@@ -133,10 +133,10 @@ class Fact:
 
 
 class Facts:
-    """What is known of an expression: `.holds(property)`, `.rank_at_most`, and the facts in order.
+    """The known facts about an expression: `.holds(property)`, `.rank_at_most`; iterable in order.
 
-    What is not listed is unknown, not false. `.unused` are hypotheses of no recognised form.
-    Printing shows every fact with its derivation; what was derived above is not derived again.
+    A property that is not listed is unknown, not false. `.unused` are the hypotheses whose form was
+    not recognised. Printing shows every fact with its derivation, each derivation once.
     """
 
     def __init__(
@@ -148,13 +148,13 @@ class Facts:
 
     @property
     def rank_at_most(self) -> sympy.Expr:
-        """A bound on the rank that holds for every size: an expression in the sizes."""
+        """An upper bound on the rank for all sizes, as an expression in the sizes."""
         return self._known["rank_at_most"].value
 
     def holds(self, name: str) -> bool:
         """Return whether the property is known to hold; False means unknown.
 
-        Raises OtimesError for a name that is no property.
+        Raises OtimesError for an unknown property.
         """
         return self.get(name) is not None
 

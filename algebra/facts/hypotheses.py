@@ -1,8 +1,8 @@
-"""What is given: declared facts, and equations recognised by their form.
+"""Hypotheses of `facts`: declared facts, and equations recognised by their form.
 
-An equation is recognised when its difference is, up to normal form, sign and transposition, that of
-a known form about some part of it: `1ᵀ Aᵀ = 1ᵀ` says that the rows of A sum to one. A free index in
-a hypothesis stands for all its values, as it does in every statement of the language.
+An equation is recognised if lhs - rhs equals, up to normal form, sign and transposition, that of a
+known form for a subexpression: `1ᵀ Aᵀ = 1ᵀ` means that the rows of A sum to one. A free index in a
+hypothesis is universally quantified, as in every statement of the language.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 import sympy
 from sympy.logic.boolalg import BooleanFalse, BooleanTrue
 
-from algebra.binders import substituted
-from algebra.decide import decide
-from algebra.dimensions import same_size
-from algebra.errors import LanguageError, OtimesError, Undecided
-from algebra.facts.fact import GIVEN, Fact
-from algebra.facts.settle import product, settle, split, turned
-from algebra.interpret import read
-from algebra.language import Family, FamilyMember, matadd, matmul
-from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
-from algebra.shapes import inspect
-from algebra.text import unicode_text
-from algebra.values import difference
+from otimes.algebra.decide.decide import decision
+from otimes.algebra.diagrams.sums import difference
+from otimes.algebra.errors import LanguageError, OtimesError, Undecided
+from otimes.algebra.facts.fact import GIVEN, Fact
+from otimes.algebra.facts.normalise import normalise, product, split, transposed
+from otimes.algebra.language.binders import substituted
+from otimes.algebra.language.linear import Family, FamilyMember, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.sizes import same_size
+from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.reading.read import read
 
-BUDGET = 0.5  # units of work for one comparison of normal forms
-MOST_PARTS = 16  # parts of an equation that it may speak of
+BUDGET = 0.5  # work units for one comparison of normal forms
+MOST_PARTS = 16  # subexpressions of an equation that are tried as its subject
 
 NONLINEAR = (RowSoftmax, Activation, RMSNorm, LayerNorm)
 MIRRORED = {
@@ -44,7 +44,7 @@ PAIRED = ("commutes_with", "times_is_identity")
 
 
 class Hypotheses:
-    """The hypotheses of a question, found by what they speak of."""
+    """The hypotheses of one call of `facts`, indexed by their subjects."""
 
     def __init__(self, given: Iterable[Any]) -> None:
         self.equations: list[tuple[Any, Any]] = []
@@ -58,14 +58,14 @@ class Hypotheses:
             self._take(hypothesis)
 
     def expressions(self) -> list[Any]:
-        """Return every expression that occurs, for the check of shapes and names."""
+        """Return every expression in the hypotheses, for checking shapes and names."""
         found = [side for equation in self.equations for side in equation]
         facts = [f for table in (self._about, self._members) for fs in table.values() for f in fs]
         found += [f.subject for f in facts if not isinstance(f.subject, Family)]
         return found + [f.value for f in facts if f.name in PAIRED]
 
     def about(self, e: Any) -> Iterator[Fact]:
-        """Yield what is given of a settled expression."""
+        """Yield the given facts about a normalised expression."""
         yield from self._about.get(e, ())
         if isinstance(e, FamilyMember):
             for fact in self._members.get(e.family.name, ()):
@@ -75,24 +75,26 @@ class Hypotheses:
                     yield replace(fact, subject=e, value=value)
 
     def pair(self, name: str, a: Any, b: Any) -> Fact | None:
-        """Return the fact that relates two settled expressions, if it is given."""
+        """Return the given fact that relates two normalised expressions, or None."""
         facts = (f for f in self.about(a) if f.name == name and f.value == b)
         return next(facts, None)
 
     def add(self, fact: Fact) -> None:
-        """Keep a fact about an expression, and what it says of the transpose and the partner."""
+        """Store a fact, and the facts that it implies for the transpose and the second matrix."""
         if isinstance(fact.subject, Family):
             self._members.setdefault(fact.subject.name, []).append(fact)
             return
-        subject = settle(fact.subject)
+        subject = normalise(fact.subject)
         fact = replace(fact, subject=subject)
         if fact.name in PAIRED:
-            self._add_pair(replace(fact, value=settle(fact.value)))
+            self._add_pair(replace(fact, value=normalise(fact.value)))
             return
         self._put(fact)
         mirrored = MIRRORED.get(fact.name, fact.name)
         self._put(
-            Fact(mirrored, turned(subject), fact.value, "the transpose of what is given", (fact,))
+            Fact(
+                mirrored, transposed(subject), fact.value, "the transpose of a hypothesis", (fact,)
+            )
         )
 
     def _add_pair(self, fact: Fact) -> None:
@@ -100,17 +102,19 @@ class Hypotheses:
         name = fact.name
         self._put(fact)
         if name == "commutes_with":
-            self._put(Fact(name, b, a, "commuting goes both ways", (fact,)))
+            self._put(Fact(name, b, a, "commuting is symmetric", (fact,)))
             rule = "commuting matrices have commuting transposes"
-            self._put(Fact(name, turned(a), turned(b), rule, (fact,)))
-            self._put(Fact(name, turned(b), turned(a), rule, (fact,)))
+            self._put(Fact(name, transposed(a), transposed(b), rule, (fact,)))
+            self._put(Fact(name, transposed(b), transposed(a), rule, (fact,)))
             return
-        self._put(Fact(name, turned(b), turned(a), "the transpose of an identity", (fact,)))
+        self._put(Fact(name, transposed(b), transposed(a), "the transpose of an identity", (fact,)))
         if same_size(*a.shape):
             rule = "a one-sided inverse of a square matrix is its inverse"
             back = Fact(name, b, a, rule, (fact,))
             self._put(back)
-            self._put(Fact(name, turned(a), turned(b), "the transpose of an identity", (back,)))
+            self._put(
+                Fact(name, transposed(a), transposed(b), "the transpose of an identity", (back,))
+            )
             for each in (a, b):
                 self._put(Fact("invertible", each, None, rule, (fact,)))
 
@@ -128,20 +132,20 @@ class Hypotheses:
                 self.nonnegative_scalars.append(hypothesis.subject)
             return
         if isinstance(hypothesis, BooleanTrue | bool) and hypothesis:
-            return  # SymPy's word for an equation whose sides are the same
+            return  # SymPy evaluates an equation with identical sides to True
         if isinstance(hypothesis, BooleanFalse | bool):
-            raise OtimesError("a hypothesis is false as it stands: SymPy found its sides unequal")
+            raise OtimesError("a hypothesis is false: SymPy evaluates its sides as unequal")
         lhs, rhs = _sides(hypothesis)
         if not getattr(lhs, "is_Matrix", False):
             self.scalar_equations.append((lhs, rhs))
             for left, right in ((lhs, rhs), (rhs, lhs)):
                 if isinstance(left, sympy.Trace) and not right.has(sympy.Trace):
-                    self.traces[settle(left.args[0])] = right
+                    self.traces[normalise(left.args[0])] = right
             return
         self.equations.append((lhs, rhs))
 
     def recognise(self) -> None:
-        """Find what each equation says; the others are kept as `unused`."""
+        """Recognise the equations as facts; list the others in `unused`."""
         for lhs, rhs in self.equations:
             facts = recognise(lhs, rhs)
             for fact in facts:
@@ -162,7 +166,7 @@ def _sides(hypothesis: Any) -> tuple[Any, Any]:
 
 
 def _match(pattern: Any, member: FamilyMember) -> dict[Any, Any] | None:
-    """Return what the free indices of a pattern stand for, or None where it is another member."""
+    """Return the values of a pattern's free indices that give this member, or None."""
     if isinstance(pattern, Family):
         return {} if pattern == member.family else None
     if pattern.family != member.family:
@@ -182,11 +186,11 @@ def _match(pattern: Any, member: FamilyMember) -> dict[Any, Any] | None:
 
 @lru_cache(maxsize=1000)
 def recognise(lhs: Any, rhs: Any) -> tuple[Fact, ...]:
-    """Return what a matrix equation says about its parts, as far as its form is known."""
-    left, right = settle(lhs), settle(rhs)
+    """Return the facts about subexpressions that a matrix equation states."""
+    left, right = normalise(lhs), normalise(rhs)
     rule = f"{GIVEN}, {unicode_text(lhs)} = {unicode_text(rhs)}"
     found: dict[tuple[str, Any], Fact] = {}
-    for x, y in ((left, right), (turned(left), turned(right))):
+    for x, y in ((left, right), (transposed(left), transposed(right))):
         for fact, l_form, r_form in _forms(x, y, rule):
             key = (fact.name, fact.subject)
             if key not in found and _same_equation(x, y, l_form, r_form):
@@ -195,7 +199,7 @@ def recognise(lhs: Any, rhs: Any) -> tuple[Fact, ...]:
 
 
 def _forms(x: Any, y: Any, rule: str) -> Iterator[tuple[Fact, Any, Any]]:
-    """Yield (fact, the two sides of the equation that says it) for parts of fitting shapes."""
+    """Yield (fact, lhs, rhs) for the known forms: `lhs = rhs` states the fact."""
     rows, cols = x.shape
     for s in _parts(x, y):
         p, q = s.shape
@@ -207,26 +211,30 @@ def _forms(x: Any, y: Any, rule: str) -> Iterator[tuple[Fact, Any, Any]]:
         if same_size(p, rows) and same_size(q, cols):
             yield Fact("zero", s, None, rule), s, sympy.ZeroMatrix(p, q)
             square = sympy.HadamardProduct(s, s, evaluate=False)
-            yield Fact("nonnegative", s, None, rule), square, s  # zeros and ones
+            yield Fact("nonnegative", s, None, rule), square, s  # the entries are 0 or 1
             if same_size(p, q):
-                yield Fact("symmetric", s, None, rule), turned(s), s
-                yield Fact("antisymmetric", s, None, rule), turned(s), _minus(s)
+                yield Fact("symmetric", s, None, rule), transposed(s), s
+                yield Fact("antisymmetric", s, None, rule), transposed(s), _minus(s)
                 yield Fact("projection", s, None, rule), matmul(s, s), s
                 yield Fact("identity", s, None, rule), s, sympy.Identity(p)
         if same_size(q, rows) and same_size(q, cols):
-            gram = matmul(turned(s), s)
+            gram = matmul(transposed(s), s)
             yield Fact("orthonormal_columns", s, None, rule), gram, sympy.Identity(q)
-            yield Fact("zero", s, None, rule), gram, sympy.ZeroMatrix(q, q)  # sums of squares
+            yield (
+                Fact("zero", s, None, rule),
+                gram,
+                sympy.ZeroMatrix(q, q),
+            )  # its diagonal has sums of squares
     for a, b in _cuts(x, y):
         if same_size(a.shape[0], b.shape[1]):
-            ab = settle(matmul(a, b))
+            ab = normalise(matmul(a, b))
             yield Fact("times_is_identity", a, b, rule), ab, sympy.Identity(a.shape[0])
             if same_size(*a.shape):
-                yield Fact("commutes_with", a, b, rule), ab, settle(matmul(b, a))
+                yield Fact("commutes_with", a, b, rule), ab, normalise(matmul(b, a))
 
 
 def _parts(x: Any, y: Any) -> list[Any]:
-    """Return the parts that an equation may speak of, and their transposes."""
+    """Return the subexpressions that an equation may be about, and their transposes."""
     found: dict[Any, None] = {}
     for side in (x, y):
         for part in sympy.preorder_traversal(side):
@@ -237,7 +245,7 @@ def _parts(x: Any, y: Any) -> list[Any]:
             for s in (whole, product(sympy.S.One, factors[:-1]) if len(factors) > 1 else whole):
                 if not isinstance(s, _CONSTANT):
                     found.setdefault(s)
-                    found.setdefault(turned(s))
+                    found.setdefault(transposed(s))
     plain_first = sorted(found, key=lambda s: isinstance(s, sympy.Transpose))
     return plain_first[:MOST_PARTS]
 
@@ -246,7 +254,7 @@ _CONSTANT = (sympy.Identity, sympy.OneMatrix, sympy.ZeroMatrix)
 
 
 def _cuts(x: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the two parts of a product that is a side or a term of one, for every cut."""
+    """Yield every split in two of a product that is a side or a term of a side."""
     for side in (x, y):
         for term in side.args if isinstance(side, sympy.MatAdd) else (side,):
             power = isinstance(term, sympy.MatPow) and term.exp == 2
@@ -272,7 +280,7 @@ def _minus(e: Any) -> Any:
 
 
 def _same_equation(a: Any, b: Any, c: Any, d: Any) -> bool:
-    """Return whether a - b and c - d are equal up to sign, and so a = b says what c = d says."""
+    """Return whether a - b = ±(c - d), so that a = b and c = d are equivalent."""
     if {a, b} == {c, d}:
         return True
     difference = matadd(a, _minus(b))
@@ -283,9 +291,9 @@ def _same_equation(a: Any, b: Any, c: Any, d: Any) -> bool:
 def equal(x: Any, y: Any) -> bool:
     """Return whether two expressions are proved equal by their normal forms."""
     try:
-        if x.has(*NONLINEAR) or y.has(*NONLINEAR):  # the judge would look for axioms as well
+        if x.has(*NONLINEAR) or y.has(*NONLINEAR):  # avoids the search for axioms in `decide`
             _, [(left, right)] = read(inspect(x, y), [x, y])
             return not difference(left.terms, right.terms)
-        return decide(x, y, budget=BUDGET).status == "proved"
-    except (LanguageError, Undecided):  # what the judge cannot read, it does not recognise
+        return decision(x, y, budget=BUDGET).status == "proved"
+    except (LanguageError, Undecided):  # not recognised
         return False

@@ -1,120 +1,43 @@
-"""The rules: what is known of an expression follows from what is known of its parts.
+"""The rules by which facts about an expression follow from facts about its arguments.
 
-A walk from the leaves up. Each rule looks at one kind of node and adds facts whose premises are
-facts about the node's parts. Nothing is guessed: a rule applies, or nothing is said.
+They are applied from the leaves up. Each handles one class of expression, and adds facts whose
+premises are facts about its arguments.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 
-from algebra.dimensions import same_size
-from algebra.facts import heads, nonlinear
-from algebra.facts.bounds import Numbers
-from algebra.facts.fact import PROPERTIES, Fact
-from algebra.facts.found import TRIANGLES, Found, Known
-from algebra.facts.hypotheses import MIRRORED, Hypotheses, equal
-from algebra.facts.settle import product, settle, split, turned
-from algebra.language import (
-    FamilyMember,
-    LayerProduct,
-    OneHot,
-    matmul,
-    vec_cols,
-    vec_rows,
-)
-from algebra.nonlinear import CausalMask
+from otimes.algebra.facts import heads, nonlinear
+from otimes.algebra.facts.fact import PROPERTIES, Fact
+from otimes.algebra.facts.fact_set import TRIANGLES, FactSet, Known
+from otimes.algebra.facts.hypotheses import MIRRORED
+from otimes.algebra.facts.normalise import normalise, product, split, times, transposed
+from otimes.algebra.facts.walk import Rules, Walk
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import OneHot, vec_cols, vec_rows
+from otimes.algebra.language.nonlinear import CausalMask
 
 LARGEST_FOR_NORMAL_FORM = 16  # nodes
-
-
-class Walk:
-    """One question: what is known of each settled expression, under some hypotheses."""
-
-    def __init__(self, hypotheses: Hypotheses, numbers: Numbers) -> None:
-        self.hypotheses = hypotheses
-        self.numbers = numbers
-        self._memo: dict[Any, Known] = {}
-
-    def known(self, e: Any) -> Known:
-        """Return the facts about a settled expression, by property."""
-        known = self._memo.get(e)
-        if known is None:
-            found = Found(e, self.numbers)
-            rule = _RULES.get(type(e))
-            if rule is not None:
-                rule(self, e, found)
-            for fact in self.hypotheses.about(e):
-                found.take(fact)
-            found.close()
-            if isinstance(e, sympy.MatAdd | sympy.MatMul) and _may_cancel(e):
-                _by_normal_form(found)
-                found.close()
-            if "projection" in found.known and e in self.hypotheses.traces:
-                said = "the rank of a projection is its trace, which is given"
-                trace = self.hypotheses.traces[e]
-                found.add("rank_at_most", said, [found.known["projection"]], trace)
-                found.close()
-            known = self._memo[e] = found.known
-        return known
-
-    def transposed(self, a: Any, b: Any) -> tuple[int, list[Fact]] | None:
-        """Return (1 or -1, premises) when b is aᵀ or -aᵀ, else None."""
-        if b == turned(a):
-            return 1, []
-        if a == b:
-            known = self.known(a)
-            for name, sign in (("symmetric", 1), ("antisymmetric", -1)):
-                if name in known:
-                    return sign, [known[name]]
-        return None
-
-    def undone(self, g: Any, f: Any) -> list[Fact] | None:
-        """Return the premises from which g f is the identity, or None."""
-        if (g == turned(f) or g == f) and "orthonormal_columns" in self.known(f):
-            if g == turned(f):
-                return [self.known(f)["orthonormal_columns"]]
-            if "symmetric" in self.known(f):
-                return [self.known(f)["orthonormal_columns"], self.known(f)["symmetric"]]
-        if g in (sympy.Inverse(f) if same_size(*f.shape) else None, f) and isinstance(
-            g, sympy.Inverse
-        ):
-            return []
-        if isinstance(f, sympy.Inverse) and f.args[0] == g:
-            return []
-        given = self.hypotheses.pair("times_is_identity", g, f)
-        return None if given is None else [given]
-
-    def commuting(self, factors: Sequence[Any]) -> list[Fact] | None:
-        """Return the premises from which all the factors commute with each other, or None."""
-        premises: list[Fact] = []
-        distinct = list(dict.fromkeys(factors))
-        for i, a in enumerate(distinct):
-            for b in distinct[i + 1 :]:
-                given = self.hypotheses.pair("commutes_with", a, b)
-                if given is None:
-                    return None
-                premises.append(given)
-        return premises
 
 
 # -- leaves --------------------------------------------------------------------------------------
 
 
-def _identity(walk: Walk, e: Any, found: Found) -> None:
+def _identity(walk: Walk, e: Any, found: FactSet) -> None:
     found.add("identity", "by definition")
 
 
-def _zero(walk: Walk, e: Any, found: Found) -> None:
+def _zero(walk: Walk, e: Any, found: FactSet) -> None:
     found.add("zero", "by definition")
 
 
-def _ones(walk: Walk, e: Any, found: Found) -> None:
+def _ones(walk: Walk, e: Any, found: FactSet) -> None:
     rows, cols = e.shape
     found.add("rank_at_most", "all its rows are equal", (), sympy.S.One)
     found.add("nonnegative", "every entry is one")
@@ -123,13 +46,13 @@ def _ones(walk: Walk, e: Any, found: Found) -> None:
     found.add("positive_semidefinite", "it is 1 1ᵀ")
 
 
-def _one_hot(walk: Walk, e: Any, found: Found) -> None:
-    found.add("orthonormal_columns", "a unit column")
-    found.add("nonnegative", "a unit column")
-    found.add("columns_sum_to", "a unit column", (), sympy.S.One)
+def _one_hot(walk: Walk, e: Any, found: FactSet) -> None:
+    found.add("orthonormal_columns", "a one-hot column")
+    found.add("nonnegative", "a one-hot column")
+    found.add("columns_sum_to", "a one-hot column", (), sympy.S.One)
 
 
-def _explicit(walk: Walk, e: Any, found: Found) -> None:
+def _explicit(walk: Walk, e: Any, found: FactSet) -> None:
     if not all(isinstance(entry, sympy.Rational) for entry in e):
         return
     matrix, (rows, cols) = sympy.Matrix(e), e.shape
@@ -161,7 +84,7 @@ def _explicit(walk: Walk, e: Any, found: Found) -> None:
 # -- products ------------------------------------------------------------------------------------
 
 
-def _mul(walk: Walk, e: Any, found: Found) -> None:
+def _mul(walk: Walk, e: Any, found: FactSet) -> None:
     scalar, factors = split(e)
     if scalar != 1:
         _scaled(walk, scalar, walk.known(product(sympy.S.One, factors)), found)
@@ -170,7 +93,7 @@ def _mul(walk: Walk, e: Any, found: Found) -> None:
     found.keep("product", parts)
     for part in parts:
         rank = part["rank_at_most"]
-        found.add("rank_at_most", "no more than the rank of a factor", [rank], rank.value)
+        found.add("rank_at_most", "at most the rank of a factor", [rank], rank.value)
     found.sums("rows_sum_to", "row sums multiply in a product", parts, sympy.Mul)
     found.sums("columns_sum_to", "column sums multiply in a product", parts, sympy.Mul)
     for name, part in (("rows_sum_to", parts[-1]), ("columns_sum_to", parts[0])):
@@ -183,8 +106,8 @@ def _mul(walk: Walk, e: Any, found: Found) -> None:
     _commuting(walk, factors, parts, found)
 
 
-def _scaled(walk: Walk, c: Any, part: Known, found: Found) -> None:
-    """Add what a multiple c X has."""
+def _scaled(walk: Walk, c: Any, part: Known, found: FactSet) -> None:
+    """Add the facts about a scalar multiple c X."""
     kept = [*TRIANGLES, "symmetric", "antisymmetric", "zero"]
     rule = "a multiple of {}"
     if walk.numbers.nonnegative(c):
@@ -200,15 +123,15 @@ def _scaled(walk: Walk, c: Any, part: Known, found: Found) -> None:
     if c == 0:
         found.add("zero", "zero times a matrix")
     rank = part["rank_at_most"]
-    found.add("rank_at_most", "a multiple has no larger rank", [rank], rank.value)
+    found.add("rank_at_most", "scaling does not raise the rank", [rank], rank.value)
     for name in ("rows_sum_to", "columns_sum_to"):
         if name in part:
             value = walk.numbers.tidy(sympy.Mul(c, part[name].value))
-            found.add(name, "the sums of a multiple", [part[name]], value)
+            found.add(name, "scaling scales the sums", [part[name]], value)
 
 
-def _mirror(walk: Walk, factors: Sequence[Any], found: Found) -> None:
-    """Add what X Xᵀ and X M Xᵀ have."""
+def _mirror(walk: Walk, factors: Sequence[Any], found: FactSet) -> None:
+    """Add the facts about X Xᵀ and X M Xᵀ."""
     sign, premises = 1, list[Fact]()
     for a, b in zip(factors, reversed(factors[(len(factors) + 1) // 2 :]), strict=False):
         pair = walk.transposed(a, b)
@@ -217,7 +140,7 @@ def _mirror(walk: Walk, factors: Sequence[Any], found: Found) -> None:
         sign, premises = sign * pair[0], premises + pair[1]
     if len(factors) % 2 == 0:
         name = "positive_semidefinite" if sign > 0 else "symmetric"
-        found.add(name, "a matrix times its transpose" + " with a minus" * (sign < 0), premises)
+        found.add(name, "minus " * (sign < 0) + "a matrix times its transpose", premises)
         return
     middle = walk.known(factors[len(factors) // 2])
     for name in ("symmetric", "antisymmetric", "positive_semidefinite"):
@@ -226,15 +149,15 @@ def _mirror(walk: Walk, factors: Sequence[Any], found: Found) -> None:
             found.add(name, rule, [*premises, middle[name]])
 
 
-def _sandwich(walk: Walk, factors: Sequence[Any], found: Found) -> None:
-    """Add what follows when the last factor undoes the first: X P Y with Y X = 1."""
+def _sandwich(walk: Walk, factors: Sequence[Any], found: FactSet) -> None:
+    """Add the facts about a conjugation X P Y with Y X = I."""
     if len(factors) < 2:
         return
     first, *inner, last = factors
     if not inner:
         forward = walk.undone(first, last)
         if forward is not None:
-            found.add("identity", "a matrix times what it undoes", forward)
+            found.add("identity", "a left inverse times its matrix", forward)
     back = walk.undone(last, first)
     if back is None:
         return
@@ -247,7 +170,7 @@ def _sandwich(walk: Walk, factors: Sequence[Any], found: Found) -> None:
         found.add("projection", rule, [middle["projection"], *back])
 
 
-def _commuting(walk: Walk, factors: Sequence[Any], parts: Sequence[Known], found: Found) -> None:
+def _commuting(walk: Walk, factors: Sequence[Any], parts: Sequence[Known], found: FactSet) -> None:
     for name in ("symmetric", "projection", "positive_semidefinite"):
         if name not in found.known and all(name in part for part in parts):
             commuting = walk.commuting(factors)
@@ -257,13 +180,13 @@ def _commuting(walk: Walk, factors: Sequence[Any], parts: Sequence[Known], found
             found.add(name, f"a product of {PROPERTIES[name].many} that commute", premises)
 
 
-def _power(walk: Walk, e: Any, found: Found) -> None:
+def _power(walk: Walk, e: Any, found: FactSet) -> None:
     base, exponent = walk.known(e.base), e.exp
     if not (isinstance(exponent, sympy.Integer) and exponent >= 1):
         return
     found.keep("power", [base])
     rank = base["rank_at_most"]
-    found.add("rank_at_most", "no more than the rank of a factor", [rank], rank.value)
+    found.add("rank_at_most", "at most the rank of a factor", [rank], rank.value)
     for name in ("rows_sum_to", "columns_sum_to"):
         if name in base:
             value = walk.numbers.tidy(base[name].value ** exponent)
@@ -282,22 +205,22 @@ def _power(walk: Walk, e: Any, found: Found) -> None:
             found.add("positive_semidefinite", rule, [base["antisymmetric"]])
 
 
-def _layers(walk: Walk, e: LayerProduct, found: Found) -> None:
-    """Add what holds of a product of layers because it holds of each."""
+def _layers(walk: Walk, e: LayerProduct, found: FactSet) -> None:
+    """Add the facts about a product over layers that hold for each layer."""
     body = walk.known(e.body)
     found.keep("product", [body])
     rank = body["rank_at_most"]
     if e.index not in rank.value.free_symbols:
-        found.add("rank_at_most", "no more than the rank of a factor", [rank], rank.value)
+        found.add("rank_at_most", "at most the rank of a factor", [rank], rank.value)
     for name in ("rows_sum_to", "columns_sum_to"):
         if name in body and e.index not in body[name].value.free_symbols:
             value = walk.numbers.tidy(body[name].value ** e.count)
-            found.add(name, "the same sums in every layer multiply", [body[name]], value)
+            found.add(name, "equal sums of all layers multiply", [body[name]], value)
 
 
-def _inverse(walk: Walk, e: Any, found: Found) -> None:
+def _inverse(walk: Walk, e: Any, found: FactSet) -> None:
     part = walk.known(e.args[0])
-    found.add("invertible", "an inverse has an inverse")
+    found.add("invertible", "an inverse is invertible")
     found.keep("inverse", [part])
     for name in ("rows_sum_to", "columns_sum_to"):
         if name in part and part[name].value != 0:
@@ -305,7 +228,7 @@ def _inverse(walk: Walk, e: Any, found: Found) -> None:
             found.add(name, "A 1 = r 1 gives A⁻¹ 1 = (1/r) 1", [part[name]], value)
 
 
-def _transpose(walk: Walk, e: Any, found: Found) -> None:
+def _transpose(walk: Walk, e: Any, found: FactSet) -> None:
     for name, fact in walk.known(e.args[0]).items():
         found.add(MIRRORED.get(name, name), "the transpose", [fact], fact.value)
 
@@ -313,7 +236,7 @@ def _transpose(walk: Walk, e: Any, found: Found) -> None:
 # -- sums ----------------------------------------------------------------------------------------
 
 
-def _add(walk: Walk, e: Any, found: Found) -> None:
+def _add(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(term) for term in e.args]
     found.keep("sum", parts)
     ranks = [part["rank_at_most"] for part in parts]
@@ -327,29 +250,29 @@ def _add(walk: Walk, e: Any, found: Found) -> None:
     names = ("positive_semidefinite", "antisymmetric")
     if definite and all(any(name in part for name in names) for part in parts):
         facts = [next(part[name] for name in names if name in part) for part in parts]
-        rule = "xᵀ M x > 0 for every x that is not zero"
+        rule = "xᵀ M x > 0 for every nonzero x"
         found.add("invertible", rule, dict.fromkeys([definite[0]["invertible"], *facts]))
 
 
-def _pairs(e: Any, parts: Sequence[Known], found: Found) -> None:
-    """Add what X + Xᵀ and X - Xᵀ have, beside terms that have it by themselves."""
+def _pairs(e: Any, parts: Sequence[Known], found: FactSet) -> None:
+    """Add the (anti)symmetry of a sum of pairs X ± Xᵀ and (anti)symmetric terms."""
     for name, sign in (("symmetric", 1), ("antisymmetric", -1)):
         premises: list[Fact] = []
         left: list[Any] = []
         for term, part in zip(e.args, parts, strict=True):
             if name in part:
                 premises.append(part[name])
-            elif (partner := _times(sign, turned(term))) in left:
+            elif (partner := times(sign, transposed(term))) in left:
                 left.remove(partner)
             else:
                 left.append(term)
         if not left:
-            rule = f"each term {'minus' if sign < 0 else 'plus'} its transpose"
+            rule = f"a sum of terms X {'-' if sign < 0 else '+'} Xᵀ"
             found.add(name, rule, dict.fromkeys(premises))
 
 
-def _complement(walk: Walk, e: Any, found: Found) -> None:
-    """Add what I - P and ±(I - 2P) have for a projection P."""
+def _complement(walk: Walk, e: Any, found: FactSet) -> None:
+    """Add the facts about I - P and ±(I - 2P) for a projection P."""
     if len(e.args) != 2:
         return
     for unit, term in (e.args, tuple(reversed(e.args))):
@@ -371,15 +294,7 @@ def _complement(walk: Walk, e: Any, found: Found) -> None:
             found.add("orthogonal", rule, premises)
 
 
-def _times(sign: int, e: Any) -> Any:
-    scalar, factors = split(e)
-    return product(sign * scalar, factors)
-
-
-# -- other operations ----------------------------------------------------------------------------
-
-
-def _kron(walk: Walk, e: Any, found: Found) -> None:
+def _kron(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(factor) for factor in e.args]
     found.keep("Kronecker product", parts)
     ranks = [part["rank_at_most"] for part in parts]
@@ -391,74 +306,74 @@ def _kron(walk: Walk, e: Any, found: Found) -> None:
     _signs("Kronecker product", parts, found)
 
 
-def _hadamard(walk: Walk, e: Any, found: Found) -> None:
+def _hadamard(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(factor) for factor in e.args]
     found.keep("Hadamard product", parts)
     ranks = [part["rank_at_most"] for part in parts]
     value = walk.numbers.times(*[rank.value for rank in ranks])
-    rule = "no more than the product of the ranks"
+    rule = "at most the product of the ranks"
     found.add("rank_at_most", rule, dict.fromkeys(ranks), value)
     _signs("Hadamard product", parts, found)
     counts = Counter(e.args)
     odd = [walk.known(factor) for factor, count in counts.items() if count % 2]
     if all("nonnegative" in part for part in odd):
-        rule = "an even power of each entry" + " times what has no negative entry" * bool(odd)
+        rule = "an even power of each entry" + " times a nonnegative matrix" * bool(odd)
         found.add("nonnegative", rule, [part["nonnegative"] for part in odd])
 
 
-def _hadamard_power(walk: Walk, e: Any, found: Found) -> None:
+def _hadamard_power(walk: Walk, e: Any, found: FactSet) -> None:
     base, exponent = e.args
     if not (isinstance(exponent, sympy.Integer) and exponent >= 1):
         return
-    part = walk.known(settle(base))
+    part = walk.known(normalise(base))
     found.keep("Hadamard product", [part])
     if exponent % 2 == 0:
         found.add("nonnegative", "an even power of each entry")
 
 
-def _signs(operation: str, parts: Sequence[Known], found: Found) -> None:
-    """Add (anti)symmetry where each factor is symmetric or antisymmetric, some antisymmetric."""
+def _signs(operation: str, parts: Sequence[Known], found: FactSet) -> None:
+    """Add (anti)symmetry if each factor is symmetric or antisymmetric, and one is the latter."""
     names = ("symmetric", "antisymmetric")
     if not all(any(name in part for name in names) for part in parts):
         return
     facts = [next(part[name] for name in names if name in part) for part in parts]
     minus = sum(fact.name == "antisymmetric" for fact in facts)
     if minus:
-        rule = f"a {operation} with {minus} antisymmetric and else symmetric factors"
+        rule = f"a {operation} of symmetric and {minus} antisymmetric factors"
         found.add(names[minus % 2], rule, dict.fromkeys(facts))
 
 
-def _vec(walk: Walk, e: Any, found: Found) -> None:
-    part = walk.known(settle(e.args[0]))
+def _vec(walk: Walk, e: Any, found: FactSet) -> None:
+    part = walk.known(normalise(e.args[0]))
     for name in ("nonnegative", "zero"):
         if name in part:
             found.add(name, "the same entries as a column", [part[name]])
 
 
-def _diag_matrix(walk: Walk, e: Any, found: Found) -> None:
-    part = walk.known(settle(e.args[0]))
+def _diag_matrix(walk: Walk, e: Any, found: FactSet) -> None:
+    part = walk.known(normalise(e.args[0]))
     found.add("diagonal", "by definition")
-    if nonlinear.is_positive(settle(e.args[0])):
-        found.add("invertible", "no number on its diagonal is zero")
+    if nonlinear.is_positive(normalise(e.args[0])):
+        found.add("invertible", "its diagonal entries are nonzero")
     for name in ("nonnegative", "zero"):
         if name in part:
             found.add(name, "the same entries on a diagonal", [part[name]])
 
 
-def _diagonal_of(walk: Walk, e: Any, found: Found) -> None:
-    part = walk.known(settle(e.args[0]))
+def _diagonal_of(walk: Walk, e: Any, found: FactSet) -> None:
+    part = walk.known(normalise(e.args[0]))
     for name in ("nonnegative", "positive_semidefinite"):
         if name in part:
-            found.add("nonnegative", "no entry on its diagonal is negative", [part[name]])
+            found.add("nonnegative", "its diagonal entries are nonnegative", [part[name]])
     if isinstance(e.args[0], CausalMask):
-        rule = "the axiom causal_mask_diagonal, a position sees itself"
+        rule = "the axiom causal_mask_diagonal, the diagonal of a causal mask is one"
         found.add("rows_sum_to", rule, (), sympy.S.One)
     if "antisymmetric" in part:
         found.add("zero", "the diagonal of an antisymmetric matrix", [part["antisymmetric"]])
 
 
-def _block_diagonal(walk: Walk, e: Any, found: Found) -> None:
-    parts = [walk.known(settle(block)) for block in e.args]
+def _block_diagonal(walk: Walk, e: Any, found: FactSet) -> None:
+    parts = [walk.known(normalise(block)) for block in e.args]
     found.keep("block diagonal of", parts)
     ranks = [part["rank_at_most"] for part in parts]
     value = walk.numbers.plus(*[rank.value for rank in ranks])
@@ -467,76 +382,29 @@ def _block_diagonal(walk: Walk, e: Any, found: Found) -> None:
         if all(name in part for part in parts):
             facts = [part[name] for part in parts]
             if all(walk.numbers.equal(fact.value, facts[0].value) for fact in facts):
-                found.add(name, "every block has these sums", dict.fromkeys(facts), facts[0].value)
+                found.add(name, "equal sums of all blocks", dict.fromkeys(facts), facts[0].value)
 
 
-def _blocks(walk: Walk, e: Any, found: Found) -> None:
+def _blocks(walk: Walk, e: Any, found: FactSet) -> None:
     grid = e.args[0]
     rows, cols = grid.shape
-    parts = [[walk.known(settle(grid[i, j])) for j in range(cols)] for i in range(rows)]
+    parts = [[walk.known(normalise(grid[i, j])) for j in range(cols)] for i in range(rows)]
     found.keep("concatenation", [part for row in parts for part in row])
     ranks = [part["rank_at_most"] for row in parts for part in row]
     value = walk.numbers.plus(*[rank.value for rank in ranks])
-    found.add("rank_at_most", "no more than the ranks of the blocks", dict.fromkeys(ranks), value)
+    found.add(
+        "rank_at_most", "at most the sum of the ranks of the blocks", dict.fromkeys(ranks), value
+    )
     for name, lines in (("rows_sum_to", parts), ("columns_sum_to", list(zip(*parts, strict=True)))):
         if all(name in part for line in lines for part in line):
             totals = [sympy.Add(*[part[name].value for part in line]) for line in lines]
             if all(walk.numbers.equal(total, totals[0]) for total in totals):
                 facts = dict.fromkeys(part[name] for line in lines for part in line)
                 value = walk.numbers.tidy(totals[0])
-                found.add(name, "the sums of the blocks in a line add", facts, value)
+                found.add(name, "the sums of adjacent blocks add", facts, value)
 
 
-# -- the normal form -----------------------------------------------------------------------------
-
-
-def _may_cancel(e: Any) -> bool:
-    """Return whether terms could cancel: a constant matrix, or a symbol that occurs twice."""
-    met: set[Any] = set()
-    repeated = False
-    for count, part in enumerate(sympy.preorder_traversal(e)):
-        if count > LARGEST_FOR_NORMAL_FORM:
-            return False
-        if isinstance(part, sympy.Identity | sympy.OneMatrix | OneHot):
-            repeated = True
-        if isinstance(part, sympy.MatrixSymbol | FamilyMember):
-            repeated = repeated or part in met
-            met.add(part)
-    return repeated
-
-
-def _by_normal_form(found: Found) -> None:
-    """Add what the judge proves outright, without hypotheses."""
-    e, known = found.e, found.known
-    rule = "both sides of {} have one normal form"
-    rows, cols = e.shape
-    claims: list[tuple[str, Any, Any, Any, str]] = [
-        ("zero", None, e, sympy.ZeroMatrix(rows, cols), "E = 0")
-    ]
-    for value in (sympy.S.One, sympy.S.Zero):
-        right = sympy.OneMatrix(rows, 1) if value else sympy.ZeroMatrix(rows, 1)
-        left = matmul(e, sympy.OneMatrix(cols, 1))
-        claims.append(("rows_sum_to", value, left, right, "E 1 = 1" if value else "E 1 = 0"))
-        right = sympy.OneMatrix(1, cols) if value else sympy.ZeroMatrix(1, cols)
-        left = matmul(sympy.OneMatrix(1, rows), e)
-        claims.append(("columns_sum_to", value, left, right, "1ᵀ E = 1ᵀ" if value else "1ᵀ E = 0"))
-    gram = matmul(turned(e), e)
-    claims.append(("orthonormal_columns", None, gram, sympy.Identity(cols), "Eᵀ E = I"))
-    if found.is_square:
-        claims += [
-            ("identity", None, e, sympy.Identity(rows), "E = I"),
-            ("symmetric", None, turned(e), e, "Eᵀ = E"),
-            ("antisymmetric", None, turned(e), _times(-1, e), "Eᵀ = -E"),
-            ("projection", None, matmul(e, e), e, "E E = E"),
-        ]
-    for name, value, left, right, claim in claims:
-        if name not in known and equal(left, right):
-            found.add(name, rule.format(claim), (), value)
-            if name == "zero":
-                return
-
-
-_RULES: dict[type, Callable[[Walk, Any, Found], None]] = {
+RULES: Rules = {
     sympy.Identity: _identity,
     sympy.ZeroMatrix: _zero,
     sympy.OneMatrix: _ones,

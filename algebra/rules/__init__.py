@@ -1,18 +1,27 @@
-"""The rules that explanations name, each a few lines: `RULES["kron_mul_kron"]`.
+"""The rewrite rules that derivations name: `RULES["kron_mul_kron"]`.
 
-rule          what a rule is; trees taken apart and put together without evaluation
-products      products, sums, units, zeros, numbers, and how ⊗ meets them
+rule          the class Rule; taking expression trees apart and rebuilding them unevaluated
+symbols       the symbols of the examples
+products      products, sums and ⊗: brackets, distributivity, identities, zeros, scalars
 transposes    transposes, traces, the elementwise product, matrices of ones
-heads         sums over heads, heads side by side, selection, stacked matrices
-structure     blocks, inverses, diagonal matrices
-indices       entries, sums over indices, Kronecker's delta
-explicit      matrices and sums of a size that is a number, written out
+heads         sums over heads, concatenated and stacked heads, one-hot vectors, vec
+structure     block matrices, inverses, diagonal matrices
+indices       entries, sums over indices, the Kronecker delta
+explicit      matrices and sums of numeric size, entry by entry and term by term
 nonlinear     softmax, masks, activations, norms: the axioms as rules
 given         hypotheses as rules
 """
 
-from algebra.rules import explicit, heads, indices, nonlinear, products, structure, transposes
-from algebra.rules.rule import RULES, Rule
+from otimes.algebra.rules import (
+    explicit,
+    heads,
+    indices,
+    nonlinear,
+    products,
+    structure,
+    transposes,
+)
+from otimes.algebra.rules.rule import RULES, Rule
 
 __all__ = [
     "RULES",

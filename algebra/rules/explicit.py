@@ -1,4 +1,4 @@
-"""Rules of what has a size that is a number: written out entry by entry, or head by head."""
+"""Rules for expressions of numeric size: matrices entry by entry, sums term by term."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from sympy import (
 )
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.binders import substituted
-from algebra.language import ConcatHeads, FamilyMember, HeadSum, LayerProduct, OneHot, StackHeads
-from algebra.rules.indices import delta, entry
-from algebra.rules.rule import (
+from otimes.algebra.language.binders import substituted
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import ConcatHeads, FamilyMember, HeadSum, OneHot, StackHeads
+from otimes.algebra.rules.indices import delta, entry
+from otimes.algebra.rules.rule import (
     BINDERS,
     bound,
     pairs,
@@ -37,12 +38,13 @@ from algebra.rules.rule import (
     with_pair,
     without,
 )
+from otimes.algebra.rules.symbols import A2, A, As, H, a, b, c, h, p, pair, q, row_ab, row_pq
 
-LARGEST = 16  # entries of a matrix, or terms of a sum, that are written out
+LARGEST = 16  # a matrix of more entries, or a sum of more terms, is not expanded
 
 
 def matrix(rows: Any, cols: Any, entries: list[Any]) -> Any:
-    """Return the explicit matrix of these entries, row by row."""
+    """Return the explicit matrix with these entries, in row-major order."""
     return ImmutableDenseMatrix(int(rows), int(cols), entries)
 
 
@@ -58,9 +60,8 @@ def _places(e: Any) -> Iterator[tuple[int, int]]:
 # -- matrices -----------------------------------------------------------------------------------
 
 
-@rule(sympy.MatrixSymbol, FamilyMember, Identity, OneMatrix, ZeroMatrix, OneHot)
+@rule(sympy.MatrixSymbol, FamilyMember, Identity, OneMatrix, ZeroMatrix, OneHot, example=A2)
 def matrix_written_out(e: Any) -> Iterator[Any]:
-    """A = [A_00 A_01; A_10 A_11]"""
     rows, cols = e.shape
     if rows.is_Integer and cols.is_Integer and rows * cols <= LARGEST:
         yield matrix(rows, cols, [_entry(e, i, j) for i, j in _places(e)])
@@ -75,12 +76,9 @@ def _entry(e: Any, i: int, j: int) -> Any:
     return entry(e, sympy.Integer(i), sympy.Integer(j))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(row_ab, row_pq.T))
 def explicit_mul(e: Any) -> Iterator[Any]:
-    """[a b] [c; d] = [a c + b d]
-
-    Multiply two matrices that are written out.
-    """
+    """Multiply two explicit matrices."""
     for k, x, y in pairs(e):
         if is_explicit(x) and is_explicit(y):
             made = [
@@ -90,50 +88,44 @@ def explicit_mul(e: Any) -> Iterator[Any]:
             yield with_pair(e, k, matrix(x.rows, y.cols, made))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(c, row_ab))
 def explicit_smul(e: Any) -> Iterator[Any]:
-    """C [a b] = [c a, c b]"""
     numbers, matrices = split_scalars(e)
     if numbers and len(matrices) == 1 and is_explicit(matrices[0]):
         (x,) = matrices
         yield matrix(x.rows, x.cols, [sympy.Mul(*numbers, y) for y in x])
 
 
-@rule(MatAdd)
+@rule(MatAdd, example=total(row_ab, row_pq))
 def explicit_add(e: Any) -> Iterator[Any]:
-    """[a b] + [c d] = [a + c, b + d]"""
     if all(map(is_explicit, e.args)):
         columns = zip(*e.args, strict=True)
         yield matrix(e.args[0].rows, e.args[0].cols, [sympy.Add(*entries) for entries in columns])
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=HadamardProduct(row_ab, row_pq))
 def explicit_hadamard(e: Any) -> Iterator[Any]:
-    """[a b] ∘ [c d] = [a c, b d]"""
     if all(map(is_explicit, e.args)):
         columns = zip(*e.args, strict=True)
         yield matrix(e.args[0].rows, e.args[0].cols, [sympy.Mul(*entries) for entries in columns])
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(row_ab))
 def explicit_transpose(e: Any) -> Iterator[Any]:
-    """[a b]ᵀ = [a; b]"""
     x = e.args[0]
     if is_explicit(x):
         yield matrix(x.cols, x.rows, [x[j, i] for i, j in every(range(x.cols), range(x.rows))])
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(matrix(2, 2, [a, b, p, q])))
 def explicit_trace(e: Any) -> Iterator[Any]:
-    """Tr [a b; c d] = a + d"""
     x = e.args[0]
     if is_explicit(x):
         yield sympy.Add(*[x[i, i] for i in range(x.rows)])
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(row_ab, row_pq))
 def explicit_kron(e: Any) -> Iterator[Any]:
-    """[a b] ⊗ [c d] = [a c, a d, b c, b d]"""
     for k in range(len(e.args) - 1):
         x, y = e.args[k : k + 2]
         if is_explicit(x) and is_explicit(y) and len(x) * len(y) <= LARGEST:
@@ -145,17 +137,15 @@ def explicit_kron(e: Any) -> Iterator[Any]:
             yield tensor(*e.args[:k], whole, *e.args[k + 2 :])
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(matrix(1, 1, [a]), A))
 def kron_number(e: Any) -> Iterator[Any]:
-    """[a] ⊗ B = a B"""
     for k, x in enumerate(e.args):
         if is_explicit(x) and x.shape == (1, 1):
             yield product(x[0, 0], tensor(*without(e, k)))
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(row_ab, A))
 def kron_blocks(e: Any) -> Iterator[Any]:
-    """[a b] ⊗ C = [a C, b C]"""
     x, rest = e.args[0], tensor(*e.args[1:])
     if is_explicit(x) and len(e.args) > 1 and len(x) > 1 and not all(map(_numeric, rest.shape)):
         yield BlockMatrix([[_times(x[i, j], rest) for j in range(x.cols)] for i in range(x.rows)])
@@ -171,9 +161,8 @@ def _times(number: Any, e: Any) -> Any:
     return e if number == 1 else product(number, e)
 
 
-@rule(MatrixElement)
+@rule(MatrixElement, example=entry(row_ab, sympy.S.Zero, sympy.S.One))
 def explicit_entry(e: Any) -> Iterator[Any]:
-    """[a b; c d]_01 = b"""
     x, i, j = e.args
     if is_explicit(x) and i.is_Integer and j.is_Integer:
         yield x[int(i), int(j)]
@@ -183,7 +172,7 @@ def explicit_entry(e: Any) -> Iterator[Any]:
 
 
 def _terms(e: Any) -> list[Any]:
-    """Return the body of a sum for each value of its first index, if that is a number of them."""
+    """Return the terms over the first index of a sum; none where its range is not numeric."""
     (index, count), *inner = e.limits
     if not (count.is_Integer and 1 <= count <= LARGEST) or _clash(e.body, index):
         return []
@@ -195,29 +184,24 @@ def _clash(e: Any, index: Any) -> bool:
     return any(index in bound(x) for x in e.atoms(*BINDERS))
 
 
-@rule(HeadSum)
+@rule(HeadSum, example=HeadSum(pair[h], (h, 2)))
 def head_sum_written_out(e: Any) -> Iterator[Any]:
-    """Σ_{h<2} A_h = A_0 + A_1"""
     terms = _terms(e)
     if terms:
         yield total(*terms)
 
 
-@rule(ConcatHeads, StackHeads)
+@rule(ConcatHeads, StackHeads, example=ConcatHeads(As[h], (h, H)))
 def concat_kron(e: Any) -> Iterator[Any]:
-    """[A_h … h<H] = Σ_h e_hᵀ ⊗ A_h
-
-    Heads side by side, with unit rows; heads one below the other, with unit columns.
-    """
+    """Write concatenated heads with unit rows e_hᵀ, and stacked heads with unit columns e_h."""
     units = [OneHot(index, count) for index, count in e.limits]
     if type(e) is ConcatHeads:
         units = [Transpose(x) for x in units]
     yield HeadSum(tensor(*units, e.body), *e.limits)
 
 
-@rule(LayerProduct)
+@rule(LayerProduct, example=LayerProduct(pair[h], (h, 2)))
 def layers_written_out(e: Any) -> Iterator[Any]:
-    """∏_{l<2} A_l = A_1 A_0"""
     if e.count.is_Integer and e.count <= LARGEST and not _clash(e.body, e.index):
         order = [substituted(e.body, {e.index: sympy.Integer(k)}) for k in range(int(e.count))]
         factors = order if e.reverse else order[::-1]

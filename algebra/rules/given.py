@@ -1,8 +1,8 @@
-"""Hypotheses as rules: what is given may be used like any rule, and is named like one.
+"""Hypotheses as rewrite rules.
 
-The first equation given is the rule `given_1`, its transpose `given_1_transpose`, and so on. What
-it gives by facts that are not equational is `given_1_turned` (square A B = I gives B A = I) and
-`given_1_null` (Aᵀ A = 0 gives A = 0). A free index of an equation stands for each of its values.
+The first hypothesis is the rule `given_1`, its transpose is `given_1_transpose`, and so on. Two
+consequences are rules, too: `given_1_turned` (A B = I for square A, B implies B A = I) and
+`given_1_null` (Aᵀ A = 0 implies A = 0). A free index of a hypothesis is universally quantified.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import sympy
 from sympy import HadamardProduct, Identity, KroneckerProduct, MatMul, Transpose, ZeroMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.binders import substituted
-from algebra.entailment import consequences
-from algebra.language import FamilyMember, OneHot, rebuilt
-from algebra.rules.rule import Rule, is_matrix, product
-from algebra.shapes import inspect
-from algebra.text import unicode_text
+from otimes.algebra.decide.entailment import consequences
+from otimes.algebra.language.binders import substituted
+from otimes.algebra.language.linear import FamilyMember, OneHot
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.rules.rule import Rule, is_matrix, product
 
 Pair = tuple[Any, Any]
 
@@ -33,7 +34,7 @@ def as_pair(given: Any) -> Pair:
 
 @lru_cache(maxsize=256)
 def hypotheses(given: tuple[Pair, ...]) -> dict[str, Rule]:
-    """Return the rules that hypotheses are, by name; each rewrites its longer side."""
+    """Return the hypotheses as rules, by name; each rewrites its longer side to its shorter one."""
     rules: dict[str, Rule] = {}
     for number, (lhs, rhs) in enumerate(given, 1):
         sides = [(f"given_{number}", lhs, rhs)]
@@ -45,14 +46,12 @@ def hypotheses(given: tuple[Pair, ...]) -> dict[str, Rule]:
         for name, left, right in sides:
             if _size(left) < _size(right):
                 left, right = right, left
-            reading = f"{unicode_text(left)} = {unicode_text(right)}"
-            kinds = (type(left), MatMul)
-            rules[name] = Rule(name, reading, kinds, _replacing(left, right))
+            rules[name] = Rule(name, left, (type(left), MatMul), _replacing(left, right))
     return rules
 
 
 def _replacing(left: Any, right: Any) -> Callable[[Any], Iterator[Any]]:
-    """Return the rule that puts one side for the other, as a whole or inside a product."""
+    """Return a rule's `build`: it replaces `left` by `right`, also inside a product."""
     free = list(inspect(left, right).indices.values())
 
     def build(e: Any) -> Iterator[Any]:
@@ -68,7 +67,7 @@ def _replacing(left: Any, right: Any) -> Callable[[Any], Iterator[Any]]:
 
 
 def _indices(e: Any) -> list[Any]:
-    """Return what stands as an index in an expression."""
+    """Return the indices that occur in an expression."""
     found = [i for x in e.atoms(FamilyMember) for i in x.indices]
     found += [i for x in e.atoms(MatrixElement) for i in x.args[1:]]
     found += [x.args[0] for x in e.atoms(OneHot)]

@@ -1,4 +1,4 @@
-"""Rules of sums over heads, heads side by side and stacked, selection, and stacked matrices."""
+"""Rules for sums over heads, concatenated and stacked heads, one-hot vectors, and vec."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sympy import (
     ZeroMatrix,
 )
 
-from algebra.language import (
+from otimes.algebra.language.linear import (
     ConcatHeads,
     HeadSum,
     OneHot,
@@ -27,7 +27,7 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from algebra.rules.rule import (
+from otimes.algebra.rules.rule import (
     bound,
     elementwise,
     is_matrix,
@@ -43,6 +43,7 @@ from algebra.rules.rule import (
     total,
     with_pair,
 )
+from otimes.algebra.rules.symbols import A, Ags, As, B, Bs, C, G, H, c, d, g, h, n, row, u, w
 
 SIDE_BY_SIDE = (ConcatHeads, StackHeads)
 
@@ -50,12 +51,9 @@ SIDE_BY_SIDE = (ConcatHeads, StackHeads)
 # -- sums over heads ----------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(A, HeadSum(Bs[h], (h, H))))
 def head_sum_mul(e: Any) -> Iterator[Any]:
-    """A (Σ B) C = Σ A B C
-
-    All the other matrices of a product go into the sum; numbers stay in front of it.
-    """
+    """Move the other matrices of a product into the sum; scalars stay in front of it."""
     numbers, factors = split_scalars(e)
     for k, x in enumerate(factors):
         others = factors[:k] + factors[k + 1 :]
@@ -64,41 +62,36 @@ def head_sum_mul(e: Any) -> Iterator[Any]:
             yield product(*numbers, HeadSum(inside, *x.limits))
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(A, HeadSum(Bs[h], (h, H))))
 def head_sum_kron(e: Any) -> Iterator[Any]:
-    """A ⊗ Σ B = Σ A ⊗ B"""
     for k, x in enumerate(e.args):
         others = e.args[:k] + e.args[k + 1 :]
         if type(x) is HeadSum and not any(mentions(y, bound(x)) for y in others):
             yield HeadSum(tensor(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(A, HeadSum(Bs[h], (h, H))))
 def head_sum_hadamard(e: Any) -> Iterator[Any]:
-    """A ∘ Σ B = Σ A ∘ B"""
     for k, x in enumerate(e.args):
         others = e.args[:k] + e.args[k + 1 :]
         if type(x) is HeadSum and not any(mentions(y, bound(x)) for y in others):
             yield HeadSum(elementwise(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(HeadSum(As[h], (h, H))))
 def head_sum_transpose(e: Any) -> Iterator[Any]:
-    """(Σ A)ᵀ = Σ Aᵀ"""
     if type(e.args[0]) is HeadSum:
         yield HeadSum(Transpose(e.args[0].body), *e.args[0].limits)
 
 
-@rule(HeadSum)
+@rule(HeadSum, example=HeadSum(total(As[h], Bs[h]), (h, H)))
 def head_sum_add(e: Any) -> Iterator[Any]:
-    """Σ (A + B) = Σ A + Σ B"""
     if type(e.body) is MatAdd:
         yield total(*[HeadSum(x, *e.limits) for x in e.body.args])
 
 
-@rule(HeadSum)
+@rule(HeadSum, example=HeadSum(product(c, As[h]), (h, H)))
 def head_sum_smul(e: Any) -> Iterator[Any]:
-    """Σ c A = c Σ A"""
     if type(e.body) is MatMul:
         numbers, matrices = split_scalars(e.body)
         out = [c for c in numbers if not mentions(c, bound(e))]
@@ -107,52 +100,50 @@ def head_sum_smul(e: Any) -> Iterator[Any]:
             yield product(*out, HeadSum(product(*inside, *matrices), *e.limits))
 
 
-@rule(HeadSum)
+@rule(HeadSum, example=HeadSum(ZeroMatrix(n, n), (h, H)))
 def head_sum_zero(e: Any) -> Iterator[Any]:
-    """Σ 0 = 0"""
     if type(e.body) is ZeroMatrix:
         yield e.body
 
 
-@rule(HeadSum)
+@rule(HeadSum, example=HeadSum(A, (h, H)))
 def head_sum_const(e: Any) -> Iterator[Any]:
-    """Σ A = H A where A is the same for each of H heads"""
     for k, (index, count) in enumerate(e.limits):
         rest = e.limits[:k] + e.limits[k + 1 :]
         if not mentions(e.body, [index]):
             yield product(count, HeadSum(e.body, *rest) if rest else e.body)
 
 
-@rule(HeadSum, bookkeeping=True)
+@rule(HeadSum, example=HeadSum(HeadSum(Ags[g, h], (h, H)), (g, G)), bookkeeping=True)
 def head_sum_nested(e: Any) -> Iterator[Any]:
-    """Σ_g (Σ_h A) = Σ_g Σ_h A"""
     if type(e.body) is HeadSum and not set(bound(e)) & set(bound(e.body)):
         yield HeadSum(e.body.body, *e.limits, *e.body.limits)
 
 
-@rule(HeadSum, bookkeeping=True)
+@rule(HeadSum, example=HeadSum(Ags[g, h], (g, G), (h, H)), bookkeeping=True)
 def head_sum_comm(e: Any) -> Iterator[Any]:
-    """Σ_g Σ_h A = Σ_h Σ_g A"""
     if len(set(bound(e))) == len(e.limits) <= 4:
         for limits in permutations(e.limits):
             if limits != e.limits:
                 yield HeadSum(e.body, *limits)
 
 
-@relation(HeadSum, ConcatHeads, StackHeads, bookkeeping=True)
+@relation(
+    HeadSum,
+    ConcatHeads,
+    StackHeads,
+    example=(HeadSum(As[g], (g, H)), HeadSum(As[h], (h, H))),
+    bookkeeping=True,
+)
 def index_rename(before: Any, after: Any) -> bool:
-    """The name of a bound index does not matter
-
-    Relate two sums that differ in the names of their indices only.
-    """
+    """Relate two sums that differ only in the names of their bound indices."""
     if type(after) is not type(before) or len(before.limits) != len(after.limits):
         return False
     return bool(renamed(before, bound(after)) == after)
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Trace(HeadSum(As[h], (h, H))), B))
 def trace_head_sum_smul(e: Any) -> Iterator[Any]:
-    """tr(Σ A) B = Σ tr(A) B"""
     for k, x in enumerate(e.args):
         if type(x) is Trace and type(x.args[0]) is HeadSum:
             inner, others = x.args[0], e.args[:k] + e.args[k + 1 :]
@@ -161,12 +152,11 @@ def trace_head_sum_smul(e: Any) -> Iterator[Any]:
                 yield HeadSum(body, *inner.limits)
 
 
-# -- heads side by side, and one below the other ------------------------------------------------
+# -- concatenated heads, and stacked heads ------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(ConcatHeads(As[h], (h, H)), StackHeads(Bs[h], (h, H))))
 def concat_mul_stack(e: Any) -> Iterator[Any]:
-    """[A₁ … A_H] [B₁; …; B_H] = Σ A_h B_h"""
     for k, x, y in pairs(e):
         if type(x) is ConcatHeads and type(y) is StackHeads and len(x.limits) == len(y.limits):
             same = all(same_size(a[1], b[1]) for a, b in zip(x.limits, y.limits, strict=True))
@@ -176,41 +166,36 @@ def concat_mul_stack(e: Any) -> Iterator[Any]:
                     yield with_pair(e, k, HeadSum(product(x.body, other.body), *x.limits))
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(ConcatHeads(As[h], (h, H))))
 def concat_transpose(e: Any) -> Iterator[Any]:
-    """[A₁ … A_H]ᵀ = [A₁ᵀ; …; A_Hᵀ]"""
     if type(e.args[0]) is ConcatHeads:
         yield StackHeads(Transpose(e.args[0].body), *e.args[0].limits)
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(StackHeads(As[h], (h, H))))
 def stack_transpose(e: Any) -> Iterator[Any]:
-    """[A₁; …; A_H]ᵀ = [A₁ᵀ … A_Hᵀ]"""
     if type(e.args[0]) is StackHeads:
         yield ConcatHeads(Transpose(e.args[0].body), *e.args[0].limits)
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(B, ConcatHeads(As[h], (h, H))))
 def mul_concat(e: Any) -> Iterator[Any]:
-    """B [A₁ … A_H] = [B A₁ … B A_H]"""
     if type(e.args[-1]) is ConcatHeads and len(e.args) > 1:
         x, others = e.args[-1], e.args[:-1]
         if not any(mentions(y, bound(x)) for y in others):
             yield ConcatHeads(product(*others, x.body), *x.limits)
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(StackHeads(As[h], (h, H)), B))
 def stack_mul(e: Any) -> Iterator[Any]:
-    """[A₁; …; A_H] B = [A₁ B; …; A_H B]"""
     k = next(k for k, x in enumerate(e.args) if is_matrix(x) or k == len(e.args) - 1)
     x, others = e.args[k], e.args[:k] + e.args[k + 1 :]
     if type(x) is StackHeads and others and not any(mentions(y, bound(x)) for y in others):
         yield StackHeads(product(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
 
 
-@rule(ConcatHeads)
+@rule(ConcatHeads, example=ConcatHeads(StackHeads(Ags[g, h], (g, G)), (h, H)))
 def concat_stack(e: Any) -> Iterator[Any]:
-    """[[A₁₁; …; A_G₁] … [A₁_H; …; A_GH]] = [[A₁₁ … A₁_H]; …; [A_G₁ … A_GH]]"""
     inner = e.body
     apart = type(inner) is StackHeads and not set(bound(e)) & set(bound(inner))
     counts = [count for _, count in inner.limits] if apart else []
@@ -218,21 +203,17 @@ def concat_stack(e: Any) -> Iterator[Any]:
         yield StackHeads(ConcatHeads(inner.body, *e.limits), *inner.limits)
 
 
-@rule(MatAdd)
+@rule(MatAdd, example=total(ConcatHeads(As[h], (h, H)), ConcatHeads(Bs[h], (h, H))))
 def concat_add(e: Any) -> Iterator[Any]:
-    """[A₁ … A_H] + [B₁ … B_H] = [A₁ + B₁ … A_H + B_H]
-
-    Add what stands side by side, or one below the other, head by head.
-    """
+    """Add concatenated heads, or stacked heads, head by head."""
     kind, limits = type(e.args[0]), getattr(e.args[0], "limits", None)
     alike = all(type(x) is kind and x.limits == limits for x in e.args if kind in SIDE_BY_SIDE)
     if limits is not None and kind in SIDE_BY_SIDE and alike:
         yield kind(total(*[x.body for x in e.args]), *limits)
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(ConcatHeads(As[h], (h, H)), tensor(Identity(H), B)))
 def concat_mul_one_kron(e: Any) -> Iterator[Any]:
-    """[A₁ … A_H] (I ⊗ W) = [A₁ W … A_H W]"""
     for k, x, y in pairs(e):
         if type(x) is ConcatHeads and type(y) is KroneckerProduct and type(y.args[0]) is Identity:
             heads = sympy.Mul(*[count for _, count in x.limits])
@@ -241,9 +222,8 @@ def concat_mul_one_kron(e: Any) -> Iterator[Any]:
                 yield with_pair(e, k, ConcatHeads(product(x.body, right), *x.limits))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(tensor(Identity(H), B), StackHeads(As[h], (h, H))))
 def one_kron_mul_stack(e: Any) -> Iterator[Any]:
-    """(I ⊗ W) [A₁; …; A_H] = [W A₁; …; W A_H]"""
     for k, y, x in pairs(e):
         if type(x) is StackHeads and type(y) is KroneckerProduct and type(y.args[0]) is Identity:
             heads = sympy.Mul(*[count for _, count in x.limits])
@@ -252,15 +232,12 @@ def one_kron_mul_stack(e: Any) -> Iterator[Any]:
                 yield with_pair(e, k, StackHeads(product(left, x.body), *x.limits))
 
 
-# -- selection ----------------------------------------------------------------------------------
+# -- one-hot vectors ----------------------------------------------------------------------------
 
 
-@rule(HeadSum)
+@rule(HeadSum, example=HeadSum(product(A, OneHot(row, n), Transpose(OneHot(row, n)), B), (row, n)))
 def one_hot_sum(e: Any) -> Iterator[Any]:
-    """Σ_i A e_i e_iᵀ B = A B
-
-    Unit columns times their transposes, summed over all of them, are the identity.
-    """
+    """Replace the sum of e_i e_iᵀ over all i by the identity."""
     if len(e.limits) != 1 or type(e.body) is not MatMul:
         return
     (index, count), body = e.limits[0], e.body
@@ -275,27 +252,25 @@ def one_hot_sum(e: Any) -> Iterator[Any]:
             )
 
 
-@rule(OneHot, bookkeeping=True)
+@rule(OneHot, example=OneHot(row, 1), bookkeeping=True)
 def one_hot_one(e: Any) -> Iterator[Any]:
-    """A unit column of length one is I₁"""
+    """Replace a one-hot vector of length 1 by I₁."""
     if e.shape[0] == 1:
         yield Identity(1)
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Transpose(OneHot(row, n)), OneHot(row, n)))
 def one_hot_mul(e: Any) -> Iterator[Any]:
-    """e_iᵀ e_i = 1"""
     for k, x, y in pairs(e):
         if type(y) is OneHot and x == Transpose(y):
             yield with_pair(e, k, Identity(1))
 
 
-# -- stacked matrices ---------------------------------------------------------------------------
+# -- vec ----------------------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(tensor(A, B), vec_rows(C)))
 def vec_rows_mul(e: Any) -> Iterator[Any]:
-    """(A ⊗ W) vec_rows(X) = vec_rows(A X Wᵀ)"""
     for k, x, y in pairs(e):
         if type(x) is KroneckerProduct and type(y) is vec_rows and len(x.args) == 2:
             (left, right), inner = x.args, y.args[0]
@@ -307,9 +282,8 @@ def vec_rows_mul(e: Any) -> Iterator[Any]:
                 yield with_pair(e, k, vec_rows(product(left, *factors, Transpose(right))))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Transpose(vec_rows(A)), vec_rows(B)))
 def vec_dot(e: Any) -> Iterator[Any]:
-    """vec(A)ᵀ vec(B) = tr(Aᵀ B) I₁"""
     for k, x, y in pairs(e):
         stood = type(x) is Transpose and type(x.args[0])
         if stood in (vec_rows, vec_cols) and type(y) is stood:
@@ -317,9 +291,8 @@ def vec_dot(e: Any) -> Iterator[Any]:
             yield with_pair(e, k, Trace(inner), Identity(1))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(tensor(Transpose(B), A), vec_cols(C)))
 def vec_cols_mul(e: Any) -> Iterator[Any]:
-    """(Bᵀ ⊗ A) vec_cols(X) = vec_cols(A X B)"""
     for k, x, y in pairs(e):
         if type(x) is KroneckerProduct and type(y) is vec_cols and len(x.args) == 2:
             (left, right), inner = x.args, y.args[0]
@@ -329,44 +302,37 @@ def vec_cols_mul(e: Any) -> Iterator[Any]:
                 yield with_pair(e, k, vec_cols(product(right, inner, Transpose(left))))
 
 
-@rule(vec_cols)
+@rule(vec_cols, example=vec_cols(A))
 def vec_cols_vec_rows(e: Any) -> Iterator[Any]:
-    """vec_cols(X) = vec_rows(Xᵀ)"""
     inner = e.args[0]
     yield vec_rows(Transpose(inner))
     if type(inner) is Transpose:
         yield vec_rows(inner.args[0])
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(total(A, B)))
 def vec_add(e: Any) -> Iterator[Any]:
-    """vec(X + Y) = vec(X) + vec(Y)"""
     if type(e.args[0]) is MatAdd:
         yield total(*[type(e)(x) for x in e.args[0].args])
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(product(c, A)))
 def vec_smul(e: Any) -> Iterator[Any]:
-    """vec(c X) = c vec(X)"""
     if type(e.args[0]) is MatMul:
         numbers, matrices = split_scalars(e.args[0])
         if numbers:
             yield product(*numbers, type(e)(product(*matrices)))
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(HeadSum(As[h], (h, H))))
 def vec_head_sum(e: Any) -> Iterator[Any]:
-    """vec(Σ X) = Σ vec(X)"""
     if type(e.args[0]) is HeadSum:
         yield HeadSum(type(e)(e.args[0].body), *e.args[0].limits)
 
 
-@rule(vec_rows)
+@rule(vec_rows, example=vec_rows(product(u, w)))
 def vec_rows_outer(e: Any) -> Iterator[Any]:
-    """vec_rows(x yᵀ) = x ⊗ y
-
-    A column times a row, stacked row by row, is a Kronecker product of columns.
-    """
+    """Write the vec of an outer product as a Kronecker product of columns."""
     if type(e.args[0]) is MatMul:
         factors = e.args[0].args
         for k, x, _ in pairs(e.args[0]):
@@ -374,43 +340,33 @@ def vec_rows_outer(e: Any) -> Iterator[Any]:
                 yield tensor(product(*factors[: k + 1]), Transpose(product(*factors[k + 1 :])))
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(OneMatrix(n, d)))
 def vec_ones(e: Any) -> Iterator[Any]:
-    """vec(1) = 1
-
-    The entries of a matrix of ones, stacked, are a column of ones.
-    """
     if type(e.args[0]) is OneMatrix:
         yield OneMatrix(e.shape[0], 1)
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(ZeroMatrix(n, d)))
 def vec_zero(e: Any) -> Iterator[Any]:
-    """vec(0) = 0"""
     if type(e.args[0]) is ZeroMatrix:
         yield ZeroMatrix(*e.shape)
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(u))
 def vec_column(e: Any) -> Iterator[Any]:
-    """vec(x) = x for a column x"""
     if e.args[0].shape[1] == 1:
         yield e.args[0]
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(w))
 def vec_row(e: Any) -> Iterator[Any]:
-    """vec(xᵀ) = x for a row xᵀ"""
     if e.args[0].shape[0] == 1 and e.args[0].shape[1] != 1:
         yield Transpose(e.args[0])
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(u, w))
 def kron_column_row(e: Any) -> Iterator[Any]:
-    """X ⊗ yᵀ = x yᵀ
-
-    A column ⊗ a row, in either order, is their product.
-    """
+    """Write a column ⊗ a row, in either order, as their outer product."""
     if len(e.args) == 2:
         x, y = e.args
         if x.shape[1] == 1 and y.shape[0] == 1:
@@ -419,8 +375,7 @@ def kron_column_row(e: Any) -> Iterator[Any]:
             yield product(y, x)
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(elementwise(A, B)))
 def vec_hadamard(e: Any) -> Iterator[Any]:
-    """vec(A ∘ B) = vec(A) ∘ vec(B)"""
     if type(e.args[0]) is HadamardProduct:
         yield elementwise(*[type(e)(x) for x in e.args[0].args])

@@ -1,4 +1,4 @@
-"""Rules of index notation: entries of matrices, sums over indices, and Kronecker's delta."""
+"""Rules of index notation: entries of matrices, sums over indices, and the Kronecker delta."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ from sympy import (
 )
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.binders import substituted
-from algebra.language import HeadSum, OneHot, stated
-from algebra.rules.rule import (
+from otimes.algebra.language.binders import substituted
+from otimes.algebra.language.linear import HeadSum, OneHot
+from otimes.algebra.language.trees import stated
+from otimes.algebra.rules.rule import (
     BINDERS,
     MATRICES,
     OF_MATRICES,
     bound,
+    elementwise,
     fresh,
+    limits_of,
     mentions,
     product,
     relation,
@@ -37,36 +40,33 @@ from algebra.rules.rule import (
     same_size,
     scalar_product,
     split_scalars,
+    total,
     without,
 )
+from otimes.algebra.rules.symbols import A2, A, As, B, H, c, col, h, n, other, row
 
-Limit = tuple[Any, Any]  # an index, and how many values it has
+Limit = tuple[Any, Any]  # an index, and the number of its values
 
 
 def entry(matrix: Any, row: Any, col: Any) -> Any:
-    """Return the entry of a matrix, as stated."""
+    """Return an entry of a matrix, unevaluated."""
     return stated(MatrixElement, matrix, row, col)
 
 
 def index_sum(body: Any, *limits: Limit) -> Any:
-    """Return the sum over full ranges of indices, as stated; over none it is the body."""
+    """Return the unevaluated sum over indices with full ranges; the body if there are none."""
     if not limits:
         return body
     return stated(Sum, body, *[sympy.Tuple(k, 0, count - 1) for k, count in limits])
 
 
-def counts(e: Any) -> list[Limit]:
-    """Return the indices of a sum, each with the number of its values."""
-    return [(index, last + 1) for index, _, last in e.limits]
-
-
 def delta(i: Any, j: Any, size: Any) -> Any:
-    """Return Kronecker's delta; of one index twice it is one."""
+    """Return the Kronecker delta of two indices in range(size); 1 where they are the same."""
     return KroneckerDelta(i, j, (0, size - 1))
 
 
 def along(size: Any, names: list[Any], limits: list[Limit]) -> Any:
-    """Return an index for an axis, which is summed over unless it has one value only."""
+    """Return an index for an axis: 0 for size 1, else a new one, which is added to `limits`."""
     if size == 1:
         return sympy.S.Zero
     limits.append((names.pop(0), size))
@@ -76,12 +76,9 @@ def along(size: Any, names: list[Any], limits: list[Limit]) -> Any:
 # -- entries ------------------------------------------------------------------------------------
 
 
-@rule(MatrixElement, binds=True)
+@rule(MatrixElement, example=entry(product(A, B), row, col), binds=True)
 def entry_mul(e: Any) -> Iterator[Any]:
-    """(A B)_ij = Σ_k A_ik B_kj
-
-    All the factors of a product at once; numbers stay in front.
-    """
+    """Expand all the factors of a product at once; scalars stay in front."""
     matrix, i, j = e.args
     if type(matrix) is MatMul:
         numbers, factors = split_scalars(matrix)
@@ -93,85 +90,70 @@ def entry_mul(e: Any) -> Iterator[Any]:
             yield scalar_product(*numbers, index_sum(scalar_product(*parts), *limits))
 
 
-@rule(MatrixElement)
+@rule(MatrixElement, example=entry(total(A, B), row, col))
 def entry_add(e: Any) -> Iterator[Any]:
-    """(A + B)_ij = A_ij + B_ij"""
     matrix, i, j = e.args
     if type(matrix) is MatAdd:
         yield sympy.Add(*[entry(x, i, j) for x in matrix.args], evaluate=False)
 
 
-@rule(MatrixElement)
+@rule(MatrixElement, example=entry(Transpose(A), row, col))
 def entry_transpose(e: Any) -> Iterator[Any]:
-    """(Aᵀ)_ij = A_ji"""
     matrix, i, j = e.args
     if type(matrix) is Transpose:
         yield entry(matrix.args[0], j, i)
 
 
-@rule(MatrixElement)
+@rule(MatrixElement, example=entry(elementwise(A, B), row, col))
 def entry_hadamard(e: Any) -> Iterator[Any]:
-    """(A ∘ B)_ij = A_ij B_ij"""
     matrix, i, j = e.args
     if type(matrix) is HadamardProduct:
         yield scalar_product(*[entry(x, i, j) for x in matrix.args])
 
 
-@rule(MatrixElement)
+@rule(MatrixElement, example=entry(Identity(n), row, col))
 def entry_one(e: Any) -> Iterator[Any]:
-    """I_ij = δ_ij"""
     matrix, i, j = e.args
     if type(matrix) is Identity:
         yield delta(i, j, matrix.shape[0])
 
 
-@rule(MatrixElement, bookkeeping=True)
+@rule(MatrixElement, example=entry(OneMatrix(n, n), row, col), bookkeeping=True)
 def entry_ones(e: Any) -> Iterator[Any]:
-    """1_ij = 1
-
-    Every entry of a matrix of ones is one.
-    """
     if type(e.args[0]) is OneMatrix:
         yield sympy.S.One
 
 
-@rule(MatrixElement, bookkeeping=True)
+@rule(MatrixElement, example=entry(ZeroMatrix(n, n), row, col), bookkeeping=True)
 def entry_zero(e: Any) -> Iterator[Any]:
-    """0_ij = 0"""
     if type(e.args[0]) is ZeroMatrix:
         yield sympy.S.Zero
 
 
-@rule(MatrixElement)
+@rule(MatrixElement, example=entry(OneHot(other, n), row, sympy.S.Zero))
 def entry_one_hot(e: Any) -> Iterator[Any]:
-    """(e_k)_i = δ_ik"""
     matrix, i, _ = e.args
     if type(matrix) is OneHot:
         yield delta(matrix.args[0], i, matrix.args[1])
 
 
-@rule(MatrixElement)
+@rule(MatrixElement, example=entry(HeadSum(As[h], (h, H)), row, col))
 def entry_head_sum(e: Any) -> Iterator[Any]:
-    """(Σ_h A_h)_ij = Σ_h (A_h)_ij"""
     matrix, i, j = e.args
     if type(matrix) is HeadSum and not {i, j} & set(bound(matrix)):
         yield index_sum(entry(matrix.body, i, j), *matrix.limits)
 
 
-@rule(Trace, binds=True)
+@rule(Trace, example=Trace(A), binds=True)
 def trace_sum(e: Any) -> Iterator[Any]:
-    """tr(A) = Σ_i A_ii"""
     limits: list[Limit] = []
     i = along(e.args[0].shape[0], fresh(1, e), limits)
     yield index_sum(entry(e.args[0], i, i), *limits)
 
 
-@rule(*MATRICES, binds=True)
+@rule(*MATRICES, example=A, binds=True)
 def matrix_of_entries(e: Any) -> Iterator[Any]:
-    """A = Σ_i Σ_j A_ij e_i e_jᵀ
-
-    A matrix is the sum of its entries times unit columns and rows.
-    """
+    """Write a matrix as the sum of its entries times matrix units e_i e_jᵀ."""
     names = fresh(2, e)
     limits: list[Limit] = []
     i, j = (along(size, names, limits) for size in e.shape)
@@ -184,20 +166,16 @@ def matrix_of_entries(e: Any) -> Iterator[Any]:
 # -- sums ---------------------------------------------------------------------------------------
 
 
-@rule(Sum)
+@rule(Sum, example=index_sum(A[row, col] + B[row, col], (col, n)))
 def sum_add(e: Any) -> Iterator[Any]:
-    """Σ (x + y) = Σ x + Σ y"""
     if type(e.args[0]) is sympy.Add:
         terms = [stated(Sum, x, *e.args[1:]) for x in e.args[0].args]
         yield sympy.Add(*terms, evaluate=False)
 
 
-@rule(Sum)
+@rule(Sum, example=index_sum(c * A[row, col], (col, n)))
 def sum_smul(e: Any) -> Iterator[Any]:
-    """Σ c x = c Σ x
-
-    Take numbers out of a sum; also whatever else does not have its indices.
-    """
+    """Take scalars, or all factors that do not depend on the indices, out of a sum."""
     body = e.args[0]
     factors = list(body.args) if type(body) is sympy.Mul else [body]
     loose = [x for x in factors if not mentions(x, bound(e)) and x != 1]
@@ -207,12 +185,9 @@ def sum_smul(e: Any) -> Iterator[Any]:
             yield scalar_product(*out, stated(Sum, inside, *e.args[1:]))
 
 
-@rule(sympy.Mul)
+@rule(sympy.Mul, example=scalar_product(B[row, row], index_sum(A[row, col], (col, n))))
 def mul_sum(e: Any) -> Iterator[Any]:
-    """X Σ y = Σ x y
-
-    The other entries and sums of a product go into a sum; plain numbers stay in front.
-    """
+    """Move the other entries and sums of a product into a sum; scalars stay in front."""
     for k, x in enumerate(e.args):
         if type(x) is Sum:
             others = without(e, k)
@@ -223,54 +198,48 @@ def mul_sum(e: Any) -> Iterator[Any]:
                 yield scalar_product(*stay, stated(Sum, scalar_product(*go, *inside), *x.args[1:]))
 
 
-@rule(Sum, bookkeeping=True)
+@rule(Sum, example=index_sum(index_sum(A[row, col], (col, n)), (row, n)), bookkeeping=True)
 def sum_nested(e: Any) -> Iterator[Any]:
-    """Σ_i (Σ_j x) = Σ_i Σ_j x
-
-    Also where a product stands before the inner sum.
-    """
     body = e.args[0]
     if type(body) is Sum and not set(bound(e)) & set(bound(body)):
         yield stated(Sum, body.args[0], *body.args[1:], *e.args[1:])
 
 
-@rule(Sum, bookkeeping=True)
+@rule(Sum, example=index_sum(A[row, col], (row, n), (col, n)), bookkeeping=True)
 def sum_comm(e: Any) -> Iterator[Any]:
-    """Σ_i Σ_j x = Σ_j Σ_i x"""
     if len(set(bound(e))) == len(e.limits) <= 5:
         for limits in permutations(e.args[1:]):
             if limits != e.args[1:]:
                 yield stated(Sum, e.args[0], *limits)
 
 
-@relation(Sum, bookkeeping=True)
+@relation(
+    Sum,
+    example=(index_sum(A[row, col], (col, n)), index_sum(A[row, other], (other, n))),
+    bookkeeping=True,
+)
 def sum_rename(before: Any, after: Any) -> bool:
-    """The name of an index that is summed over does not matter
-
-    Relate two sums over indices that differ in the names of their indices only.
-    """
+    """Relate two sums that differ only in the names of their bound indices."""
     if type(after) is not Sum or len(before.limits) != len(after.limits):
         return False
     return bool(renamed(before, bound(after)) == after)
 
 
-@rule(Sum)
+@rule(Sum, example=index_sum(A[row, row], (col, n)))
 def sum_const(e: Any) -> Iterator[Any]:
-    """Σ_i x = n x where x does not have i"""
-    for k, (index, count) in enumerate(counts(e)):
+    for k, (index, count) in enumerate(limits_of(e)):
         if not mentions(e.args[0], [index]):
             rest = e.args[1 : k + 1] + e.args[k + 2 :]
             inner = stated(Sum, e.args[0], *rest) if rest else e.args[0]
             yield count if inner == 1 else scalar_product(count, inner)
 
 
-@rule(Sum)
+@rule(Sum, example=index_sum(scalar_product(delta(row, col, n), A[col, other]), (col, n)))
 def sum_delta(e: Any) -> Iterator[Any]:
-    """Σ_j δ_ij x_j = x_i"""
     body = e.args[0]
     factors = list(body.args) if type(body) is sympy.Mul else [body]
     for place, x in enumerate(factors):
-        for k, (index, count) in enumerate(counts(e)):
+        for k, (index, count) in enumerate(limits_of(e)):
             other = _other(x, index)
             if other is None or not same_size(x.args[2][1] + 1, count):
                 continue
@@ -283,7 +252,7 @@ def sum_delta(e: Any) -> Iterator[Any]:
 
 
 def _other(x: Any, index: Any) -> Any:
-    """Return the index that a delta sets equal to this one."""
+    """Return the other index of a Kronecker delta; None if this index is not in it."""
     if type(x) is not KroneckerDelta or len(x.args) < 3 or index not in x.args[:2]:
         return None
     return x.args[1] if x.args[0] == index else x.args[0]
@@ -293,9 +262,8 @@ def _clash(e: Any, names: list[Any]) -> bool:
     return any(set(names) & set(bound(x)) for x in e.atoms(*BINDERS))
 
 
-@rule(sympy.Mul)
+@rule(sympy.Mul, example=scalar_product(delta(row, col, n), A[col, other]))
 def delta_mul(e: Any) -> Iterator[Any]:
-    """δ_ij x_j = δ_ij x_i"""
     for k, x in enumerate(e.args):
         if type(x) is KroneckerDelta:
             kept, gone = x.args[:2]
@@ -307,13 +275,10 @@ def delta_mul(e: Any) -> Iterator[Any]:
                     )
 
 
-@rule(Sum)
+@rule(Sum, example=index_sum(A2[row, col], (col, sympy.Integer(2))))
 def sum_written_out(e: Any) -> Iterator[Any]:
-    """Σ_{i<2} x_i = x_0 + x_1
-
-    Write out a sum over a number of values, term by term.
-    """
-    for k, (index, count) in enumerate(counts(e)):
+    """Expand a sum over at most 9 values, term by term."""
+    for k, (index, count) in enumerate(limits_of(e)):
         if count.is_Integer and count <= 9 and not _clash(e.args[0], [index]):
             rest = e.args[1 : k + 1] + e.args[k + 2 :]
             terms = [
@@ -324,7 +289,7 @@ def sum_written_out(e: Any) -> Iterator[Any]:
 
 
 def apart(e: Any, other: Any) -> Any:
-    """Return a sum with its indices renamed so that none occurs in the other expression."""
+    """Return a sum with its bound indices renamed so that none occurs in the other expression."""
     names = iter(fresh(len(e.limits), e, other))
     taken = other.atoms(sympy.Symbol)
     return renamed(e, [next(names) if x in taken else x for x in bound(e)])

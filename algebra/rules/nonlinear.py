@@ -1,9 +1,9 @@
-"""Rules of softmax, masks, activations and norms: each axiom is a rule of its own name.
+"""Rules of softmax, masks, activations and norms: each axiom is a rule of the same name.
 
-An axiom that is a relation is matched with what it says of the functions at hand, so its rule is
-stated once, in `axioms`. One that is built into the reading has a few lines here. A rule says
-nothing of the premises of its axiom: they hold where the judge proves the step. The meaning of a
-function (equal arguments, equal values) needs no rule: a step may be made inside an argument.
+An axiom that is a relation between functions is stated in `axioms` alone; its rule is derived from
+that statement by `_declared`. An axiom that is built into the normal form has a rule here. A rule
+does not check the premises of its axiom: `decide` does, when it proves the step. Congruence (equal
+arguments give equal values) needs no rule, as a step may be made inside an argument.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from sympy import (
     ZeroMatrix,
 )
 
-from algebra import functions
-from algebra.axioms import AXIOMS, Axiom, Equation
-from algebra.intervals import Interval
-from algebra.language import HeadSum, OneHot, rebuilt, vec_cols, vec_rows
-from algebra.nonlinear import (
+from otimes.algebra.decide.axioms import AXIOMS, Axiom, Equation
+from otimes.algebra.language import functions
+from otimes.algebra.language.intervals import Interval
+from otimes.algebra.language.linear import HeadSum, OneHot, vec_cols, vec_rows
+from otimes.algebra.language.nonlinear import (
     RSQRT,
     Activation,
     CausalMask,
@@ -41,8 +41,9 @@ from algebra.nonlinear import (
     RowSoftmax,
     definition,
 )
-from algebra.rules.given import transposed
-from algebra.rules.rule import (
+from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.rules.given import transposed
+from otimes.algebra.rules.rule import (
     RULES,
     Rule,
     is_matrix,
@@ -55,8 +56,8 @@ from algebra.rules.rule import (
     total,
     with_pair,
 )
-from algebra.rules.structure import rows_of
-from algebra.text import unicode_text
+from otimes.algebra.rules.structure import rows_of
+from otimes.algebra.rules.symbols import A, B, M, X, d, n, positive, row, u
 
 NORMS = (RMSNorm, LayerNorm)
 ROWWISE = (RowSoftmax, Activation, *NORMS)
@@ -64,12 +65,9 @@ ROWWISE = (RowSoftmax, Activation, *NORMS)
 # -- softmax ------------------------------------------------------------------------------------
 
 
-@rule(RowSoftmax)
+@rule(RowSoftmax, example=RowSoftmax(total(A, product(u, OneMatrix(1, n)))))
 def softmax_shift(e: Any) -> Iterator[Any]:
-    """softmax(S + v 1ᵀ) = softmax(S)
-
-    Drop what is constant along each row; of masked scores it may be all there is.
-    """
+    """Drop the terms that are constant along each row; if none is left, masked scores are 0."""
     scores, *mask = e.args
     terms = scores.args if type(scores) is MatAdd else (scores,)
     kept = [x for x in terms if not _is_constant_along_rows(x)]
@@ -79,9 +77,8 @@ def softmax_shift(e: Any) -> Iterator[Any]:
         yield RowSoftmax(ZeroMatrix(*scores.shape), *mask)
 
 
-@rule(RowSoftmax)
+@rule(RowSoftmax, example=RowSoftmax(product(u, OneMatrix(1, d))))
 def softmax_constant(e: Any) -> Iterator[Any]:
-    """softmax(v 1ᵀ) = 1/m 1 1ᵀ"""
     scores, *mask = e.args
     terms = scores.args if type(scores) is MatAdd else (scores,)
     if not mask and all(map(_is_constant_along_rows, terms)):
@@ -89,7 +86,7 @@ def softmax_constant(e: Any) -> Iterator[Any]:
 
 
 def _is_constant_along_rows(e: Any) -> bool:
-    """Return whether a matrix certainly has equal columns."""
+    """Return whether all columns of a matrix are visibly equal."""
     if type(e) in (OneMatrix, ZeroMatrix):
         return True
     if type(e) is MatMul:
@@ -99,15 +96,13 @@ def _is_constant_along_rows(e: Any) -> bool:
     return type(e) in (KroneckerProduct, MatAdd) and all(map(_is_constant_along_rows, e.args))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Transpose(OneHot(row, n)), RowSoftmax(A)))
 def softmax_row(e: Any) -> Iterator[Any]:
-    """e_iᵀ softmax(S) = softmax(e_iᵀ S)"""
     yield from _row_inside(e, RowSoftmax)
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Transpose(OneHot(row, n)), RMSNorm(X)))
 def norm_row(e: Any) -> Iterator[Any]:
-    """e_iᵀ norm(X) = norm(e_iᵀ X)"""
     yield from _row_inside(e, *NORMS)
 
 
@@ -118,12 +113,9 @@ def _row_inside(e: Any, *kinds: type) -> Iterator[Any]:
             yield with_pair(e, k, rebuilt(y, arguments))
 
 
-@rule(RowSoftmax, *NORMS)
+@rule(RowSoftmax, *NORMS, example=RowSoftmax(BlockMatrix([[A], [B]])))
 def function_stack(e: Any) -> Iterator[Any]:
-    """Softmax of blocks one below the other = the softmax of each
-
-    Likewise a norm: both are functions of each row.
-    """
+    """Apply a row-wise function, softmax or a norm, to each of the stacked blocks."""
     blocks, *others = e.args
     if type(blocks) is BlockMatrix and blocks.blockshape[1] == 1 and type(e) in NORMS:
         yield BlockMatrix([[rebuilt(e, [x, *others])] for (x,) in rows_of(blocks)])
@@ -131,12 +123,9 @@ def function_stack(e: Any) -> Iterator[Any]:
         yield BlockMatrix([[RowSoftmax(x)] for (x,) in rows_of(blocks)])
 
 
-@rule(RowSoftmax)
+@rule(RowSoftmax, example=RowSoftmax(BlockMatrix([[A, B]]), BlockMatrix([[M, ZeroMatrix(n, n)]])))
 def softmax_unseen_columns(e: Any) -> Iterator[Any]:
-    """softmax((S, T), mask (M, 0)) = (softmax(S, M), 0)
-
-    Blocks of columns that the mask leaves out are dropped, and stand as zeros beside the rest.
-    """
+    """Drop the blocks of columns that the mask excludes; their weights are zero."""
     if type(e.mask) is BlockMatrix is type(e.args[0]):
         (scores,), (masks,) = ([list(row) for row in rows_of(x)] for x in (e.args[0], e.mask))
         seen = [k for k, x in enumerate(masks) if type(x) is not ZeroMatrix]
@@ -149,46 +138,37 @@ def softmax_unseen_columns(e: Any) -> Iterator[Any]:
 # -- activations --------------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Transpose(OneHot(row, n)), Activation("g", A)))
 def activation_row(e: Any) -> Iterator[Any]:
-    """e_iᵀ g(X) = g(e_iᵀ X)
-
-    A row of an activation is the activation of that row, and so is a column.
-    """
+    """Take a row or a column inside an activation."""
     yield from _row_inside(e, Activation)
     for k, x, y in pairs(e):
         if type(x) is Activation and type(y) is OneHot:
             yield with_pair(e, k, Activation(x.name, product(x.argument, y)))
 
 
-@rule(Activation)
+@rule(Activation, example=Activation("g", Transpose(A)))
 def activation_transpose(e: Any) -> Iterator[Any]:
-    """g(Xᵀ) = g(X)ᵀ"""
     if type(e.argument) is Transpose:
         yield Transpose(Activation(e.name, e.argument.args[0]))
 
 
-@rule(vec_rows, vec_cols)
+@rule(vec_rows, vec_cols, example=vec_rows(Activation("g", A)))
 def activation_vec(e: Any) -> Iterator[Any]:
-    """vec(g(X)) = g(vec(X))"""
     inner = e.args[0]
     if type(inner) is Activation:
         yield Activation(inner.name, rebuilt(e, [inner.argument]))
 
 
-@rule(Activation)
+@rule(Activation, example=Activation("g", BlockMatrix([[A, B]])))
 def activation_block(e: Any) -> Iterator[Any]:
-    """g([A B]) = [g(A) g(B)]"""
     if type(e.argument) is BlockMatrix:
         yield BlockMatrix([[Activation(e.name, x) for x in row] for row in rows_of(e.argument)])
 
 
-@rule(Activation)
+@rule(Activation, example=Activation("g", product(u, OneMatrix(1, n))))
 def activation_repeat(e: Any) -> Iterator[Any]:
-    """g(v 1ᵀ) = g(v) 1ᵀ
-
-    Likewise g(1 vᵀ) = 1 g(vᵀ), and g(X ⊗ 1) = g(X) ⊗ 1.
-    """
+    """Also g(1 vᵀ) = 1 g(vᵀ), and g(X ⊗ 1) = g(X) ⊗ 1."""
     x = e.argument
     if type(x) is MatMul and sum(map(is_matrix, x.args)) > 1:
         if type(x.args[-1]) is OneMatrix and x.args[-1].shape[0] == 1:
@@ -203,16 +183,14 @@ def activation_repeat(e: Any) -> Iterator[Any]:
             yield tensor(*x.args[: own[0]], inside, *x.args[own[-1] + 1 :])
 
 
-@rule(Activation)
+@rule(Activation, example=Activation("gelu", ZeroMatrix(n, d)))
 def activation_zero(e: Any) -> Iterator[Any]:
-    """g(0) = 0 for relu, gelu, silu, tanh; exp(0) = 1"""
     if type(e.argument) is ZeroMatrix:
         yield from _constant(e, Fraction(0))
 
 
-@rule(Activation)
+@rule(Activation, example=Activation("relu", product(2, OneMatrix(n, d))))
 def activation_ones(e: Any) -> Iterator[Any]:
-    """g(c 1) = g(c) 1 where g(c) is known"""
     numbers, matrices = _factors(e.argument)
     factor = sympy.Mul(*numbers)
     if len(matrices) == 1 and type(matrices[0]) is OneMatrix and factor.is_Rational:
@@ -220,7 +198,7 @@ def activation_ones(e: Any) -> Iterator[Any]:
 
 
 def _constant(e: Any, number: Fraction) -> Iterator[Any]:
-    """Yield the activation of a matrix whose entries are all this number, if that is rational."""
+    """Yield g(number) times ones, if the value is rational."""
     if e.name not in functions.KNOWN or (e.name == RSQRT and number <= 0):
         return
     value = functions.value_of(e.name, number)
@@ -230,32 +208,29 @@ def _constant(e: Any, number: Fraction) -> Iterator[Any]:
         yield ZeroMatrix(*e.shape) if known == 0 else one if known == 1 else product(known, one)
 
 
-@rule(Activation)
+@rule(Activation, example=Activation("relu", product(positive, A)))
 def relu_scale(e: Any) -> Iterator[Any]:
-    """relu(c X) = c relu(X) where c > 0"""
     if e.name == "relu":
         for factor, rest in _positive_factors(e.argument):
             yield product(factor, Activation(e.name, rest))
 
 
-@rule(Activation)
+@rule(Activation, example=Activation(RSQRT, product(positive, u)))
 def rsqrt_scale(e: Any) -> Iterator[Any]:
-    """rsqrt(c x) = c^(-1/2) rsqrt(x) where c > 0"""
     if e.name == RSQRT:
         for factor, rest in _positive_factors(e.argument):
             yield product(sympy.Pow(factor, -sympy.S.Half), Activation(e.name, rest))
 
 
-@rule(*NORMS)
+@rule(*NORMS, example=RMSNorm(product(positive, A)))
 def norm_scale(e: Any) -> Iterator[Any]:
-    """norm(c X) = norm(X) where c > 0 and eps = 0"""
     if e.eps == 0:
         for _, rest in _positive_factors(e.args[0]):
             yield type(e)(rest, e.eps)
 
 
 def _positive_factors(e: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the positive number that a product has as a factor, and the rest of the product."""
+    """Yield the positive scalar factor of a product, if it has one, and the remaining product."""
     numbers, matrices = _factors(e)
     size = [abs(x) if x.is_Rational else x for x in map(sympy.sympify, numbers)]
     out = [k for k, x in enumerate(size) if x.is_positive and x != 1]
@@ -272,23 +247,21 @@ def _factors(e: Any) -> tuple[list[Any], list[Any]]:
 # -- norms --------------------------------------------------------------------------------------
 
 
-@rule(RMSNorm)
+@rule(RMSNorm, example=RMSNorm(X))
 def rms_norm_definition(e: Any) -> Iterator[Any]:
-    """RMSNorm(X) = diag(rsqrt(mean square of each row)) X"""
     yield definition(e)
 
 
-@rule(LayerNorm)
+@rule(LayerNorm, example=LayerNorm(X))
 def layer_norm_definition(e: Any) -> Iterator[Any]:
-    """LayerNorm(X) = RMSNorm(X (I - 1/d 1 1ᵀ))"""
     yield definition(e)
 
 
-# -- relations ------------------------------------------------------------------------------------
+# -- axioms ---------------------------------------------------------------------------------------
 
 
-def said(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:
-    """Yield what an axiom of this name makes of an expression, each with its premises."""
+def instances(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:
+    """Yield each rewriting of an expression by the named axiom, with its premises."""
     axiom, found = AXIOMS[name], _functions_at(e)
     for subject in combinations(found, 2) if axiom.of_pairs else found:
         for instance in axiom.of(subject):
@@ -297,7 +270,7 @@ def said(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:
 
 
 def _functions_at(e: Any) -> list[Any]:
-    """Return the functions that an axiom which rewrites an expression may speak of."""
+    """Return the function applications near the root of an expression, the subjects of axioms."""
     found: dict[Any, None] = {}
     stack = [(e, 0)]
     while stack:
@@ -312,7 +285,7 @@ def _functions_at(e: Any) -> list[Any]:
 
 
 def _put(e: Any, lhs: Any, rhs: Any) -> Iterator[Any]:
-    """Yield the expression with one side of an equation replaced by the other, in its words."""
+    """Yield e with `lhs` replaced by `rhs`, up to brackets, signs and the order of terms."""
     if plain(e) == plain(lhs):
         yield rhs
     elif type(e) is type(lhs) is MatMul:
@@ -332,7 +305,7 @@ def _put(e: Any, lhs: Any, rhs: Any) -> Iterator[Any]:
 
 
 def _terms(e: Any) -> list[Any]:
-    """Return what plain writing has for the arguments of a sum or an elementwise product."""
+    """Return the `plain` form of each term or factor, with elementwise powers multiplied out."""
     opened = [
         y
         for x in e.args
@@ -354,7 +327,7 @@ def _is_power(e: Any) -> bool:
 
 @lru_cache(maxsize=50_000)
 def plain(e: Any) -> Any:
-    """Return what two expressions share that differ in brackets, order of terms and signs only."""
+    """Return a key that ignores brackets, the order of terms and the position of signs."""
     kind = type(e)
     if kind is MatMul:
         numbers, matrices = split_scalars(e)
@@ -386,7 +359,7 @@ def _scaled(e: Any, factor: Any) -> Any:
 
 
 def negated(e: Any) -> Any:
-    """Return the negative, the sign in each term."""
+    """Return -e, with the sign distributed over the terms of a sum."""
     if type(e) is MatAdd:
         return rebuilt(e, map(negated, e.args))
     numbers, matrices = _factors(e)
@@ -401,15 +374,15 @@ def _looks_negative(e: Any) -> bool:
 
 
 def _declared(axiom: Axiom, *kinds: type) -> Rule:
-    """Return the rule of an axiom: what it says of the functions at hand, wherever it fits."""
+    """Register the rule of an axiom, which applies it to the functions that occur."""
     shown = axiom.example
-    reading = f"{unicode_text(shown.lhs)} = {unicode_text(shown.rhs)}"
 
     def build(e: Any) -> Iterator[Any]:
-        for new, _ in said(axiom.name, e):
+        for new, _ in instances(axiom.name, e):
             yield new
 
-    return register(Rule(axiom.name, reading, kinds or (type(shown.lhs),), build))
+    kinds = kinds or (type(shown.lhs),)
+    return register(Rule(axiom.name, shown.lhs, kinds, build, premises=shown.premises))
 
 
 for _name in (

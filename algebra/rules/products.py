@@ -1,4 +1,4 @@
-"""Rules of products, sums, units, zeros and numbers, and how ⊗ meets them."""
+"""Rules of products, sums and ⊗: brackets, distributivity, identities, zeros and scalars."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import sympy
 from sympy import Identity, KroneckerProduct, MatAdd, MatMul, MatPow, ZeroMatrix
 
-from algebra import scalars
-from algebra.errors import LanguageError
-from algebra.rules.rule import (
+from otimes.algebra.errors import LanguageError
+from otimes.algebra.language import coefficients
+from otimes.algebra.rules.rule import (
     OF_MATRICES,
     is_matrix,
     pairs,
@@ -26,16 +26,14 @@ from algebra.rules.rule import (
     with_pair,
     without,
 )
+from otimes.algebra.rules.symbols import A, B, C, D, a, b, c, d, n
 
 # -- brackets and order -------------------------------------------------------------------------
 
 
-@rule(MatMul, bookkeeping=True)
+@rule(MatMul, example=product(product(A, B), C), bookkeeping=True)
 def mul_assoc(e: Any) -> Iterator[Any]:
-    """(A B) C = A B C
-
-    Take the brackets off one factor of a product, or off all of them.
-    """
+    """Remove the brackets of one factor of a product, or of all of them."""
     inner = [k for k, x in enumerate(e.args) if type(x) is MatMul]
     for k in inner:
         yield product(*e.args[:k], *e.args[k].args, *e.args[k + 1 :])
@@ -43,9 +41,8 @@ def mul_assoc(e: Any) -> Iterator[Any]:
         yield product(*[y for x in e.args for y in (x.args if type(x) is MatMul else (x,))])
 
 
-@rule(MatAdd, bookkeeping=True)
+@rule(MatAdd, example=total(total(A, B), C), bookkeeping=True)
 def add_assoc(e: Any) -> Iterator[Any]:
-    """(A + B) + C = A + B + C"""
     inner = [k for k, x in enumerate(e.args) if type(x) is MatAdd]
     for k in inner:
         yield total(*e.args[:k], *e.args[k].args, *e.args[k + 1 :])
@@ -53,40 +50,32 @@ def add_assoc(e: Any) -> Iterator[Any]:
         yield total(*[y for x in e.args for y in (x.args if type(x) is MatAdd else (x,))])
 
 
-@rule(KroneckerProduct, bookkeeping=True)
+@rule(KroneckerProduct, example=tensor(tensor(A, B), C), bookkeeping=True)
 def kron_assoc(e: Any) -> Iterator[Any]:
-    """(A ⊗ B) ⊗ C = A ⊗ B ⊗ C"""
     for k, x in enumerate(e.args):
         if type(x) is KroneckerProduct:
             yield tensor(*e.args[:k], *x.args, *e.args[k + 1 :])
 
 
-@relation(MatAdd, bookkeeping=True)
+@relation(MatAdd, example=(total(A, B), total(B, A)), bookkeeping=True)
 def add_comm(before: Any, after: Any) -> bool:
-    """A + B = B + A"""
     return type(after) is MatAdd and Counter(before.args) == Counter(after.args)
 
 
 # -- distributivity -----------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(A, total(B, C)))
 def mul_add(e: Any) -> Iterator[Any]:
-    """A (B + C) = A B + A C
-
-    Multiply out a sum that has a matrix on its left; what is on its right comes along.
-    """
+    """Distribute a product over a sum that has a matrix on its left."""
     for k, x in enumerate(e.args):
         if type(x) is MatAdd and any(is_matrix(y) for y in e.args[:k]):
             yield total(*[product(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(total(A, B), C))
 def add_mul(e: Any) -> Iterator[Any]:
-    """(A + B) C = A C + B C
-
-    Multiply out a sum that stands first among the matrices of a product.
-    """
+    """Distribute a product over a sum that is its first matrix."""
     for k, x in enumerate(e.args):
         if type(x) is MatAdd and not any(is_matrix(y) for y in e.args[:k]):
             if any(is_matrix(y) for y in e.args[k + 1 :]):
@@ -94,17 +83,15 @@ def add_mul(e: Any) -> Iterator[Any]:
             return
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(c, total(A, B)))
 def smul_add(e: Any) -> Iterator[Any]:
-    """C (A + B) = c A + c B"""
     numbers, matrices = split_scalars(e)
     if numbers and len(matrices) == 1 and type(matrices[0]) is MatAdd:
         yield total(*[product(*numbers, t) for t in matrices[0].args])
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(A, total(B, C)))
 def kron_add(e: Any) -> Iterator[Any]:
-    """A ⊗ (B + C) = A ⊗ B + A ⊗ C"""
     for k, x in enumerate(e.args):
         if type(x) is MatAdd:
             yield total(*[tensor(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
@@ -113,12 +100,9 @@ def kron_add(e: Any) -> Iterator[Any]:
 # -- the mixed product --------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(tensor(A, B), tensor(C, D)))
 def kron_mul_kron(e: Any) -> Iterator[Any]:
-    """(A ⊗ B)(C ⊗ D) = A C ⊗ B D
-
-    Multiply factor by factor; neighbouring factors are taken together where sizes ask for it.
-    """
+    """Multiply factor by factor, grouping adjacent factors so that the inner sizes match."""
     for k, x, y in pairs(e):
         if type(x) is KroneckerProduct and type(y) is KroneckerProduct:
             groups = matched(x, y)
@@ -128,7 +112,7 @@ def kron_mul_kron(e: Any) -> Iterator[Any]:
 
 
 def matched(x: Any, y: Any) -> list[tuple[list[Any], list[Any]]] | None:
-    """Return the factors of x and y in the smallest groups whose inner sizes fit, if over one."""
+    """Return the factors in the smallest groups whose inner sizes match; None if just one group."""
     groups: list[tuple[list[Any], list[Any]]] = []
     left, right = list(x.args), list(y.args)
     if len(left) == len(right) and all(
@@ -155,68 +139,55 @@ def _divides(part: Any, whole: Any) -> bool:
     return bool((sympy.sympify(whole) / part).as_numer_denom()[1] == 1)
 
 
-# -- units and zeros ----------------------------------------------------------------------------
+# -- identities, zeros ---------------------------------------------------------------------------
 
 
-@rule(MatMul, bookkeeping=True)
+@rule(MatMul, example=product(Identity(n), A), bookkeeping=True)
 def one_mul(e: Any) -> Iterator[Any]:
-    """I A = A
-
-    Drop an identity that has a matrix on its right.
-    """
+    """Drop an identity that has a matrix on its right."""
     for k, x, _ in pairs(e):
         if type(x) is Identity:
             yield product(*without(e, k))
 
 
-@rule(MatMul, bookkeeping=True)
+@rule(MatMul, example=product(A, Identity(n)), bookkeeping=True)
 def mul_one(e: Any) -> Iterator[Any]:
-    """A I = A
-
-    Drop an identity that has a matrix on its left.
-    """
+    """Drop an identity that has a matrix on its left."""
     for k, _, y in pairs(e):
         if type(y) is Identity:
             yield product(*without(e, k + 1))
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(Identity(n), Identity(d)))
 def kron_one_one(e: Any) -> Iterator[Any]:
-    """I ⊗ I = I"""
     for k in range(len(e.args) - 1):
         x, y = e.args[k : k + 2]
         if type(x) is Identity and type(y) is Identity:
             yield tensor(*e.args[:k], Identity(x.shape[0] * y.shape[0]), *e.args[k + 2 :])
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(A, ZeroMatrix(n, d)))
 def mul_zero(e: Any) -> Iterator[Any]:
-    """A 0 = 0"""
     if any(type(x) is ZeroMatrix for x in e.args) or any(x == 0 for x in e.args):
         yield ZeroMatrix(*e.shape)
 
 
-@rule(MatAdd, bookkeeping=True)
+@rule(MatAdd, example=total(A, ZeroMatrix(n, n)), bookkeeping=True)
 def add_zero(e: Any) -> Iterator[Any]:
-    """A + 0 = A"""
     for k, x in enumerate(e.args):
         if type(x) is ZeroMatrix:
             yield total(*without(e, k))
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(A, ZeroMatrix(n, d)))
 def kron_zero(e: Any) -> Iterator[Any]:
-    """A ⊗ 0 = 0"""
     if any(type(x) is ZeroMatrix for x in e.args):
         yield ZeroMatrix(*e.shape)
 
 
-@rule(KroneckerProduct, bookkeeping=True)
+@rule(KroneckerProduct, example=tensor(A, Identity(1)), bookkeeping=True)
 def kron_one(e: Any) -> Iterator[Any]:
-    """A ⊗ I₁ = A
-
-    Drop an identity of size one, on either side of ⊗.
-    """
+    """Drop an identity of size one, on either side of ⊗."""
     for k, x in enumerate(e.args):
         if type(x) is Identity and x.shape[0] == 1 and len(e.args) > 1:
             yield tensor(*without(e, k))
@@ -225,39 +196,33 @@ def kron_one(e: Any) -> Iterator[Any]:
 # -- powers -------------------------------------------------------------------------------------
 
 
-@rule(MatPow)
+@rule(MatPow, example=MatPow(A, 3, evaluate=False))
 def pow_succ(e: Any) -> Iterator[Any]:
-    """Aᵏ⁺¹ = Aᵏ A"""
     if isinstance(e.exp, sympy.Integer) and e.exp >= 1:
         less = e.exp - 1
         power = MatPow(e.base, less, evaluate=False) if less > 1 else e.base
         yield product(power, e.base) if less else e.base
 
 
-@rule(MatPow)
+@rule(MatPow, example=MatPow(A, 0, evaluate=False))
 def pow_zero(e: Any) -> Iterator[Any]:
-    """A⁰ = I"""
     if e.exp == 0:
         yield Identity(e.shape[0])
 
 
-@rule(MatPow)
+@rule(MatPow, example=MatPow(A, -2, evaluate=False))
 def pow_neg(e: Any) -> Iterator[Any]:
-    """A⁻ᵏ = (A⁻¹)ᵏ"""
     if isinstance(e.exp, sympy.Integer) and e.exp < 0:
         inverse = sympy.Inverse(e.base)
         yield inverse if e.exp == -1 else MatPow(inverse, -e.exp, evaluate=False)
 
 
-# -- numbers ------------------------------------------------------------------------------------
+# -- scalars ------------------------------------------------------------------------------------
 
 
-@rule(MatMul, bookkeeping=True)
+@rule(MatMul, example=product(A, product(c, B)), bookkeeping=True)
 def mul_smul(e: Any) -> Iterator[Any]:
-    """A (c B) = c A B
-
-    Move the numbers in a product to its front, those inside brackets too.
-    """
+    """Move scalars to the front of a product, also those inside brackets."""
     found: list[Any] = []
     factors: list[Any] = []
     for x in e.args:
@@ -272,43 +237,33 @@ def mul_smul(e: Any) -> Iterator[Any]:
         yield moved
 
 
-@rule(MatMul, bookkeeping=True)
+@rule(MatMul, example=product(a, b, A), bookkeeping=True)
 def smul_smul(e: Any) -> Iterator[Any]:
-    """C (d A) = (c d) A
-
-    Multiply the numbers at the front of a product.
-    """
+    """Multiply the scalars at the front of a product."""
     numbers, matrices = split_scalars(e)
     if len(numbers) > 1 and all(not is_matrix(x) for x in e.args[: len(numbers)]):
         yield product(scalar_product(*numbers), *matrices)
 
 
-@rule(MatMul, bookkeeping=True)
+@rule(MatMul, example=product(sympy.S.One, A), bookkeeping=True)
 def one_smul(e: Any) -> Iterator[Any]:
-    """1 A = A"""
     for k, x in enumerate(e.args):
         if x == 1 and len(e.args) > 1:
             yield product(*without(e, k))
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(A, product(c, B)))
 def kron_smul(e: Any) -> Iterator[Any]:
-    """A ⊗ c B = c (A ⊗ B)
-
-    Take the numbers out of all the factors of ⊗.
-    """
+    """Take the scalars out of all the factors of ⊗."""
     scaled = [split_scalars(x) if type(x) is MatMul else ([], [x]) for x in e.args]
     numbers = [c for found, _ in scaled for c in found]
     if numbers:
         yield product(*numbers, tensor(*[product(*matrices) for _, matrices in scaled]))
 
 
-@rule(MatAdd)
+@rule(MatAdd, example=total(product(a, A), product(b, A)))
 def add_collect(e: Any) -> Iterator[Any]:
-    """C A + d A = (c + d) A
-
-    Collect all the terms that are multiples of one matrix, at the place of the first.
-    """
+    """Collect the multiples of one matrix into the first of them."""
     kinds: dict[Any, list[Any]] = {}
     for x in e.args:
         number, core = coefficient(x)
@@ -322,12 +277,9 @@ def add_collect(e: Any) -> Iterator[Any]:
             yield total(*[new if k == first else x for k, x in enumerate(rest) if x or k == first])
 
 
-@rule(MatAdd)
+@rule(MatAdd, example=total(A, product(-1, A)))
 def add_neg(e: Any) -> Iterator[Any]:
-    """A - A = 0
-
-    Drop two terms of a sum that are the same matrix with opposite numbers.
-    """
+    """Drop two terms of a sum whose coefficients of the same matrix are opposite."""
     parts = [coefficient(x) for x in e.args]
     for i, (x, core) in enumerate(parts):
         for j in range(i + 1, len(parts)):
@@ -338,7 +290,7 @@ def add_neg(e: Any) -> Iterator[Any]:
 
 
 def coefficient(x: Any) -> tuple[Any, Any]:
-    """Return the number in front of a term, and the matrix that it multiplies."""
+    """Return the scalar coefficient of a term, and its matrix."""
     if type(x) is not MatMul:
         return sympy.S.One, x
     numbers, matrices = split_scalars(x)
@@ -360,26 +312,25 @@ ARITHMETIC = (
 )
 
 
-@relation(*ARITHMETIC, bookkeeping=True)
+@relation(*ARITHMETIC, example=(c * (a + b), a * c + b * c), bookkeeping=True)
 def scalar_arith(before: Any, after: Any) -> bool:
-    """Arithmetic of numbers
+    """Relate two scalars that are equal as rational functions of their symbols and traces.
 
-    Relate two numbers that are equal as polynomials or quotients of the same symbols and traces.
-
-    Exact, by `algebra.scalars`; each trace, entry, delta or sum counts as a symbol of its own.
+    Exact, by `otimes.algebra.language.coefficients`. Each trace, entry, delta or sum counts as a
+    symbol of its own.
     """
     if not isinstance(after, sympy.Expr) or is_matrix(after):
         return False
     plain = without_traces(before, after)
     try:
-        left, right = (scalars.from_sympy(x, _positive(x)) for x in plain)
+        left, right = (coefficients.from_sympy(x, _positive(x)) for x in plain)
     except LanguageError:
         return False
     return bool(left == right)
 
 
 def without_traces(*numbers: Any) -> tuple[Any, ...]:
-    """Return numbers in which each different trace, entry or sum is a symbol `tr(0)`, `tr(1)`, …"""
+    """Return scalars with each distinct trace, entry, delta or sum replaced by a symbol `tr(k)`."""
     names: dict[Any, Any] = {}
     for x in numbers:
         for trace in traces(x):
@@ -388,7 +339,7 @@ def without_traces(*numbers: Any) -> tuple[Any, ...]:
 
 
 def traces(x: Any) -> Iterator[Any]:
-    """Yield the traces, entries and sums that a number is made of, from left to right."""
+    """Yield the traces, entries, deltas and sums in a scalar, from left to right."""
     if type(x) in OF_MATRICES:
         yield x
     elif type(x) in (sympy.Add, sympy.Mul, sympy.Pow):

@@ -1,8 +1,8 @@
-"""What a rewrite rule is, and how trees are taken apart and put together without evaluation.
+"""The class of rewrite rules, and functions that rebuild expression trees unevaluated.
 
 A rule is a function from an expression to the expressions it may be replaced by, all equal to it
-for every size. It is named `subject_operation`; used from right to left it keeps its name. Nothing
-here decides anything: a rule proposes, and `Step.check` asks the judge.
+for every size. It is named `subject_operation`; used from right to left it keeps its name. A rule
+only proposes: `Step.check` has `decide` prove each step.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.binders import free_symbols, substituted
-from algebra.language import (
+from otimes.algebra.language.binders import free_symbols, substituted
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import (
     ConcatHeads,
     FamilyMember,
     HeadSum,
-    LayerProduct,
     OneHot,
     StackHeads,
     kron,
-    rebuilt,
     vec_cols,
     vec_rows,
 )
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.unicode import unicode_text
 
 Expression = Any  # a SymPy matrix expression or scalar
+Equation = tuple[Expression, Expression]
 Path = tuple[int, ...]  # positions of arguments, from the root down
 Build = Callable[[Any], Iterator[Expression]]
 Relate = Callable[[Any, Any], bool]
@@ -39,27 +41,53 @@ Relate = Callable[[Any, Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A named rule: `kinds` are the exact types it rewrites, `reading` says it to a person.
+    """A named rule: it rewrites expressions whose type is exactly one of `kinds`.
 
     A rule either builds its results, or (where there are too many to list: an order, arithmetic)
-    says of two expressions whether it takes the one to the other.
+    tests whether it takes one expression to another. `example` is an expression that it rewrites,
+    and the reading of the rule is that use of it. `after` is the result for a rule that builds
+    none. `premises` are the equations under which the example is true.
     """
 
     name: str
-    reading: str
+    example: Expression
     kinds: tuple[type, ...]
     build: Build | None = None
     relate: Relate | None = None
     bookkeeping: bool = False
-    binds: bool = False  # names an index of its own; any other name would do
+    binds: bool = False  # the result has a new bound index, whose name is arbitrary
+    after: Expression = None
+    premises: tuple[Equation, ...] = ()
+
+    @property
+    def equation(self) -> Equation:
+        """The example and what the rule makes of it."""
+        after = next(self.results(self.example)) if self.after is None else self.after
+        return self.example, after
+
+    def reading(self, reverse: bool = False) -> str:
+        """Return the equation as text, with the conditions under which it holds.
+
+        >>> from otimes.algebra.rules import RULES
+        >>> RULES["transpose_mul"].reading()
+        '(A B)ᵀ = Bᵀ Aᵀ'
+        """
+        sides = self.equation[::-1] if reverse else self.equation
+        conditions = [" = ".join(map(unicode_text, pair)) for pair in self.premises]
+        symbols = free_symbols(self.example)
+        conditions += [f"{s} > 0" for s in symbols if s.is_positive and not s.is_integer]
+        limits = [limit for e in self.example.atoms(*BINDERS) for limit in limits_of(e)]
+        conditions += [f"{index} < {count}" for index, count in limits if count.is_Integer]
+        where = f" where {', '.join(conditions)}" if conditions else ""
+        return " = ".join(map(unicode_text, sides)) + where
 
     def results(self, e: Expression) -> Iterator[Expression]:
-        """Yield what the rule makes of an expression as a whole, used from left to right."""
+        """Yield the results of rewriting the whole expression from left to right."""
         if self.build is not None and type(e) in self.kinds:
             yield from _results(self.build, e)
 
     def relates(self, before: Expression, after: Expression) -> bool:
-        """Return whether the rule takes `before` to `after`, used from left to right."""
+        """Return whether the rule, used from left to right, rewrites `before` to `after`."""
         if self.relate is not None:
             return type(before) in self.kinds and self.relate(before, after)
         if any(result == after for result in self.results(before)):
@@ -75,32 +103,32 @@ def _results(build: Build, e: Expression) -> tuple[Expression, ...]:
 RULES: dict[str, Rule] = {}
 
 
-def rule(*kinds: type, bookkeeping: bool = False, binds: bool = False) -> Callable[[Build], Rule]:
-    """Declare a rule by a generator of its results; its name and first line are the rule's."""
+def rule(
+    *kinds: type, example: Expression, bookkeeping: bool = False, binds: bool = False
+) -> Callable[[Build], Rule]:
+    """Declare a rule by a generator of its results, which gives it its name."""
 
     def declare(build: Build) -> Rule:
-        reading = _reading(build)
-        return register(Rule(build.__name__, reading, kinds, build, None, bookkeeping, binds))
+        return register(Rule(build.__name__, example, kinds, build, None, bookkeeping, binds))
 
     return declare
 
 
-def relation(*kinds: type, bookkeeping: bool = False) -> Callable[[Relate], Rule]:
+def relation(
+    *kinds: type, example: Equation, bookkeeping: bool = False
+) -> Callable[[Relate], Rule]:
     """Declare a rule by a test of two expressions, for rules with too many results to list."""
 
     def declare(relate: Relate) -> Rule:
-        return register(Rule(relate.__name__, _reading(relate), kinds, None, relate, bookkeeping))
+        before, after = example
+        new = Rule(relate.__name__, before, kinds, None, relate, bookkeeping, after=after)
+        return register(new)
 
     return declare
 
 
-def _reading(declared: Callable[..., Any]) -> str:
-    """Return the first line of a rule's docstring: the equation as a person reads it."""
-    return (declared.__doc__ or "").strip().partition("\n")[0]
-
-
 def register(new: Rule) -> Rule:
-    """Put a rule into the table, under its name."""
+    """Add a rule to `RULES`."""
     if new.name in RULES:
         raise AssertionError(f"two rules are called {new.name}")
     RULES[new.name] = new
@@ -111,7 +139,7 @@ def register(new: Rule) -> Rule:
 
 
 def children(e: Expression) -> Iterator[tuple[int, Expression]]:
-    """Yield the arguments of a node that are expressions, with their positions."""
+    """Yield the positions and values of the arguments of a node that rules may rewrite."""
     kind = type(e)
     if kind in _SCALAR_NODES:
         if e.has(*OF_MATRICES):
@@ -134,14 +162,14 @@ def children(e: Expression) -> Iterator[tuple[int, Expression]]:
 
 
 def at(e: Expression, path: Path) -> Expression:
-    """Return the part of a tree at a path."""
+    """Return the subexpression at a path."""
     for position in path:
         e = e.args[position]
     return e
 
 
 def replaced(e: Expression, path: Path, new: Expression) -> Expression:
-    """Return the tree with the part at a path replaced; nothing is evaluated."""
+    """Return the tree with the subexpression at a path replaced, unevaluated."""
     if not path:
         return new
     arguments = list(e.args)
@@ -215,67 +243,67 @@ MATRICES: tuple[type, ...] = (
 
 
 def is_matrix(e: Expression) -> bool:
-    """Return whether an argument of a product is a matrix and not a number."""
+    """Return whether an argument of a product is a matrix, not a scalar."""
     return bool(getattr(e, "is_Matrix", False))
 
 
 def product(*factors: Expression) -> Expression:
-    """Return the product of scalars and matrices as stated; a single factor is itself."""
+    """Return the unevaluated product of scalars and matrices; a single factor as it is."""
     return factors[0] if len(factors) == 1 else sympy.MatMul(*factors, evaluate=False)
 
 
 def total(*terms: Expression) -> Expression:
-    """Return the sum of matrices as stated; a single term is itself."""
+    """Return the unevaluated sum of matrices; a single term as it is."""
     return terms[0] if len(terms) == 1 else sympy.MatAdd(*terms, evaluate=False)
 
 
 def tensor(*factors: Expression) -> Expression:
-    """Return the Kronecker product as stated; a single factor is itself."""
+    """Return the unevaluated Kronecker product; a single factor as it is."""
     return factors[0] if len(factors) == 1 else kron(*factors)
 
 
 def elementwise(*factors: Expression) -> Expression:
-    """Return the Hadamard product as stated; a single factor is itself."""
+    """Return the unevaluated Hadamard product; a single factor as it is."""
     return factors[0] if len(factors) == 1 else sympy.HadamardProduct(*factors)
 
 
 def scalar_product(*factors: Expression) -> Expression:
-    """Return the product of numbers as stated; none is one."""
+    """Return the unevaluated product of scalars; 1 if there are none."""
     if not factors:
         return sympy.S.One
     return factors[0] if len(factors) == 1 else sympy.Mul(*factors, evaluate=False)
 
 
 def split_scalars(e: Expression) -> tuple[list[Expression], list[Expression]]:
-    """Return the numbers and the matrices among the factors of a product, in their order."""
+    """Return the scalar factors and the matrix factors of a product, each in order."""
     numbers = [x for x in e.args if not is_matrix(x)]
     return numbers, [x for x in e.args if is_matrix(x)]
 
 
 def pairs(e: Expression) -> Iterator[tuple[int, Expression, Expression]]:
-    """Yield (position, factor, next factor) for neighbouring matrices of a product."""
+    """Yield (position, factor, next factor) for adjacent matrices of a product."""
     for k in range(len(e.args) - 1):
         if is_matrix(e.args[k]) and is_matrix(e.args[k + 1]):
             yield k, e.args[k], e.args[k + 1]
 
 
 def with_pair(e: Expression, k: int, *new: Expression) -> Expression:
-    """Return a product whose factors k and k + 1 are replaced by these."""
+    """Return a product with its factors k and k + 1 replaced by `new`."""
     return product(*e.args[:k], *new, *e.args[k + 2 :])
 
 
 def without(e: Expression, k: int) -> tuple[Expression, ...]:
-    """Return the arguments of a node but the one at k."""
+    """Return the arguments of a node except the one at position k."""
     return tuple(e.args[:k]) + tuple(e.args[k + 1 :])
 
 
 def same_size(a: Expression, b: Expression) -> bool:
-    """Return whether two sizes are written alike or expand to the same polynomial."""
+    """Return whether two sizes are equal as polynomials."""
     return bool(a == b or sympy.expand(a - b) == 0)
 
 
 def mentions(e: Expression, symbols: Iterable[Any]) -> bool:
-    """Return whether any of the symbols is free in an expression or a size of it."""
+    """Return whether any of the symbols occurs free in an expression or in its sizes."""
     free = free_symbols(e)
     return any(symbol in free for symbol in symbols)
 
@@ -287,12 +315,17 @@ NAMES = tuple(sympy.Symbol(name, integer=True) for name in "ijklpqrstuv")
 
 
 def bound(e: Expression) -> list[Any]:
-    """Return the indices that a sum binds."""
+    """Return the bound indices of a sum."""
     return [limit[0] for limit in e.limits]
 
 
+def limits_of(e: Expression) -> list[tuple[Any, Any]]:
+    """Return the indices of a sum, each with the number of its values."""
+    return [(limit[0], limit[2] + 1 if type(e) is sympy.Sum else limit[1]) for limit in e.limits]
+
+
 def fresh(count: int, *expressions: Expression) -> list[Any]:
-    """Return names for indices that occur nowhere in these expressions."""
+    """Return index symbols whose names do not occur in these expressions."""
     taken = frozenset().union(*map(_names, expressions))
     free = [s for s in NAMES if s.name not in taken]
     free += [sympy.Symbol(f"i{k}", integer=True) for k in range(max(0, count - len(free)))]
@@ -305,7 +338,7 @@ def _names(e: Expression) -> frozenset[str]:
 
 
 def renamed(e: Expression, names: list[Any]) -> Expression:
-    """Return the sum with its indices renamed, or None where a name is taken already."""
+    """Return the sum with its bound indices renamed; None where a name is already in use."""
     if len(set(names)) != len(names) or len(set(bound(e))) != len(names):
         return None
     if mentions(e, names) or _binds(e.args[0], {*names, *bound(e)}):
@@ -320,7 +353,7 @@ def _binds(e: Expression, names: set[Any]) -> bool:
 
 
 def alike(a: Expression, b: Expression) -> bool:
-    """Return whether two trees differ in the names of bound indices only."""
+    """Return whether two expressions are equal up to the names of bound indices."""
     if a == b:
         return True
     if type(a) is not type(b) or len(a.args) != len(b.args):

@@ -1,4 +1,4 @@
-"""Rules of matrices made of blocks, inverses, and diagonal matrices."""
+"""Rules of block matrices, inverses and diagonal matrices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 
-from algebra.rules.rule import (
+from otimes.algebra.rules.rule import (
     elementwise,
     pairs,
     product,
@@ -35,27 +35,27 @@ from algebra.rules.rule import (
     total,
     with_pair,
 )
+from otimes.algebra.rules.symbols import A, B, C, D, X, c, d, n, u
 
 Rows = list[list[Any]]
 
 
 def rows_of(e: Any) -> Rows:
-    """Return the blocks of a block matrix, row by row."""
+    """Return the blocks of a block matrix as a list of rows."""
     rows: Rows = e.args[0].tolist()
     return rows
 
 
 def blocks(rows: Rows) -> Any:
-    """Return the matrix made of blocks; a single block is itself."""
+    """Return the block matrix with these rows of blocks; a single block is returned as it is."""
     return rows[0][0] if len(rows) == len(rows[0]) == 1 else BlockMatrix(rows)
 
 
 # -- blocks -------------------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(BlockMatrix([[A, B]]), BlockMatrix([[C], [D]])))
 def block_mul(e: Any) -> Iterator[Any]:
-    """[A B] [C; D] = A C + B D"""
     for k, x, y in pairs(e):
         if type(x) is BlockMatrix and type(y) is BlockMatrix:
             left, right = rows_of(x), rows_of(y)
@@ -70,12 +70,9 @@ def _dot(row: Any, column: Any) -> Any:
     return total(*[product(a, b) for a, b in zip(row, column, strict=True)])
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(A, BlockMatrix([[B, X]])))
 def mul_block(e: Any) -> Iterator[Any]:
-    """A [B C] = [A B, A C]
-
-    The same with numbers, and with a column of blocks on the left: [B; C] A = [B A; C A].
-    """
+    """Also with scalars, and with a column of blocks on the left: [B; C] A = [B A; C A]."""
     numbers, matrices = split_scalars(e)
     first, last = matrices[0], matrices[-1]
     if (
@@ -89,9 +86,8 @@ def mul_block(e: Any) -> Iterator[Any]:
         yield blocks([[product(*numbers, x, *matrices[1:]) for x in row] for row in rows_of(first)])
 
 
-@rule(MatAdd)
+@rule(MatAdd, example=total(BlockMatrix([[A, B]]), BlockMatrix([[C, D]])))
 def block_add(e: Any) -> Iterator[Any]:
-    """[A B] + [C D] = [A + C, B + D]"""
     if all(type(x) is BlockMatrix for x in e.args):
         first, *rest = [rows_of(x) for x in e.args]
         if all(_alike(first, other) for other in rest):
@@ -105,9 +101,8 @@ def block_add(e: Any) -> Iterator[Any]:
             )
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(BlockMatrix([[A, B]]), BlockMatrix([[C, D]])))
 def block_hadamard(e: Any) -> Iterator[Any]:
-    """[A B] ∘ [C D] = [A ∘ C, B ∘ D]"""
     if all(type(x) is BlockMatrix for x in e.args):
         first, *rest = [rows_of(x) for x in e.args]
         if all(_alike(first, other) for other in rest):
@@ -120,9 +115,10 @@ def block_hadamard(e: Any) -> Iterator[Any]:
             )
 
 
-@rule(BlockMatrix)
+@rule(
+    BlockMatrix, example=blocks([[Identity(n), ZeroMatrix(n, d)], [ZeroMatrix(d, n), Identity(d)]])
+)
 def block_one(e: Any) -> Iterator[Any]:
-    """[I 0; 0 I] = I"""
     rows = rows_of(e)
     if len(rows) == len(rows[0]) and all(
         type(x) is (Identity if i == j else ZeroMatrix)
@@ -132,26 +128,20 @@ def block_one(e: Any) -> Iterator[Any]:
         yield Identity(e.shape[0])
 
 
-@rule(BlockMatrix)
+@rule(BlockMatrix, example=BlockMatrix([[ZeroMatrix(n, n), ZeroMatrix(n, d)]]))
 def block_zero(e: Any) -> Iterator[Any]:
-    """[0 0] = 0"""
     if all(type(x) is ZeroMatrix for row in rows_of(e) for x in row):
         yield ZeroMatrix(*e.shape)
 
 
-@rule(BlockMatrix)
+@rule(BlockMatrix, example=BlockMatrix([[OneMatrix(n, n), OneMatrix(n, d)]]))
 def block_ones(e: Any) -> Iterator[Any]:
-    """[1 1] = 1
-
-    A matrix of blocks of ones is a matrix of ones.
-    """
     if all(type(x) is OneMatrix for row in rows_of(e) for x in row):
         yield OneMatrix(*e.shape)
 
 
-@rule(BlockMatrix, bookkeeping=True)
+@rule(BlockMatrix, example=BlockMatrix([[BlockMatrix([[A, B]]), C]]), bookkeeping=True)
 def block_nested(e: Any) -> Iterator[Any]:
-    """[[A B] C] = [A B C]"""
     rows = rows_of(e)
     tables = [[rows_of(x) if type(x) is BlockMatrix else [[x]] for x in row] for row in rows]
     heights = [{len(table) for table in row} for row in tables]
@@ -163,9 +153,8 @@ def block_nested(e: Any) -> Iterator[Any]:
         )
 
 
-@rule(Inverse)
+@rule(Inverse, example=Inverse(BlockDiagMatrix(A, B)))
 def block_diag_inv(e: Any) -> Iterator[Any]:
-    """diag(A, B)⁻¹ = diag(A⁻¹, B⁻¹)"""
     if type(e.args[0]) is BlockDiagMatrix and all(same_size(*x.shape) for x in e.args[0].args):
         yield BlockDiagMatrix(*[Inverse(x) for x in e.args[0].args])
 
@@ -178,17 +167,15 @@ def _alike(a: Rows, b: Rows) -> bool:
     )
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(BlockMatrix([[A, B]])))
 def block_transpose(e: Any) -> Iterator[Any]:
-    """[A B]ᵀ = [Aᵀ; Bᵀ]"""
     if type(e.args[0]) is BlockMatrix:
         columns = zip(*rows_of(e.args[0]), strict=True)
         yield blocks([[Transpose(x) for x in column] for column in columns])
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(BlockMatrix([[A, B], [C, D]])))
 def trace_block(e: Any) -> Iterator[Any]:
-    """The trace of a block matrix is the sum of the traces of its diagonal blocks"""
     if type(e.args[0]) is BlockMatrix:
         rows = rows_of(e.args[0])
         diagonal = [row[k] for k, row in enumerate(rows) if k < len(row)]
@@ -196,17 +183,15 @@ def trace_block(e: Any) -> Iterator[Any]:
             yield sympy.Add(*[Trace(x) for x in diagonal], evaluate=False)
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(BlockMatrix([[A, B]]), C))
 def block_kron(e: Any) -> Iterator[Any]:
-    """[A B] ⊗ C = [A ⊗ C, B ⊗ C]"""
     if type(e.args[0]) is BlockMatrix:
         rest = e.args[1:]
         yield blocks([[tensor(x, *rest) for x in row] for row in rows_of(e.args[0])])
 
 
-@rule(BlockDiagMatrix)
+@rule(BlockDiagMatrix, example=BlockDiagMatrix(A, B))
 def block_diag(e: Any) -> Iterator[Any]:
-    """A block-diagonal matrix is a block matrix with zeros beside its diagonal"""
     parts = e.args
     yield blocks(
         [
@@ -219,25 +204,22 @@ def block_diag(e: Any) -> Iterator[Any]:
 # -- inverses -----------------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(A, Inverse(A)))
 def mul_inv(e: Any) -> Iterator[Any]:
-    """A A⁻¹ = I"""
     for k, x, y in pairs(e):
         if type(y) is Inverse and y.args[0] == x:
             yield with_pair(e, k, Identity(x.shape[0]))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Inverse(A), A))
 def inv_mul(e: Any) -> Iterator[Any]:
-    """A⁻¹ A = I"""
     for k, x, y in pairs(e):
         if type(x) is Inverse and x.args[0] == y:
             yield with_pair(e, k, Identity(y.shape[0]))
 
 
-@rule(Inverse)
+@rule(Inverse, example=Inverse(product(A, B)))
 def mul_inv_rev(e: Any) -> Iterator[Any]:
-    """(A B)⁻¹ = B⁻¹ A⁻¹"""
     if type(e.args[0]) is MatMul:
         numbers, matrices = split_scalars(e.args[0])
         if len(matrices) > 1 and all(same_size(*x.shape) for x in matrices):
@@ -245,39 +227,34 @@ def mul_inv_rev(e: Any) -> Iterator[Any]:
             yield product(*inverted, *[Inverse(x) for x in reversed(matrices)])
 
 
-@rule(Inverse)
+@rule(Inverse, example=Inverse(product(c, A)))
 def smul_inv(e: Any) -> Iterator[Any]:
-    """(c A)⁻¹ = c⁻¹ A⁻¹"""
     if type(e.args[0]) is MatMul:
         numbers, matrices = split_scalars(e.args[0])
         if numbers and len(matrices) == 1:
             yield product(sympy.Pow(scalar_product(*numbers), -1), Inverse(matrices[0]))
 
 
-@rule(Inverse)
+@rule(Inverse, example=Inverse(Inverse(A)))
 def inv_inv(e: Any) -> Iterator[Any]:
-    """(A⁻¹)⁻¹ = A"""
     if type(e.args[0]) is Inverse:
         yield e.args[0].args[0]
 
 
-@rule(Inverse, bookkeeping=True)
+@rule(Inverse, example=Inverse(Identity(n)), bookkeeping=True)
 def one_inv(e: Any) -> Iterator[Any]:
-    """I⁻¹ = I"""
     if type(e.args[0]) is Identity:
         yield e.args[0]
 
 
-@rule(Inverse)
+@rule(Inverse, example=Inverse(tensor(A, B)))
 def kron_inv(e: Any) -> Iterator[Any]:
-    """(A ⊗ B)⁻¹ = A⁻¹ ⊗ B⁻¹"""
     if type(e.args[0]) is KroneckerProduct and all(same_size(*x.shape) for x in e.args[0].args):
         yield tensor(*[Inverse(x) for x in e.args[0].args])
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(Inverse(A)))
 def transpose_inv(e: Any) -> Iterator[Any]:
-    """(A⁻¹)ᵀ = (Aᵀ)⁻¹"""
     if type(e.args[0]) is Inverse:
         yield Inverse(Transpose(e.args[0].args[0]))
 
@@ -285,34 +262,28 @@ def transpose_inv(e: Any) -> Iterator[Any]:
 # -- diagonal matrices --------------------------------------------------------------------------
 
 
-@rule(DiagMatrix)
+@rule(DiagMatrix, example=DiagMatrix(u))
 def diag_hadamard(e: Any) -> Iterator[Any]:
-    """diag(x) = I ∘ x 1ᵀ"""
     column = e.args[0]
     if column.shape[1] == 1:
         size = column.shape[0]
         yield elementwise(Identity(size), product(column, OneMatrix(1, size)))
 
 
-@rule(DiagonalMatrix)
+@rule(DiagonalMatrix, example=DiagonalMatrix(A))
 def diagonal_hadamard(e: Any) -> Iterator[Any]:
-    """The diagonal part of A is I ∘ A"""
     yield elementwise(Identity(e.shape[0]), e.args[0])
 
 
-@rule(DiagonalOf)
+@rule(DiagonalOf, example=DiagonalOf(A))
 def diagonal_of_ones(e: Any) -> Iterator[Any]:
-    """The diagonal of A, as a column, is (I ∘ A) 1"""
     size = e.args[0].shape[0]
     yield product(elementwise(Identity(size), e.args[0]), OneMatrix(size, 1))
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(elementwise(Identity(n), product(u, OneMatrix(1, n))), A))
 def diagonal_mul(e: Any) -> Iterator[Any]:
-    """(I ∘ x 1ᵀ) A = x 1ᵀ ∘ A
-
-    A diagonal matrix scales rows from the left, and columns from the right.
-    """
+    """Scale the rows by a diagonal matrix on the left, or the columns by one on the right."""
     for k, x, y in pairs(e):
         for diagonal, other, left in ((x, y, True), (y, x, False)):
             column = _diagonal_column(diagonal)
@@ -339,9 +310,8 @@ def _diagonal_column(e: Any) -> Any:
     return None
 
 
-@rule(HadamardPower)
+@rule(HadamardPower, example=HadamardPower(A, 3))
 def hadamard_pow_succ(e: Any) -> Iterator[Any]:
-    """A∘ᵏ⁺¹ = A∘ᵏ ∘ A"""
     base, exponent = e.args
     if isinstance(exponent, sympy.Integer) and exponent > 1:
         less = HadamardPower(base, exponent - 1) if exponent > 2 else base

@@ -1,4 +1,4 @@
-"""Rules of transposes, traces and the elementwise product."""
+"""Rules of transposes, traces, the elementwise product and matrices of ones."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sympy import (
     ZeroMatrix,
 )
 
-from algebra.language import HeadSum
-from algebra.rules.rule import (
+from otimes.algebra.language.linear import HeadSum
+from otimes.algebra.rules.rule import (
     elementwise,
     is_matrix,
     pairs,
@@ -37,96 +37,83 @@ from algebra.rules.rule import (
     with_pair,
     without,
 )
+from otimes.algebra.rules.symbols import A, B, C, D, c, d, n, u, v
 
 # -- transposes ---------------------------------------------------------------------------------
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(product(A, B)))
 def transpose_mul(e: Any) -> Iterator[Any]:
-    """(A B)ᵀ = Bᵀ Aᵀ"""
     if type(e.args[0]) is MatMul:
         numbers, matrices = split_scalars(e.args[0])
         if len(matrices) > 1:
             yield product(*numbers, *[Transpose(x) for x in reversed(matrices)])
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(product(c, A)))
 def transpose_smul(e: Any) -> Iterator[Any]:
-    """(c A)ᵀ = c Aᵀ"""
     if type(e.args[0]) is MatMul:
         numbers, matrices = split_scalars(e.args[0])
         if numbers and len(matrices) == 1:
             yield product(*numbers, Transpose(matrices[0]))
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(total(A, B)))
 def transpose_add(e: Any) -> Iterator[Any]:
-    """(A + B)ᵀ = Aᵀ + Bᵀ"""
     if type(e.args[0]) is MatAdd:
         yield total(*[Transpose(x) for x in e.args[0].args])
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(Transpose(A)))
 def transpose_transpose(e: Any) -> Iterator[Any]:
-    """(Aᵀ)ᵀ = A"""
     if type(e.args[0]) is Transpose:
         yield e.args[0].args[0]
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(tensor(A, B)))
 def kron_transpose(e: Any) -> Iterator[Any]:
-    """(A ⊗ B)ᵀ = Aᵀ ⊗ Bᵀ"""
     if type(e.args[0]) is KroneckerProduct:
         yield tensor(*[Transpose(x) for x in e.args[0].args])
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(elementwise(A, B)))
 def hadamard_transpose(e: Any) -> Iterator[Any]:
-    """(A ∘ B)ᵀ = Aᵀ ∘ Bᵀ"""
     if type(e.args[0]) is HadamardProduct:
         yield elementwise(*[Transpose(x) for x in e.args[0].args])
 
 
-@rule(Transpose, bookkeeping=True)
+@rule(Transpose, example=Transpose(Identity(n)), bookkeeping=True)
 def one_transpose(e: Any) -> Iterator[Any]:
-    """Iᵀ = I"""
     if type(e.args[0]) is Identity:
         yield e.args[0]
 
 
-@rule(Transpose, bookkeeping=True)
+@rule(Transpose, example=Transpose(ZeroMatrix(n, d)), bookkeeping=True)
 def zero_transpose(e: Any) -> Iterator[Any]:
-    """0ᵀ = 0"""
     if type(e.args[0]) is ZeroMatrix:
         yield ZeroMatrix(*reversed(e.args[0].shape))
 
 
-@rule(Transpose, bookkeeping=True)
+@rule(Transpose, example=Transpose(OneMatrix(n, d)), bookkeeping=True)
 def ones_transpose(e: Any) -> Iterator[Any]:
-    """1ᵀ = 1
-
-    The transpose of a matrix of ones is a matrix of ones, of the turned shape.
-    """
     if type(e.args[0]) is OneMatrix:
         yield OneMatrix(*reversed(e.args[0].shape))
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(MatPow(A, 2, evaluate=False)))
 def transpose_pow(e: Any) -> Iterator[Any]:
-    """(Aᵏ)ᵀ = (Aᵀ)ᵏ"""
     if type(e.args[0]) is MatPow:
         yield MatPow(Transpose(e.args[0].base), e.args[0].exp, evaluate=False)
 
 
-@rule(Adjoint, bookkeeping=True)
+@rule(Adjoint, example=Adjoint(A), bookkeeping=True)
 def adjoint_transpose(e: Any) -> Iterator[Any]:
-    """A* = Aᵀ, over the reals"""
     yield Transpose(e.args[0])
 
 
-@rule(Transpose)
+@rule(Transpose, example=Transpose(product(Transpose(u), v)))
 def transpose_one_by_one(e: Any) -> Iterator[Any]:
-    """A 1 × 1 matrix is its own transpose"""
+    """Drop the transpose of a 1 × 1 matrix."""
     if e.shape == (1, 1):
         yield e.args[0]
 
@@ -134,9 +121,8 @@ def transpose_one_by_one(e: Any) -> Iterator[Any]:
 # -- traces -------------------------------------------------------------------------------------
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(product(A, B)))
 def trace_cyclic(e: Any) -> Iterator[Any]:
-    """tr(A B) = tr(B A)"""
     body, again = _under_sum(e.args[0])
     if type(body) is MatMul:
         numbers, factors = split_scalars(body)
@@ -145,75 +131,62 @@ def trace_cyclic(e: Any) -> Iterator[Any]:
 
 
 def _under_sum(e: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the body of a sum over heads, and how to sum again; a trace acts on each term."""
+    """Return the body of a sum over heads, and a function that sums a new body again."""
     if type(e) is HeadSum:
         return e.body, lambda body: HeadSum(body, *e.limits)
     return e, lambda body: body
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(Transpose(A)))
 def trace_transpose(e: Any) -> Iterator[Any]:
-    """tr(Aᵀ) = tr(A)"""
     body, again = _under_sum(e.args[0])
     if type(body) is Transpose:
         yield Trace(again(body.args[0]))
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(tensor(A, B)))
 def trace_kron(e: Any) -> Iterator[Any]:
-    """tr(A ⊗ B) = tr(A) tr(B)"""
     if type(e.args[0]) is KroneckerProduct:
         factors = e.args[0].args
         if all(same_size(*x.shape) for x in factors):
             yield scalar_product(*[Trace(x) for x in factors])
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(total(A, B)))
 def trace_add(e: Any) -> Iterator[Any]:
-    """tr(A + B) = tr(A) + tr(B)"""
     if type(e.args[0]) is MatAdd:
         yield sympy.Add(*[Trace(x) for x in e.args[0].args], evaluate=False)
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(product(c, A)))
 def trace_smul(e: Any) -> Iterator[Any]:
-    """tr(c A) = c tr(A)"""
     if type(e.args[0]) is MatMul:
         numbers, matrices = split_scalars(e.args[0])
         if numbers and matrices:
             yield scalar_product(*numbers, Trace(product(*matrices)))
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(Identity(n)))
 def trace_one(e: Any) -> Iterator[Any]:
-    """tr(I) = n"""
     if type(e.args[0]) is Identity:
         yield e.args[0].shape[0]
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(OneMatrix(n, n)))
 def trace_ones(e: Any) -> Iterator[Any]:
-    """tr(1) = n
-
-    The trace of a square matrix of ones is its size.
-    """
     if type(e.args[0]) is OneMatrix:
         yield e.args[0].shape[0]
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(ZeroMatrix(n, n)))
 def trace_zero(e: Any) -> Iterator[Any]:
-    """tr(0) = 0"""
     if type(e.args[0]) is ZeroMatrix:
         yield sympy.S.Zero
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Transpose(u), v, Transpose(u)))
 def one_by_one_mul(e: Any) -> Iterator[Any]:
-    """A 1 × 1 factor is a number, its trace
-
-    Take the factors that make a 1 × 1 matrix out of a longer product, as their trace.
-    """
+    """Replace adjacent factors whose product is 1 × 1 by their trace, a scalar in front."""
     for i, x in enumerate(e.args):
         if not is_matrix(x) or x.shape[0] != 1:
             continue
@@ -225,26 +198,24 @@ def one_by_one_mul(e: Any) -> Iterator[Any]:
                 break
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(Transpose(u), v))
 def one_by_one(e: Any) -> Iterator[Any]:
-    """A 1 × 1 product is its trace times I₁"""
+    """Write a 1 × 1 product as its trace times I₁."""
     numbers, matrices = split_scalars(e)
     if e.shape == (1, 1) and len(matrices) > 1:
         yield product(*numbers, Trace(product(*matrices)), Identity(1))
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(elementwise(A, Identity(n))))
 def trace_hadamard_one(e: Any) -> Iterator[Any]:
-    """tr(A ∘ I) = tr(A)"""
     if type(e.args[0]) is HadamardProduct:
         for k, x in enumerate(e.args[0].args):
             if type(x) is Identity:
                 yield Trace(elementwise(*without(e.args[0], k)))
 
 
-@rule(Trace)
+@rule(Trace, example=Trace(product(elementwise(A, B), C)))
 def trace_hadamard_mul(e: Any) -> Iterator[Any]:
-    """tr((A ∘ B) C) = tr(A (Bᵀ ∘ C))"""
     if type(e.args[0]) is not MatMul:
         return
     numbers, factors = split_scalars(e.args[0])
@@ -259,64 +230,49 @@ def trace_hadamard_mul(e: Any) -> Iterator[Any]:
 # -- the elementwise product --------------------------------------------------------------------
 
 
-@relation(HadamardProduct, bookkeeping=True)
+@relation(HadamardProduct, example=(elementwise(A, B), elementwise(B, A)), bookkeeping=True)
 def hadamard_comm(before: Any, after: Any) -> bool:
-    """A ∘ B = B ∘ A"""
     return type(after) is HadamardProduct and Counter(before.args) == Counter(after.args)
 
 
-@rule(HadamardProduct, bookkeeping=True)
+@rule(HadamardProduct, example=elementwise(elementwise(A, B), C), bookkeeping=True)
 def hadamard_assoc(e: Any) -> Iterator[Any]:
-    """(A ∘ B) ∘ C = A ∘ B ∘ C"""
     for k, x in enumerate(e.args):
         if type(x) is HadamardProduct:
             yield elementwise(*e.args[:k], *x.args, *e.args[k + 1 :])
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(A, total(B, C)))
 def hadamard_add(e: Any) -> Iterator[Any]:
-    """A ∘ (B + C) = A ∘ B + A ∘ C"""
     for k, x in enumerate(e.args):
         if type(x) is MatAdd:
             yield total(*[elementwise(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(A, product(c, B)))
 def hadamard_smul(e: Any) -> Iterator[Any]:
-    """A ∘ c B = c (A ∘ B)
-
-    Take the numbers out of all the factors.
-    """
+    """Take the scalars out of all the factors."""
     scaled = [split_scalars(x) if type(x) is MatMul else ([], [x]) for x in e.args]
     numbers = [c for found, _ in scaled for c in found]
     if numbers:
         yield product(*numbers, elementwise(*[product(*matrices) for _, matrices in scaled]))
 
 
-@rule(HadamardProduct, bookkeeping=True)
+@rule(HadamardProduct, example=elementwise(A, OneMatrix(n, n)), bookkeeping=True)
 def hadamard_ones(e: Any) -> Iterator[Any]:
-    """A ∘ 1 = A
-
-    A matrix of ones is the unit of the elementwise product.
-    """
     for k, x in enumerate(e.args):
         if type(x) is OneMatrix and len(e.args) > 1:
             yield elementwise(*without(e, k))
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(A, ZeroMatrix(n, n)))
 def hadamard_zero(e: Any) -> Iterator[Any]:
-    """A ∘ 0 = 0"""
     if any(type(x) is ZeroMatrix for x in e.args):
         yield ZeroMatrix(*e.shape)
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(tensor(A, B), tensor(C, D)))
 def kron_hadamard_kron(e: Any) -> Iterator[Any]:
-    """(A ⊗ B) ∘ (C ⊗ D) = (A ∘ C) ⊗ (B ∘ D)
-
-    Multiply two Kronecker products elementwise, factor by factor.
-    """
     for i, x in enumerate(e.args):
         for j in range(i + 1, len(e.args)):
             y = e.args[j]
@@ -333,12 +289,9 @@ def _same_shapes(x: Any, y: Any) -> bool:
     )
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(elementwise(A, B), OneMatrix(n, 1)))
 def hadamard_mul_ones(e: Any) -> Iterator[Any]:
-    """(A ∘ B) 1 = (I ∘ A Bᵀ) 1
-
-    Sums over the rows of an elementwise product are the diagonal of a product.
-    """
+    """Write the row sums of A ∘ B as the diagonal of A Bᵀ."""
     for k, x, y in pairs(e):
         if type(x) is not HadamardProduct or type(y) is not OneMatrix or y.shape[1] != 1:
             continue
@@ -348,29 +301,23 @@ def hadamard_mul_ones(e: Any) -> Iterator[Any]:
             yield with_pair(e, k, diagonal, OneMatrix(rows, 1))
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(Identity(n), Identity(n)))
 def hadamard_one_one(e: Any) -> Iterator[Any]:
-    """I ∘ I = I"""
     ones = [k for k, x in enumerate(e.args) if type(x) is Identity]
     if len(ones) > 1:
         yield elementwise(*without(e, ones[1]))
 
 
-@rule(HadamardProduct)
+@rule(HadamardProduct, example=elementwise(Identity(n), A))
 def hadamard_one_transpose(e: Any) -> Iterator[Any]:
-    """I ∘ A = I ∘ Aᵀ
-
-    The diagonal of a matrix is that of its transpose.
-    """
     if any(type(x) is Identity for x in e.args):
         for k, x in enumerate(e.args):
             if type(x) is not Identity:
                 yield elementwise(*e.args[:k], Transpose(x), *e.args[k + 1 :])
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(elementwise(Identity(n), A), elementwise(Identity(n), B)))
 def diagonal_mul_diagonal(e: Any) -> Iterator[Any]:
-    """(I ∘ A)(I ∘ B) = I ∘ A ∘ B"""
     for k, x, y in pairs(e):
         if type(x) is HadamardProduct and type(y) is HadamardProduct:
             ones = [j for j, z in enumerate(y.args) if type(z) is Identity]
@@ -381,31 +328,22 @@ def diagonal_mul_diagonal(e: Any) -> Iterator[Any]:
 # -- ones ---------------------------------------------------------------------------------------
 
 
-@rule(MatMul)
+@rule(MatMul, example=product(OneMatrix(n, d), OneMatrix(d, n)))
 def ones_mul_ones(e: Any) -> Iterator[Any]:
-    """1 1ᵀ 1 = n 1 1ᵀ
-
-    Multiply two matrices of ones: the inner size comes out as a number.
-    """
     for k, x, y in pairs(e):
         if type(x) is OneMatrix and type(y) is OneMatrix and x.shape[1] != 1:
             yield with_pair(e, k, x.shape[1], OneMatrix(x.shape[0], y.shape[1]))
 
 
-@rule(OneMatrix)
+@rule(OneMatrix, example=OneMatrix(n, d))
 def ones_outer(e: Any) -> Iterator[Any]:
-    """A matrix of ones is a column of ones times a row of ones"""
     rows, cols = e.shape
     if rows != 1 and cols != 1:
         yield product(OneMatrix(rows, 1), OneMatrix(1, cols))
 
 
-@rule(KroneckerProduct)
+@rule(KroneckerProduct, example=tensor(OneMatrix(n, 1), OneMatrix(d, 1)))
 def kron_ones_ones(e: Any) -> Iterator[Any]:
-    """1 ⊗ 1 = 1
-
-    The Kronecker product of matrices of ones is a matrix of ones.
-    """
     for k in range(len(e.args) - 1):
         x, y = e.args[k : k + 2]
         if type(x) is OneMatrix and type(y) is OneMatrix:
@@ -413,8 +351,7 @@ def kron_ones_ones(e: Any) -> Iterator[Any]:
             yield tensor(*e.args[:k], OneMatrix(*sizes), *e.args[k + 2 :])
 
 
-@rule(OneMatrix, bookkeeping=True)
+@rule(OneMatrix, example=OneMatrix(1, 1), bookkeeping=True)
 def ones_one(e: Any) -> Iterator[Any]:
-    """The 1 × 1 matrix of ones is I₁"""
     if e.shape == (1, 1):
         yield Identity(1)

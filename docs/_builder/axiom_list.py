@@ -1,8 +1,8 @@
-"""The axioms as Markdown, from the one place where they are stated."""
+"""The list of axioms as Markdown, generated from `AXIOMS`."""
 
 from __future__ import annotations
 
-from algebra.axioms import AXIOMS, Axiom
+from otimes.algebra.decide.axioms import AXIOMS, Axiom
 
 
 def text() -> str:

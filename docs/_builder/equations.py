@@ -1,4 +1,4 @@
-"""Equations in lines that fit a page: broken before `=`, then between the terms of a sum."""
+"""Line breaking of long equations: before `=`, then between the terms of a sum."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def split_sum(tex: str) -> list[str]:
 
 
 def width(tex: str) -> float:
-    """Return about how many signs wide a formula is; an index counts half."""
+    """Return the estimated width of a formula in characters; an index counts half."""
     plain = re.sub(r"\\(?:left|right|operatorname|mathrm|begin|end|,|!)|\\quad", "", tex)
     plain = re.sub(r"\\sum_\{[^}]*\}\^\{[^}]*\}", "SS", plain)
     plain = re.sub(r"\\(?:otimes|cdots|circ)", "xx", plain)

@@ -1,8 +1,7 @@
-"""What MkDocs calls while it builds the site.
+"""The MkDocs hooks of the site.
 
-The pages of the theorems are made here from the catalogue and from one run of its checks; the
-formulas of every page are typeset here; the cards of the models and the axioms are put into their
-pages here.
+They generate the pages of the theorems from the catalogue and its verification report, typeset all
+formulas, and insert the model cards and the axioms into their pages.
 """
 
 from __future__ import annotations
@@ -16,8 +15,10 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+import evidence  # first: it takes the digest of the code that the others import
+
+# isort: split
 import axiom_list
-import evidence
 import induction_story
 import model_cards
 import theorem_pages
@@ -29,7 +30,7 @@ log = logging.getLogger("mkdocs.hooks.otimes")
 # Titles in the navigation have subscripts; a label that is read aloud must not spell their tags.
 TAGS_IN_LABEL = re.compile(r"&lt;/?(?:i|sub)&gt;")
 
-# What is put into a page where it says so.
+# The generated sections, by the comment that they replace.
 GENERATED = {
     "<!-- the cards of the bundled models -->": model_cards.text,
     "<!-- the story of the induction model -->": induction_story.text,
@@ -40,7 +41,7 @@ mathematics = Mathematics(Typesetter())
 
 @event_priority(100)  # before mkdocstrings takes its copy of the extensions
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add our Markdown extensions; one V8 serves the whole build."""
+    """Add the Markdown extensions; the whole build uses one V8 context."""
     config.markdown_extensions += [mathematics, Doctests()]
     return config
 
@@ -52,13 +53,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=text))
     theorem_pages.place_in(config.nav, theorem_pages.numbered(report))
     for short in theorem_pages.shortcomings(report):
-        # A page says what was found, good or bad; under --strict a bad finding stops the build.
+        # Failed checks are shown on the page; with --strict they also fail the build.
         log.warning(short)
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Tell the typesetter which page it is on, and fill in what is generated."""
+    """Set the page name for error messages, and insert the generated sections."""
     mathematics.page = page.file.src_uri
     for mark, text in GENERATED.items():
         if mark in markdown:
@@ -67,5 +68,5 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Take the tags out of the labels."""
+    """Remove HTML tags from ARIA labels."""
     return TAGS_IN_LABEL.sub("", output)

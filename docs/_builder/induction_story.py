@@ -1,15 +1,15 @@
-"""The story of the induction model as Markdown tables, from one measurement of its weights."""
+"""The induction mechanism of the bundled model as Markdown tables, computed from its weights."""
 
 from __future__ import annotations
 
-from numeric.model import load_model
-from numeric.paths.induction import Induction, induction
-from numeric.paths.scores import COMPOSITIONS
+from otimes.numeric.model import load_model
+from otimes.numeric.paths.induction import Induction, induction
+from otimes.numeric.paths.scores import COMPOSITIONS
 from words import table
 
 
 def text() -> str:
-    """Return the four answers, each a sentence and a table."""
+    """Return the four analyses, each a paragraph and a table."""
     story = induction(load_model("induction"))
     return "\n\n".join([_heads(story), _why(story), _paths(story), _removed(story)])
 
@@ -21,8 +21,8 @@ def _heads(story: Induction) -> str:
         for layer in range(len(story.previous_token))
         for head in range(story.previous_token.shape[1])
     ]  # fmt: skip
-    said = "**Which heads.** Mean attention to the token before, and to the token that followed the"
-    return f"{said} earlier saying.\n\n" + table(
+    said = "**Heads.** Mean attention to the previous token, and to the token that followed the"
+    return f"{said} first occurrence.\n\n" + table(
         ["layer.head", "previous token", "prefix matching"], rows, right=(1, 2)
     )
 
@@ -41,37 +41,37 @@ def _why(story: Induction) -> str:
     ]  # fmt: skip
     scores = ["layer.head", *COMPOSITIONS, *[f"K, from {w}" for w in writers]]
     said = (
-        "**By which composition.** How far each term of the scores puts the right key ahead of the"
-        " others, and for K-composition from which head of the layer below."
+        "**Composition.** The margin of the right key over the mean of the other keys, by term of"
+        " the scores, and for K-composition by head of the layer below."
     )
     by_term = table(scores, ahead, right=range(1, len(scores)))
-    then = "What attention to the right key would be, were one term taken out of the scores."
+    then = "The attention to the right key when one term is removed from the scores:"
     return "\n\n".join([said, by_term, then, table(head, kept, right=range(1, len(head)))])
 
 
 def _paths(story: Induction) -> str:
     table_ = story.table
-    rows = [["uniform guess", f"{table_.uniform:.2f}", " ", " "]]
+    rows = [["uniform distribution", f"{table_.uniform:.2f}", " ", " "]]
     for term in table_.terms:
         removed = " " if term.removed is None else _signed(term.removed)
         if "→" not in term.name:
             rows.append([term.name, f"{term.loss:.2f}", _signed(term.added), removed])
     pairs = [abs(term.added) for term in table_.terms if "→" in term.name]
     said = (
-        "**Which paths carry the fall of the loss.** Patterns held fixed, on the second saying, in"
-        " nats per token: the loss with all orders below and this term, what the term changes, and"
-        " what leaving out only this term of its kind changes. None of the"
-        f" {len(pairs)} virtual heads changes it by more than {max(pairs):.2f}."
+        "**Loss by path.** With frozen patterns, on the second half of the prompts, in nats per"
+        " token: the loss with all lower orders and this term, the change when the term is added,"
+        " and the change when only this term is removed. None of the"
+        f" {len(pairs)} virtual heads changes the loss by more than {max(pairs):.2f}."
     )
-    return f"{said}\n\n" + table(["paths", "loss", "added", "left out"], rows, right=(1, 2, 3))
+    return f"{said}\n\n" + table(["paths", "loss", "added", "removed"], rows, right=(1, 2, 3))
 
 
 def _removed(story: Induction) -> str:
     rows = [[name, f"{loss:.2f}"] for name, loss in story.loss_without.items()]
     said = (
-        "**Heads taken out of the running model**, whose later patterns then change. The loss on"
-        f" the second saying is {story.table.model:.2f} with all heads, and {story.first_loss:.2f}"
-        " on the first saying."
+        "**Ablated heads.** Zero ablation in the model itself, so that later patterns change. The"
+        f" loss on the second half is {story.table.model:.2f} with all heads, and"
+        f" {story.first_loss:.2f} on the first half."
     )
     return f"{said}\n\n" + table(["without", "loss"], rows, right=(1,))
 
@@ -81,5 +81,5 @@ def _name(head: tuple[int, int]) -> str:
 
 
 def _signed(value: float) -> str:
-    """Return a number with its sign, the minus one that is."""
+    """Return a number with its sign and a typographic minus."""
     return f"{value:+.2f}".replace("-", "−")

@@ -49,7 +49,7 @@ INLINE = r"(?<!\\)\$(?![\s$])((?:\\.|[^\\$])*?(?:\\.|[^\\$\s]))\$(?!\d)"
 
 
 class FormulaError(PluginError):
-    """A formula cannot be typeset; says on which page, which formula, and what is wrong."""
+    """A formula that cannot be typeset; the message names the page, the formula and the error."""
 
 
 class Typesetter:
@@ -60,7 +60,7 @@ class Typesetter:
 
     @cached_property
     def _v8(self) -> MiniRacer:
-        """V8 with KaTeX, started by the first formula: the checks before it fork processes."""
+        """V8 with KaTeX, started at the first formula, after the checks have forked processes."""
         v8 = MiniRacer()
         # Left to the interpreter's own end, V8 waits for a thread that is already gone.
         atexit.register(v8.close)
@@ -98,7 +98,7 @@ class Mathematics(Extension):
         md.inlinePatterns.register(StrayDollar(r"\$", md, self), "stray-dollar", 179)
 
     def placeholder(self, md: Markdown, tex: str, display: bool) -> str:
-        """Typeset a formula and put it by, where no other reader of Markdown touches it."""
+        """Typeset a formula and stash its HTML, so that Markdown does not process it."""
         try:
             html = self.typesetter.html(tex, display)
         except ValueError as why:
@@ -110,7 +110,7 @@ class Mathematics(Extension):
 
 
 class DisplayBlock(BlockProcessor):
-    """`$$ ... $$` that starts a line; it may hold blank lines and anything else."""
+    """A displayed formula `$$ ... $$` at the start of a line; it may contain blank lines."""
 
     def __init__(self, md: Markdown, mathematics: Mathematics) -> None:
         super().__init__(md.parser)
@@ -118,11 +118,11 @@ class DisplayBlock(BlockProcessor):
         self.mathematics = mathematics
 
     def test(self, parent: Element, block: str) -> bool:
-        """Is there a line that opens a formula?"""
+        """Return whether a line of the block opens a formula."""
         return DISPLAY_OPENS.search(block) is not None
 
     def run(self, parent: Element, blocks: list[str]) -> None:
-        """Take the formula, however many blocks it spans; give back what stands around it."""
+        """Consume the formula, over any number of blocks; return the text around it."""
         block = blocks.pop(0)
         opens = DISPLAY_OPENS.search(block)
         assert opens is not None
@@ -155,14 +155,14 @@ class Inline(InlineProcessor):
 
 
 class StrayDollar(InlineProcessor):
-    """A dollar sign that pairs with no other: nearly always half a formula (a `|` in a table)."""
+    """An unpaired dollar sign: usually a formula that was split (by a `|` in a table)."""
 
     def __init__(self, pattern: str, md: Markdown, mathematics: Mathematics) -> None:
         super().__init__(pattern, md)
         self.mathematics = mathematics
 
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[Any, int, int]:
-        """Refuse it."""
+        """Raise FormulaError."""
         around = data[max(0, m.start() - 30) : m.end() + 30]
         raise FormulaError(
             f"{self.mathematics.page}: the dollar sign in {around!r} pairs with no other; "

@@ -1,10 +1,10 @@
-"""The cards of the bundled models as Markdown, from what the models' own folders say."""
+"""The cards of the bundled models as Markdown, from the files of the models."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from numeric.model import Model, bundled_models, load_model
+from otimes.numeric.model import Model, bundled_models, load_model
 from words import code, count, table
 
 LOSSES = {
@@ -35,7 +35,7 @@ def text() -> str:
 
 
 def card(model: Model) -> str:
-    """Return one model's section: what it is, its losses, and its heads' scores."""
+    """Return the section of one model: description, losses, and scores of its heads."""
     facts = model.card
     parts = [f"## {model.name}", f"{_sentence(facts.get('what', ''))} {_sizes(model)}".strip()]
     losses = facts.get("losses_nats", {})
@@ -59,7 +59,7 @@ def _sizes(model: Model) -> str:
 
 
 def _heads(model: Model, scores: dict[str, Any]) -> str:
-    """Return the scores of every head, which say what it learned to do."""
+    """Return the table of the scores of every head."""
     rows = [
         [f"{layer}.{head}", *[_score(scores[key][layer][head]) for key in SCORES if key in scores]]
         for layer in range(model.n_layers)
@@ -70,12 +70,12 @@ def _heads(model: Model, scores: dict[str, Any]) -> str:
 
 
 def _score(value: float) -> str:
-    """Return a score with two digits and a minus sign that is one."""
+    """Return a score with two digits and a typographic minus."""
     return f"{value:.2f}".replace("-", "−")
 
 
 def _made(facts: dict[str, Any]) -> str:
-    """Return how the model was made and how to make it again."""
+    """Return how the model was trained, and the command that trains it."""
     data, parts = facts.get("data", {}), []
     if "train_tokens" in data:
         parts.append(

@@ -1,8 +1,8 @@
-"""From the Unicode in which a theorem's prose is written to mathematics that can be typeset.
+"""Converts the Unicode formulas in the prose of theorems to TeX.
 
-Docstrings are read in terminals too, so they say `A ⊗ W_O W_V` and not TeX. Here the stretches that
-are formulas are found, by a small grammar that would rather leave a formula as text than take a
-word for a formula, and put between dollar signs. Code and formulas that are TeX already stay.
+Docstrings are also read in terminals, so they contain `A ⊗ W_O W_V` and not TeX. A small grammar
+finds these formulas and puts them between dollar signs; in doubt it leaves text unchanged. Code and
+TeX formulas are unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 import sympy
 
-from algebra.latex import latex
+from otimes.algebra.language.latex import latex
 
 # A name with a subscript (W_QK, σ_{r+1}); letters with a mark (Bᵀ, A², αX); a capital alone.
 SUBSCRIPTED = r"[A-Za-zα-ω]_(?:[A-Za-z0-9]+|\{[^{}\\]*\})"

@@ -1,4 +1,4 @@
-"""The table of symbols on a theorem's page: each with its shape, and what it is on a model."""
+"""The table of symbols on a theorem's page: each with its shape, and its meaning on a model."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 import sympy
 
-from algebra.language import Family
-from algebra.latex import latex
-from algebra.shapes import inspect
-from numeric.binding import source_of
-from proofs.claims import Binding
-from proofs.theorem import Theorem
+from otimes.algebra.language.latex import latex
+from otimes.algebra.language.linear import Family
+from otimes.algebra.language.shapes import inspect
+from otimes.numeric.binding import source_of
+from otimes.proofs.claims import Binding
+from otimes.proofs.theorem import Theorem
 from words import ARRAYS, SIZES, table
 
 EACH = {"H": "head", "L": "layer", "L,H": "layer and head"}
 
 
 def text(theorem: Theorem) -> str:
-    """Return the table, and where it helps a line on the sizes; empty without symbols."""
+    """Return the table of symbols, with a line on their sizes if needed; empty without symbols."""
     claim = theorem.claim()
     if not claim.expressions:
         return ""
@@ -38,7 +38,7 @@ def text(theorem: Theorem) -> str:
     head = ["symbol", "shape", "on a model"]
     if not any(meaning for *_, meaning in rows):
         head, rows = head[:2], [row[:2] for row in rows]
-    # A size has a meaning only where the statement speaks of a transformer.
+    # Sizes are described only in statements about transformers.
     known = {} if theorem.convention == "either" else SIZES
     sizes = [
         f"${latex(size)}$ ({known[name]})"
@@ -49,7 +49,7 @@ def text(theorem: Theorem) -> str:
 
 
 def _first_whole(bindings: Sequence[Binding], names: list[str]) -> Binding:
-    """Return the first binding that gives every symbol a meaning on a model, or none."""
+    """Return the first binding that binds every symbol to an array of a model, or None."""
     for binding in bindings:
         if all(source_of(name, binding) is not None for name in names):
             return binding
@@ -69,7 +69,7 @@ def _symbol(tensor: sympy.MatrixSymbol | Family) -> str:
 
 
 def _shape(tensor: Any) -> str:
-    """Return the shape, and for a family what there is one of for each."""
+    """Return the shape of a symbol; for a family, also its index (such as "for each head")."""
     rows, cols = (latex(size) for size in tensor.shape)
     counts = ",".join(str(number) for number in getattr(tensor, "counts", ()))
     return rf"${rows} \times {cols}$" + (f", for each {EACH.get(counts, counts)}" if counts else "")

@@ -1,36 +1,37 @@
-"""The pages of the theorems, as Markdown, from the report of their checks.
+"""The pages of the theorems, as Markdown, generated from the verification report.
 
-Everything a page says about its theorem is read from the declaration or from the evidence; only
-the words between are written here.
+The content of a page comes from the declaration of its theorem and from the evidence.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import prose
 import symbols
-from algebra.language import LayerProduct, OrderSum
-from algebra.latex import latex
-from algebra.normal_form import NormalForm, normal_form
 from equations import aligned, equation, lines_of, split_sum
-from proofs.catalogue import CHAPTERS
-from proofs.claims import (
+from evidence import kept
+from otimes.algebra.language.latex import latex
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.normal_form import NormalForm, normal_form
+from otimes.proofs.catalogue import CHAPTERS
+from otimes.proofs.claims import (
     Bound,
     Definition,
     ErrorLaw,
-    Fails,
-    Holds,
     Method,
+    NonIdentity,
     Observation,
+    Property,
     Statement,
 )
-from proofs.evidence import FALLEN_SHORT, Report, TheoremReport
-from proofs.mutants import MutantEvidence
-from proofs.theorem import Theorem
-from proofs.wording import TEX, hypotheses, named, said_of
+from otimes.proofs.evidence import FALLEN_SHORT, Report, TheoremReport
+from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.render import TEX, hypotheses, named, said_of
+from otimes.proofs.theorem import Theorem
 from words import block, code, count, figure, plain, table
 
 CONVENTIONS = {
@@ -49,7 +50,7 @@ FIRST_CHECK = {
     "observation": "looked at on the trained models",
 }
 
-# What an entry is called; the others are theorems.
+# The names of kinds of entries; the others are theorems.
 CALLED = {
     "counterexample": "Counterexample",
     "definition": "Definition",
@@ -58,13 +59,13 @@ CALLED = {
     "observation": "Observation",
 }
 
-# A normal form of more diagrams than this is counted and not printed.
+# Normal forms with more diagrams than this are not printed.
 MOST_DIAGRAMS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A theorem with the number that this build gives it."""
+    """A theorem with its number in this build."""
 
     number: str
     report: TheoremReport
@@ -82,7 +83,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """Theorems that are read together, in the order of the catalogue."""
+    """The theorems of one chapter, in the order of the catalogue."""
 
     number: int
     title: str
@@ -111,7 +112,9 @@ def pages(report: Report) -> list[tuple[str, str]]:
     """Return the path and the Markdown of every page: the index, then the theorems."""
     book = numbered(report)
     made = [("theorems/index.md", index(report, book))]
-    made += [(e.path, theorem_page(e)) for chapter in book for e in chapter.entries]
+    for entry in (entry for chapter in book for entry in chapter.entries):
+        text = kept(entry.report, entry.number, partial(theorem_page, entry))
+        made.append((entry.path, text))
     return made
 
 
@@ -129,7 +132,7 @@ def place_in(nav: list[Any], book: Book) -> None:
 
 
 def shortcomings(report: Report) -> list[str]:
-    """Return a line for each theorem and each definition of which a check fell short."""
+    """Return a line for each theorem and each definition with a failed check."""
     theorems = [
         f"the theorem {each.theorem.name} did not pass its checks: see its page"
         for each in report.theorems
@@ -164,15 +167,15 @@ def index(report: Report, book: Book) -> str:
 
 
 def definitions(report: Report) -> str:
-    """Return what is taken for granted about recorded patterns, and how it was checked."""
+    """Return the section on the definition of recorded patterns, and its check."""
     rows = [
         [code(each.model), verdict(each.passed), figure(each.ratio), _place(each.where)]
         for each in report.definitions
     ]
     return (
-        "The theorems take attention patterns as given matrices. What makes them patterns, the"
-        " softmax of the scores that a position may see, is a definition; the recorded patterns"
-        " are held against a second computation of it.\n\n"
+        "The theorems take attention patterns as given matrices. That a pattern is the softmax of"
+        " the unmasked scores is a definition; the recorded patterns are compared with an"
+        " independent computation of it.\n\n"
         + table(["model", "outcome", "error/bound", "worst at"], rows, right=(2,))
     )
 
@@ -201,23 +204,23 @@ def theorem_page(entry: Entry) -> str:
 
 
 def displayed(theorem: Theorem) -> str:
-    """Return the formula on lines of its own, and under it what it assumes."""
+    """Return the displayed formula, with its hypotheses below."""
     claim = theorem.claim()
     match claim:
         case Statement():
             shown = equation(latex(claim.lhs), latex(claim.rhs))
-        case Fails():
+        case NonIdentity():
             shown = equation(latex(claim.lhs), latex(claim.rhs), sign=TEX["≠"])
         case Bound():
             shown = equation(latex(claim.smaller), latex(claim.larger), sign=TEX["≤"])
         case Definition():
             shown = equation(named(claim.name, TEX), latex(claim.value), sign=TEX[":="])
-        case Holds():
+        case Property():
             shown = said_of(claim.fact, latex, TEX)
         case ErrorLaw() | Method():
             shown = claim.law
         case Observation():
-            return f"Counts as seen: {prose.markdown(claim.criterion)}."
+            return f"Criterion: {prose.markdown(claim.criterion)}."
     parts = [f"$$\n{shown}\n$$"] if shown else []
     if under := hypotheses(claim, latex, TEX):
         assumed = ", ".join(f"${each}$" for each in under)
@@ -274,7 +277,7 @@ def _indexed(form: NormalForm) -> str:
 
 
 def evidence(report: TheoremReport) -> str:
-    """Return what the four checks found."""
+    """Return the results of the four checks."""
     proof, exact, mutants = report.proof, report.exact, report.mutants
     applied = [model for model in report.models if model.applies]
     fine = proof.status not in FALLEN_SHORT
@@ -334,7 +337,7 @@ def models(report: TheoremReport) -> str:
     return (
         table(head, rows, right=(1, 2))
         + "\n\nAn error/bound of at most 1 is what equality looks like in floating point; the"
-        " sensitivity is the least relative change of any one factor that would show."
+        " sensitivity is the smallest detectable relative change of any one factor."
         " See [Rounding](../rounding.md)."
     )
 
@@ -345,7 +348,7 @@ def _place(where: str) -> str:
 
 
 def mutant_lists(mutants: MutantEvidence) -> str:
-    """Return the mutants that were not refuted, with what that means."""
+    """Return the lists of mutants that were not refuted, with explanations."""
     parts = []
     if still_true := mutants.still_true:
         parts.append("Still true: here the damage says the same thing in another way.")
@@ -357,14 +360,14 @@ def mutant_lists(mutants: MutantEvidence) -> str:
 
 
 def source(theorem: Theorem) -> str:
-    """Return where the theorem comes from, and which entries of the inventory it covers."""
+    """Return the source of the theorem, and the inventory entries that it covers."""
     name = f"Name: {code(theorem.name)}."
     covers = f" Inventory: {', '.join(theorem.covers)}." if theorem.covers else ""
     return f"{theorem.source}\n\n{name}{covers}\n{{ .small }}"
 
 
 def outcome(report: TheoremReport) -> str:
-    """Return how a theorem stands: the verdict of the proof, or that a check failed."""
+    """Return the outcome of a theorem: the verdict of the proof, or that a check failed."""
     status = report.proof.status
     if report.passed or status in FALLEN_SHORT:
         return mark(status, report.passed)

@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 
-# What the weights and the places of a forward pass are, in words.
+# Descriptions of the weights and activations of a model.
 ARRAYS = {
     "W_E": "embedding",
     "W_U": "unembedding",
@@ -56,7 +56,7 @@ ARRAYS = {
     "logits": "logits",
 }
 
-# What the symbols of sizes and indices are, when a statement speaks of a transformer.
+# Descriptions of the symbols of sizes and indices in statements about transformers.
 SIZES = {
     "n": "positions",
     "m": "positions",

@@ -1,14 +1,15 @@
-"""Which part of a model, and which token, a prediction is due to.
+"""Attribution: how much each component of a model, or each token, contributes to a logit.
 
-- `target`: whose logit, at which position, instead of which other;
-- `direct`: direct logit attribution to components, heads, sources of heads, neurons; it closes;
-- `reverse`: the gradient at every place of a pass; with patterns, scales and gates held, relevance;
+- `target`: the logit, or logit difference, that is attributed, and its position;
+- `direct`: direct logit attribution to components, heads, source positions and neurons;
+- `reverse`: the gradient with respect to every activation; with patterns, scales and gates frozen,
+  relevance;
 - `gradients`: gradient × input, gradient norms, integrated gradients, SmoothGrad;
 - `relevance`: layer-wise relevance propagation;
-- `occlusion`: what a logit loses when a token is taken away, or blurred;
-- `mixing`: how much of each position a layer puts into each other: weighted norms, distances,
-  rollout.
+- `occlusion`: the change of a logit when a token is replaced, or perturbed by noise;
+- `mixing`: how much each position contributes to each other in a layer: weighted norms, distances,
+  attention rollout.
 
-Everything is about one prompt. A difference of two logits, of a target and a foil, makes any of
-them contrastive.
+Each function explains one prompt. With a foil it attributes the logit difference between target
+and foil, which makes the explanation contrastive.
 """

@@ -1,13 +1,14 @@
-r"""Direct logit attribution: what each part of a model writes into a logit, with nothing between.
+r"""Direct logit attribution: what each component contributes to a logit on its direct path.
 
-With $x = Σ_c f^c$ the last stream at a position, C the centring of a LayerNorm (nothing in an
-RMSNorm), s its scale *in this pass*, g its gain and b its bias, the logit of a token w is
+With $x = Σ_c f^c$ the final residual stream at a position, C the centring of the final LayerNorm
+(the identity in an RMSNorm), s its scale *in this forward pass*, g its gain and b its bias, the
+logit of a token w is
 
     $ℓ_w = Σ_c \frac{C(f^c) · g}{s} W_{U[:,w]} + b W_{U[:,w]} + b_{U,w}
          = Σ_c f^c · r + \text{constants}$,        $r = C(g · W_{U[:,w]}) / s$.
 
-s is one number for all parts: a norm of each part by itself would not add up. Each part is
-computed by itself and none is what the others leave, so that their sum says something:
+s is one number for all components: normalising each component by itself would not add up. Each
+contribution is computed on its own and none as a remainder, so that their sum is a check:
 
     component            Σ over its heads or neurons
     head h of layer l    $z_h W_O r$
@@ -25,13 +26,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from numeric.attribution.target import Target, Tokens, read_target
-from numeric.circuits.result import Named
-from numeric.config import check_pre_norm
-from numeric.functions import centred, norm_scale
-from numeric.model import Model, load_model
-from numeric.prompt import Prompt, read_prompt
-from numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
+from otimes.numeric.attribution.target import Target, Tokens, read_target
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.config import check_pre_norm
+from otimes.numeric.functions import centred, norm_scale
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.prompt import Prompt, read_prompt
+from otimes.numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
 
 
 def direct_logit_attribution(
@@ -41,11 +42,12 @@ def direct_logit_attribution(
     foil: Tokens = None,
     position: Any = -1,
 ) -> "DirectLogits":
-    """Return what each part of the model writes into a logit, or into its lead over a foil.
+    """Return the direct contribution of each component to a logit or a logit difference.
 
-    `target` and `foil` are tokens, as numbers or text; without a target it is the likeliest token.
-    `position` counts from the front, or with a minus sign from the back; a list of them, or None
-    for all, gives every table an axis of positions, with one target for all or one for each.
+    `target` and `foil` are token ids or strings; the default target is the token with the largest
+    logit, and with a foil the logit difference is attributed. `position` is an index, negative
+    from the end; a list of positions, or None for all, gives every table an axis of positions,
+    with one target for all or one for each.
     Proved by: direct_logits_add_up, direct_logits_with_frozen_scale.
 
     >>> found = direct_logit_attribution("two_layer", "for i in range", "(")
@@ -54,7 +56,7 @@ def direct_logit_attribution(
     >>> found.by_head().values.shape, found.by_source().values.shape
     ((2, 4), (2, 4, 7))
 
-    Raises: OtimesError for a prompt, token or position that there is not.
+    Raises: OtimesError for an invalid prompt, token or position.
     """
     loaded = load_model(model) if isinstance(model, str) else model
     read = read_prompt(loaded, prompt)
@@ -62,14 +64,14 @@ def direct_logit_attribution(
 
 
 class DirectClosure(NamedTuple):
-    """How far the parts are from the logit, at most, and that in units of what rounding may do."""
+    """The largest |sum of contributions - logit|, and the largest ratio of that to its bound."""
 
     error: float
     ratio: float
 
 
 class DirectLogits:
-    """What each part of a model writes into a logit: tables that are made when asked for."""
+    """The direct contributions to a logit, as tables that are computed on demand."""
 
     def __init__(self, model: Model, prompt: Prompt, target: Target) -> None:
         self.model, self.prompt, self.target = model, prompt, target
@@ -95,15 +97,15 @@ class DirectLogits:
 
     @property
     def logit(self) -> Any:
-        """The logit (or difference of two) that the pass itself gives: a number, or [position]."""
+        """The logit (or logit difference) of the forward pass: a float, or [position]."""
         return float(self._logits[0]) if self.target.one else self._logits.copy()
 
     def by_component(self, heads: bool = False) -> Named:
-        """Return what every component writes [component, position]; they sum to the logit.
+        """Return the contribution of every component [component, position]; they sum to the logit.
 
-        The embedding, learned positions, the heads of each layer together (with `heads` one by
-        one), each MLP, every bias that is added to the stream or after it; the value bias of a head
-        belongs to the head.
+        The components are the embedding, learned positions, the attention of each layer (with
+        `heads`, each head), each MLP, and every bias added to the residual stream or after it. The
+        value bias of a head counts as part of the head.
         """
         parts: dict[str, np.ndarray] = dict(self._inputs())
         for layer in range(self.model.n_layers):
@@ -125,7 +127,7 @@ class DirectLogits:
         return self._named("direct logit", values, ("component",), labels)
 
     def by_head(self) -> Named:
-        """Return what each head writes [layer, head, position]."""
+        """Return the contribution of each head [layer, head, position]."""
         model = self.model
         values = np.zeros((model.n_layers, model.n_heads, len(self._rows)))
         for layer in range(model.n_layers):
@@ -133,9 +135,9 @@ class DirectLogits:
         return self._named("direct logit", values, ("layer", "head"))
 
     def by_source(self) -> Named:
-        """Return what each head brings from each position [layer, head, source, position].
+        """Return each head's contribution by source position [layer, head, source, position].
 
-        The sum over sources is what the head writes; nothing comes from later positions.
+        The sum over sources is the head's contribution; later positions contribute 0.
         """
         model, at, n_pos = self.model, self.target.positions, len(self.prompt.tokens)
         each = [f"{place}.{layer}" for layer in range(model.n_layers) for place in ("pattern", "v")]
@@ -143,13 +145,13 @@ class DirectLogits:
         values = np.zeros((model.n_layers, model.n_heads, n_pos, len(at)))
         for layer in range(model.n_layers):
             pattern, v = places[f"pattern.{layer}"], places[f"v.{layer}"]
-            # [head, source, d_head] with [head, d_head, position]: what a whole source would bring.
+            # [head, source, d_head] @ [head, d_head, position]: contributions at attention 1.
             values[layer] = (v @ self._pulled(layer)) * pattern[:, at].transpose(0, 2, 1)
         labels = {"source": self.prompt.strings}
         return self._named("direct logit", values, ("layer", "head", "source"), labels)
 
     def by_neuron(self) -> Named:
-        """Return what each neuron writes [layer, neuron, position]; no rows without an MLP."""
+        """Return the contribution of each neuron [layer, neuron, position]; empty without MLPs."""
         model = self.model
         layers = model.n_layers if model.config.d_mlp else 0
         values = np.zeros((layers, model.config.d_mlp, len(self._rows)))
@@ -159,10 +161,10 @@ class DirectLogits:
 
     @cached_property
     def closure(self) -> DirectClosure:
-        r"""The largest error of the sum of all parts, and the largest error/bound.
+        r"""The largest error of the sum of all contributions, and the largest error/bound.
 
-        Both sides are sums of products of what the pass recorded. With m the roundings on the
-        longest way through either, they differ by at most $2 γ_m$ times the sum of all parts on
+        Both sides are sums of products of recorded activations and weights. With m the roundings
+        on the longest path through either, they differ by at most $2 γ_m$ times the same sum on
         absolute values.
         """
         model, c, sizes = self.model, self.model.config, self._sizes.T
@@ -174,7 +176,7 @@ class DirectLogits:
             if c.d_mlp:
                 size += np.abs(self._neurons[layer]) @ (np.abs(model.part("W_out", layer)) @ sizes)
                 size += np.abs(model.part("b_out", layer)) @ sizes
-        # Of the products of all positions with all directions, those that belong together.
+        # size is [position, direction]; position i goes with direction i.
         of_parts = np.diagonal(size) + np.abs(self.target.constants)
         of_parts = of_parts + self.target.sizes @ np.abs(model.part("ln_final_bias"))
         widest = max(model.n_heads * model.d_head, c.d_mlp)
@@ -199,17 +201,17 @@ class DirectLogits:
             yield "positions", self._dot(self._positions())
 
     def _positions(self) -> Float[np.ndarray, "chosen d_model"]:
-        """Return what positions bring into the stream at the chosen ones."""
+        """Return the learned position embeddings at the chosen positions; zeros without them."""
         if self.model.config.positions != "learned":
             return np.zeros_like(self._embed)
         return self.model.part("W_pos", self.target.positions)
 
     def _dot(self, rows: Float[np.ndarray, "*rows d_model"]) -> Float[np.ndarray, " chosen"]:
-        """Return what rows of the last stream are in the logits."""
+        """Return the contribution to the logits of rows of the final residual stream."""
         return np.asarray((rows * self._rows).sum(axis=-1))
 
     def _pulled(self, layer: int) -> Float[np.ndarray, "head d_head chosen"]:
-        """Return $W_O r$ of each head: what its z is multiplied with."""
+        """Return $W_O r$ of each head: the direction in z that increases the logit."""
         model = self.model
         W_O = model.part("W_O", layer).reshape(-1, model.d_model)
         return (W_O @ self._rows.T).reshape(model.n_heads, model.d_head, -1)
@@ -226,7 +228,7 @@ class DirectLogits:
         return {f"{name} {layer}": self._dot(self.model.part(name, layer))}
 
     def _constants(self) -> dict[str, np.ndarray]:
-        """Return what reaches the logits behind the stream."""
+        """Return the constants added after the residual stream: the final norm's bias and b_U."""
         parts = {}
         if "ln_final_bias" in self.model.weights:
             parts["ln_final_bias"] = self.target.rows @ self.model.part("ln_final_bias")
@@ -237,7 +239,7 @@ class DirectLogits:
     def _named(
         self, kind: str, values: np.ndarray, axes: tuple[str, ...], labels: Any = None
     ) -> Named:
-        """Return a table whose last axis are the positions; one position alone has no axis."""
+        """Return a table whose last axis is the position; a single position has no axis."""
         labels = dict(labels or {})
         if self.target.one:
             return Named(kind, values[..., 0], axes, labels, about=self.target.name(self.model))

@@ -1,14 +1,14 @@
-r"""Attribution by gradients of a logit f in the embedding x: to first order, along a line, blurred.
+r"""Gradient-based attribution of a logit f to the embedding x.
 
     gradient norm           $\|∇_{x_i} f\|_p$
     gradient × input        $∇_{x_i} f · x_i$
     integrated gradients    $(x_i - x'_i) · ∫_0^1 ∇_{x_i} f(x' + t (x - x')) dt$
-    SmoothGrad              $E ∇ f(x + ε)$, ε normal: the gradient of f blurred
+    SmoothGrad              $E ∇ f(x + ε)$, ε normal: the gradient of f smoothed by a Gaussian
 
 To first order $f(x + δ) = f(x) + ∇ f(x) · δ + O(\|δ\|^2)$. If $f(λ x) = λ f(x)$ for all λ > 0 (no
 biases, frozen patterns and scales, ReLU), gradient × input is f (Euler). A gradient can vanish
-where the function has long moved: for $f(x) = 1 - relu(1 - x)$ it does at 2, and f(2) - f(0) = 1;
-the integral sees that.
+where the function has saturated: for $f(x) = 1 - relu(1 - x)$ it is 0 at 2, yet f(2) - f(0) = 1;
+integrated gradients attribute that difference.
 
 Source: Simonyan et al. 2014; Denil et al. 2015; Sundararajan et al. 2017; Smilkov et al. 2017; Yin
 and Neubig 2022 (with a foil).
@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.attribution.question import Rows, StandIn, ask
-from numeric.attribution.target import Tokens
-from numeric.circuits.result import Named
-from numeric.model import Model
-from numeric.progress import tracked
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.question import Rows, StandIn, ask
+from otimes.numeric.attribution.target import Tokens
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.model import Model
+from otimes.numeric.progress import tracked
 
 RULES = ("gauss", "midpoint", "right")
 SCORES = ("norm", "times input")
@@ -38,16 +38,15 @@ def input_gradient(
     foil: Tokens = None,
     position: Any = -1,
 ) -> Named:
-    r"""Return the gradient of a logit in the embedding, $∇ f$ [position, direction].
+    r"""Return the gradient of a logit with respect to the embedding, $∇ f$ [position, d_model].
 
-    With a foil it is the gradient of the difference of two logits, the contrastive one. Tokens
-    after `position` have gradient 0.
+    With a foil it is the gradient of the logit difference. Tokens after `position` have gradient 0.
     Proved by: contrastive_gradient, later_tokens_have_no_gradient.
 
     >>> input_gradient("one_layer", "for i in range", "(").values.shape
     (7, 128)
 
-    Raises: OtimesError for a prompt, token or position that there is not.
+    Raises: OtimesError for an invalid prompt, token or position.
     """
     question = ask(model, prompt, target, foil, position)
     _, gradient = question.gradient()
@@ -65,15 +64,16 @@ def gradient_norms(
     position: Any = -1,
     p: float = 2,
 ) -> Named:
-    r"""Return how sensitive a logit is to each token, $\|∇_{x_i} f\|_p$ [position].
+    r"""Return the sensitivity of a logit to each token, $\|∇_{x_i} f\|_p$ [position].
 
+    Raises: OtimesError for p < 1, or an invalid prompt, token or position.
     Source: Simonyan et al. 2014; Li et al. 2016.
 
     >>> gradient_norms("one_layer", "for i in range", "(").axes
     ('position',)
     """
     if not p >= 1:
-        raise OtimesError(f"a norm has an order of at least 1, not p={p}")
+        raise OtimesError(f"the order of a norm must be at least 1, got p={p}")
     question = ask(model, prompt, target, foil, position)
     norms = np.linalg.norm(question.gradient()[1], p, axis=1)
     return question.by_token(f"gradient norm (p = {p:g})", norms)
@@ -86,7 +86,7 @@ def gradient_times_input(
     foil: Tokens = None,
     position: Any = -1,
 ) -> Named:
-    r"""Return $∇_{x_i} f · x_i$ [position]; the scores sum to f where f is linear in x, only then.
+    r"""Return $∇_{x_i} f · x_i$ [position]; the scores sum to f only where f is linear in x.
 
     Proved by: gradient_times_input_is_complete_when_linear.
     Source: Denil et al. 2015; Shrikumar et al. 2017.
@@ -113,10 +113,11 @@ def integrated_gradients(
 ) -> Named:
     r"""Return integrated gradients [position]; they sum to f(x) - f(x'), x' the baseline.
 
-    $(x_i - x'_i) · ∫_0^1 ∇_{x_i} f(x' + t (x - x')) dt$. The baseline is zero, or a token, or a
-    row. The integral is taken by Gauss–Legendre quadrature, or as a sum over midpoints or right
-    ends of equal steps ("right" is the paper's); `.missing` is what it leaves of completeness, and
-    falls with `n_steps`. Near a baseline of zero a norm turns its row quickly: there it takes many.
+    $(x_i - x'_i) · ∫_0^1 ∇_{x_i} f(x' + t (x - x')) dt$. The baseline is zero (None), a token, or
+    an array (d_model,) or (position, d_model). The integral is computed by Gauss–Legendre
+    quadrature (`rule` "gauss"), or as a Riemann sum over the midpoints or right ends of equal steps
+    ("right" is the paper's). `.missing` is the error of completeness, which falls with `n_steps`.
+    A model with norms needs many steps near a zero baseline, where the norm's output varies fast.
     Proved by: integrated_gradients_are_complete.
     Source: Sundararajan, Taly and Yan 2017, “Axiomatic Attribution for Deep Networks”.
 
@@ -124,7 +125,7 @@ def integrated_gradients(
     >>> abs(scores.missing) < 1e-9
     True
 
-    Raises: OtimesError for another rule, no step, or a baseline that is no token.
+    Raises: OtimesError for an unknown rule, n_steps < 1, or an unknown baseline token.
     """
     question = ask(model, prompt, target, foil, position)
     start = question.stand_in(baseline)
@@ -146,21 +147,21 @@ def smooth_grad(
     seed: int = 0,
     score: str = "norm",
 ) -> Named:
-    r"""Return the norm of the blurred gradient $E ∇_{x_i} f(x + ε)$ [position], or it times input.
+    r"""Return the norm of the smoothed gradient $E ∇_{x_i} f(x + ε)$, or it times input [position].
 
-    ε is normal in every entry, its standard deviation `noise` times the range of the embedding's
-    entries, as in the paper. The mean over samples is the gradient of f blurred by that noise, up
-    to the standard error that is told.
+    ε has independent normal entries with standard deviation `noise` times the range of the
+    embedding's entries, as in the paper. The mean over samples estimates the gradient of f
+    convolved with that Gaussian; its standard error is reported in the table's title.
     Proved by: smooth_grad_is_gradient_of_blurred.
     Source: Smilkov et al. 2017, “SmoothGrad: removing noise by adding noise”.
 
     >>> smooth_grad("one_layer", "for i in range", "(", n_samples=2).axes
     ('position',)
 
-    Raises: OtimesError for another score, negative noise, or fewer than two samples.
+    Raises: OtimesError for an unknown score, negative noise, or fewer than two samples.
     """
     if score not in SCORES:
-        raise OtimesError(f"the score of a gradient is 'norm' or 'times input', not {score!r}")
+        raise OtimesError(f"score must be 'norm' or 'times input', got {score!r}")
     question = ask(model, prompt, target, foil, position)
     x = question.embed()
     mean, error = blurred_gradient(
@@ -180,7 +181,7 @@ def line_integral(
 ) -> Rows:
     r"""Return $(x - x') · ∫_0^1 ∇ f(x' + t (x - x')) dt$, entry by entry.
 
-    It is exact for the Gauss rule where f is a polynomial of degree ≤ 2 n_steps along the line.
+    The Gauss rule is exact if f is a polynomial of degree ≤ 2 n_steps along the line.
 
     >>> line_integral(lambda x: 3 * x**2, np.zeros((1, 1)), np.full((1, 1), 2.0), 2).round(12)
     array([[8.]])
@@ -194,11 +195,11 @@ def line_integral(
 def nodes(
     n_steps: int, rule: str
 ) -> tuple[Float[np.ndarray, " n_steps"], Float[np.ndarray, " n_steps"]]:
-    """Return where between 0 and 1 a rule of quadrature looks, and the weights, which sum to 1."""
+    """Return the nodes in [0, 1] and the weights, which sum to 1, of a quadrature rule."""
     if rule not in RULES:
-        raise OtimesError(f"a rule of quadrature is one of {', '.join(RULES)}, not {rule!r}")
+        raise OtimesError(f"the quadrature rule must be one of {', '.join(RULES)}, got {rule!r}")
     if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 1:
-        raise OtimesError(f"an integral takes at least one step, not n_steps={n_steps!r}")
+        raise OtimesError(f"n_steps must be an integer of at least 1, got n_steps={n_steps!r}")
     if rule == "gauss":
         at, shares = np.polynomial.legendre.leggauss(n_steps)
         return (at + 1) / 2, shares / 2
@@ -212,14 +213,14 @@ def blurred_gradient(
     """Return the mean of the gradient at noisy points, and the standard error of each entry."""
     if not sigma >= 0 or n_samples < 2:
         raise OtimesError(
-            f"SmoothGrad takes noise that is not negative and at least 2 samples,"
-            f" not noise={sigma:.3g} and n_samples={n_samples}"
+            f"SmoothGrad takes non-negative noise and at least 2 samples,"
+            f" got noise={sigma:.3g} and n_samples={n_samples}"
         )
     rng = np.random.default_rng(seed)
     mean, squares = np.zeros_like(at), np.zeros_like(at)
     for count in tracked(range(1, n_samples + 1), "sampling"):
         found = gradient(at + sigma * rng.standard_normal(at.shape))
-        before = found - mean  # Welford: a sum of squares would lose what the gradients share
+        before = found - mean  # Welford: a sum of squares would cancel catastrophically
         mean = mean + before / count
         squares += before * (found - mean)
     return mean, np.sqrt(squares / (n_samples - 1) / n_samples)

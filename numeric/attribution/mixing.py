@@ -1,21 +1,21 @@
-r"""Context mixing: how much of each position a layer brings to each other, as one number a pair.
+r"""Context mixing: how much each source position contributes to each output position of a layer.
 
-With $A_h$ the pattern of a head, $v_j$ its value (bias included) and $W_O$ its output:
+With $A_h$ the pattern of a head, $v_j$ its value (bias included) and $W_O$ its output weights:
 
     attention            $\bar A_{ij}$, the mean over heads
-    value norm           $\|a_{ij} v_j\| = a_{ij} \|v_j\|$           of a head; has a basis
-    output value norm    $\|a_{ij} v_j W_O\|$                    of a head; has none
+    value norm           $\|a_{ij} v_j\| = a_{ij} \|v_j\|$           of a head; depends on the basis
+    output value norm    $\|a_{ij} v_j W_O\|$                    of a head; independent of the basis
     distance             $c_{ij} ∝ \max(0, \|y_i\|_1 - \|y_i - T_{ij}\|_1)$    of a layer
 
-What attention leaves in the stream is $y_i = Σ_j T_{ij} + b_O$ with
-$T_{ij} = Σ_h a_{ij} v_j W_O + δ_{ij} x_i$, each source's part, the stream's own included; c
-measures how far y would be from itself without it. A norm of a sum is less than the sum of norms:
-norms of heads or sources are not shares of anything.
+The residual stream after attention is $y_i = Σ_j T_{ij} + b_O$, where
+$T_{ij} = Σ_h a_{ij} v_j W_O + δ_{ij} x_i$ is the contribution of source j, the residual connection
+included; c compares the norm of y with its distance from that contribution. The norm of a sum is
+at most the sum of the norms, so norms of heads or sources are not shares of a total.
 
-**Rollout** multiplies layers: with the stream and attention each half of a layer,
-$\hat A = \frac{1}{2} (\bar A + I)$, and $\hat A^L ⋯ \hat A^1$ is what is left of each first
-position in each last one, were values and outputs the identity. Multiplied out it is the sum over
-all paths through heads of the products of their patterns, a path through k heads with the weight
+**Rollout** multiplies layers. With equal weights for the residual connection and attention,
+$\hat A = \frac{1}{2} (\bar A + I)$, and $\hat A^L ⋯ \hat A^1$ is the contribution of each input
+position to each output position if values and outputs were the identity. Expanded, it is the sum
+over all paths through heads of the products of their patterns, a path through k heads with weight
 $2^{-L} H^{-k}$.
 
 Source: Abnar and Zuidema 2020 (rollout); Kobayashi et al. 2020 (norms); Ferrando et al. 2022,
@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.circuits.result import Named
-from numeric.model import Model, load_model
-from numeric.progress import tracked
-from numeric.prompt import Prompt, read_prompt
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.progress import tracked
+from otimes.numeric.prompt import Prompt, read_prompt
 
 OF_LAYERS = ("attention", "distance")
 
@@ -39,8 +39,8 @@ OF_LAYERS = ("attention", "distance")
 def value_norms(model: Model | str, prompt: Any) -> Named:
     r"""Return $\|a_{ij} v_j\|_2$ of every head [layer, head, query, key].
 
-    It depends on the basis of the head's values: $W_V → W_V M$, $W_O → M^{-1} W_O$ leaves the head
-    as it is and changes this number (`output_value_norms` stays).
+    It depends on the basis of the head's values: $W_V → W_V M$, $W_O → M^{-1} W_O$ leaves the
+    function of the head and `output_value_norms` unchanged, but not this norm.
     Proved by: value_norm_depends_on_basis.
     Source: Kobayashi et al. 2020, “Attention is Not Only a Weight”, §2.
 
@@ -53,7 +53,7 @@ def value_norms(model: Model | str, prompt: Any) -> Named:
 def output_value_norms(model: Model | str, prompt: Any) -> Named:
     r"""Return $\|a_{ij} v_j W_O\|_2$ of every head [layer, head, query, key].
 
-    The length of what a head really writes at i for j.
+    The norm of the vector that a head writes at position i for source j.
     Proved by: output_value_norm_ignores_basis.       Source: Kobayashi et al. 2020.
 
     >>> output_value_norms("one_layer", "x = 1").values.shape
@@ -63,22 +63,22 @@ def output_value_norms(model: Model | str, prompt: Any) -> Named:
 
 
 def context_mixing(model: Model | str, prompt: Any, method: str = "distance") -> Named:
-    r"""Return how much of each key's position a layer has in each query's [layer, query, key].
+    r"""Return the contribution of each key position to each query position [layer, query, key].
 
     Rows sum to 1.
 
-    `method` "attention" is the mean pattern of the heads, without the stream; "distance" compares
-    by what would change without a source, the stream included (ALTI); NaN where no
-    source brings a row nearer to what it is.
+    `method` "attention" is the mean pattern of the heads, without the residual connection.
+    "distance" is the L1 contribution with the residual connection (ALTI); a row is NaN where all
+    its contributions are clipped to 0.
     Source: Ferrando et al. 2022, §3.
 
     >>> context_mixing("two_layer", "x = 1").values.sum(axis=-1).round(9).tolist()
     [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
 
-    Raises: OtimesError for another method.
+    Raises: OtimesError for an unknown method.
     """
     if method not in OF_LAYERS:
-        raise OtimesError(f"context mixing is by 'attention' or by 'distance', not {method!r}")
+        raise OtimesError(f"method must be 'attention' or 'distance', got {method!r}")
     loaded, read = _read(model, prompt)
     n = len(read.tokens)
     values = np.zeros((loaded.n_layers, n, n))
@@ -101,23 +101,21 @@ def attention_rollout(
     r"""Return $\hat A^l ⋯ \hat A^1$ after every layer l [layer, query, key]; rows sum to 1.
 
     $\hat A = \frac{1}{2} (\bar A + I)$, or $\bar A$ if not `residual`. With `method` "distance" the
-    layers are those of `context_mixing`, which have the stream in them already, and are multiplied
-    as they are.
+    matrices of `context_mixing` are multiplied unchanged: they include the residual connection.
     Proved by: rollout_is_path_sum, rollout_is_stochastic.
     Source: Abnar and Zuidema 2020, “Quantifying Attention Flow in Transformers”, §3.
 
     >>> attention_rollout("two_layer", "x = 1").at(layer=1, query=0).values.tolist()
     [1.0, 0.0, 0.0]
 
-    Raises: OtimesError for another method, or where distances say nothing of a position.
+    Raises: OtimesError for an unknown method, or where all distance contributions are 0.
     """
     mixing = context_mixing(model, prompt, method)
     if np.isnan(mixing.values).any():
         layer, query, _ = np.argwhere(np.isnan(mixing.values))[0]
         raise OtimesError(
-            f"without any one of its sources, what layer {layer} leaves at position {query} is"
-            " farther from itself than from nothing: its distances are no shares that could be"
-            " multiplied"
+            f"all distance contributions of layer {layer} at query position {query} are clipped"
+            " to 0: they cannot be normalised to sum to 1, so rollout is undefined there"
         )
     _, n, _ = mixing.values.shape
     rolled = np.empty_like(mixing.values)
@@ -148,7 +146,7 @@ def _of_heads(model: Model | str, prompt: Any, kind: str, *, through_W_O: bool) 
 def _by_distance(
     model: Model, layer: int, at: dict[str, np.ndarray]
 ) -> Float[np.ndarray, "query key"]:
-    """Return $c_{ij}$, a query at a time: all T at once would be n² rows of the stream."""
+    """Return $c_{ij}$, one query at a time: all T at once would take n² d_model entries."""
     written = at["v"] @ model.part("W_O", layer)  # [head, key, d_model]
     n = written.shape[1]
     shares = np.zeros((n, n))

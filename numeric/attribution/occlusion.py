@@ -1,8 +1,8 @@
-r"""Attribution by perturbation: what a logit loses when a token is replaced, or blurred by noise.
+r"""Perturbation-based attribution: the decrease of a logit when a token is replaced or perturbed.
 
-$A_i = f(x) - f(x_{\setminus i})$, token by token, the model run anew for each. For an f that is
-linear in each token it is that token's contribution; where tokens only work together (f = AND)
-each of them is said to do all, and the scores sum to more than there is.
+$A_i = f(x) - f(x_{\setminus i})$, with one forward pass per token. For an f that is linear in each
+token it is that token's contribution. Where tokens only act jointly (f = AND) each gets the whole
+value, and the scores sum to more than f.
 
 Source: Zeiler and Fergus 2014 (occlusion); Li et al. 2016, “Understanding neural networks through
 representation erasure”.
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from algebra.errors import OtimesError
-from numeric.attribution.question import StandIn, ask
-from numeric.attribution.target import Tokens
-from numeric.circuits.result import Named
-from numeric.model import Model
-from numeric.progress import tracked
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.question import StandIn, ask
+from otimes.numeric.attribution.target import Tokens
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.model import Model
+from otimes.numeric.progress import tracked
 
 
 def occlusion(
@@ -29,15 +29,16 @@ def occlusion(
     *,
     replacement: StandIn = None,
 ) -> Named:
-    r"""Return $f(x) - f(x_{\setminus i})$ [position]: what a logit loses with each token.
+    r"""Return $f(x) - f(x_{\setminus i})$ [position]: the decrease of a logit without each token.
 
-    The token's embedding becomes zero, that of another token, or any row; its position stays.
-    Proved by: occlusion_of_linear, for what is linear.
+    The token's embedding is replaced by zero (None), another token's embedding, or an array
+    (d_model,) or (position, d_model); the position embedding is kept.
+    Proved by: occlusion_of_linear, for linear f.
 
     >>> occlusion("one_layer", "for i in range", "(").axes
     ('position',)
 
-    Raises: OtimesError for a prompt, token, position or replacement that there is not.
+    Raises: OtimesError for an invalid prompt, token, position or replacement.
     """
     question = ask(model, prompt, target, foil, position)
     x, other = question.embed(), question.stand_in(replacement)
@@ -61,10 +62,10 @@ def perturbation(
     n_samples: int = 20,
     seed: int = 0,
 ) -> Named:
-    r"""Return $f(x) - E f(x + ε_i)$ [position]: what a logit loses when one token is blurred.
+    r"""Return $f(x) - E f(x + ε_i)$ [position]: the mean decrease when one token is perturbed.
 
-    ε is normal in every entry of one row, its standard deviation `noise` times the range of the
-    embedding's entries; the standard error of the mean is told.
+    ε_i has independent normal entries in row i, with standard deviation `noise` times the range of
+    the embedding's entries; the standard error of the mean is reported in the table's title.
 
     >>> perturbation("one_layer", "for i in range", "(", n_samples=2).axes
     ('position',)
@@ -73,8 +74,8 @@ def perturbation(
     """
     if not noise >= 0 or n_samples < 2:
         raise OtimesError(
-            f"perturbation takes noise that is not negative and at least 2 samples,"
-            f" not noise={noise} and n_samples={n_samples}"
+            f"perturbation takes non-negative noise and at least 2 samples,"
+            f" got noise={noise} and n_samples={n_samples}"
         )
     question = ask(model, prompt, target, foil, position)
     x = question.embed()

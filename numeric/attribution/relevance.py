@@ -1,17 +1,18 @@
-r"""Layer-wise relevance propagation: a logit handed back, sum by sum, in the shares of its terms.
+r"""Layer-wise relevance propagation: a logit distributed backwards over the terms of each sum.
 
-What a sum $z_j = Σ_i a_i w_{ij}$ is relevant for goes to its terms in proportion,
+The relevance of a sum $z_j = Σ_i a_i w_{ij}$ is distributed over its terms in proportion,
 
     $R_i = Σ_j \frac{a_i w_{ij}}{z_j + ε \, sign z_j} R_j$,
 
-biases being terms like others. Patterns, the scales of norms and what activations multiply by
-(act(x)/x; the activated gate) are taken as they are (Ali et al. 2022), so that relevance meets sums
-only: products with weights, patterns over values, the stream. With ε = 0 nothing is lost: tokens,
-positions and biases share the whole logit, and the relevance of a row is the gradient of the frozen
-model times the row. An ε > 0 takes something from every sum, most from those that nearly cancel.
+with biases as terms like any other. Patterns, the scales of norms and the factors of activation
+functions (act(x)/x; the activated gate) are constants (Ali et al. 2022), so the rule is applied to
+linear maps only: products with weights, patterns times values, the residual stream. With ε = 0
+relevance is conserved: tokens, positions and biases share the whole logit, and the relevance of a
+row is the gradient of the frozen model times the row. An ε > 0 absorbs a part of each sum's
+relevance, most where the terms nearly cancel.
 
-That is how it is computed: in $R_i = a_i s_i$ the share s is a gradient, which every sum on the way
-back multiplies by $|z| / (|z| + ε)$. Nothing is divided by a sum that may be zero.
+The computation follows this: in $R_i = a_i s_i$ the factor s is a gradient, which each sum in the
+backward pass multiplies by $|z| / (|z| + ε)$. No division by a sum that may be zero is needed.
 
 Source: Bach et al. 2015; Montavon et al. 2019 (ε); Ali et al. 2022, “XAI for Transformers: Better
 Explanations through Conservative Propagation”.
@@ -22,13 +23,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.attribution.question import Question, ask
-from numeric.attribution.reverse import reverse_pass, run, value
-from numeric.attribution.target import Tokens
-from numeric.circuits.result import Named
-from numeric.forward import Places
-from numeric.model import Model
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.question import Question, ask
+from otimes.numeric.attribution.reverse import reverse_pass, run, value
+from otimes.numeric.attribution.target import Tokens
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.forward import Places
+from otimes.numeric.model import Model
 
 
 def relevance(
@@ -42,20 +43,20 @@ def relevance(
 ) -> Named:
     """Return the relevance of tokens, of positions and of biases [part, position].
 
-    With ε = 0 all of them sum to the logit; `.missing` is what an ε > 0 takes away.
+    `epsilon` is ε. With ε = 0 all of them sum to the logit; `.missing` is what an ε > 0 absorbs.
     Proved by: relevance_is_conserved, relevance_lost_to_bias_and_epsilon.
 
     >>> found = relevance("two_layer", "for i in range", "(")
     >>> found.values.shape, abs(found.missing) < 1e-12
     ((3, 7), True)
 
-    Raises: OtimesError for a negative ε, or a prompt, token or position that there is not.
+    Raises: OtimesError for a negative ε, or an invalid prompt, token or position.
     """
     if not epsilon >= 0:
-        raise OtimesError(f"ε is not negative, got epsilon={epsilon}")
+        raise OtimesError(f"epsilon must be non-negative, got epsilon={epsilon}")
     question = ask(model, prompt, target, foil, position)
     places = run(question.model, question.tokens)
-    gradients = reverse_pass(question.model, places, question.goal, held=True, epsilon=epsilon)
+    gradients = reverse_pass(question.model, places, question.goal, frozen=True, epsilon=epsilon)
     f = value(places, question.goal)
     seen = np.zeros((3, len(question.prompt.tokens)))
     of_tokens = (gradients["embed"] * question.embed()).sum(axis=1)
@@ -72,7 +73,7 @@ def relevance(
 def _of_biases(
     question: Question, places: Places, gradients: Places, f: float, epsilon: float
 ) -> Float[np.ndarray, " pos"]:
-    """Return what all biases at each position are relevant for: each times its gradient."""
+    """Return the total relevance of all biases at each position: each bias times its gradient."""
     model, config = question.model, question.model.config
     total = np.zeros(len(places["embed"]))
     for layer in range(model.n_layers):
@@ -89,6 +90,6 @@ def _of_biases(
     at_end = question.goal.constant
     if "ln_final_bias" in model.weights:
         at_end += float(question.goal.row @ model.part("ln_final_bias"))
-    # The last sum, the logit itself, takes its part of them as well.
+    # The logit itself is a sum too, whose ε also absorbs relevance.
     total[question.goal.position] += at_end * (abs(f) / (abs(f) + epsilon) if epsilon else 1.0)
     return total

@@ -1,17 +1,17 @@
-r"""The reverse pass: the gradient of a logit at every place of a pass, by the names of the places.
+r"""The reverse pass: the gradient of a logit with respect to every activation of a forward pass.
 
-The mirror of `numeric/forward.py`: plain matrix products, all heads of a layer at once, from the
-logit back to the embedding. Row convention, G the gradient of the logit at a place:
+The adjoint of `numeric/forward.py`: plain matrix products, all heads of a layer at once, from the
+logit back to the embedding. Row convention, $G_Y$ the gradient with respect to Y:
 
     product Y = X W         $G_X = G_Y W^T$
     pattern A = softmax S   $G_S = A · (G_A - \text{rowsum}(A · G_A))$
     norm $y = g C(x) / s$   $G_x = C(h - x̂ \, mean(h x̂)) / s$ with $h = g · G_y$, $x̂ = C(x) / s$
 
-With `held` the patterns, the scales of the norms and what activations multiply by are constants:
-what is left of the model is affine in its embedding. Then gradient times value, summed over the
-embedding and all biases, *is* the logit, which is what relevance means (`relevance`).
+With `frozen` the patterns, the scales of the norms and the factors act(x)/x are constants, and the
+model is affine in its embedding. Then gradient times value, summed over the embedding and all
+biases, *is* the logit: the relevance of `relevance`.
 
-Source: Rumelhart, Hinton and Williams 1986; held: Ali et al. 2022, “XAI for Transformers”.
+Source: Rumelhart, Hinton and Williams 1986; frozen: Ali et al. 2022, “XAI for Transformers”.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,16 +20,16 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from numeric.config import Config, check_pre_norm
-from numeric.forward import Places, forward_pass
-from numeric.functions import ACTIVATION, DERIVATIVE, centred, norm_scale, rotate
-from numeric.model import Model
+from otimes.numeric.config import Config, check_pre_norm
+from otimes.numeric.forward import Places, forward_pass
+from otimes.numeric.functions import ACTIVATION, DERIVATIVE, centred, norm_scale, rotate
+from otimes.numeric.model import Model
 
 
 class Goal(NamedTuple):
-    """A number that a pass ends in: a row of the (normed) last stream at a position, times `row`.
+    """A logit or logit difference: (normed) final residual stream at `position`, times `row`.
 
-    `constant` comes on top; it is the part of b_U.
+    `constant`, the term of b_U, is added.
     """
 
     position: int
@@ -38,13 +38,13 @@ class Goal(NamedTuple):
 
 
 def run(model: Model, tokens: np.ndarray, embed: np.ndarray | None = None) -> Places:
-    """Return the places that a reverse pass needs, of a pass that may start from other rows."""
+    """Return the activations that a reverse pass needs; `embed` replaces the token embeddings."""
     check_pre_norm(model.config, "gradients and relevance")
     return forward_pass(model, tokens, _needed(model.config), embed)
 
 
 def value(places: Mapping[str, np.ndarray], goal: Goal) -> float:
-    """Return the number that the pass ends in."""
+    """Return the logit or logit difference of a recorded forward pass."""
     last = places["ln_final"] if "ln_final" in places else places["final"]
     return float(last[goal.position] @ goal.row) + goal.constant
 
@@ -53,17 +53,17 @@ def reverse_pass(
     model: Model,
     places: Mapping[str, np.ndarray],
     goal: Goal,
-    held: bool = False,
+    frozen: bool = False,
     epsilon: float = 0.0,
 ) -> Places:
-    """Return the gradient of the goal at places, by their names and with their shapes.
+    """Return the gradient of the goal with respect to each activation, by name and of its shape.
 
-    They are all that there are but for `scores`, `head_out` and, with `held`, queries and keys; the
-    ungated half of a gated MLP is `mlp_up`. `places` are those of `run`. A positive `epsilon`
-    multiplies the gradient at each sum z on the way back by $|z| / (|z| + ε)$ (`relevance`).
+    All activations are covered except `scores`, `head_out` and, with `frozen`, queries and keys;
+    the linear branch of a gated MLP is `mlp_up`. `places` are the activations from `run`. A
+    positive `epsilon` multiplies the gradient at each sum z by $|z| / (|z| + ε)$ (`relevance`).
     """
     config = model.config
-    back = _Back(config, places, held, epsilon)
+    back = _Back(config, places, frozen, epsilon)
     gradients: Places = {}
     last = np.zeros_like(places["final"])
     last[goal.position] = goal.row
@@ -85,7 +85,7 @@ def reverse_pass(
 
 
 def _block(model: Model, back: "_Back", layer: int, resid_post: np.ndarray) -> Places:
-    """Return the gradients at the places of a block, given the one at its end."""
+    """Return the gradients at the activations of a block, given the one at its output."""
     config = model.config
 
     def part(name: str) -> np.ndarray:
@@ -94,7 +94,7 @@ def _block(model: Model, back: "_Back", layer: int, resid_post: np.ndarray) -> P
     at: Places = {"resid_post": resid_post}
     to_mid = resid_post
     to_pre = np.zeros_like(to_mid)
-    if config.d_mlp:  # else the stream at the end is the sum that resid_mid is
+    if config.d_mlp:  # without an MLP, resid_post is resid_mid
         at["resid_post"] = to_mid = back.sums(resid_post, f"resid_post.{layer}")
         at |= back.mlp(to_mid, layer, part("W_in"), part("W_gate"), part("W_out"), part("b_in"))
         source = "resid_pre" if config.parallel else "resid_mid"
@@ -120,20 +120,20 @@ class _Back:
     """The steps of a reverse pass, each the adjoint of one of the forward pass."""
 
     def __init__(
-        self, config: Config, places: Mapping[str, np.ndarray], held: bool, epsilon: float
+        self, config: Config, places: Mapping[str, np.ndarray], frozen: bool, epsilon: float
     ) -> None:
-        self.config, self.places, self.held, self.epsilon = config, places, held, epsilon
+        self.config, self.places, self.frozen, self.epsilon = config, places, frozen, epsilon
 
     def sums(self, gradient: np.ndarray, place: str) -> np.ndarray:
-        """Return the gradient at a place that is a sum: damped, where an ε is asked for."""
+        """Return the gradient at an activation that is a sum, damped if epsilon is positive."""
         return self._damped(gradient, self.places[place])
 
     def norm(self, gradient: np.ndarray, source: str, gain: np.ndarray) -> np.ndarray:
-        """Return the gradient at what a norm reads."""
+        """Return the gradient at the input of a norm."""
         rows, kind = self.places[source], self.config.norm
         scale = norm_scale(rows, kind, self.config.norm_eps)
         read = gradient * gain
-        if not self.held:
+        if not self.frozen:
             unit = centred(rows, kind) / scale
             read = read - unit * (read * unit).mean(axis=1, keepdims=True)
         return np.asarray(centred(read, kind) / scale)
@@ -156,12 +156,12 @@ class _Back:
         to_post = to_out @ W_out.T
         at = {"mlp_out": to_out, "mlp_post": to_post}
         if not self.config.gated:
-            by = _share(activated, pre, slope) if self.held else slope(pre)
+            by = _share(activated, pre, slope) if self.frozen else slope(pre)
             at["mlp_pre"] = self.sums(to_post * by, f"mlp_pre.{layer}")
             return {**at, "mlp_in": at["mlp_pre"] @ W_in.T}
         up = self._mlp_in(layer) @ W_in + b_in
         at["mlp_up"] = to_up = self._damped(to_post * activated, up)
-        at["mlp_pre"] = to_pre = to_post * up * (0.0 if self.held else slope(pre))
+        at["mlp_pre"] = to_pre = to_post * up * (0.0 if self.frozen else slope(pre))
         return {**at, "mlp_in": to_up @ W_in.T + to_pre @ W_gate.T}
 
     def attention(
@@ -181,7 +181,7 @@ class _Back:
         to_v = self.sums(_across(pattern) @ z, f"v.{layer}")
         at = {"attn_out": to_out, "z": z, "v": to_v}
         read = np.asarray((to_v @ _across(W_V)).sum(axis=0))
-        if not self.held:
+        if not self.frozen:
             at["pattern"] = to_pattern = z @ _across(v)
             by_row = (pattern * to_pattern).sum(axis=2, keepdims=True)
             scores = pattern * (to_pattern - by_row) / np.sqrt(config.d_head)
@@ -199,7 +199,7 @@ class _Back:
         return np.stack([rotate(rows, *config.rotation, sign=-1) for rows in heads])
 
     def _mlp_in(self, layer: int) -> np.ndarray:
-        """Return what the MLP reads."""
+        """Return the input of the MLP."""
         if self.config.norm != "none":
             return self.places[f"ln2.{layer}"]
         return self.places[f"{'resid_pre' if self.config.parallel else 'resid_mid'}.{layer}"]
@@ -214,7 +214,7 @@ class _Back:
 def _share(
     activated: np.ndarray, pre: np.ndarray, slope: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Return act(x) / x, and at 0, where it is 0/0, the slope there."""
+    """Return act(x) / x, and its limit act'(0) at x = 0."""
     at_zero = slope(np.zeros_like(pre))
     return np.divide(activated, pre, out=at_zero, where=pre != 0)
 

@@ -1,7 +1,7 @@
-"""Whose logit is explained: that of a token at a position, or its lead over another token, a foil.
+"""The target of an attribution: a logit, or its difference to the logit of another token, the foil.
 
-A difference of two logits is a log ratio of probabilities, as the normaliser of the softmax is the
-same for both; and what is attributed to it is the difference of what is attributed to each.
+A logit difference is a log ratio of probabilities, as both have the same softmax denominator. Its
+attributions are the differences of the attributions of the two logits.
 Source: Yin and Neubig 2022, “Interpreting Language Models with Contrastive Explanations”.
 """
 
@@ -12,47 +12,47 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from algebra.errors import OtimesError
-from numeric.model import Model
-from numeric.prompt import Prompt, read_position, read_token, token_texts
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.model import Model
+from otimes.numeric.prompt import Prompt, read_position, read_token, token_texts
 
 Tokens = int | str | Sequence[int | str] | np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """What is explained at each of some positions: a logit, or its lead over that of a foil."""
+    """The logit, or logit difference, that is attributed at each chosen position."""
 
     positions: Int[np.ndarray, " chosen"]
     tokens: Int[np.ndarray, " chosen"]
     foils: Int[np.ndarray, " chosen"] | None
-    one: bool  # asked for at one position, so that there is no axis for it
-    rows: Float[np.ndarray, "chosen d_model"]  # of $W_U^T$, less that of the foil
-    constants: Float[np.ndarray, " chosen"]  # of b_U, less that of the foil
-    sizes: Float[np.ndarray, "chosen d_model"]  # |row| + |row of the foil|: for bounds
+    one: bool  # a single position was given, which has no axis in the tables
+    rows: Float[np.ndarray, "chosen d_model"]  # of $W_U^T$, minus that of the foil
+    constants: Float[np.ndarray, " chosen"]  # of b_U, minus that of the foil
+    sizes: Float[np.ndarray, "chosen d_model"]  # |row| + |row of the foil|: for rounding bounds
 
     def name(self, model: Model, at: int = 0) -> str:
-        """Return what is explained, in words."""
+        """Return a description of the target for titles."""
         (token,) = token_texts(model, self.tokens[at : at + 1])
         if self.foils is None:
             return f"the logit of {token!r} after position {self.positions[at]}"
         (foil,) = token_texts(model, self.foils[at : at + 1])
-        return f"the lead of {token!r} over {foil!r} after position {self.positions[at]}"
+        return f"the logit difference {token!r} - {foil!r} after position {self.positions[at]}"
 
 
 def read_target(
     model: Model, prompt: Prompt, target: Tokens, foil: Tokens, position: Any
 ) -> Target:
-    """Return what is asked for, checked; without a target it is the likeliest token.
+    """Return the checked target; by default the token with the largest logit.
 
-    Raises: OtimesError for a token or a position there is not, or a foil that is the target.
+    Raises: OtimesError for an unknown token or position, or a foil equal to the target.
     """
     n_pos = len(prompt.tokens)
     one = position is not None and np.ndim(position) == 0
     asked = range(n_pos) if position is None else [position] if one else list(position)
     positions = np.array([read_position(n_pos, each) for each in asked], dtype=np.int64)
     if not positions.size:
-        raise OtimesError("there is nothing to explain: the list of positions is empty")
+        raise OtimesError("the list of positions is empty")
     if target is None:
         logits = model.forward(prompt.tokens, ["logits"])["logits"]
         tokens = logits[positions].argmax(axis=1)
@@ -66,9 +66,9 @@ def read_target(
         at = int(np.flatnonzero(foils == tokens)[0])
         (text,) = token_texts(model, tokens[at : at + 1])
         raise OtimesError(
-            f"the foil is the target, {text!r}"
-            + (" (the likeliest token)" if target is None else "")
-            + ": their difference is zero whatever the model does"
+            f"the foil equals the target, {text!r}"
+            + (" (the default, the token with the largest logit)" if target is None else "")
+            + ": their logit difference is always zero"
         )
     others, of_foils = unembedding(model, foils)
     sizes = np.abs(rows) + np.abs(others)
@@ -78,7 +78,7 @@ def read_target(
 def unembedding(
     model: Model, tokens: Int[np.ndarray, " chosen"]
 ) -> tuple[Float[np.ndarray, "chosen d_model"], Float[np.ndarray, " chosen"]]:
-    """Return rows of $W_U^T$ and entries of b_U; no others are converted."""
+    """Return rows of $W_U^T$ and entries of b_U; only these are converted to float64."""
     if model.config.tied:
         rows = model.part("W_E", tokens)
     else:

@@ -1,10 +1,14 @@
 """Does this code compute the transformer that it claims to? Foreign code against the reference.
 
-evaluate    the reference operation by operation, from whatever was shown
-judge       each place on the implementation's own inputs, within a bound of rounding
-stream      the residual stream in other coordinates: centred, rotated
-readings    other ways of saying the same, found and confirmed
-mistakes    the known mistakes, each written once
-diagnose    which of them makes just what was shown
-walk, front the order of these, and the report
+capture     run the implementation and record its activations
+judge       compare each activation with the reference, on the implementation's own inputs
+diagnose    find the known mistake that explains a wrong activation
+report      the findings in sentences, as JSON, as a page
+
+reference   the forward pass, one operation at a time, with error bounds; comparisons with it
+precision   what lower and mixed precision do to a correct implementation
+mistakes    the known mistakes, each a change of some operations
+symmetries  rewrites that leave the logits unchanged: folded norms, rotations, permutations
+diagnosis   which mistake explains a wrong activation; fits where none does
+analyses    the same for analyses of activations and weights
 """

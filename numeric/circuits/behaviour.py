@@ -1,7 +1,7 @@
-"""What heads attend to on prompts: the token before, the same token, the token after the same one.
+"""Scores of attention patterns: previous token, duplicate token and prefix matching.
 
-Weights alone do not say where a head attends on text; these scores look at its patterns. Prompts
-are random tokens said twice (`numeric.measure.repeated_prompts`), or your own.
+The prompts are repeated random tokens (`otimes.numeric.metrics.repeated_prompts`) by default, or
+your own.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 
-from numeric.circuits.result import Named
-from numeric.circuits.weights import check_head
-from numeric.measure import prefix_matching_score, previous_token_score, repeated_prompts
-from numeric.model import Model
-from numeric.progress import tracked
-from numeric.prompt import read_prompt
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.circuits.weights import check_head
+from otimes.numeric.metrics import prefix_matching_score, previous_token_score, repeated_prompts
+from otimes.numeric.model import Model
+from otimes.numeric.progress import tracked
+from otimes.numeric.prompt import read_prompt
 
 SCORES = ("previous token", "duplicate token", "prefix matching")
 
@@ -22,11 +22,12 @@ SCORES = ("previous token", "duplicate token", "prefix matching")
 def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None = None) -> Named:
     r"""Return three scores of each head [score, layer, head], from 0 to 1.
 
-    previous token: mean over i of $A_{i, i-1}$; duplicate token: mean over those i whose token was
-    there before of $\sum_{j<i, t_j=t_i} A_{ij}$; prefix matching (on prompts said twice):
-    $A_{i, i-p+1}$.  Source: Olsson et al. 2022; Wang et al. 2023, “Interpretability in the wild”.
+    previous token: mean over i of $A_{i, i-1}$; duplicate token: mean of
+    $\sum_{j<i, t_j=t_i} A_{ij}$ over those i whose token occurred before; prefix matching (on
+    prompts that repeat with period p): $A_{i, i-p+1}$.
+    Source: Olsson et al. 2022; Wang et al. 2023, “Interpretability in the wild”.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> head_behaviour(load_model("induction")).at(score="prefix matching").values.max() > 0.5
     np.True_
     """
@@ -42,11 +43,11 @@ def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None =
 def head_patterns(model: Model, prompt: str | Sequence[int], layer: int) -> Named:
     """Return the attention patterns of a layer on a prompt [head, query, key], with its tokens.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> head_patterns(load_model("one_layer"), "x = x", 0)
     <attention pattern [head 4, query 3, key 3] float64>
 
-    Raises: OtimesError if there is no such layer.
+    Raises: OtimesError for a layer out of range, or an invalid prompt.
     """
     check_head(model, layer, 0)
     tokens, strings = read_prompt(model, prompt)
@@ -56,12 +57,12 @@ def head_patterns(model: Model, prompt: str | Sequence[int], layer: int) -> Name
 
 
 def duplicate_token_score(model: Model, prompts: Int[np.ndarray, "prompt pos"]) -> np.ndarray:
-    """Return the attention to earlier occurrences of the same token [layer, head].
+    """Return the mean attention to earlier occurrences of the same token [layer, head].
 
-    The mean over all positions, of all prompts, whose token was there before; NaN if there is none.
+    The mean is over the positions of all prompts whose token occurred before; NaN if none did.
     Source: Wang et al. 2023, “Interpretability in the wild”, duplicate token heads.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> duplicate_token_score(load_model("one_layer"), np.array([[7, 3, 7]])).shape
     (1, 4)
     """

@@ -1,18 +1,18 @@
-r"""How much a head reads of what an earlier head writes, for all pairs of heads, against chance.
+r"""Composition scores of all pairs of heads, and their expected value for random weights.
 
-    Q   $‖W_{OV} W_{QK}‖ / ‖W_{OV}‖ ‖W_{QK}‖$          the query reads it
-    K   $‖W_{OV} W_{QK}^T‖ / ‖W_{OV}‖ ‖W_{QK}‖$        the key reads it
-    V   $‖W_{OV} W_{OV}'‖ / ‖W_{OV}‖ ‖W_{OV}'‖$        the value reads it
+    Q   $‖W_{OV} W_{QK}‖ / ‖W_{OV}‖ ‖W_{QK}‖$          Q-composition: the query reads the output
+    K   $‖W_{OV} W_{QK}^T‖ / ‖W_{OV}‖ ‖W_{QK}‖$        K-composition: the key reads it
+    V   $‖W_{OV} W_{OV}'‖ / ‖W_{OV}‖ ‖W_{OV}'‖$        V-composition: the value reads it
 
-(Frobenius norms, row convention: the earlier head stands on the left.) With $W_V = Q R$, a norm of
-$W_V M$ is that of $R M$: every head becomes a writer [d_head, d_model] and a reader [d_model,
-d_head] with the norms of its circuits, and one product of stacked writers with stacked readers
-holds a d_head × d_head block for each pair. Nothing of d_model × d_model is made.
+(Frobenius norms, row convention: the earlier head is on the left.) With $W_V = Q R$, the norm of
+$W_V M$ is that of $R M$. So every head is reduced to a writer [d_head, d_model] and a reader
+[d_model, d_head] with the norms of its circuits, and one product of stacked writers and stacked
+readers has a d_head × d_head block for each pair. No d_model × d_model matrix is needed.
 
-**Chance.** Were the later head's stream turned by a rotation Q drawn uniformly from O(d), then
-$E ‖A Q B‖^2 = ‖A‖^2 ‖B‖^2 / d$: the root mean square of the score is exactly $1/√d$, whatever ranks
-and spectra. Where a LayerNorm takes the mean off, one direction is never heard: rotations that keep
-it, of writers and readers without it, make $1/√(d - 1)$.
+**Baseline.** If the residual stream of the later head is rotated by a Q drawn uniformly from O(d),
+then $E ‖A Q B‖^2 = ‖A‖^2 ‖B‖^2 / d$: the root mean square of the score is exactly $1/√d$, for all
+ranks and spectra. A LayerNorm subtracts the mean, which removes one direction: for rotations that
+fix it, and writers and readers without it, the baseline is $1/√(d - 1)$.
 
 Source: Elhage et al. 2021, “Composition of attention heads”; the mean over O(d) is Weingarten's.
 """
@@ -22,13 +22,13 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.circuits.factored import triangles
-from numeric.circuits.heads import turned_by
-from numeric.circuits.result import Named
-from numeric.circuits.weights import Precision, check_dtype, check_folded, head_names, weight
-from numeric.model import Model
-from numeric.progress import tracked
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.factored import triangles
+from otimes.numeric.circuits.heads import turned_by
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.circuits.weights import Precision, check_dtype, check_folded, head_names, weight
+from otimes.numeric.model import Model
+from otimes.numeric.progress import tracked
 
 
 def composition_scores(
@@ -41,28 +41,28 @@ def composition_scores(
 ) -> Named:
     """Return the composition scores of all pairs of heads [kind, writer, reader], from 0 to 1.
 
-    Heads are called `layer.head`; where the writer is not in an earlier layer stands NaN.
-    `.baseline` is the root mean square by chance. Under rotary positions Q and K depend on the
-    `distance` between query and key. `centred`: whether the mean of the stream counts for nothing;
-    None: where norms are LayerNorms (say True for a model after `centre_writers`).
+    Heads are named `layer.head`; entries are NaN where the writer is not in an earlier layer.
+    `.baseline` is the root mean square for randomly rotated weights. With rotary positions Q and K
+    depend on the `distance` between query and key. `centred`: whether the mean of the residual
+    stream is ignored; by default if norms are LayerNorms (set True after `centre_writers`).
     Proved by: composition_core.  Source: Elhage et al. 2021.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> scores = composition_scores(load_model("induction"), "K")
     >>> scores.top(1)[0][0]["writer"]
     '0.1'
 
-    Raises: OtimesError for other kinds or a wrong distance; RuleError if gains are not folded.
+    Raises: OtimesError for invalid kinds or distance; RuleError if gains are not folded.
     """
     if not kinds or set(kinds) - set("QKV") or len(set(kinds)) < len(kinds):
-        raise OtimesError(f"kinds of composition are some of 'Q', 'K' and 'V', not {kinds!r}")
+        raise OtimesError(f"kinds must be distinct letters out of 'QKV', got {kinds!r}")
     check_dtype(dtype)
     check_folded(model, "composition", "ln1_gain")
     turn = turned_by(model, distance) if {*kinds} & {*"QK"} else None
     without_mean = model.config.norm == "layer" if centred is None else centred
     L, H, d = model.n_layers, model.n_heads, model.d_model
     scores = np.full((len(kinds), L * H, L * H), np.nan, dtype)
-    # The writers are half of what there is; the readers of one layer come and go.
+    # All writers are kept in memory; the readers only of one layer at a time.
     writers = np.empty((L * H, model.d_head, d), dtype)
     for layer in tracked(range(L), "composing"):
         here = slice(layer * H, (layer + 1) * H)
@@ -101,7 +101,7 @@ class _Layer:
     def readers(
         self, kinds: str, turn: Float[np.ndarray, "d_head d_head"] | None
     ) -> Iterator[tuple[str, Float[np.ndarray, "n_heads d_model d_head"]]]:
-        """Yield each kind with its readers, which have the norms of the circuit that reads.
+        """Yield each kind with its readers, which have the norms of the reading circuit.
 
         $W_Q R_Δ R_K^T$ for queries, $W_K R_Δ^T R_Q^T$ for keys, $W_V R_O^T$ for values.
         """
@@ -120,7 +120,7 @@ def _blocks(
     writers: Float[np.ndarray, "some d_head d_model"],
     readers: Float[np.ndarray, "n_heads d_model d_head"],
 ) -> Float[np.ndarray, "some n_heads"]:
-    """Return the norm of each writer times each reader."""
+    """Return the norm of the product of each writer with each reader."""
     some, k, d = writers.shape
     n_heads = len(readers)
     side_by_side = np.moveaxis(readers, 0, 1).reshape(d, n_heads * k)
@@ -133,7 +133,7 @@ def _blocks(
 
 
 def _unit(matrices: Float[np.ndarray, "n_heads rows columns"]) -> np.ndarray:
-    """Return the matrices with norm one; those that are zero stay, and compose with nothing."""
+    """Return the matrices normalised to norm 1; zero matrices stay zero."""
     norms = np.linalg.norm(matrices, axis=(-2, -1), keepdims=True)
     return matrices / np.where(norms > 0, norms, 1)
 

@@ -1,8 +1,9 @@
-r"""Which heads copy: the eigenvalues of OV circuits, and one number for each head.
+r"""Copying heads: the eigenvalues of OV circuits, and a copying score for each head.
 
-The circuit on the vocabulary, $W_E W_V W_O W_U$, and the bare one on the stream, $W_V W_O$, answer
-different questions and their scores can have opposite signs: the first asks whether a token raises
-its own logit, the second whether a direction of the stream is written back as it was read.
+The full OV circuit on the vocabulary, $W_E W_V W_O W_U$, and the bare OV circuit in the residual
+stream, $W_V W_O$, answer different questions, and their scores can have opposite signs: the first
+measures whether attending to a token increases its own logit, the second whether a direction of the
+residual stream is written back with the same sign.
 
 Source: Elhage et al. 2021, “Detecting copying behavior”.
 """
@@ -10,10 +11,10 @@ Source: Elhage et al. 2021, “Detecting copying behavior”.
 import numpy as np
 from jaxtyping import Complex, Float
 
-from algebra.errors import OtimesError
-from numeric.circuits.factored import eigenvalues
-from numeric.circuits.result import Named
-from numeric.circuits.weights import (
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.factored import eigenvalues
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.circuits.weights import (
     Precision,
     check_dtype,
     check_folded,
@@ -21,8 +22,8 @@ from numeric.circuits.weights import (
     gains_before_heads,
     weight,
 )
-from numeric.model import Model
-from numeric.progress import tracked
+from otimes.numeric.model import Model
+from otimes.numeric.progress import tracked
 
 CIRCUITS = {"full": "W_E W_V W_O W_U", "bare": "W_V W_O"}
 
@@ -31,18 +32,18 @@ def ov_eigenvalues(model: Model, circuit: str = "full", dtype: Precision = np.fl
     r"""Return the eigenvalues of all OV circuits [layer, head, eigenvalue], complex, by size.
 
     `circuit` "full" is $W_E W_V W_O W_U$ (d_vocab × d_vocab), "bare" $W_V W_O$ (d_model × d_model).
-    Apart from zeros they are those of the d_head × d_head matrices $W_O (W_U W_E) W_V$ and
-    $W_O W_V$, and these are what is used; $W_U W_E$ is made once for all heads.
+    The nonzero ones are those of the d_head × d_head matrices $W_O (W_U W_E) W_V$ and $W_O W_V$,
+    which are used here; $W_U W_E$ is computed once for all heads.
     Proved by: full_ov_trace, power_sums_of_AB_and_BA.  Source: Elhage et al. 2021.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> ov_eigenvalues(load_model("one_layer"))
     <eigenvalues of W_E W_V W_O W_U [layer 1, head 4, eigenvalue 32] complex128>
 
-    Raises: RuleError if norm gains are not folded; OtimesError for another circuit.
+    Raises: RuleError if norm gains are not folded; OtimesError for an unknown circuit.
     """
     if circuit not in CIRCUITS:
-        raise OtimesError(f"an OV circuit is 'full' or 'bare', not {circuit!r}")
+        raise OtimesError(f"circuit must be 'full' or 'bare', got {circuit!r}")
     gains = ("ln_final_gain",) if circuit == "full" else ()
     check_folded(model, f"a {circuit} OV circuit", *gains_before_heads(model), *gains)
     return Named(
@@ -56,7 +57,7 @@ def ov_eigenvalues(model: Model, circuit: str = "full", dtype: Precision = np.fl
 def small_eigenvalues(
     model: Model, circuit: str, dtype: Precision
 ) -> Complex[np.ndarray, "n_layers n_heads d_head"]:
-    """Return the eigenvalues of the small matrices, norms left out of account."""
+    """Return the eigenvalues of the d_head × d_head matrices, ignoring norms."""
     L, H, d, k = model.n_layers, model.n_heads, model.d_model, model.d_head
     small = np.empty((L, H, k, k), dtype)
     around = embed_after_unembed(model, dtype) if circuit == "full" and L else None
@@ -71,12 +72,12 @@ def small_eigenvalues(
 def copying_scores(model: Model, circuit: str = "full", dtype: Precision = np.float64) -> Named:
     r"""Return $\sum Re λ / \sum |λ|$ of each head's OV circuit [layer, head], from −1 to 1.
 
-    1: all eigenvalues are positive, what is attended to is raised (a copying head); −1: lowered.
-    Since $\sum λ$ is the trace, the numerator of the full circuit is the sum over tokens of what
-    each adds to its own logit; one token may still lower its own.
+    1: all eigenvalues are positive, and attending to a token tends to increase its logit (a copying
+    head); −1: to decrease it. As $\sum λ$ is the trace, the numerator for the full circuit is the
+    sum over tokens of the effect on their own logit; single tokens may differ in sign.
     Proved by: full_ov_trace.  Source: Elhage et al. 2021, “Detecting copying behavior”.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> float(copying_scores(load_model("induction")).values[1].max().round(2))
     1.0
     """
@@ -90,7 +91,7 @@ def copying_scores(model: Model, circuit: str = "full", dtype: Precision = np.fl
 
 
 def sum_over_size(found: Complex[np.ndarray, "*heads k"]) -> Float[np.ndarray, "*heads"]:
-    """Return Σ Re λ / Σ |λ| along the last axis; 0 for a head that writes nothing, not 0/0."""
+    """Return Σ Re λ / Σ |λ| along the last axis; 0 where all eigenvalues are 0."""
     size = np.abs(found).sum(axis=-1)
     total = found.real.sum(axis=-1)
     return np.divide(total, size, out=np.zeros_like(total), where=size > 0)

@@ -1,15 +1,15 @@
-r"""Weights as tables over the vocabulary: the embedding space, in which models can be compared.
+r"""Weights in embedding space: expressed over the vocabulary, in which models can be compared.
 
-E [d_model, d_vocab] takes a row of the stream to the vocabulary: $W_U$, or $W_E^T$. With any right
-inverse, $E E' = I$, every product in the model can be read over the vocabulary and is unchanged:
+E [d_model, d_vocab] maps a row of the residual stream to the vocabulary: $W_U$, or $W_E^T$. With
+any right inverse, $E E' = I$, every product in the model can be expressed over the vocabulary:
 
     reads    $X W = (X E)(E' W)$           W_Q, W_K, W_V, W_in, W_gate become E' W
-    writes   $Z W$, seen as $Z (W E)$      W_O, W_out become W E
+    writes   $Z W E = Z (W E)$             W_O, W_out become W E
     OV       $(X E)(E' W_{OV} E)$          QK   $(X E)(E' W_{QK} E'^T)(X E)^T$
 
-There is more than one right inverse: the pseudo-inverse $E^T (E E^T)^{-1}$, or the inverse of d
-columns alone ("basis"). The transpose $E^T$, which is what is mostly used, is none:
-`inverse_defects` says how far it is from one.
+The right inverse is not unique: the pseudo-inverse $E^T (E E^T)^{-1}$ is one, the inverse of d
+chosen columns ("basis") another. The transpose $E^T$, which is mostly used in practice, is not one:
+`inverse_defects` measures how far it is from one.
 
 **Gram trick.** Inner products of rows over the vocabulary, $(A E_A)(B E_B)^T = A (E_A E_B^T) B^T$,
 need one d × d matrix, so correlations do too.
@@ -25,13 +25,13 @@ from jaxtyping import Float
 from scipy.linalg import qr
 from scipy.optimize import linear_sum_assignment
 
-from algebra.errors import OtimesError, RuleError
-from numeric.circuits.factored import Factored, triangle
-from numeric.circuits.heads import ov_circuit, qk_circuit, token_labels
-from numeric.circuits.result import Named
-from numeric.circuits.weights import BLOCK_BYTES, blocks, check_folded, check_head, weight
-from numeric.model import Model
-from numeric.progress import tracked
+from otimes.algebra.errors import OtimesError, RuleError
+from otimes.numeric.circuits.factored import Factored, triangle
+from otimes.numeric.circuits.heads import ov_circuit, qk_circuit, token_labels
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.circuits.weights import BLOCK_BYTES, blocks, check_folded, check_head, weight
+from otimes.numeric.model import Model
+from otimes.numeric.progress import tracked
 
 INVERSES = ("pseudo", "basis", "transpose")
 READS = ("W_Q", "W_K", "W_V", "W_in", "W_gate")
@@ -46,23 +46,23 @@ def vocabulary(model: Model, table: str = "W_U") -> Float[np.ndarray, "d_model d
         return weight(model, "W_U")
     if table == "W_E":
         return weight(model, "W_E").T
-    raise OtimesError(f"the embedding space is that of 'W_U' or 'W_E', not {table!r}")
+    raise OtimesError(f"table must be 'W_U' or 'W_E', got {table!r}")
 
 
 def right_inverse(model: Model, inverse: str = "pseudo", table: str = "W_U") -> Factored:
-    r"""Return E' [d_vocab, d_model], factored through the stream; $E E' = I$ but for "transpose".
+    r"""Return E' [d_vocab, d_model], factored; $E E' = I$ except for "transpose".
 
-    "pseudo": $E^T (E E^T)^{-1}$, the smallest; "basis": zero but at d_model tokens, chosen by QR
-    with pivoting; "transpose": $E^T$. Proved by: pseudo_inverse_is_inverse.
+    "pseudo": $E^T (E E^T)^{-1}$, the one of smallest norm; "basis": zero except at d_model tokens,
+    chosen by QR with pivoting; "transpose": $E^T$. Proved by: pseudo_inverse_is_inverse.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> right_inverse(load_model("zero_layer")).shape
     (1024, 128)
 
-    Raises: RuleError if the rows of E depend on each other, so that there is no right inverse.
+    Raises: RuleError if the rows of E are linearly dependent, so that there is no right inverse.
     """
     if inverse not in INVERSES:
-        raise OtimesError(f"inverses of E are {', '.join(INVERSES)}, not {inverse!r}")
+        raise OtimesError(f"inverse must be one of {', '.join(INVERSES)}, got {inverse!r}")
     E = vocabulary(model, table)
     names = token_labels(model)
     d, n_tokens = E.shape
@@ -82,10 +82,10 @@ def right_inverse(model: Model, inverse: str = "pseudo", table: str = "W_U") -> 
 def inverse_defects(model: Model, table: str = "W_U") -> Named:
     r"""Return how far each E' is from a right inverse, $‖E E' - I‖_F / √d$ [inverse].
 
-    The transpose also with the factor that suits it best: what is then left is the spread of the
-    singular values of E. 0 is a right inverse, 1 no better than E' = 0.
+    The last entry is the transpose times the best scalar factor, which measures the spread of the
+    singular values of E. A right inverse has 0, and E' = 0 has 1.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> inverse_defects(load_model("zero_layer")).values[0] < 1e-10
     np.True_
     """
@@ -111,23 +111,23 @@ def projected(
     table: str = "W_U",
     distance: int | None = None,
 ) -> Factored:
-    r"""Return a weight over the vocabulary, factored: E' W for what reads, W E for what writes.
+    r"""Return a weight in embedding space, factored: E' W for a reading weight, W E for a writing.
 
     `name`: W_Q, W_K, W_V, W_O, W_OV, W_QK with a head; W_in, W_gate, W_out without. `.top(k)`
-    finds the largest entries with their tokens.
+    returns the largest entries with their tokens.
     Proved by: embedding_space_reads, embedding_space_OV, embedding_space_QK.  Source: Dar et al.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> projected(load_model("one_layer"), "W_OV", 0, 3).shape
     (1024, 1024)
 
-    Raises: OtimesError if there is no such weight.
+    Raises: OtimesError for an unknown weight, layer or head.
     """
     if name not in (*READS, *WRITES, "W_OV", "W_QK"):
         known = ", ".join((*READS, *WRITES, "W_OV", "W_QK"))
-        raise OtimesError(f"no weight {name!r} acts on the stream; there are {known}")
+        raise OtimesError(f"unknown weight {name!r}; the weights are {known}")
     if (name in OF_HEADS) != (head is not None):
-        owner = "of a head: say which" if head is None else "of a layer and not of a head"
+        owner = "of a head: give head=" if head is None else "of a layer, not of a head"
         raise OtimesError(f"{name} is a weight {owner}")
     if head is not None:
         check_head(model, layer, head)
@@ -145,7 +145,7 @@ def projected(
         return (back @ qk_circuit(model, layer, head or 0, distance=distance)) @ back.T
     check_folded(model, f"what {name} reads", "ln1_gain" if head is not None else "ln2_gain")
     W = weight(model, name, layer) if head is None else weight(model, name, layer)[head]
-    # E.T [d_vocab, d_model] stays as it is; only the small side is multiplied.
+    # E.T [d_vocab, d_model] stays factored; only the d_model side is multiplied.
     return back @ W
 
 
@@ -155,10 +155,11 @@ def correlations(
     B: Float[np.ndarray, "rows_B d_B"],
     E_B: Float[np.ndarray, "d_B d_vocab"],
 ) -> Float[np.ndarray, "rows_A rows_B"]:
-    r"""Return the Pearson correlation over the vocabulary of each row of $A E_A$ with each of B's.
+    r"""Return the Pearson correlations over the vocabulary of the rows of $A E_A$ and $B E_B$.
 
-    From d × d matrices: with $C_{AB} = E_A E_B^T - V \bar e_A \bar e_B^T$ the covariance of rows a
-    and b is $a C_{AB} b^T$. A row that is the same for all tokens correlates with nothing: 0.
+    Only d × d matrices are needed: with $C_{AB} = E_A E_B^T - V \bar e_A \bar e_B^T$, V the size of
+    the vocabulary, the covariance of rows a and b is $a C_{AB} b^T$ (up to a common factor). The
+    correlation with a row that is constant over the vocabulary is 0.
     Proved by: gram_of_projected.  Source: Dar et al. 2023, §4.3.
 
     >>> rows, E = np.array([[1.0, 0], [-1, 0]]), np.array([[0.0, 1, 2], [1, 1, 1]])
@@ -167,8 +168,8 @@ def correlations(
     """
     if E_A.shape[1] != E_B.shape[1]:
         raise OtimesError(
-            f"vocabularies of {E_A.shape[1]} and {E_B.shape[1]} tokens cannot be compared: the"
-            " embedding space is that of one tokenizer"
+            f"vocabularies of {E_A.shape[1]} and {E_B.shape[1]} tokens cannot be compared: both"
+            " models must have the same tokenizer"
         )
     covariance = A @ _covariance(E_A, E_B) @ B.T
     lengths = [
@@ -181,7 +182,7 @@ def correlations(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """Which layer of one model goes with which of another: pairs, and all similarities."""
+    """A pairing of the layers of two models, and the similarities of all pairs."""
 
     pairs: tuple[tuple[int, int], ...]
     similarity: Named
@@ -190,18 +191,17 @@ class Alignment:
 def align_layers(
     A: Model, B: Model, names: Sequence[str] = ("W_OV",), table: str = "W_U"
 ) -> Alignment:
-    """Return the one-to-one pairing of the layers of two models with the largest similarity in all.
+    """Return the one-to-one pairing of the layers of two models with the largest total similarity.
 
-    The similarity of two layers is the correlation over the vocabulary of the rows of their
-    weights, each row with the one it matches best, averaged over rows in both directions, so that
-    it does not depend on the order of heads or neurons; then over `names`: W_in, W_gate, W_out, or
-    W_Q, W_K, W_V, W_O, whose rows are those of all heads, or W_OV: for each head the directions it
-    writes, its right singular vectors, scaled, which do not depend on its gauge either (up to
-    sign: sizes of correlations are taken). The pairing is the Hungarian algorithm's
-    (`scipy.optimize.linear_sum_assignment`).  Source: after Dar et al. 2023, §4.3; that each row
-    is matched with its best partner is our choice.
+    The similarity of two layers is the mean absolute correlation over the vocabulary of the rows of
+    their weights, each row with its best match, averaged over both directions and over `names`. It
+    does not depend on the order of heads or neurons. `names` are W_in, W_gate, W_out; W_Q, W_K,
+    W_V, W_O, with the rows of all heads; or W_OV, with the scaled right singular vectors of each
+    head, which do not depend on the basis of its values. The pairing is found by
+    `scipy.optimize.linear_sum_assignment`. Source: Dar et al. 2023, §4.3; the matching of rows with
+    their best partners is our choice.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> model = load_model("two_layer")
     >>> align_layers(model, model).pairs
     ((0, 0), (1, 1))
@@ -223,9 +223,9 @@ def align_layers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stitching:
-    r"""A map K [d_A, d_B] from one stream to another, $x_B ≈ x_A K$, and what it misses.
+    r"""A map K [d_A, d_B] from one residual stream to another, $x_B ≈ x_A K$, and its residual.
 
-    `residual` is $‖K E_B - E_A‖_F / ‖E_A‖_F$: 0 where logits of the first model are had exactly.
+    `residual` is $‖K E_B - E_A‖_F / ‖E_A‖_F$: 0 if K reproduces the first model's logits exactly.
     """
 
     K: Float[np.ndarray, "d_A d_B"] = field(repr=False)
@@ -233,14 +233,14 @@ class Stitching:
 
 
 def stitching_map(A: Model, B: Model, table: str = "W_U") -> Stitching:
-    r"""Return $K = E_A E_B'$ (pseudo-inverse): the stream of A in terms of B's, by their tokens.
+    r"""Return $K = E_A E_B'$ (pseudo-inverse), which maps the residual stream of A to that of B.
 
-    It is the least-squares solution of $K E_B = E_A$, from the triangle of $[E_B^T E_A^T]$, made a
-    block of tokens at a time; the lower corner of it is what is missed. K is the identity for
-    B = A, and the rotation itself where B is A with its stream rotated.
+    It is the least-squares solution of $K E_B = E_A$, from the R factor of $[E_B^T E_A^T]$, which
+    is computed over blocks of tokens; the lower corner of R gives the residual. K is the identity
+    for B = A, and the rotation if B is A with a rotated residual stream.
     Proved by: stitching_to_itself.  Source: Dar et al. 2023, §4.4.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> stitching_map(load_model("one_layer"), load_model("two_layer")).K.shape
     (128, 128)
 
@@ -249,8 +249,8 @@ def stitching_map(A: Model, B: Model, table: str = "W_U") -> Stitching:
     E_A, E_B = vocabulary(A, table), vocabulary(B, table)
     if E_A.shape[1] != E_B.shape[1]:
         raise OtimesError(
-            f"{A.name} has {E_A.shape[1]} tokens and {B.name} has {E_B.shape[1]}: streams are"
-            " stitched through one vocabulary"
+            f"{A.name} has {E_A.shape[1]} tokens and {B.name} has {E_B.shape[1]}: stitching needs"
+            " the same vocabulary"
         )
     d = B.d_model
     R = triangle(_column_blocks([E_B, E_A]))
@@ -260,13 +260,13 @@ def stitching_map(A: Model, B: Model, table: str = "W_U") -> Stitching:
 
 
 def _rows(model: Model, name: str, layer: int, E: np.ndarray) -> np.ndarray:
-    """Return rows A on the stream so that $A E$ is the weight over the vocabulary."""
+    """Return rows A [rows, d_model] such that $A E$ is the weight in embedding space."""
     if name == "W_OV":
         heads = [ov_circuit(model, layer, head).svd() for head in range(model.n_heads)]
         return np.concatenate([(each.V * each.S).T for each in heads])
     if name not in (*READS, *WRITES):
         raise OtimesError(
-            f"layers are aligned by {', '.join((*READS, *WRITES, 'W_OV'))}, not {name!r}"
+            f"names must be out of {', '.join((*READS, *WRITES, 'W_OV'))}, got {name!r}"
         )
     W = weight(model, name, layer)
     if name in WRITES:
@@ -280,13 +280,13 @@ def _covariance(E_A: np.ndarray, E_B: np.ndarray) -> np.ndarray:
     mean_A, mean_B = E_A.mean(axis=1), E_B.mean(axis=1)
     total = np.zeros((len(E_A), len(E_B)))
     for some in blocks(E_A.shape[1], len(E_A) + len(E_B), float, BLOCK_BYTES):
-        # Centred before the product: two large numbers are not subtracted from each other.
+        # Centred before the product, to avoid cancellation.
         total += (E_A[:, some].T - mean_A).T @ (E_B[:, some].T - mean_B)
     return total
 
 
 def _column_blocks(tables: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the columns of some tables as rows side by side, in blocks."""
+    """Yield blocks of rows of the transposed tables, side by side."""
     width = sum(map(len, tables))
     n_tokens = tables[0].shape[1]
     for some in blocks(n_tokens, width, float, BLOCK_BYTES):
@@ -294,13 +294,13 @@ def _column_blocks(tables: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _full_rank(R: np.ndarray, model: Model, table: str, n_tokens: int) -> np.ndarray:
-    """Return the triangle, or say that E has no right inverse."""
+    """Return R. Raises: RuleError if it is singular, so that E has no right inverse."""
     d = R.shape[1]
     S = np.linalg.svd(R, compute_uv=False)
     if len(S) < d or not S[-1] > S[0] * max(n_tokens, d) * np.finfo(float).eps:
         rank = int((S[0] * max(n_tokens, d) * np.finfo(float).eps < S).sum()) if len(S) else 0
         raise RuleError(
             f"{table} of {model.name} has rank {rank}, less than d_model={d}: it has no right"
-            " inverse, and its embedding space loses part of the stream"
+            " inverse, and its embedding space loses part of the residual stream"
         )
     return R

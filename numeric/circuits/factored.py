@@ -1,16 +1,16 @@
-r"""A matrix of low rank kept as a product of two: all that one asks of it, from its small core.
+r"""A low-rank matrix kept as a product of two factors, and its trace, spectrum and entries.
 
-For a head, $W_V W_O$ is d_model × d_model and $W_E W_V W_O W_U$ d_vocab × d_vocab, but both pass
-through d_head numbers. With A [a, k] and B [k, b]:
+For a head, $W_V W_O$ is d_model × d_model and $W_E W_V W_O W_U$ d_vocab × d_vocab, but both have
+rank ≤ d_head. With A [a, k] and B [k, b]:
 
     trace          $tr(A B) = tr(B A)$
-    eigenvalues    those of A B that are not zero are those of B A, which is k × k
+    eigenvalues    the nonzero ones of A B are those of B A, which is k × k
     norm           $\|A B\|_F = \|R_A R_B^T\|_F$ where $A = Q_A R_A$ and $B^T = Q_B R_B$
     singular       those of $R_A R_B^T$, k × k; the vectors are $Q_A U$ and $Q_B V$
     values
 
 Source: Elhage et al. 2021, “Working with low-rank matrices”; Golub and Van Loan, §5.2 and §7.1.
-Anything may be stacked in front: A [*stack, a, k], B [*stack, k, b].
+Leading axes are a stack of matrices: A [*stack, a, k], B [*stack, k, b].
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,17 +21,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.circuits.result import visible_text
-from numeric.circuits.weights import BLOCK_BYTES, blocks
-from numeric.progress import tracked
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.circuits.result import visible_text
+from otimes.numeric.circuits.weights import BLOCK_BYTES, blocks
+from otimes.numeric.progress import tracked
 
 SHOWN_AT_MOST = 2**24
-"""A matrix with more entries than this is not gone through merely to be looked at."""
+"""A matrix with more entries than this is displayed without its largest entries."""
 
 
 class Entry(NamedTuple):
-    """One entry of a matrix: where it stands, as numbers and as labels, and its value."""
+    """One entry of a matrix: its indices, their labels, and its value."""
 
     row: int
     column: int
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 class SVD(NamedTuple):
-    """A thin singular value decomposition: $U · diag(S) · V^T$, S falling."""
+    """A thin singular value decomposition, $U · diag(S) · V^T$, S in descending order."""
 
     U: np.ndarray
     S: np.ndarray
@@ -50,7 +50,7 @@ class SVD(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factored:
-    """The product `left` [*stack, a, k] @ `right` [*stack, k, b], never multiplied out.
+    """The product `left` [*stack, a, k] @ `right` [*stack, k, b], kept factored.
 
     >>> circuit = Factored(np.ones((1000, 2)), np.ones((2, 1000)))
     >>> circuit.shape, circuit.rank_bound, float(circuit.trace())
@@ -64,13 +64,13 @@ class Factored:
     row_labels: Sequence[str] = field(default=(), repr=False)
     column_labels: Sequence[str] = field(default=(), repr=False)
 
-    __array_ufunc__ = None  # `array @ factored` is ours, not NumPy's
+    __array_ufunc__ = None  # so that `array @ factored` calls __rmatmul__
 
     def __post_init__(self) -> None:
-        """Check that the factors multiply."""
+        """Check the shapes of the factors and the labels."""
         if self.left.ndim < 2 or self.right.ndim < 2 or self.left.shape[-1] != self.right.shape[-2]:
             raise ShapeError(
-                f"cannot keep a product of shapes {self.left.shape} and {self.right.shape}:"
+                f"cannot multiply factors of shapes {self.left.shape} and {self.right.shape}:"
                 " the inner sizes differ"
             )
         labelled = (("row", self.row_labels, -2), ("column", self.column_labels, -1))
@@ -80,13 +80,13 @@ class Factored:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the product, the stack in front."""
+        """The shape of the product, with the axes of the stack first."""
         stack = np.broadcast_shapes(self.left.shape[:-2], self.right.shape[:-2])
         return (*stack, self.left.shape[-2], self.right.shape[-1])
 
     @property
     def rank_bound(self) -> int:
-        """The largest rank that the product can have."""
+        """An upper bound on the rank: the smallest of the sizes a, k and b."""
         return min(self.left.shape[-1], *self.shape[-2:])
 
     @property
@@ -97,7 +97,7 @@ class Factored:
         )
 
     def __matmul__(self, other: "Factored | np.ndarray") -> "Factored":
-        """Return this times a matrix, factored through the smaller of the inner sizes."""
+        """Return the product with another matrix, factored through the smaller inner size."""
         if isinstance(other, Factored):
             _fits(self.shape, other.shape)
             core = self.right @ other.left
@@ -109,28 +109,28 @@ class Factored:
         return Factored(self.left, self.right @ other, self.row_labels)
 
     def __rmatmul__(self, other: np.ndarray) -> "Factored":
-        """Return a matrix times this, factored."""
+        """Return the product of a matrix with this one, factored."""
         _fits(other.shape, self.shape)
         return Factored(other @ self.left, self.right, (), self.column_labels)
 
     def dense(self) -> np.ndarray:
-        """Return the product itself; only for matrices that are small."""
+        """Return the product as an array; only for small matrices."""
         return np.asarray(self.left @ self.right)
 
     def rows(self, index: int | slice | Sequence[int]) -> np.ndarray:
-        """Return some rows of the product."""
+        """Return the rows of the product at `index`."""
         return np.asarray(self.left[..., index, :] @ self.right)
 
     def trace(self) -> np.ndarray:
-        r"""Return $tr(A B) = Σ_{ik} A_{ik} B_{ki}$, without a product. Proved by: trace_cyclic."""
-        self._need_square("a trace")
+        r"""Return $tr(A B) = Σ_{ik} A_{ik} B_{ki}$ [*stack]. Proved by: trace_cyclic."""
+        self._need_square("trace")
         return np.asarray(np.einsum("...ik,...ki->...", self.left, self.right))
 
     def eigenvalues(self) -> np.ndarray:
-        """Return the eigenvalues of $B A$ [*stack, k]: those of $A B$ but for zeros, by size.
+        """Return the eigenvalues of $B A$ [*stack, k], by descending absolute value.
 
-        A B has a − k more zeros (or B A has k − a more, should a < k). Proved by:
-        power_sums_of_AB_and_BA, as $tr (A B)^p = tr (B A)^p$ for every p.
+        Those of $A B$ are the same and a − k further zeros (if a < k, $B A$ has k − a further
+        zeros). Proved by: power_sums_of_AB_and_BA, as $tr (A B)^p = tr (B A)^p$ for every p.
         """
         self._need_square("eigenvalues")
         return eigenvalues(self.right @ self.left)
@@ -141,7 +141,7 @@ class Factored:
         return np.asarray(R_A @ _transposed(R_B))
 
     def norm(self) -> np.ndarray:
-        r"""Return $\|A B\|_F = \|R_A R_B^T\|_F$. Proved by: norm_of_factored."""
+        r"""Return $\|A B\|_F = \|R_A R_B^T\|_F$ [*stack]. Proved by: norm_of_factored."""
         return np.asarray(np.linalg.norm(self.core(), axis=(-2, -1)))
 
     def svd(self) -> SVD:
@@ -157,14 +157,13 @@ class Factored:
     def top(self, k: int, block_bytes: int = BLOCK_BYTES, by: str = "value") -> list[Entry]:
         """Return the k largest entries of the product, the largest first.
 
-        Rows are multiplied out a block at a time, so that no more than `block_bytes` of the
-        product (at least a row) exist. `by`: "value", or "size" for the largest of either sign.
-        Entries that tie come in the order of their places.
+        The product is computed in blocks of rows of at most `block_bytes` bytes (at least one row).
+        `by`: "value", or "size" for the largest absolute values. Ties are in order of their index.
         """
         if self.left.ndim != 2 or self.right.ndim != 2:
-            raise ShapeError(f"top entries are of one matrix, and this is a stack {self.shape}")
+            raise ShapeError(f"top needs a single matrix, got a stack of shape {self.shape}")
         if by not in ("value", "size"):
-            raise OtimesError(f"entries are ordered by 'value' or by 'size', not by {by!r}")
+            raise OtimesError(f"by must be 'value' or 'size', got {by!r}")
         n_columns = self.shape[1]
         places, values = np.empty(0, np.int64), np.empty(0, self.left.dtype)
         every = list(blocks(self.shape[0], n_columns, self.left.dtype, block_bytes))
@@ -182,9 +181,9 @@ class Factored:
         ]
 
     def top_of_row(self, row: int, k: int) -> list[Entry]:
-        """Return the k largest entries of one row: for a token, what a circuit makes of it most."""
+        """Return the k largest entries of one row, the largest first."""
         if self.left.ndim != 2 or not -self.shape[0] <= row < self.shape[0]:
-            raise OtimesError(f"there is no row {row} in a matrix of shape {self.shape}")
+            raise OtimesError(f"row {row} is out of range for a matrix of shape {self.shape}")
         row %= self.shape[0]
         values = self.rows(row)
         return [
@@ -215,11 +214,11 @@ class Factored:
 
     def _need_square(self, what: str) -> None:
         if self.shape[-2] != self.shape[-1]:
-            raise ShapeError(f"{what} of a matrix of shape {self.shape[-2:]}: it is not square")
+            raise ShapeError(f"{what} needs a square matrix, got shape {self.shape[-2:]}")
 
 
 def eigenvalues(small: Float[np.ndarray, "*stack k k"]) -> np.ndarray:
-    """Return the eigenvalues of small matrices, complex, each row by falling size."""
+    """Return the complex eigenvalues [*stack, k], by descending absolute value."""
     found = np.linalg.eigvals(small)
     order = np.argsort(-np.abs(found), axis=-1, kind="stable")
     by_size = np.take_along_axis(found, order, axis=-1)
@@ -227,12 +226,11 @@ def eigenvalues(small: Float[np.ndarray, "*stack k k"]) -> np.ndarray:
 
 
 def triangles(tall: Float[np.ndarray, "*stack rows inner"]) -> np.ndarray:
-    r"""Return matrices R with $R^T R = A^T A$ for a stack of tall A; any M: $\|A M\| = \|R M\|$.
+    r"""Return upper triangular R with $R^T R = A^T A$ for a stack of tall A: $\|A M\| = \|R M\|$.
 
-    By Cholesky, twice: $R_1$ of $A^T A$, then $R_2$ of $Q^T Q$ where $Q = A R_1^{-1}$, and
-    $R = R_2 R_1$, as accurate as by reflections if $R_1$ was good enough to make Q nearly
-    orthogonal, which is looked at; else by reflections. Large products throughout: the many small
-    steps of reflections wait for each other's threads, for seconds on a busy machine.
+    By CholeskyQR2: $R_1$ of $A^T A$, then $R_2$ of $Q^T Q$ where $Q = A R_1^{-1}$, and
+    $R = R_2 R_1$. It is as accurate as Householder QR if Q is nearly orthogonal, which is checked;
+    otherwise Householder QR is used, which is much slower, as it has many small steps.
     Source: Yamamoto, Nakatsukasa, Yanagisawa and Fukaya 2015, “Roundoff error analysis of the
     CholeskyQR2 algorithm”.
     """
@@ -243,15 +241,15 @@ def triangles(tall: Float[np.ndarray, "*stack rows inner"]) -> np.ndarray:
         if np.abs(square - np.eye(square.shape[-1])).sum(axis=-1).max(initial=0.0) < 0.5:
             return np.asarray(np.linalg.cholesky(square, upper=True) @ first)
     except np.linalg.LinAlgError:
-        pass  # columns that depend on each other, or nearly: no Cholesky factor
+        pass  # linearly dependent columns, up to rounding: no Cholesky factor
     return np.asarray(np.linalg.qr(tall, mode="r"))
 
 
 def triangle(rows: Iterable[np.ndarray]) -> np.ndarray:
-    """Return R of the QR decomposition of blocks of rows under each other, one block at a time.
+    """Return R of the QR decomposition of vertically stacked blocks, one block at a time.
 
-    $R^T R$ is their Gram matrix, but R is had without squaring the condition. Source: Demmel,
-    Grigori, Hoemmen and Langou 2012, “Communication-optimal parallel and sequential QR”.
+    $R^T R$ is their Gram matrix, but the condition number is not squared. Source: Demmel, Grigori,
+    Hoemmen and Langou 2012, “Communication-optimal parallel and sequential QR”.
     """
     found: np.ndarray | None = None
     for block in rows:
@@ -261,7 +259,7 @@ def triangle(rows: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def largest(values: Float[np.ndarray, " entries"], k: int) -> np.ndarray:
-    """Return the places of the k largest values, the largest first, ties by place."""
+    """Return the indices of the k largest values, the largest first, ties in order of index."""
     if len(values) > k:
         least = np.partition(values, len(values) - k)[len(values) - k] if k else np.inf
         above = np.flatnonzero(values > least)

@@ -1,8 +1,8 @@
-r"""The two circuits of a head, on the stream and on the vocabulary, as products (row convention).
+r"""The OV and QK circuits of a head, in the residual stream and on the vocabulary (row convention).
 
-    OV   $W_V W_O$                  what a head writes for what it attends to
-    QK   $W_Q R_Δ W_K^T$            which query attends to which key; R_Δ turns by the distance
-                                    under rotary positions and is absent otherwise
+    OV   $W_V W_O$                  the output of a head for the token it attends to
+    QK   $W_Q R_Δ W_K^T$            the attention scores; R_Δ is the rotation by the distance
+                                    with rotary positions, else the identity
     full OV   $W_E W_V W_O W_U$                  [source token, output token]
     full QK   $W_E W_Q R_Δ W_K^T W_E^T / \sqrt{d_{head}}$    [query token, key token]
 
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.circuits.factored import Factored
-from numeric.circuits.weights import (
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.factored import Factored
+from otimes.numeric.circuits.weights import (
     Precision,
     check_dtype,
     check_folded,
@@ -24,22 +24,22 @@ from numeric.circuits.weights import (
     gains_before_heads,
     weight,
 )
-from numeric.config import Config
-from numeric.functions import rotate
-from numeric.model import Model
-from numeric.tokenizer import load_tokenizer
+from otimes.numeric.config import Config
+from otimes.numeric.functions import rotate
+from otimes.numeric.model import Model
+from otimes.numeric.tokenizer import load_tokenizer
 
 
 def ov_circuit(model: Model, layer: int, head: int, dtype: Precision = np.float64) -> Factored:
-    """Return $W_V W_O$ [d_model, d_model], of rank ≤ d_head: what is written for what is read.
+    """Return the OV circuit $W_V W_O$ [d_model, d_model], of rank ≤ d_head.
 
     Proved by: head_is_kron_row.  Source: Elhage et al. 2021, “Observations about attention heads”.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> ov_circuit(load_model("one_layer"), 0, 3).shape
     (128, 128)
 
-    Raises: OtimesError if there is no such head; RuleError if norm gains are not folded.
+    Raises: OtimesError for a head out of range; RuleError if norm gains are not folded.
     """
     check_head(model, layer, head)
     check_folded(model, "an OV circuit", *gains_before_heads(model))
@@ -55,18 +55,18 @@ def qk_circuit(
     dtype: Precision = np.float64,
     distance: int | None = None,
 ) -> Factored:
-    r"""Return $W_Q R_Δ W_K^T$ [d_model, d_model]: the scores (times √d_head) of query and key.
+    r"""Return $W_Q R_Δ W_K^T$ [d_model, d_model]: the bilinear form of the scores, times √d_head.
 
-    Under rotary positions there is one such matrix for each distance Δ = query − key, and there is
-    no other: `distance` is then needed, and only then allowed. Biases are left out.
+    With rotary positions it depends on the distance Δ = query position − key position: `distance`
+    is then required, and otherwise not allowed. Biases are ignored.
     Proved by: scores_through_W_QK, rotary_scores_by_distance.  Source: Elhage et al. 2021; Su et
     al. 2021, §3.2.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> qk_circuit(load_model("one_layer"), 0, 3).rank_bound
     32
 
-    Raises: OtimesError if there is no such head or distance; RuleError if gains are not folded.
+    Raises: OtimesError for an invalid head or distance; RuleError if norm gains are not folded.
     """
     check_head(model, layer, head)
     check_folded(model, "a QK circuit", *gains_before_heads(model))
@@ -83,13 +83,13 @@ def full_ov(
     dtype: Precision = np.float64,
     tokens: Sequence[str] | None = None,
 ) -> Factored:
-    """Return $W_E W_V W_O W_U$ [source token, output token]: logits moved by attending to a source.
+    """Return the full OV circuit $W_E W_V W_O W_U$ [source token, output token].
 
-    Row s is what full attention to token s adds to the logits, in a model without norms; with
-    norms, up to one positive factor a position. `tokens` are the strings of the vocabulary.
+    Row s is the effect on the logits of attention 1 to token s, in a model without norms; with
+    norms, up to a positive factor per position. `tokens` are the strings of the vocabulary.
     Proved by: one_layer_expansion.  Source: Elhage et al. 2021, “Splitting attention head terms”.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> full_ov(load_model("one_layer"), 0, 3).shape
     (1024, 1024)
     """
@@ -110,10 +110,11 @@ def full_qk(
 ) -> Factored:
     r"""Return $W_E W_Q R_Δ W_K^T W_E^T / \sqrt{d_{head}}$ [query token, key token].
 
-    The part of the scores that the tokens alone decide: learned and shortformer positions, biases
-    and norms are left out. Proved by: scores_through_W_QK, scores_with_positions.
+    The part of the attention scores that depends only on the two tokens: learned and shortformer
+    positions, biases and norms are ignored.
+    Proved by: scores_through_W_QK, scores_with_positions.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> full_qk(load_model("one_layer"), 0, 3).rank_bound
     32
     """
@@ -127,33 +128,33 @@ def full_qk(
 
 
 def turned_by(model: Model, distance: int | None) -> Float[np.ndarray, "d_head d_head"] | None:
-    r"""Return $R_Δ$, so that $q_i R_{i-j} k_j^T$ is the score of turned queries and keys, or None.
+    r"""Return $R_Δ$, where $q_i R_{i-j} k_j^T$ is the score of a rotated query and key, or None.
 
-    Raises: OtimesError if rotary positions come without a distance, or others with one.
+    Raises: OtimesError if `distance` is missing with rotary positions, or given without them.
     """
     config = model.config
     if config.positions != "rotary":
         if distance is not None:
             raise OtimesError(
                 f"distance={distance} for {model.name}, whose positions are {config.positions!r}:"
-                " only rotary positions make a QK circuit depend on the distance"
+                " a QK circuit depends on the distance only with rotary positions"
             )
         return None
     if distance is None:
         raise OtimesError(
             f"the QK circuits of {model.name} depend on the distance between query and key"
-            " (rotary positions): say which, as distance=1"
+            " (rotary positions): give it, as in distance=1"
         )
     if not 0 <= distance < model.n_ctx:
         raise OtimesError(
-            f"distance={distance}: a key is 0 to n_ctx - 1 = {model.n_ctx - 1} positions before"
-            " its query"
+            f"distance={distance} is out of range: a key is 0 to n_ctx - 1 = {model.n_ctx - 1}"
+            " positions before its query"
         )
     return turn_matrix(config, distance)
 
 
 def turn_matrix(config: Config, position: int) -> Float[np.ndarray, "d_head d_head"]:
-    """Return the matrix with which a row at a position is multiplied by rotary positions."""
+    """Return the rotation matrix that RoPE applies to a row at a position."""
     rows = np.empty((config.d_head, config.d_head))
     for entry, unit in enumerate(np.eye(config.d_head)):
         along = np.broadcast_to(unit, (position + 1, config.d_head))
@@ -163,9 +164,9 @@ def turn_matrix(config: Config, position: int) -> Float[np.ndarray, "d_head d_he
 
 
 def token_labels(model: Model, tokens: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the strings of a vocabulary: those given, or the bundled ones if the size is theirs.
+    """Return the given token strings, or those of the bundled vocabulary if its size fits, or ().
 
-    Raises: OtimesError if there are not as many strings as tokens.
+    Raises: OtimesError if the number of strings is not d_vocab.
     """
     if tokens is not None:
         if len(tokens) != model.d_vocab:

@@ -1,12 +1,12 @@
-r"""The logit lens: the stream of each layer read as logits; and the bands of its spectrum.
+r"""The logit lens: the residual stream of each layer read as logits; spectral bands of W_U.
 
-A stream x in the middle of the model goes through the final norm and the unembedding as if it were
-the last. The norm divides by a scale, and there are two: that of x itself ("own", what is usually
-done), or that of the last stream ("final"). Only with the final scale do the logits of successive
-layers differ by what the layer in between wrote, times W_U, so that they add up.
+The residual stream x before some layer is mapped through the final norm and the unembedding. The
+norm divides by a scale, which may be that of x itself ("own", the usual choice) or that of the
+final residual stream ("final"). With the final scale, the logits of successive layers differ by the
+direct contribution of the layer between them.
 
-**Bands.** With $W_U = U S V^T$ a stream splits into the parts along groups of columns of U, and its
-logits into parts along V: $x U_b U_b^T W_U = x W_U V_b V_b^T$.
+**Bands.** With $W_U = U S V^T$ the residual stream splits into its projections on groups of columns
+of U, and its logits into projections on columns of V: $x U_b U_b^T W_U = x W_U V_b V_b^T$.
 
 Source: nostalgebraist 2020, “Interpreting GPT: the logit lens”; Cancedda 2024, “Spectral filters,
 dark signals, and attention sinks”.
@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.circuits.factored import triangle
-from numeric.circuits.heads import token_labels
-from numeric.circuits.result import Named
-from numeric.circuits.weights import BLOCK_BYTES, blocks, weight
-from numeric.functions import centred, norm_scale
-from numeric.model import Model
-from numeric.prompt import read_prompt
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.factored import triangle
+from otimes.numeric.circuits.heads import token_labels
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.circuits.weights import BLOCK_BYTES, blocks, weight
+from otimes.numeric.functions import centred, norm_scale
+from otimes.numeric.model import Model
+from otimes.numeric.prompt import read_prompt
 
 SCALES = ("final", "own")
 
@@ -37,23 +37,24 @@ def logit_lens(
     scale: str = "final",
     positions: Any = slice(-1, None),
 ) -> Named:
-    r"""Return the logits of the stream before each layer and at the end [place, position, token].
+    r"""Return the logits of the residual stream before each layer and after the last.
 
-    $\ell_l = (C(x_l) · g / s + b) W_U + b_U$: gain g, bias b, and the scale s of the last stream
-    ("final": the rows add up) or of $x_l$ ("own"). The last row is the model's own logits. Only
-    the last position is shown unless others are asked for, as a list or slice.
+    The axes are [activation, position, token], with the activations `resid_pre.0`, …, `final`.
+    $\ell_l = (C(x_l) · g / s + b) W_U + b_U$: gain g, bias b, and the scale s of the final residual
+    stream ("final") or of $x_l$ ("own"). The last entry is the model's own logits. `positions` is a
+    list or slice, by default the last position.
     Proved by: logits_are_sum_of_components.  Source: nostalgebraist 2020.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> logit_lens(load_model("two_layer"), "for x in", positions=[0, 1]).values.shape
     (3, 2, 1024)
 
-    Raises: OtimesError for another scale, or a prompt that does not fit.
+    Raises: OtimesError for an unknown scale or an invalid prompt.
     """
     if scale not in SCALES:
         raise OtimesError(
-            f"the norm of a logit lens has the scale of the last stream, 'final', or of each stream"
-            f" itself, 'own', not {scale!r}"
+            "scale must be 'final' (of the final residual stream) or 'own' (of each residual"
+            f" stream), got {scale!r}"
         )
     tokens, _ = read_prompt(model, prompt)
     streams = [f"resid_pre.{layer}" for layer in range(model.n_layers)]
@@ -66,22 +67,21 @@ def logit_lens(
         gain, bias = model.part("ln_final_gain"), model.part("ln_final_bias")
         rows = centred(rows, config.norm) / scaled_by * gain + bias
     at = np.arange(len(tokens))[positions]
-    labels = {"place": [*streams, "final"], "position": [f"position {i}" for i in at]}
+    labels = {"activation": [*streams, "final"], "position": [f"position {i}" for i in at]}
     names = token_labels(model)
     if names:
         labels["token"] = list(names)
     named_scale = f"scale of the norm: {scale}" if config.final_norm else "no norm"
-    return Named(
-        "logit lens", rows @ W_U + b_U, ("place", "position", "token"), labels, about=named_scale
-    )
+    axes = ("activation", "position", "token")
+    return Named("logit lens", rows @ W_U + b_U, axes, labels, about=named_scale)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """The spectrum of the unembedding in bands: directions U [d_model, r], S falling, and edges.
+    """The singular directions of the unembedding in bands: U [d_model, d_model], S descending.
 
-    Band b is the columns `edges[b]` to `edges[b + 1]` of U. Where W_U has fewer singular values
-    than the stream directions, the directions that no token hears make up the rest of U.
+    Band b is the columns `edges[b]` to `edges[b + 1] - 1` of U. If d_vocab < d_model, the last
+    columns of U span the directions with no effect on the logits.
     """
 
     U: Float[np.ndarray, "d_model d_model"] = field(repr=False)
@@ -92,41 +92,41 @@ class Bands:
         return len(self.edges) - 1
 
     def keep(self, rows: Float[np.ndarray, "*rows d_model"], band: int) -> np.ndarray:
-        """Return $x U_b U_b^T$: the part of each row in a band. All bands together make the row."""
+        """Return $x U_b U_b^T$: the projection of each row on a band; the bands sum to the row."""
         U_b = self.U[:, self._columns(band)]
         return np.asarray(rows @ U_b @ U_b.T)
 
     def suppress(self, rows: Float[np.ndarray, "*rows d_model"], band: int) -> np.ndarray:
-        """Return $x (I - U_b U_b^T)$: each row without a band."""
+        """Return $x (I - U_b U_b^T)$: each row with a band projected out."""
         return np.asarray(rows - self.keep(rows, band))
 
     def energy(self, rows: Float[np.ndarray, "*rows d_model"]) -> np.ndarray:
-        """Return the share of each row's squared length in each band [*rows, band]; sums to 1."""
+        """Return the fraction of each row's squared norm in each band [*rows, band]; sums to 1."""
         squared = (rows @ self.U) ** 2
         shares = np.add.reduceat(squared, self.edges[:-1], axis=-1)
         return np.asarray(shares / squared.sum(axis=-1, keepdims=True))
 
     def _columns(self, band: int) -> slice:
         if not 0 <= band < len(self):
-            raise OtimesError(f"there is no band {band}; there are {len(self)}, counted from 0")
+            raise OtimesError(f"band {band} is out of range: there are {len(self)} bands from 0")
         return slice(self.edges[band], self.edges[band + 1])
 
 
 def spectral_bands(model: Model, n_bands: int = 8, block_bytes: int = BLOCK_BYTES) -> Bands:
-    """Return the singular directions of W_U on the stream's side, in bands of equal width.
+    """Return the left singular vectors of W_U, in bands of equal width.
 
-    From the triangle of W_Uᵀ, made a block of tokens at a time: V never exists.
+    They are computed from the R factor of W_Uᵀ, over blocks of tokens: V is not needed.
     Proved by: bands_resolve_identity, bands_intertwine.  Source: Cancedda 2024.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> len(spectral_bands(load_model("zero_layer"), 4))
     4
 
-    Raises: OtimesError if there are fewer directions than bands.
+    Raises: OtimesError unless 1 ≤ n_bands ≤ d_model.
     """
     d = model.d_model
     if not 1 <= n_bands <= d:
-        raise OtimesError(f"{n_bands} bands of {d} directions; ask for 1 to {d}")
+        raise OtimesError(f"n_bands must be from 1 to d_model={d}, got {n_bands}")
     W_U = weight(model, "W_U").T
     R = triangle(W_U[some] for some in blocks(len(W_U), d, W_U.dtype, block_bytes))
     U, S, _ = np.linalg.svd(R.T, full_matrices=True)
@@ -135,17 +135,18 @@ def spectral_bands(model: Model, n_bands: int = 8, block_bytes: int = BLOCK_BYTE
 
 
 def band_energy(model: Model, prompt: str | Sequence[int], n_bands: int = 8) -> Named:
-    """Return the share of the stream's squared length in each band [place, position, band].
+    """Return the fraction of the squared norm in each band [activation, position, band].
 
-    >>> from numeric.model import load_model
+    The activations are the residual streams before each layer, and the final one.
+
+    >>> from otimes.numeric.model import load_model
     >>> band_energy(load_model("zero_layer"), "x = 1", 4).axes
-    ('place', 'position', 'band')
+    ('activation', 'position', 'band')
     """
     tokens, _ = read_prompt(model, prompt)
     streams = [*(f"resid_pre.{layer}" for layer in range(model.n_layers)), "final"]
     places = model.forward(tokens, streams)
     bands = spectral_bands(model, n_bands)
     rows = np.stack([places[place] for place in streams])
-    return Named(
-        "band energy", bands.energy(rows), ("place", "position", "band"), {"place": streams}
-    )
+    axes = ("activation", "position", "band")
+    return Named("band energy", bands.energy(rows), axes, {"activation": streams})

@@ -1,7 +1,6 @@
-"""Numbers that know what their axes are: what the functions of circuits return.
+"""Arrays with named axes, which the functions of circuits and attribution return.
 
-A `Named` array prints as a table, in a terminal as text and in a notebook as HTML that fetches
-nothing; `numeric.plot` draws it.
+A `Named` array is displayed as an HTML table in a notebook; `otimes.numeric.plot` plots it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,25 +10,25 @@ from types import MappingProxyType
 
 import numpy as np
 
-from algebra.errors import OtimesError, ShapeError
+from otimes.algebra.errors import OtimesError, ShapeError
 
 SHOWN_ROWS, SHOWN_COLUMNS = 24, 16
-"""How much of a table is shown; the array itself is whole."""
+"""The number of rows and columns displayed of a table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Named:
-    """An array with a name for each axis and, where there are some, labels along it.
+    """An array with a name for each axis and, optionally, labels along it.
 
-    `kind` says what the numbers are (`composition`, `eigenvalues`, `pattern`, …); `baseline` what
-    they would be by chance, if that is known; `whole` the number that they are parts of, if they
-    are: what they leave of it is `missing`. NaN stands where there is nothing to measure.
+    `kind` is the name of the quantity (`composition`, `eigenvalues`, `pattern`, …), `baseline` its
+    expected value for random weights, if known, and `whole` the total that the entries should sum
+    to, if any: `missing` is the difference. Undefined entries are NaN.
 
     >>> scores = Named("copying", np.array([[1.0, -0.5]]), ("layer", "head"))
     >>> scores.top(1)
     [({'layer': 0, 'head': 0}, 1.0)]
 
-    Raises: ShapeError if axes or labels do not fit the array.
+    Raises: ShapeError if the number of axes or labels does not fit the array.
     """
 
     kind: str
@@ -44,8 +43,8 @@ class Named:
         """Make the array read-only and check the axes."""
         if len(self.axes) != self.values.ndim:
             raise ShapeError(
-                f"{self.kind}: {len(self.axes)} axes are named {self.axes}, but the array has"
-                f" the shape {self.values.shape}"
+                f"{self.kind}: {len(self.axes)} axis names {self.axes} for an array of shape"
+                f" {self.values.shape}"
             )
         for axis, labels in self.labels.items():
             size = self.values.shape[self._number(axis)]
@@ -59,16 +58,19 @@ class Named:
         object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
-        """Let NumPy take it for the array it holds."""
+        """Return the values, for NumPy functions."""
         return np.array(self.values, dtype=dtype, copy=copy)  # type: ignore[call-overload]
 
     @property
     def missing(self) -> float | None:
-        """What the sum of all entries leaves of the whole, if they are parts of one."""
+        """`whole` minus the sum of all entries; None without `whole`."""
         return None if self.whole is None else self.whole - float(self.values.sum())
 
     def at(self, **where: int | str) -> "Named":
-        """Return the part where some axes have the given index or label; those axes are gone."""
+        """Return the part at the given index or label of some axes, which are dropped.
+
+        Raises: OtimesError for an unknown axis, index or label.
+        """
         index: list[int | slice] = [slice(None)] * self.values.ndim
         for axis, place in where.items():
             number = self._number(axis)
@@ -78,8 +80,8 @@ class Named:
                 place = labels.index(place)
             if isinstance(place, str) or not -size <= place < size:
                 raise OtimesError(
-                    f"{self.kind}: there is no {axis} {place!r}; there are {size}, counted from 0"
-                    + (f" and called {labels[0]!r} to {labels[-1]!r}" if labels else "")
+                    f"{self.kind}: unknown {axis} {place!r}; the axis has {size} entries, from 0"
+                    + (f", labelled {labels[0]!r} to {labels[-1]!r}" if labels else "")
                 )
             index[number] = place
         left = tuple(axis for axis in self.axes if axis not in where)
@@ -88,10 +90,10 @@ class Named:
         return Named(self.kind, part, left, kept, self.baseline, self.about)
 
     def top(self, k: int) -> list[tuple[dict[str, int | str], float]]:
-        """Return the k largest entries with their places, the largest first; NaN is left out.
+        """Return the k largest entries, the largest first, each with its index; NaN is ignored.
 
-        A place is the index along each axis, or the label where the axis has labels. Complex
-        numbers go by their size.
+        An index maps each axis to the label, or the number where the axis has no labels. Complex
+        numbers are ordered by absolute value.
         """
         flat = self.values.ravel()
         order = np.abs(flat) if np.iscomplexobj(flat) else flat
@@ -126,7 +128,7 @@ class Named:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
-        chance = "" if self.baseline is None else f", {self.baseline:.4g} by chance"
+        chance = "" if self.baseline is None else f", random baseline {self.baseline:.4g}"
         sum_of = "" if self.whole is None else f", {self._sum()}"
         return f"<{self.kind} [{sizes}] {self.values.dtype}{chance}{sum_of}>"
 
@@ -136,7 +138,7 @@ class Named:
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{escape(self.kind)}</b> {escape(self.about)}</p>"]
         if self.baseline is not None:
-            parts.append(f"<p>{self.baseline:.4g} by chance</p>")
+            parts.append(f"<p>random baseline {self.baseline:.4g}</p>")
         if self.whole is not None:
             parts.append(f"<p>{self._sum()}</p>")
         for count, (title, rows, columns, entries) in enumerate(self._tables()):
@@ -159,7 +161,7 @@ class Named:
 
 
 def visible_text(label: str) -> str:
-    """Return a label with its white space visible, as HTML."""
+    """Return a label as HTML, with visible characters for white space."""
     shown = label.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
     return f"<code>{escape(shown)}</code>"
 

@@ -1,17 +1,18 @@
-r"""Skip-trigrams: [source] … [destination] → [output], read off one head, and the bugs among them.
+r"""Skip-trigrams of a head, [source] … [destination] → [output], and skip-trigram bugs.
 
-Where a destination token d attends to a source s, output o moves by
+When a destination token d attends to a source s, the logit of output o changes by
 
     c(d, s, o) = a(d, s) · M(s, o)
 
-a(d, s): the share of attention that d gives s, were each token of the vocabulary there once
-(softmax of a row of the full QK circuit); M: the full OV circuit, less the mean of its row, since
-logits count up to a constant. For a fixed source c is of rank one in (d, o):
+a(d, s): the attention of d to s in a context with each token of the vocabulary once (softmax of a
+row of the full QK circuit); M: the full OV circuit minus the mean of each row, since logits matter
+only up to a constant. For a fixed source c has rank one in (d, o):
 
     c(d, s, o) · c(d', s, o') = c(d, s, o') · c(d', s, o)
 
-A head that makes `keep … in → mind` and `keep … at → bay` likely cannot but make `keep … in → bay`
-and `keep … at → mind` so as well: their product is the same. Those are the bugs.
+A head that increases the probability of `keep … in → mind` and `keep … at → bay` must also increase
+that of `keep … in → bay` and `keep … at → mind`: the products of the effects are equal. These are
+the skip-trigram bugs.
 
 Source: Elhage et al. 2021, “Interpretation as skip-trigrams”, “Primarily positional … bugs”.
 """
@@ -25,17 +26,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Integer
 
-from algebra.errors import OtimesError
-from numeric.circuits.factored import Factored, largest
-from numeric.circuits.heads import full_ov, full_qk
-from numeric.circuits.result import visible_text
-from numeric.circuits.weights import BLOCK_BYTES, Precision, blocks
-from numeric.model import Model
-from numeric.progress import tracked
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.factored import Factored, largest
+from otimes.numeric.circuits.heads import full_ov, full_qk
+from otimes.numeric.circuits.result import visible_text
+from otimes.numeric.circuits.weights import BLOCK_BYTES, Precision, blocks
+from otimes.numeric.model import Model
+from otimes.numeric.progress import tracked
 
 
 class Trigram(NamedTuple):
-    """A skip-trigram: its three tokens as numbers and as text, and its effect on the logit."""
+    """A skip-trigram: its three tokens as ids and as text, and its effect on the logit."""
 
     source: int
     destination: int
@@ -49,9 +50,9 @@ class Trigram(NamedTuple):
 
 
 class ForcedBug(NamedTuple):
-    """Two skip-trigrams that text has, and the two that come with them, which it has not.
+    """Two skip-trigrams that occur in a text, and the two that they force, which do not occur.
 
-    The product of the effects of `meant` is that of `forced`.
+    The product of the effects of `meant` equals that of `forced`.
     """
 
     meant: tuple[Trigram, Trigram]
@@ -60,7 +61,7 @@ class ForcedBug(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SkipTrigrams(Sequence[Trigram]):
-    """The largest skip-trigrams of a head, the largest first, and the circuits they come from."""
+    """The largest skip-trigrams of a head, the largest first, with the head's circuits."""
 
     layer: int
     head: int
@@ -69,7 +70,7 @@ class SkipTrigrams(Sequence[Trigram]):
     outputs: Factored = field(repr=False)
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        """Return a trigram, or some of them."""
+        """Return one skip-trigram, or a slice of them."""
         return self.found[index]
 
     def __len__(self) -> int:
@@ -90,13 +91,13 @@ class SkipTrigrams(Sequence[Trigram]):
     def forced_bugs(
         self, text: Sequence[int] | Integer[np.ndarray, " pos"], window: int = 128
     ) -> list[ForcedBug]:
-        """Return pairs of these skip-trigrams that occur in a text and force two that never do.
+        """Return pairs of these skip-trigrams that occur in a text and force two that do not.
 
-        [s] … [d] → [o] occurs where o follows d directly and s is d or stands before it, all
-        within `window` tokens. Of two with one source, two destinations and two outputs, the
-        crossed ones are forced by the factored form. Those are listed whose crossed neighbours,
-        (d, o') and (d', o), the text has nowhere; the worst, by its smaller effect, first.
-        Proved by: skip_trigrams_rank_one.
+        [s] … [d] → [o] occurs where o directly follows d, and s is d or precedes it, all within
+        `window` tokens. Two skip-trigrams with the same source, different destinations and
+        different outputs force the two with exchanged outputs. A pair is returned if the bigrams
+        (d, o') and (d', o) do not occur in the text; the pairs are sorted by the smaller effect of
+        the forced ones, the largest first. Proved by: skip_trigrams_rank_one.
         """
         tokens = np.asarray(text)
         neighbours = set(zip(tokens[:-1].tolist(), tokens[1:].tolist(), strict=True))
@@ -139,16 +140,16 @@ class SkipTrigrams(Sequence[Trigram]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attention:
-    """The shares of attention a(d, s), a row of d_vocab at a time."""
+    """The attention a(d, s), computed by rows [d_vocab]."""
 
     scores: Factored
 
     def share(self, destination: int) -> Float[np.ndarray, " d_vocab"]:
-        """Return the share that a destination gives each source."""
+        """Return the attention of a destination to each source."""
         return _softmax(self.scores.rows([destination]))[0]
 
     def by_blocks(self, block_bytes: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield [some destinations, all sources]."""
+        """Yield a slice of destinations and their attention [destination, source]."""
         n_tokens = self.scores.shape[0]
         every = list(blocks(n_tokens, n_tokens, self.scores.left.dtype, block_bytes))
         for some in tracked(every, "attending"):
@@ -167,21 +168,21 @@ def skip_trigrams(
     dtype: Precision = np.float64,
     block_bytes: int = BLOCK_BYTES,
 ) -> SkipTrigrams:
-    """Return the k skip-trigrams of a head that raise their output most, of all d_vocab³.
+    """Return the k skip-trigrams of a head with the largest effects, of all d_vocab³.
 
-    With `sources`, of those from these tokens alone (shares of attention are as before).
-    Exact: the k largest lie among the k best outputs of the k pairs (d, s) whose best output is
-    largest. Two tables of vocabulary by vocabulary are gone through, a block at a time.
+    With `sources`, only of those with these source tokens (the attention is unchanged). The result
+    is exact: the k largest are among the k best outputs of the k pairs (d, s) with the largest best
+    output. Two d_vocab × d_vocab matrices are computed, one block at a time.
     Proved by: one_layer_expansion, skip_trigrams_rank_one.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> print(skip_trigrams(load_model("one_layer"), 0, 1, 2)[1])
     ' SMALL' … ' CYRILLIC' → ' LETTER'  +3.19
 
-    Raises: OtimesError if there is no such head, or k is not positive.
+    Raises: OtimesError for a head out of range, or k < 1.
     """
     if k < 1:
-        raise OtimesError(f"asked for {k} skip-trigrams; ask for at least one")
+        raise OtimesError(f"k must be at least 1, got {k}")
     chosen = (
         np.arange(model.d_vocab) if sources is None else model.check_tokens(sorted(set(sources)))
     )

@@ -1,10 +1,10 @@
-"""The weights that act, in the precision asked for, and how heads are named.
+"""The weights of circuits in the requested precision, and the names of heads.
 
-A circuit is a product of weights, so it says what a model does only where nothing stands between
-them. A norm divides by one positive number at each position, which leaves directions and signs as
-they are; its gain does not, and has to be folded into the weights that read it
-(`numeric.processing.fold_norm_gains`). The mean that a LayerNorm takes off can be folded as well
-(`centre_readers`).
+A circuit is a product of weights, which assumes that nothing nonlinear or diagonal stands between
+them. A norm divides by one positive number per position, which preserves directions and signs; its
+gain does not, and must be folded into the weights that read it
+(`otimes.numeric.processing.fold_norm_gains`). The mean that a LayerNorm subtracts can be folded as
+well (`centre_readers`).
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError, RuleError
-from numeric.config import check_pre_norm
-from numeric.model import Model
+from otimes.algebra.errors import OtimesError, RuleError
+from otimes.numeric.config import check_pre_norm
+from otimes.numeric.model import Model
 
 BLOCK_BYTES = 32 * 2**20
-"""How much of a table over the vocabulary exists at a time."""
+"""The default size of the blocks in which matrices over the vocabulary are computed."""
 
 Precision = type[np.float32] | type[np.float64]
 
@@ -26,11 +26,11 @@ Precision = type[np.float32] | type[np.float64]
 def weight(
     model: Model, name: str, index: Any = slice(None), dtype: Precision = np.float64
 ) -> np.ndarray:
-    """Return a weight, or what is at `index` of its first axis, in a precision.
+    """Return a weight, or its part at `index` of the first axis, as `dtype`.
 
-    What is stored in that precision is a view of the file; nothing else is converted on the way.
+    If it is stored in that dtype, the result is a view of the file; only the part is converted.
 
-    >>> from numeric.random_weights import random_model
+    >>> from otimes.numeric.random_weights import random_model
     >>> weight(random_model(), "W_Q", 0, np.float32).dtype
     dtype('float32')
     """
@@ -44,39 +44,39 @@ def weight(
 
 
 def check_dtype(dtype: Any) -> Precision:
-    """Return the precision, or say that it must be float32 or float64."""
+    """Return the dtype. Raises: OtimesError unless it is float32 or float64."""
     if dtype not in (np.float32, np.float64):
-        raise OtimesError(f"circuits are computed in numpy.float32 or numpy.float64, not {dtype}")
+        raise OtimesError(f"dtype must be numpy.float32 or numpy.float64, got {dtype}")
     return dtype
 
 
 def check_head(model: Model, layer: int, head: int) -> None:
-    """Raise OtimesError if there is no such head."""
+    """Raise OtimesError if the head is out of range."""
     if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
         raise OtimesError(
-            f"there is no head {layer}.{head}: {model.name} has {model.n_layers} layers"
+            f"head {layer}.{head} is out of range: {model.name} has {model.n_layers} layers"
             f" of {model.n_heads} heads, both counted from 0"
         )
 
 
 def check_folded(model: Model, what: str, *gains: str) -> None:
-    """Raise RuleError if a norm's gain stands between the weights of what is asked for.
+    """Raise RuleError if one of the gains is not 1, so that it must be folded first.
 
-    Or OtimesError if it stands on the stream itself, where it cannot be folded.
+    Raises OtimesError for a post-norm model, where gains cannot be folded.
     """
     if gains:
         check_pre_norm(model.config, what)
     for gain in gains:
         if gain in model.weights and (np.asarray(model.weights[gain]) != 1).any():
             raise RuleError(
-                f"{what} needs weights with nothing in between, and {gain} of {model.name} is not"
-                " 1; fold the norms into them first, with fold_norm_gains(fold_norm_biases(model))"
-                " of numeric.processing"
+                f"{what} needs norm gains of 1, and {gain} of {model.name} is not 1; fold the norms"
+                " into the weights first, with fold_norm_gains(fold_norm_biases(model)) of"
+                " otimes.numeric.processing"
             )
 
 
 def gains_before_heads(model: Model) -> tuple[str, ...]:
-    """Return the gains between the stream and what heads read: none of a post-norm model."""
+    """Return the gains between the residual stream and the heads: none in a post-norm model."""
     return () if model.config.post_norm else ("ln1_gain",)
 
 
@@ -86,9 +86,9 @@ def head_names(model: Model) -> list[str]:
 
 
 def blocks(n_rows: int, n_columns: int, dtype: Any, block_bytes: int) -> Iterator[slice]:
-    """Yield slices of rows such that a block of so many columns stays within the bytes."""
+    """Yield slices of rows such that each block [rows, n_columns] has at most `block_bytes`."""
     if block_bytes < 1:
-        raise OtimesError(f"a block needs at least one byte, not block_bytes={block_bytes}")
+        raise OtimesError(f"block_bytes must be at least 1, got {block_bytes}")
     rows = max(1, block_bytes // max(1, n_columns * np.dtype(dtype).itemsize))
     for start in range(0, n_rows, rows):
         yield slice(start, min(start + rows, n_rows))
@@ -97,10 +97,9 @@ def blocks(n_rows: int, n_columns: int, dtype: Any, block_bytes: int) -> Iterato
 def embed_after_unembed(
     model: Model, dtype: Precision = np.float64, block_bytes: int = BLOCK_BYTES
 ) -> Float[np.ndarray, "d_model d_model"]:
-    r"""Return $W_U W_E$, [d_model, d_model]: all that circuits on the vocabulary need of it.
+    r"""Return $W_U W_E$ [d_model, d_model].
 
-    Summed over blocks of tokens, so that a table over the vocabulary in another precision than the
-    stored one never exists whole.
+    It is summed over blocks of tokens, so that W_E and W_U are never converted as a whole.
     """
     if model.config.tied:
         same = weight(model, "W_E", slice(None), model.weights["W_E"].dtype.type)
@@ -116,7 +115,7 @@ def embed_after_unembed(
 
 
 def _stored(model: Model, name: str) -> np.ndarray:
-    """Return W_E or W_U as it lies in the file."""
+    """Return W_E or W_U as it is stored."""
     if name == "W_U" and model.config.tied:
         return np.asarray(model.weights["W_E"]).T
     return np.asarray(model.weights[name])

@@ -1,15 +1,15 @@
-r"""Do the parts make up the whole? Layer by layer within a bound, and end to end in plain figures.
+r"""Closure: a check that the orders sum to the forward pass, layer by layer and end to end.
 
 For each layer, on its own inputs:
 
-- the frozen attention, given the recorded stream, must give the recorded `attn_out`, and an MLP
-  with frozen gates the recorded `mlp_out`;
-- the parts after the layer must sum to the frozen layer of the sum of the parts before it, plus
-  what enters: $Σ_k X_k' = S + Σ_h A_h Ŷ W_V W_O + …$ with $S = Σ_k X_k$.
+- the frozen attention, applied to the recorded residual stream, must give the recorded `attn_out`,
+  and an MLP with frozen gates the recorded `mlp_out`;
+- the parts after the layer must sum to the frozen layer applied to the sum of the parts before it,
+  plus the sources it adds: $Σ_k X_k' = S + Σ_h A_h Ŷ W_V W_O + …$ with $S = Σ_k X_k$.
 
 Both are multilinear, so the bound is γ_m times the same expression on absolute values, m the
-roundings on the longest way through either side. Scales and patterns are data: both sides use the
-same numbers. What is computed in float32 is compared with float64.
+roundings on the longest path through either side. Scales and patterns are inputs: both sides use
+the same numbers. Float32 results are compared with float64.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,18 +19,18 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from numeric.frozen import FrozenPass
-from numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
-from numeric.paths.orders import graded_pass
-from numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
+from otimes.numeric.frozen import FrozenPass
+from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
+from otimes.numeric.paths.orders import graded_pass
+from otimes.numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
 
 
 class Closure(NamedTuple):
-    """How well the parts make up the whole.
+    """The rounding errors of a path expansion.
 
     `ratio` is the largest local error/bound over the layers: at most 1 on correct code. `error` is
-    the largest difference between a logit and what all orders together give; it has no bound, as
-    one that goes through all layers would say nothing.
+    the largest difference between a logit and the sum of all orders. It has no bound: one that is
+    propagated through all layers would be too large to be useful.
     """
 
     ratio: float
@@ -54,7 +54,7 @@ def close(frozen: FrozenPass) -> Closure:
             break
         ratios.extend(_against_recorded(frozen, done, places))
         expected = _plainly(frozen, done, parts.sum(axis=0))
-        # Beyond one pass: the sums over the parts, and over what a part is made of.
+        # Besides those of one layer, the roundings of the sums over parts, and within a part.
         bound = _allowed(frozen, 2 * (n_layers + 3)) * _size(
             frozen, done, np.abs(parts).sum(axis=0)
         )
@@ -68,12 +68,12 @@ U64 = UNIT_ROUNDOFF["float64"]
 
 
 def roundings(frozen: FrozenPass) -> int:
-    """Return how often an entry is rounded at most on its way through a layer.
+    """Return an upper bound on the number of roundings of an entry in one layer.
 
-    Mean, centring, scale, gain and bias of the norm; the values, with the norm's bias once read and
-    once added; the pattern; W_O and the sum over heads; b_O and the stream; and each factor once
-    more where float64 became float32. In an MLP: the norm again, both products with their biases,
-    the gate, the stream.
+    They are: mean, centring, scale, gain and bias of the norm; the values, and the norm's bias in
+    them; the pattern; W_O and the sum over heads; b_O and the residual sum; and one for each
+    factor converted from float64 to float32. For an MLP: the norm again, both products with their
+    biases, the gate, the residual sum.
     """
     model, n_pos = frozen.model, frozen.n_pos
     norm, values = model.d_model + 6, 2 * model.d_model + 4
@@ -83,7 +83,7 @@ def roundings(frozen: FrozenPass) -> int:
 
 
 def _allowed(frozen: FrozenPass, more: int = 0) -> float:
-    """Return what sizes are multiplied with: γ of the pass's own type, and γ of the reference's."""
+    """Return the factor of the bound: γ_m in the dtype of the pass plus γ_m in float64."""
     m = roundings(frozen) + more
     return gamma(m, UNIT_ROUNDOFF[str(frozen.dtype)]) + gamma(m, U64)
 
@@ -91,7 +91,7 @@ def _allowed(frozen: FrozenPass, more: int = 0) -> float:
 def _against_recorded(
     frozen: FrozenPass, number: int, places: Mapping[str, np.ndarray]
 ) -> Iterator[float]:
-    """Yield error/bound of what the frozen parts of a layer make of the recorded stream."""
+    """Yield error/bound of the frozen layer's outputs on the recorded residual stream."""
     layer, mlp = frozen.layer(number), frozen.mlp(number)
     read, b_O = places[f"resid_pre.{number}"], frozen.model.part("b_O", number)
     given = layer.write(layer.z(read.astype(frozen.dtype)[None]) + layer.constant())[0] + b_O
@@ -107,7 +107,7 @@ def _against_recorded(
 def _plainly(
     frozen: FrozenPass, number: int, stream: Float[np.ndarray, "pos d_model"]
 ) -> Float[np.ndarray, "pos d_model"]:
-    """Return the frozen layer of a stream in float64, one head at a time, as the formulas stand."""
+    """Return the frozen layer applied to a residual stream, in float64, one head at a time."""
     layer, mlp = frozen.layer(number), frozen.mlp(number)
     rows = layer.read(stream)
     middle = stream + frozen.model.part("b_O", number)
@@ -124,7 +124,7 @@ def _plainly(
 def _size(
     frozen: FrozenPass, number: int, sizes: Float[np.ndarray, "pos d_model"]
 ) -> Float[np.ndarray, "pos d_model"]:
-    """Return the frozen layer, with what enters, on absolute values."""
+    """Return the frozen layer, with the sources it adds, on absolute values."""
     mlp = frozen.mlp(number)
     middle = sizes + attention_size(frozen.layer(number), sizes)
     middle = middle + np.abs(frozen.model.part("b_O", number))
@@ -136,7 +136,7 @@ def _size(
 def attention_size(
     layer: FrozenLayer, sizes: Float[np.ndarray, "pos d_model"]
 ) -> Float[np.ndarray, "pos d_model"]:
-    """Return what the heads write, on absolute values."""
+    """Return the sum of the heads' outputs on absolute values."""
     absolute = replace(
         layer,
         pattern=layer.pattern.astype(np.float64),
@@ -155,7 +155,7 @@ def attention_size(
 def mlp_size(
     mlp: FrozenMLP, sizes: Float[np.ndarray, "pos d_model"]
 ) -> Float[np.ndarray, "pos d_model"]:
-    """Return what an MLP with frozen gates writes, on absolute values."""
+    """Return the output of an MLP with frozen gates on absolute values."""
     absolute = replace(
         mlp,
         gates=_sizes(mlp.gates),
@@ -173,5 +173,5 @@ def mlp_size(
 
 
 def _sizes(array: np.ndarray) -> np.ndarray:
-    """Return absolute values, in float64."""
+    """Return the absolute values in float64."""
     return np.abs(array.astype(np.float64))

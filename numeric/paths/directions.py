@@ -1,9 +1,10 @@
-r"""Directions at a place of the stream, taken back from a logit: what reads what heads wrote.
+r"""Directions: linear functionals on the residual stream at some layer, pulled back from a logit.
 
-A logit is the direction $e_p ⊗ w$ at the end. Through attention alone it stays a product $a ⊗ w$, a
-row of attention times a row of the stream's width (`Products`). Gates of an MLP differ between
-positions, so that behind a frozen MLP it is a row for each position (`Fields`), n times as much.
-Both are stacks of directions with the same methods; `pairs` and `best` are written on these.
+A logit is the direction $e_p ⊗ w$ on the final residual stream. Its pullback through attention is
+again a product $a ⊗ w$ of an attention row [pos] and a row [d_model] (`Products`). The gates of an
+MLP differ between positions, so the pullback through a frozen MLP has a separate row for each
+position (`Fields`), which takes n_pos times the memory. Both are stacks of directions with the same
+methods, which `pairs` and `top_paths` use.
 """
 
 from __future__ import annotations
@@ -16,50 +17,50 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from numeric.frozen import Direction, FrozenPass
-from numeric.frozen_layer import FrozenLayer, centre
+from otimes.numeric.frozen import Direction, FrozenPass
+from otimes.numeric.frozen_layer import FrozenLayer, centre
 
-# Not `Self`, which a checker of single functions at run time cannot read.
+# Not `Self`, which the run-time checker of annotations cannot resolve.
 Some = TypeVar("Some", bound="Directions")
 
 
 class Directions(ABC):
-    """A stack of directions at one place of the stream; an index chooses some of them."""
+    """A stack of directions on the residual stream at one layer; indexing selects some of them."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of directions."""
 
     @abstractmethod
     def __getitem__(self: Some, chosen: np.ndarray | slice) -> Some:
-        """Return some of them."""
+        """Return the directions at the given indices."""
 
     @abstractmethod
     def with_more(self: Some, others: Sequence[Some]) -> Some:
-        """Return these and others in one stack."""
+        """Return the concatenation of this stack with others."""
 
     @abstractmethod
     def pull_after(self: Some, frozen: FrozenPass, number: int) -> tuple[Some, Some]:
-        """Return them on what the heads of a layer wrote, and on what came to the layer."""
+        """Return directions after a layer as ones on its heads' output, and on its input."""
 
     @abstractmethod
     def through(self: Some, layer: FrozenLayer, head: int) -> Some:
-        """Return directions on what a head wrote as directions on what came to its layer."""
+        """Return directions on the output of a head as directions on the input of its layer."""
 
     @abstractmethod
     def on_heads(
         self, z: Float[np.ndarray, "pos head d_head"], W_O: Float[np.ndarray, "head d_head d_model"]
     ) -> Float[np.ndarray, "part head"]:
-        """Return what each direction is of $z_h W_O$, for every head of a layer."""
+        """Return the value of each direction on $z_h W_O$, for every head of a layer."""
 
     @abstractmethod
     def at_most(
         self, sizes: Float[np.ndarray, "head pos"], W_O: Float[np.ndarray, "head d_head d_model"]
     ) -> Float[np.ndarray, "part head"]:
-        """Return what `on_heads` is at most in size for any z with these sizes at each position."""
+        """Return an upper bound on |`on_heads`| over all z with these norms at each position."""
 
     def through_each(self: Some, layer: FrozenLayer) -> Some:
-        """Return them through each head of a layer, [part · head]: a part's heads together."""
+        """Return the pullbacks through each head of a layer, [part · head], heads contiguous."""
         n_parts, n_heads = len(self), len(layer.W_O)
         first, *others = (self.through(layer, head) for head in range(n_heads))
         by_head = first.with_more(others)
@@ -68,26 +69,26 @@ class Directions(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Products(Directions):
-    """Directions $a ⊗ w$; MLPs are sources here, and nothing happens to a direction at them."""
+    """Directions $a ⊗ w$, for passes whose MLP outputs are sources."""
 
     attention: Float[np.ndarray, "part pos"]
     rows: Float[np.ndarray, "part d_model"]
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of directions."""
         return len(self.rows)
 
     def __getitem__(self, chosen: np.ndarray | slice) -> Products:
-        """Return some of them."""
+        """Return the directions at the given indices."""
         return Products(self.attention[chosen], self.rows[chosen])
 
     def with_more(self, others: Sequence[Products]) -> Products:
-        """Return these and others in one stack."""
+        """Return the concatenation of this stack with others."""
         attention = np.concatenate([self.attention, *[each.attention for each in others]])
         return Products(attention, np.concatenate([self.rows, *[each.rows for each in others]]))
 
     def pull_after(self, frozen: FrozenPass, number: int) -> tuple[Products, Products]:
-        """Return them as they are, twice."""
+        """Return the same directions twice: only the heads act on the residual stream."""
         return self, self
 
     def through(self, layer: FrozenLayer, head: int) -> Products:
@@ -106,7 +107,7 @@ class Products(Directions):
     def at_most(
         self, sizes: Float[np.ndarray, "head pos"], W_O: Float[np.ndarray, "head d_head d_model"]
     ) -> Float[np.ndarray, "part head"]:
-        """Return $(a · sizes_h) ‖w W_O^T‖$; a is never negative, as patterns and scales are not."""
+        """Return $(a · sizes_h) ‖w W_O^T‖$; a ≥ 0, as patterns and scales are non-negative."""
         n_heads, d_head, d_model = W_O.shape
         read = (self.rows @ W_O.reshape(-1, d_model).T).reshape(-1, n_heads, d_head)
         most: np.ndarray = (self.attention @ sizes.T) * np.sqrt((read**2).sum(axis=2))
@@ -115,29 +116,29 @@ class Products(Directions):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fields(Directions):
-    """Directions as a row for each position, for passes in which streams go through MLPs."""
+    """Directions with a row for each position, for passes with frozen MLP gates."""
 
     rows: Float[np.ndarray, "part pos d_model"]
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of directions."""
         return len(self.rows)
 
     def __getitem__(self, chosen: np.ndarray | slice) -> Fields:
-        """Return some of them."""
+        """Return the directions at the given indices."""
         return Fields(self.rows[chosen])
 
     def with_more(self, others: Sequence[Fields]) -> Fields:
-        """Return these and others in one stack."""
+        """Return the concatenation of this stack with others."""
         return Fields(np.concatenate([self.rows, *[each.rows for each in others]]))
 
     def pull_after(self, frozen: FrozenPass, number: int) -> tuple[Fields, Fields]:
-        """Return them on what the heads of a layer wrote, and on what came to the layer."""
+        """Return directions after a layer as ones on its heads' output, and on its input."""
         on_written, on_before = frozen.pull_after(number, self.rows)
         return Fields(on_written), Fields(on_before)
 
     def through(self, layer: FrozenLayer, head: int) -> Fields:
-        """Return $C(g · A_h^T d W_O^T W_V^T) / s$ for each field d."""
+        """Return $C(g · A_h^T d W_O^T W_V^T) / s$ for each direction d."""
         read = layer.pattern[head].T @ (self.rows @ layer.W_O[head].T) @ layer.W_V[head].T
         return Fields(centre(read * layer.gain, layer.centring) / layer.scale)
 
@@ -161,7 +162,7 @@ class Fields(Directions):
 
 
 def at_the_end(frozen: FrozenPass, direction: Direction) -> Directions:
-    """Return the direction of a logit at the end of the stream, as a stack of one."""
+    """Return the direction of a logit on the final residual stream, as a stack of one."""
     here = np.zeros((1, frozen.n_pos), dtype=frozen.dtype)
     here[0, direction.position] = 1.0
     rows = direction.row[None]

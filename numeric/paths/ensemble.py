@@ -1,8 +1,8 @@
-"""`paths(model, tokens)`: one prompt's ensemble of paths, asked for what it is worth.
+"""`paths(model, tokens)`: the ensemble of paths of one prompt.
 
-The prompt is run once; its patterns and norm scales, and of its MLPs what they gave or their gates,
-are then held fixed (`numeric/frozen.py`), and every figure here is about that frozen pass. What is
-asked for is computed when it is asked for.
+The model is run once on the prompt. The attention patterns, the norm scales, and the outputs or the
+gates of MLPs are then frozen (`numeric/frozen.py`); all results are about this frozen pass, and are
+computed on demand.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.frozen import FrozenPass, MLPKind, Token, freeze
-from numeric.model import Model, load_model
-from numeric.paths.best import BUDGET, BestPaths, DeepBounds, best_paths, deep_bounds
-from numeric.paths.closure import Closure, close
-from numeric.paths.orders import check_path, order_streams, path_stream, replay_streams
-from numeric.paths.pairs import single_heads, triples, virtual_heads
-from numeric.paths.scores import ScoreTerms, score_terms
-from numeric.paths.shapley import shapley_values
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.frozen import FrozenPass, MLPKind, Token, freeze
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.paths.closure import Closure, close
+from otimes.numeric.paths.orders import check_path, order_streams, path_stream, replay_streams
+from otimes.numeric.paths.pairs import single_heads, triples, virtual_heads
+from otimes.numeric.paths.scores import ScoreTerms, score_terms
+from otimes.numeric.paths.shapley import shapley_values
+from otimes.numeric.paths.summary import Summary, token_strings
+from otimes.numeric.paths.top_paths import BUDGET, DeepBounds, TopPaths, deep_bounds, top_paths
+from otimes.numeric.paths.views import html_view
 
 Positions = int | Sequence[int] | np.ndarray | None
 
@@ -29,15 +31,17 @@ Positions = int | Sequence[int] | np.ndarray | None
 def paths(
     model: Model | str | Path, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
 ) -> "Paths":
-    """Return the ensemble of paths of a model, or of a bundled one or a folder, on a prompt.
+    """Return the ensemble of paths of a model (or a bundled model's name, or a folder) on a prompt.
 
-    `dtype` may be float32. What an MLP gave on the prompt is a source (`mlp="sources"`); or its
-    gates are held fixed (`mlp="gates"`), so that paths go past MLPs and through them, and an order
-    still counts heads.
+    `tokens` is text or token ids, `dtype` float64 or float32. With `mlp="sources"` the output of
+    each MLP is a constant source. With `mlp="gates"` its gates are frozen, and paths go through
+    MLPs and around them; the order of a path still counts only heads.
 
-    A position counts from the front, or with a minus sign from the back. Where a `token` is asked
-    for, a pair of tokens means the difference of their logits, and an array [d_model] any direction
-    at the unembedding's side of the final norm.
+    In the methods, a negative position counts from the end. A `token` may be a pair of tokens, for
+    their logit difference, or an array [d_model], for any direction after the final norm.
+
+    Raises: OtimesError for an invalid prompt, dtype or `mlp`, or a post-norm model.
+    Source: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”.
 
     >>> on_prompt = paths("two_layer", [5, 6, 7, 8])
     >>> on_prompt
@@ -66,29 +70,33 @@ class Paths:
 
     @cached_property
     def streams(self) -> Float[np.ndarray, "order pos d_model"]:
-        """What all paths of each order together bring to the end of the stream."""
+        """The contribution of all paths of each order to the final residual stream."""
         streams = order_streams(self.frozen)
         streams.flags.writeable = False
         return streams
 
     def by_order(self, positions: Positions = None, tokens: Any = None) -> np.ndarray:
-        """Return the logits of all paths of each order, [order, position, token].
+        """Return the logits contributed by all paths of each order [order, position, token].
 
-        Without `positions` and `tokens` it is all of them; a single number drops its axis, as in
-        NumPy. What is not selected is not formed. Order 0 holds b_U and the final norm's bias.
+        `positions` and `tokens` select entries, by default all; a single number drops its axis, as
+        in NumPy. Order 0 includes b_U and the final norm's bias.
         """
         return self._logits(self.streams, positions, tokens, (0,))
 
     def replay(self, positions: Positions = None, tokens: Any = None) -> np.ndarray:
         """Return the logits of the paths of order ≤ 0, ≤ 1, …, by the framework's replay ablation.
 
-        The cumulative sums of `by_order`, found by another algorithm: L + 1 runs of the model.
+        These are the cumulative sums of `by_order`, computed by L + 1 forward passes instead.
         """
         streams = np.stack(list(replay_streams(self.frozen)))
         return self._logits(streams, positions, tokens, slice(None))
 
     def path(self, heads: Sequence[tuple[int, int]], position: int, token: Token) -> float:
-        """Return what one path adds to a logit; `heads` are its (layer, head), none is direct."""
+        """Return the contribution of one path to a logit.
+
+        `heads` are its (layer, head) pairs; the direct path has none. Raises: OtimesError if there
+        is no such path.
+        """
         path = check_path(self.frozen, heads)
         direction = self.frozen.direction(position, token)
         stream = path_stream(self.frozen.until(direction.position), path)
@@ -96,45 +104,69 @@ class Paths:
         return value if path else value + direction.constant
 
     def heads(self, position: int, token: Token) -> Float[np.ndarray, "n_layers n_heads"]:
-        """Return the order-1 terms [layer, head]: each head reads the sources only."""
+        """Return the contributions of order 1 [layer, head]: each head reads only the sources."""
         return single_heads(self.frozen, self.frozen.direction(position, token))
 
     def virtual_heads(
         self, position: int, token: Token
     ) -> Float[np.ndarray, "n_layers n_heads n_layers n_heads"]:
-        """Return the order-2 terms [later layer, head, earlier layer, head]; else it is 0."""
+        """Return the contributions of order 2 [later layer, head, earlier layer, head].
+
+        Entries are 0 unless the first layer is later than the second.
+        """
         return virtual_heads(self.frozen, self.frozen.direction(position, token))
 
     def triples(
         self, position: int, token: Token
     ) -> Iterator[tuple[tuple[int, int, int], np.ndarray]]:
-        """Yield the order-3 terms: (latest, middle, earliest layer), and a head of each."""
+        """Yield the contributions of order 3: (latest, middle, earliest layer), a head of each."""
         return triples(self.frozen, self.frozen.direction(position, token))
 
-    def top(self, k: int, position: int, token: Token, budget: int = BUDGET) -> BestPaths:
-        """Return the k paths of any order that are largest in size, and what bounds the others.
+    def top(self, k: int, position: int, token: Token, budget: int = BUDGET) -> TopPaths:
+        """Return the k paths with the largest absolute contributions, and a bound on the others.
 
-        `budget` is how many later ends of paths are opened at most: more prove more.
+        `budget` limits the number of partial paths that are expanded. With a larger budget the
+        result is more often proven.
         """
         direction = self.frozen.direction(position, token)
-        return best_paths(self.frozen, direction, k, budget, self._deep_bounds)
+        return top_paths(self.frozen, direction, k, budget, self._deep_bounds)
 
     def shapley(self, position: int, token: Token) -> Float[np.ndarray, "n_layers n_heads"]:
         """Return the exact Shapley value of each head [layer, head] for a logit."""
         return shapley_values(self.frozen, self.frozen.direction(position, token))
 
     def scores(self, layer: int, head: int, query: int) -> ScoreTerms:
-        """Return a head's attention scores for one query, split by where both sides came from."""
+        """Return the attention scores of a head for one query, split by composition."""
         return score_terms(self.frozen, layer, head, query)
 
     @cached_property
     def closure(self) -> Closure:
-        """The largest local error/bound over layers, and the plain end-to-end error of a logit."""
+        """The largest local error/bound over the layers, and the largest error of a logit."""
         return close(self.frozen)
 
     def likeliest(self, position: int) -> int:
-        """Return the token that the model itself holds likeliest after a position."""
+        """Return the token with the largest logit at a position."""
         return int(self.by_order(position).sum(axis=0).argmax())
+
+    def summary(self, position: int = -1, token: int | None = None, top: int = 10) -> Summary:
+        """Return one logit decomposed by order, by head and by its `top` largest paths.
+
+        Without a `token` it is the logit of the likeliest one.
+        """
+        at = self.frozen.at(position)
+        chosen = self.likeliest(at) if token is None else token
+        *strings, token_string = token_strings(self.model, [*self.frozen.tokens.tolist(), chosen])
+        return Summary(
+            frozen=self.frozen,
+            position=at,
+            token=chosen,
+            strings=tuple(strings),
+            token_string=token_string,
+            orders=self.by_order(at, chosen),
+            heads=self.heads(at, chosen),
+            shapley=self.shapley(at, chosen),
+            best=self.top(top, at, chosen),
+        )
 
     def __repr__(self) -> str:
         model, n_pos = self.model, self.frozen.n_pos
@@ -142,10 +174,8 @@ class Paths:
         return f"<{n_paths} paths of {model.name} on {n_pos} tokens>"
 
     def _repr_html_(self) -> str:
-        """Show the last position's likeliest token in a notebook."""
-        from numeric.paths.views import html_view
-
-        return html_view(self)
+        """Return the HTML view of the largest logit at the last position, for a notebook."""
+        return html_view(self.summary())
 
     @cached_property
     def _deep_bounds(self) -> DeepBounds:
@@ -154,7 +184,7 @@ class Paths:
     def _logits(
         self, streams: np.ndarray, positions: Positions, tokens: Any, with_constants: Any
     ) -> np.ndarray:
-        """Return logits of streams, the constants added to those of the orders named."""
+        """Return the logits of residual streams; constants are added at `with_constants`."""
         rows = self.frozen.normed(streams)
         if positions is not None:
             rows = rows[:, self._positions(positions)]
@@ -168,5 +198,5 @@ class Paths:
         if isinstance(positions, int | np.integer):
             return self.frozen.at(positions)
         if np.ndim(positions) != 1:
-            raise OtimesError(f"positions are a number or a list of numbers, got {positions!r}")
+            raise OtimesError(f"positions must be an integer or a list of them, got {positions!r}")
         return [self.frozen.at(position) for position in positions]

@@ -1,16 +1,16 @@
-r"""Induction, told by numbers alone: which heads, by which composition, and what carries the loss.
+r"""The induction mechanism of a model, in numbers: the heads, their composition, and the loss.
 
-On random tokens that are said twice, nothing but the earlier saying helps. Four questions:
+On repeated random tokens, only the first occurrence of a token helps to predict the repetition:
 
-1. Which heads look one token back, and which from a repeated token to what *followed* it before?
-2. Why do the latter look there? Their scores are split exactly into direct, Q-, K- and
-   Q+K-composition (`scores`): how far each puts the right key ahead of the others, and how much
-   attention would be left on it if that term were taken out of the scores.
-3. Which paths carry the fall of the loss on the second saying, patterns held fixed (`loss`)?
-4. What does the loss become when heads are taken out of the running model, patterns and all?
+1. Previous-token and prefix-matching scores find the previous-token heads and induction heads.
+2. The scores of induction heads are split exactly into direct, Q-, K- and Q+K-composition
+   (`scores`): the margin of the right key over the others by composition, and the attention left on
+   it when that composition is removed from the scores.
+3. The decrease of the loss in the second half is split by path, with frozen patterns (`loss`).
+4. Heads are ablated in the model itself, so that patterns change too.
 
-A head that 4 says is needed while 3 says that no path of it matters does its work in the patterns
-of others; 2 says through which side.
+A head whose ablation (4) increases the loss, although its paths (3) do not matter, acts through the
+attention patterns of other heads; 2 shows by which composition.
 
 Source: Elhage et al. 2021, “Induction heads”; Olsson et al. 2022.
 """
@@ -21,31 +21,32 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.measure import (
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.metrics import (
     losses,
     prefix_matching_score,
     previous_token_score,
     repeat_losses,
     repeated_prompts,
 )
-from numeric.model import Model
-from numeric.paths.ensemble import Paths, paths
-from numeric.paths.loss import LossTable, loss_table
-from numeric.paths.orders import Heads, path_name
-from numeric.paths.scores import COMPOSITIONS, ScoreTerms
+from otimes.numeric.model import Model
+from otimes.numeric.paths.ensemble import Paths, paths
+from otimes.numeric.paths.loss import LossTable, loss_table
+from otimes.numeric.paths.orders import Heads, path_name
+from otimes.numeric.paths.scores import COMPOSITIONS, ScoreTerms
 
 MATCHING = 0.5
-"""From this score on a head is said to look one token back, or to match prefixes."""
+"""The score above which a head counts as a previous-token head, or as an induction head."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Why one head attends to what followed the earlier saying of a token; means over queries.
+    """The scores of one induction head by composition; means over queries.
 
-    `ahead`: by how much each composition puts the right key's score over the mean of the others;
-    `ahead_by_writer`: the K-composition of that, by the head that wrote what the key reads.
-    `attention` is that to the right key, and `without` what is left of it, a composition taken out.
+    The right key is the token after the earlier occurrence of the query's token. `ahead` is the
+    margin of its score over the mean of the other keys, by composition; `ahead_by_writer` is the
+    K-composition part by the earlier head. `attention` is the attention to the right key, and
+    `without` the attention when a composition is removed from the scores.
     """
 
     head: tuple[int, int]
@@ -57,7 +58,7 @@ class Matching:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Induction:
-    """The answers to the four questions; losses are in nats per token, on the second saying."""
+    """The four analyses of a model; losses are in nats per token, on the second half of prompts."""
 
     previous_token: Float[np.ndarray, "n_layers n_heads"]
     prefix_matching: Float[np.ndarray, "n_layers n_heads"]
@@ -68,19 +69,18 @@ class Induction:
 
     @property
     def looking_back(self) -> Heads:
-        """The heads that look one token back."""
+        """The previous-token heads."""
         return _above(self.previous_token)
 
 
 def induction(model: Model, period: int = 24, n_prompts: int = 2) -> Induction:
-    """Return the story of a model on random tokens said twice.
+    """Return the four analyses of a model on repeated random tokens.
 
-    Raises: OtimesError if the model has no room for two sayings of `period` tokens, or no head that
-    matches prefixes.
+    Raises: OtimesError if 2 · `period` exceeds n_ctx, or if the model has no induction head.
     """
     if 2 * period > model.n_ctx:
         raise OtimesError(
-            f"{model.name} reads at most n_ctx={model.n_ctx} tokens, and {period} tokens said twice"
+            f"{model.name} takes at most n_ctx={model.n_ctx} tokens, and {period} repeated tokens"
             f" are {2 * period}"
         )
     prompts = repeated_prompts(model.d_vocab, period, n_prompts)
@@ -88,7 +88,7 @@ def induction(model: Model, period: int = 24, n_prompts: int = 2) -> Induction:
     inducing = _above(matching)
     if not inducing:
         raise OtimesError(
-            f"{model.name} has no head that matches prefixes: the best has a score of"
+            f"{model.name} has no induction head: the largest prefix-matching score is"
             f" {matching.max(initial=0.0):.2f}"
         )
     on_prompts = [paths(model, prompt) for prompt in prompts]
@@ -107,7 +107,7 @@ def _above(scores: Float[np.ndarray, "n_layers n_heads"]) -> Heads:
 
 
 def _matching(on_prompts: Sequence[Paths], head: tuple[int, int], period: int) -> Matching:
-    """Return why a head looks where it looks, averaged over queries of the second saying."""
+    """Return the scores of a head by composition, averaged over queries of the second half."""
     seen = [
         (on_prompt.scores(*head, query), query - period + 1)
         for on_prompt in on_prompts
@@ -132,7 +132,7 @@ def _matching(on_prompts: Sequence[Paths], head: tuple[int, int], period: int) -
 
 
 def _by_key(terms: ScoreTerms, part: int) -> Float[np.ndarray, " key"]:
-    """Return the scores of queries that went through no head with one component of the keys."""
+    """Return the scores of the direct part of queries with one component of the keys."""
     direct = ~np.array(terms.through_head)
     scores: np.ndarray = terms.terms[direct, part].sum(axis=0)
     return scores
@@ -154,11 +154,11 @@ def _mean(numbers: list[float]) -> float:
 def _losses_without(
     model: Model, prompts: np.ndarray, looking_back: Heads, inducing: Heads
 ) -> dict[str, float]:
-    """Return the loss on the second saying with heads taken out of the running model."""
+    """Return the loss on the second half with heads zero-ablated in the model."""
     period = prompts.shape[1] // 2
     single = [((layer, head),) for layer in range(model.n_layers) for head in range(model.n_heads)]
     taken: dict[str, Heads] = {path_name(heads): heads for heads in single}
-    taken |= {"all that look back": looking_back, "all that match prefixes": inducing}
+    taken |= {"all previous-token heads": looking_back, "all induction heads": inducing}
     found = {}
     for name, heads in taken.items():
         W_O = np.array(model.weights["W_O"], dtype=np.float64)

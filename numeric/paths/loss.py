@@ -1,12 +1,12 @@
-r"""What direct, single-head and virtual-head terms are worth, in nats of loss.
+r"""Term importance: the effect of direct, single-head and virtual-head terms on the loss, in nats.
 
-The framework's term importance: with patterns frozen, predict with the paths of order ≤ k alone,
-and see how the loss falls as k grows. An order, a layer's single heads, one head or one virtual
-head has two marginal effects, and both are here: `added`, to what comes before its kind (negative
-where it helps), and `removed`, from all of its kind (negative where it is still needed then). The
-two differ because terms do each other's work and because a loss is not linear.
+With frozen patterns, the loss is computed with the paths of order ≤ k only, for each k. An order, a
+layer's single heads, one head or one virtual head has two marginal effects: `added` is the change
+of the loss when the term is added to all lower orders (negative where it helps), and `removed` the
+loss with all terms of its order minus the loss without this one (negative where it helps). They
+differ because terms are redundant and the loss is not linear.
 
-Every stream is a sum of parts computed on their own; nothing is left over from a subtraction.
+Every residual stream is a sum of terms that are computed on their own, never by subtraction.
 
 Source: Elhage et al. 2021, “Term importance analysis”.
 """
@@ -18,19 +18,19 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.frozen import FrozenPass, MLPKind, freeze
-from numeric.model import Model
-from numeric.paths.orders import order_streams, path_stream
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.frozen import FrozenPass, MLPKind, freeze
+from otimes.numeric.model import Model
+from otimes.numeric.paths.orders import order_streams, path_stream
 
 POSITIONS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class LossTerm:
-    """A term and its marginal effects in nats; `removed` is None for an order, which comes alone.
+    """A term and its marginal effects in nats; `removed` is None for an order.
 
-    `loss` is with the term added to all orders below its own.
+    `loss` is the loss with the term added to all lower orders.
     """
 
     name: str
@@ -42,7 +42,7 @@ class LossTerm:
 
 @dataclass(frozen=True, slots=True)
 class LossTable:
-    """Mean losses in nats per token: of a uniform guess, of the model, and of the terms between."""
+    """Mean losses in nats per token: of the uniform distribution, of the model, and by term."""
 
     uniform: float
     model: float
@@ -65,21 +65,21 @@ def loss_table(
     mlp: MLPKind = "sources",
     start: int = 0,
 ) -> LossTable:
-    """Return the losses by order, by layer and by head; by virtual head as well, if asked for.
+    """Return the losses by order, by layer, by head and, optionally, by virtual head.
 
-    `mlp` says what of MLPs is held fixed, as in `paths`. Predictions before the position `start`
-    do not count.
+    `mlp` is "sources" or "gates", as in `paths`. Losses before the position `start` are ignored.
+    Raises: OtimesError for prompts of fewer than two tokens, or `start` out of range.
 
-    >>> from numeric.model import load_model
+    >>> from otimes.numeric.model import load_model
     >>> table = loss_table(load_model("one_layer"), [range(20)])
     >>> [term.name for term in table.terms]
     ['direct', 'order 1', 'layer 0', '0.0', '0.1', '0.2', '0.3']
     """
     if not len(prompts) or min(len(prompt) for prompt in prompts) < 2:
-        raise OtimesError("a loss needs prompts of at least two tokens, and at least one prompt")
+        raise OtimesError("a loss needs at least one prompt, and at least two tokens in each")
     if not 0 <= start < min(len(prompt) for prompt in prompts) - 1:
         raise OtimesError(
-            f"nothing is predicted from position {start} on: the shortest prompt has"
+            f"start={start} is out of range: the shortest prompt has"
             f" {min(len(prompt) for prompt in prompts)} tokens"
         )
     sums: dict[str, list[np.ndarray]] = {}
@@ -89,7 +89,7 @@ def loss_table(
     means = {name: np.concatenate(each, axis=1).mean(axis=1) for name, each in sums.items()}
     uniform = float(np.log(model.d_vocab))
     orders = [f"order {order}" if order else "direct" for order in range(model.n_layers + 1)]
-    up_to = [float(means[name][0]) for name in orders]  # the loss with paths of at most this order
+    up_to = [float(means[name][0]) for name in orders]  # the loss with paths up to this order
     below = [uniform, *up_to]
     terms = [
         LossTerm(name, order, up_to[order], up_to[order] - below[order])
@@ -106,7 +106,7 @@ def loss_table(
 def _of_prompt(
     frozen: FrozenPass, virtual_heads: bool
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield (name, losses with the term added, losses with only it left out) for each term."""
+    """Yield (name, losses with the term added, losses with only it removed) for each term."""
     model = frozen.model
     streams = order_streams(frozen)
     below = np.cumsum(streams, axis=0)
@@ -160,7 +160,7 @@ def _each_and_all_others(
 def stream_losses(
     frozen: FrozenPass, stream: Float[np.ndarray, "pos d_model"]
 ) -> Float[np.ndarray, " predicted"]:
-    """Return the loss of predicting each next token from what is in the stream, in nats."""
+    """Return the loss of predicting each next token from a residual stream, in nats."""
     rows, targets = frozen.normed(stream[None])[0, :-1], frozen.tokens[1:]
     constants = frozen.constants()
     losses = np.empty(len(rows), dtype=frozen.dtype)

@@ -1,15 +1,15 @@
-r"""The ensemble of paths by order: all paths through exactly k heads, for every k at once.
+r"""The ensemble of paths by order: the sum of all paths through exactly k heads, for every k.
 
-With $H_l$ the linear map of all heads of layer l and $c_l$ what they give for no stream,
+With $H_l$ the linear map of all heads of layer l and $c_l$ their constant output,
 
     X_k ← X_k + H_l X_{k-1}       for k = 1 … l + 1, and for k = 1 also + c_l
-    X_0 ← X_0 + what enters after layer l
+    X_0 ← X_0 + the sources that layer l adds
 
-so that at the end $X_k = \sum_{l_1 < … < l_k} H_{l_k} … H_{l_1}$ of the sources: the elementary
-symmetric polynomial of order k in the layers. Where the gates of MLPs are frozen, every $X_k$ goes
-through each layer's MLP as well, which is linear: an order counts heads. Only orders that are not
-zero yet are visited, which is L (L + 1) / 2 layers instead of (1 + H)^L paths. `replay_streams` is
-the other way to the same numbers, by runs of the frozen model. Nothing is found by subtraction.
+so that at the end $X_k = \sum_{l_1 < … < l_k} H_{l_k} … H_{l_1}$ applied to the sources: the
+elementary symmetric polynomial of order k in the layers. With frozen MLP gates, each layer's MLP,
+which is then linear, is applied to every $X_k$: an order counts heads. Only nonzero orders are
+computed, which takes L (L + 1) / 2 layers instead of (1 + H)^L paths. `replay_streams` computes the
+cumulative sums independently, by forward passes of the frozen model.
 
 Sources: Elhage et al. 2021, “A Mathematical Framework for Transformer Circuits”, “Path expansion”
 and “Term importance analysis” (the replay); Ferrando et al. 2024, §2.3.
@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algebra.errors import OtimesError
-from numeric.frozen import FrozenPass
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.frozen import FrozenPass
 
 Heads = tuple[tuple[int, int], ...]
 """A path: its heads as (layer, head), the earliest first; the direct path is the empty one."""
 
 
 def order_streams(frozen: FrozenPass) -> Float[np.ndarray, "order pos d_model"]:
-    """Return for each order 0 … L what its paths together bring to the end of the stream.
+    """Return the contribution of each order 0 … L to the final residual stream.
 
     Proved by: paths_by_order, orders_by_recursion.
     """
@@ -45,7 +45,7 @@ def order_streams(frozen: FrozenPass) -> Float[np.ndarray, "order pos d_model"]:
 def graded_pass(
     frozen: FrozenPass, streams: Float[np.ndarray, "order pos d_model"]
 ) -> Iterator[int]:
-    """Fill `streams`, zeros at first, layer after layer; yield the number of layers done."""
+    """Fill `streams`, initially zeros, layer by layer; yield the number of layers done."""
     streams[0] += frozen.first
     yield 0
     for number, layer in enumerate(frozen.layers()):
@@ -59,10 +59,10 @@ def graded_pass(
 
 
 def replay_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_model"]]:
-    """Yield the end of the stream by paths of order ≤ 0, ≤ 1, …, ≤ L: the framework's ablation.
+    """Yield the final residual streams by paths of order ≤ 0, ≤ 1, …, ≤ L, by replay ablation.
 
-    Run the model with its patterns frozen; each layer adds to the stream not what its heads give
-    now but what they gave in the run before, nothing in the first run. Each run costs a pass.
+    The model is run L + 1 times with frozen patterns; in each run the output of the heads is
+    replaced by their output in the run before, and by zero in the first run.
 
     Proved by: replay_by_order.
     """
@@ -80,7 +80,7 @@ def replay_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_mode
 
 
 def direct_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_model"]]:
-    """Yield what each layer, and at last the end, reads of the sources alone."""
+    """Yield the residual stream of the sources alone before each layer, and after the last."""
     stream = frozen.first
     yield stream
     for number in range(frozen.model.n_layers):
@@ -89,7 +89,7 @@ def direct_streams(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos d_mode
 
 
 def path_stream(frozen: FrozenPass, heads: Heads) -> Float[np.ndarray, "pos d_model"]:
-    """Return what one path brings to the end of the stream, $H_{h_k} … H_{h_1}$ of the sources."""
+    """Return the contribution of one path, $H_{h_k} … H_{h_1}$ applied to the sources."""
     first = heads[0][0] if heads else frozen.model.n_layers
     stream = next(islice(direct_streams(frozen), first, None))
     following = [number for number, _ in heads[1:]] + [frozen.model.n_layers]
@@ -106,30 +106,30 @@ def path_stream(frozen: FrozenPass, heads: Heads) -> Float[np.ndarray, "pos d_mo
 
 
 def check_path(frozen: FrozenPass, heads: Any) -> Heads:
-    """Return a path with its earliest head first, or say why there is no such path."""
+    """Return a path with its earliest head first. Raises: OtimesError if it is no path."""
     model = frozen.model
     try:
         path = tuple(sorted((index(layer), index(head)) for layer, head in heads))
     except (TypeError, ValueError):
         raise OtimesError(
-            f"a path is a list of its heads, each a pair (layer, head), got {heads!r}"
+            f"a path is a list of heads, each a pair (layer, head) of integers, got {heads!r}"
         ) from None
     for layer, head in path:
         if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
             raise OtimesError(
-                f"there is no head {layer}.{head}: {model.name} has {model.n_layers} layers"
+                f"head {layer}.{head} is out of range: {model.name} has {model.n_layers} layers"
                 f" of {model.n_heads} heads, both counted from 0"
             )
     if len({layer for layer, _ in path}) < len(path):
         raise OtimesError(
-            f"{path_name(path)} is no path: it goes through two heads of one layer,"
-            " and heads of one layer do not read each other"
+            f"{path_name(path)} is no path: it has two heads of the same layer,"
+            " which do not read each other"
         )
     return path
 
 
 def path_name(heads: Heads) -> str:
-    """Return a path as `layer.head` from the earliest head on.
+    """Return the name of a path, `layer.head` of each head, the earliest first.
 
     >>> path_name(((0, 3), (1, 2))), path_name(())
     ('0.3 → 1.2', 'direct')

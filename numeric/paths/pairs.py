@@ -1,15 +1,16 @@
-r"""Single heads, virtual heads and triples of heads on one logit, all of them at once.
+r"""The contributions of single heads, virtual heads and triples of heads to one logit.
 
-A forward sweep gives what each head h makes of the sources alone, $z_h$ [pos, d_head]. The adjoint
-sweep takes the direction of the logit, $e_p ⊗ w$, back before each later head g: that is again a
-product $a_g ⊗ w_g$, a row of attention and a row of the stream. The virtual head “g after h” is
+A forward sweep computes the output of each head h on the sources alone, $z_h$ [pos, d_head]. An
+adjoint sweep pulls the direction of the logit, $e_p ⊗ w$, back through each later head g, to a
+product $a_g ⊗ w_g$ of an attention row [pos] and a row [d_model]. The contribution of the virtual
+head “g after h” is
 
     ⟨a_g ⊗ w_g, z_h W_O⟩ = (a_g z_h) · (w_g W_O^T),
 
-and both factors for all pairs of a layer with all later heads come out of one matrix product each:
-[later, pos] · [pos, d_head] and [later, d_model] · [d_model, d_head]. Triples are the same with the
-direction taken back through two heads. Behind an MLP with frozen gates a direction is a row for
-each position, and costs as much more (`directions`).
+and both factors, for all pairs of a layer's heads and later heads, are one matrix product each:
+[later, pos] · [pos, d_head] and [later, d_model] · [d_model, d_head]. For triples the direction is
+pulled back through two heads. With frozen MLP gates a direction has a row for each position, and
+costs n_pos times as much (`directions`).
 
 Source: Elhage et al. 2021, “Virtual attention heads”.
 """
@@ -19,19 +20,19 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from numeric.frozen import Direction, FrozenPass
-from numeric.paths.directions import Directions, at_the_end
-from numeric.paths.orders import direct_streams
+from otimes.numeric.frozen import Direction, FrozenPass
+from otimes.numeric.paths.directions import Directions, at_the_end
+from otimes.numeric.paths.orders import direct_streams
 
 
 def order_one_z(frozen: FrozenPass) -> Iterator[Float[np.ndarray, "pos head d_head"]]:
-    """Yield for each layer what its heads make of the sources alone, before W_O."""
+    """Yield for each layer the output of its heads on the sources alone, before W_O."""
     for layer, direct in zip(frozen.layers(), direct_streams(frozen), strict=False):
         yield layer.z(direct[None])[0] + layer.constant()
 
 
 def single_heads(frozen: FrozenPass, direction: Direction) -> Float[np.ndarray, "n_layers n_heads"]:
-    """Return the order-1 terms: what each head, reading the sources alone, adds to the logit."""
+    """Return the contributions of order 1 [layer, head]: each head reads only the sources."""
     shown = frozen.until(direction.position)
     terms = np.zeros((frozen.model.n_layers, frozen.model.n_heads), dtype=frozen.dtype)
     z = list(order_one_z(shown))
@@ -43,7 +44,7 @@ def single_heads(frozen: FrozenPass, direction: Direction) -> Float[np.ndarray, 
 def virtual_heads(
     frozen: FrozenPass, direction: Direction
 ) -> Float[np.ndarray, "n_layers n_heads n_layers n_heads"]:
-    """Return the order-2 terms, [later layer, head, earlier layer, head]; 0 where there is none.
+    """Return the contributions of order 2 [later layer, head, earlier layer, head]; else 0.
 
     Proved by: virtual_heads_at_once, adjoint_of_layers.
     """
@@ -51,7 +52,7 @@ def virtual_heads(
     n_layers, n_heads = model.n_layers, model.n_heads
     terms = np.zeros((n_layers, n_heads, n_layers, n_heads), dtype=frozen.dtype)
     z = list(order_one_z(shown))
-    later: Directions | None = None  # through each head of each later layer, the earliest first
+    later: Directions | None = None  # pulled back through each later head, earliest layer first
     for number, end in _pulled_back(shown, direction):
         layer = shown.layer(number)
         if later is not None:
@@ -67,9 +68,9 @@ def virtual_heads(
 def triples(
     frozen: FrozenPass, direction: Direction
 ) -> Iterator[tuple[tuple[int, int, int], Float[np.ndarray, "latest middle earliest"]]]:
-    """Yield the order-3 terms, a block for each three layers (latest, middle, earliest).
+    """Yield the contributions of order 3 for each three layers (latest, middle, earliest).
 
-    A block is [head of the latest, of the middle, of the earliest layer].
+    The axes are [head of the latest layer, of the middle, of the earliest].
     """
     shown, n_heads = frozen.until(direction.position), frozen.model.n_heads
     z = list(order_one_z(shown))
@@ -85,7 +86,7 @@ def triples(
 
 
 def _pulled_back(frozen: FrozenPass, direction: Direction) -> Iterator[tuple[int, Directions]]:
-    """Yield each layer, the last one first, and the direction on what its heads wrote."""
+    """Yield each layer, the last one first, and the direction on its heads' output."""
     end = at_the_end(frozen, direction)
     for number in reversed(range(frozen.model.n_layers)):
         on_written, end = end.pull_after(frozen, number)

@@ -1,16 +1,16 @@
-r"""Attention scores of one head, split by what the query was read from and what the key was.
+r"""Attention scores of one head, split by the components that the query and the key read.
 
-The stream before layer l is a sum of components: the embedding, positions, and what each earlier
-head wrote. With norm scales fixed, query and key are sums over the same components, and a score
+The residual stream before layer l is a sum of components: the embedding, positions, and the outputs
+of earlier heads. With frozen norm scales, query and key are sums over these components, and a score
 
     S_{qk} = Σ_c Σ_e (Ŷ_c W_Q)_q · (Ŷ_e W_K)_k / √d_head
 
 has one term for each pair. In the second layer of an attention-only model these are the (1 + H)²
-terms of the framework's six-index tensor: `direct` (neither side went through a head), `Q` (the
-query's side did), `K` (the key's side), `Q+K` (both). A shortformer model adds position vectors to
-what queries and keys read: a component of its own, on both sides. Biases are one too, and so is
-what each layer's b_O and each MLP brings to the stream; with frozen gates components go through the
-MLPs, which then bring their biases only. Rotary turns each component's part.
+terms of the framework's six-index tensor: `direct` (neither side reads a head), `Q` (the query
+does: Q-composition), `K` (the key does), `Q+K` (both do). Position embeddings, the biases of
+queries and keys, each b_O, and each MLP's output are components too. With frozen gates, components
+pass through the MLPs, whose own components are then their constants. Rotary embeddings are applied
+to each component.
 
 Source: Elhage et al. 2021, “The QK circuit: a six-dimensional tensor”, “Path expansion of attention
 scores”.
@@ -21,18 +21,19 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from numeric.frozen import FrozenPass
-from numeric.functions import rotate
-from numeric.paths.orders import check_path
+from otimes.numeric.frozen import FrozenPass
+from otimes.numeric.functions import rotate
+from otimes.numeric.paths.orders import check_path
 
 COMPOSITIONS = ("direct", "Q", "K", "Q+K")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreTerms:
-    """One query's scores in one head, [query component, key component, key].
+    """The scores of one query in one head, [query component, key component, key].
 
-    `names` are the components: `embed`, `positions`, `bias`, `b_O.l`, `mlp.l`, and heads `l.h`.
+    `names` are the components: `embed`, `positions`, `bias`, `b_O.l`, `mlp.l`, and heads `l.h`;
+    `through_head` marks the heads.
     """
 
     layer: int
@@ -43,11 +44,11 @@ class ScoreTerms:
     terms: Float[np.ndarray, "query_part key_part key"]
 
     def scores(self) -> Float[np.ndarray, " key"]:
-        """Return the scores themselves: all terms together, for the keys up to the query."""
+        """Return the scores, the sum of all terms, for the keys up to the query."""
         return self.terms.sum(axis=(0, 1))
 
     def by_composition(self) -> dict[str, Float[np.ndarray, " key"]]:
-        """Return the scores by composition: `direct`, `Q`, `K`, `Q+K`."""
+        """Return the scores [key] by composition: `direct`, `Q`, `K`, `Q+K`."""
         heads = np.array(self.through_head)
         sides = ((~heads, ~heads), (heads, ~heads), (~heads, heads), (heads, heads))
         return {
@@ -57,10 +58,9 @@ class ScoreTerms:
 
 
 def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreTerms:
-    """Return the terms of the scores of a head for one query, against all keys that it sees.
+    """Return the terms of the scores of a head for one query and the keys up to it.
 
-    Only [component, key, d_head] and [component, component, key] are formed. Raises: OtimesError
-    if there is no such head or position.
+    Raises: OtimesError if the head or the position is out of range.
 
     Proved by: scores_by_composition, qk_six_index.
     """
@@ -107,7 +107,7 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
 def components(
     frozen: FrozenPass, layer: int
 ) -> tuple[list[tuple[str, bool]], Float[np.ndarray, "part pos d_model"]]:
-    """Return what the stream before a layer consists of: (name, whether a head wrote it), rows."""
+    """Return the components of the residual stream before a layer: (name, is a head), rows."""
     model, config = frozen.model, frozen.model.config
     names, first = [("embed", False)], [model.part("W_E", frozen.tokens)]
     if config.positions == "learned":

@@ -1,15 +1,15 @@
-r"""Exact Shapley values of all heads on one logit, under frozen attention.
+r"""Exact Shapley values of all heads for one logit, under frozen attention.
 
-Give each head a switch $t_h$ on what it writes. One path goes through a head at most once, so the
-logit $f(t)$ is multilinear in the switches, and it is Owen's multilinear extension of the game in
-which heads are players: hence
+Multiply the output of each head by a factor $t_h$. A path goes through a head at most once, so the
+logit $f(t)$ is multilinear in the factors: it is Owen's multilinear extension of the game whose
+players are the heads. Hence
 
     φ_h = ∫_0^1 ∂f/∂t_h (t, …, t) dt = Σ_{paths through h} value(path) / order(path).
 
 On the diagonal the derivative is a polynomial of degree at most L − 1, so ⌈L/2⌉ Gauss–Legendre
-nodes give the integral exactly, and one adjoint sweep at a node gives it for all heads:
-$∂f/∂t_h = ⟨G_l, z_h W_O⟩$ with G_l the direction taken back to the output of layer l. 2^(LH)
-coalitions are not looked at.
+nodes give the integral exactly, and one adjoint sweep per node gives it for all heads:
+$∂f/∂t_h = ⟨G_l, z_h W_O⟩$ with G_l the direction pulled back to the output of layer l. The 2^(LH)
+coalitions need not be enumerated.
 
 Sources: Shapley 1953; Owen 1972, “Multilinear extensions of games”.
 """
@@ -17,15 +17,15 @@ Sources: Shapley 1953; Owen 1972, “Multilinear extensions of games”.
 import numpy as np
 from jaxtyping import Float
 
-from numeric.frozen import Direction, FrozenPass
+from otimes.numeric.frozen import Direction, FrozenPass
 
 
 def shapley_values(
     frozen: FrozenPass, direction: Direction, n_nodes: int | None = None
 ) -> Float[np.ndarray, "n_layers n_heads"]:
-    """Return the Shapley value of each head; together they are the logit less the direct path.
+    """Return the Shapley value of each head; they sum to the logit minus the direct path.
 
-    `n_nodes` other than the ⌈L/2⌉ that are exact is for showing that fewer are not.
+    `n_nodes` is the number of quadrature nodes, by default ⌈L/2⌉, which is exact.
 
     Proved by: shapley_two_layers, shapley_four_layers.
     """

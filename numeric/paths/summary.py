@@ -1,4 +1,4 @@
-"""What there is to tell of one logit, gathered once for a terminal, for JSON and for a page."""
+"""One logit decomposed by paths: the record that the terminal, JSON and HTML output render."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from numeric.paths.best import BestPaths
-from numeric.paths.ensemble import Paths
-from numeric.tokenizer import load_tokenizer
+from otimes.numeric.frozen import FrozenPass
+from otimes.numeric.model import Model
+from otimes.numeric.paths.closure import Closure, close
+from otimes.numeric.paths.pairs import virtual_heads
+from otimes.numeric.paths.top_paths import TopPaths
+from otimes.numeric.tokenizer import load_tokenizer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
     """A logit at a position of a prompt, by order, by head, by its largest paths."""
 
-    on_prompt: Paths
+    frozen: FrozenPass
     position: int
     token: int
     strings: tuple[str, ...]
@@ -24,7 +27,17 @@ class Summary:
     orders: Float[np.ndarray, " order"]
     heads: Float[np.ndarray, "n_layers n_heads"]
     shapley: Float[np.ndarray, "n_layers n_heads"]
-    best: BestPaths
+    best: TopPaths
+
+    @property
+    def model(self) -> Model:
+        """The model whose logit it is."""
+        return self.frozen.model
+
+    @property
+    def closure(self) -> Closure:
+        """The largest local error/bound over the layers, and the largest error of a logit."""
+        return close(self.frozen)
 
     @property
     def logit(self) -> float:
@@ -33,29 +46,30 @@ class Summary:
 
     @property
     def about_mlps(self) -> str:
-        """What became of the MLPs, in a sentence; empty in a model without any."""
-        if not self.on_prompt.model.config.d_mlp:
+        """How MLPs are treated, in a sentence; empty in a model without MLPs."""
+        if not self.model.config.d_mlp:
             return ""
-        if self.on_prompt.frozen.mlp_gates:
-            return "MLPs: their gates are held fixed; every path goes past them and through them."
-        return "MLPs: what they gave on this prompt is a source, read as it is."
+        if self.frozen.mlp_gates:
+            return "MLPs: their gates are frozen; paths go through MLPs and around them."
+        return "MLPs: their outputs on this prompt are constant sources."
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain data, virtual heads and closure as well."""
-        best, closure = self.best, self.on_prompt.closure
+        """Return the summary as JSON data, with virtual heads and closure."""
+        best = self.best
+        direction = self.frozen.direction(self.position, self.token)
         return {
             "schema": 1,
-            "model": self.on_prompt.model.name,
-            "tokens": self.on_prompt.frozen.tokens.tolist(),
+            "model": self.model.name,
+            "tokens": self.frozen.tokens.tolist(),
             "strings": list(self.strings),
-            "mlp": "gates" if self.on_prompt.frozen.mlp_gates else "sources",
+            "mlp": "gates" if self.frozen.mlp_gates else "sources",
             "position": self.position,
             "token": self.token,
             "token_string": self.token_string,
             "logit": self.logit,
             "orders": self.orders.tolist(),
             "heads": self.heads.tolist(),
-            "virtual_heads": self.on_prompt.virtual_heads(self.position, self.token).tolist(),
+            "virtual_heads": virtual_heads(self.frozen, direction).tolist(),
             "shapley": self.shapley.tolist(),
             "top": {
                 "paths": [
@@ -65,40 +79,20 @@ class Summary:
                 "proven": best.proven,
                 "visited": best.visited,
             },
-            "closure": closure._asdict(),
+            "closure": self.closure._asdict(),
         }
 
 
-def summarise(
-    on_prompt: Paths, position: int = -1, token: int | None = None, top: int = 10
-) -> Summary:
-    """Return what there is to tell of a logit: of the likeliest token, unless another is named."""
-    place = on_prompt.frozen.at(position)
-    chosen = on_prompt.likeliest(place) if token is None else token
-    strings = token_strings(on_prompt, [*on_prompt.frozen.tokens.tolist(), chosen])
-    return Summary(
-        on_prompt=on_prompt,
-        position=place,
-        token=chosen,
-        strings=strings[:-1],
-        token_string=strings[-1],
-        orders=on_prompt.by_order(place, chosen),
-        heads=on_prompt.heads(place, chosen),
-        shapley=on_prompt.shapley(place, chosen),
-        best=on_prompt.top(top, place, chosen),
-    )
-
-
-def token_strings(on_prompt: Paths, tokens: Sequence[int]) -> tuple[str, ...]:
-    """Return tokens as text if the bundled tokenizer is the model's, else as numbers."""
+def token_strings(model: Model, tokens: Sequence[int]) -> tuple[str, ...]:
+    """Return the text of tokens, or `#id` if the vocabulary is not the bundled one."""
     tokenizer = load_tokenizer()
-    if tokenizer.d_vocab != on_prompt.model.d_vocab:
+    if tokenizer.d_vocab != model.d_vocab:
         return tuple(f"#{token}" for token in tokens)
     return tuple(tokenizer.token_strings(tokens))
 
 
 def visible(text: str) -> str:
-    r"""Return a token so that white space in it is seen.
+    r"""Return a token with visible characters for white space.
 
     >>> visible(" in"), visible("\n    ")
     ('·in', '⏎····')

@@ -1,6 +1,6 @@
-"""The ensemble of paths for eyes: one self-contained piece of HTML, in light and in dark.
+"""The HTML view of a logit decomposed by paths: self-contained, for light and dark themes.
 
-No script, no font, nothing fetched. Bars are SVG; a pattern is a small picture whose opacity is the
+No script, no font, nothing fetched. Bars are SVG; a pattern is a small PNG whose opacity is the
 attention, so that it reads on any background.
 """
 
@@ -14,42 +14,37 @@ from html import escape
 import numpy as np
 from jaxtyping import Float
 
-from numeric.paths.ensemble import Paths
-from numeric.paths.orders import path_name
-from numeric.paths.summary import Summary, summarise, visible
+from otimes.numeric.paths.orders import path_name
+from otimes.numeric.paths.summary import Summary, visible
 
 ATTENDED_HEADS = 6
-"""How many heads are shown with the text that they attend to."""
+"""The number of heads whose attention is shown on the text of the prompt."""
 
 BY_ORDER = (
     "The logit is {:+.3f}: the direct path, then all paths through one head, two heads and so on."
 )
 BY_HEAD = (
-    "What each head adds by itself (order 1), and its Shapley value: its share of all paths that"
-    " go through it."
+    "The contribution of each head by itself (order 1), and its Shapley value: its share of all"
+    " paths through it."
 )
 
 
 def html_page(summary: Summary) -> str:
-    """Return the view as a page of its own."""
-    title = f"Paths of {summary.on_prompt.model.name}"
+    """Return the view as a complete HTML page."""
+    title = f"Paths of {summary.model.name}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
         "<style>:root{color-scheme:light dark}body{margin:2rem auto;max-width:60rem;"
         "padding:0 1rem}</style></head>"
-        f"<body>{_body(summary)}</body></html>\n"
+        f"<body>{html_view(summary)}</body></html>\n"
     )
 
 
-def html_view(on_prompt: Paths) -> str:
-    """Return the view of the likeliest token after the last position, as a piece of HTML."""
-    return _body(summarise(on_prompt))
-
-
-def _body(summary: Summary) -> str:
-    model = summary.on_prompt.model
+def html_view(summary: Summary) -> str:
+    """Return the view as an HTML fragment, for a notebook."""
+    model = summary.model
     whose = f"{_token(summary.token_string)} after position {summary.position}"
     parts = [
         f"<h2>Paths of {escape(model.name)} to {whose}</h2>",
@@ -109,7 +104,7 @@ def _token(text: str) -> str:
 
 
 def _prompt(summary: Summary) -> str:
-    """Return the prompt, the position outlined."""
+    """Return the prompt with the position outlined."""
     return _text(summary, lambda at: ' class="at"' if at == summary.position else "")
 
 
@@ -123,7 +118,7 @@ def _text(summary: Summary, attributes: Callable[[int], str]) -> str:
 
 
 def _bars(rows: Iterable[tuple[str, float]]) -> str:
-    """Return labelled bars around a common zero, with their figures."""
+    """Return an SVG bar chart with labels and values, around a common zero."""
     named = list(rows)
     largest = max((abs(value) for _, value in named), default=0.0) or 1.0
     label = 8 * max(len(name) for name, _ in named) + 12
@@ -149,7 +144,7 @@ def _bars(rows: Iterable[tuple[str, float]]) -> str:
 
 
 def _grid(*tables: Float[np.ndarray, "n_layers n_heads"]) -> str:
-    """Return tables of heads beside each other, the cells shaded by size."""
+    """Return tables of heads side by side, with cells shaded by value."""
     largest = max(float(np.abs(table).max()) for table in tables) or 1.0
     return "".join(
         f'<div style="display:inline-block;margin-right:2em"><p>{title}</p>'
@@ -168,7 +163,7 @@ def _one_grid(table: Float[np.ndarray, "n_layers n_heads"], largest: float) -> s
 
 
 def _shade(size: float) -> str:
-    """Return the background of something of size -1 … 1."""
+    """Return the CSS background for a value from -1 to 1."""
     colour = "var(--up)" if size >= 0 else "var(--down)"
     return (
         f"background:color-mix(in srgb,{colour} {100 * 0.7 * min(abs(size), 1):.0f}%,transparent)"
@@ -176,12 +171,12 @@ def _shade(size: float) -> str:
 
 
 def _attended(summary: Summary) -> str:
-    """Return the prompt as the heads that matter most see it from the position."""
+    """Return the prompt shaded by the attention of the heads with the largest Shapley values."""
     size = np.abs(summary.shapley)
     order = np.argsort(-size, axis=None, kind="stable")[:ATTENDED_HEADS]
     rows = []
     for layer, head in zip(*np.unravel_index(order, size.shape), strict=True):
-        seen = summary.on_prompt.frozen.patterns[layer][head, summary.position].tolist()
+        seen = summary.frozen.patterns[layer][head, summary.position].tolist()
         shown = _text(summary, partial(_seen, seen))
         value = summary.shapley[layer, head]
         rows.append(f'<tr><td class="who">{layer}.{head} ({value:+.2f})</td>'
@@ -194,9 +189,9 @@ def _seen(attention: list[float], at: int) -> str:
 
 
 def _patterns(summary: Summary) -> str:
-    """Return every pattern as a picture."""
+    """Return every attention pattern as an image."""
     figures = []
-    for layer, patterns in enumerate(summary.on_prompt.frozen.patterns):
+    for layer, patterns in enumerate(summary.frozen.patterns):
         for head, pattern in enumerate(patterns):
             picture = base64.b64encode(png(pattern)).decode()
             name = f"{layer}.{head}"
@@ -209,12 +204,12 @@ def _patterns(summary: Summary) -> str:
 
 
 def png(opacity: Float[np.ndarray, "row column"]) -> bytes:
-    """Return a PNG picture of one colour, as opaque as each entry (0 … 1) says."""
+    """Return a PNG image of one colour with the given opacities (0 to 1)."""
     height, width = opacity.shape
     pixels = np.empty((height, width, 4), dtype=np.uint8)
     pixels[:] = (0, 150, 136, 0)
     pixels[..., 3] = np.rint(255 * np.clip(opacity, 0, 1))
-    # Each row begins with the number of its filter, 0: none.
+    # Each row begins with its filter type, 0 for none.
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
 
     def chunk(kind: bytes, content: bytes) -> bytes:

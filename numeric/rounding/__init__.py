@@ -1,19 +1,19 @@
-"""How far a computed value may be from the exact one, and how small a mistake would show.
+"""Bounds on rounding errors, and the smallest mistakes that exceed them.
 
-    precision    what one rounding does in each floating-point type, and many together
-    linear       sums and products, whatever their order
-    functions    softmax, norms, activations, rotation
-    places       every place of a forward pass, from what an implementation read there
-    statements   every expression of the language, from the arrays that it is about
-    hypotheses   what a claim may be off by where its hypotheses hold up to rounding only
+    precision    the rounding error of one operation in each dtype, and of many
+    linear       sums and products, in any order of summation
+    functions    softmax, norms, activation functions, rotary embeddings
+    places       each activation of a forward pass, given the inputs of its operation
+    statements   each expression of the language, given its arrays
+    hypotheses   the error of a claim whose hypotheses hold only up to rounding
 
-All bounds are *local*: one operation, or one statement, on its own inputs. `error / bound` at most
-1 is what equality looks like in this precision; over 1 is a bug.
+All bounds are *local*: for one operation, or one statement, on its own inputs. In correct code
+error / bound is at most 1; more is a bug.
 """
 
-from numeric.rounding.hypotheses import carried
-from numeric.rounding.places import Judged, LocalBounds, in_dtype, inputs_of
-from numeric.rounding.precision import (
+from otimes.numeric.rounding.hypotheses import carried
+from otimes.numeric.rounding.places import Judged, LocalBounds, in_dtype, inputs_of
+from otimes.numeric.rounding.precision import (
     UNIT_ROUNDOFF,
     Precision,
     gamma,
@@ -22,7 +22,12 @@ from numeric.rounding.precision import (
     stored_as,
     worst_ratio,
 )
-from numeric.rounding.statements import Bounded, contract_bounded, recorded_bound, walk_bounded
+from otimes.numeric.rounding.statements import (
+    Bounded,
+    contract_bounded,
+    recorded_bound,
+    walk_bounded,
+)
 
 __all__ = [
     "UNIT_ROUNDOFF",

@@ -1,12 +1,12 @@
-r"""What is not multilinear: activations, softmax, norms and rotation, with their rounding errors.
+r"""Rounding errors of nonlinear functions: activation functions, softmax, norms, rotary embeddings.
 
-An error E of the argument x carries over as |g(x ± E) - g(x)|: exactly where g is monotone, else
-|g'(x)| E + ½ max|g''| E². To that comes what computing g adds, whichever of its usual algorithms
-is used. Two things are taken on trust and stated here: exp, erf, tanh, sine, cosine and powers of
-a library are wrong by at most `LIBRARY` ulp (SLEEF and glibc promise 1, Intel's SVML 4), and terms
-of second order in the unit roundoff are covered by constants that were rounded up.
+An error E of the argument x is propagated as |g(x ± E) - g(x)|: exactly where g is monotone, else
+as |g'(x)| E + ½ max|g''| E². The error of computing g is added, for any of its usual algorithms.
+There are two assumptions: exp, erf, tanh, sine, cosine and powers of a library have an error of at
+most `LIBRARY` ulp (SLEEF and glibc guarantee 1, Intel's SVML 4), and terms of second order in the
+unit roundoff are covered by constants that were rounded up.
 
-Written for what follows: S the scores of a row, p its pattern, T the number of keys, x a row of a
+Notation: S the scores of a row, p its pattern, T the number of keys, x a row of the residual
 stream, μ its mean, c = x - μ.
 """
 
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from algebra.errors import OtimesError
-from algebra.functions import on_floats
-from numeric.functions import (
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.functions import on_floats
+from otimes.numeric.functions import (
     DERIVATIVE,
     centred,
     masked_softmax,
@@ -26,27 +26,27 @@ from numeric.functions import (
     rotary_frequencies,
     rotary_scale,
 )
-from numeric.rounding.linear import Array, Near
-from numeric.rounding.precision import Precision
+from otimes.numeric.rounding.linear import Array, Near
+from otimes.numeric.rounding.precision import Precision
 
 LIBRARY = 4  # ulp, each 2 u
 GATE = 9
-"""A gate x · s(x), 0 ≤ s ≤ 1, is wrong by at most 9 u |x|, and two roundings of the result.
+"""The error of x · s(x), 0 ≤ s ≤ 1, is at most 9 u |x|, plus two roundings of the result.
 
 For s = ½ (1 + erf(x/√2)): 8 u from erf, halved; 1 u from the addition, 2 u t erf'(t) ≤ 0.9 u from
-the argument, both halved. For tanh the argument is wrong by 6 u relative, which moves tanh by at
-most 6 · 0.45 u, and so (8 + 2.7 + 2) / 2. For 1/(1 + e^-x): 8 (1 - s) + 2 relative to s ≤ 1; a
-factor of x in it is wrong by 2 u, which moves s by 2 · 0.23 u.
+the argument, both halved. For tanh the relative error of the argument is 6 u, which changes tanh by
+at most 6 · 0.45 u, in all (8 + 2.7 + 2) / 2. For 1/(1 + e^-x): 8 (1 - s) + 2 relative to s ≤ 1; the
+error of a factor of x in it is 2 u, which changes s by 2 · 0.23 u.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How a function moves, and what computing it adds, in units of u.
+    """The conditioning of a function g, and the error of computing it, in units of u.
 
-    `slope` is g' and `curve` a bound of |g''|; a function without a slope is monotone, and moves as
-    it moves. `relative` is a multiple of |g(x)|, `absolute` of |x| (`gate`) or of 1; `stored` says
-    how often a library stores a number on the way, the result included.
+    `slope` is g' and `curve` a bound on |g''|; without a slope g is monotone, and the propagated
+    error is exact. The error of computing g is `relative` times |g(x)| plus `absolute` times |x|
+    (with `gate`) or 1. `stored` is the number of roundings to the stored dtype, with the result's.
     """
 
     relative: float
@@ -72,14 +72,14 @@ CONDITION: dict[str, Condition] = {
 
 
 def activated(name: str, x: Near, p: Precision) -> Near:
-    """Return an activation of every entry.
+    """Return an activation function of every entry, with its error.
 
-    Raises: OtimesError for a function that is not known, which has no value on numbers either.
+    Raises: OtimesError for an unknown function.
     """
     if name not in CONDITION:
         raise OtimesError(
-            f"there is no rounding bound for the activation {name}; known are "
-            f"{', '.join(CONDITION)}"
+            f"there is no rounding bound for the function {name}; the functions are"
+            f" {', '.join(CONDITION)}"
         )
     known = CONDITION[name]
     value = on_floats(name, x.value)
@@ -93,7 +93,7 @@ def activated(name: str, x: Near, p: Precision) -> Near:
 
 
 def _moved(name: str, known: Condition, x: Near, value: Array) -> Array:
-    """Return how far the function may be moved by the errors of its argument."""
+    """Return a bound on the change of the function by the errors of its argument."""
     if not x.error.any():
         return np.zeros_like(value)
     if known.slope is not None:
@@ -104,7 +104,7 @@ def _moved(name: str, known: Condition, x: Near, value: Array) -> Array:
         moved: Array = value * np.expm1(x.error)
     elif name == "relu":
         moved = np.where(x.value >= -x.error, x.error, 0.0)
-    elif name == "tanh":  # the slope nowhere more than where the argument comes closest to 0
+    elif name == "tanh":  # the slope is largest where the argument is closest to 0
         moved = x.error / np.cosh(np.clip(np.abs(x.value) - x.error, 0.0, 300.0)) ** 2
     else:
         nearest = expit(np.maximum(np.abs(x.value) - x.error, 0.0))
@@ -113,9 +113,9 @@ def _moved(name: str, known: Condition, x: Near, value: Array) -> Array:
 
 
 def _root_moved(square: Array, error: Array) -> Array:
-    """Return how far x^(-1/2) moves, without bound where x may be zero.
+    """Return a bound on the change of x^(-1/2), infinite where x may be zero.
 
-    The difference of two close roots is written so that nothing cancels.
+    The difference of two roots is computed without cancellation.
     """
     least = square - error
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -125,13 +125,13 @@ def _root_moved(square: Array, error: Array) -> Array:
 
 
 def softmax(scores: Near, visible: Array, p: Precision, online: bool = False) -> Near:
-    r"""Return the softmax of the visible entries of each row, [..., query, key].
+    r"""Return the softmax of the unmasked entries of each row, [..., query, key], with its error.
 
-    $|δ \log p_j| ≤ E_j + \log Σ p e^E$ carries over. Its own: 8 u from exp, above and below; T + 1
-    from sum and division; 3 u (gap_j + Σ p gap), the gap to the maximum, from shifting; 2 u
-    (max|S| + log T) for algorithms that do not shift, use powers of two or the logarithm of the
-    sum. `online`: computed block by block, each rescaling what went before. What no bound reaches
-    is still a share, between 0 and 1.
+    The propagated error is $|δ \log p_j| ≤ E_j + \log Σ p e^E$. The error of computing it: 8 u from
+    exp, in numerator and denominator; T + 1 from sum and division; 3 u (gap_j + Σ p gap), with the
+    gap to the maximum, from subtracting the maximum; 2 u (max|S| + log T) for algorithms that do
+    not subtract it, or use powers of two or log-sum-exp. `online`: computed block by block with
+    rescaling, as in FlashAttention. The bound is never more than 1, as entries are from 0 to 1.
     """
     shape = scores.value.shape
     mask = np.broadcast_to(visible, shape)
@@ -152,7 +152,7 @@ def softmax(scores: Near, visible: Array, p: Precision, online: bool = False) ->
     relative = np.expm1(carried + p.within(roundings) + p.inner * shifts)
     bound = value * relative
     bound = bound + p.stored() * (value + bound)
-    # A share of a sum, whatever the scores: between 0 and 1, but for the roundings of both.
+    # Entries are from 0 to 1, up to the roundings of both sides.
     most = 1 + p.within(roundings) + p.stored(2)
     return Near(value, np.fmin(bound, most) + p.tiny)
 
@@ -162,11 +162,11 @@ def normalised(
 ) -> Near:
     r"""Return a norm of each row: $g c / \sqrt{mean(c^2) + ε} + b$; without centring if "rms".
 
-    Its own: the mean is wrong by γ_{d+4} mean|x|, and the mean square by γ_{d+4} (mean x² + 2 |μ|
-    mean|x|), which covers the difference of mean x² and μ² in one pass as well as Welford's
-    updates; that is carried through the root exactly. In half precision, where sums are wider, each
-    step may be stored: the mean, what is centred, its square, their mean, ε added, the root, one
-    over it. Without bound where the mean square may be zero.
+    The error of computing it: the mean has an error of γ_{d+4} mean|x|, and the mean square of
+    γ_{d+4} (mean x² + 2 |μ| mean|x|), which covers one-pass variance (mean x² - μ²) and Welford's
+    updates; it is propagated through the root exactly. In half precision, each step may be stored
+    in that dtype: the mean, the centred entries, their squares, the mean square, the sum with ε,
+    the root, its reciprocal. The bound is infinite where the mean square may be zero.
     """
     x, width = rows.value, rows.value.shape[-1]
     if p.exact:
@@ -185,11 +185,11 @@ def normalised(
     if kind == "layer":
         mu_error = sums * mean(rows.size) + mean(rows.error) + steps * np.abs(mu)
         c_error = c_error + mu_error
-        # Σ c = 0, so that a wrong mean moves the mean square in second order only.
+        # Σ c = 0, so that an error of the mean changes the mean square in second order only.
         square_error = square_error + 2 * mean(rows.error * np.abs(mu_error)) + mu_error**2
     square_error = square_error + sums * (mean(rows.size**2) + 2 * np.abs(mu) * mean(rows.size))
     square = mean(c**2) + eps
-    # What is centred counts twice in its square; then the square, the mean and the sum with ε.
+    # Two roundings for the centred factors; one each for the square, the mean, the sum with ε.
     square_error = square_error + 5 * steps * square
     scale = on_floats("rsqrt", square)
     scale_error = _root_moved(square, square_error + 3 * p.inner * square)
@@ -216,11 +216,10 @@ def rotated(
     *,
     p: Precision,
 ) -> Near:
-    """Return queries or keys [..., pos, d_head] turned by their positions.
+    """Return queries or keys [..., pos, d_head] after rotary embeddings, with their errors.
 
-    An angle p · base^(-2i/dims) made inside an operation is wrong by its share of the rounding of
-    exponent, power and product; each sine and cosine by the library and by being stored, and by
-    being stored again where it is multiplied by a scale.
+    An angle p · base^(-2i/dims) has the rounding errors of exponent, power and product; each sine
+    and cosine the error of the library and a rounding to the stored dtype, two with a scale.
     """
     pair = np.arange(dims // 2)
     first, second = (
@@ -251,12 +250,12 @@ def rotated(
 
 
 def _after_stretch(relative: Array, dims: int, base: float, stretch: Sequence[float]) -> Array:
-    """Return how many units of rounding a frequency is wrong by after a stretch.
+    """Return the relative error of a stretched frequency, in units of the roundoff.
 
-    A factor alone is one division more. By bands, the share s = (turns - low)/(high - low) of the
-    plain frequency f is wrong by what f is and 3 roundings, times turns/(high - low), and 2 more;
-    and f' = f/factor + s f (1 - 1/factor) by f (1 - 1/factor) times that, and 4 of its own. The
-    shares of YaRN are s and 1 - s of whole numbers, by 2 roundings and 3.
+    A factor alone adds one division. With bands, the weight s = (turns - low)/(high - low) of the
+    plain frequency f has the error of f plus 3 roundings, times turns/(high - low), plus 2; and
+    f' = f/factor + s f (1 - 1/factor) has f (1 - 1/factor) times that, plus 4. The weights of YaRN
+    are s and 1 - s of integers, with 2 and 3 roundings.
     """
     if len(stretch) < 2:
         return relative + len(stretch)
@@ -267,7 +266,7 @@ def _after_stretch(relative: Array, dims: int, base: float, stretch: Sequence[fl
         both = (shared < 0.999999 * plain) & (shared > 1.000001 * plain / factor)
         return np.asarray(relative + 4 + np.where(both, 5 * plain / shared, 0.0))
     turns = context * plain / (2 * np.pi)
-    mixed = (turns > 0.999 * low) & (turns < 1.001 * high)  # rounding may decide for either side
+    mixed = (turns > 0.999 * low) & (turns < 1.001 * high)  # either side, up to rounding
     share = (relative + 3) * turns / (high - low) + 2
     moved = share * (1 - 1 / factor) * plain / rotary_frequencies(dims, base, stretch)
     wrong: Array = relative + 4 + np.where(mixed, np.abs(moved), 0.0)

@@ -1,17 +1,17 @@
-"""The inverse of a matrix, judged after the fact: by how far the product is from the identity."""
+"""An a posteriori error bound for the inverse of a matrix, from the residual I - M X."""
 
 import numpy as np
 
-from numeric.rounding.linear import Near
-from numeric.rounding.precision import gamma
+from otimes.numeric.rounding.linear import Near
+from otimes.numeric.rounding.precision import gamma
 
 
 def inverse(matrix: Near, computed: np.ndarray, unit: float) -> Near:
-    """Return a computed inverse X with its error, however it was computed.
+    """Return a computed inverse X with its error, for any algorithm.
 
-    With M the true matrix and R = I - M X, M⁻¹ = X (I + R + R² + …); |R| is at most what is
-    measured, with the rounding of that, and with the errors of M. Without bound where the column
-    sums of |R| reach 1. Source: Higham 2002, §14.2.
+    With M the true matrix and R = I - M X, M⁻¹ = X (I + R + R² + …). |R| is bounded by the computed
+    residual, its rounding error, and the errors of M. The bound is infinite where the column sums
+    of |R| reach 1. Source: Higham 2002, §14.2.
     """
     size = len(computed)
     identity = np.eye(size)

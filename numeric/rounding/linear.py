@@ -1,51 +1,51 @@
-"""Sums and products with their rounding errors: the multilinear part of a pass.
+"""Sums and products with their rounding errors: the multilinear part of a forward pass.
 
-A `Near` is an array in float64 and how far a correct implementation may be from it, entry by entry:
-zero for what was recorded, more for what it computed and did not show. Every function here takes
-such arrays and a `Precision`, and returns the next: what the inputs carry over, and what the
-operation adds. The bounds are those of Higham 2002, §3.5, and hold for every order of summation,
-fused multiply-adds and partial sums included.
+A `Near` is a float64 array with an entrywise error bound: 0 for recorded activations, positive for
+intermediate results that an implementation did not record. Every function here takes such arrays
+and a `Precision`, and returns the result with its error: the propagated error of the inputs plus
+the error of the operation. The bounds are those of Higham 2002, §3.5. They hold for every order of
+summation, with or without fused multiply-adds.
 
-With `Precision.likely`, n products are summed as if their errors were independent: 6 u √n times
-(‖a ∘ b‖₂ + |Σ a b|), the size of partial sums, instead of γ_n Σ |a b|; and errors of the factors
-are carried over so too, 2 √Σ (δa b)², instead of Σ |δa b|. With `Precision.sampled` ‖a ∘ b‖₂ is
-taken over the terms with the largest a only: squares are summed, and fewer of them make less.
+With `Precision.likely`, rounding errors are treated as independent: the error of a sum of n
+products is 6 u √n (‖a ∘ b‖₂ + |Σ a b|), with the size of the partial sums, instead of γ_n Σ |a b|;
+errors of the factors are propagated as 2 √Σ (δa b)² instead of Σ |δa b|. With `Precision.sampled`,
+‖a ∘ b‖₂ is estimated from below by the terms with the largest a.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from numeric.rounding.precision import Precision
+from otimes.numeric.rounding.precision import Precision
 
 Array = np.ndarray
 
 
 NOTHING = bytes(8)
-"""A zero, seen by every entry of an error that is none: `broadcast_to` would take longer."""
+"""A zero that all entries of a zero error share; faster than `broadcast_to`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """What was computed: within `error` of `value`, which has the same shape."""
+    """An array `value` with an entrywise error bound `error` of the same shape."""
 
     value: Array
     error: Array
 
     @classmethod
     def exactly(cls, array: Array) -> "Near":
-        """Return an array that is known as it is."""
+        """Return an array without error."""
         value = np.asarray(array, dtype=np.float64)
         return cls(value, np.ndarray(value.shape, np.float64, NOTHING, 0, (0,) * value.ndim))
 
     @property
     def exact(self) -> bool:
-        """Whether it is known as it is; seen without a look at every entry."""
+        """Whether the error is zero; for `exactly` this is decided without reading the entries."""
         return not any(self.error.strides) and not self.error.any()
 
     @property
     def size(self) -> Array:
-        """The largest absolute value that each entry may have."""
+        """The largest possible absolute value of each entry."""
         size = np.abs(self.value)
         return size if self.exact else size + self.error
 
@@ -53,10 +53,10 @@ class Near:
 def linear(
     rows: Near, weight: Near, bias: Array | None, p: Precision, rescaled: int = 0, sums: int = 0
 ) -> Near:
-    """Return rows @ weight + bias, for stacks of matrices alike.
+    """Return rows @ weight + bias, also for stacks of matrices.
 
-    `rescaled`: how often an entry of a factor may have been stored again before the product;
-    `sums`: how many more roundings a blockwise algorithm makes on its way.
+    `rescaled` is the number of extra roundings of the factors before the product; `sums` the number
+    of extra roundings of a blockwise algorithm.
     """
     value = rows.value @ weight.value
     if p.exact:
@@ -81,17 +81,17 @@ def linear(
 
 
 SHORT = 48
-"""Fewer terms than this, and the worst case of their sum may be below what is likely."""
+"""With fewer terms than this, the worst-case bound may be below the likely one."""
 
 
 SHARE = 16
-"""One in so many terms is looked at where the size of partial sums is sampled."""
+"""One in so many terms is used where the size of partial sums is sampled."""
 
 
 def _less_spread(rows: Near, weight: Near) -> Array:
-    """Return less than √Σ (a b)²: the sum over those terms whose rows are largest in all.
+    """Return a lower bound on √Σ (a b)²: the sum over the terms with the largest rows.
 
-    Less by a thousandth at least, as the whole sum is made in float32.
+    It is reduced by a factor of 1 - 2⁻¹⁰, as `_spread` is computed in float32.
     """
     n_terms = rows.value.shape[-1]
     if rows.value.ndim > 2 or n_terms < SHARE * SHORT // 2:
@@ -103,7 +103,7 @@ def _less_spread(rows: Near, weight: Near) -> Array:
 
 
 def _spread(rows: Near, weight: Near) -> Array:
-    """Return √Σ (a b)² for each entry of the product, to three digits: it is made in float32."""
+    """Return √Σ (a b)² for each entry of the product, computed in float32."""
     squares, scale = [], 1.0
     for x in (rows, weight):
         size = x.value if x.exact else x.size
@@ -117,7 +117,7 @@ def _spread(rows: Near, weight: Near) -> Array:
 
 
 def _carried(rows: Near, weight: Near, p: Precision) -> Array:
-    """Return how far the errors of the factors move their product."""
+    """Return the propagated error of the factors."""
     carried = np.zeros(1)
     if not rows.exact:
         carried = _moved(rows.error, weight.size, p)
@@ -134,7 +134,7 @@ def _moved(a: Array, b: Array, p: Precision) -> Array:
 def over_heads(z: Near, W_O: Near, bias: Array, p: Precision) -> Near:
     """Return the sum over the heads of z [head, pos, d_head] times W_O [head, d_head, d_model].
 
-    Either in one product, or head by head, each stored and then added to the others.
+    The bound holds for one product over all heads, and for a sum of separately stored heads.
     """
     if p.exact or p.sampled:
         return _over_heads_at_once(z, W_O, bias, p)
@@ -160,9 +160,9 @@ def over_heads(z: Near, W_O: Near, bias: Array, p: Precision) -> Near:
 
 
 def _over_heads_at_once(z: Near, W_O: Near, bias: Array, p: Precision) -> Near:
-    """Return the same sum over the heads as one product, with no bound or less than what is likely.
+    """Return the same sum as one product, without a bound, or with the sampled one.
 
-    Of H heads that sum to s, the squares sum to s²/H at least.
+    The squares of H heads that sum to s sum to at least s²/H.
     """
     heads, n_pos, d_head = z.value.shape
     flat = Near.exactly(z.value.transpose(1, 0, 2).reshape(n_pos, heads * d_head))
@@ -183,8 +183,8 @@ def _over_heads_at_once(z: Near, W_O: Near, bias: Array, p: Precision) -> Near:
 def added(p: Precision, *terms: Near) -> Near:
     """Return a sum of a few arrays, in any order.
 
-    Each term counts with one rounding of its own: an implementation that adds it while it is still
-    being computed shows it rounded, and adds it as it was.
+    Each term has one extra rounding: a fused implementation adds the unrounded term but records the
+    rounded one.
     """
     value = np.asarray(sum(term.value for term in terms))
     if p.exact:
@@ -197,7 +197,7 @@ def added(p: Precision, *terms: Near) -> Near:
 
 
 def multiplied(a: Near, b: Near, p: Precision) -> Near:
-    """Return the product entry by entry."""
+    """Return the entrywise product."""
     value = a.value * b.value
     if p.exact:
         return Near.exactly(value)

@@ -1,14 +1,14 @@
-"""How far a place of a pass may be from the reference, given what an implementation read there.
+"""Rounding bounds for each activation of a forward pass, given the inputs of its operation.
 
     bounds = LocalBounds(model, "float32")
     judged = bounds.place("pattern.3", {"scores.3": scores})
     worst_ratio(pattern, judged.value, judged.bound) <= 1
 
-One operation on its own inputs: errors made before it do not count, and need no bound. The inputs
-are those that the implementation recorded, and the weights of `model` those that it holds; where a
-float32 implementation was given weights in float64, `in_dtype` says what it holds. A place that was
-not recorded is computed from what it reads in turn, and its own error carried along, so that a
-fused attention can be judged by its `z`; over many operations a bound carried so says little.
+The bounds are for one operation on its own inputs: earlier errors do not matter. The inputs are
+those that the implementation recorded, and the weights of `model` must be those that it uses; for a
+float32 implementation of float64 weights, `in_dtype` rounds them. An input that was not recorded is
+computed from its own inputs with its error, so that a fused attention can be checked at `z`; over
+many operations such a bound becomes too large to be useful.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,26 +18,32 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.config import TENSORS, Config
-from numeric.forward import passes_on, place_names
-from numeric.functions import causal_mask
-from numeric.model import Model
-from numeric.rounding.functions import activated, normalised, rotated, softmax
-from numeric.rounding.linear import Near, added, linear, multiplied, over_heads
-from numeric.rounding.precision import Precision, known, precision, smallest_noticed, stored_as
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.config import TENSORS, Config
+from otimes.numeric.forward import passes_on, place_names
+from otimes.numeric.functions import causal_mask
+from otimes.numeric.model import Model
+from otimes.numeric.rounding.functions import activated, normalised, rotated, softmax
+from otimes.numeric.rounding.linear import Near, added, linear, multiplied, over_heads
+from otimes.numeric.rounding.precision import (
+    Precision,
+    known,
+    precision,
+    smallest_noticed,
+    stored_as,
+)
 
 Array = np.ndarray
-CHANGE = 2.0**-12  # of a factor, to see what it moves: exact, and small enough to be linear
+CHANGE = 2.0**-12  # the relative step of finite differences: exact, and small enough to be linear
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """A place in float64, and how far an implementation may be from it, entry by entry.
+    """The float64 value of an activation, and an entrywise bound on an implementation's error.
 
-    `bound` holds for correct code; it is infinite where nothing is claimed (scores that are masked,
-    a norm that may divide by zero). `likely`, never more, takes rounding errors for independent:
-    correct code stays below it as a rule, and sometimes not.
+    `bound` holds for correct code; it is infinite where there is none (masked scores, a norm that
+    may divide by zero). `likely` ≤ `bound` assumes independent rounding errors: correct code is
+    usually, but not always, below it.
     """
 
     value: Array
@@ -46,9 +52,9 @@ class Judged:
 
 
 class LocalBounds:
-    """The local bounds of a model's places, for implementations of one precision.
+    """The local bounds of a model's activations, for implementations in one precision.
 
-    `dtype` is float64, float32, float16 or bfloat16, or a `Precision` of your own.
+    `dtype` is "float64", "float32", "float16" or "bfloat16", or a `Precision`.
     """
 
     def __init__(self, model: Model, dtype: str | Precision) -> None:
@@ -56,10 +62,10 @@ class LocalBounds:
         self.precision = precision(dtype) if isinstance(dtype, str) else dtype
 
     def place(self, name: str, recorded: Mapping[str, Array]) -> Judged:
-        """Return what a place should be, from recorded places (and "tokens", for `embed`).
+        """Return the value and bounds of an activation, from recorded ones ("tokens" for `embed`).
 
-        Raises: OtimesError naming a place that is needed and neither recorded nor to be computed;
-        ShapeError for an input of the wrong shape.
+        Raises: OtimesError for an unknown activation, or missing tokens; ShapeError for an input of
+        the wrong shape.
         """
         near = self._near(name, recorded, {}, self.precision)
         likely = self._near(name, recorded, {}, self.precision.supposed_likely())
@@ -68,11 +74,11 @@ class LocalBounds:
         return Judged(near.value, bound, np.minimum(likely.error * grown, bound))
 
     def sensitivity(self, name: str, recorded: Mapping[str, Array]) -> dict[str, float]:
-        """Return for each factor of a place the least relative change of it that would be noticed.
+        """Return for each factor of an activation its smallest detectable relative change.
 
-        The factors are the weights and the places that the operation reads. A relative change of
-        all entries of one moves the value by so much for each, in first order; the figure is right
-        up to a factor of two, for the rounding that is there may hide a change or add to it.
+        The factors are the weights and activations that the operation reads. All entries of a
+        factor are changed by the same relative amount, in first order. The result is accurate up to
+        a factor of two, as actual rounding errors may hide a change or add to it.
         """
         judged = self.place(name, recorded)
         read = inputs_of(self.model.config, name)
@@ -93,13 +99,13 @@ class LocalBounds:
     ) -> Near:
         config = self.model.config
         if name not in place_names(config):
-            raise OtimesError(f"{self.model.name} has no place {name}")
+            raise OtimesError(f"{self.model.name} has no activation {name}")
         inputs = {}
         for read in inputs_of(config, name):
             if read in recorded:
                 inputs[kind_of(read)] = Near.exactly(recorded[read])
             elif read == "tokens":
-                raise OtimesError(f"{name} is judged by its tokens: record them as 'tokens'")
+                raise OtimesError(f"{name} is computed from the tokens: record them as 'tokens'")
             else:
                 inputs[kind_of(read)] = self._near(read, recorded, {}, p)
         n_pos = _positions(name, config, inputs)
@@ -111,13 +117,13 @@ class LocalBounds:
 
 
 def in_dtype(model: Model, dtype: str) -> Model:
-    """Return the model whose weights are what an implementation of that type holds, in float64."""
+    """Return the model with its weights rounded to a dtype, stored as float64."""
     return model.changed({name: stored_as(each, dtype) for name, each in model.weights.items()})
 
 
 @lru_cache(maxsize=4096)
 def inputs_of(config: Config, place: str) -> tuple[str, ...]:
-    """Return the places that a place is computed from, by name.
+    """Return the names of the activations that an activation is computed from.
 
     >>> inputs_of(Config(2, 1, 4, 2, 10, 8, "none"), "z.1")
     ('pattern.1', 'v.1')
@@ -182,7 +188,7 @@ WEIGHTS: dict[str, tuple[str, ...]] = {
 
 
 def weights_of(model: Model, place: str) -> tuple[str, ...]:
-    """Return the weights that the model has and that a place is computed with."""
+    """Return the names of the model's weights that an activation is computed with."""
     config, kind = model.config, kind_of(place)
     names = WEIGHTS.get(kind, ())
     if kind == "mlp_pre":
@@ -200,20 +206,20 @@ def weights_of(model: Model, place: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def kind_of(place: str) -> str:
-    """Return a place without its layer."""
+    """Return the name of an activation without its layer."""
     return place.partition(".")[0]
 
 
 @runtime_checkable
 class Parts(Protocol):
-    """What gives weights by name, all or one layer's: a model, or one that remembers them."""
+    """The part of `Model` that `Weights` needs."""
 
     def part(self, name: str, index: Any = ...) -> Array:
-        """Return entries of a tensor in float64."""
+        """Return a tensor, or its part at `index` of the first axis, in float64."""
 
 
 class Weights(dict[str, Array]):
-    """The weights of one place, fetched when they are asked for; `scaled` multiplies some."""
+    """The weights of one operation, loaded on first access; `scaled` has factors for some."""
 
     def __init__(
         self, model: Parts, place: str, n_pos: int, scaled: Mapping[str, float] | None = None
@@ -224,7 +230,7 @@ class Weights(dict[str, Array]):
         self.layer = int(place.rpartition(".")[2]) if "." in place else None
 
     def columns(self, name: str, chosen: slice) -> Array:
-        """Return some columns of a matrix, no others being converted."""
+        """Return some columns of a matrix; only these are converted."""
         if name in self:
             return self[name][:, chosen]
         array = self.model.part(name, (slice(None), chosen))
@@ -241,7 +247,7 @@ class Weights(dict[str, Array]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class At:
-    """What an operation is given: its inputs by kind, its weights, and the precision."""
+    """The arguments of an operation: its inputs by name, its weights, and the precision."""
 
     config: Config
     inputs: Mapping[str, Near]
@@ -250,7 +256,7 @@ class At:
     hidden: frozenset[str] = field(default_factory=frozenset)
     p: Precision = field(default_factory=lambda: precision("float64"))
     read: Callable[[str], Near] | None = None
-    """Any other place by name, for those who compute something else than what is right."""
+    """Returns any other activation by name; used by operations with a planted mistake."""
 
     def only(self) -> Near:
         """Return the one input."""
@@ -258,11 +264,11 @@ class At:
         return near
 
     def weight(self, name: str) -> Near:
-        """Return a weight, which is known as it is."""
+        """Return a weight, without error."""
         return Near.exactly(self.weights[name])
 
     def bias(self, name: str) -> Array | None:
-        """Return a bias for all heads or positions, or None where the model has none."""
+        """Return a bias, with an axis for positions after heads; None if the model lacks it."""
         if not self.config.has(name):
             return None
         bias = self.weights[name]
@@ -276,7 +282,7 @@ def _embed(at: At) -> Near:
 
 
 def _stream(at: At) -> Near:
-    """Return where the stream begins, with learned positions; elsewhere it is passed on."""
+    """Return the embedding plus learned positions before the first layer; else the one input."""
     if at.config.positions == "learned" and "embed" in at.inputs:
         return added(at.p, at.only(), at.weight("W_pos"))
     return at.only()
@@ -308,7 +314,7 @@ def _read(letter: str) -> Callable[[At], Near]:
 
 
 def _scores(at: At) -> Near:
-    """Return the scores; 1/√d may come before the product, to one factor or in halves to both."""
+    """Return the scores; 1/√d_head may be applied before the product, to one or both factors."""
     q, k, root = at.inputs["q"], at.inputs["k"], np.sqrt(at.config.d_head)
     keys = Near(np.swapaxes(k.value, -1, -2), np.swapaxes(k.error, -1, -2))
     raw = linear(q, keys, None, at.p, rescaled=2)
@@ -326,7 +332,7 @@ def _pattern(at: At) -> Near:
 
 
 def _z(at: At) -> Near:
-    """Return what the heads mix; a pattern that is not shown may be normalised afterwards."""
+    """Return z; if the pattern is not recorded, it may be normalised after the product."""
     online = "pattern" in at.hidden
     sums = 3 * at.n_pos + 1 if online else 0
     return linear(at.inputs["pattern"], at.inputs["v"], None, at.p, rescaled=int(online), sums=sums)
@@ -337,11 +343,11 @@ def _attn_out(at: At) -> Near:
 
 
 COLUMNS = 4096
-"""So many tokens of the vocabulary are unembedded at a time."""
+"""The number of tokens that are unembedded at a time."""
 
 
 def _logits(at: At) -> Near:
-    """Return the logits, some columns at a time: the largest matrix is never whole in float64."""
+    """Return the logits, in blocks of columns: W_U is never converted to float64 as a whole."""
     rows, bias = at.only(), at.bias("b_U")
     n_columns = at.config.d_vocab
     value = np.empty((at.n_pos, n_columns))
@@ -400,15 +406,15 @@ OPERATIONS: dict[str, Callable[[At], Near]] = {
 
 
 def _positions(place: str, config: Config, inputs: Mapping[str, Near]) -> int:
-    """Return how many tokens the prompt has; refuse inputs that do not fit the model together."""
+    """Return the number of positions. Raises: ShapeError for an input of the wrong shape."""
     first = next(iter(inputs.values())).value
     n_pos = first.shape[-2] if first.ndim > 1 else len(first)
     for kind, near in inputs.items():
         expected = _shape(kind, config, n_pos)
         if near.value.shape != expected:
             raise ShapeError(
-                f"{place} is computed from {kind}, which is {expected} for {n_pos} positions, and "
-                f"an array of shape {near.value.shape} was given"
+                f"{place} is computed from {kind}, which must have shape {expected} for {n_pos}"
+                f" positions, got {near.value.shape}"
             )
     return n_pos
 

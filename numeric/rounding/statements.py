@@ -1,15 +1,15 @@
-"""How far the computed value of a statement may be from the exact one, and what it would notice.
+"""Rounding bounds for the value of a statement, and its sensitivity to each factor.
 
-A multilinear expression evaluated in floating point, in any order, errs by at most
+A multilinear expression evaluated in floating point, in any order, has an error of at most
 
     gamma_m * (the same expression on absolute values),    gamma_m = m u / (1 - m u),
 
-entry by entry, where u is the unit roundoff and m the number of roundings on the way from an entry
-of a factor to an entry of the result (Higham 2002, §3.1 and §3.5). A function or an inverse in it
-is one more factor, whose error comes from that of its argument (`functions`, `inverse`) and is
-carried on: if each factor |T_k| is wrong by E_k, the product is by Σ_k |T_1| … E_k … (|T_m| + E_m).
-The bound is *local*: one statement on its own inputs. Underflow is left out: no quantity here comes
-near 1e-300.
+entry by entry, where u is the unit roundoff and m the number of roundings from an entry of a factor
+to an entry of the result (Higham 2002, §3.1 and §3.5). A function or an inverse is one more factor,
+whose error follows from that of its argument (`functions`, `inverse`) and is propagated: if the
+factors |T_k| have errors E_k, the product has Σ_k |T_1| … E_k … (|T_m| + E_m). The bound is
+*local*: for one statement on its own inputs. Underflow is ignored: no quantity here comes near
+1e-300.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,31 +19,31 @@ from typing import Any
 import numpy as np
 import sympy
 
-from algebra.contract import is_torch
-from algebra.errors import OtimesError
-from algebra.evaluate import Evaluator, Values, selections
-from algebra.exact import Assignment, on_floats, tree_value
-from algebra.nonlinear import INVERSE, SOFTMAX
-from algebra.values import Value
-from numeric.rounding.functions import activated, softmax
-from numeric.rounding.inverse import inverse
-from numeric.rounding.linear import Near
-from numeric.rounding.precision import TINY, UNIT_ROUNDOFF, Precision, gamma, known
-from numeric.rounding.walk import Walked
+from otimes.algebra.diagrams.sums import DiagramSum
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.arrays import Evaluator, Values, selections
+from otimes.algebra.evaluate.exact import Assignment, on_floats, tree_value
+from otimes.algebra.language.backends import is_torch
+from otimes.algebra.language.nonlinear import INVERSE, SOFTMAX
+from otimes.numeric.rounding.functions import activated, softmax
+from otimes.numeric.rounding.inverse import inverse
+from otimes.numeric.rounding.linear import Near
+from otimes.numeric.rounding.precision import TINY, UNIT_ROUNDOFF, Precision, gamma, known
+from otimes.numeric.rounding.walk import Walked
 
 Array = np.ndarray
 DOUBLE = UNIT_ROUNDOFF["float64"]
-CHANGE = 2.0**-12  # of a factor, to see what it moves: exact, and small enough to be linear
+CHANGE = 2.0**-12  # the relative step of finite differences: exact, and small enough to be linear
 OTHER_ORDER = 2
-"""In the argument of a function, another order may round twice as often as the tree's does."""
+"""In the argument of a function, another order may have twice as many roundings as the tree's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A value, its entrywise bound, and how the value moves with each factor.
+    """A value, its entrywise bound, and its derivative with respect to each factor.
 
-    `shares[name]` is the change of the value when the factor of that name grows by 100 %: a
-    relative change ε of it moves the value by ε · share. All have the shape of `value`.
+    A relative change ε of the factor `name` changes the value by ε · `shares[name]`, in first
+    order. All arrays have the shape of `value`.
     """
 
     value: Array
@@ -54,9 +54,8 @@ class Bounded:
 def contract_bounded(evaluator: Evaluator, values: Values, unit: float = DOUBLE) -> Bounded:
     """Return the value by contraction of the normal form, with its rounding bound.
 
-    The value is computed in the type of the arrays, NumPy or torch, of which `unit` must be the
-    unit roundoff; the bound is for that. Shapes as the evaluator gives them: (free indices, row
-    legs, column legs).
+    The value is computed in the dtype of the arrays, NumPy or torch, and `unit` must be its unit
+    roundoff. The shape is that of the evaluator: (free indices, row legs, column legs).
     """
     value = _doubles(evaluator.run(values))
     found = NormalFormWithErrors(evaluator, values, unit).sum(evaluator.value)
@@ -69,10 +68,10 @@ def contract_bounded(evaluator: Evaluator, values: Values, unit: float = DOUBLE)
 def walk_bounded(
     expression: sympy.Basic, values: Values, unit: float = DOUBLE
 ) -> tuple[Array, Array]:
-    """Return the value by walking the tree in plain NumPy, and its bound, both 2-D.
+    """Return the value by evaluating the expression tree in NumPy, and its bound, both 2-D.
 
-    Kronecker products are formed and brackets kept, so this is another computation of the same
-    statement than the contraction of its normal form.
+    Kronecker products are materialised and parentheses kept, so this computation is independent of
+    the contraction of the normal form.
     """
     walked = Walked.of(_walk(expression, values, unit, 1))
     return walked.value, walked.error(unit)
@@ -83,10 +82,9 @@ def recorded_bound(
 ) -> Array:
     """Return the bound, 2-D, for any evaluation of a statement that sums one index at a time.
 
-    The reference pass is one: it computes the products and sums of the statement in an order of its
-    own, which the bound need not know. A product of boxes rounds once a box, a coefficient up to
-    four times, a sum over an index at most as often as the index has values (not at all where a
-    one-hot row selects), a sum of terms once a term.
+    The reference forward pass is such an evaluation, in an unknown order. The roundings are: one
+    per box of a product, up to four for a coefficient, at most the size of the index for a sum over
+    it (none where a one-hot row selects an entry), and one per term of a sum of terms.
     """
     sizes = [values.size(d) for d in evaluator.reading.dimensions.expressions]
     chosen = selections(values)
@@ -108,14 +106,14 @@ class _Summed:
 
 
 class NormalFormWithErrors:
-    """The normal form of an expression on arrays, in float64, with the errors of its boxes."""
+    """The normal form of an expression on float64 arrays, with the errors of its boxes."""
 
     def __init__(self, evaluator: Evaluator, values: Values, unit: float) -> None:
         self.evaluator, self.values, self.unit = evaluator, values, unit
         self.arrays = {name: _doubles(array) for name, array in values.arrays.items()}
-        self.errors: dict[str, Array] = {}  # of the boxes that have one
+        self.errors: dict[str, Array] = {}  # of computed boxes: functions and inverses
 
-    def sum(self, whole: Value) -> _Summed:
+    def sum(self, whole: DiagramSum) -> _Summed:
         """Return a sum of diagrams: its value, its error, and the share of each box."""
         value = self.evaluator.zeros(whole, self.values, np.zeros(()))
         size, moved = np.zeros_like(value), np.zeros_like(value)
@@ -146,16 +144,18 @@ class NormalFormWithErrors:
         with np.errstate(invalid="ignore"):
             return _Summed(value, known(growth * size + moved), shares)
 
-    def _term(self, whole: Value, diagram: Any, arrays: Sequence[Array], absolute: bool) -> Array:
+    def _term(
+        self, whole: DiagramSum, diagram: Any, arrays: Sequence[Array], absolute: bool
+    ) -> Array:
         boxes = zip(diagram.boxes, arrays, strict=True)
         operands = [self.evaluator.operand(box[0], self.values, array) for box, array in boxes]
         like = np.zeros(())
-        with np.errstate(invalid="ignore"):  # where an error is infinite and meets a zero
+        with np.errstate(invalid="ignore"):  # inf * 0
             term = self.evaluator.term(whole, diagram, operands, self.values, like, absolute)
         return np.asarray(term)
 
     def largest(self, label: int) -> Array:
-        """Return the absolute values, with their errors, of the box of a label, as an operand."""
+        """Return the absolute values plus errors of the box with a label, as an operand."""
         name = self.evaluator.reading.labels[label].name
         self._make(name)
         array = np.abs(self.arrays[name])
@@ -163,15 +163,15 @@ class NormalFormWithErrors:
             array = array + self.errors[name]
         return np.asarray(self.evaluator.operand(label, self.values, array))
 
-    def absolute(self, whole: Value, diagram: Any, operands: Sequence[Array]) -> Array:
-        """Return one term on operands as they are, its coefficient without its sign."""
+    def absolute(self, whole: DiagramSum, diagram: Any, operands: Sequence[Array]) -> Array:
+        """Return one term on the given operands, with the absolute value of its coefficient."""
         like = np.zeros(())
         return np.asarray(
             self.evaluator.term(whole, diagram, operands, self.values, like, absolute=True)
         )
 
     def _make(self, name: str) -> None:
-        """Make the array of a mask, an inverse or a function, and its error."""
+        """Compute the array of a mask, an inverse or a function, and its error."""
         if name in self.arrays:
             return
         evaluator = self.evaluator
@@ -215,9 +215,9 @@ def _walk(expression: sympy.Basic, values: Values, unit: float, slack: int) -> A
 
 
 def _applied(function: str, arguments: Sequence[Near], unit: float) -> Near:
-    """Return a function of arrays; the last axis is that of a softmax, and its mask a second one.
+    """Return a function of arrays; softmax acts on the last axis, and may have a mask as well.
 
-    Raises: OtimesError for a mask that was rounded, or is not of zeros and ones.
+    Raises: OtimesError for a mask that is computed, or is not a 0/1 array.
     """
     p = Precision(unit, unit, TINY["float64"])
     if function != SOFTMAX:
@@ -228,14 +228,14 @@ def _applied(function: str, arguments: Sequence[Near], unit: float) -> Near:
         visible = np.broadcast_to(mask[0].value == 1, visible.shape)
         if mask[0].error.any() or not np.all(visible | (mask[0].value == 0)):
             raise OtimesError(
-                "there is no rounding bound for a softmax whose mask is computed, or is not of "
-                "zeros and ones"
+                "there is no rounding bound for a softmax whose mask is computed, or is not a 0/1"
+                " array"
             )
     return softmax(scores, visible, p)
 
 
 def _by_moving(evaluator: Evaluator, values: Values) -> dict[str, Array]:
-    """Return the share of each array by moving it a little: functions are linear in little."""
+    """Return the share of each array by finite differences."""
     doubles = {name: _doubles(array) for name, array in values.arrays.items()}
     given = {**values.sizes, **values.indices, **values.scalars}
     start = evaluator.run(evaluator.values({**given, **doubles}))
@@ -247,7 +247,7 @@ def _by_moving(evaluator: Evaluator, values: Values) -> dict[str, Array]:
 
 
 def _doubles(array: Any) -> Array:
-    """Return an array of any kind as NumPy's float64."""
+    """Return a NumPy or torch array as a float64 NumPy array."""
     if is_torch(array):
         array = array.detach().cpu().double().numpy()
     return np.asarray(array, dtype=np.float64)

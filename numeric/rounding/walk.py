@@ -1,10 +1,10 @@
-"""Arrays that know what they would be on absolute values, and how often they were rounded.
+"""Arrays with running error analysis: the value on absolute values, and the number of roundings.
 
-`algebra.exact.tree_value` walks an expression on anything that adds and multiplies. On a `Walked`
-array it computes, in one walk, the value in float64, the same expression on absolute values, and
-the number of roundings m on the way, so that γ_m times the second bounds the error of the first:
-for this order of evaluation, and, m being counted generously, for any other. What a function or an
-inverse adds is carried along as `moved`; the count begins anew behind it.
+`otimes.algebra.evaluate.exact.tree_value` evaluates an expression tree on any objects with + and *.
+On `Walked` arrays it computes the value in float64, the same expression on absolute values, and the
+number of roundings m. γ_m times the second bounds the error of the first, for this order of
+evaluation and, as m is an upper bound, for any other. The error of a function or an inverse is
+propagated as `moved`; after it the count of roundings restarts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from numeric.rounding.precision import gamma, known
+from otimes.numeric.rounding.precision import gamma, known
 
 Array = np.ndarray
 
 
 @dataclass(slots=True, eq=False)
 class Walked:
-    """A value, its `size` on absolute values, the error carried in from functions, the roundings.
+    """A value, its `size` on absolute values, the error propagated from functions, the roundings.
 
-    All arrays have one shape; `moved` is None where nothing is carried.
+    All arrays have the same shape; `moved` is None if there is no propagated error.
     """
 
     value: Array
@@ -34,11 +34,11 @@ class Walked:
     moved: Array | None = None
     roundings: int = 0
 
-    __array_ufunc__ = None  # NumPy arrays leave +, * and @ with one of these to it
+    __array_ufunc__ = None  # so that NumPy arrays defer +, * and @ to this class
 
     @classmethod
     def of(cls, other: Any) -> Walked:
-        """Return an array or a number as one that was not computed; a fraction was, in a way."""
+        """Return an array or a number without roundings; a non-integer scalar counts 3."""
         if isinstance(other, Walked):
             return other
         value = np.asarray(other, dtype=np.float64)
@@ -46,7 +46,7 @@ class Walked:
         return cls(value, np.asarray(np.abs(value)), None, 0 if whole else 3)
 
     def error(self, unit: float, slack: int = 1, least: int = 0) -> Array:
-        """Return the bound of the error, of `slack` times as many roundings, or `least` if more."""
+        """Return the error bound for max(slack · roundings, least) roundings."""
         moved = np.zeros_like(self.size) if self.moved is None else self.moved
         growth = gamma(max(slack * self.roundings, least), unit)
         with np.errstate(invalid="ignore"):
@@ -59,7 +59,7 @@ class Walked:
 
     @property
     def T(self) -> Walked:
-        """The transpose: entries move, and none is computed."""
+        """The transpose, which rounds nothing."""
         return self._each(np.transpose)
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class Walked:
         return self._each(lambda array: array.reshape(*shape))
 
     def __add__(self, other: Any) -> Walked:
-        if isinstance(other, int) and other == 0:  # where `sum` begins
+        if isinstance(other, int) and other == 0:  # the start value of `sum`
             return self
         other = Walked.of(other)
         moved = _sum(self.moved, other.moved, self.shape, other.shape)
@@ -107,7 +107,7 @@ class Walked:
         if float(exponent).is_integer() and 0 < exponent <= 8:
             return reduce(mul, [self] * int(exponent))
         value = self.value**exponent
-        # First order, and twice it: a power moves by |e| times what its base moves by, relatively.
+        # Twice the first order: the relative change of a power is |e| times that of its base.
         rest = np.zeros_like(self.size) if self.moved is None else self.moved
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = 2 * abs(exponent) * np.abs(value / self.value) * rest
@@ -118,7 +118,7 @@ class Walked:
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
     ) -> Any:
-        """Answer the NumPy functions that the walk of a tree calls."""
+        """Implement the NumPy functions that `tree_value` calls."""
         if function is np.dot:
             return _dot(Walked.of(args[0]), Walked.of(args[1]))
         if function is np.linalg.multi_dot:
@@ -148,7 +148,7 @@ def _is_one(number: Any) -> bool:
 def _product(times: Callable[[Array, Array], Any], a: Walked, b: Walked, count: int) -> Walked:
     value, size = np.asarray(times(a.value, b.value)), np.asarray(times(a.size, b.size))
     moved = None
-    with np.errstate(invalid="ignore"):  # where an error is infinite and meets a zero
+    with np.errstate(invalid="ignore"):  # inf * 0
         if a.moved is not None:
             moved = np.asarray(times(a.moved, b.size if b.moved is None else b.size + b.moved))
         if b.moved is not None:
@@ -162,14 +162,14 @@ def _dot(a: Walked, b: Walked) -> Walked:
 
 
 def _selects(a: Walked) -> bool:
-    """Return whether each row selects one entry: such a product rounds nothing."""
+    """Return whether each row has at most one 1 and else 0: such a product rounds nothing."""
     if a.moved is not None or a.roundings:
         return False
     return bool(np.all((a.value == 0) | (a.value == 1)) and np.all(a.value.sum(axis=1) <= 1))
 
 
 def _multi_dot(factors: Sequence[Walked]) -> Walked:
-    """Return a product in its cheapest order; the errors are carried from left to right."""
+    """Return a product in the cheapest order; errors are propagated from left to right."""
     if len(factors) == 1:
         return factors[0]
     whole = reduce(_dot, factors) if any(f.moved is not None for f in factors) else None

@@ -1,18 +1,17 @@
-"""Hypothesis strategies for transformer algebra, to be used in anybody's tests.
+"""Hypothesis strategies for transformer algebra, for use in your own tests.
 
-    sizes, integer_matrices, float_matrices     the raw material
-    patterns, streams, tokens                   what attention makes and what it works on
-    heads                                       weights, in either convention, with their sizes
-    configs, models                             transformers of any kind, and with drawn weights
-    shapes, expressions, assignments            the language, and numbers for what is in it
-    identities, near_misses                     equations that are true, and some that are not
+    sizes, integer_matrices, float_matrices     sizes and matrices
+    patterns, streams, tokens                   attention patterns, residual streams and prompts
+    heads                                       weights of one head, in either convention
+    configs, models                             configurations, and models with drawn weights
+    shapes, expressions, assignments            expressions of the language, and values for them
+    identities, near_misses                     true equations, and false ones
 
-Everything shrinks well: sizes towards 1, entries towards 0, expressions towards one symbol. What is
-drawn depends on Hypothesis's seed and on nothing else. This package imports Hypothesis, and
-`import numeric` does not import this package.
+Examples shrink: sizes towards 1, entries towards 0, expressions towards one symbol. Draws depend
+only on Hypothesis's seed. This package imports Hypothesis; `import otimes` does not import it.
 
 >>> from hypothesis import given
->>> from numeric import strategies as ots
+>>> from otimes.numeric import strategies as ots
 >>> @given(ots.patterns(), ots.identities())
 ... def test_mine(pattern, identity):
 ...     assert (pattern.sum(axis=1) == 1).all()
@@ -20,9 +19,9 @@ drawn depends on Hypothesis's seed and on nothing else. This package imports Hyp
 >>> test_mine()
 """
 
-from numeric.strategies.equations import Equation, identities, near_misses
-from numeric.strategies.expressions import Alphabet, assignments, expressions, shapes
-from numeric.strategies.matrices import (
+from otimes.numeric.strategies.equations import Equation, identities, near_misses
+from otimes.numeric.strategies.expressions import Alphabet, assignments, expressions, shapes
+from otimes.numeric.strategies.matrices import (
     float_matrices,
     integer_matrices,
     patterns,
@@ -30,7 +29,7 @@ from numeric.strategies.matrices import (
     streams,
     tokens,
 )
-from numeric.strategies.weights import Head, configs, heads, models
+from otimes.numeric.strategies.weights import Head, configs, heads, models
 
 __all__ = [
     "Alphabet",

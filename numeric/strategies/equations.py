@@ -1,7 +1,7 @@
-"""True identities, by sound rewriting, and near-misses: one mistake away, and known to be false.
+"""True identities, made by sound rewriting, and near misses: false, by one mistake.
 
-A rule rewrites one place of a tree into something of equal value. A mistake is a change of the kind
-that people make; a near-miss keeps only what exact evaluation has shown to be false.
+A rule rewrites one node of a tree to an equal expression. A mistake is a typical human error; a
+near miss is only kept if exact evaluation shows it to be false.
 """
 
 from __future__ import annotations
@@ -26,16 +26,24 @@ from sympy import (
     Transpose,
 )
 
-from algebra.dimensions import same_size
-from algebra.language import FamilyMember, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
-from algebra.refute import Trial, differs, draw_assignment
-from algebra.shapes import inspect
-from algebra.text import unicode_text
-from numeric.strategies.expressions import DEFAULT, Alphabet, Shape, expressions
-from numeric.strategies.matrices import Draw, one_of
+from otimes.algebra.decide.counterexample import Trial, differs, draw_assignment
+from otimes.algebra.language.linear import (
+    FamilyMember,
+    HeadSum,
+    kron,
+    matadd,
+    matmul,
+    vec_cols,
+    vec_rows,
+)
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.sizes import same_size
+from otimes.algebra.language.unicode import unicode_text
+from otimes.numeric.strategies.expressions import DEFAULT, Alphabet, Shape, expressions
+from otimes.numeric.strategies.matrices import Draw, one_of
 
 MOST_STEPS = 4
-TRIALS = 6  # exact trials before a mistake is taken to be no mistake
+TRIALS = 6  # exact trials before a changed equation is presumed to be true
 SEED = 20_211_222
 
 
@@ -54,11 +62,11 @@ class Equation:
 
     @property
     def is_true(self) -> bool:
-        """Whether it holds for all sizes and all values."""
+        """Whether the equation holds for all sizes and all values."""
         return self.trial is None
 
     def __repr__(self) -> str:
-        """Return the equation as text; SymPy's own would evaluate the sides and could crash."""
+        """Return the equation as text; SymPy's printer would evaluate the sides."""
         sides = f"{unicode_text(self.lhs)} = {unicode_text(self.rhs)}"
         return f"<{'true' if self.is_true else 'false'}: {sides} ({', '.join(self.changes)})>"
 
@@ -67,10 +75,10 @@ class Equation:
 def identities(
     draw: Draw, shape: Shape | None = None, depth: int = 3, alphabet: Alphabet = DEFAULT
 ) -> Equation:
-    """Draw an Equation that is true: an expression, and one to four sound rewritings of it.
+    """Draw a true Equation: an expression, and the same after one to four sound rewrites.
 
     >>> from hypothesis import given
-    >>> from algebra.decide import decide
+    >>> from otimes.algebra.verdict import decide
     >>> @given(identities())
     ... def test(identity):
     ...     assert decide(identity.lhs, identity.rhs).status == "proved"
@@ -95,14 +103,14 @@ def identities(
 def near_misses(
     draw: Draw, shape: Shape | None = None, depth: int = 3, alphabet: Alphabet = DEFAULT
 ) -> Equation:
-    """Draw an Equation that is false: a true one with one mistake on its right side.
+    """Draw a false Equation: a true one with one mistake on its right side.
 
-    The mistakes: a transpose dropped or inserted, factors swapped, a term lost or counted twice, a
-    product for a Hadamard product, another symbol of the same shape. `trial` has exact numbers at
-    which the sides differ.
+    The mistakes: a transpose dropped or inserted, factors swapped, a term dropped or doubled, a
+    product instead of a Hadamard product, another symbol of the same shape. `trial` has exact
+    values at which the sides differ.
 
     >>> from hypothesis import given
-    >>> from algebra.decide import decide
+    >>> from otimes.algebra.verdict import decide
     >>> @given(near_misses())
     ... def test(miss):
     ...     assert decide(miss.lhs, miss.rhs).status == "refuted"
@@ -131,7 +139,7 @@ def near_misses(
 
 
 def _trial(lhs: Any, rhs: Any) -> Trial | None:
-    """Return exact numbers at which the sides differ, or None when a few draws show none."""
+    """Return exact values at which the sides differ, or None if a few draws find none."""
     signature = inspect(lhs, rhs)
     roots = signature.roots
     numbers = random.Random(SEED)
@@ -143,13 +151,13 @@ def _trial(lhs: Any, rhs: Any) -> Trial | None:
     return None
 
 
-# -- places of a tree -----------------------------------------------------------------------------
+# -- nodes of a tree ------------------------------------------------------------------------------
 
 Path = tuple[int, ...]
 
 
 def _places(e: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield every (path, part) that is a matrix, the whole first."""
+    """Yield the path and the subexpression of every matrix node, the root first."""
     yield path, e
     if isinstance(e, MatrixSymbol | FamilyMember):
         return
@@ -167,7 +175,7 @@ def _replaced(e: Any, path: Path, change: Callable[[Any], Any]) -> Any:
 
 
 def _rebuilt(e: Any, arguments: list[Any]) -> Any:
-    """Return a node of the same kind with other arguments, nothing evaluated."""
+    """Return a node of the same type with other arguments, unevaluated."""
     if isinstance(e, MatMul | MatAdd | HadamardProduct | MatPow):
         return type(e)(*arguments, evaluate=False)
     if isinstance(e, KroneckerProduct):

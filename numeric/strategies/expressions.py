@@ -1,7 +1,7 @@
-"""Expressions of the language with a drawn shape, and numbers for everything in them.
+"""Random expressions of the language, and values for their symbols.
 
-An `Alphabet` holds the tensors that expressions are made of. Everything is built without
-evaluation, so that the tree is what was drawn.
+An `Alphabet` holds the tensors that expressions are made of. Expressions are built unevaluated, so
+that the tree is as drawn.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from sympy import HadamardProduct, Identity, MatPow, MatrixSymbol, OneMatrix, Transpose, ZeroMatrix
 
-from algebra.dimensions import same_size
-from algebra.errors import OtimesError
-from algebra.exact import Assignment, array_shape
-from algebra.language import Family, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
-from algebra.shapes import inspect
-from numeric.strategies.matrices import LARGEST_ENTRY, Draw, integers, one_of
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.exact import Assignment, array_shape
+from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul, vec_cols, vec_rows
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.sizes import same_size
+from otimes.numeric.strategies.matrices import LARGEST_ENTRY, Draw, integers, one_of
 
 Shape = tuple[Any, Any]
 _n, _d, _H = sympy.symbols("n d H", integer=True, positive=True)
@@ -31,8 +31,9 @@ _n, _d, _H = sympy.symbols("n d H", integer=True, positive=True)
 class Alphabet:
     """The tensors that expressions are made of, scalar symbols, and the index of families.
 
-    The default: patterns A, B (n × n), a weight W (d × d), a stream X (n × d), a family P of H
-    patterns, and a scalar a. Expressions have the sizes of the tensors and products of two of them.
+    The default: patterns A, B (n × n), a weight W (d × d), a residual stream X (n × d), a family P
+    of H patterns, and a scalar a. The sizes of expressions are those of the tensors, and products
+    of two of them.
     """
 
     tensors: tuple[Any, ...] = (
@@ -50,7 +51,7 @@ class Alphabet:
         return list(dict.fromkeys(size for tensor in self.tensors for size in tensor.shape))
 
     def factors(self, size: Any) -> tuple[Any, Any] | None:
-        """Return two sizes of the alphabet whose product is `size`, if there are."""
+        """Return two sizes of the alphabet whose product is `size`, or None."""
         known = self.sizes()
         pairs = ((p, q) for p in known for q in known if p != 1 and q != 1)
         return next((pair for pair in pairs if same_size(pair[0] * pair[1], size)), None)
@@ -62,7 +63,7 @@ COEFFICIENTS = (2, -1, sympy.Rational(1, 2))
 
 @st.composite
 def shapes(draw: Draw, alphabet: Alphabet = DEFAULT) -> Shape:
-    """Draw a shape that expressions over an alphabet can have: (rows, columns) in SymPy.
+    """Draw a shape of expressions over an alphabet: (rows, columns), SymPy expressions.
 
     >>> from hypothesis import given
     >>> @given(shapes())
@@ -82,12 +83,12 @@ def expressions(
 ) -> st.SearchStrategy[Any]:
     """Draw an expression of a shape (drawn if None), at most `depth` operations deep.
 
-    Sums, products, transposes, powers, Hadamard and Kronecker products, multiples, sums over heads
-    and vec, over the tensors of an alphabet. It shrinks to a symbol.
+    It has sums, products, transposes, powers, Hadamard and Kronecker products, scalar multiples,
+    sums over heads and vec, over the tensors of an alphabet. It shrinks to a symbol.
 
     >>> from hypothesis import given
-    >>> from algebra.decide import decide
-    >>> from sympy import Transpose  # which states; `e.T` evaluates
+    >>> from otimes.algebra.verdict import decide
+    >>> from sympy import Transpose  # unevaluated, unlike `e.T`
     >>> @given(expressions())
     ... def test(e):
     ...     assert decide(Transpose(Transpose(e)), e).status == "proved"
@@ -104,7 +105,7 @@ def _expressions(draw: Draw, shape: Shape | None, depth: int, alphabet: Alphabet
 
 
 class _Builder:
-    """Draws one expression; `bound` is the index of a sum over heads that it stands in."""
+    """Draws one expression; `bound` is the index of the enclosing sum over heads, or None."""
 
     def __init__(self, draw: Draw, alphabet: Alphabet) -> None:
         self.draw = draw
@@ -130,7 +131,7 @@ class _Builder:
             elif _same(tensor.shape[::-1], shape):
                 found.append(Transpose(tensor))
         if bound is not None:
-            found.reverse()  # in a sum over heads, a member of a family first
+            found.reverse()  # in a sum over heads, family members first
         if same_size(rows, cols):
             found.append(Identity(rows))
         return self.choose([*found, OneMatrix(rows, cols), ZeroMatrix(rows, cols)])
@@ -175,16 +176,16 @@ def _same(a: Shape, b: Shape) -> bool:
 def assignments(
     draw: Draw, *expressions: sympy.Basic, smallest: int = 1, largest: int = 3
 ) -> dict[str, Any]:
-    """Draw numbers for everything that can vary in some expressions, each by its name.
+    """Draw values for all free symbols of some expressions, by name, as `evaluate` takes them.
 
-    What `evaluate` takes: sizes from `smallest` (0 is left out where it makes no sense) to
-    `largest` (more where a fixed index needs it), int64 arrays of the shape of each matrix symbol
-    (a family's has its index first), indices, and integers for other scalars (positive where
-    declared or in a denominator, perfect powers under a root). Sizes shrink to 1. Raises
-    OtimesError without any expression, ShapeError or LanguageError for expressions that are none.
+    Sizes are from `smallest` (0 is left out where it is not defined) to `largest` (more where a
+    fixed index needs it) and shrink to 1. Matrix symbols get int64 arrays of their shape (families
+    with the index first), indices integers in range, other scalars integers (positive where
+    declared or in a denominator, perfect powers under a root). Raises OtimesError without any
+    expression, ShapeError or LanguageError for invalid expressions.
 
     >>> from hypothesis import given
-    >>> from algebra.evaluate import evaluate
+    >>> from otimes.algebra.evaluate.arrays import evaluate
     >>> A = MatrixSymbol("A", _n, _d)
     >>> @given(assignments(A.T, A))
     ... def test(numbers):
@@ -192,7 +193,7 @@ def assignments(
     >>> test()
     """
     if not expressions:
-        raise OtimesError("assignments needs the expressions that the numbers are for")
+        raise OtimesError("assignments needs at least one expression")
     signature = inspect(*expressions)
     roots = signature.roots
     divided = _divided(*expressions)
@@ -203,7 +204,7 @@ def assignments(
         for count, index in signature.fixed.items():
             least = max(least, index + 1) if str(count) == name else least
         most = max(2 if name in roots else largest, least)
-        # 1 to 3 shrink towards 1 before 0 is tried: an example of size 0 shows little
+        # 1 to 3 shrink towards 1 before 0 is tried: an example of size 0 is less informative
         size = draw(st.integers(max(least, 1), max(most, 1)) | st.integers(least, most))
         values[name] = size ** roots.get(name, 1)
     drawn = Assignment(dict(values), {})
@@ -222,7 +223,7 @@ def assignments(
 
 
 def _divided(*expressions: sympy.Basic) -> set[str]:
-    """Return the names of the symbols that stand in a denominator."""
+    """Return the names of the symbols in denominators."""
     return {
         symbol.name
         for expression in expressions
@@ -233,7 +234,7 @@ def _divided(*expressions: sympy.Basic) -> set[str]:
 
 
 def as_assignment(values: dict[str, Any], *expressions: sympy.Basic) -> Assignment:
-    """Return drawn numbers as the exact evaluator of trees takes them."""
+    """Return drawn values as an `Assignment` for the exact evaluator."""
     signature = inspect(*expressions)
     return Assignment(
         {name: values[name] for name in signature.sizes},

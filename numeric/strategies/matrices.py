@@ -1,6 +1,6 @@
-"""Sizes, matrices, patterns of attention, residual streams and prompts.
+"""Strategies for sizes, matrices, attention patterns, residual streams and prompts.
 
-A size may be given as a number, or left out and drawn.
+A size that is not given (None) is drawn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from algebra.errors import OtimesError
+from otimes.algebra.errors import OtimesError
 
 Convention = Literal["row", "column"]
 T = TypeVar("T")
@@ -23,7 +23,7 @@ LARGEST_ENTRY = 3
 
 
 def sizes(smallest: int = 1, largest: int = LARGEST_SIZE) -> st.SearchStrategy[int]:
-    """Draw a size, from 1 to 4 unless told; it shrinks to the smallest.
+    """Draw a size, by default from 1 to 4; it shrinks to the smallest.
 
     >>> from hypothesis import given
     >>> @given(sizes())
@@ -32,7 +32,9 @@ def sizes(smallest: int = 1, largest: int = LARGEST_SIZE) -> st.SearchStrategy[i
     >>> test()
     """
     if not 0 <= smallest <= largest:
-        raise OtimesError(f"sizes from {smallest} to {largest} were asked: there are none")
+        raise OtimesError(
+            f"sizes need 0 ≤ smallest ≤ largest, got smallest={smallest}, largest={largest}"
+        )
     return st.integers(smallest, largest)
 
 
@@ -60,7 +62,7 @@ def integer_matrices(
 def float_matrices(
     draw: Draw, rows: int | None = None, cols: int | None = None, bound: float = 4.0
 ) -> Any:
-    """Draw a float64 matrix [rows, cols], finite, entries at most `bound` in absolute value.
+    """Draw a finite float64 matrix [rows, cols], with entries from -`bound` to `bound`.
 
     >>> from hypothesis import given
     >>> @given(float_matrices(2))
@@ -81,12 +83,11 @@ def patterns(
     causal: bool = True,
     exact: bool = True,
 ) -> Any:
-    """Draw a pattern of attention [n_pos, n_source]: no entry is negative, rows sum to one.
+    """Draw an attention pattern [n_pos, n_source]: non-negative, with rows that sum to 1.
 
-    `exact`: an object array of Fractions, rows sum to one exactly; else float64, up to rounding. A
-    causal pattern is square and lower triangular; `causal=False` is what cross-attention has. It
-    shrinks to attending to the first position only. Raises OtimesError for a causal pattern that is
-    asked not to be square.
+    `exact`: an object array of Fractions whose rows sum to 1 exactly; else float64. A causal
+    pattern is square and lower triangular; use `causal=False` for cross-attention. It shrinks to
+    attention to the first position. Raises OtimesError for a causal pattern with different sizes.
 
     >>> from hypothesis import given
     >>> @given(patterns(3))
@@ -96,8 +97,8 @@ def patterns(
     """
     if causal and n_source is not None and n_source != n_pos:
         raise OtimesError(
-            f"a causal pattern is square, and {n_pos} × {n_source} was asked: for cross-attention "
-            "say causal=False"
+            f"a causal pattern must be square, got {n_pos} × {n_source}: for cross-attention use "
+            "causal=False"
         )
     rows = size_or_drawn(draw, n_pos)
     cols = rows if causal else size_or_drawn(draw, n_source)
@@ -121,9 +122,9 @@ def streams(
     convention: Convention = "row",
     exact: bool = True,
 ) -> Any:
-    """Draw a residual stream: [n_pos, d_model] in the row convention, transposed in the other.
+    """Draw a residual stream: [n_pos, d_model], or [d_model, n_pos] in the column convention.
 
-    `exact`: int64; else float64.
+    `exact`: int64, else float64.
 
     >>> from hypothesis import given
     >>> @given(streams(n_pos=2, d_model=3, convention="column"))
@@ -149,26 +150,26 @@ def tokens(d_vocab: int, longest: int = 6, shortest: int = 1) -> st.SearchStrate
 
 
 def integers(shape: tuple[int, ...], low: int, high: int) -> st.SearchStrategy[Any]:
-    """Draw an int64 array, each entry for itself."""
+    """Draw an int64 array with entries from `low` to `high`, drawn independently."""
     return arrays(np.int64, shape, elements=st.integers(low, high), fill=st.nothing())
 
 
 def one_of(draw: Draw, options: Sequence[T]) -> T:
-    """Draw one of several things by its place; it shrinks to the first.
+    """Draw one of the options by its index; it shrinks to the first.
 
-    `sampled_from` would do, but what it draws depends on the hashes of the things themselves, which
-    for strings and for SymPy's expressions are others in every process.
+    Unlike `sampled_from`, the draw does not depend on hashes, which differ between processes for
+    strings and SymPy expressions.
     """
     return options[draw(st.integers(0, len(options) - 1))]
 
 
 def size_or_drawn(draw: Draw, size: int | None) -> int:
-    """Return the size that was asked for, or draw one."""
+    """Return the given size, or draw one if it is None."""
     return draw(sizes()) if size is None else size
 
 
 def check_convention(convention: str) -> str:
-    """Return the convention, or say which there are."""
+    """Return the convention. Raises: OtimesError if it is unknown."""
     if convention not in ("row", "column"):
-        raise OtimesError(f"the conventions are 'row' and 'column', not {convention!r}")
+        raise OtimesError(f"convention must be 'row' or 'column', got {convention!r}")
     return convention

@@ -1,4 +1,4 @@
-"""Heads and small models with drawn weights."""
+"""Strategies for heads, configurations and small models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from numeric.config import (
+from otimes.numeric.config import (
     ACTIVATIONS,
     BIASES,
     LAYOUTS,
@@ -19,8 +19,8 @@ from numeric.config import (
     POSITIONS,
     Config,
 )
-from numeric.model import Model, make_model
-from numeric.strategies.matrices import (
+from otimes.numeric.model import Model, make_model
+from otimes.numeric.strategies.matrices import (
     Convention,
     Draw,
     check_convention,
@@ -36,7 +36,7 @@ EIGHTHS = st.integers(-12, 12).map(lambda k: k / 8)  # exact in every float type
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """The weights of one head, and what they make together.
+    """The weights of one head, and its circuits.
 
     In the row convention weights act on the right: `W_Q`, `W_K`, `W_V` are [d_model, d_head] and
     `W_O` [d_head, d_model]; in the column convention each is the transpose of that.
@@ -60,12 +60,12 @@ class Head:
 
     @property
     def W_OV(self) -> Any:
-        """What the head writes for what it attends to, [d_model, d_model] in either convention."""
+        """The OV circuit, [d_model, d_model] in either convention."""
         return self.W_V @ self.W_O if self.convention == "row" else self.W_O @ self.W_V
 
     @property
     def W_QK(self) -> Any:
-        """What the head attends by, [d_model, d_model] in either convention."""
+        """The QK circuit, [d_model, d_model] in either convention."""
         return self.W_Q @ self.W_K.T if self.convention == "row" else self.W_Q.T @ self.W_K
 
 
@@ -77,7 +77,7 @@ def heads(
     convention: Convention = "row",
     exact: bool = True,
 ) -> Head:
-    """Draw a Head with weights of the sizes given, or drawn; `exact`: int64, else float64.
+    """Draw a Head; sizes that are not given are drawn. `exact`: int64, else float64.
 
     >>> from hypothesis import given
     >>> @given(heads(d_model=3, d_head=2))
@@ -97,9 +97,9 @@ def heads(
 
 @st.composite
 def configs(draw: Draw, /, **fields: Any) -> Config:
-    """Draw the configuration of a small model of any kind; the fields given are kept.
+    """Draw the configuration of a small model; the given `fields` are kept.
 
-    Sizes shrink to 1, and the kind to attention-only without positions, biases and norms.
+    Sizes shrink to 1, and the architecture to attention-only without positions, biases and norms.
 
     >>> from hypothesis import given
     >>> @given(configs(norm="rms"))
@@ -109,11 +109,11 @@ def configs(draw: Draw, /, **fields: Any) -> Config:
     """
 
     def size(name: str, least: int, most: int) -> Any:
-        """Return a size as it was given, or draw it."""
+        """Return the given size, or draw it."""
         return fields[name] if name in fields else draw(sizes(least, most))
 
     def kind(name: str, options: Sequence[Any]) -> Any:
-        """Return a kind of something as it was given, or draw it."""
+        """Return the given option, or draw it."""
         return fields[name] if name in fields else one_of(draw, options)
 
     found: dict[str, Any] = dict(fields)
@@ -162,12 +162,11 @@ def models(
     positions: str | None = None,
     config: Config | None = None,
 ) -> Model:
-    """Draw a small reference model: what is not given is drawn, weights are multiples of 1/8.
+    """Draw a small reference model whose weights are multiples of 1/8; sizes not given are drawn.
 
-    It is attention-only, with shortformer positions or none, unless a `config` says otherwise (see
-    `configs`); then the sizes are those of the config. The weights have the names and shapes of
-    `numeric.Model`; d_vocab is 2 to 5, n_ctx 1 to 6. Layers, heads and sizes shrink to 1, weights
-    to 0.
+    It is attention-only, with shortformer positions or none; d_vocab is 2 to 5, n_ctx 1 to 6. With
+    a `config` (see `configs`) the architecture and all sizes are those of the config. Layers, heads
+    and sizes shrink to 1, weights to 0.
 
     >>> from hypothesis import given
     >>> @given(models(n_layers=1))

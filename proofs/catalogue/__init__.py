@@ -5,12 +5,12 @@ A theorem is a decorated function; `proofs/claims.py` has the kinds of claims th
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 
-from algebra.errors import OtimesError
-from proofs.theorem import Theorem
+from otimes.proofs.theorem import Theorem, find
+
+__all__ = ["CHAPTERS", "catalogue", "find"]
 
 CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     1: ("Tensor products and conventions", "tensor_products", ("products", "conventions")),
@@ -66,17 +66,10 @@ def catalogue() -> tuple[Theorem, ...]:
     found: list[Theorem] = []
     for _, folder, files in CHAPTERS.values():
         for file in files:
-            module = import_module(f"proofs.catalogue.{folder}.{file}")
+            module = import_module(f"otimes.proofs.catalogue.{folder}.{file}")
             entries = [entry for entry in vars(module).values() if isinstance(entry, Theorem)]
             found += [entry for entry in entries if entry.state.__module__ == module.__name__]
     return tuple(found)
 
 
-def find(name: str) -> Theorem:
-    """Return the theorem of this name, or say which names are near."""
-    for theorem in catalogue():
-        if theorem.name == name:
-            return theorem
-    names = [theorem.name for theorem in catalogue()]
-    near = get_close_matches(name, names, n=3) or names
-    raise OtimesError(f"there is no theorem {name!r}; there are {', '.join(near)}")
+catalogue()  # importing a chapter declares its theorems, so that `find` knows them all

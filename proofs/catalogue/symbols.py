@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import sympy
 from sympy import MatrixSymbol
 
-from algebra.language import Family
+from otimes.algebra.language.linear import Family
 
 
 def size(name: str) -> sympy.Symbol:

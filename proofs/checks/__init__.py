@@ -1,9 +1,9 @@
-"""How each kind of claim is tried.
+"""The checks of each kind of claim.
 
-identities   equations and what only looks like one: proof, exact numbers, models, mutants
-bounds       inequalities: why, where they are tight, a search for a violation
-properties   ranks, causality, stochasticity: the facts engine against exact numbers
-definitions  expressions against plain loops
+identities   equations and non-identities: proof, exact values, models, mutants
+bounds       inequalities: proof, tight cases, a search for violations
+properties   ranks, causality, stochasticity: derivation by `facts`, exact values
+definitions  expressions compared with plain loops
 measured     error laws, functions of `numeric`, empirical claims
 """
 
@@ -13,31 +13,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from algebra.errors import OtimesError
-from numeric.binding import Run
-from proofs.checks.bounds import check_bound
-from proofs.checks.definitions import check_definition
-from proofs.checks.identities import check_failure, check_identity, failed
-from proofs.checks.measured import check_error_law, check_method, check_observation
-from proofs.checks.properties import check_property
-from proofs.claims import (
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.binding import Run
+from otimes.proofs.checks.bounds import check_bound
+from otimes.proofs.checks.definitions import check_definition
+from otimes.proofs.checks.identities import check_failure, check_identity, failed
+from otimes.proofs.checks.measured import check_error_law, check_method, check_observation
+from otimes.proofs.checks.properties import check_property
+from otimes.proofs.claims import (
     Bound,
     Definition,
     ErrorLaw,
-    Fails,
-    Holds,
     Method,
+    NonIdentity,
     Observation,
+    Property,
     Statement,
 )
-from proofs.evidence import Findings
-from proofs.theorem import Theorem
+from otimes.proofs.evidence import Findings
+from otimes.proofs.theorem import Theorem
 
 CHECKS: dict[type, Callable[[Any, Sequence[Run], bool], Findings]] = {
     Statement: check_identity,
-    Fails: check_failure,
+    NonIdentity: check_failure,
     Bound: check_bound,
-    Holds: check_property,
+    Property: check_property,
     Definition: check_definition,
     ErrorLaw: check_error_law,
     Method: check_method,
@@ -46,9 +46,9 @@ CHECKS: dict[type, Callable[[Any, Sequence[Run], bool], Findings]] = {
 
 
 def check(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -> Findings:
-    """Return what the checks of an entry found; what cannot be stated or tried has failed.
+    """Return the results of an entry's checks; a claim that cannot be built or checked has failed.
 
-    `quick`: without models and mutants.
+    `quick` omits models and mutants.
     """
     try:
         claim = theorem.claim()

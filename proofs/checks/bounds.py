@@ -1,4 +1,4 @@
-"""The checks of a bound: why it holds, where it is tight, that nothing breaks it."""
+"""The checks of a bound: its proof, a tight case, and a search for violations."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 import sympy
 
-from algebra.errors import OtimesError
-from algebra.evaluate import Values
-from algebra.exact import Assignment, exact_array, tree_value
-from algebra.facts import Fact, facts
-from algebra.intervals import Interval, bounds
-from algebra.satisfy import holds
-from algebra.shapes import inspect
-from numeric.binding import Run
-from proofs.checks.identities import on_model, proof_of
-from proofs.checks.properties import has
-from proofs.claims import Bound, Entries, equations, sides_of
-from proofs.evidence import Check, Findings, ProofEvidence
-from proofs.exact import EXAMPLES, ExactEvidence, check_exactly
-from proofs.hypotheses import assignments
-from proofs.mutants import check_mutants
-from proofs.on_models import ModelEvidence, check_on_model, valued
+from otimes.algebra.decide.satisfy import holds
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.arrays import Values
+from otimes.algebra.evaluate.exact import Assignment, exact_array, tree_value
+from otimes.algebra.facts import Fact, facts
+from otimes.algebra.language.intervals import Interval, bounds
+from otimes.algebra.language.shapes import inspect
+from otimes.numeric.binding import Run
+from otimes.proofs.checks.identities import on_model, proof_of
+from otimes.proofs.checks.properties import has
+from otimes.proofs.claims import Bound, Entries, equations, sides_of
+from otimes.proofs.evidence import Check, Findings, ProofEvidence
+from otimes.proofs.exact import EXAMPLES, ExactEvidence, check_exactly
+from otimes.proofs.hypotheses import assignments
+from otimes.proofs.mutants import check_mutants
+from otimes.proofs.on_models import ModelEvidence, check_on_model, valued
 
 
 def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return the proof that the difference is nonnegative, a tight case, a search, models, mutants.
+    """Return the checks of a bound: proof, tight case, search for violations, models, mutants.
 
-    The mutants are those of the equation that the bound rests on.
+    The mutants are those of the equation that it follows from.
     """
     behind = claim.statement
     proof = proof_of(behind)
@@ -46,7 +46,7 @@ def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
 
 
 def _may_be_negative(claim: Bound) -> str:
-    """Return which part of the difference is not known to be nonnegative; empty if none."""
+    """Return which term of the difference is not known to be nonnegative; empty if none."""
     for term in claim.because:
         times = sympy.sympify(term.times)
         known = times.is_nonnegative or facts(times * sympy.Identity(1), claim.given).holds(
@@ -60,19 +60,19 @@ def _may_be_negative(claim: Bound) -> str:
 
 
 def _exact(claim: Bound) -> ExactEvidence:
-    """Return whether exact numbers agree with the equation behind a bound, and with the bound."""
+    """Return whether the bound and its equation hold at random exact values."""
     behind = claim.statement
     found = check_exactly(behind.lhs, behind.rhs, behind.given)
     return _search(claim) if found.passed else found
 
 
 def _search(claim: Bound) -> ExactEvidence:
-    """Return whether exact numbers that satisfy the hypotheses ever break the bound."""
+    """Return whether the bound holds at all exact values tried that satisfy the hypotheses."""
     tried = 0
     for assignment in assignments(claim.given, claim.smaller, claim.larger, count=EXAMPLES):
         try:
             smaller, larger = _both(claim, assignment)
-        except OtimesError:  # an irrational root, a division by zero
+        except OtimesError:  # undefined there: an irrational root, a division by zero
             continue
         tried += 1
         if _exceeds(smaller, larger):
@@ -82,7 +82,7 @@ def _search(claim: Bound) -> ExactEvidence:
 
 
 def _tight(claim: Bound) -> Check:
-    """Return whether the numbers that are said to make both equal satisfy everything and do."""
+    """Return whether the tight case satisfies the hypotheses and makes both sides equal."""
     if claim.tight is None:
         return Check("tight", True, "no tight case is claimed")
     sides = (claim.smaller, claim.larger)
@@ -105,7 +105,7 @@ def _both(claim: Bound, assignment: Assignment) -> tuple[Any, Any]:
 
 
 def _exceeds(a: Any, b: Any) -> bool:
-    """Return whether a number is certainly larger: of irrational ones intervals are known."""
+    """Return whether a number is certainly larger; irrational ones are intervals."""
     if isinstance(a, Interval) or isinstance(b, Interval):
         return bool(bounds(a).a > bounds(b).b)
     return bool(a > b)
@@ -116,9 +116,9 @@ def _number(value: Any) -> Any:
 
 
 def _on_model(claim: Bound, run: Run) -> ModelEvidence:
-    """Return whether the bound holds on a model, and what is between the two is what is claimed.
+    """Return whether the bound and its equation hold on a model.
 
-    A bound with room to spare would hide a mistake in either side; the equation behind it does not.
+    A loose bound would hide a mistake in either side; the equation does not.
     """
     behind = check_on_model(claim.statement, run)
     if not behind.applies or not behind.passed:

@@ -1,7 +1,6 @@
-"""The checks of a definition: its expression against plain loops, exactly, and on models.
+"""The checks of a definition: its expression equals plain loops, at exact values and on models.
 
-The loops are the definition as a book would write it, index by index. What the expression is worth
-is computed by the one evaluator.
+The loops are the textbook definition, index by index.
 """
 
 from __future__ import annotations
@@ -11,23 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from algebra.decide import decide
-from algebra.errors import LanguageError, OtimesError, ShapeError
-from algebra.evaluate import Evaluator
-from algebra.exact import Assignment, tree_value
-from algebra.language import LayerProduct, OrderSum
-from algebra.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
-from algebra.shapes import inspect
-from numeric.binding import Run, recorded
-from numeric.rounding import contract_bounded, recorded_bound, walk_bounded, worst_ratio
-from proofs.catalogue import catalogue
-from proofs.checks.identities import on_model
-from proofs.claims import Definition, equations
-from proofs.evidence import Check, Findings, ProofEvidence
-from proofs.exact import EXAMPLES, ExactEvidence
-from proofs.hypotheses import SEED, assignments
-from proofs.mutants import MutantEvidence, mutants_of
-from proofs.on_models import (
+from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.evaluate.arrays import Evaluator
+from otimes.algebra.evaluate.exact import Assignment, tree_value
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.mutations import mutants
+from otimes.algebra.verdict import decide
+from otimes.numeric.binding import Run, recorded
+from otimes.numeric.rounding import contract_bounded, recorded_bound, walk_bounded, worst_ratio
+from otimes.proofs.catalogue import catalogue
+from otimes.proofs.checks.identities import on_model
+from otimes.proofs.claims import Definition, equations
+from otimes.proofs.evidence import Check, Findings, ProofEvidence
+from otimes.proofs.exact import EXAMPLES, ExactEvidence
+from otimes.proofs.hypotheses import SEED, assignments
+from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.on_models import (
     ModelEvidence,
     at_depth,
     depths,
@@ -36,14 +36,14 @@ from proofs.on_models import (
     valued,
     with_numbers,
 )
-from proofs.theorem import layout_of
+from otimes.proofs.theorem import layout_of
 
 FUNCTIONS = (RowSoftmax, Activation, LayerNorm, RMSNorm)
-BUDGET = 5.0  # units of work
+BUDGET = 5.0  # work units
 
 
 def check_definition(claim: Definition, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return whether a definition is what plain loops say, everywhere, and no mutant of it is."""
+    """Return the checks of a definition: equal to plain loops, which differ from its mutants."""
     return Findings(
         ProofEvidence("defined", f"{claim.name} is this expression"),
         _examples(claim),
@@ -64,7 +64,7 @@ def _is_exact(claim: Definition) -> bool:
 
 
 def _named(assignment: Assignment) -> dict[str, Any]:
-    """Return all numbers by name, as the plain loops are given them."""
+    """Return all values by name, the arguments of the plain loops."""
     return {
         **assignment.sizes,
         **assignment.scalars,
@@ -79,7 +79,7 @@ def _examples(claim: Definition) -> ExactEvidence:
         tried += 1
         if _differ(value, plain, bound):
             return ExactEvidence(False, tried, f"{value} is not {plain} at {what}")
-    nothing = "no numbers were found at which it has a value"
+    nothing = "no values were found at which it is defined"
     return ExactEvidence(tried > 0, tried, "" if tried else nothing)
 
 
@@ -94,15 +94,15 @@ def _differ(value: Any, plain: Any, bound: Any) -> bool:
 def _both(
     claim: Definition, expression: Any, count: int
 ) -> Iterator[tuple[Any, Any, Any, np.ndarray | None]]:
-    """Yield what an expression is worth and what the loops say, at numbers that fit the definition.
+    """Yield the values of an expression and of the loops at random inputs.
 
-    With functions in it, floating-point numbers and the bound between the two; else exact ones.
+    With nonlinear functions they are floats with a rounding bound; otherwise exact.
     """
     if _is_exact(claim):
         for assignment in assignments(claim.given, claim.value, count=count):
             try:
                 value = tree_value(expression, assignment)
-            except OtimesError:  # an inverse that does not exist, an irrational root
+            except OtimesError:  # undefined there: a singular matrix, an irrational root
                 continue
             yield assignment, value, _as_matrix(claim.plain(**_named(assignment)), value), None
         return
@@ -116,7 +116,9 @@ def _both(
         floats = {name: np.asarray(array, dtype=np.float64) for name, array in floats.items()}
         numbers = {**_named(assignment), **floats}
         values = evaluator.values({k: v for k, v in numbers.items() if k in _names(evaluator)})
-        with np.errstate(divide="ignore", invalid="ignore"):  # at a constant row, say
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # undefined there, as a norm at a constant row
             found = contract_bounded(evaluator, values)
             _, bound = walk_bounded(expression, values)
             value = found.value.reshape(bound.shape)
@@ -131,44 +133,49 @@ def _names(evaluator: Evaluator) -> set[str]:
 
 
 def _as_matrix(plain: Any, like: Any) -> Any:
-    """Return what the loops say in the shape of a value: a number for a number."""
+    """Return the result of the loops in the shape of the expression."""
     if isinstance(like, np.ndarray):
         return np.asarray(plain, dtype=like.dtype).reshape(like.shape)
     return plain
 
 
 def _mutants(claim: Definition) -> MutantEvidence:
-    """Return what the loops say of each mutant of the expression: told apart, or another way."""
+    """Return the check that the loops differ from each mutant of the expression."""
     refuted = ill_shaped = 0
     still_true: list[str] = []
     escaped: list[str] = []
-    for mutant in mutants_of(claim.value):
+    for mutant in mutants(claim.value):
         try:
-            if inspect(mutant.lhs, claim.value).sizes.keys() != inspect(claim.value).sizes.keys():
+            if (
+                inspect(mutant.expression, claim.value).sizes.keys()
+                != inspect(claim.value).sizes.keys()
+            ):
                 ill_shaped += 1
                 continue
-            told = any(_differ(v, p, b) for _, v, p, b in _both(claim, mutant.lhs, EXAMPLES // 2))
+            told = any(
+                _differ(v, p, b) for _, v, p, b in _both(claim, mutant.expression, EXAMPLES // 2)
+            )
         except (ShapeError, LanguageError, ValueError):
             ill_shaped += 1
             continue
         if told:
             refuted += 1
             continue
-        verdict = decide(mutant.lhs, claim.value, equations(claim.given), budget=BUDGET)
+        verdict = decide(mutant.expression, claim.value, equations(claim.given), budget=BUDGET)
         if verdict.status == "proved":
             still_true.append(str(mutant))
         else:
-            escaped.append(f"{mutant}: the loops do not tell it from the definition")
+            escaped.append(f"{mutant}: the loops agree with it, too")
     return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
 
 
 def _on_model(claim: Definition, run: Run) -> ModelEvidence:
-    """Return whether the expression is worth on a model what was recorded, or what loops say."""
+    """Return whether the expression equals, on a model, the recorded activation or the loops."""
     if why := silent(claim, run):
         return ModelEvidence(run.model, False, True, why=why)
     worst, where, any_case = 0.0, "", False
     (defined,) = with_numbers([claim.value])
-    if defined.has(LayerProduct, OrderSum):  # as many layers as the model has
+    if defined.has(LayerProduct, OrderSum):  # one for each layer of the model
         defined = at_depth(defined, depths(inspect(defined), run.n_layers))
     for each in valued((claim.value,), claim.bind, run):
         any_case = True
@@ -187,7 +194,7 @@ def _on_model(claim: Definition, run: Run) -> ModelEvidence:
             if ratio >= worst:
                 worst, where = ratio, ", ".join(filter(None, (what, str(each.case))))
     if not any_case:
-        why = "the model has nothing that the definition speaks of"
+        why = "the definition does not apply to the model"
         return ModelEvidence(run.model, False, True, why=why)
     why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
     return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)

@@ -1,4 +1,4 @@
-"""The checks of an identity: proof and replay, exact numbers, models, mutants, what is in print."""
+"""The checks of an identity: proof and replay, exact values, models, mutants, published forms."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from algebra.certificate import to_json
-from algebra.decide import Verdict, decide
-from algebra.errors import LanguageError, OtimesError, ShapeError
-from numeric.binding import Run
-from numeric.rounding import worst_ratio
-from proofs import replay
-from proofs.claims import Fails, Lemma, Statement, as_pair, equations
-from proofs.evidence import Check, Findings, ProofEvidence
-from proofs.exact import ExactEvidence, check_exactly
-from proofs.hypotheses import unmet
-from proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
-from proofs.on_models import ModelEvidence, check_on_model, valued
-from proofs.theorem import Theorem
+from otimes.algebra.decide.certificate import to_json
+from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.verdict import Verdict, decide
+from otimes.numeric.binding import Run
+from otimes.numeric.rounding import worst_ratio
+from otimes.proofs import replay
+from otimes.proofs.claims import Lemma, NonIdentity, Statement, as_pair, equations
+from otimes.proofs.evidence import Check, Findings, ProofEvidence
+from otimes.proofs.exact import ExactEvidence, check_exactly
+from otimes.proofs.hypotheses import unmet
+from otimes.proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
+from otimes.proofs.on_models import ModelEvidence, check_on_model, valued
+from otimes.proofs.theorem import Theorem
 
 
 def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return the four checks of an equation, and what becomes of its forms in print."""
+    """Return the four checks of an equation, and those of its published wrong forms."""
     return Findings(
         proof=proof_of(stated),
         exact=check_exactly(stated.lhs, stated.rhs, stated.given),
@@ -36,7 +36,7 @@ def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findi
 
 
 def proof_of(stated: Statement) -> ProofEvidence:
-    """Return the verdict on an equation, its certificate replayed; two sides alike define."""
+    """Return the verdict on an equation, its certificate replayed; `defined` if lhs is rhs."""
     if missing := unmet(stated.given):
         return ProofEvidence("error", missing)
     verdict = decide(stated.lhs, stated.rhs, equations(stated.given))
@@ -60,7 +60,7 @@ def _is_equation(one: Any) -> bool:
 
 
 def _replayed(verdict: Verdict, used: tuple[str, ...]) -> ProofEvidence:
-    """Return what an independent program says of the certificate of a proof."""
+    """Return the verdict of the independent checker on the certificate of a proof."""
     made = verdict.certificate
     if made is None:
         detail = f"{verdict.reason}, but there is no certificate of it to replay"
@@ -74,7 +74,7 @@ def _replayed(verdict: Verdict, used: tuple[str, ...]) -> ProofEvidence:
 
 
 def _as_printed(number: str, form: Any, stated: Statement) -> Check:
-    """Return what becomes of an erratum: refuted under the same hypotheses, or it does not fit."""
+    """Return the check of an erratum: its published form is refuted, or its shapes do not match."""
     what = f"{number} as printed"
     try:
         lhs, rhs = as_pair(form() if callable(form) else form)
@@ -86,8 +86,8 @@ def _as_printed(number: str, form: Any, stated: Statement) -> Check:
     return Check(what, False, f"is {verdict.status}: {verdict.reason}")
 
 
-def check_failure(claim: Fails, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return whether an equation that is none is told apart, by exact numbers and on models."""
+def check_failure(claim: NonIdentity, runs: Sequence[Run], quick: bool) -> Findings:
+    """Return the checks of a non-identity: refuted at exact values, and different on models."""
     verdict = decide(claim.lhs, claim.rhs, equations(claim.given))
     status, detail = verdict.status, verdict.reason
     if verdict.status == "refuted":
@@ -99,12 +99,12 @@ def check_failure(claim: Fails, runs: Sequence[Run], quick: bool) -> Findings:
             needs_models=claim.on_models,
         )
     if status == "proved":
-        detail = f"it is an identity after all: {detail}"
+        detail = f"it is an identity: {detail}"
     return Findings(ProofEvidence("error" if status == "proved" else "undecided", detail))
 
 
-def _differs_on(claim: Fails, run: Run) -> ModelEvidence:
-    """Return whether the sides differ by more than their bounds, in every layer and head."""
+def _differs_on(claim: NonIdentity, run: Run) -> ModelEvidence:
+    """Return whether the sides differ by more than their bounds in every layer and head."""
     least, where = float("inf"), ""
     for each in valued((claim.lhs, claim.rhs), claim.bind, run):
         (left, left_bound), (right, right_bound) = each.found
@@ -112,14 +112,14 @@ def _differs_on(claim: Fails, run: Run) -> ModelEvidence:
         if ratio < least:
             least, where = ratio, str(each.case)
     if not where and least == float("inf"):
-        why = "the model has nothing that the claim speaks of"
+        why = "the claim does not apply to the model"
         return ModelEvidence(run.model, False, True, why=why)
     why = "" if least > 1 else f"the sides are equal within rounding at {where}"
     return ModelEvidence(run.model, True, least > 1, 0.0, 0.0, where, why)
 
 
 def on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) -> ModelEvidence:
-    """Return the evidence on a model; what cannot be tried there for an error is a failure."""
+    """Return the result on a model; an error counts as a failure."""
     try:
         return check(claim, run)
     except OtimesError as error:
@@ -127,7 +127,7 @@ def on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) -
 
 
 def failed(theorem: Theorem, error: OtimesError, runs: Sequence[Run]) -> Findings:
-    """Return the findings on a claim that cannot be stated: every check has failed."""
+    """Return the findings on a claim that cannot be built: every check has failed."""
     said = str(error) + _at_equal_sizes(theorem, error)
     return Findings(
         ProofEvidence("error", said),
@@ -139,7 +139,7 @@ def failed(theorem: Theorem, error: OtimesError, runs: Sequence[Run]) -> Finding
 
 
 def _at_equal_sizes(theorem: Theorem, error: OtimesError) -> str:
-    """Return what refutes a statement whose shapes do not fit once all sizes are made equal."""
+    """Return the refutation of a statement with mismatched shapes after making all sizes equal."""
     if not isinstance(error, ShapeError):
         return ""
     stated = theorem.state()

@@ -1,4 +1,4 @@
-"""The checks of what is measured: error laws, functions beside plain loops, empirical claims."""
+"""The checks of error laws, of functions against plain loops, and of empirical claims."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 
 import numpy as np
 
-from algebra.errors import OtimesError
-from numeric.binding import Run
-from numeric.model import Model, load_model
-from numeric.random_weights import random_model
-from numeric.rounding import smallest_noticed, worst_ratio
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue import catalogue
-from proofs.claims import ErrorLaw, Method, Observation
-from proofs.evidence import Check, Findings, ProofEvidence, ProofStatus
-from proofs.on_models import COARSEST, PROMPT_TOKENS, ModelEvidence
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.binding import Run
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.rounding import smallest_noticed, worst_ratio
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue import catalogue
+from otimes.proofs.claims import ErrorLaw, Method, Observation
+from otimes.proofs.evidence import Check, Findings, ProofEvidence, ProofStatus
+from otimes.proofs.on_models import COARSEST, PROMPT_TOKENS, ModelEvidence
 
-NEAREST = 0.25  # a power is a multiple of one half: the nearest one is meant
+NEAREST = 0.25  # orders are multiples of one half
 
 
 def check_error_law(claim: ErrorLaw, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return whether the error falls with the power that is claimed.
+    """Return whether the error converges at the claimed order.
 
-    The slope between neighbouring steps tends to that power. Powers are multiples of one half, so
-    the last slope must be nearer to it than to another one, and no further than the first.
+    The log-log slope between successive steps tends to the order. Orders are multiples of one half,
+    so the last slope must be nearest to the claimed one, and no further from it than the first.
     """
     steps = [claim.start / 2**k for k in range(claim.halvings + 1)]
     errors = [float(claim.error(step)) for step in steps]
@@ -43,7 +43,7 @@ def check_error_law(claim: ErrorLaw, runs: Sequence[Run], quick: bool) -> Findin
 
 
 def check_method(claim: Method, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return whether a function agrees with plain loops, and what it rests on is there."""
+    """Return whether a function agrees with plain loops, and the theorems it rests on exist."""
     models = [*[_model(run.model) for run in runs], _random_model()]
     evidence = tuple(_agrees(claim, model) for model in models)
     rests = tuple(_rests_on(name) for name in claim.rests_on)
@@ -70,26 +70,26 @@ def _agrees(claim: Method, model: Model) -> ModelEvidence:
                 why = f"{trial.what}: {np.shape(trial.value)} against {np.shape(trial.plain)}"
                 return ModelEvidence(model.name, True, False, why=f"other shapes for {why}")
             ratio = worst_ratio(trial.value, trial.plain, trial.bound)
-            if np.any(trial.value):  # a change of a factor moves nothing where all is zero
+            if np.any(trial.value):  # where all is zero, no change of a factor is detected
                 noticed.append(smallest_noticed(trial.value, trial.bound))
             if ratio >= worst:
                 worst, where = ratio, trial.what
     except OtimesError as error:
         return ModelEvidence(model.name, True, False, why=str(error))
     if not any_trial:
-        return ModelEvidence(model.name, False, True, why="it has nothing to say on this model")
+        return ModelEvidence(model.name, False, True, why="it does not apply to this model")
     why, sensitivity = "", max(noticed, default=float("inf"))
     if worst > 1:
         why = f"error/bound {worst:.3g} at {where}"
     elif not noticed:
-        why = "everything that was compared is zero: that would hide any mistake"
+        why = "all compared values are zero, which would hide any mistake"
     elif sensitivity > COARSEST:
-        why = f"the bound is so wide that a change of {sensitivity:.1g} would not be noticed"
+        why = f"the bound is so wide that a change of {sensitivity:.1g} would not be detected"
     return ModelEvidence(model.name, True, not why, worst, sensitivity, where, why)
 
 
 def check_observation(claim: Observation, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return what was seen of an empirical claim: the figure, or why it cannot be tried here."""
+    """Return the outcome of an empirical claim: the figures, or why it cannot be tested here."""
     if claim.observe is None:
         return Findings(ProofEvidence("cannot be tried here", claim.cannot))
     found = claim.observe()

@@ -1,7 +1,6 @@
-"""The checks of a property: derived by the facts engine, exact numbers, models, mutants.
+"""The checks of a property: derivation by `facts`, exact values, models, mutants.
 
-Whether numbers have a property is looked at entry by entry here, on exact numbers, by nothing that
-the facts engine uses.
+Whether exact values have a property is decided entry by entry here, independently of `facts`.
 """
 
 from __future__ import annotations
@@ -14,27 +13,28 @@ from typing import Any
 import numpy as np
 import sympy
 
-from algebra.errors import LanguageError, OtimesError, ShapeError
-from algebra.exact import Assignment, tree_value
-from algebra.facts import Fact, facts
-from algebra.facts.bounds import Numbers
-from algebra.intervals import bounds
-from algebra.shapes import inspect
-from numeric.binding import Run
-from numeric.rounding import UNIT_ROUNDOFF
-from proofs.checks.identities import on_model
-from proofs.claims import Holds, as_pair
-from proofs.evidence import Check, Findings, ProofEvidence
-from proofs.exact import EXAMPLES, ExactEvidence
-from proofs.hypotheses import assignments, unmet
-from proofs.mutants import WITHOUT, MutantEvidence, mutants_of
-from proofs.on_models import ModelEvidence, valued
+from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.evaluate.exact import Assignment, tree_value
+from otimes.algebra.facts import Fact, facts
+from otimes.algebra.facts.bounds import Numbers
+from otimes.algebra.language.intervals import bounds
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.mutations import mutants
+from otimes.numeric.binding import Run
+from otimes.numeric.rounding import UNIT_ROUNDOFF
+from otimes.proofs.checks.identities import on_model
+from otimes.proofs.claims import Property, as_pair
+from otimes.proofs.evidence import Check, Findings, ProofEvidence
+from otimes.proofs.exact import EXAMPLES, ExactEvidence
+from otimes.proofs.hypotheses import assignments, unmet
+from otimes.proofs.mutants import WITHOUT, MutantEvidence
+from otimes.proofs.on_models import ModelEvidence, valued
 
 U = UNIT_ROUNDOFF["float64"]
 
 
-def check_property(claim: Holds, runs: Sequence[Run], quick: bool) -> Findings:
-    """Return the derivation of a property, exact numbers, models, and what its mutants lack."""
+def check_property(claim: Property, runs: Sequence[Run], quick: bool) -> Findings:
+    """Return the checks of a property: derivation, exact values, models, mutants."""
     return Findings(
         _derived(claim),
         _examples(claim),
@@ -46,7 +46,7 @@ def check_property(claim: Holds, runs: Sequence[Run], quick: bool) -> Findings:
 
 
 def derives(fact: Fact, given: Sequence[Any]) -> Fact | None:
-    """Return what the facts engine derives that says at least as much as a fact, or None."""
+    """Return the fact derived by `facts` that implies this one, or None."""
     known = [each if isinstance(each, Fact) else as_pair(each) for each in given]
     found = facts(fact.subject, known).get(fact.name)
     if found is None or fact.value is None:
@@ -57,17 +57,17 @@ def derives(fact: Fact, given: Sequence[Any]) -> Fact | None:
     return found if found.value == fact.value else None
 
 
-def _derived(claim: Holds) -> ProofEvidence:
+def _derived(claim: Property) -> ProofEvidence:
     if missing := unmet(claim.given):
         return ProofEvidence("error", missing)
     found = derives(claim.fact, claim.given)
     if found is None:
-        return ProofEvidence("undecided", f"the facts engine does not derive: {claim.fact}")
+        return ProofEvidence("undecided", f"`facts` does not derive: {claim.fact}")
     return ProofEvidence("proved", found.why)
 
 
-def _examples(claim: Holds) -> ExactEvidence:
-    """Return whether exact numbers that satisfy the hypotheses have the property."""
+def _examples(claim: Property) -> ExactEvidence:
+    """Return whether random exact values that satisfy the hypotheses have the property."""
     lacking, tried = _lacking(claim.fact, claim.given)
     if lacking is not None:
         return ExactEvidence(False, tried, f"not so at {lacking}")
@@ -78,12 +78,12 @@ def _examples(claim: Holds) -> ExactEvidence:
 def _lacking(
     fact: Fact, given: Sequence[Any], largest: int = 3, count: int = EXAMPLES
 ) -> tuple[Assignment | None, int]:
-    """Return numbers that lack the property, and how many were looked at."""
+    """Return values that lack the property, if found, and the number of values tried."""
     tried = 0
     for assignment in assignments(given, fact.subject, count=count, largest=largest):
         try:
             value = tree_value(fact.subject, assignment)
-        except OtimesError:  # a matrix that has no inverse
+        except OtimesError:  # a singular matrix
             continue
         tried += 1
         if not has(fact, value, assignment):
@@ -91,15 +91,15 @@ def _lacking(
     return None, tried
 
 
-def _of_rank(claim: Holds) -> tuple[Check, ...]:
-    """Return whether a bound on a rank is as low as it is known to be, and is reached."""
+def _of_rank(claim: Property) -> tuple[Check, ...]:
+    """Return whether a rank bound is the lowest that is derived, and is attained."""
     return (_lowest(claim), *([_attained(claim)] if claim.attained else []))
 
 
-def _lowest(claim: Holds) -> Check:
-    """Return whether no lower bound is derived: one that is too high is true, and says too little.
+def _lowest(claim: Property) -> Check:
+    """Return whether no lower rank bound is derived.
 
-    Some numbers reach it all the same, those of sizes at which both bounds agree.
+    A bound that is too high is also attained at sizes where it agrees with the lower one.
     """
     found = derives(claim.fact, claim.given)
     if found is None:
@@ -109,32 +109,32 @@ def _lowest(claim: Holds) -> Check:
     return Check("lowest", lowest, "" if lowest else f"the rank is at most {found.value}")
 
 
-def _attained(claim: Holds) -> Check:
-    """Return whether some exact numbers have the very rank that the bound allows."""
+def _attained(claim: Property) -> Check:
+    """Return whether the rank bound is attained at some exact values."""
     best: tuple[int, str] = (-1, "")
     for assignment in assignments(claim.given, claim.fact.subject, count=EXAMPLES):
         try:
             value = tree_value(claim.fact.subject, assignment)
-        except OtimesError:  # a matrix that has no inverse
+        except OtimesError:  # a singular matrix
             continue
         if _rank(value) == _size(claim.fact.value, assignment):
             sizes = ", ".join(f"{name} = {size}" for name, size in assignment.sizes.items())
             best = max(best, (_rank(value), sizes))
     if not best[1]:
-        return Check("attained", False, "no exact numbers were found of that rank")
+        return Check("attained", False, "no exact values of that rank were found")
     return Check("attained", True, f"the rank is {best[0]} at {best[1]}")
 
 
-def _mutants(claim: Holds) -> MutantEvidence:
-    """Return what becomes of a property when a hypothesis is lost, or its subject is changed.
+def _mutants(claim: Property) -> MutantEvidence:
+    """Return the check of mutants: a hypothesis is removed, or the subject is changed.
 
-    Each must be lacked by some exact numbers, or still be derived.
+    Each mutant must fail at some exact values, or still be derived.
     """
     refuted = ill_shaped = 0
     still_true: list[str] = []
     escaped: list[str] = []
     changed = [
-        (mutant.operator, mutant.lhs, claim.given) for mutant in mutants_of(claim.fact.subject)
+        (mutant.name, mutant.expression, claim.given) for mutant in mutants(claim.fact.subject)
     ]
     fewer = [
         (WITHOUT, claim.fact.subject, [*claim.given[:k], *claim.given[k + 1 :]])
@@ -144,7 +144,7 @@ def _mutants(claim: Holds) -> MutantEvidence:
         try:
             fact = replace(claim.fact, subject=subject)
             if not _sizes_in(fact) <= inspect(subject).sizes.keys():
-                ill_shaped += 1  # the bound is made of a size that the mutant has lost
+                ill_shaped += 1  # the bound has a size that is not in the mutant
                 continue
             lacking, tried = _lacking(fact, given, 4)
         except (ShapeError, LanguageError):
@@ -167,7 +167,7 @@ def _mutants(claim: Holds) -> MutantEvidence:
     return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
 
 
-# -- whether exact numbers have a property ---------------------------------------------------------
+# -- properties of exact values --------------------------------------------------------------------
 
 
 def _rank(value: Any) -> int:
@@ -175,10 +175,10 @@ def _rank(value: Any) -> int:
 
 
 def _size(bound: Any, assignment: Assignment) -> int:
-    """Return the number that a bound on a rank is, made of sizes."""
+    """Return the value of a rank bound at given sizes."""
     missing = {symbol.name for symbol in bound.free_symbols} - assignment.sizes.keys()
     if missing:
-        raise ShapeError(f"the size {min(missing)} of the bound is no size of what it bounds")
+        raise ShapeError(f"the size {min(missing)} of the bound is not a size of the matrix")
     return int(bound.subs({symbol: assignment.sizes[symbol.name] for symbol in bound.free_symbols}))
 
 
@@ -210,12 +210,12 @@ def _identity(size: int) -> Any:
 
 
 def _alike(value: Any, number: int) -> bool:
-    """Return whether no entry certainly differs from a number: weights are known as intervals."""
+    """Return whether all entries may equal a number; irrational entries are intervals."""
     return not np.any(np.asarray(value, dtype=object) != number)
 
 
 def _no_less(value: Any, number: int) -> bool:
-    """Return whether no entry is certainly less than a number."""
+    """Return whether all entries may be at least a number."""
     return not any(bounds(entry).b < number for entry in np.ravel(value))
 
 
@@ -245,7 +245,7 @@ HAS: dict[str, Callable[[Any], bool]] = {
 
 
 def has(fact: Fact, value: Any, assignment: Assignment) -> bool:
-    """Return whether exact numbers have the property of a fact."""
+    """Return whether exact values have the property of a fact."""
     if fact.name in HAS:
         return HAS[fact.name](np.asarray(value, dtype=object))
     if fact.name == "rank_at_most":
@@ -263,11 +263,11 @@ def has(fact: Fact, value: Any, assignment: Assignment) -> bool:
 # -- on models -------------------------------------------------------------------------------------
 
 
-def _on_model(claim: Holds, run: Run) -> ModelEvidence:
+def _on_model(claim: Property, run: Run) -> ModelEvidence:
     """Return whether the value on a model has the property within its rounding bound."""
     fact = claim.fact
     if fact.name not in RESIDUALS and fact.name != "rank_at_most":
-        why = f"“{fact.name}” is not a property that rounded numbers can be held to"
+        why = f"“{fact.name}” is not a property that can be checked on rounded values"
         return ModelEvidence(run.model, False, True, why=why)
     worst, where, any_case = 0.0, "", False
     extra = [fact.value] if fact.value is not None and fact.value.is_Matrix else []
@@ -286,14 +286,14 @@ def _on_model(claim: Holds, run: Run) -> ModelEvidence:
         if ratio >= worst:
             worst, where = ratio, str(each.case)
     if not any_case:
-        why = "the model has nothing that the claim speaks of, or nothing that could lack it"
+        why = "the claim does not apply to the model, or could not fail there"
         return ModelEvidence(run.model, False, True, why=why)
     why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
     return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)
 
 
 def _beyond_rank(value: np.ndarray, bound: np.ndarray, most: int) -> float:
-    """Return the first singular value that should be zero, over what rounding can make of it.
+    """Return the first singular value that should be zero, divided by its rounding bound.
 
     A perturbation E moves a singular value by at most ‖E‖₂ ≤ ‖E‖_F (Weyl); the singular values are
     computed with a backward error of a modest multiple of u·σ₁, taken as the larger size (LAPACK

@@ -12,17 +12,10 @@ import sympy
 from sympy import Identity, MatrixSymbol
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import (
-    ConcatHeads,
-    FamilyMember,
-    HeadSum,
-    LayerProduct,
-    OneHot,
-    OrderSum,
-    StackHeads,
-    rebuilt,
-)
-from algebra.nonlinear import Activation
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import ConcatHeads, FamilyMember, HeadSum, OneHot, StackHeads
+from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.language.trees import rebuilt
 
 HEADS = (HeadSum, ConcatHeads, StackHeads)
 LAYERS = (LayerProduct, OrderSum)

@@ -15,17 +15,17 @@ import numpy as np
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
-from algebra.language import (
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import (
     ConcatHeads,
     FamilyMember,
     HeadSum,
-    LayerProduct,
     OneHot,
     StackHeads,
     vec_cols,
     vec_rows,
 )
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 
 Matrix = Any
 

@@ -27,7 +27,7 @@ from sympy import (
     ZeroMatrix,
 )
 
-from algebra.language import (
+from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
     HeadSum,

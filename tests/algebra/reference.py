@@ -19,12 +19,12 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import (
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
     FamilyMember,
     HeadSum,
-    LayerProduct,
     OneHot,
     StackHeads,
     vec_cols,

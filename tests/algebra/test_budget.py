@@ -14,7 +14,7 @@ import pytest
 import sympy
 from sympy import Identity, MatrixSymbol, Symbol, Trace, Transpose
 
-from algebra.budget import (
+from otimes.algebra.budget import (
     STEPS,
     Budget,
     Exhausted,
@@ -23,20 +23,21 @@ from algebra.budget import (
     steps_left,
     weight,
 )
-from algebra.canonical import canonical
-from algebra.decide import decide
-from algebra.diagram import Diagram
-from algebra.entailment import entail, relations_of
-from algebra.exact import Assignment, exact_array, exact_inverse, tree_value
-from algebra.expansion import follows_as_polynomials
-from algebra.explain import explain
-from algebra.interpret import read
-from algebra.language import Family, LayerProduct, OrderSum, matadd, matmul
-from algebra.refute import search
-from algebra.satisfy import satisfying
-from algebra.scalars import generator
-from algebra.shapes import inspect
-from algebra.values import difference
+from otimes.algebra.decide.counterexample import search
+from otimes.algebra.decide.entailment import entail, relations_of
+from otimes.algebra.decide.satisfy import satisfying
+from otimes.algebra.diagrams.canonical import canonical
+from otimes.algebra.diagrams.diagram import Diagram
+from otimes.algebra.diagrams.sums import difference
+from otimes.algebra.evaluate.exact import Assignment, exact_array, exact_inverse, tree_value
+from otimes.algebra.evaluate.polynomials import follows_as_polynomials
+from otimes.algebra.explain.search import explain
+from otimes.algebra.language.coefficients import generator
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, matadd, matmul
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.reading.read import read
+from otimes.algebra.verdict import decide
 
 n = Symbol("n", integer=True, positive=True)
 k = Symbol("k", integer=True)

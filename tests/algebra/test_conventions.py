@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 from sympy import MatrixSymbol, Transpose, symbols
 
-from algebra.decide import decide
-from algebra.evaluate import evaluate
-from algebra.exact import Assignment, exact_array, tree_value
-from algebra.language import ConcatHeads, Family, StackHeads, kron, matmul, vec_cols, vec_rows
+from otimes.algebra.evaluate.arrays import evaluate
+from otimes.algebra.evaluate.exact import Assignment, exact_array, tree_value
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    Family,
+    StackHeads,
+    kron,
+    matmul,
+    vec_cols,
+    vec_rows,
+)
+from otimes.algebra.verdict import decide
 
 n, m, p, q, H = symbols("n m p q H")
 h = symbols("h")

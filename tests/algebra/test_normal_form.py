@@ -10,11 +10,11 @@ import pytest
 import sympy
 from sympy import HadamardProduct, Identity, Inverse, MatrixSymbol, OneMatrix, Trace, symbols
 
-from algebra.errors import LanguageError, ShapeError
-from algebra.exact import Assignment, tree_value
-from algebra.language import Family, HeadSum, kron, matadd, matmul
-from algebra.nonlinear import Activation, CausalMask, RMSNorm, RowSoftmax
-from algebra.normal_form import normal_form
+from otimes.algebra.errors import LanguageError, ShapeError
+from otimes.algebra.evaluate.exact import Assignment, tree_value
+from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, CausalMask, RMSNorm, RowSoftmax
+from otimes.algebra.normal_form import normal_form
 from tests.algebra.expressions import SHAPES, TENSORS, random_expression
 
 n, d, H = symbols("n d H")

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from numeric.model import Model
-from numeric.rounding import UNIT_ROUNDOFF, gamma
+from otimes.numeric.model import Model
+from otimes.numeric.rounding import UNIT_ROUNDOFF, gamma
 
 Arrays = dict[str, np.ndarray]
 

@@ -24,8 +24,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from numeric.audit.front import audit
-from numeric.audit.importers import imported
+from otimes.numeric.audit.audit import audit
+from otimes.numeric.importers.load import imported
 from tests.bench.gpt2 import GPT2LMHeadModel
 
 SMALL = {"layers": 4, "heads": 4, "width": 256, "vocabulary": 5000}

@@ -30,8 +30,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from numeric.model import load_model, save_model
-from numeric.random_weights import random_model
+from otimes.numeric.model import load_model, save_model
+from otimes.numeric.random_weights import random_model
 from tests.bench.agreement import apart, error_over_bound
 
 GPT2_SIZE = {"n_layers": 12, "n_heads": 12, "d_model": 768, "d_head": 64, "d_vocab": 50257}
@@ -78,10 +78,10 @@ OURS = (
     MEASURE
     + """
 import numpy as np
-from numeric.attribution.direct import direct_logit_attribution
-from numeric.circuits.composition import composition_scores
-from numeric.circuits.copying import ov_eigenvalues
-from numeric.model import load_model
+from otimes.numeric.attribution.direct import direct_logit_attribution
+from otimes.numeric.circuits.composition import composition_scores
+from otimes.numeric.circuits.copying import ov_eigenvalues
+from otimes.numeric.model import load_model
 dtype = np.float32 if bits == 32 else np.float64
 model = load_model(folder)
 if what.startswith("eigen"):
@@ -140,7 +140,7 @@ WRITTEN_OUT = (
     MEASURE
     + """
 import numpy as np
-from numeric.model import load_model
+from otimes.numeric.model import load_model
 dtype = np.float32 if bits == 32 else np.float64
 model = load_model(folder)
 L, H = model.n_layers, model.n_heads

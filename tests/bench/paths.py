@@ -19,12 +19,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from numeric.frozen import FrozenPass, freeze
-from numeric.model import Model
-from numeric.paths.best import best_paths
-from numeric.paths.ensemble import Paths
-from numeric.paths.orders import path_stream
-from numeric.random_weights import random_model
+from otimes.numeric.frozen import FrozenPass, freeze
+from otimes.numeric.model import Model
+from otimes.numeric.paths.ensemble import Paths
+from otimes.numeric.paths.orders import path_stream
+from otimes.numeric.paths.top_paths import top_paths
+from otimes.numeric.random_weights import random_model
 
 GPT2_SIZE = {"n_layers": 12, "n_heads": 12, "d_model": 768, "d_head": 64, "d_vocab": 50257}
 SMALL = {"n_layers": 6, "n_heads": 6, "d_model": 192, "d_head": 32, "d_vocab": 5000}
@@ -153,7 +153,7 @@ def enumerated(frozen: FrozenPass, console: Console) -> None:
         path_stream(frozen, path)
     one = (time.perf_counter() - start) / 3
     years = one * float(1 + H) ** L / 3.15e7
-    best = best_paths(frozen, frozen.direction(-1, 0), 10)
+    best = top_paths(frozen, frozen.direction(-1, 0), 10)
     console.print(
         f"enumerating (1 + H)^L = {float(1 + H) ** L:.3g} paths at {one * 1e3:.0f} ms each:"
         f" {years:.2g} years; the 10 best were {'' if best.proven else 'not '}proven best after"

@@ -18,12 +18,12 @@ from rich.table import Table
 from sympy import Identity, KroneckerProduct, MatAdd, MatMul, MatrixSymbol
 from sympy.matrices.expressions.kronecker import combine_kronecker
 
-from algebra.decide import decide
-from algebra.dimensions import normal_size
-from algebra.evaluate import evaluate
-from algebra.normal_form import normal_form
-from proofs.catalogue import catalogue
-from proofs.claims import Statement, equations
+from otimes.algebra.evaluate.arrays import evaluate
+from otimes.algebra.language.sizes import normal_size
+from otimes.algebra.normal_form import normal_form
+from otimes.algebra.verdict import decide
+from otimes.proofs.catalogue import catalogue
+from otimes.proofs.claims import Statement, equations
 
 n, d = (sympy.Symbol(name, positive=True, integer=True) for name in ("n", "d"))
 

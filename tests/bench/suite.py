@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from sympy.core.cache import clear_cache
 
-from algebra.decide import decide
-from tests.algebra.suite import KINDS, SUITE, Identity
+from otimes.algebra.verdict import decide
+from tests.algebra.decide.suite import KINDS, SUITE, Identity
 
 REPEATS = 3
 
@@ -25,7 +25,7 @@ def forget() -> None:
     """Empty SymPy's caches and ours."""
     clear_cache()
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "algebra":
+        if name.startswith("otimes.algebra"):
             for value in list(vars(module).values()):
                 getattr(value, "cache_clear", lambda: None)()
 

@@ -1,10 +1,10 @@
 """A report as a build would have it, without running the checks."""
 
-from proofs.catalogue import find
-from proofs.evidence import ProofEvidence, Report, TheoremReport
-from proofs.exact import ExactEvidence
-from proofs.mutants import MutantEvidence
-from proofs.on_models import ModelEvidence
+from otimes.proofs.catalogue import find
+from otimes.proofs.evidence import ProofEvidence, Report, TheoremReport
+from otimes.proofs.exact import ExactEvidence
+from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.on_models import ModelEvidence
 
 MODELS = (
     ModelEvidence("zero_layer", False, True, why="the model has no heads"),

@@ -11,9 +11,9 @@ pytest.importorskip("py_mini_racer")
 # Only where the extra is installed.
 import symbols  # noqa: E402
 import theorem_pages  # noqa: E402
-from algebra.shapes import inspect  # noqa: E402
 from mathematics import FormulaError, Mathematics, Typesetter  # noqa: E402
-from proofs.catalogue import catalogue, find  # noqa: E402
+from otimes.algebra.language.shapes import inspect  # noqa: E402
+from otimes.proofs.catalogue import catalogue, find  # noqa: E402
 from tests.docs.reports import report  # noqa: E402
 
 TOPICS: dict[str, list[str]] = {}

@@ -1,12 +1,12 @@
 """The pages of theorems: everything on them comes from the declaration and the evidence."""
 
 import theorem_pages
-from numeric.binding import AXES
-from proofs.catalogue import catalogue, find
-from proofs.evidence import DefinitionEvidence, ProofEvidence, Report
-from proofs.exact import ExactEvidence
-from proofs.mutants import MutantEvidence
-from proofs.on_models import ModelEvidence
+from otimes.numeric.binding import AXES
+from otimes.proofs.catalogue import catalogue, find
+from otimes.proofs.evidence import DefinitionEvidence, ProofEvidence, Report
+from otimes.proofs.exact import ExactEvidence
+from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.on_models import ModelEvidence
 from tests.docs.reports import passed, report
 from words import ARRAYS
 
@@ -45,7 +45,7 @@ def test_what_is_measured_is_called_so_and_has_no_symbols():
     )
     text = theorem_pages.theorem_page(chapter.entries[0])
     assert text.startswith('# <span class="number">Observation 5.1</span>')
-    assert "Counts as seen: " in text
+    assert "Criterion: " in text
     assert "## Symbols" not in text
     assert "<p>2 of 3 &lt;b&gt; at &#36;5</p>" in text
 

@@ -6,7 +6,7 @@ each index, no array arithmetic. Grouped keys and tied embeddings are looked up 
 
 import math
 
-from numeric.model import Model
+from otimes.numeric.model import Model
 
 Rows = list[list[float]]
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from numeric.config import BIASES, Config
-from numeric.model import Model, make_model
+from otimes.numeric.config import BIASES, Config
+from otimes.numeric.model import Model, make_model
 
 TINY = Config(
     n_layers=2, n_heads=3, d_model=5, d_head=2, d_vocab=11, n_ctx=7, positions="shortformer"

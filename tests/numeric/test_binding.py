@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sympy import MatrixSymbol, Symbol
 
-from algebra.errors import OtimesError, ShapeError
-from algebra.language import Family, matmul
-from algebra.shapes import inspect
-from numeric.binding import Run, Source, cases, run_of, take
-from numeric.config import Config
-from numeric.model import make_model
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.algebra.language.linear import Family, matmul
+from otimes.algebra.language.shapes import inspect
+from otimes.numeric.binding import Run, Source, cases, run_of, take
+from otimes.numeric.config import Config
+from otimes.numeric.model import make_model
 from tests.numeric.random_models import KINDS, random_model
 
 n, d, d_head, V, H, L = (
@@ -147,7 +147,9 @@ def test_a_layer_that_a_source_names_must_be_there(run: Run) -> None:
 
 
 def test_what_has_no_meaning_is_named(run: Run) -> None:
-    with pytest.raises(OtimesError, match="the symbol Q has no meaning on a model: bind it"):
+    with pytest.raises(
+        OtimesError, match="the symbol Q is bound to no array of a model: bind it to one of W_E,"
+    ):
         _cases(run, MatrixSymbol("Q", n, n))
     with pytest.raises(ShapeError, match="cannot be laid out"):
         take(Source("W_E"), ["H", "V", "d"], {}, run)

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numeric.measure import figures, losses, prefix_matching_score, repeated_prompts
-from numeric.model import bundled_models, load_model
-from numeric.tokenizer import BUNDLED, load_tokenizer, sample_tokens
+from otimes.numeric.metrics import losses, prefix_matching_score, repeated_prompts
+from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.model_card import figures
+from otimes.numeric.tokenizer import BUNDLED, load_tokenizer, sample_tokens
 
 # The depth of each and where its positions enter, in reading order.
 KINDS = {
@@ -83,7 +84,7 @@ def test_the_card_is_of_today_s_recipe(name: str) -> None:
     """Whoever changes a recipe trains again."""
     from dataclasses import asdict
 
-    from numeric.training import RECIPES
+    from otimes.numeric.training import RECIPES
 
     settings = asdict(RECIPES[name])
     del settings["config"]

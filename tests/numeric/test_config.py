@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from algebra.errors import OtimesError
-from numeric import strategies as ots
-from numeric.config import BIASES, TENSORS, Config, gpt2_config, llama_config
+from otimes.algebra.errors import OtimesError
+from otimes.numeric import strategies as ots
+from otimes.numeric.config import BIASES, TENSORS, Config, gpt2_config, llama_config
 from tests.numeric.random_models import EVERY, FULL, KINDS, TINY
 
 
@@ -62,52 +62,52 @@ def test_the_order_of_biases_does_not_matter() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"n_layers": -1}, "n_layers=-1; it must be a whole number, at least 0$"),
-    ({"d_head": 0}, "d_head=0; it must be a whole number, at least 1$"),
-    ({"d_model": 5.0}, "d_model=5.0; it must be a whole number"),
-    ({"n_heads": True}, "n_heads=True; it must be a whole number"),
-    ({"n_kv_heads": 0}, "n_kv_heads=0; it must be a whole number, at least 1$"),
-    ({"d_mlp": -1}, "d_mlp=-1; it must be a whole number, at least 0$"),
-    ({"tied": 1}, "tied=1; it must be True or False"),
-    ({"norm_eps": -1e-5}, "norm_eps=-1e-05; it must be a number, finite and not negative"),
-    ({"norm_eps": float("nan")}, "norm_eps=nan; it must be a number, finite"),
-    ({"rotary_base": "10"}, "rotary_base='10'; it must be a number"),
-    ({"positions": "alibi"}, "'alibi'; known are none, shortformer, learned and rotary"),
-    ({"norm": "batch"}, "norm='batch'; known are none, layer and rms"),
+    ({"n_layers": -1}, "n_layers=-1 must be an integer of at least 0"),
+    ({"d_head": 0}, "d_head=0 must be an integer of at least 1"),
+    ({"d_model": 5.0}, r"d_model=5\.0 must be an integer of at least 1"),
+    ({"n_heads": True}, "n_heads=True must be an integer of at least 1"),
+    ({"n_kv_heads": 0}, "n_kv_heads=0 must be an integer of at least 1"),
+    ({"d_mlp": -1}, "d_mlp=-1 must be an integer of at least 0"),
+    ({"tied": 1}, "tied=1 must be True or False"),
+    ({"norm_eps": -1e-5}, "norm_eps=-1e-05 must be a finite, non-negative number"),
+    ({"norm_eps": float("nan")}, "norm_eps=nan must be a finite, non-negative number"),
+    ({"rotary_base": "10"}, "rotary_base='10' must be a finite, non-negative number"),
+    ({"positions": "alibi"}, "must be one of none, shortformer, learned and rotary"),
+    ({"norm": "batch"}, "norm='batch' must be one of none, layer and rms"),
     (
         {"activation": "tanh"},
-        "activation='tanh'; known are gelu, gelu_tanh, quick_gelu, relu, silu and None",
+        "activation='tanh' must be one of gelu, gelu_tanh, quick_gelu, relu, silu and None",
     ),
-    ({"rotary_layout": "zip"}, "rotary_layout='zip'; known are half and interleaved"),
-    ({"biases": ("b_q",)}, "the bias 'b_q'; known are b_Q, "),
-    ({"n_layers": -1, "norm": "batch"}, "n_layers=-1; .*; and for norm='batch'; known"),
-    ({"n_kv_heads": 2}, "n_kv_heads=2 with n_heads=3; it must divide the number of heads"),
-    ({"positions": "rotary"}, "rotary_dims=0; .* it must be even, from 2 to d_head=2"),
-    ({"positions": "rotary", "rotary_dims": 4}, "rotary_dims=4; .* from 2 to d_head=2"),
-    ({"positions": "rotary", "rotary_dims": 1}, "rotary_dims=1; .* it must be even"),
+    ({"rotary_layout": "zip"}, "rotary_layout='zip' must be one of half and interleaved"),
+    ({"biases": ("b_q",)}, "unknown bias 'b_q'; the biases are b_Q,"),
+    ({"n_layers": -1, "norm": "batch"}, "invalid: n_layers=-1 .*; norm='batch' must"),
+    ({"n_kv_heads": 2}, "n_kv_heads=2 must divide the number of heads, n_heads=3"),
+    ({"positions": "rotary"}, "rotary_dims=0 must be even, from 2 to d_head=2"),
+    ({"positions": "rotary", "rotary_dims": 4}, "rotary_dims=4 must be even, from 2 to d_head=2"),
+    ({"positions": "rotary", "rotary_dims": 1}, "rotary_dims=1 must be even"),
     (
         {"positions": "rotary", "rotary_dims": 2, "rotary_base": 0.0},
-        "base=0.0; it must be positive",
+        r"rotary_base=0\.0 must be positive",
     ),
     (
         {"positions": "rotary", "rotary_dims": 2, "rotary_stretch": (8.0, 4.0, 1.0, 8192.0)},
-        "rotary_stretch=.*; it must be positive numbers: none, .factor,., or .* with low < high",
+        r"rotary_stretch=\(8\.0, .*\) must be \(\), \(factor,\), .* with .* low < high",
     ),
     ({"rotary_stretch": (2.0,)}, "rotary_stretch=.* with positions='shortformer'"),
-    ({"rotary_dims": 2}, "rotary_dims=2 with positions='shortformer'; it must be 0"),
-    ({"d_mlp": 4}, "d_mlp=4 without an activation; known are gelu"),
-    ({"activation": "relu"}, "activation='relu' of a model without an MLP"),
-    ({"gated": True}, "gated=True of a model without an MLP"),
-    ({"parallel": True}, "parallel=True of a model without an MLP"),
-    ({"final_norm": True}, "final_norm=True of a model without norms"),
-    ({"norm_order": "sandwich"}, "norm_order='sandwich'; known are pre and post"),
-    ({"norm_order": "post"}, r"norm_order='post' of a model without norms \(norm is 'none'\)"),
+    ({"rotary_dims": 2}, "rotary_dims=2 must be 0 with positions='shortformer'"),
+    ({"d_mlp": 4}, "d_mlp=4 needs an activation, one of gelu, gelu_tanh"),
+    ({"activation": "relu"}, r"activation='relu' needs an MLP \(d_mlp is 0\)"),
+    ({"gated": True}, r"gated=True needs an MLP \(d_mlp is 0\)"),
+    ({"parallel": True}, r"parallel=True needs an MLP \(d_mlp is 0\)"),
+    ({"final_norm": True}, r"final_norm=True needs norms \(norm is 'none'\)"),
+    ({"norm_order": "sandwich"}, "norm_order='sandwich' must be one of pre and post"),
+    ({"norm_order": "post"}, r"norm_order='post' needs norms \(norm is 'none'\)"),
     (
         {"d_mlp": 4, "activation": "relu", "norm": "rms", "parallel": True, "norm_order": "post"},
-        "norm_order='post' of parallel blocks",
+        "norm_order='post' excludes parallel blocks",
     ),
-    ({"biases": ("b_in",)}, "the bias b_in of a model without W_in"),
-    ({"biases": ("b_gate",)}, "the bias b_gate of a model without W_gate"),
+    ({"biases": ("b_in",)}, "the bias b_in needs W_in, which the model lacks"),
+    ({"biases": ("b_gate",)}, "the bias b_gate needs W_gate, which the model lacks"),
 ]
 
 

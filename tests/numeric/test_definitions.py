@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from numeric.binding import run_of
-from numeric.definitions import pattern_ratios, softmax_bound, softmax_of_visible
-from numeric.functions import causal_mask, masked_softmax
-from numeric.model import Config, make_model
-from numeric.rounding import worst_ratio
+from otimes.numeric.binding import run_of
+from otimes.numeric.definitions import pattern_ratios, softmax_bound, softmax_of_visible
+from otimes.numeric.functions import causal_mask, masked_softmax
+from otimes.numeric.model import Config, make_model
+from otimes.numeric.rounding import worst_ratio
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from algebra.errors import OtimesError
-from numeric.functions import (
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.functions import (
     ACTIVATION,
     causal_mask,
     gelu,
@@ -104,7 +104,9 @@ def test_large_scores_do_not_overflow() -> None:
 
 
 def test_a_query_that_sees_nothing() -> None:
-    with pytest.raises(OtimesError, match="query 1 sees no key: the softmax of nothing"):
+    with pytest.raises(
+        OtimesError, match="all keys of query 1 are masked: its softmax is undefined"
+    ):
         masked_softmax(np.zeros((2, 3)), np.array([[True, True, False], [False] * 3]))
 
 

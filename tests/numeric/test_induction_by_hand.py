@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.induction_by_hand import induction_by_hand
-from numeric.measure import prefix_matching_score, previous_token_score
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.induction_by_hand import induction_by_hand
+from otimes.numeric.metrics import prefix_matching_score, previous_token_score
 
 BOS = 0
 
@@ -71,5 +71,5 @@ def test_its_heads_are_the_heads_of_the_story() -> None:
 
 @pytest.mark.parametrize("sizes", [(0, 4, 1.0), (4, 0, 1.0), (4, 4, 0.0)])
 def test_sizes_that_make_no_model_are_refused(sizes: tuple[int, int, float]) -> None:
-    with pytest.raises(OtimesError, match="needs a token, a position and a sharpness"):
+    with pytest.raises(OtimesError, match="needs d_vocab ≥ 1, n_ctx ≥ 1 and sharpness > 0"):
         induction_by_hand(*sizes)

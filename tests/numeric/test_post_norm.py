@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 import otimes as ot
-from numeric import processing
-from numeric.config import Config
-from numeric.model import Model, save_model
-from numeric.random_weights import random_model
+from otimes.numeric import processing
+from otimes.numeric.config import Config
+from otimes.numeric.model import Model, save_model
+from otimes.numeric.random_weights import random_model
 from tests.numeric.random_models import POST_NORM
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -84,13 +84,13 @@ REFUSED: dict[str, tuple[str, Callable[[Model], object]]] = {
     "relevance": ("gradients and relevance", lambda m: ot.relevance(m, PROMPT, 3)),
     "folding biases": ("folding norms", processing.fold_norm_biases),
     "folding gains": ("folding norms", processing.fold_norm_gains),
-    "readers": ("centring what reads", processing.centre_readers),
-    "writers": ("centring what writes", processing.centre_writers),
+    "readers": ("centring the reading weights", processing.centre_readers),
+    "writers": ("centring the writing weights", processing.centre_writers),
     "full OV": ("a full OV circuit", lambda m: ot.full_ov(m, 0, 0)),
     "full QK": ("a full QK circuit", lambda m: ot.full_qk(m, 0, 0)),
     "composition": ("composition", lambda m: ot.composition_scores(m, "Q")),
     "virtual weights": (
-        "what 'head 1.0 Q' reads",
+        "the input of 'head 1.0 Q'",
         lambda m: ot.virtual_weights(m, "embed", "head 1.0 Q"),
     ),
     "copying": ("a full OV circuit", ot.copying_scores),
@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[str, Callable[[Model], object]]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_needs_a_sum_of_parts_is_refused_in_a_sentence(name: str) -> None:
     says, ask = REFUSED[name]
-    match = f"^{says}.*: not for norm_order='post', where each sum of the stream is normalised"
+    match = f"^{says}.*: not for norm_order='post', where the residual stream is normalised"
     with pytest.raises(ot.OtimesError, match=match):
         ask(random_model(ENCODER))
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from algebra.errors import RuleError
-from numeric import processing
-from numeric import strategies as ots
-from numeric.config import BIASES, Config
-from numeric.model import Model, make_model
+from otimes.algebra.errors import RuleError
+from otimes.numeric import processing
+from otimes.numeric import strategies as ots
+from otimes.numeric.config import BIASES, Config
+from otimes.numeric.model import Model, make_model
 from tests.numeric.random_models import FULL, KINDS, TINY_TOKENS, random_model, random_weights
 
 # As in `test_forward.py`: two passes and one product more before them, on numbers of the same size.
@@ -161,7 +161,9 @@ def test_a_key_bias_beyond_the_turned_dimensions_is_dropped() -> None:
     assert np.abs(logits(other) - logits(model)).max() < TOLERANCE
     weights["b_K"][1, 2, 3] = 1e-3
     model = make_model("partial", KINDS["neox"], weights)
-    with pytest.raises(RuleError, match="layer 1, head 2 it is not zero in the turned dimension 3"):
+    with pytest.raises(
+        RuleError, match="cannot drop b_K: rotary positions rotate it, and at layer 1, head 2 it"
+    ):
         processing.drop_key_biases(model)
 
 
@@ -188,8 +190,18 @@ def test_float64_stays_float64() -> None:
 
 REFUSED: list[tuple[str, Callable[[Model], Model], Config, str]] = [
     ("biases first", processing.fold_norm_gains, FULL, "fold the gains: ln1_bias is not zero"),
-    ("biases first", processing.centre_readers, FULL, "ln1_bias is not zero; fold_norm_biases"),
-    ("biases first", processing.centre_writers, FULL, "stream: ln1_bias is not zero"),
+    (
+        "biases first",
+        processing.centre_readers,
+        FULL,
+        "cannot centre the reading weights: ln1_bias is not zero; apply",
+    ),
+    (
+        "biases first",
+        processing.centre_writers,
+        FULL,
+        "cannot centre the writing weights: ln1_bias is not zero; apply",
+    ),
     (
         "positions after the gain",
         lambda m: processing.fold_norm_gains(processing.fold_norm_biases(m)),
@@ -202,7 +214,12 @@ REFUSED: list[tuple[str, Callable[[Model], Model], Config, str]] = [
         FULL,
         "ln1_gain is not 1; fold it first",
     ),
-    ("no centring", processing.centre_readers, KINDS["llama"], "they are 'rms', not 'layer'"),
+    (
+        "no centring",
+        processing.centre_readers,
+        KINDS["llama"],
+        "cannot centre the reading weights: norm is 'rms', not 'layer'",
+    ),
     ("no centring", processing.centre_writers, KINDS["llama"], "norm='rms', final_norm=True"),
     (
         "the unembedding reads the stream",
@@ -228,7 +245,9 @@ def test_centring_the_readers_of_position_vectors_is_refused() -> None:
         for name, w in model.weights.items()
         if name.startswith("ln")
     }
-    with pytest.raises(RuleError, match="of a shortformer model: queries and keys read position"):
+    with pytest.raises(
+        RuleError, match="cannot centre the reading weights of a shortformer model: queries and"
+    ):
         processing.centre_readers(model.changed(plain))
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from numeric.progress import tracked
+from otimes.numeric.progress import tracked
 
 
 class Terminal(io.StringIO):

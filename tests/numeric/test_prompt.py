@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.model import load_model
-from numeric.prompt import read_position, read_prompt, read_token
-from numeric.tokenizer import load_tokenizer
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.model import load_model
+from otimes.numeric.prompt import read_position, read_prompt, read_token
+from otimes.numeric.tokenizer import load_tokenizer
 from tests.numeric.random_models import random_model
 
 
@@ -27,9 +27,9 @@ def test_a_token_by_its_text() -> None:
     assert read_token(random_model(), np.int64(10)) == 10
     for wrong, said in (
         (" in x", r"' in x' is 2 tokens \(' in', ' x'\), not one"),
-        (2.0, "a whole number or its text, got 2.0"),
+        (2.0, r"a token must be an integer or a string, got 2\.0"),
         (None, "got None"),
-        (1024, "token 1024 is not in the vocabulary of one_layer, which has the tokens 0 to 1023"),
+        (1024, "token 1024 is not in the vocabulary of one_layer, which has the token"),
     ):
         with pytest.raises(OtimesError, match=said):
             read_token(model, wrong)
@@ -43,7 +43,11 @@ def test_positions_count_from_both_ends() -> None:
 
 
 def test_what_is_no_prompt_of_this_model() -> None:
-    with pytest.raises(OtimesError, match="text, and random has 11 tokens where the bundled"):
+    with pytest.raises(
+        OtimesError, match="the prompt is text, but random has 11 tokens and the bundled vocabulary"
+    ):
         read_prompt(random_model(), "x")
-    with pytest.raises(ShapeError, match="one flat list of tokens"):
+    with pytest.raises(
+        ShapeError, match=r"a prompt must be a flat list of tokens, got an array of shape \(2, 2\);"
+    ):
         read_prompt(random_model(), np.zeros((2, 2), dtype=int))

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.config import gpt2_config, llama_config
-from numeric.random_weights import random_model
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import gpt2_config, llama_config
+from otimes.numeric.random_weights import random_model
 from tests.numeric.random_models import EVERY, FULL
 
 DEEP = {
@@ -50,7 +50,7 @@ def test_fields_say_what_differs() -> None:
     assert random_model(FULL, n_layers=1).config == replace(FULL, n_layers=1)
     with pytest.raises(OtimesError, match="no field depth and width; it has n_layers, n_heads, "):
         random_model(depth=3, width=2)
-    with pytest.raises(OtimesError, match="d_mlp=4 without an activation"):
+    with pytest.raises(OtimesError, match="d_mlp=4 needs an activation"):
         random_model(d_mlp=4)
 
 

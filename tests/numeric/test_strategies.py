@@ -11,11 +11,11 @@ import sympy
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from algebra.decide import decide
-from algebra.exact import tree_value
-from algebra.language import kron, matadd, matmul
-from numeric import strategies as ots
-from numeric.strategies.expressions import as_assignment
+from otimes.algebra.evaluate.exact import tree_value
+from otimes.algebra.language.linear import kron, matadd, matmul
+from otimes.algebra.verdict import decide
+from otimes.numeric import strategies as ots
+from otimes.numeric.strategies.expressions import as_assignment
 
 n, d = sympy.symbols("n d", integer=True, positive=True)
 A, X = sympy.MatrixSymbol("A", n, n), sympy.MatrixSymbol("X", n, d)
@@ -105,7 +105,7 @@ def test_hypothesis_is_loaded_only_with_the_strategies() -> None:
 
 DRAWS = """
 from hypothesis import HealthCheck, given, seed, settings
-from numeric import strategies as ots
+from otimes.numeric import strategies as ots
 
 @seed(1)
 @settings(database=None, max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from proofs.catalogue import find
-from proofs.evidence import ProofEvidence, Report, TheoremReport
-from proofs.exact import ExactEvidence
-from proofs.mutants import MutantEvidence
-from proofs.on_models import ModelEvidence
+from otimes.proofs.catalogue import find
+from otimes.proofs.evidence import ProofEvidence, Report, TheoremReport
+from otimes.proofs.exact import ExactEvidence
+from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.on_models import ModelEvidence
 
 WELL = TheoremReport(
     find("kron_mul_kron"),

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from numeric.model import save_model
-from numeric.random_weights import random_model
+from otimes.numeric.model import save_model
+from otimes.numeric.random_weights import random_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,11 +41,11 @@ def test_what_is_asked_wrongly_is_said_in_a_sentence(tmp_path: Path) -> None:
     assert run.stderr.startswith(f"cannot write {tmp_path}: ")
     run = otimes("audit", "two_layer", "--tokens", "one")
     assert run.returncode == 2
-    assert "--tokens are numbers" in run.stderr
+    assert "--tokens must be comma-separated integers" in run.stderr
 
 
 TEST = """
-from numeric.random_weights import random_model
+from otimes.numeric.random_weights import random_model
 model = random_model(n_layers=1)
 def test_right(otimes_audit):
     assert otimes_audit(right, [1, 2, 3], weights=model).passed

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import otimes as ot
-from numeric.model import save_model
-from numeric.random_weights import random_model
-from numeric.tokenizer import load_tokenizer
 from otimes.cli import main
-from proofs.evidence import Report
+from otimes.numeric.model import save_model
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.tokenizer import load_tokenizer
+from otimes.proofs.evidence import Report
 from tests.otimes.reports import ALL_WELL, FELL_SHORT, WELL
 
 
@@ -35,7 +35,7 @@ class Otimes:
         self.monkeypatch, self.capsys = monkeypatch, capsys
 
     def __call__(self, *arguments: str, report: Report | BaseException | None = None) -> Ran:
-        def answer(names: Any, models: Any, on_progress: Any, quick: bool = False) -> Report:
+        def answer(names: Any, models: Any, on_progress: Any, **_: Any) -> Report:
             on_progress(1, 2, "kron_mul_kron")
             if isinstance(report, BaseException):
                 raise report
@@ -87,6 +87,37 @@ def test_json_stays_json_when_a_figure_is_not_a_number(otimes: Otimes) -> None:
     json.loads(ran.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
+def test_what_came_from_the_cache_is_told(otimes: Otimes) -> None:
+    report = Report((replace(WELL, from_cache=True), WELL))
+    *_, told, empty, last = otimes("verify", report=report).out.splitlines()
+    assert told == (
+        "from the cache, as nothing they depend on has changed: 1 of 2 (--fresh runs all checks)."
+    )
+    assert (empty, last) == ("", report.summary())
+    content = json.loads(otimes("verify", "--json", report=report).out)
+    assert [each["from_cache"] for each in content["theorems"]] == [True, False]
+    shown = otimes("show", "kron_mul_kron", report=Report(report.theorems[:1])).out
+    assert "checks      from the cache (--fresh runs them again)" in shown
+
+
+@pytest.mark.parametrize("command", [("verify",), ("show", "kron_mul_kron"), ("coverage",)])
+def test_fresh_takes_nothing_from_the_cache(
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    seen: list[bool] = []
+
+    def answer(*_: Any, cache: Any, **__: Any) -> Report:
+        seen.append(cache.fresh)
+        return ALL_WELL
+
+    monkeypatch.setattr(ot, "verify", answer)
+    for options in ((), ("--fresh",)):
+        monkeypatch.setattr(sys, "argv", ["otimes", *command, *options])
+        with pytest.raises(SystemExit):
+            main()
+    assert seen == [False, True]
+
+
 def test_show(otimes: Otimes) -> None:
     ran = otimes("show", "kron_mul_kron", report=ALL_WELL)
     assert ran.status == 0
@@ -126,7 +157,7 @@ def test_an_unknown_recipe_is_named(otimes: Otimes) -> None:
 def test_training_without_torch_says_what_to_install(
     otimes: Otimes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "numeric.training", raising=False)
+    monkeypatch.delitem(sys.modules, "otimes.numeric.training", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     ran = otimes("train", "induction")
     assert ran.status == 2
@@ -227,8 +258,8 @@ def test_paths_json(otimes: Otimes) -> None:
 
 def test_paths_through_mlps_or_with_what_they_gave(otimes: Otimes) -> None:
     asked = ("paths", "gpt2_tiny", "--tokens", "5,6,7", "--token", "9")
-    assert "what they gave on this prompt is a source" in otimes(*asked).out
-    assert "their gates are held fixed" in otimes(*asked, "--mlp", "gates").out
+    assert "their outputs on this prompt are constant sources" in otimes(*asked).out
+    assert "their gates are frozen" in otimes(*asked, "--mlp", "gates").out
     sources, gates = (
         json.loads(otimes(*asked, "--json", "--mlp", kind).out) for kind in ("sources", "gates")
     )
@@ -253,15 +284,15 @@ def test_paths_as_a_page(otimes: Otimes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--tokens", "1,x"], "--tokens are whole numbers with commas between, got '1,x'"),
-        (["--tokens", "1", "--prompt", "a"], "a prompt is given by --prompt or by --tokens, not"),
+        (["--tokens", "1,x"], "--tokens must be comma-separated integers, got '1,x'"),
+        (["--tokens", "1", "--prompt", "a"], "give either --prompt or --tokens, not both"),
         (["--tokens", "1,99999"], "token 99999 at position 1 is not in the vocabulary"),
         (["--prompt", ""], "the prompt is empty"),
         (["--prompt", "a" * 2000], "the prompt has"),
-        (["--position", "48"], "there is no position 48: the prompt has the positions 0 to 47"),
-        (["--token", "hello world"], "'hello world' is not one token but 7 ('he', 'l',"),
+        (["--position", "48"], "position 48 is out of range: the prompt has the positions 0 to 47"),
+        (["--token", "hello world"], "'hello world' is 7 tokens ('he', 'l',"),
         (["--token", "1024"], "token 1024 is not in the vocabulary"),
-        (["--top", "0"], "asked for the 0 best paths"),
+        (["--top", "0"], "k and budget must be integers of at least 1, got k=0"),
         (["--html", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html: No such file"),
     ],
 )

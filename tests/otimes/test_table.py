@@ -18,8 +18,8 @@ from otimes._table import (
     rich_table,
     shortcomings,
 )
-from proofs.evidence import DefinitionEvidence, ProofEvidence, Report
-from proofs.mutants import MutantEvidence
+from otimes.proofs.evidence import DefinitionEvidence, ProofEvidence, Report
+from otimes.proofs.mutants import MutantEvidence
 from tests.otimes.reports import ALL_WELL, FELL_SHORT
 
 

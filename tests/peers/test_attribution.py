@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.attribution.gradients import integrated_gradients, line_integral
-from numeric.audit.importers import imported
+from otimes.numeric.attribution.gradients import integrated_gradients, line_integral
+from otimes.numeric.importers.load import imported
 from tests.peers.makers import KINDS
 
 pytest.importorskip("transformers")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import otimes as ot
-from numeric.audit.folder import audit_folder
+from otimes.numeric.audit.checkpoint import audit_folder
 from tests.peers.makers import KINDS, TOKENS, gpt2, llama
 
 pytest.importorskip("transformers")

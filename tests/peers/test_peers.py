@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import otimes as ot
-from numeric.audit.importers import imported
-from numeric.audit.importers_lens import STILL
-from numeric.audit.live import generic
+from otimes.numeric.audit.capture.modules import generic
+from otimes.numeric.importers.load import imported
+from otimes.numeric.importers.transformer_lens import STILL
 from tests.numeric.audit.unchanged import unchanged
 from tests.peers.makers import KINDS, LENSES, TOKENS, gpt2, lens
 
@@ -83,7 +83,7 @@ def test_what_a_wrapper_runs_is_audited(wrapped) -> None:
     weights = wrapped(gpt2())
     report = ot.audit(weights, TOKENS[:1])
     assert report.passed, str(report)
-    assert any("runs was looked at, by itself" in note for note in report.notes)
+    assert any("was audited by itself: give weights=" in note for note in report.notes)
     report = ot.audit(gpt2(), TOKENS[:1], weights=weights)
     assert report.first_failure.place == "resid_pre.0"
 
@@ -279,7 +279,7 @@ def test_processed_weights_are_another_gauge_in_float32() -> None:
     assert report.passed, str(report)
     said = " ".join(str(gauge) for gauge in report.gauges)
     assert "centred" in said
-    assert "all logits of a position are moved" in said
+    assert "all logits of a position are shifted" in said
 
 
 @pytest.mark.parametrize(

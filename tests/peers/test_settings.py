@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import otimes as ot
-from numeric.audit.findings import Report
+from otimes.numeric.audit.report import Report
 from tests.peers.makers import KINDS, LENSES, TOKENS, lens
 
 pytest.importorskip("transformers")

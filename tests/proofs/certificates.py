@@ -28,17 +28,18 @@ from sympy import (
 from sympy.matrices.expressions import diagonal
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra import nonlinear
-from algebra.errors import OtimesError
-from algebra.exact import Assignment, tree_value
-from algebra.functions import KNOWN
-from algebra.language import (
+from otimes.algebra.decide.counterexample import draw_assignment
+from otimes.algebra.decide.satisfy import satisfying
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.exact import Assignment, tree_value
+from otimes.algebra.language import nonlinear
+from otimes.algebra.language.functions import KNOWN
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
     HeadSum,
-    LayerProduct,
     OneHot,
-    OrderSum,
     StackHeads,
     kron,
     matadd,
@@ -46,15 +47,13 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from algebra.nonlinear import Activation
-from algebra.refute import draw_assignment
-from algebra.satisfy import satisfying
-from algebra.shapes import inspect
-from proofs import replay
-from proofs.catalogue import catalogue
-from proofs.claims import Statement, equations
-from tests.algebra import test_decide, test_hypotheses, test_written_out
-from tests.algebra.suite import SUITE
+from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.language.shapes import inspect
+from otimes.proofs import replay
+from otimes.proofs.catalogue import catalogue
+from otimes.proofs.claims import Statement, equations
+from tests.algebra.decide import test_decide, test_finite_sums, test_hypotheses
+from tests.algebra.decide.suite import SUITE
 
 Claim = tuple[Any, Any, list[Any]]
 
@@ -224,7 +223,7 @@ def claims() -> dict[str, Claim]:
     found: dict[str, Claim] = dict(MORE)
     found |= {f"conditional: {name}": claim for name, claim in test_hypotheses.PROVED.items()}
     found |= {f"true: {name}": (*sides, []) for name, sides in test_decide.TRUE.items()}
-    for k, sides in enumerate(test_written_out.PROVED):
+    for k, sides in enumerate(test_finite_sums.PROVED):
         found[f"numeric {k}: {sides[0]}"] = (*sides, [])
     for identity in SUITE:
         if identity.truth:
@@ -302,9 +301,6 @@ class _Back:
             return MatrixElement(
                 self.read(args[0], scope), *[self.index(i, scope) for i in args[1:]]
             )
-        if kind == "KroneckerDelta":
-            at = [self.index(i, scope) for i in args[:2]]
-            return MatrixElement(Identity(self.read(args[2], scope)), *at)
         if kind in ("HeadSum", "ConcatHeads", "StackHeads", "LayerProduct", "OrderSum", "Sum"):
             new = self.fresh()
             body, count = self.read(args[0], [*scope, new]), self.read(args[1], scope)
@@ -396,8 +392,7 @@ ALIKE = [
     {"OneMatrix", "ZeroMatrix"},
     {"Identity", "CausalMask"},
     {"RMSNorm", "LayerNorm"},
-    {"left", "right"},
-    {"same", "cancel", "induction"},
+    {"cancel", "induction", "generalise"},
     {"f", *KNOWN},
     set(replay.AXIOMS["axioms"]),
 ]
@@ -511,8 +506,6 @@ def disguised(made: dict[str, Any], draw: random.Random) -> dict[str, Any]:
     given = [[[tree(c) for c in counts], tree(a), tree(b)] for counts, a, b in made["given"]]
     result["given"] = _moved(given, order)
     result["lhs"], result["rhs"] = tree(made["lhs"]), tree(made["rhs"])
-    if made["proof"]["rule"] == "same":
-        result["rhs"] = copy.deepcopy(result["lhs"])
     result["proof"] = _reproved(made["proof"], draw, new, order, 0)
     return copy.deepcopy(result)
 
@@ -533,28 +526,24 @@ def _reproved(
         base = _reproved(proof["base"], draw, new, order, more)
         step = _reproved(proof["step"], draw, new, order, more + 1)
         return {"rule": "induction", "over": new["size"][proof["over"]], "base": base, "step": step}
-    if proof["rule"] == "same":
-        return proof
+    if proof["rule"] == "generalise":  # the new matrix has the next number
+
+        def tree(part: Any) -> Any:
+            return _turned(part, draw, new)
+
+        inner = {**new, "tensor": [*new["tensor"], len(new["tensor"])]}
+        parts = {"part": tree(proof["part"]), "shape": [tree(n) for n in proof["shape"]]}
+        return {**proof, **parts, "proof": _reproved(proof["proof"], draw, inner, order, more)}
 
     def tree(part: Any) -> Any:
         return _turned(part, draw, new)
 
     result = {**proof, "splits": [[tree(part) for part in pair] for pair in proof["splits"]]}
     facts = []
-    for kind, counts, *rest in proof["facts"]:
-        shown: list[Any] = [kind, [tree(count) for count in counts]]
-        if kind == "inverse":
-            shown += [tree(rest[0]), rest[1]]
-        elif kind == "axiom":
-            name, form, values, proofs = rest
-            values = {key: v if isinstance(v, str) else tree(v) for key, v in values.items()}
-            shown += [name, form, values]
-        else:
-            *sides, proofs = rest
-            shown += map(tree, sides)
-        if kind != "inverse":
-            shown.append([_reproved(one, draw, new, order, more) for one in proofs])
-        facts.append(shown)
+    for kind, counts, name, form, values, proofs in proof["facts"]:
+        values = {key: v if isinstance(v, str) else tree(v) for key, v in values.items()}
+        premises = [_reproved(one, draw, new, order, more) for one in proofs]
+        facts.append([kind, [tree(count) for count in counts], name, form, values, premises])
     first = len(order) + more
     places = draw.sample(range(len(facts)), len(facts))
     result["facts"] = _moved(facts, places)

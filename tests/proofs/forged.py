@@ -37,7 +37,7 @@ def by_hand(lhs: Tree, rhs: Tree, *uses: Any, **parts: Any) -> dict[str, Any]:
     proof: dict[str, Any] = {"rule": "cancel", "splits": [], "facts": [], "uses": list(uses)}
     proof |= {key: parts.pop(key) for key in ("splits", "facts") if key in parts}
     made = {
-        "schema": 3,
+        "schema": 4,
         "sizes": ["n", "m", "L"],
         "scalars": [["a", []], ["b", []]],
         "tensors": TENSORS,
@@ -123,9 +123,28 @@ def said(lhs: Tree, rhs: Tree, name: str, form: int, proofs: Any = (), **values:
     return by_hand(lhs, rhs, use(len(given), 1), facts=[fact], given=given)
 
 
+def inverted(tree: Tree, *counts: Tree) -> Any:
+    """Return the fact that a matrix with its inverse before it is the identity."""
+    return ["axiom", list(counts), "inverse", 1, {"E": tree}, []]
+
+
+def equal_of(lhs: Tree, rhs: Tree, proofs: Iterable[Any]) -> Any:
+    """Return the fact that a function of equal arguments is equal: the function of the left."""
+    kind, *args = lhs
+    if kind == "RowSoftmax":
+        letters = "SMTN" if len(args) > 1 else "ST"
+        pairs = zip(letters, [*args, *rhs[1:]], strict=False)
+        form, values = len(args) - 1, dict(pairs)
+    elif kind == "Activation":
+        form, values = 2, {"g": args[0], "S": args[1], "T": rhs[2]}
+    else:
+        form, values = 3 + (kind == "LayerNorm"), {"e": args[1], "S": args[0], "T": rhs[1]}
+    return ["axiom", [], "function_congruence", form, values, list(proofs)]
+
+
 def congruent(lhs: Tree, rhs: Tree, *proofs: Any, **parts: Any) -> dict[str, Any]:
     """Return the certificate of two functions that are equal where their arguments are."""
-    fact = ["cong", [], lhs, rhs, list(proofs)]
+    fact = equal_of(lhs, rhs, list(proofs))
     return by_hand(lhs, rhs, use(len(parts.get("given", [])), 1), facts=[fact], **parts)
 
 
@@ -142,10 +161,24 @@ def _less_two(layers: Tree) -> Tree:
     return plus(["HeadSum", I, layers], mul(-2, I))
 
 
+def _power_plus_b(index: Tree) -> Tree:
+    """Return Aʰ + B."""
+    return plus(["LayerProduct", A, index, False], B)
+
+
+def _less(e: Tree) -> Tree:
+    """Return A - A e⁻¹ e."""
+    return plus(A, mul(-1, A, inverse(e), e))
+
+
 SELF = cancel()
 # Where i is 0 or 1, this is 0, and else 1.
-NEITHER = ["Add", 1, *[["Mul", -1, ["KroneckerDelta", h, value, 2]] for value in (0, 1)]]
-NOT_FIRST = ["Add", 1, ["Mul", -1, ["KroneckerDelta", h, 0, n]]]
+NEITHER = [
+    "Add",
+    1,
+    *[["Mul", -1, ["MatrixElement", ["Identity", 2], h, value]] for value in (0, 1)],
+]
+NOT_FIRST = ["Add", 1, ["Mul", -1, ["MatrixElement", ["Identity", n], h, 0]]]
 PREFIX = ["LayerProduct", inverse(t(F, k)), h, False]
 SCALED = ["LayerProduct", mul(over(a), I), h, False]
 ORDERS = ["OrderSum", plus(I, t(W, k)), L, h, False]
@@ -167,7 +200,7 @@ def _through_inverse(e: Tree, *, index: int, fact: int, at: Any = (), **more: An
 
 
 PATTERN = softmax(A, B)
-IS_0, IS_1 = (["KroneckerDelta", h, value, 2] for value in (0, 1))
+IS_0, IS_1 = (["MatrixElement", ["Identity", 2], h, value] for value in (0, 1))
 ONLY_1 = mul(IS_1, ONES)
 AT_1 = softmax(A, ONLY_1)
 Z = 11
@@ -175,6 +208,9 @@ PICKED = mul(
     ["MatrixElement", ["ImmutableDenseMatrix", 2, 1, 0, ["Trace", inverse(t(Z, 1))]], h, 0],
     ["OneMatrix", 1, 1],
 )
+LESS_2 = ["Add", L, -2]
+ALL_BUT_LAST = plus(["HeadSum", inverse(t(11, k)), NEXT], ["HeadSum", S, LESS_2])
+W_SUM, W_SUM_1 = ["HeadSum", t(W, h), L], ["HeadSum", t(W, k), L]
 BY_ZERO = mul(["Add", IS_1, ["Mul", IS_1, a]], plus(I, B), inverse(t(X, h)))
 
 FORGED: dict[str, dict[str, Any]] = {
@@ -210,7 +246,7 @@ FORGED: dict[str, dict[str, Any]] = {
         ),
         indices=[["h", m]],
         given=[[[m], t(F, h), O]],
-        facts=[["inverse", [m], t(F, k), "left"]],
+        facts=[inverted(t(F, k), *[m])],
     ),
     # a = -1: 0**0 is 1
     "0 to a power that may be 0": by_hand(["Pow", 0, ["Add", 1, a]], 0),
@@ -252,7 +288,7 @@ FORGED: dict[str, dict[str, Any]] = {
         indices=[["h", 2]],
         given=[[[], t(X, 0), O]],
         splits=[[2, [["|", [], []]]]],
-        facts=[["inverse", [], t(X, 0), "left"]],
+        facts=[inverted(t(X, 0))],
     ),
     # n = 1, m = 2, A = 1: I is not I + Σ W
     "orders over two ranges": by_hand(
@@ -286,7 +322,7 @@ FORGED: dict[str, dict[str, Any]] = {
             cancel(
                 use(1, -1, cols=[-1], boxes=[box(S)]),
                 use(0, 1, cols=[-1], boxes=[box(S), box(inverse(t(Y, 0)))]),
-                facts=[["inverse", [], t(Y, 0), "left"]],
+                facts=[inverted(t(Y, 0))],
             ),
             cancel(
                 use(1, 1, [[-1, 0]], sizes=[L], cols=[-1], free=[[0, [-1, 0]]], hole=[[], [-1]]),
@@ -314,7 +350,9 @@ FORGED: dict[str, dict[str, Any]] = {
         * 2
     ),
     "one tree under hypotheses that say nothing": by_hand(
-        A, A, given=[[[], ["nonsense"], A]], proof={"rule": "same"}
+        A,
+        A,
+        given=[[[], ["nonsense"], A]],
     ),
     # the weights under a mask of zeros sum to no number
     "weights under a mask of zeros": by_hand(
@@ -331,9 +369,7 @@ FORGED: dict[str, dict[str, Any]] = {
         indices=[["h", 2]],
         splits=[[2, [["|", [], []]]]],
         facts=[
-            [
-                "cong",
-                [],
+            equal_of(
                 of("f", plus(mul(IS_0, B), AT_1)),
                 of("f", AT_1),
                 [
@@ -350,7 +386,7 @@ FORGED: dict[str, dict[str, Any]] = {
                         ],
                     )
                 ],
-            ]
+            )
         ],
     ),
     # h = 0, X = (0, 1), A = 1: nor may a factor that is zero there
@@ -362,9 +398,7 @@ FORGED: dict[str, dict[str, Any]] = {
         indices=[["h", 2]],
         splits=[[2, [["|", [], []]]]],
         facts=[
-            [
-                "cong",
-                [],
+            equal_of(
                 of("f", plus(mul(IS_0, A), BY_ZERO)),
                 of("f", BY_ZERO),
                 [
@@ -383,10 +417,10 @@ FORGED: dict[str, dict[str, Any]] = {
                                 hole=[[3], [1]],
                             ),
                         ),
-                        facts=[["inverse", [], t(X, h), "left"]],
+                        facts=[inverted(t(X, h))],
                     )
                 ],
-            ]
+            )
         ],
     ),
     # h = 0, Y = (1, 0), S = 1, B = 1 (n = 1): nor an entry that stands elsewhere at h = 0
@@ -399,19 +433,282 @@ FORGED: dict[str, dict[str, Any]] = {
         indices=[["h", 2]],
         splits=[[2, [["|", [], []]]]],
         facts=[
-            [
-                "cong",
-                [],
+            equal_of(
                 of("f", plus(mul(IS_0, S), PICKED)),
                 of("f", PICKED),
                 [
                     cancel(
                         use(1, -1, boxes=[box(S), box(IS_0)]),
                         use(0, 1, boxes=[box(S), box(IS_0), box(inverse(t(Z, 1)))]),
-                        facts=[["inverse", [], t(Z, 1), "left"]],
+                        facts=[inverted(t(Z, 1))],
                     )
                 ],
-            ]
+            )
+        ],
+    ),
+    # B = 0, A = 1: there is no inverse of an inverse
+    "an inverse of an inverse that is nowhere": by_hand(
+        A,
+        O,
+        use(
+            0,
+            1,
+            **square(
+                box(A, [0], [2]), box(inverse(inverse(B)), [2], [3]), sizes=[n, n], hole=[[3], [1]]
+            ),
+        ),
+        given=[[[], B, O]],
+    ),
+    # m = 2, h = 1, F = (0, 1), A = 1: the claim is for this h
+    "an inverse at one index for all": by_hand(
+        plus(A, inverse(t(F, h))),
+        inverse(t(F, h)),
+        use(
+            1,
+            -1,
+            [[3]],
+            **square(box(A, [0], [2]), sizes=[n, m], held=[[3, 0]], hole=[[2], [1]]),
+        ),
+        use(
+            0,
+            1,
+            **square(
+                box(A, [0], [2]),
+                box(inverse(t(F, k)), [2], [3], [m, [4]]),
+                sizes=[n, n, m],
+                held=[[4, 0]],
+                hole=[[3], [1]],
+            ),
+        ),
+        indices=[["h", m]],
+        given=[[[], t(F, 0), O]],
+        facts=[inverted(t(F, k), m)],
+    ),
+    # L = 2, W = (0, 1), A = 1: the sum of one layer has no inverse
+    "an inverse at each depth": by_hand(
+        plus(A, inverse(["HeadSum", t(W, h), L])),
+        inverse(["HeadSum", t(W, h), L]),
+        given=[[[], t(W, 0), O]],
+        **induction(
+            cancel(
+                use(1, -1, **square(box(A, [0], [2]), sizes=[n], hole=[[2], [1]])),
+                use(
+                    0,
+                    1,
+                    **square(
+                        box(A, [0], [2]),
+                        box(inverse(["HeadSum", t(W, k), L]), [2], [3]),
+                        sizes=[n, n],
+                        hole=[[3], [1]],
+                    ),
+                ),
+                facts=[inverted(["HeadSum", t(W, k), L])],
+            ),
+            cancel(use(1)),
+        ),
+    ),
+    # the same with what the claim has at its own index: L = 2, h = 1, Y = (0, 1), S = 1
+    "an inverse at an index of the claim, at each depth": by_hand(
+        ["BlockMatrix", [S, inverse(t(Y, h))]],
+        ["BlockMatrix", [O_1, inverse(t(Y, h))]],
+        indices=[["h", L]],
+        given=[[[], t(Y, 0), O_1]],
+        **induction(
+            cancel(
+                use(1, -1, cols=[-1], boxes=[box(S)]),
+                use(0, 1, cols=[-1], boxes=[box(S), box(inverse(t(Y, h)))]),
+                facts=[inverted(t(Y, h))],
+            ),
+            cancel(
+                use(1, 1, [[-1, 0]], sizes=[L], cols=[-1], free=[[0, [-1, 0]]], hole=[[], [-1]]),
+                use(
+                    1,
+                    1,
+                    [[-1, 0]],
+                    sizes=[L],
+                    held=[[0, 0]],
+                    cols=[-1],
+                    free=[[0, [-2]]],
+                    hole=[[], [-1]],
+                ),
+            ),
+        ),
+    ),
+    # n = 1, A = B = 0, C = 1: the statement inverts I + B, and not A + B
+    "an inverse beyond its range": by_hand(
+        plus(C, ["HeadSum", inverse(_power_plus_b(h)), n]),
+        ["HeadSum", inverse(_power_plus_b(h)), n],
+        use(1, -1, [[3]], **square(box(C, [0], [2]), sizes=[n, 2], held=[[3, 1]], hole=[[2], [1]])),
+        use(
+            0,
+            1,
+            **square(
+                box(C, [0], [2]),
+                box(inverse(_power_plus_b(h)), [2], [3], [2, [4]]),
+                sizes=[n, n, 2],
+                held=[[4, 1]],
+                hole=[[3], [1]],
+            ),
+        ),
+        given=[[[], plus(A, B), O]],
+        facts=[inverted(_power_plus_b(h), 2)],
+    ),
+    # n = 2, F = 0 but for one entry: the body has F_h in its last block, or row h of all F_k
+    "layers whose index is taken for a row": by_hand(
+        *[
+            ["LayerProduct", ["BlockMatrix", [A, B], [C, last]], n, False]
+            for last in (
+                t(11, h),
+                ["HeadSum", mul(["OneHot", k, n], transposed(["OneHot", h, n]), t(11, k)), n],
+            )
+        ],
+        tensors=[*TENSORS, ["Z", [n], n, n]],
+    ),
+    # m = L = 2, W = (0, I), A = I: for m = 1 it holds where W_0 + W_1 has an inverse, not for L = 1
+    "an induction within another, from what it has at one depth": by_hand(
+        ["BlockMatrix", [_less(W_SUM), mul(["Add", m, -1], A), inverse(W_SUM)]],
+        ["BlockMatrix", [O, O, inverse(W_SUM)]],
+        tensors=[["A", [], n, n], *[["B", [], n, n]] * 8, ["W", [L], n, n]],
+        given=[[[], t(W, 0), O]],
+        **induction(
+            cancel(
+                use(1, -1, **square(box(A, [0], [2]), sizes=[n], cols=[-1, 1], hole=[[2], [1]])),
+                facts=[inverted(W_SUM_1)],
+            ),
+            induction(
+                cancel(
+                    use(1, 1, **square(cols=[-1, 1], hole=[[0], [-1, 1]])),
+                    use(1, m, **square(cols=[-2, 1], hole=[[0], [-1, 1]])),
+                    use(
+                        0,
+                        m,
+                        **square(
+                            box(A, [0], [2]),
+                            box(inverse(["HeadSum", t(W, ["i", 2]), L]), [2], [3]),
+                            sizes=[n, n],
+                            cols=[-2, 1],
+                            hole=[[3], [1]],
+                        ),
+                    ),
+                ),
+                cancel(
+                    use(1, 1, **square(cols=[-1, 1], hole=[[0], [-1, 1]])),
+                    use(2, 1, **square(cols=[-2, 1], hole=[[0], [-2, 1]])),
+                ),
+            )["proof"],
+            depth=1,
+        ),
+    ),
+    # L = 2, a = 0, A = 1: what a premise has for one layer is not that the statement divides by a
+    "a premise for one layer": by_hand(
+        plus(of("f", A), mul(over(["Add", L, -1, a]), B)),
+        plus(of("f", O), mul(over(["Add", L, -1, a]), B)),
+        use(1, 1),
+        given=[[[], mul(a, A), O]],
+        facts=[
+            equal_of(
+                of("f", A),
+                of("f", O),
+                [induction(cancel(use(0, over(a))), cancel(use(1)))["proof"]],
+            )
+        ],
+    ),
+    # L = 3, h = 2, Z = (1, 1, 0), Y = (0, 0, 1), S = 1: the statement inverts all but the last Z
+    "a premise for the last layer": by_hand(
+        plus(of("f", mul(t(Y, h), S)), ALL_BUT_LAST),
+        plus(of("f", O_1), ALL_BUT_LAST),
+        use(2, 1),
+        tensors=[*TENSORS, ["Z", [L], 1, 1]],
+        indices=[["h", L]],
+        given=[[[L], mul(t(11, h), t(Y, h), S), O_1], [[], t(Y, 0), O_1]],
+        splits=[[NEXT, [["|", [], [LESS_2]]]], [L, [["|", [], [LESS_2], []]]]],
+        facts=[
+            equal_of(
+                of("f", mul(t(Y, h), S)),
+                of("f", O_1),
+                [
+                    induction(
+                        cancel(use(1, 1, boxes=[box(S)])),
+                        cancel(
+                            use(2, 1, [[-1, 0]], sizes=[L], free=[[0, [-1, 0]]]),
+                            use(3, -1, [[-2]], free=[[0, [-2]]], boxes=[box(mul(t(Y, h), S))]),
+                            use(
+                                0,
+                                1,
+                                [[-2]],
+                                free=[[0, [-2]]],
+                                boxes=[box(inverse(t(11, ["i", 2])), (), (), [LATER, [-2]])],
+                            ),
+                            facts=[inverted(t(11, ["i", 2]), LATER)],
+                        ),
+                    )["proof"]
+                ],
+            )
+        ],
+    ),
+    # n = 1, S = 1: the order is 0, and no index is 1
+    "an order that may be 0": by_hand(
+        plus(S, ["OrderSum", S, L, ["Add", n, -1], False]),
+        ["OrderSum", S, L, ["Add", n, -1], False],
+        use(0, 1, [[-2, 0]], sizes=[["Add", n, -1]], held=[[0, 0]]),
+        splits=[[n, [["|", [], [["Add", n, -1]]]]]],
+        given=[[[n], mul(NOT_FIRST, S), O_1]],
+    ),
+    # L = 4, A = 1: at L = 3 the claim divides by 0
+    "past a depth that is divided by": by_hand(
+        plus(mul(NEXT, ["Add", L, -2], A), mul(over(["Add", L, -3]), B)),
+        mul(over(["Add", L, -3]), B),
+        **induction(cancel(), cancel(use(0, ["Mul", L, over(["Add", L, -2])]))),
+    ),
+    # L = 3, a = 0, A = 1: only for one layer it is divided by a
+    "divided by what may vanish for one layer": by_hand(
+        plus(A, mul(over(["Add", L, -1, a]), B)),
+        mul(over(["Add", L, -1, a]), B),
+        scalars=[["a", ["nonnegative"]], ["b", []]],
+        given=[[[], mul(a, A), O]],
+        **induction(cancel(use(0, over(a))), cancel(use(1))),
+    ),
+    # a = 0, A = 1
+    "divided by a part of what is divided by": _vanishing(
+        mul(a, A), use(0, over(a)), lhs=plus(A, mul(over(["Add", 1, a]), O))
+    ),
+    # a = -1, A = 1
+    "divided by a sum that may vanish": _vanishing(
+        mul(["Add", 1, a], A), use(0, over(["Add", 1, a]))
+    ),
+    # a = b = 0, A = 1
+    "divided by what is not negative": _vanishing(
+        mul(["Add", a, b], A),
+        use(0, over(["Add", a, b])),
+        scalars=[["a", ["nonnegative"]], ["b", ["nonnegative"]]],
+    ),
+    # B = 0: A B⁻¹ B is not A
+    "a premise by an inverse that is nowhere": by_hand(
+        of("f", A),
+        of("f", O),
+        use(1, 1),
+        given=[[[], B, O]],
+        facts=[
+            equal_of(
+                of("f", A),
+                of("f", O),
+                [
+                    cancel(
+                        use(1, -1, **square(box(A, [0], [2]), sizes=[n], hole=[[2], [1]])),
+                        use(
+                            0,
+                            1,
+                            **square(
+                                box(A, [0], [2]),
+                                box(inverse(B), [2], [3]),
+                                sizes=[n, n],
+                                hole=[[3], [1]],
+                            ),
+                        ),
+                        facts=[inverted(B)],
+                    )
+                ],
+            )
         ],
     ),
     # -- SOUNDNESS.md, in the words of this schema -------------------------------------------------
@@ -446,24 +743,27 @@ FORGED: dict[str, dict[str, Any]] = {
         ["HeadSum", ["LayerProduct", t(F, k), m, False], m],
         ["HeadSum", ["LayerProduct", t(F, h), m, False], m],
     ),
-    "NaN is NaN": by_hand(mul(float("nan"), A), mul(float("nan"), A), proof={"rule": "same"}),
-    "an unknown kind": by_hand(["Nonsense", A], ["Nonsense", A], proof={"rule": "same"}),
-    "an ill-shaped product": by_hand(mul(U, U), mul(U, U), proof={"rule": "same"}),
-    "an ill-shaped sum": by_hand(plus(A, U), plus(A, U), proof={"rule": "same"}),
+    "NaN is NaN": by_hand(mul(float("nan"), A), mul(float("nan"), A)),
+    "an unknown kind": by_hand(["Nonsense", A], ["Nonsense", A]),
+    "an ill-shaped product": by_hand(mul(U, U), mul(U, U)),
+    "an ill-shaped sum": by_hand(plus(A, U), plus(A, U)),
     "an argument too many": by_hand(
-        ["Transpose", A, B], ["Transpose", A, B], proof={"rule": "same"}
+        ["Transpose", A, B],
+        ["Transpose", A, B],
     ),
-    "1 is not true": by_hand(1, True, proof={"rule": "same"}),
-    "1 is not 1.0": by_hand(mul(1, A), mul(1.0, A), proof={"rule": "same"}),
-    "an index that is true": by_hand(t(X, 1), t(X, True), proof={"rule": "same"}),
+    "1 is not true": by_hand(1, True),
+    "1 is not 1.0": by_hand(mul(1, A), mul(1.0, A)),
+    "an index that is true": by_hand(t(X, 1), t(X, True)),
     "a size that is true": by_hand(
-        ["Identity", m], ["Identity", ["size", True]], proof={"rule": "same"}
+        ["Identity", m],
+        ["Identity", ["size", True]],
     ),
     "a number of layers that is false": by_hand(["LayerProduct", A, False, True], I),
     "a number of layers that is 0.0": by_hand(["LayerProduct", A, 0.0, True], I),
     "an order that is false": by_hand(["OrderSum", A, 2, False, True], I),
     "in reverse by 1": by_hand(
-        ["LayerProduct", t(X, h), 2, True], ["LayerProduct", t(X, h), 2, 1], proof={"rule": "same"}
+        ["LayerProduct", t(X, h), 2, True],
+        ["LayerProduct", t(X, h), 2, 1],
     ),
     # -- numbers -----------------------------------------------------------------------------------
     # a = -1
@@ -474,6 +774,11 @@ FORGED: dict[str, dict[str, Any]] = {
         ["Pow", a, ["Rational", 1, 2]],
     ),
     # a = 0, A = 1
+    # n = 1, m = 3
+    "the root of a quotient of sizes": by_hand(
+        ["Pow", ["Mul", n, over(["Add", 1, m])], ["Rational", 1, 2]],
+        ["Pow", n, ["Rational", 1, 2]],
+    ),
     "divided by what may be zero": _vanishing(mul(a, A), use(0, over(a))),
     "divided by n - 1": _vanishing(mul(["Add", n, -1], A), use(0, over(["Add", n, -1]))),
     "divided by another scalar than the statement is": _vanishing(
@@ -532,7 +837,7 @@ FORGED: dict[str, dict[str, Any]] = {
             ]
         ],
     ),
-    "an index beyond its only value": by_hand(["KroneckerDelta", 0, 1, 1], 1),
+    "an index beyond its only value": by_hand(["MatrixElement", ["Identity", 1], 0, 1], 1),
     # n = 2: e_1 of four entries is not e_3
     "an index into a block of any size": by_hand(
         ["OneHot", 1, ["Add", n, 2]],
@@ -581,28 +886,29 @@ FORGED: dict[str, dict[str, Any]] = {
         mul(m, ["HeadSum", mul(["OrderSum", t(W, k), L, h, False], A), n]),
         splits=[[["Mul", n, m], [n, m]]],
     ),
-    # n = m = 1, A = 1: one way to take two of two layers, none of one
-    "only the first layers": by_hand(
+    # n = m = 1, A = 1: one way to take two of two layers, three of three
+    "only the last layers": by_hand(
         ["OrderSum", A, ["Add", n, m], 2, False],
-        ["OrderSum", A, n, 2, False],
-        splits=[[["Add", n, m], [["|", [n], [m]]]]],
+        ["OrderSum", A, ["Add", n, n, m], 2, False],
+        splits=[
+            [["Add", n, m], [["|", [n], [m]]]],
+            [["Add", n, n, m], [["|", [["Mul", 2, n]], [m]]]],
+        ],
     ),
     "layers in another order": by_hand(
         ["LayerProduct", t(X, h), 2, False], ["LayerProduct", t(X, h), 2, True]
     ),
     "layers without the first": by_hand(["LayerProduct", t(X, h), 2, False], t(X, 1)),
     # -- rules -------------------------------------------------------------------------------------
-    "two trees said to be one": by_hand(A, B, proof={"rule": "same"}),
+    "two trees said to be one": by_hand(A, B),
     "a hypothesis twice": by_hand(A, mul(2, B), use(0), use(0), given=[[[], A, B]]),
     "a hypothesis in another order": by_hand(mul(B, A), O, use(0), given=[[[], mul(A, B), O]]),
     "an inverse that is nowhere": _vanishing(
         B,
         *_through_inverse(inverse(B), index=0, fact=1, sizes=[n, n]),
-        facts=[["inverse", [], B, "left"]],
+        facts=[inverted(B)],
     ),
-    "an inverse of something else": by_hand(
-        mul(inverse(A), B), I, use(0), facts=[["inverse", [], A, "left"]]
-    ),
+    "an inverse of something else": by_hand(mul(inverse(A), B), I, use(0), facts=[inverted(A)]),
     "inverses in the wrong order": by_hand(inverse(mul(A, B)), mul(inverse(A), inverse(B))),
     "parts that are not square": by_hand(inverse(mul(U, V)), mul(inverse(V), inverse(U))),
     "one-sided and not square": by_hand(
@@ -673,6 +979,35 @@ FORGED: dict[str, dict[str, Any]] = {
         X=B,
         given=selects(C),
     ),
+    # -- any matrix for the one that is there ------------------------------------------------------
+    "any number for a matrix": by_hand(
+        ["vec_rows", A],
+        ["vec_cols", A],
+        proof={"rule": "generalise", "part": A, "shape": [1, 1], "proof": SELF},
+    ),
+    # n = 1, m = 2, G = (1, 0), F = (1, 0): the left side is Σ G_h m F_h
+    "any matrix for a sum that another sum binds": by_hand(
+        ["HeadSum", mul(t(G, h), ["HeadSum", t(F, h), m]), m],
+        mul(["HeadSum", t(G, h), m], ["HeadSum", t(F, h), m]),
+        proof={
+            "rule": "generalise",
+            "part": ["HeadSum", t(F, h), m],
+            "shape": [n, n],
+            "proof": SELF,
+        },
+    ),
+    # h = 0, F = (1, 0), n = 1: F_k is bound
+    "any matrix for one at an index that is bound": by_hand(
+        ["HeadSum", t(F, h), m],
+        mul(m, t(F, 0)),
+        proof={"rule": "generalise", "part": t(F, h), "shape": [n, n], "proof": SELF},
+    ),
+    # L = 2, W = (0, 1): the index is bound, and not that of the last layer
+    "any matrix for those of all layers": by_hand(
+        mul(L, ["HeadSum", mul(t(W, h), t(W, h)), L]),
+        mul(["HeadSum", t(W, h), L], ["HeadSum", t(W, h), L]),
+        **induction(SELF, {"rule": "generalise", "part": t(W, h), "shape": [n, n], "proof": SELF}),
+    ),
     # -- induction ---------------------------------------------------------------------------------
     # L = 2, D = diag(0, 1)
     "a matrix of the size of the depth": by_hand(
@@ -721,7 +1056,7 @@ FORGED: dict[str, dict[str, Any]] = {
                     boxes=[box(inverse(_less_two(LATER)), [0], [2])],
                     hole=[[2], [-1, 1]],
                 ),
-                facts=[["inverse", [], _less_two(LATER), "left"]],
+                facts=[inverted(_less_two(LATER))],
             ),
         ),
     ),
@@ -740,16 +1075,18 @@ FORGED: dict[str, dict[str, Any]] = {
 # -- which guard stops which -----------------------------------------------------------------------
 
 GUARDS = {
-    "a root of a sum, or of zero": "the root of a quotient",
+    "a root of a sum, or of zero": "the root of a quotient of sizes",
     "a root of what may be negative": "the root of a square",
-    "a number that may vanish is divided by, or its root taken": "divided by what may be zero",
+    "a number that may vanish is divided by": "divided by what may be zero",
+    "a size that may vanish is not stated": "a size less one",
+    "only a matrix that is given may be any": "any matrix for a sum that another sum binds",
+    "a matrix of another shape is in its place": "any number for a matrix",
     "… is not a size": "half of a size",
     "a size is not positive": "the weights of no columns",
     "a split does not add up to its size": "a split that does not add up",
     "an index is negative": "an index held below the range",
-    "an index is out of range": "an index beyond its only value",
+    "an index is out of range": "an index held above the range",
     "an integer index into a block of any size": "an index into a block of any size",
-    "an integer index out of range": "an index held above the range",
     "an index does not run over that size": "an index over another size",
     "sizes do not fit": "zeros of two shapes",
     "a matrix is raised to the power of a number": "a square of a matrix as if it were a number",
@@ -757,29 +1094,19 @@ GUARDS = {
     "a number of layers is split into factors": "layers in two factors",
     "an order that is split": "an order in two factors",
     "what is not defined in the statement is used": "an inverse of another case",
-    "the two sides are different trees": "two trees said to be one",
     "… terms do not cancel": "two different numbers",
     "… says nothing of this function": "tanh reflected as relu",
     "the depth is the size of a matrix": "a matrix of the size of the depth",
     "a hypothesis names the depth": "a hypothesis that the depth satisfies",
-    "a root at each depth": "past a depth without an inverse",
-    "a root that an index may lead to": (
-        "a hypothesis of induction in a block beside what is not defined"
-    ),
-    "… is no operation": "an unknown kind",
     "… is not in the language": "an argument too many",
-    "a power that is not natural": "a negative power of a trace",
     "an entrywise power not natural": "a negative power of entries",
-    "layers that follow others without number": "only the first layers",
-    "these are two norms": "two norms of one matrix",
-    "a softmax without any column": "weights under a mask of zeros",
+    "layers that follow others without number": "only the last layers",
 }
 
 ERROR = "without it Python raises an error, which is a rejection, too"
 WORK = "it bounds the work"
 SHAPE = "what it refuses has no meaning that could be false"
 IDLE = "what it refuses is read in one way only, and nothing false follows"
-NOWHERE = "what it refuses is of no block, and adds terms that nothing cancels"
 TWICE = "another guard refuses the same"
 FORMAL = {
     "a power is too high": WORK,
@@ -793,6 +1120,7 @@ FORMAL = {
     "no such matrix": f"{IDLE}; {ERROR}",
     "an index is not in scope": f"{IDLE}; {ERROR}",
     "a use of no fact": f"{IDLE}; {ERROR}",
+    "an index in a context does not fit": ERROR,
     "a context has no such wire": f"{IDLE}; {ERROR}",
     "the depth is no size": IDLE,
     "no rule": IDLE,
@@ -800,14 +1128,16 @@ FORMAL = {
     "a use has other parts": IDLE,
     "other parts": f"{IDLE}; {ERROR}",
     "a part is missing, or one too many": f"{IDLE}; {ERROR}",
-    "the schema is …, and 3 is read here": IDLE,
+    "the schema is …, and 4 is read here": IDLE,
     "a scalar has an unknown property": IDLE,
     "a union of one block": IDLE,
     "a matrix is wanted, and a scalar given": SHAPE,
     "the body of a … is of the wrong kind": SHAPE,
     "DiagMatrix of a wide matrix": SHAPE,
-    "the eps of a norm is a matrix": SHAPE,
     "an activation has no name": SHAPE,
+    "a root of a negative number": "a statement that has one has no meaning",
+    "a fact of another kind": IDLE,
+    "a generalisation has other parts": IDLE,
     "a Rational is p/q": ERROR,
     "… is no index": ERROR,
     "a matrix has other indices": ERROR,
@@ -817,11 +1147,7 @@ FORMAL = {
     "an order that may be none": f"{ERROR}, or the sum is right",
     "a power is no number": f"{TWICE}: … is not a number",
     "a division by zero": f"{TWICE}: the statement would divide by zero, and say nothing",
-    "a number that may vanish at some depth": f"{TWICE}: the hypothesis of induction divides by it",
-    "a size that may vanish at some depth": f"{TWICE}: the hypothesis of induction has it",
     "two wires of different sizes are joined": "a context multiplies a fact, by whatever it is",
-    "an index of a box is out of its range": "a context multiplies a fact, by whatever it is",
-    "a box does not fit": "a context multiplies a fact, by whatever it is",
     "indices over different sizes are compared": f"{TWICE}: sizes do not fit",
     "… has another shape": f"{TWICE}: sizes do not fit",
     "a premise": "the indices that follow are always of last layers",
@@ -832,10 +1158,6 @@ FORMAL = {
     "a key stands twice in one object": "of a file: see test_a_key_twice",
     "… is not a number": ERROR,
     "an explicit matrix lacks entries": ERROR,
-    "an index of a fact is out of its range": NOWHERE,
-    "the hole does not fit": NOWHERE,
-    "a size that may vanish is not stated": f"{TWICE}: a split of a size that may vanish",
-    "a split of a size that may vanish": f"{TWICE}: a size that may vanish is not stated",
     "an entry of a matrix is a matrix": f"{TWICE}: sizes do not fit",
     "a fact about the last layer is used at another": "nothing false is known to need it",
     "a fact of another shape": SHAPE,
@@ -844,8 +1166,6 @@ FORMAL = {
     "an exponent is divided by a sum": IDLE,
     "a context has other parts": f"{IDLE}; {ERROR}",
     "an induction has other parts": IDLE,
-    "a proof has other parts than its rule": IDLE,
-    "fused is true or false": IDLE,
     "a number has too many terms": WORK,
     "there are too many terms in a product": WORK,
     "a power of a scalar is too high": WORK,

@@ -5,17 +5,18 @@ all.
 """
 
 import os
+import pickle
 
 import pytest
 
-from numeric.model import bundled_models
 from otimes._table import block, shortcomings
-from proofs.catalogue import CHAPTERS, catalogue, find
-from proofs.claims import Example, Lemma, Statement
-from proofs.evidence import Report
-from proofs.mutants import mutants
-from proofs.theorem import Theorem
-from proofs.verification import verify_theorem
+from otimes.numeric.model import bundled_models
+from otimes.proofs.catalogue import CHAPTERS, catalogue, find
+from otimes.proofs.claims import Example, Lemma, Statement
+from otimes.proofs.evidence import Report
+from otimes.proofs.mutants import wrong_claims
+from otimes.proofs.theorem import Theorem
+from otimes.proofs.verification import verify_theorem
 
 THEOREMS = catalogue()
 NAMES = [theorem.name for theorem in THEOREMS]
@@ -63,7 +64,9 @@ def test_the_first_theorems_are_there() -> None:
 def test_a_theorem_says_what_it_is(theorem: Theorem) -> None:
     title, folder, files = CHAPTERS[theorem.chapter]
     assert title
-    assert theorem.state.__module__ in {f"proofs.catalogue.{folder}.{file}" for file in files}
+    assert theorem.state.__module__ in {
+        f"otimes.proofs.catalogue.{folder}.{file}" for file in files
+    }
     assert theorem.title
     assert theorem.source
     assert len(theorem.prose.split()) > 20, "a paragraph a student can follow"
@@ -78,7 +81,7 @@ def test_it_passes_all_its_checks_on_all_models(theorem: Theorem) -> None:
     assert report.passed, found
     claim = theorem.claim()
     if isinstance(claim, Statement) and report.mutants is not None:
-        made = sum(1 for _ in mutants(claim.lhs, claim.rhs))
+        made = sum(1 for _ in wrong_claims(claim.lhs, claim.rhs))
         fewer = sum(not isinstance(each, Lemma | Example) for each in claim.given)
         seen = report.mutants
         assert seen.refuted + len(seen.still_true) + seen.ill_shaped == made + fewer
@@ -86,7 +89,11 @@ def test_it_passes_all_its_checks_on_all_models(theorem: Theorem) -> None:
 
 def test_find_names_what_is_near() -> None:
     assert find("kron_mul_kron") is THEOREMS[NAMES.index("kron_mul_kron")]
-    from algebra.errors import OtimesError
+    from otimes.algebra.errors import OtimesError
 
     with pytest.raises(OtimesError, match=r"no theorem 'kron_mul'.*kron_mul_kron"):
         find("kron_mul")
+
+
+def test_a_theorem_is_pickled_by_reference(theorem: Theorem) -> None:
+    assert pickle.loads(pickle.dumps(theorem)) is theorem

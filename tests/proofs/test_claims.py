@@ -21,35 +21,34 @@ from sympy import (
 )
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.errors import OtimesError
-from algebra.facts import Fact, attention_pattern
-from algebra.language import HeadSum, OneHot, matadd, matmul
-from algebra.nonlinear import RowSoftmax
-from numeric.binding import Run, Source, run_of
-from numeric.model import Model, load_model
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue.symbols import A, X, d, d_head, m, n, row
-from proofs.claims import (
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.facts import Fact, attention_pattern
+from otimes.algebra.language.linear import HeadSum, OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import RowSoftmax
+from otimes.numeric.binding import Run, Source, run_of
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.symbols import A, X, d, d_head, m, n, row
+from otimes.proofs.claims import (
     Bound,
     Claim,
     Definition,
     Entries,
     ErrorLaw,
     Example,
-    Fails,
-    Holds,
     Lemma,
     Method,
+    NonIdentity,
     Observation,
     Observed,
+    Property,
     Square,
     Statement,
     Trial,
-    lemma,
 )
-from proofs.evidence import TheoremReport
-from proofs.theorem import Theorem
-from proofs.verification import verify_on_runs
+from otimes.proofs.evidence import TheoremReport
+from otimes.proofs.theorem import Theorem, lemma
+from otimes.proofs.verification import verify_on_runs
 
 RUNS = [run_of(load_model("two_layer"), [int(t) for t in sample_tokens(8)])]
 ONES = OneMatrix(n, 1)
@@ -76,8 +75,8 @@ CAUCHY = Bound(
     tight={"a": [[1], [2]], "b": [[2], [4]]},
     on_models=False,
 )
-RANK = Holds(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)))
-STOCHASTIC = Holds(
+RANK = Property(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)))
+STOCHASTIC = Property(
     Fact("row_stochastic", matmul(A, B)),
     [
         Fact("nonnegative", A),
@@ -157,7 +156,7 @@ def zeros(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
 
 METHOD = Method("ot.sums", ["kron_mul_kron"], trials())
 SEEN = Observation("it is above one half", lambda: Observed("0.9", True))
-FAILS = Fails(matmul(B, C), matmul(C, B))
+FAILS = NonIdentity(matmul(B, C), matmul(C, B))
 
 GOOD: dict[str, tuple[Claim, str]] = {
     "bound": (CAUCHY, "proved"),
@@ -173,7 +172,7 @@ GOOD: dict[str, tuple[Claim, str]] = {
     "cannot": (Observation("half", cannot="no such model"), "cannot be tried here"),
     "no identity": (FAILS, "fails"),
     "a rank where an inverse exists": (
-        Holds(Fact("rank_at_most", matmul(Inverse(B), X), Min(n, d)), on_models=False),
+        Property(Fact("rank_at_most", matmul(Inverse(B), X), Min(n, d)), on_models=False),
         "proved",
     ),
     "same trees": (Statement(matmul(B, C), matmul(B, C), on_models=False), "defined"),
@@ -204,12 +203,12 @@ BAD: dict[str, tuple[Claim, str]] = {
         replace(CAUCHY, tight={"a": [[1], [2]], "b": [[2], [1]]}),
         "more",
     ),
-    "a rank too small": (Holds(Fact("rank_at_most", RANK.fact.subject, 1)), "proof"),
+    "a rank too small": (Property(Fact("rank_at_most", RANK.fact.subject, 1)), "proof"),
     "a rank that is true and too large": (
         replace(RANK, fact=Fact("rank_at_most", RANK.fact.subject, d)),
         "more",
     ),
-    "a rank too large": (Holds(Fact("rank_at_most", RANK.fact.subject, d + d_head)), "more"),
+    "a rank too large": (Property(Fact("rank_at_most", RANK.fact.subject, d + d_head)), "more"),
     "a property without a hypothesis": (
         replace(STOCHASTIC, given=STOCHASTIC.given[1:]),
         "proof",
@@ -234,7 +233,7 @@ BAD: dict[str, tuple[Claim, str]] = {
     "a function of zeros": (replace(METHOD, trials=zeros), "models"),
     "a function that rests on nothing": (replace(METHOD, rests_on=["no_such_theorem"]), "more"),
     "an observation that comes out the other way": (replace(SEEN, seen=False), "proof"),
-    "an identity said to fail": (Fails(matmul(B, Identity(n)), B), "proof"),
+    "an identity said to fail": (NonIdentity(matmul(B, Identity(n)), B), "proof"),
     "an erratum that is right": (
         replace(MEAN, printed={"E99": (matmul(B, Identity(n)), B)}),
         "more",
@@ -305,7 +304,7 @@ def test_a_bound_that_is_too_wide_to_see_anything_is_no_evidence() -> None:
 def test_a_rank_that_no_matrix_of_the_shape_exceeds_is_not_seen_on_a_model() -> None:
     """On a prompt of 8 tokens no scores have a rank above 8, whatever d_head is."""
     scores = matmul(matmul(X, row.W_Q), Transpose(matmul(X, row.W_K)))
-    claim = Holds(Fact("rank_at_most", scores, Min(n, d, d_head)))
+    claim = Property(Fact("rank_at_most", scores, Min(n, d, d_head)))
     assert not report(claim).on_models
     many = replace(claim, bind=({"X": Source("W_E", rows=48)},))
     (seen,) = report(many).models
@@ -355,7 +354,7 @@ def test_a_mutant_that_nothing_settles_has_escaped(monkeypatch: pytest.MonkeyPat
     settled = report(STOCHASTIC).mutants
     assert settled is not None
     assert settled.still_true
-    monkeypatch.setattr("proofs.checks.properties.derives", lambda fact, given: None)
+    monkeypatch.setattr("otimes.proofs.checks.properties.derives", lambda fact, given: None)
     found = report(STOCHASTIC).mutants
     assert found is not None
     assert len(found.escaped) == len(settled.still_true)
@@ -370,7 +369,7 @@ def test_definitions_and_failures_speak_of_facts_and_examples_too() -> None:
 
 
 def test_a_bound_of_a_size_that_a_mutant_loses_is_no_claim() -> None:
-    one_factor = Holds(Fact("rank_at_most", matmul(row.W_V, row.W_O), d_head), on_models=False)
+    one_factor = Property(Fact("rank_at_most", matmul(row.W_V, row.W_O), d_head), on_models=False)
     found = report(one_factor)
     assert found.mutants is not None
     assert found.mutants.ill_shaped > 0
@@ -394,7 +393,7 @@ def matmul_of_ones(stated: Statement) -> tuple[Any, Any]:
 
 
 def test_the_numbers_of_a_pattern_are_those_of_one() -> None:
-    from proofs.hypotheses import assignments
+    from otimes.proofs.hypotheses import assignments
 
     found = list(assignments(attention_pattern(A), matmul(A, X), count=20))
     assert len(found) == 20
@@ -445,13 +444,13 @@ def test_an_index_is_a_number_on_a_model() -> None:
     assert found.passed
     assert found.models[0].applies
     assert found.models[0].ratio <= 1
-    wrong = Fails(read, matmul(2, terms), on_models=True)
+    wrong = NonIdentity(read, matmul(2, terms), on_models=True)
     assert report(wrong).passed
     assert not report(replace(wrong, rhs=terms)).passed
 
 
 def test_a_mutant_that_lost_a_size_of_the_bound_is_ill_shaped() -> None:
-    claim = Holds(Fact("rank_at_most", matmul(A, X, row.W_V), Min(d, d_head, n)))
+    claim = Property(Fact("rank_at_most", matmul(A, X, row.W_V), Min(d, d_head, n)))
     found = report(claim)
     assert found.mutants is not None
     assert found.mutants.ill_shaped

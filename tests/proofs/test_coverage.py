@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 
-from proofs.catalogue import catalogue
-from proofs.coverage import (
+from otimes.proofs.catalogue import catalogue
+from otimes.proofs.coverage import (
     ENOUGH,
     FAILED,
     MISSING,
@@ -15,8 +15,8 @@ from proofs.coverage import (
     summary,
     to_json,
 )
-from proofs.evidence import ProofEvidence, ProofStatus, Report, TheoremReport
-from proofs.theorem import Theorem
+from otimes.proofs.evidence import ProofEvidence, ProofStatus, Report, TheoremReport
+from otimes.proofs.theorem import Theorem
 
 ITEM = Item("S9-99", 3, "identity", "Mine")
 

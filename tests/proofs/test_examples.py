@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sympy import Identity, MatrixSymbol, Transpose
 
-from algebra.language import matmul
-from proofs.catalogue.symbols import d, m, n
-from proofs.claims import Example, equations
-from proofs.hypotheses import assignments
-from proofs.mutants import check_mutants
+from otimes.algebra.language.linear import matmul
+from otimes.proofs.catalogue.symbols import d, m, n
+from otimes.proofs.claims import Example, equations
+from otimes.proofs.hypotheses import assignments
+from otimes.proofs.mutants import check_mutants
 
 A, B = MatrixSymbol("A", n, m), MatrixSymbol("B", m, d)
 ORTHONORMAL = (matmul(Transpose(A), A), Identity(m))

@@ -7,15 +7,15 @@ import pytest
 from sympy import HadamardProduct, MatrixSymbol, OneMatrix, Rational, Symbol, Transpose, sqrt
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.errors import OtimesError
-from algebra.language import matadd, matmul
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
-from numeric.binding import Run, run_of
-from numeric.model import bundled_models, load_model
-from numeric.tokenizer import sample_tokens
-from proofs.claims import Statement
-from proofs.on_models import ModelEvidence, check_on_model
-from proofs.theorem import Theorem
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.numeric.binding import Run, run_of
+from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.claims import Statement
+from otimes.proofs.on_models import ModelEvidence, check_on_model
+from otimes.proofs.theorem import Theorem
 from tests.numeric.random_models import FULL, KINDS, TINY_TOKENS, random_model
 
 n, d, d_head, d_mlp = (
@@ -119,7 +119,7 @@ def test_a_query_has_a_bias_and_a_statement_may_be_about_one_kind_of_model() -> 
     assert not _check(Statement(q, q, {"k": q}, bare=False), run).passed
     elsewhere = _check(Statement(q, q, {"k": q}, bare=False, config={"positions": "rotary"}), run)
     assert (elsewhere.applies, elsewhere.passed) == (False, True)
-    assert elsewhere.why == "it speaks of models with positions='rotary'"
+    assert elsewhere.why == "it is about models with positions='rotary'"
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "relu, no norm at the end"])

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from numeric import processing
-from numeric.model import Model
-from proofs.catalogue import find
-from proofs.checks.measured import worst_ratio
+from otimes.numeric import processing
+from otimes.numeric.model import Model
+from otimes.proofs.catalogue import find
+from otimes.proofs.checks.measured import worst_ratio
 from tests.numeric.random_models import FULL, TINY_TOKENS, random_model
 
 MODEL = random_model(replace(FULL, tied=True), seed=5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import numeric
-from proofs.catalogue import find
+from otimes.proofs.catalogue import find
 
 ROOM = Path(numeric.__file__).parent
 FOLDERS = [path for name in ("paths", "attribution") for path in sorted((ROOM / name).glob("*.py"))]

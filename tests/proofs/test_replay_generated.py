@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from algebra.certificate import to_json
-from algebra.decide import decide
-from proofs import replay
-from tests.algebra.conditional import KINDS, Claims
+from otimes.algebra.decide.certificate import to_json
+from otimes.algebra.verdict import decide
+from otimes.proofs import replay
+from tests.algebra.decide.conditional import KINDS, Claims
+from tests.algebra.decide.statements import Statements
 from tests.algebra.expressions import SHAPES, random_expression, rewritten
-from tests.algebra.statements import Statements
 from tests.proofs.certificates import disguised
 
 LONG = os.environ.get("OTIMES_LONG") == "1"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from proofs import replay
+from otimes.proofs import replay
 from tests.proofs.forged import FORGED, FORMAL, GUARDS
 
 SOURCE = Path(replay.__file__).read_text(encoding="utf-8")
@@ -92,6 +92,81 @@ def test_a_guard_of_the_form_stops_nothing_false(message: str) -> None:
     """Where this is red, the guard has become one of the others, and that is to be said."""
     mutant = without(message)
     assert [name for name, made in FORGED.items() if why(mutant, made) is None] == []
+
+
+# What the statement gives to a proof: each part of this, changed, lets a false claim through.
+KNOWN = [
+    (
+        "if self.noting and not any(names(tree, one) for one in depths):",
+        "if self.noting:",
+        "past a depth without an inverse",
+    ),
+    (
+        'depths += [["i", k] for k in range(self.frees)] if depths else []',
+        "pass",
+        "an inverse at an index of the claim, at each depth",
+    ),
+    ('return "free", part[1]', "pass", "an inverse at one index for all"),
+    (
+        "self.noting and some and not before and not none",
+        "self.noting",
+        "inverted before the first layer",
+    ),
+    (
+        "self.noting and some and not before and not none",
+        "self.noting and some and not none",
+        "inverted before the first layer",
+    ),
+    (
+        "self.noting and some and not before and not none",
+        "self.noting and some and not before",
+        "the root in no layer",
+    ),
+    (
+        'return any_of.setdefault(part[1], ("any", len(any_of), size))',
+        'return "any", 0',
+        "an inverse beyond its range",
+    ),
+    (
+        "symbols(base[:1]) if divides and len(base[0]) == 1 else",
+        "symbols(base[:1]) if divides else",
+        "divided by a part of what is divided by",
+    ),
+    (
+        "return some and natural(side.items()) and symbols([side]) <= self.nonnegative",
+        "return some and natural(side.items())",
+        "divided by a sum that may vanish",
+    ),
+    ("return some and natural", "return natural", "divided by what is not negative"),
+    ("opened(reader, claim.frees)", "opened(reader, free)", "any matrix for those of all layers"),
+    (
+        "set(inductions(proof))",
+        "{over}",
+        "an induction within another, from what it has at one depth",
+    ),
+    (
+        "number_of.setdefault(wire, len(number_of))",
+        "number_of[wire] = len(number_of)",
+        "layers whose index is taken for a row",
+    ),
+    ("in self.context.ones and self.ready", "in self.context.ones", "a premise for one layer"),
+    (
+        "in self.context.firsts and self.ready",
+        "in self.context.firsts",
+        "a premise for the last layer",
+    ),
+    ("else self.measure(tree)", "else self.size(tree)", "an order that may be 0"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "name"), KNOWN)
+def test_what_a_statement_gives(old: str, new: str, name: str) -> None:
+    assert SOURCE.count(old) == 1
+    mutant = ModuleType("replay_with_a_change")
+    mutant.__file__ = replay.__file__
+    exec(compile(SOURCE.replace(old, new), mutant.__name__, "exec"), mutant.__dict__)
+    assert why(replay, FORGED[name]) is not None
+    assert why(mutant, FORGED[name]) is None
 
 
 def test_a_key_twice(tmp_path: Path) -> None:

@@ -13,18 +13,20 @@ import pytest
 import sympy
 from sympy import Identity, MatrixSymbol, OneMatrix
 
-import algebra.decide as judge
-import algebra.induction
-from algebra.binders import Standard
-from algebra.certificate import certificate_of, to_json
-from algebra.decide import decide
-from algebra.induction import _Opened
-from algebra.language import Family, HeadSum, LayerProduct, OneHot, OrderSum, kron, matadd, matmul
-from algebra.nonlinear import Activation
-from proofs import replay
-from proofs.catalogue import catalogue
-from proofs.claims import Statement
-from tests.algebra.test_induction import FALSE, TRUE
+import otimes.algebra.decide.induction
+from otimes.algebra.decide.certificate import certificate_of, to_json
+from otimes.algebra.decide.claim import Claim
+from otimes.algebra.decide.decide import by_induction
+from otimes.algebra.decide.induction import _Opened
+from otimes.algebra.language.binders import Standard
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.verdict import decide
+from otimes.proofs import replay
+from otimes.proofs.catalogue import catalogue
+from otimes.proofs.claims import Statement
+from tests.algebra.decide.test_induction import FALSE, TRUE
 from tests.proofs.certificates import changed, changes, disguised
 from tests.proofs.test_replay import assert_true
 
@@ -66,8 +68,8 @@ def test_a_body_that_speaks_of_an_outer_layer_is_not_left_as_it_stands(
     bound = HeadSum(matmul(U[l], LayerProduct(matmul(W[j], U[l]), (j, l))), (l, L))
     free = HeadSum(matmul(U[i], LayerProduct(matmul(W[j], U[l]), (j, i))), (i, L))
     every = LayerProduct(W[j], (j, L))
-    claim = judge._Claim(matadd(bound, every), matadd(free, every), ())
-    assert judge._by_induction(claim) is None
+    claim = Claim(matadd(bound, every), matadd(free, every), ())
+    assert by_induction(claim) is None
 
     put = _Opened.put
 
@@ -77,13 +79,14 @@ def test_a_body_that_speaks_of_an_outer_layer_is_not_left_as_it_stands(
         return put(self, e, index)
 
     monkeypatch.setattr(_Opened, "put", as_it_stands)
-    for module in (judge, algebra.induction):  # clean names alone would stop it
+    # clean names alone would stop it
+    for module in (otimes.algebra.decide.claim, otimes.algebra.decide.induction):
         monkeypatch.setattr(module, "standardised", lambda *claim: Standard(*claim, {}))
-    claim = judge._Claim(matadd(bound, every), matadd(free, every), ())
-    forged = judge._by_induction(claim)
+    claim = Claim(matadd(bound, every), matadd(free, every), ())
+    forged = by_induction(claim)
     assert forged is not None
     assert forged.status == "proved"
-    assert refused(json.loads(to_json(forged.certificate)))
+    assert refused(json.loads(to_json(certificate_of(forged.claim, forged.proof))))
 
 
 def refused(made: dict[str, Any]) -> str:
@@ -133,8 +136,9 @@ def test_no_proof_of_another_claim_proves_what_is_false(name: str) -> None:
 
 def to_json_claim(lhs: Any, rhs: Any) -> dict[str, Any]:
     """Return the parts of a certificate that state a claim."""
-    unproved = SimpleNamespace(induction=None, mode="same trees")
-    stated = certificate_of(judge._Claim(lhs, rhs, ()), unproved)
+    parts = {"reading": None, "uses": (), "multiples": ()}
+    unproved = SimpleNamespace(induction=None, mode="normal forms", **parts)
+    stated = certificate_of(Claim(lhs, rhs, ()), unproved)
     return {part: value for part, value in stated.items() if part != "proof"}
 
 
@@ -245,14 +249,14 @@ def test_a_sum_that_lacks_an_order_does_not_unfold(monkeypatch: pytest.MonkeyPat
     S, (k, j) = MatrixSymbol("S", n, n), sympy.symbols("k j", integer=True)
     marked = LayerProduct(matadd(kron(Identity(n), Identity(n)), kron(W[l], S)), (l, L))
     graded = kron(OrderSum(W[l], (l, L), k), LayerProduct(S, (j, k)))
-    claim = judge._Claim(marked, HeadSum(graded, (k, L)), ())
-    assert judge._by_induction(claim) is None
+    claim = Claim(marked, HeadSum(graded, (k, L)), ())
+    assert by_induction(claim) is None
 
     def whatever_the_count(self: Any, e: Any) -> Any:
         return graded.args[0], S
 
     monkeypatch.setattr(_Opened, "graded_orders", whatever_the_count)
-    forged = judge._by_induction(claim)
+    forged = by_induction(claim)
     assert forged is not None
     assert forged.status == "proved"
-    assert refused(json.loads(to_json(forged.certificate)))
+    assert refused(json.loads(to_json(certificate_of(forged.claim, forged.proof))))

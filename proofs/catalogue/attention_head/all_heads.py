@@ -8,7 +8,7 @@ import numpy as np
 from sympy import Identity, MatrixSymbol, OneMatrix, S, Symbol, Transpose
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import (
+from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
     HeadSum,
@@ -17,11 +17,11 @@ from algebra.language import (
     kron,
     matadd,
     matmul,
-    stated,
 )
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import (
+from otimes.algebra.language.trees import stated
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import (
     H,
     X,
     d,
@@ -30,8 +30,8 @@ from proofs.catalogue.symbols import (
     heads,
     n,
 )
-from proofs.claims import Definition, Statement
-from proofs.theorem import theorem
+from otimes.proofs.claims import Definition, Statement
+from otimes.proofs.theorem import theorem
 
 
 @theorem(

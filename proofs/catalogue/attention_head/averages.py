@@ -10,16 +10,16 @@ import sympy
 from sympy import HadamardPower, MatrixSymbol, OneMatrix, Trace, Transpose
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.facts import Fact, attention_pattern
-from algebra.language import matadd, matmul
-from algebra.nonlinear import RowSoftmax
-from numeric.binding import Source
-from proofs.catalogue.attention_head.patterns import BAHDANAU
-from proofs.catalogue.attention_head.scores import less
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import A, d, d_head, m, n
-from proofs.claims import Bound, Definition, Entries, ErrorLaw, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact, attention_pattern
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.nonlinear import RowSoftmax
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.attention_head.patterns import BAHDANAU
+from otimes.proofs.catalogue.attention_head.scores import less
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import A, d, d_head, m, n
+from otimes.proofs.claims import Bound, Definition, Entries, ErrorLaw, Statement
+from otimes.proofs.theorem import theorem
 
 a = MatrixSymbol("a", 1, m)  # the weights of one query
 H_e = MatrixSymbol("H_e", m, d)  # the states that are attended to, one a row

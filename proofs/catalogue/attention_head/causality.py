@@ -16,14 +16,15 @@ from sympy import (
     sqrt,
 )
 
-from algebra.facts import Fact, attention_pattern
-from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul
-from algebra.nonlinear import CausalMask, RowSoftmax
-from numeric.binding import Source
-from proofs.catalogue.attention_head.patterns import MASK, PATTERN, W_QK, S_n, entrywise
-from proofs.catalogue.attention_head.scores import READS, less
-from proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
-from proofs.catalogue.symbols import (
+from otimes.algebra.facts import Fact, attention_pattern
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.attention_head.patterns import MASK, PATTERN, W_QK, S_n, entrywise
+from otimes.proofs.catalogue.attention_head.scores import READS, less
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
+from otimes.proofs.catalogue.symbols import (
     H,
     L,
     X,
@@ -39,8 +40,8 @@ from proofs.catalogue.symbols import (
     n,
     row,
 )
-from proofs.claims import ErrorLaw, Holds, Statement
-from proofs.theorem import theorem
+from otimes.proofs.claims import ErrorLaw, Property, Statement
+from otimes.proofs.theorem import theorem
 
 DONG = (
     "Dong, Cordonnier and Loukas 2021, “Attention is Not All You Need: Pure Attention Loses Rank "
@@ -55,13 +56,13 @@ W_OV = matmul(row.W_V, row.W_O)
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
     covers=("S0-27", "S0-44", "S1-24"),
 )
-def pattern_is_causal() -> Holds:
+def pattern_is_causal() -> Property:
     """Under the causal mask A_ij = 0 for j > i: no position reads a later one, itself included
     among those it may read. A head that attends to the next position does not exist in a decoder.
     Every earlier position can have weight, however far: one layer of attention reaches the whole
     prefix, where a convolution of width k reaches k positions.
     """
-    return Holds(Fact("causal", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
+    return Property(Fact("causal", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
 
 
 @theorem(
@@ -252,12 +253,12 @@ patterns = Family("A", (L,), n, n)
     source=f"{FRAMEWORK}, “Virtual attention heads”",
     covers=("B15",),
 )
-def product_of_patterns_is_stochastic() -> Holds:
+def product_of_patterns_is_stochastic() -> Property:
     """Attend in one layer to what attended in the layer before: A² A¹. Means of means are means, so
     the product of any number of patterns has non-negative entries and rows that sum to one. It is a
     pattern that no head computes: that of a virtual head.
     """
-    return Holds(
+    return Property(
         Fact("row_stochastic", LayerProduct(patterns[l], (l, L))),
         given=attention_pattern(patterns[l], causal=False),
     )
@@ -269,11 +270,11 @@ def product_of_patterns_is_stochastic() -> Holds:
     source=f"{FRAMEWORK}, “Virtual attention heads”",
     covers=("B15",),
 )
-def product_of_patterns_is_causal() -> Holds:
+def product_of_patterns_is_causal() -> Property:
     """What cannot be seen in one step cannot be seen in several: products of lower triangular
     matrices are lower triangular, at every depth. So virtual heads too read only what came before.
     """
-    return Holds(
+    return Property(
         Fact("causal", LayerProduct(patterns[l], (l, L))),
         given=[Fact("causal", patterns[l])],
     )

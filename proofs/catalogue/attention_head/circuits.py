@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Identity, MatrixSymbol, Transpose, sqrt
 
-from algebra.language import (
+from otimes.algebra.language.linear import (
     ConcatHeads,
     HeadSum,
     StackHeads,
@@ -14,11 +14,24 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import A, H, X, alpha, beta, column, d, d_head, h, heads, n, row
-from proofs.claims import Statement
-from proofs.theorem import theorem
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import (
+    A,
+    H,
+    X,
+    alpha,
+    beta,
+    column,
+    d,
+    d_head,
+    h,
+    heads,
+    n,
+    row,
+)
+from otimes.proofs.claims import Statement
+from otimes.proofs.theorem import theorem
 
 
 @theorem(

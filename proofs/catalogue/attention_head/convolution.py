@@ -8,14 +8,22 @@ import numpy as np
 import sympy
 from sympy import BlockMatrix, Identity, Inverse, MatrixSymbol, OneMatrix, Trace, ZeroMatrix
 
-from algebra.facts import Fact
-from algebra.language import ConcatHeads, Family, HeadSum, StackHeads, kron, matadd, matmul
-from algebra.nonlinear import CausalMask
-from numeric.binding import Source
-from proofs.catalogue.attention_head.scores import less
-from proofs.catalogue.symbols import H, X, d, d_head, m, n, size
-from proofs.claims import Bound, Definition, Entries, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    Family,
+    HeadSum,
+    StackHeads,
+    kron,
+    matadd,
+    matmul,
+)
+from otimes.algebra.language.nonlinear import CausalMask
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.attention_head.scores import less
+from otimes.proofs.catalogue.symbols import H, X, d, d_head, m, n, size
+from otimes.proofs.claims import Bound, Definition, Entries, Statement
+from otimes.proofs.theorem import theorem
 
 CORDONNIER = (
     "Cordonnier, Loukas and Jaggi 2020, “On the Relationship between Self-Attention and "

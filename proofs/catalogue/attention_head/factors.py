@@ -6,13 +6,13 @@ from typing import Any
 
 from sympy import Identity, Inverse, MatrixSymbol, Transpose, sqrt
 
-from algebra.language import matmul
-from algebra.nonlinear import CausalMask, RowSoftmax
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import X, column, d, d_head, n, p, row
-from proofs.claims import Fails, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.linear import matmul
+from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import X, column, d, d_head, n, p, row
+from otimes.proofs.claims import NonIdentity, Statement
+from otimes.proofs.theorem import theorem
 
 FULL_RANK = "Piziak and Odell 1999, “Full rank factorization of matrices”"
 LEFT, RIGHT = MatrixSymbol("L", d_head, d), MatrixSymbol("R", d, d_head)
@@ -88,11 +88,11 @@ def qk_gauge_column() -> Statement:
     convention="row",
     source=f"{FRAMEWORK}, “Observations about attention heads”",
 )
-def qk_gauge_needs_transpose() -> Fails:
+def qk_gauge_needs_transpose() -> NonIdentity:
     """W_Q M and W_K M⁻¹ are not a gauge: the scores become x W_Q M M⁻ᵀ W_Kᵀ yᵀ, and M M⁻ᵀ is the
     identity for symmetric M only. The slip goes unnoticed with M diagonal.
     """
-    return Fails(
+    return NonIdentity(
         matmul(matmul(row.W_Q, M), Transpose(matmul(row.W_K, Inverse(M)))),
         matmul(row.W_Q, Transpose(row.W_K)),
         bind=(SQUARES,),

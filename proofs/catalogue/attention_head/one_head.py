@@ -8,8 +8,8 @@ import numpy as np
 from sympy import HadamardProduct, Identity, MatrixSymbol, Min, Symbol, Trace, Transpose, ZeroMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.facts import Fact
-from algebra.language import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import (
     Family,
     HeadSum,
     OneHot,
@@ -17,15 +17,27 @@ from algebra.language import (
     kron,
     matadd,
     matmul,
-    stated,
     vec_rows,
 )
-from algebra.nonlinear import CausalMask
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import A, X, alpha, any_head, column, d, d_head, m, n, row, size
-from proofs.claims import Definition, Fails, Holds, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.nonlinear import CausalMask
+from otimes.algebra.language.trees import stated
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import (
+    A,
+    X,
+    alpha,
+    any_head,
+    column,
+    d,
+    d_head,
+    m,
+    n,
+    row,
+    size,
+)
+from otimes.proofs.claims import Definition, NonIdentity, Property, Statement
+from otimes.proofs.theorem import theorem
 
 i, j = Symbol("i", integer=True), Symbol("j", integer=True)
 
@@ -205,7 +217,7 @@ def head_bridge() -> Statement:
     chapter=3,
     source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
 )
-def ov_order_matters() -> Fails:
+def ov_order_matters() -> NonIdentity:
     """Take d_head = d, so that both products have shapes that fit, and they are still different
     matrices. Which one is W_OV depends on the side on which weights act: the factor that meets the
     stream first is always W_V. On the right that is W_V W_O, on the left W_O W_V.
@@ -214,7 +226,7 @@ def ov_order_matters() -> Fails:
     with one wide head nothing complains.
     """
     W_V, W_O = MatrixSymbol("W_V", d, d), MatrixSymbol("W_O", d, d)
-    return Fails(matmul(X, W_V, W_O), matmul(X, W_O, W_V))
+    return NonIdentity(matmul(X, W_V, W_O), matmul(X, W_O, W_V))
 
 
 @theorem(
@@ -274,13 +286,13 @@ def ov_circuit_is_linear() -> Statement:
     source=f"{FRAMEWORK}, “Observations about attention heads”; {PRIMER}, “Attention block”",
     covers=("S0-21", "S1-28"),
 )
-def ov_rank_at_most_d_head() -> Holds:
+def ov_rank_at_most_d_head() -> Property:
     """W_OV is a d × d matrix, and it is a product through a space of d_head dimensions, so its rank
     is at most the smaller of d and d_head. That is an exact factorisation: nothing is approximated,
     unlike in a low-rank approximation of some full matrix. The length of the sequence has no part
     in it.
     """
-    return Holds(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)))
+    return Property(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)))
 
 
 @theorem(
@@ -290,12 +302,12 @@ def ov_rank_at_most_d_head() -> Holds:
     source=f"{FRAMEWORK}, “Observations about attention heads”",
     covers=("S1-28",),
 )
-def qk_rank_at_most_d_head_column() -> Holds:
+def qk_rank_at_most_d_head_column() -> Property:
     """The same for queries and keys: W_QK, here W_Qᵀ W_K, is d × d and of rank at most d_head.
     This, and no reason of principle, is why W_Q and W_K are stored apart: two thin matrices are
     smaller than one square one. In either convention a transpose changes no rank.
     """
-    return Holds(
+    return Property(
         Fact("rank_at_most", matmul(Transpose(column.W_Q), column.W_K), Min(d, d_head)),
     )
 
@@ -336,7 +348,7 @@ def ov_rank_is_attained() -> Statement:
     source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”",
     covers=("S2-14",),
 )
-def head_output_rank() -> Holds:
+def head_output_rank() -> Property:
     """The outputs of a head at all positions lie in a subspace of d_head dimensions: its bandwidth.
     A head cannot copy a whole residual vector, only what passes through its d_head numbers.
     """
@@ -345,7 +357,7 @@ def head_output_rank() -> Holds:
         "A": Source("W_U", rows=40, cols=48, transposed=True),
         "X": Source("W_E", rows=40),
     }
-    return Holds(Fact("rank_at_most", written, Min(n, m, d, d_head)), bind=(longer,))
+    return Property(Fact("rank_at_most", written, Min(n, m, d, d_head)), bind=(longer,))
 
 
 @theorem(
@@ -355,7 +367,7 @@ def head_output_rank() -> Holds:
     source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”",
     covers=("S2-14", "S0-22"),
 )
-def head_outputs_of_all_prompts() -> Holds:
+def head_outputs_of_all_prompts() -> Property:
     """Put the outputs of a head on any number of prompts one below the other, and the rank is still
     at most d_head. The subspace is the head's own and not the prompt's: every output is a mixture
     of the d_head rows of W_O.
@@ -365,7 +377,7 @@ def head_outputs_of_all_prompts() -> Holds:
     streams = Family("X", (prompts,), m, d)[prompt]
     mixed = StackHeads(matmul(patterns, streams, row.W_V), (prompt, prompts))
     most = Min(prompts * n, prompts * m, d, d_head)
-    return Holds(Fact("rank_at_most", matmul(mixed, row.W_O), most), on_models=False)
+    return Property(Fact("rank_at_most", matmul(mixed, row.W_O), most), on_models=False)
 
 
 @theorem(

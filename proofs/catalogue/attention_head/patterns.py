@@ -15,15 +15,15 @@ from sympy import (
     sqrt,
 )
 
-from algebra.facts import Fact
-from algebra.language import OneHot, matadd, matmul
-from algebra.nonlinear import Activation, CausalMask, RowSoftmax
-from numeric.binding import Source
-from proofs.catalogue.attention_head.scores import READS
-from proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
-from proofs.catalogue.symbols import X, column, d, d_head, m, n, row
-from proofs.claims import Definition, ErrorLaw, Fails, Holds, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, CausalMask, RowSoftmax
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.attention_head.scores import READS
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
+from otimes.proofs.catalogue.symbols import X, column, d, d_head, m, n, row
+from otimes.proofs.claims import Definition, ErrorLaw, NonIdentity, Property, Statement
+from otimes.proofs.theorem import theorem
 
 SOFTMAX = "Blanchard, Higham and Higham 2021, “Accurately computing the log-sum-exp and softmax"
 SOFTMAX += " functions”"
@@ -220,7 +220,7 @@ def scaled_dot_product_attention() -> Definition:
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
     covers=("S0-26", "S0-27", "S1-15"),
 )
-def pattern_is_stochastic() -> Holds:
+def pattern_is_stochastic() -> Property:
     """Whatever the scores are, each row of a pattern is a distribution over positions: no weight is
     negative and they add up to one. With the mask it is a distribution over the positions so far.
     Read as a graph, a pattern has an edge from each source to each destination, with the weight on
@@ -228,7 +228,7 @@ def pattern_is_stochastic() -> Holds:
 
     Nothing of the sort holds down the columns: a source may be read by everybody or by nobody.
     """
-    return Holds(Fact("row_stochastic", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
+    return Property(Fact("row_stochastic", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
 
 
 @theorem(
@@ -237,13 +237,13 @@ def pattern_is_stochastic() -> Holds:
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
     covers=("S0-27",),
 )
-def pattern_is_not_symmetric() -> Fails:
+def pattern_is_not_symmetric() -> NonIdentity:
     """That i reads from j does not mean that j reads from i: as a graph a pattern is directed.
     Under the mask only the identity pattern is symmetric. Without the mask even symmetric scores do
     not help, since each row is divided by its own sum.
     """
     pattern = RowSoftmax(matadd(S_n, Transpose(S_n)))
-    return Fails(pattern, Transpose(pattern))
+    return NonIdentity(pattern, Transpose(pattern))
 
 
 @theorem(

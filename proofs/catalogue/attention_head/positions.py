@@ -7,13 +7,13 @@ from typing import Any
 import sympy
 from sympy import HadamardProduct, Identity, ImmutableMatrix, Inverse, MatrixSymbol, Transpose
 
-from algebra.language import Family, HeadSum, OneHot, matadd, matmul
-from algebra.nonlinear import CausalMask, RowSoftmax
-from proofs.catalogue.attention_head.scores import less
-from proofs.catalogue.sources import FRAMEWORK, ROFORMER, VASWANI
-from proofs.catalogue.symbols import H, X, d, d_head, h, heads, n, row
-from proofs.claims import Fails, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
+from otimes.proofs.catalogue.attention_head.scores import less
+from otimes.proofs.catalogue.sources import FRAMEWORK, ROFORMER, VASWANI
+from otimes.proofs.catalogue.symbols import H, X, d, d_head, h, heads, n, row
+from otimes.proofs.claims import NonIdentity, Statement
+from otimes.proofs.theorem import theorem
 
 TRANSFORMERS_AS_SETS = f"Lee et al. 2019, “Set Transformer”, §3; {VASWANI}, §3.5"
 
@@ -60,14 +60,14 @@ def attention_forgets_order() -> Statement:
     source=TRANSFORMERS_AS_SETS,
     covers=("S2-19",),
 )
-def position_vectors_break_symmetry() -> Fails:
+def position_vectors_break_symmetry() -> NonIdentity:
     """Shuffle the tokens under fixed position vectors, x_i = W_E[t_i] + W_pos[i]: the output is no
     longer the shuffled output. It is not the addition that does it but that one summand stays in
     its place while the other moves.
     """
     W_pos = MatrixSymbol("W_pos", n, d)
     shuffled = attention(matadd(matmul(P, X), W_pos))
-    return Fails(shuffled, matmul(P, attention(matadd(X, W_pos))), given=PERMUTATION)
+    return NonIdentity(shuffled, matmul(P, attention(matadd(X, W_pos))), given=PERMUTATION)
 
 
 @theorem(
@@ -78,13 +78,13 @@ def position_vectors_break_symmetry() -> Fails:
     "Learn Positional Information”",
     covers=("S2-19",),
 )
-def causal_mask_breaks_symmetry() -> Fails:
+def causal_mask_breaks_symmetry() -> NonIdentity:
     """Under the mask the first position can only read itself, so a token that was first and now is
     last writes something else. A decoder without any position vectors can know how far it has come:
     an evenly spread head gives the first token a weight of one over the number of positions so far.
     """
     shuffled = attention(matmul(P, X), mask=True)
-    return Fails(shuffled, matmul(P, attention(X, mask=True)), given=PERMUTATION)
+    return NonIdentity(shuffled, matmul(P, attention(X, mask=True)), given=PERMUTATION)
 
 
 def _turned(W: Any, rotation: Any) -> Any:
@@ -173,7 +173,7 @@ def rotary_scores_ignore_a_shift() -> Statement:
     source=f"{ROFORMER}, §3.2; {FRAMEWORK}, whose QK circuit assumes that there are no rotations",
     covers=("B11",),
 )
-def rotary_W_QK_depends_on_distance() -> Fails:
+def rotary_W_QK_depends_on_distance() -> NonIdentity:
     """Multiply out W_Q W_Kᵀ of a rotary model, as one would of any other, and one has the circuit
     for distance zero: what a position scores with itself. At other distances it is another matrix,
     and even its norm, hence any composition score, is another number.
@@ -182,7 +182,7 @@ def rotary_W_QK_depends_on_distance() -> Fails:
     W_QK = matmul(row.W_Q, Transpose(row.W_K))
     turned = matmul(row.W_Q, T, Transpose(row.W_K))
     orthogonal = (matmul(T, Transpose(T)), Identity(d_head))
-    return Fails(_norm(turned), _norm(W_QK), given=[orthogonal])
+    return NonIdentity(_norm(turned), _norm(W_QK), given=[orthogonal])
 
 
 def _norm(a: Any) -> Any:

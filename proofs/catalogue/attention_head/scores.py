@@ -8,14 +8,22 @@ import sympy
 from sympy import Identity, MatrixSymbol, OneMatrix, Rational, Trace, Transpose, sqrt
 from sympy.matrices.expressions.diagonal import DiagonalOf
 
-from algebra.facts import Fact
-from algebra.language import ConcatHeads, Family, HeadSum, OneHot, kron, matadd, matmul
-from algebra.nonlinear import Activation
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
-from proofs.catalogue.symbols import X, alpha, beta, d, d_head, m, n, p, row, size
-from proofs.claims import Definition, Fails, Holds, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    Family,
+    HeadSum,
+    OneHot,
+    kron,
+    matadd,
+    matmul,
+)
+from otimes.algebra.language.nonlinear import Activation
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
+from otimes.proofs.catalogue.symbols import X, alpha, beta, d, d_head, m, n, p, row, size
+from otimes.proofs.claims import Definition, NonIdentity, Property, Statement
+from otimes.proofs.theorem import theorem
 
 READS = {"X": Source("qk_in")}  # queries and keys read this place, which may have positions added
 
@@ -65,7 +73,7 @@ def score_is_bilinear() -> Statement:
     source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Observations about attention heads”",
     covers=("S0-29",),
 )
-def qk_rank_at_most_d_head() -> Holds:
+def qk_rank_at_most_d_head() -> Property:
     """W_QK is d × d, and a product through d_head dimensions: its rank is at most min(d, d_head). A
     head compares d_head numbers of each of two tokens and no more.
 
@@ -73,7 +81,7 @@ def qk_rank_at_most_d_head() -> Holds:
     it would cost d² numbers instead of 2·d·d_head, and multiplying by it would hide how small the
     subspace is that a head looks at. The factorisation is exact; nothing is being approximated.
     """
-    return Holds(Fact("rank_at_most", W_QK, sympy.Min(d, d_head)))
+    return Property(Fact("rank_at_most", W_QK, sympy.Min(d, d_head)))
 
 
 @theorem(
@@ -84,7 +92,7 @@ def qk_rank_at_most_d_head() -> Holds:
     "“Low-Rank Bottleneck in Multi-head Attention Models”",
     covers=("S0-29",),
 )
-def scores_rank_at_most_d_head() -> Holds:
+def scores_rank_at_most_d_head() -> Property:
     """The table of all scores, queries × keys, has rank at most min(n, d, d_head). On a prompt much
     longer than d_head, most scores follow from a few: a head cannot give every pair of positions a
     score of its own.
@@ -94,7 +102,7 @@ def scores_rank_at_most_d_head() -> Holds:
     """
     scores = matmul(1 / sqrt(d_head), X, W_QK, Transpose(X))
     longer = {"X": Source("W_E", rows=48)}  # more than d_head
-    return Holds(Fact("rank_at_most", scores, sympy.Min(n, d, d_head)), bind=(longer,))
+    return Property(Fact("rank_at_most", scores, sympy.Min(n, d, d_head)), bind=(longer,))
 
 
 @theorem(
@@ -104,14 +112,14 @@ def scores_rank_at_most_d_head() -> Holds:
     source="class notes on the formulation of transformers, where the rank is given as at most n",
     covers=("S0-29",),
 )
-def qk_rank_is_not_length() -> Fails:
+def qk_rank_is_not_length() -> NonIdentity:
     """One letter n for the length of the prompt and for the head dimension, and a text says that
     the rank of W_QK is at most the length. On a prompt of one token the rank would then be one:
     every 2 × 2 minor of W_QK would vanish. It does not, as soon as d and d_head are at least two.
 
     W_QK is a weight. It knows of no prompt.
     """
-    return Fails(W_QK[i, k] * W_QK[j, l], W_QK[i, l] * W_QK[j, k])
+    return NonIdentity(W_QK[i, k] * W_QK[j, l], W_QK[i, l] * W_QK[j, k])
 
 
 @theorem(
@@ -321,13 +329,13 @@ def grouped_keys_are_repeated() -> Statement:
     convention="row",
     source="Ainslie et al. 2023, “GQA”, as implemented; a recurring porting bug",
 )
-def grouped_keys_are_not_tiled() -> Fails:
+def grouped_keys_are_not_tiled() -> NonIdentity:
     """Repeating the whole block of keys, 0 1 2 0 1 2 …, is 1_1×R ⊗ I_G ⊗ I_d_head: the two factors
     of ⊗ swapped. The shapes fit, the model runs, and most query heads meet a foreign key. The two
     agree only if there is one group, or one query head to each.
     """
     tiled = kron(OneMatrix(1, R), Identity(G), Identity(d_head))
-    return Fails(EACH, matmul(SHARED, tiled))
+    return NonIdentity(EACH, matmul(SHARED, tiled))
 
 
 def _additive_plainly(

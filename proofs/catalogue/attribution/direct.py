@@ -12,14 +12,15 @@ import sympy
 from sympy import HadamardProduct, Identity, MatrixExpr, MatrixSymbol, OneMatrix, Transpose, symbols
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.language import Family, HeadSum, LayerProduct, OneHot, matadd, matmul
-from algebra.nonlinear import Activation, LayerNorm, RowSoftmax
-from numeric.attribution.direct import direct_logit_attribution
-from numeric.binding import Source
-from numeric.forward import Places
-from numeric.model import Model
-from numeric.rounding import gamma
-from proofs.catalogue.mlp_and_norm.parts import (
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, LayerNorm, RowSoftmax
+from otimes.numeric.attribution.direct import direct_logit_attribution
+from otimes.numeric.binding import Source
+from otimes.numeric.forward import Places
+from otimes.numeric.model import Model
+from otimes.numeric.rounding import gamma
+from otimes.proofs.catalogue.mlp_and_norm.parts import (
     bias,
     centring,
     diagonal,
@@ -27,8 +28,8 @@ from proofs.catalogue.mlp_and_norm.parts import (
     everywhere,
     reciprocal_deviation,
 )
-from proofs.catalogue.sources import FRAMEWORK, PRIMER, TRANSFORMER_LENS
-from proofs.catalogue.symbols import (
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, TRANSFORMER_LENS
+from otimes.proofs.catalogue.symbols import (
     A,
     H,
     L,
@@ -43,8 +44,8 @@ from proofs.catalogue.symbols import (
     row,
     size,
 )
-from proofs.claims import Definition, Fails, Method, Statement, Trial
-from proofs.theorem import theorem
+from otimes.proofs.claims import Definition, Method, NonIdentity, Statement, Trial
+from otimes.proofs.theorem import theorem
 
 UNIT = 2.0**-53
 TINY = 1e-300  # a row without spread has no scale of its own, and ε is all there is
@@ -305,11 +306,11 @@ def direct_logits_with_frozen_scale() -> Statement:
     source=f"{FRAMEWORK}, “Handling layer normalization”",
     covers=("B9",),
 )
-def direct_logits_with_own_scales_do_not_add_up() -> Fails:
+def direct_logits_with_own_scales_do_not_add_up() -> NonIdentity:
     """Give each component its own mean and its own σ, as if it were a stream: the sum is something
     else. Each part would then be as long as any other, however little it writes.
     """
-    return Fails(normed_logit, _with_scales(reciprocal_deviation(parts[c])))
+    return NonIdentity(normed_logit, _with_scales(reciprocal_deviation(parts[c])))
 
 
 # -- contrasts -------------------------------------------------------------------------------------

@@ -23,22 +23,30 @@ from sympy import (
     symbols,
 )
 
-from algebra.language import HeadSum, OneHot, kron, matadd, matmul
-from algebra.nonlinear import RSQRT, Activation, CausalMask, RowSoftmax
-from numeric.attribution.gradients import (
+from otimes.algebra.language.linear import HeadSum, OneHot, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import RSQRT, Activation, CausalMask, RowSoftmax
+from otimes.numeric.attribution.gradients import (
     gradient_norms,
     gradient_times_input,
     input_gradient,
 )
-from numeric.attribution.question import Question, ask
-from numeric.binding import Source
-from numeric.model import Model, load_model
-from numeric.rounding import gamma
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue.sources import PRIMER
-from proofs.catalogue.symbols import H, V, X, d, d_mlp, h, heads, n, p, q, row
-from proofs.claims import Definition, ErrorLaw, Method, Observation, Observed, Statement, Trial
-from proofs.theorem import theorem
+from otimes.numeric.attribution.question import Question, ask
+from otimes.numeric.binding import Source
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.rounding import gamma
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.sources import PRIMER
+from otimes.proofs.catalogue.symbols import H, V, X, d, d_mlp, h, heads, n, p, q, row
+from otimes.proofs.claims import (
+    Definition,
+    ErrorLaw,
+    Method,
+    Observation,
+    Observed,
+    Statement,
+    Trial,
+)
+from otimes.proofs.theorem import theorem
 
 SUNDARARAJAN = "Sundararajan, Taly and Yan 2017, “Axiomatic Attribution for Deep Networks”"
 UNIT = 2.0**-53

@@ -14,16 +14,16 @@ from sympy import (
     symbols,
 )
 
-from algebra.language import Family, HeadSum, matadd, matmul
-from numeric.attribution.gradients import (
+from otimes.algebra.language.linear import Family, HeadSum, matadd, matmul
+from otimes.numeric.attribution.gradients import (
     integrated_gradients,
     nodes,
     smooth_grad,
 )
-from numeric.model import Model, load_model
-from numeric.rounding import gamma
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue.attribution.gradients import (
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.rounding import gamma
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.attribution.gradients import (
     a_logit,
     cube,
     cube_slope,
@@ -36,9 +36,9 @@ from proofs.catalogue.attribution.gradients import (
     x,
     y,
 )
-from proofs.catalogue.symbols import d, size
-from proofs.claims import ErrorLaw, Method, Statement, Trial
-from proofs.theorem import theorem
+from otimes.proofs.catalogue.symbols import d, size
+from otimes.proofs.claims import ErrorLaw, Method, Statement, Trial
+from otimes.proofs.theorem import theorem
 
 SUNDARARAJAN = "Sundararajan, Taly and Yan 2017, “Axiomatic Attribution for Deep Networks”"
 SMILKOV = "Smilkov et al. 2017, “SmoothGrad: removing noise by adding noise”"

@@ -22,37 +22,37 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.facts import Fact
-from algebra.language import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import (
     HeadSum,
     OneHot,
     matadd,
     matmul,
 )
-from algebra.nonlinear import RSQRT, Activation
-from numeric.attribution.mixing import (
+from otimes.algebra.language.nonlinear import RSQRT, Activation
+from otimes.numeric.attribution.mixing import (
     context_mixing,
     output_value_norms,
     value_norms,
 )
-from numeric.binding import Source
-from numeric.model import Model, load_model
-from numeric.rounding import gamma
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue.sources import PRIMER
-from proofs.catalogue.symbols import A, H, X, d, d_head, h, heads, m, n, row
-from proofs.claims import (
+from otimes.numeric.binding import Source
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.rounding import gamma
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.sources import PRIMER
+from otimes.proofs.catalogue.symbols import A, H, X, d, d_head, h, heads, m, n, row
+from otimes.proofs.claims import (
     Bound,
     Definition,
     Entries,
-    Fails,
     Method,
+    NonIdentity,
     Observation,
     Observed,
     Statement,
     Trial,
 )
-from proofs.theorem import theorem
+from otimes.proofs.theorem import theorem
 
 KOBAYASHI = "Kobayashi et al. 2020, “Attention is Not Only a Weight”"
 ALTI = "Ferrando et al. 2022, “Measuring the Mixing of Contextual Information”"
@@ -169,12 +169,12 @@ M, N = MatrixSymbol("M", d_head, d_head), MatrixSymbol("N", d_head, d_head)
     source=f"{KOBAYASHI}; the gauge of a head, see `ov_gauge`",
     covers=("S3-032",),
 )
-def value_norm_depends_on_basis() -> Fails:
+def value_norm_depends_on_basis() -> NonIdentity:
     """W_V → W_V M and W_O → M⁻¹ W_O is the same head with other numbers in it, and the norms of its
     values change, even if M only scales. So value norms of two heads, or of one head in two trained
     models, cannot be compared.
     """
-    return Fails(
+    return NonIdentity(
         squares(matmul(X, W_V, M)),
         squares(matmul(X, W_V)),
         given=((matmul(M, N), Identity(d_head)),),

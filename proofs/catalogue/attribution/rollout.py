@@ -14,32 +14,25 @@ from sympy import (
     symbols,
 )
 
-from algebra.facts import Fact, attention_pattern
-from algebra.language import (
-    Family,
-    HeadSum,
-    LayerProduct,
-    OrderSum,
-    kron,
-    matadd,
-    matmul,
-)
-from numeric.attribution.mixing import (
+from otimes.algebra.facts import Fact, attention_pattern
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul
+from otimes.numeric.attribution.mixing import (
     attention_rollout,
 )
-from numeric.binding import Source
-from numeric.model import Model
-from numeric.rounding import gamma
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import H, L, d, d_head, h, heads, l, layers, n
-from proofs.claims import (
-    Fails,
-    Holds,
+from otimes.numeric.binding import Source
+from otimes.numeric.model import Model
+from otimes.numeric.rounding import gamma
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import H, L, d, d_head, h, heads, l, layers, n
+from otimes.proofs.claims import (
     Method,
+    NonIdentity,
+    Property,
     Statement,
     Trial,
 )
-from proofs.theorem import theorem
+from otimes.proofs.theorem import theorem
 
 ABNAR = "Abnar and Zuidema 2020, “Quantifying Attention Flow in Transformers”"
 UNIT = 2.0**-53
@@ -77,12 +70,12 @@ def rollout_is_path_sum() -> Statement:
     source=f"{ABNAR}, §3",
     covers=("S3-035",),
 )
-def rollout_is_stochastic() -> Holds:
+def rollout_is_stochastic() -> Property:
     """Means of patterns, halves of a pattern and of the identity, and products of these have rows
     without negative entries that sum to one. So a row of a rollout may be read as shares of the
     input tokens, whether or not it says anything about them.
     """
-    return Holds(
+    return Property(
         Fact("row_stochastic", rollout),
         given=attention_pattern(layers.A[l, h], causal=False),
         bind=(FEW,),
@@ -96,14 +89,14 @@ def rollout_is_stochastic() -> Holds:
     source=f"{ABNAR}, §3",
     covers=("S3-035",),
 )
-def rollout_is_causal() -> Holds:
+def rollout_is_causal() -> Property:
     """Lower triangular matrices stay so under sums and products: at any depth, a position has no
     share of a later one. (B is the mean pattern of a layer.)
     """
     B = Family("B", (L,), n, n)[l]
     product_of_layers = LayerProduct(matmul(half, matadd(B, Identity(n))), (l, L))
     given = (Fact("lower_triangular", B),)
-    return Holds(Fact("lower_triangular", product_of_layers), given=given, on_models=False)
+    return Property(Fact("lower_triangular", product_of_layers), given=given, on_models=False)
 
 
 @theorem(
@@ -178,12 +171,12 @@ def attending_is_not_reading_the_token() -> Statement:
     source="class notes on attention heads",
     covers=("S1-21",),
 )
-def tokens_attended_do_not_fix_the_output() -> Fails:
+def tokens_attended_do_not_fix_the_output() -> NonIdentity:
     """Were attending the same as using the token's identity, a head of the second layer would write
     Σ_j a_ij x_j^0 W_OV, from the embeddings alone. It does not: on the trained two-layer models the
     two differ by far more than rounding.
     """
-    return Fails(
+    return NonIdentity(
         matmul(A_2, after_first, matmul(V_2, O_2)),
         matmul(A_2, X_0, matmul(V_2, O_2)),
         bind=(SECOND,),

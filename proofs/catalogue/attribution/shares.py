@@ -19,19 +19,20 @@ from sympy import (
     symbols,
 )
 
-from algebra.facts import Fact
-from algebra.language import Family, HeadSum, LayerProduct, OneHot, kron, matadd, matmul
-from numeric.attribution.occlusion import occlusion
-from numeric.attribution.relevance import relevance
-from numeric.binding import Source
-from numeric.model import Model
-from numeric.paths.ensemble import paths
-from numeric.random_weights import random_model
-from numeric.rounding import gamma
-from proofs.catalogue.sources import PRIMER
-from proofs.catalogue.symbols import H, L, X, d, h, heads, l, m, n, size
-from proofs.claims import Fails, Holds, Method, Statement, Trial
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul
+from otimes.numeric.attribution.occlusion import occlusion
+from otimes.numeric.attribution.relevance import relevance
+from otimes.numeric.binding import Source
+from otimes.numeric.model import Model
+from otimes.numeric.paths.ensemble import paths
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.rounding import gamma
+from otimes.proofs.catalogue.sources import PRIMER
+from otimes.proofs.catalogue.symbols import H, L, X, d, h, heads, l, m, n, size
+from otimes.proofs.claims import Method, NonIdentity, Property, Statement, Trial
+from otimes.proofs.theorem import theorem
 
 BACH = "Bach et al. 2015, “On Pixel-Wise Explanations … by Layer-Wise Relevance Propagation”"
 ALI = (
@@ -105,7 +106,7 @@ def relevance_lost_to_bias_and_epsilon() -> Statement:
     source=f"{BACH}; {ALI}",
     covers=("S3-030",),
 )
-def relevance_is_conserved_at_every_depth() -> Holds:
+def relevance_is_conserved_at_every_depth() -> Property:
     """The shares of a layer are a matrix whose columns sum to one. A product of such matrices has
     columns that sum to one: what is relevant for the output reaches the input whole, however deep
     the network.
@@ -113,7 +114,7 @@ def relevance_is_conserved_at_every_depth() -> Holds:
     shares = Family("N", (L,), n, n)[l]
     back = LayerProduct(shares, (l, L), reverse=True)
     given = (Fact("columns_sum_to_one", shares),)
-    return Holds(Fact("columns_sum_to_one", back), given=given, on_models=False)
+    return Property(Fact("columns_sum_to_one", back), given=given, on_models=False)
 
 
 @theorem(
@@ -336,11 +337,11 @@ def shapley_every_depth() -> Statement:
     source=SHAPLEY,
     covers=("B6",),
 )
-def shapley_needs_enough_nodes() -> Fails:
+def shapley_needs_enough_nodes() -> NonIdentity:
     """All heads at half strength give the Shapley value in two layers (`shapley_two_layers`), and
     not in more: a path through three heads then counts ¼ in place of ⅓.
     """
-    return Fails(_slope(half), _shared_equally())
+    return NonIdentity(_slope(half), _shared_equally())
 
 
 @theorem(

@@ -6,12 +6,13 @@ from typing import Any
 
 from sympy import Identity, MatrixExpr, MatrixSymbol, OneMatrix, Symbol, Trace, ZeroMatrix, symbols
 
-from algebra.language import Family, HeadSum, LayerProduct, OrderSum, kron, matadd, matmul
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRIMER, VEIT
-from proofs.catalogue.symbols import H, L, d, h, l, m, n, row
-from proofs.claims import Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VEIT
+from otimes.proofs.catalogue.symbols import H, L, d, h, l, m, n, row
+from otimes.proofs.claims import Statement
+from otimes.proofs.theorem import theorem
 
 X_0 = MatrixSymbol("X_0", n, d)  # what the first layer reads
 j, k = symbols("j k", integer=True)

@@ -14,15 +14,15 @@ from sympy import (
     symbols,
 )
 
-from algebra.facts import Fact, attention_pattern
-from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul
-from algebra.nonlinear import RSQRT, Activation
-from numeric.binding import Source
-from proofs.catalogue.residual_stream.chance import QUATERNIONS, UNIFORM, WEINGARTEN, G
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import alpha, beta, d, d_head, n, p, q, row, size
-from proofs.claims import Bound, Definition, Fails, Holds, Square, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact, attention_pattern
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import RSQRT, Activation
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.residual_stream.chance import QUATERNIONS, UNIFORM, WEINGARTEN, G
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import alpha, beta, d, d_head, n, p, q, row, size
+from otimes.proofs.claims import Bound, Definition, NonIdentity, Property, Square, Statement
+from otimes.proofs.theorem import theorem
 
 A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
 X_0 = MatrixSymbol("X_0", n, d)  # what the first layer reads
@@ -87,12 +87,12 @@ def virtual_head_row() -> Statement:
     source=f"{FRAMEWORK}, “Virtual attention heads”; Golub and Van Loan, §1.2",
     covers=("S0-49",),
 )
-def virtual_pattern_is_causal() -> Holds:
+def virtual_pattern_is_causal() -> Property:
     """A product of lower triangular matrices is lower triangular: if neither head looks ahead, the
     two together do not either. Each entry of the product is a sum over the positions in between.
     """
     given = (Fact("lower_triangular", A_1), Fact("lower_triangular", A_2))
-    return Holds(Fact("causal", matmul(A_2, A_1)), given, bind=(PATTERNS,))
+    return Property(Fact("causal", matmul(A_2, A_1)), given, bind=(PATTERNS,))
 
 
 @theorem(
@@ -101,7 +101,7 @@ def virtual_pattern_is_causal() -> Holds:
     source=f"{FRAMEWORK}, “Virtual attention heads”; Horn and Johnson, §8.7",
     covers=("S0-49",),
 )
-def virtual_pattern_is_stochastic() -> Holds:
+def virtual_pattern_is_stochastic() -> Property:
     """The rows of A₂A₁ have no negative entry and sum to one, so the pattern of a virtual head can
     be read like that of a head: it says how much of a position comes from which other. Averages of
     averages are averages.
@@ -110,7 +110,7 @@ def virtual_pattern_is_stochastic() -> Holds:
     the more heads are in a row.
     """
     given = (*attention_pattern(A_1, causal=False), *attention_pattern(A_2, causal=False))
-    return Holds(Fact("row_stochastic", matmul(A_2, A_1)), given, bind=(PATTERNS,))
+    return Property(Fact("row_stochastic", matmul(A_2, A_1)), given, bind=(PATTERNS,))
 
 
 @theorem(
@@ -120,14 +120,14 @@ def virtual_pattern_is_stochastic() -> Holds:
     source=f"{FRAMEWORK}, “Virtual attention heads”; Horn and Johnson, §0.4",
     covers=("S0-49",),
 )
-def virtual_ov_rank() -> Holds:
+def virtual_ov_rank() -> Property:
     """What goes through two heads goes through the smaller of them: the OV circuit of a virtual
     head has rank at most d_head of either. A model has as many virtual heads as pairs of heads, but
     each is as narrow as a head, and usually narrower, as the two rarely fit.
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
     circuit = matmul(matmul(V_1, O_1), matmul(V_2, O_2))
-    return Holds(Fact("rank_at_most", circuit, Min(d, d_head, e)), bind=(FACTORS,))
+    return Property(Fact("rank_at_most", circuit, Min(d, d_head, e)), bind=(FACTORS,))
 
 
 @theorem(
@@ -404,14 +404,14 @@ def k_composition_term() -> Statement:
     convention="row",
     source=f"{FRAMEWORK}, “Three kinds of composition”",
 )
-def virtual_head_is_not_ov_times_qk() -> Fails:
+def virtual_head_is_not_ov_times_qk() -> NonIdentity:
     """A head that reads another through its *values* is a virtual head: its weights are the product
     of two OV circuits. The product of the earlier W_OV and the later W_QK also is d × d, so shapes
     do not tell, but it belongs to a score, as the Q-composition term, and moves nothing.
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2)
     OV = matmul(V_1, O_1)
-    return Fails(
+    return NonIdentity(
         matmul(A_2, A_1, X_0, OV, matmul(V_2, O_2)),
         matmul(A_2, A_1, X_0, OV, matmul(row.W_Q, Transpose(row.W_K))),
         bind=(

@@ -10,14 +10,14 @@ from math import exp, fsum, log
 import numpy as np
 from sympy import MatrixExpr, MatrixSymbol, Rational
 
-from algebra.language import matadd, matmul
-from numeric.model import Model, load_model
-from numeric.paths.loss import LossTable, loss_table
-from numeric.rounding import gamma
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.claims import Method, Observation, Observed, Statement, Trial
-from proofs.theorem import theorem
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.paths.loss import LossTable, loss_table
+from otimes.numeric.rounding import gamma
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.claims import Method, Observation, Observed, Statement, Trial
+from otimes.proofs.theorem import theorem
 
 IMPORTANCE = f"{FRAMEWORK}, “Term importance analysis”"
 UNIT = 2.0**-53

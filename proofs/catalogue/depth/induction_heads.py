@@ -23,15 +23,15 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagonalOf
 
-from algebra.facts import Fact
-from algebra.language import OneHot, matadd, matmul
-from algebra.nonlinear import CausalMask, RowSoftmax
-from numeric.circuits.behaviour import head_behaviour
-from numeric.induction_by_hand import induction_by_hand
-from numeric.model import Model
-from proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
-from proofs.catalogue.symbols import A, V, X, beta, m, n, p, row
-from proofs.claims import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
+from otimes.numeric.circuits.behaviour import head_behaviour
+from otimes.numeric.induction_by_hand import induction_by_hand
+from otimes.numeric.model import Model
+from otimes.proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
+from otimes.proofs.catalogue.symbols import A, V, X, beta, m, n, p, row
+from otimes.proofs.claims import (
     Bound,
     Definition,
     Entries,
@@ -39,9 +39,8 @@ from proofs.claims import (
     Method,
     Statement,
     Trial,
-    lemma,
 )
-from proofs.theorem import theorem
+from otimes.proofs.theorem import lemma, theorem
 
 T = MatrixSymbol("T", n, V)  # the tokens, a one-hot row each
 A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)

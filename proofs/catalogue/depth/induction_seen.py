@@ -6,21 +6,21 @@ import random
 
 import numpy as np
 
-from numeric.circuits.behaviour import head_behaviour
-from numeric.circuits.composition import composition_scores
-from numeric.induction_by_hand import induction_by_hand
-from numeric.measure import (
+from otimes.numeric.circuits.behaviour import head_behaviour
+from otimes.numeric.circuits.composition import composition_scores
+from otimes.numeric.induction_by_hand import induction_by_hand
+from otimes.numeric.metrics import (
     losses,
     mean_attention,
     prefix_matching_score,
     repeat_losses,
     repeated_prompts,
 )
-from numeric.model import load_model
-from numeric.tokenizer import load_tokenizer, sample_tokens
-from proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
-from proofs.claims import Observation, Observed
-from proofs.theorem import theorem
+from otimes.numeric.model import load_model
+from otimes.numeric.tokenizer import load_tokenizer, sample_tokens
+from otimes.proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
+from otimes.proofs.claims import Observation, Observed
+from otimes.proofs.theorem import theorem
 
 
 @theorem(

@@ -6,23 +6,36 @@ from typing import Any
 
 from sympy import Identity, MatrixExpr, MatrixSymbol, Rational, Symbol, Trace, Transpose, symbols
 
-from algebra.language import (
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
     HeadSum,
-    LayerProduct,
-    OrderSum,
     StackHeads,
     kron,
     matadd,
     matmul,
     vec_rows,
 )
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRIMER, VEIT
-from proofs.catalogue.symbols import H, L, V, column, d, d_head, h, l, layers, n, r, row, size
-from proofs.claims import Statement
-from proofs.theorem import theorem
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VEIT
+from otimes.proofs.catalogue.symbols import (
+    H,
+    L,
+    V,
+    column,
+    d,
+    d_head,
+    h,
+    l,
+    layers,
+    n,
+    r,
+    row,
+    size,
+)
+from otimes.proofs.claims import Statement
+from otimes.proofs.theorem import theorem
 
 
 @theorem(

@@ -19,10 +19,10 @@ from sympy import (
     ZeroMatrix,
 )
 
-from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RowSoftmax
-from numeric.binding import Source
-from proofs.catalogue.mlp_and_norm.parts import (
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RowSoftmax
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.mlp_and_norm.parts import (
     WITH_LAYER_NORM,
     W_out,
     bias,
@@ -33,10 +33,16 @@ from proofs.catalogue.mlp_and_norm.parts import (
     gained,
     of_vocabulary,
 )
-from proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, ROFORMER, ROLE_OF_BIAS, TRANSFORMER_LENS
-from proofs.catalogue.symbols import H, X, d, d_head, d_mlp, h, heads, n, row
-from proofs.claims import Fails, Statement
-from proofs.theorem import theorem
+from otimes.proofs.catalogue.sources import (
+    FRAMEWORK,
+    PRESS_WOLF,
+    ROFORMER,
+    ROLE_OF_BIAS,
+    TRANSFORMER_LENS,
+)
+from otimes.proofs.catalogue.symbols import H, X, d, d_head, d_mlp, h, heads, n, row
+from otimes.proofs.claims import NonIdentity, Statement
+from otimes.proofs.theorem import theorem
 
 NOTES = f"{FRAMEWORK}, “Model simplifications”"
 NORMS = f"{FRAMEWORK}, “Handling layer normalization”"
@@ -152,14 +158,14 @@ def centring_folds_into_readers() -> Statement:
     source="follows from the definition of the gain",
     covers=("S2-06",),
 )
-def centred_readers_need_folded_gain() -> Fails:
+def centred_readers_need_folded_gain() -> NonIdentity:
     """With a gain between the norm and the reader, N diag(γ) PW is another thing than N diag(γ) W:
     the gained row need not have mean zero, and its mean is something the reader sees. The order is
     bias, gain, centring; each step makes the next one right.
     """
     gain = diagonal(MatrixSymbol("ln1_gain", 1, d))
     normed = matmul(LayerNorm(X, eps), gain)
-    return Fails(matmul(normed, matmul(centring, row.W_V)), matmul(normed, row.W_V))
+    return NonIdentity(matmul(normed, matmul(centring, row.W_V)), matmul(normed, row.W_V))
 
 
 @theorem(
@@ -304,12 +310,12 @@ def query_bias_is_a_preference_for_keys() -> Statement:
     source=ROLE_OF_BIAS,
     covers=("S0-08", "B7"),
 )
-def query_bias_matters() -> Fails:
+def query_bias_matters() -> NonIdentity:
     """Queries and keys look alike in the formula and are not: the softmax runs over keys. What is
     constant along them falls away, what is constant along queries stays. So of two biases that look
     the same, one may be dropped and the other may not.
     """
-    return Fails(
+    return NonIdentity(
         pattern(query, bare_key), pattern(bare_query, bare_key), bind=READS, on_models=True
     )
 
@@ -359,7 +365,7 @@ def rotary_key_bias_prefers_distances() -> Statement:
     source=f"{ROFORMER}, §3.2; Bai et al. 2023, “Qwen Technical Report”, on biases of Q, K and V",
     covers=("S0-08", "B7"),
 )
-def key_bias_matters_when_turned() -> Fails:
+def key_bias_matters_when_turned() -> NonIdentity:
     """One plane of a rotary head: d_head is 2, and R of a position is c I + s J with the quarter
     turn J and c² + s² = 1, a rotation by any angle. Queries and keys are turned by it, and no other
     bias than zero can be dropped from the keys: the pattern is another one. (A scale 1/√d_head is
@@ -382,7 +388,7 @@ def key_bias_matters_when_turned() -> Fails:
         return RowSoftmax(matmul(queries, Transpose(_turned(each, rotation))), CausalMask(n))
 
     unit = matadd(matmul(c[i], c[i]), matmul(s[i], s[i]))
-    return Fails(attended(with_bias), attended(keys), given=[(unit, Identity(1))])
+    return NonIdentity(attended(with_bias), attended(keys), given=[(unit, Identity(1))])
 
 
 # -- the unembedding -------------------------------------------------------------------------------
@@ -417,13 +423,15 @@ def centred_unembedding_keeps_probabilities() -> Statement:
     source=TRANSFORMER_LENS,
     covers=("B7",),
 )
-def centred_unembedding_changes_logits() -> Fails:
+def centred_unembedding_changes_logits() -> NonIdentity:
     """Only what ignores a shift common to all tokens may be computed from centred logits: softmax,
     log-softmax, differences of two logits. A single logit, its sign, or a mean of logits is another
     number than before, and comparing it with that of an unprocessed model says nothing.
     """
     W_U, final = row.W_U, MatrixSymbol("ln_final", n, d)
-    return Fails(matmul(final, matmul(W_U, of_vocabulary)), matmul(final, W_U), on_models=True)
+    return NonIdentity(
+        matmul(final, matmul(W_U, of_vocabulary)), matmul(final, W_U), on_models=True
+    )
 
 
 @theorem(
@@ -433,7 +441,7 @@ def centred_unembedding_changes_logits() -> Fails:
     source="Gemma Team 2024, “Gemma 2”, §2 (logit soft-capping)",
     covers=("B7",),
 )
-def soft_cap_needs_whole_unembedding() -> Fails:
+def soft_cap_needs_whole_unembedding() -> NonIdentity:
     """A model that caps its logits, c tanh(x/c), does not see a shift common to all tokens as one:
     it moves large logits less than small ones, and so changes probabilities. There the mean of W_U
     counts, and may not be taken off.
@@ -443,7 +451,7 @@ def soft_cap_needs_whole_unembedding() -> Fails:
     def capped(weights: object) -> RowSoftmax:
         return RowSoftmax(Activation("tanh", matmul(final, weights)))
 
-    return Fails(capped(matmul(W_U, of_vocabulary)), capped(W_U))
+    return NonIdentity(capped(matmul(W_U, of_vocabulary)), capped(W_U))
 
 
 @theorem(

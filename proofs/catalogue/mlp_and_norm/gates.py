@@ -12,13 +12,14 @@ import sympy
 from sympy import BlockMatrix, HadamardProduct, Identity, MatrixSymbol, Transpose, ZeroMatrix
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul, vec_rows
-from numeric.binding import Source
-from proofs.catalogue.mlp_and_norm.parts import W_in, W_out, activation
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import H, L, X, d, d_head, d_mlp, h, l, layers, n
-from proofs.claims import Fails, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul, vec_rows
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.mlp_and_norm.parts import W_in, W_out, activation
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import H, L, X, d, d_head, d_mlp, h, l, layers, n
+from otimes.proofs.claims import NonIdentity, Statement
+from otimes.proofs.theorem import theorem
 
 GATED = "Fiat, Malach and Shalev-Shwartz 2019, “Decoupling Gating from Linearity”, arXiv:1906.05032"
 
@@ -49,7 +50,7 @@ def mlp(stream: Any) -> Any:
     source=f"{FRAMEWORK}, “Model simplifications”, and its appendix on MLP layers",
     covers=("B10",),
 )
-def mlp_of_sum_is_not_sum() -> Fails:
+def mlp_of_sum_is_not_sum() -> NonIdentity:
     """What an MLP makes of a sum of components is not the sum of what it makes of each, so a path
     cannot be followed through it: the expansion of attention-only models ends at the first MLP.
 
@@ -57,7 +58,7 @@ def mlp_of_sum_is_not_sum() -> Fails:
     not add up”.
     """
     Y = MatrixSymbol("Y", n, d)
-    return Fails(mlp(matadd(X, Y)), matadd(mlp(X), mlp(Y)), bind=BOTH, on_models=True)
+    return NonIdentity(mlp(matadd(X, Y)), matadd(mlp(X), mlp(Y)), bind=BOTH, on_models=True)
 
 
 @theorem(

@@ -22,13 +22,13 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.facts import Fact
-from algebra.language import ConcatHeads, HeadSum, OneHot, matadd, matmul
-from numeric.binding import Source
-from numeric.config import gpt2_config, llama_config
-from numeric.model import bundled_models, load_model
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue.mlp_and_norm.parts import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import ConcatHeads, HeadSum, OneHot, matadd, matmul
+from otimes.numeric.binding import Source
+from otimes.numeric.config import gpt2_config, llama_config
+from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.mlp_and_norm.parts import (
     WITH_PLAIN_MLP,
     W_in,
     W_out,
@@ -39,10 +39,10 @@ from proofs.catalogue.mlp_and_norm.parts import (
     feed_forward,
     neurons,
 )
-from proofs.catalogue.sources import FRAMEWORK, GEVA, PRIMER, VASWANI
-from proofs.catalogue.symbols import X, d, d_mlp, n
-from proofs.claims import Definition, Fails, Holds, Observation, Observed, Statement
-from proofs.theorem import theorem
+from otimes.proofs.catalogue.sources import FRAMEWORK, GEVA, PRIMER, VASWANI
+from otimes.proofs.catalogue.symbols import X, d, d_mlp, n
+from otimes.proofs.claims import Definition, NonIdentity, Observation, Observed, Property, Statement
+from otimes.proofs.theorem import theorem
 
 BASIS = f"{FRAMEWORK}, “Activation properties”"
 
@@ -247,13 +247,13 @@ def feed_forward_writes_in_row_space() -> Statement:
     source=GEVA,
     covers=("S0-34",),
 )
-def feed_forward_rank() -> Holds:
+def feed_forward_rank() -> Property:
     """Without its bias the output has at most rank min(d, d_mlp), for any number of positions and
     any g at all: the bound comes from W_out alone. A layer with few neurons writes into a small
     subspace, which one can read from its weights.
     """
     written = matmul(activation(matmul(X, W_in)), W_out)
-    return Holds(Fact("rank_at_most", written, Min(n, d, d_mlp)), bind=(FEW_NEURONS,))
+    return Property(Fact("rank_at_most", written, Min(n, d, d_mlp)), bind=(FEW_NEURONS,))
 
 
 @theorem(
@@ -285,12 +285,12 @@ def linear_activation_collapses() -> Statement:
     source="Goodfellow, Bengio and Courville 2016, “Deep learning”, §6.1",
     covers=("S0-71",),
 )
-def linear_layer_rank() -> Holds:
+def linear_layer_rank() -> Property:
     """The product W_in W_out has rank at most min(d, d_mlp), and so never more than d, however many
     neurons stand between: with d_mlp > d the same map has a smaller layer, and with d_mlp < d it is
     a bottleneck.
     """
-    return Holds(Fact("rank_at_most", matmul(W_in, W_out), Min(d, d_mlp)), bind=(FEW_NEURONS,))
+    return Property(Fact("rank_at_most", matmul(W_in, W_out), Min(d, d_mlp)), bind=(FEW_NEURONS,))
 
 
 @theorem(
@@ -316,11 +316,11 @@ def relu_pairs_pass_the_stream() -> Statement:
     source=GEVA,
     covers=("S0-72",),
 )
-def preactivation_rank() -> Holds:
+def preactivation_rank() -> Property:
     """All pre-activations of a text together, positions × neurons, have at most rank d, as they are
     read from streams of d dimensions (one more with a bias): their columns are far from free.
     """
-    return Holds(Fact("rank_at_most", matmul(X, W_in), Min(n, d, d_mlp)), bind=(LONG,))
+    return Property(Fact("rank_at_most", matmul(X, W_in), Min(n, d, d_mlp)), bind=(LONG,))
 
 
 @theorem(
@@ -329,14 +329,14 @@ def preactivation_rank() -> Holds:
     source="follows by example",
     covers=("S0-72",),
 )
-def activation_raises_rank() -> Fails:
+def activation_raises_rank() -> NonIdentity:
     """For a stream of one dimension the pre-activations N are of rank one, and every such matrix
     has N NᵀN = tr(NNᵀ) N. After ReLU that is false: the rank has grown.
     """
     x, weights = MatrixSymbol("x", n, 1), MatrixSymbol("w", 1, d_mlp)
     after = activation(matmul(x, weights), "relu")
     gram = matmul(after, Transpose(after))
-    return Fails(matmul(gram, after), matmul(Trace(gram), after))
+    return NonIdentity(matmul(gram, after), matmul(Trace(gram), after))
 
 
 @theorem(
@@ -345,14 +345,14 @@ def activation_raises_rank() -> Fails:
     source="follows by example",
     covers=("S0-72",),
 )
-def activation_reaches_full_rank() -> Holds:
+def activation_reaches_full_rank() -> Property:
     """A stream of two dimensions only: before ReLU the rank is at most two, after it nothing is
     left of that but min(n, d_mlp), and this is reached (the check shows three positions and three
     neurons of rank three, in exact numbers).
     """
     streams, weights = MatrixSymbol("X_2", n, 2), MatrixSymbol("W_2", 2, d_mlp)
     after = activation(matmul(streams, weights), "relu")
-    return Holds(Fact("rank_at_most", after, Min(n, d_mlp)), on_models=False)
+    return Property(Fact("rank_at_most", after, Min(n, d_mlp)), on_models=False)
 
 
 @theorem(
@@ -465,11 +465,11 @@ def relu_commutes_with_positive_scales() -> Statement:
     source=BASIS,
     covers=("S3-013",),
 )
-def activation_does_not_commute_with_rotations() -> Fails:
+def activation_does_not_commute_with_rotations() -> NonIdentity:
     """For an orthogonal Q that is no permutation g(NQ) is another thing than g(N)Q: neurons are a
     privileged basis. That features should lie along it is a further claim, and an empirical one.
     """
-    return Fails(
+    return NonIdentity(
         activation(matmul(N, Q), "relu"),
         matmul(activation(N, "relu"), Q),
         given=PERMUTATION[1:],

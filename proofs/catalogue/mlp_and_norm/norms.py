@@ -25,12 +25,12 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.facts import Fact
-from algebra.language import matadd, matmul
-from algebra.nonlinear import RSQRT, Activation, LayerNorm, RMSNorm, mean_square
-from numeric.binding import Source
-from numeric.functions import normalise
-from proofs.catalogue.mlp_and_norm.parts import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.nonlinear import RSQRT, Activation, LayerNorm, RMSNorm, mean_square
+from otimes.numeric.binding import Source
+from otimes.numeric.functions import normalise
+from otimes.proofs.catalogue.mlp_and_norm.parts import (
     WITH_LAYER_NORM,
     centring,
     eps,
@@ -40,10 +40,19 @@ from proofs.catalogue.mlp_and_norm.parts import (
     reciprocal_deviation,
     z,
 )
-from proofs.catalogue.sources import FRAMEWORK, PRIMER, TRANSFORMER_LENS
-from proofs.catalogue.symbols import X, d, n, row
-from proofs.claims import Bound, Definition, ErrorLaw, Example, Fails, Holds, Square, Statement
-from proofs.theorem import theorem
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, TRANSFORMER_LENS
+from otimes.proofs.catalogue.symbols import X, d, n, row
+from otimes.proofs.claims import (
+    Bound,
+    Definition,
+    ErrorLaw,
+    Example,
+    NonIdentity,
+    Property,
+    Square,
+    Statement,
+)
+from otimes.proofs.theorem import theorem
 
 BA = "Ba, Kiros and Hinton 2016, “Layer normalization”"
 BRODY = "Brody, Alon and Yahav 2023, “On the expressivity role of LayerNorm”, §3"
@@ -160,13 +169,13 @@ def centring_is_orthogonal_projection() -> Statement:
     source=f"{BRODY}.1",
     covers=("S3-003",),
 )
-def centring_rank() -> Holds:
+def centring_rank() -> Property:
     """The direction of ones is sent to zero, every direction at a right angle to it is kept: P has
     rank d - 1, and of d or more positions the centred streams X P have no more (and attain it, so
     that P cannot have less). Nothing that a model writes along 1 can be read behind a LayerNorm.
     """
     rows = {"X": Source("W_E", rows=160)}  # more than d
-    return Holds(Fact("rank_at_most", matmul(X, centring), Min(n, d - 1)), bind=(rows,))
+    return Property(Fact("rank_at_most", matmul(X, centring), Min(n, d - 1)), bind=(rows,))
 
 
 @theorem(
@@ -280,12 +289,12 @@ def layer_norm_is_odd() -> Statement:
     source="follows from the definition with ε",
     covers=("S3-005",),
 )
-def layer_norm_with_eps_sees_scale() -> Fails:
+def layer_norm_with_eps_sees_scale() -> NonIdentity:
     """LN(cX) = LN(X) is true for ε = 0 only. Where a stream is small (the first position of a
     small model, a masked-out or ablated component) ε counts, and “scale does not matter” is not an
     argument.
     """
-    return Fails(LayerNorm(matmul(c, X), eps), LayerNorm(X, eps))
+    return NonIdentity(LayerNorm(matmul(c, X), eps), LayerNorm(X, eps))
 
 
 @theorem(
@@ -294,7 +303,7 @@ def layer_norm_with_eps_sees_scale() -> Fails:
     source=f"{FRAMEWORK}, “Handling layer normalization”",
     covers=("S0-04", "S2-06"),
 )
-def layer_norm_is_not_linear() -> Fails:
+def layer_norm_is_not_linear() -> NonIdentity:
     """“LayerNorm can be folded into the weights” is said of its gain, its bias and its centring.
     Its scale cannot be: LN(2z) = LN(z), so no linear map agrees with it, and the norm of a sum is
     not the sum of the norms.
@@ -304,7 +313,7 @@ def layer_norm_is_not_linear() -> Fails:
     (`norm_with_one_scale_is_linear`).
     """
     Y = MatrixSymbol("Y", n, d)
-    return Fails(
+    return NonIdentity(
         LayerNorm(matadd(X, Y), eps),
         matadd(LayerNorm(X, eps), LayerNorm(Y, eps)),
         bind=TWO_STREAMS,
@@ -437,7 +446,7 @@ def layer_norm_jacobian_trace() -> Statement:
     source=XU,
     covers=("S3-006",),
 )
-def layer_norm_jacobian_rank() -> Holds:
+def layer_norm_jacobian_rank() -> Property:
     """The rank of a projection is its trace, and so the Jacobian has rank d - 2: LayerNorm maps to
     a sphere in a hyperplane, a surface of dimension d - 2, and so many directions a small change
     has there. Two of d are lost, that of ones and that of the stream itself.
@@ -447,7 +456,7 @@ def layer_norm_jacobian_rank() -> Holds:
     """
     theorems = (layer_norm_jacobian_is_projection, layer_norm_jacobian_trace)
     proved = [each.statement() for each in theorems]
-    return Holds(
+    return Property(
         Fact("rank_at_most", shadow, d - 2),
         given=[(stated.lhs, stated.rhs) for stated in proved],
         on_models=False,

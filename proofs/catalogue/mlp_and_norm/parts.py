@@ -12,9 +12,9 @@ import sympy
 from sympy import Identity, MatrixSymbol, OneMatrix, Transpose
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.language import matadd, matmul
-from algebra.nonlinear import RSQRT, Activation, LayerNorm, mean_square
-from proofs.catalogue.symbols import V, X, d, d_head, d_mlp, n
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.nonlinear import RSQRT, Activation, LayerNorm, mean_square
+from otimes.proofs.catalogue.symbols import V, X, d, d_head, d_mlp, n
 
 eps = sympy.Symbol("eps", positive=True)
 

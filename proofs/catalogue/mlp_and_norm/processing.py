@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numeric import processing
-from numeric.model import Model
-from numeric.rounding.functions import normalised, softmax
-from numeric.rounding.linear import Near, linear
-from numeric.rounding.precision import gamma, precision
-from proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, ROLE_OF_BIAS, TRANSFORMER_LENS
-from proofs.claims import Method, Trial
-from proofs.theorem import theorem
+from otimes.numeric import processing
+from otimes.numeric.model import Model
+from otimes.numeric.rounding.functions import normalised, softmax
+from otimes.numeric.rounding.linear import Near, linear
+from otimes.numeric.rounding.precision import gamma, precision
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, ROLE_OF_BIAS, TRANSFORMER_LENS
+from otimes.proofs.claims import Method, Trial
+from otimes.proofs.theorem import theorem
 
 NORMS = f"{FRAMEWORK}, “Handling layer normalization”"
 
@@ -183,7 +183,7 @@ def fold_norm_biases_is_right() -> Method:
     What reads it gets a bias if it had none.
     """
     return Method(
-        "numeric.processing.fold_norm_biases",
+        "otimes.numeric.processing.fold_norm_biases",
         ("norm_gain_and_bias_fold",),
         partial(_reads_alike, processing.fold_norm_biases, _same, _biases_are_gone),
     )
@@ -201,7 +201,7 @@ def fold_norm_gains_is_right() -> Method:
     uses of its matrix stands behind the norm.
     """
     return Method(
-        "numeric.processing.fold_norm_gains",
+        "otimes.numeric.processing.fold_norm_gains",
         ("norm_gain_and_bias_fold", "norm_gain_is_diagonal", "tied_unembedding_is_transpose"),
         partial(_reads_alike, processing.fold_norm_gains, _without_norm_biases, _gains_are_one),
     )
@@ -218,7 +218,7 @@ def centre_readers_is_right() -> Method:
     reads has mean zero. It is done after the gains were folded, and refused before.
     """
     return Method(
-        "numeric.processing.centre_readers",
+        "otimes.numeric.processing.centre_readers",
         ("centring_folds_into_readers", "centred_readers_need_folded_gain"),
         partial(_reads_alike, processing.centre_readers, _without_gains, _readers_are_centred),
     )
@@ -297,7 +297,7 @@ def centre_writers_is_right() -> Method:
     LayerNorm was.
     """
     return Method(
-        "numeric.processing.centre_writers",
+        "otimes.numeric.processing.centre_writers",
         (
             "centring_folds_into_writers",
             "centred_writers_keep_mean_zero",
@@ -349,7 +349,7 @@ def fold_value_biases_is_right() -> Method:
     they are, each layer of heads writes what it wrote.
     """
     return Method(
-        "numeric.processing.fold_value_biases",
+        "otimes.numeric.processing.fold_value_biases",
         ("value_biases_fold_into_output_bias", "value_bias_passes_through"),
         _value_biases_folded,
     )
@@ -399,7 +399,7 @@ def drop_key_biases_is_right() -> Method:
     with rotary positions are refused, unless b_K is zero wherever it would be turned.
     """
     return Method(
-        "numeric.processing.drop_key_biases",
+        "otimes.numeric.processing.drop_key_biases",
         ("key_bias_is_irrelevant", "key_bias_matters_when_turned"),
         _key_biases_dropped,
     )
@@ -442,7 +442,7 @@ def centre_unembedding_is_right() -> Method:
     the same number then, and every probability is what it was; the logits themselves are not.
     """
     return Method(
-        "numeric.processing.centre_unembedding",
+        "otimes.numeric.processing.centre_unembedding",
         ("centred_unembedding_keeps_probabilities", "centred_unembedding_changes_logits"),
         partial(_unembedding, processing.centre_unembedding, True),
     )
@@ -459,7 +459,7 @@ def untie_is_right() -> Method:
     without the other.
     """
     return Method(
-        "numeric.processing.untie",
+        "otimes.numeric.processing.untie",
         ("tied_unembedding_is_transpose",),
         partial(_unembedding, processing.untie, False),
     )

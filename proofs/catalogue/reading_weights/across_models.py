@@ -20,30 +20,35 @@ from sympy import (
     Transpose,
 )
 
-from algebra.language import matadd, matmul
-from algebra.nonlinear import RSQRT, Activation
-from numeric.circuits.embedding_space import align_layers, correlations, stitching_map, vocabulary
-from numeric.model import Model, load_model
-from proofs.catalogue.reading_weights.embedding_space import (
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.nonlinear import RSQRT, Activation
+from otimes.numeric.circuits.embedding_space import (
+    align_layers,
+    correlations,
+    stitching_map,
+    vocabulary,
+)
+from otimes.numeric.model import Model, load_model
+from otimes.proofs.catalogue.reading_weights.embedding_space import (
     RIGHT_INVERSE,
     ROUNDOFF,
     E,
     E_back,
 )
-from proofs.catalogue.sources import DAR
-from proofs.catalogue.symbols import V, d, m, n, p, q
-from proofs.claims import (
+from otimes.proofs.catalogue.sources import DAR
+from otimes.proofs.catalogue.symbols import V, d, m, n, p, q
+from otimes.proofs.claims import (
     Bound,
     Definition,
-    Fails,
     Method,
+    NonIdentity,
     Observation,
     Observed,
     Square,
     Statement,
     Trial,
 )
-from proofs.theorem import theorem
+from otimes.proofs.theorem import theorem
 
 
 @theorem(
@@ -284,13 +289,13 @@ def stitching_method() -> Method:
     source=DAR,
     covers=("S0-61",),
 )
-def subspaces_need_not_coincide() -> Fails:
+def subspaces_need_not_coincide() -> NonIdentity:
     """Were the row spaces of two embeddings one and the same, the projection on the first, E'E,
     would leave the second as it is. Nothing about a shared vocabulary makes it so: what is shared
     is the space around them.
     """
     other = MatrixSymbol("E_B", p, V)
-    return Fails(matmul(other, E_back, E), other, given=(RIGHT_INVERSE,))
+    return NonIdentity(matmul(other, E_back, E), other, given=(RIGHT_INVERSE,))
 
 
 @theorem(

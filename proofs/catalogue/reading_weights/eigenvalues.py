@@ -19,17 +19,27 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
-from algebra.facts import Fact
-from algebra.language import HeadSum, LayerProduct, OneHot, matadd, matmul
-from algebra.nonlinear import Activation
-from numeric.binding import Source
-from numeric.circuits.copying import copying_scores, ov_eigenvalues
-from numeric.model import Model, load_model
-from numeric.tokenizer import load_tokenizer
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import L, V, d, d_head, l, n, p, q, row, size
-from proofs.claims import Definition, Fails, Holds, Method, Observation, Observed, Statement, Trial
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import HeadSum, OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation
+from otimes.numeric.binding import Source
+from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.tokenizer import load_tokenizer
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import L, V, d, d_head, l, n, p, q, row, size
+from otimes.proofs.claims import (
+    Definition,
+    Method,
+    NonIdentity,
+    Observation,
+    Observed,
+    Property,
+    Statement,
+    Trial,
+)
+from otimes.proofs.theorem import theorem
 
 COPYING = f"{FRAMEWORK}, “Detecting copying behavior”"
 SPECTRUM = "Horn and Johnson, §1.3: AB and BA"
@@ -243,11 +253,11 @@ def copying_scores_method() -> Method:
     source=COPYING,
     covers=("S3-102",),
 )
-def full_ov_rank() -> Holds:
+def full_ov_rank() -> Property:
     """W_E W_V W_O W_U has rank at most d_head, so at least V − d_head of its eigenvalues are zero,
     and there is nothing to count among those.
     """
-    return Holds(
+    return Property(
         Fact("rank_at_most", FULL, Min(V, d, d_head)),
         bind=({"W_E": Source("W_E", rows=60), "W_U": Source("W_U", cols=60)},),
     )
@@ -260,12 +270,12 @@ def full_ov_rank() -> Holds:
     source=COPYING,
     covers=("B12",),
 )
-def bare_trace_is_not_full_trace() -> Fails:
+def bare_trace_is_not_full_trace() -> NonIdentity:
     """W_OV on the stream and W_E W_OV W_U on the vocabulary answer different questions: is a
     direction written back as it was read, and does a token raise itself? Their traces, and so their
     copying scores, need not even have one sign. A score has to say of which it is.
     """
-    return Fails(Trace(matmul(row.W_V, row.W_O)), Trace(FULL), on_models=True)
+    return NonIdentity(Trace(matmul(row.W_V, row.W_O)), Trace(FULL), on_models=True)
 
 
 @theorem(

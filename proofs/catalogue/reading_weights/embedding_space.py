@@ -19,31 +19,31 @@ from sympy import (
     symbols,
 )
 
-from algebra.facts import Fact
-from algebra.language import HeadSum, OneHot, matadd, matmul
-from numeric.binding import Source
-from numeric.circuits.embedding_space import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import HeadSum, OneHot, matadd, matmul
+from otimes.numeric.binding import Source
+from otimes.numeric.circuits.embedding_space import (
     inverse_defects,
     projected,
     vocabulary,
 )
-from numeric.model import Model, load_model
-from proofs.catalogue.sources import DAR, GEVA
-from proofs.catalogue.symbols import V, X, d, d_head, m, n, row, size
-from proofs.claims import (
+from otimes.numeric.model import Model, load_model
+from otimes.proofs.catalogue.sources import DAR, GEVA
+from otimes.proofs.catalogue.symbols import V, X, d, d_head, m, n, row, size
+from otimes.proofs.claims import (
     Bound,
     Definition,
     ErrorLaw,
-    Fails,
-    Holds,
     Method,
+    NonIdentity,
     Observation,
     Observed,
+    Property,
     Square,
     Statement,
     Trial,
 )
-from proofs.theorem import theorem
+from otimes.proofs.theorem import theorem
 
 CONCEPTS = (
     "Geva et al. 2022, “Transformer Feed-Forward Layers Build Predictions by Promoting Concepts”"
@@ -169,12 +169,12 @@ def pseudo_inverse_is_smallest() -> Bound:
     source=f"{DAR}, where E' is called the inverse",
     covers=("S0-53",),
 )
-def right_inverse_is_no_left_inverse() -> Fails:
+def right_inverse_is_no_left_inverse() -> NonIdentity:
     """E takes d numbers to as many as there are tokens. It can be undone; what it undoes cannot:
     from the vocabulary to the stream and back, all but d dimensions are lost. One reads “the
     inverse of the embedding matrix”: there is none, as there are more tokens than directions.
     """
-    return Fails(matmul(E_back, E), Identity(V), given=(RIGHT_INVERSE,))
+    return NonIdentity(matmul(E_back, E), Identity(V), given=(RIGHT_INVERSE,))
 
 
 @theorem(
@@ -183,11 +183,11 @@ def right_inverse_is_no_left_inverse() -> Fails:
     source="Horn and Johnson, §0.9",
     covers=("S0-53",),
 )
-def right_inverse_projects() -> Holds:
+def right_inverse_projects() -> Property:
     """Going to the stream and back twice is no different from going once: E'E is a projection on d
     of the dimensions of the vocabulary, orthogonal for the pseudo-inverse only.
     """
-    return Holds(Fact("projection", matmul(E_back, E)), given=(RIGHT_INVERSE,), on_models=False)
+    return Property(Fact("projection", matmul(E_back, E)), given=(RIGHT_INVERSE,), on_models=False)
 
 
 @theorem(
@@ -393,12 +393,12 @@ def embedding_space_QK() -> Statement:
     source=f"{DAR}; Horn and Johnson, §0.4",
     covers=("S0-57",),
 )
-def embedding_space_rank() -> Holds:
+def embedding_space_rank() -> Property:
     """A table of vocabulary by vocabulary made of a head has rank d_head at most. Millions of
     entries say no more than d_head rows and columns do, and can be searched without being formed.
     """
     table = matmul(matmul(E_back, row.W_V), matmul(row.W_O, E))
-    return Holds(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)
+    return Property(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)
 
 
 @theorem(

@@ -19,16 +19,16 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.language import Family, HeadSum, OneHot, matadd, matmul
-from algebra.nonlinear import LayerNorm
-from numeric.binding import Source
-from numeric.circuits.lens import logit_lens
-from numeric.circuits.translators import fit_translator
-from numeric.model import Model
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import L, V, X, d, d_head, l, n, p, q, row, size
-from proofs.claims import Bound, Fails, Method, Square, Statement, Trial
-from proofs.theorem import theorem
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import LayerNorm
+from otimes.numeric.binding import Source
+from otimes.numeric.circuits.lens import logit_lens
+from otimes.numeric.circuits.translators import fit_translator
+from otimes.numeric.model import Model
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import L, V, X, d, d_head, l, n, p, q, row, size
+from otimes.proofs.claims import Bound, Method, NonIdentity, Square, Statement, Trial
+from otimes.proofs.theorem import theorem
 
 LENS = "nostalgebraist 2020, “Interpreting GPT: the logit lens”"
 TUNED = "Belrose et al. 2023, “Eliciting Latent Predictions with the Tuned Lens”"
@@ -108,14 +108,14 @@ def lens_steps_add_up() -> Statement:
     convention="row",
     source=f"{LENS}; {FRAMEWORK}, “Handling layer normalization”",
 )
-def own_scale_does_not_add_up() -> Fails:
+def own_scale_does_not_add_up() -> NonIdentity:
     """The usual logit lens normalises every stream by its own size. Then what a layer wrote, read
     by itself, is not what the lens moves by, even without gain and bias: sizes differ from layer to
     layer, and a part is smaller than the whole.
 
     Nothing is wrong with such a picture; only differences of its rows are not contributions.
     """
-    return Fails(
+    return NonIdentity(
         matadd(matmul(LayerNorm(matadd(X, Y)), row.W_U), matmul(-1, LayerNorm(X), row.W_U)),
         matmul(LayerNorm(Y), row.W_U),
         bind=({"X": Source("resid_pre"), "Y": Source("attn_out")},),

@@ -19,15 +19,15 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.facts import Fact
-from algebra.language import Family, HeadSum, OneHot, matadd, matmul
-from numeric.circuits.heads import ov_circuit
-from numeric.circuits.lens import spectral_bands
-from numeric.model import Model
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import V, X, d, d_head, m, n, p, q, r, row, s, size
-from proofs.claims import Bound, Fails, Holds, Method, Square, Statement, Trial
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, matadd, matmul
+from otimes.numeric.circuits.heads import ov_circuit
+from otimes.numeric.circuits.lens import spectral_bands
+from otimes.numeric.model import Model
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import V, X, d, d_head, m, n, p, q, r, row, s, size
+from otimes.proofs.claims import Bound, Method, NonIdentity, Property, Square, Statement, Trial
+from otimes.proofs.theorem import theorem
 
 GOLUB = "Golub and Van Loan, §2.4"
 MILLIDGE = (
@@ -78,12 +78,12 @@ def svd_applied() -> Statement:
     convention="row",
     source=GOLUB,
 )
-def svd_sides_are_not_exchanged() -> Fails:
+def svd_sides_are_not_exchanged() -> NonIdentity:
     """Exchanging U and V, even of a square matrix, is its transpose: the v_i would be compared with
     the input and the u_i written.
     """
     A, B = MatrixSymbol("U", d, r), MatrixSymbol("V_r", d, r)
-    return Fails(
+    return NonIdentity(
         matmul(A, DiagMatrix(sigma), Transpose(B)),
         matmul(B, DiagMatrix(sigma), Transpose(A)),
         given=(
@@ -177,12 +177,12 @@ def svd_of_factored() -> Statement:
     source="Golub and Van Loan, §5.2",
     covers=("B13",),
 )
-def thin_product_is_orthonormal() -> Holds:
+def thin_product_is_orthonormal() -> Property:
     """Q_A U has orthonormal columns where Q_A and U have, so what is put together from the core is
     a singular value decomposition and not merely a product.
     """
     Q_A, U_c = MatrixSymbol("Q_A", p, d_head), MatrixSymbol("U_c", d_head, r)
-    return Holds(
+    return Property(
         Fact("orthonormal_columns", matmul(Q_A, U_c)),
         given=(Fact("orthonormal_columns", Q_A), Fact("orthonormal_columns", U_c)),
         on_models=False,
@@ -404,12 +404,14 @@ def gradient_by_position() -> Statement:
     source=BACKWARD,
     covers=("S3-095",),
 )
-def gradient_rank() -> Holds:
+def gradient_rank() -> Property:
     """A prompt of n tokens changes a weight in n directions at most, however large the weight. That
     is why an edit from one prompt can be read as a few pairs of vectors.
     """
     arrived = MatrixSymbol("Delta", n, q)
-    return Holds(Fact("rank_at_most", matmul(Transpose(X), arrived), Min(n, d, q)), on_models=False)
+    return Property(
+        Fact("rank_at_most", matmul(Transpose(X), arrived), Min(n, d, q)), on_models=False
+    )
 
 
 # W_U = U_d S V_dᵀ, with all left singular vectors; D chooses the directions of a band.
@@ -482,13 +484,13 @@ def bands_resolve_identity() -> Statement:
     source=SPECTRUM,
     covers=("S3-096",),
 )
-def suppressing_is_projecting() -> Holds:
+def suppressing_is_projecting() -> Property:
     """I − U_b U_bᵀ is a projection, as the vectors of a band are orthonormal. What it takes away is
     orthogonal to what is left.
     """
     U_b = MatrixSymbol("U_b", d, r)
     removed = matadd(Identity(d), matmul(-1, U_b, Transpose(U_b)))
-    return Holds(
+    return Property(
         Fact("projection", removed), given=(Fact("orthonormal_columns", U_b),), on_models=False
     )
 

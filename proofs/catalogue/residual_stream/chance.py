@@ -26,12 +26,12 @@ from sympy import (
 from sympy.matrices.expressions.diagonal import DiagMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import d, p, q, r, s, size
-from proofs.claims import Bound, Definition, ErrorLaw, Example, Square, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import d, p, q, r, s, size
+from otimes.proofs.claims import Bound, Definition, ErrorLaw, Example, Square, Statement
+from otimes.proofs.theorem import theorem
 
 TOY = "Elhage et al. 2022, “Toy Models of Superposition”"
 LINDENSTRAUSS = (

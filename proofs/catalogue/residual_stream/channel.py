@@ -7,14 +7,14 @@ from typing import Any
 
 from sympy import BlockMatrix, Identity, MatrixSymbol, Min, Trace, Transpose, ZeroMatrix
 
-from algebra.facts import Fact
-from algebra.language import Family, HeadSum, StackHeads, matadd, matmul
-from algebra.nonlinear import Activation
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import A, H, L, X, column, d, d_head, h, l, n, r, row, s, size
-from proofs.claims import Definition, Holds, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import Family, HeadSum, StackHeads, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import A, H, L, X, column, d, d_head, h, l, n, r, row, s, size
+from otimes.proofs.claims import Definition, Property, Statement
+from otimes.proofs.theorem import theorem
 
 CHANNEL = f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”"
 BANDWIDTH = f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”"
@@ -73,7 +73,7 @@ def virtual_weights_column() -> Statement:
     source=BANDWIDTH,
     covers=("S1-04",),
 )
-def head_writes_few_directions() -> Holds:
+def head_writes_few_directions() -> Property:
     """Take what a head writes at all positions of a prompt, side by side: the rank is at most
     d_head, however long the prompt is. All of it lies in the columns of W_O, and all that it
     depends on is read through the rows of W_V: two small subspaces of the stream, and two different
@@ -87,7 +87,7 @@ def head_writes_few_directions() -> Holds:
         "X": Source("W_E", rows=48, transposed=True),  # more positions than d_head
         "A": Source("W_E", rows=48, cols=48),
     }
-    return Holds(Fact("rank_at_most", written, Min(n, d, d_head)), bind=(streams,))
+    return Property(Fact("rank_at_most", written, Min(n, d, d_head)), bind=(streams,))
 
 
 @theorem(
@@ -248,7 +248,7 @@ def bandwidth_demand() -> Definition:
     source=BANDWIDTH,
     covers=("S2-12",),
 )
-def all_writes_rank_at_most_d() -> Holds:
+def all_writes_rank_at_most_d() -> Property:
     """Stack the W_O of all heads of all layers and the W_out of all MLPs: many more rows than d,
     and still a matrix of rank at most d. So when more is written than there are dimensions, the
     rows depend on each other, and reading one of them exactly means reading some of others.
@@ -256,7 +256,7 @@ def all_writes_rank_at_most_d() -> Holds:
     heads = StackHeads(Family("W_O", (L, H), d_head, d)[l, h], (l, L), (h, H))
     mlps = StackHeads(Family("W_out", (L,), d_mlp, d)[l], (l, L))
     most = Min(d, L * H * d_head + L * d_mlp)
-    return Holds(Fact("rank_at_most", BlockMatrix([[heads], [mlps]]), most), on_models=False)
+    return Property(Fact("rank_at_most", BlockMatrix([[heads], [mlps]]), most), on_models=False)
 
 
 @theorem(
@@ -316,7 +316,7 @@ def deleted_subspace_reads_zero() -> Statement:
     source=BANDWIDTH,
     covers=("S2-13",),
 )
-def reading_a_subspace_is_a_projection() -> Holds:
+def reading_a_subspace_is_a_projection() -> Property:
     """A probe reads one number along a direction, x u, or the part of x in a subspace, x BBᵀ. With
     orthonormal columns of B, BBᵀ is a projection: what was read once is read the same again, and
     nothing outside the subspace enters.
@@ -325,7 +325,7 @@ def reading_a_subspace_is_a_projection() -> Holds:
     an empirical question.
     """
     B = MatrixSymbol("B", d, r)
-    return Holds(
+    return Property(
         Fact("projection", matmul(B, Transpose(B))),
         given=(Fact("orthonormal_columns", B),),
         on_models=False,

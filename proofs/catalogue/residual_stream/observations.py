@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from sympy import Identity, MatrixSymbol, ZeroMatrix
 
-from algebra.language import matadd, matmul
-from numeric.model import Model, load_model
-from numeric.tokenizer import load_tokenizer, sample_tokens
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import X, d, n
-from proofs.claims import Observation, Observed, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.tokenizer import load_tokenizer, sample_tokens
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import X, d, n
+from otimes.proofs.claims import Observation, Observed, Statement
+from otimes.proofs.theorem import theorem
 
 PRIVILEGED = "Elhage, Lasenby and Olah 2023, “Privileged Bases in the Transformer Residual Stream”"
 PROMPT = 64

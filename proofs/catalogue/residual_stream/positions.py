@@ -7,12 +7,12 @@ from typing import Any
 from sympy import BlockMatrix, HadamardProduct, MatrixSymbol, OneMatrix, Symbol, Transpose, symbols
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import OneHot, matadd, matmul
-from algebra.nonlinear import Activation, LayerNorm
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import A, V, X, d, m, n, row, size
-from proofs.claims import Fails, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.linear import OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, LayerNorm
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import A, V, X, d, m, n, row, size
+from otimes.proofs.claims import NonIdentity, Statement
+from otimes.proofs.theorem import theorem
 
 i = symbols("i", integer=True)
 d_mlp = size("d_mlp")
@@ -91,7 +91,7 @@ def everything_else_is_positionwise() -> Statement:
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
     covers=("S0-17",),
 )
-def attention_is_not_positionwise() -> Fails:
+def attention_is_not_positionwise() -> NonIdentity:
     """What a head writes at position i is not what it makes of row i alone, a_ii x_i W_V W_O: it
     has a term for each position that i attends to. This is the other half of the claim that only
     attention moves information.
@@ -99,4 +99,4 @@ def attention_is_not_positionwise() -> Fails:
     at_i = Transpose(OneHot(i, n))
     alone = matmul(MatrixElement(A, i, i), at_i, X)
     W_OV = matmul(row.W_V, row.W_O)
-    return Fails(matmul(at_i, A, X, W_OV), matmul(alone, W_OV))
+    return NonIdentity(matmul(at_i, A, X, W_OV), matmul(alone, W_OV))

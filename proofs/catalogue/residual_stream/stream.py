@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, Transpose, ZeroMatrix
 
-from algebra.language import Family, HeadSum, LayerProduct, kron, matadd, matmul, vec_rows
-from algebra.nonlinear import Activation, RowSoftmax
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, PRIMER
-from proofs.catalogue.symbols import (
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul, vec_rows
+from otimes.algebra.language.nonlinear import Activation, RowSoftmax
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRESS_WOLF, PRIMER
+from otimes.proofs.catalogue.symbols import (
     H,
     L,
     V,
@@ -27,8 +28,8 @@ from proofs.catalogue.symbols import (
     row,
     size,
 )
-from proofs.claims import Definition, Statement
-from proofs.theorem import theorem
+from otimes.proofs.claims import Definition, Statement
+from otimes.proofs.theorem import theorem
 
 d_mlp = size("d_mlp")
 T = MatrixSymbol("T", n, V)

@@ -19,12 +19,12 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
-from algebra.facts import Fact
-from algebra.language import matadd, matmul
-from numeric.binding import Source
-from proofs.catalogue.symbols import d, size
-from proofs.claims import Bound, Definition, Entries, Example, Holds, Square, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.symbols import d, size
+from otimes.proofs.claims import Bound, Definition, Entries, Example, Property, Square, Statement
+from otimes.proofs.theorem import theorem
 
 TOY = "Elhage et al. 2022, “Toy Models of Superposition”"
 WELCH = "Welch 1974, “Lower bounds on the maximum cross correlation of signals”"
@@ -93,13 +93,13 @@ def superposition() -> Definition:
     source=TOY,
     covers=("S0-67", "S1-08"),
 )
-def features_gram_rank() -> Holds:
+def features_gram_rank() -> Property:
     """The table of all products of features with each other is F Fᵀ, N × N of rank at most d. If
     all features were orthogonal and none zero, this table would be diagonal of rank N. With N > d
     it cannot be: embeddings of a vocabulary larger than d are never all orthogonal.
     """
     more_than_d = {"F": Source("W_E", rows=160)}
-    return Holds(Fact("rank_at_most", GRAM, Min(N, d)), bind=(more_than_d,))
+    return Property(Fact("rank_at_most", GRAM, Min(N, d)), bind=(more_than_d,))
 
 
 @theorem(

@@ -17,12 +17,13 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.language import Family, HeadSum, LayerProduct, OneHot, kron, matadd, matmul
-from algebra.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import H, L, X, d, d_head, h, l, layers, m, n, row, size
-from proofs.claims import Fails, Statement
-from proofs.theorem import theorem
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import H, L, X, d, d_head, h, l, layers, m, n, row, size
+from otimes.proofs.claims import NonIdentity, Statement
+from otimes.proofs.theorem import theorem
 
 PRIVILEGED = "Elhage, Lasenby and Olah 2023, “Privileged Bases in the Transformer Residual Stream”"
 SLICE = "Ashkboos et al. 2024, “SliceGPT”, §3"
@@ -141,11 +142,11 @@ def rms_norm_rotation() -> Statement:
     source=SLICE,
     covers=("B8",),
 )
-def rotation_needs_the_gain() -> Fails:
+def rotation_needs_the_gain() -> NonIdentity:
     """Rotating the stream and changing the reader by Qᵀ alone is not enough: with the gain left
     where it is, the reader finds something else, unless all gains are equal.
     """
-    return Fails(
+    return NonIdentity(
         matmul(RMSNorm(matmul(X, Q)), DiagMatrix(gain), Transpose(Q), W),
         matmul(RMSNorm(X), DiagMatrix(gain), W),
         given=(ROTATION,),
@@ -230,11 +231,11 @@ def layer_norm_rotation() -> Statement:
     source=f"{SLICE}; {PRIVILEGED}",
     covers=("S2-10", "B8"),
 )
-def generic_rotation_fails_layer_norm() -> Fails:
+def generic_rotation_fails_layer_norm() -> NonIdentity:
     """LayerNorm takes the mean of the features, so it knows one direction of the stream, 1, and a
     rotation that moves this direction changes what it computes.
     """
-    return Fails(
+    return NonIdentity(
         LayerNorm(matmul(X, Q)),
         matmul(LayerNorm(X), Q),
         given=(ROTATION,),
@@ -247,11 +248,11 @@ def generic_rotation_fails_layer_norm() -> Fails:
     source=SLICE,
     covers=("S2-10", "B8"),
 )
-def general_basis_fails_rms_norm() -> Fails:
+def general_basis_fails_rms_norm() -> NonIdentity:
     """RMSNorm measures lengths, and a matrix that is invertible but not orthogonal changes them.
     The freedom of a model without norms, all invertible matrices, shrinks to the orthogonal ones.
     """
-    return Fails(RMSNorm(matmul(X, M)), matmul(RMSNorm(X), M))
+    return NonIdentity(RMSNorm(matmul(X, M)), matmul(RMSNorm(X), M))
 
 
 @theorem(

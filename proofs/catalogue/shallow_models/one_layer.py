@@ -7,21 +7,14 @@ from typing import Any
 from sympy import HadamardProduct, Identity, MatrixSymbol, Min, S, Symbol, Transpose, sqrt
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.facts import Fact
-from algebra.language import (
-    HeadSum,
-    LayerProduct,
-    OneHot,
-    kron,
-    matadd,
-    matmul,
-    stated,
-    vec_rows,
-)
-from algebra.nonlinear import CausalMask, RowSoftmax
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import HeadSum, OneHot, kron, matadd, matmul, vec_rows
+from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
+from otimes.algebra.language.trees import stated
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import (
     H,
     L,
     V,
@@ -35,8 +28,8 @@ from proofs.catalogue.symbols import (
     n,
     row,
 )
-from proofs.claims import Definition, Fails, Holds, Statement
-from proofs.theorem import theorem
+from otimes.proofs.claims import Definition, NonIdentity, Property, Statement
+from otimes.proofs.theorem import theorem
 
 CIRCUITS = f"{FRAMEWORK}, “Splitting attention head terms into query-key and output-value circuits”"
 ONE_LAYER = f"{FRAMEWORK}, “One-layer attention-only transformers”"
@@ -118,13 +111,13 @@ def one_layer_in_matrix_form() -> Statement:
     source=ONE_LAYER,
     covers=("S4-14",),
 )
-def positions_are_not_the_vocabulary() -> Fails:
+def positions_are_not_the_vocabulary() -> NonIdentity:
     """W_U W_E Tᵀ and T (W_U W_E)ᵀ hold the same numbers, one with positions as columns, the other
     as rows. Where n = V, as in a toy example of four tokens, both are square, the sum of the two
     exists, and nothing complains; it is still wrong.
     """
     tokens, table = MatrixSymbol("T", n, n), MatrixSymbol("W", n, n)
-    return Fails(matmul(table, Transpose(tokens)), matmul(tokens, Transpose(table)))
+    return NonIdentity(matmul(table, Transpose(tokens)), matmul(tokens, Transpose(table)))
 
 
 @theorem(
@@ -243,13 +236,13 @@ def _dot(a: Any, b: Any) -> Any:
     source=ONE_LAYER,
     covers=("S4-15",),
 )
-def live_patterns_are_not_linear() -> Fails:
+def live_patterns_are_not_linear() -> NonIdentity:
     """The patterns are functions of the prompt: the scores have the tokens in them twice, and the
     softmax takes exponentials. Compute them anew for x + y, and the head's term is not the sum of
     the terms for x and for y. What “T is linear” means is: with A^h kept as the numbers they were.
     """
     x, y = MatrixSymbol("x", n, V), MatrixSymbol("y", n, V)
-    return Fails(_live(matadd(x, y)), matadd(_live(x), _live(y)))
+    return NonIdentity(_live(matadd(x, y)), matadd(_live(x), _live(y)))
 
 
 def _live(tokens: Any) -> Any:
@@ -298,14 +291,14 @@ def effect_of_attending() -> Statement:
     source=CIRCUITS,
     covers=("S4-19",),
 )
-def full_ov_rank_column() -> Holds:
+def full_ov_rank_column() -> Property:
     """W_U W_O W_V W_E is a table of vocabulary by vocabulary: entry (o, s) is what attending to
     source token s adds to the logit of output o. It passes through d_head numbers, so its rank is
     at most d_head, however large the vocabulary. A head cannot have a mind of its own about each of
     a million pairs.
     """
     table = matmul(column.W_U, column.W_O, column.W_V, column.W_E)
-    return Holds(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)
+    return Property(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)
 
 
 @theorem(
@@ -340,10 +333,10 @@ def full_qk_gives_scores() -> Statement:
     source=CIRCUITS,
     covers=("S4-20",),
 )
-def full_qk_rank() -> Holds:
+def full_qk_rank() -> Property:
     """W_Eᵀ W_Qᵀ W_K W_E is a table of which token's query likes which token's key, of rank at most
     d_head. Computed as a table of V × V it takes a million entries for a thousand tokens; kept as
     two factors V × d_head it takes a fraction of that, and nothing is lost.
     """
     table = matmul(Transpose(column.W_E), Transpose(column.W_Q), column.W_K, column.W_E)
-    return Holds(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)
+    return Property(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)

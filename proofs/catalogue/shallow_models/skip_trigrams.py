@@ -12,29 +12,30 @@ import sympy
 from sympy import Identity, MatrixSymbol, Min, OneMatrix, Symbol, Transpose
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.facts import Fact
-from algebra.language import Family, HeadSum, matadd, matmul, stated
-from algebra.nonlinear import RowSoftmax
-from numeric.circuits.trigrams import skip_trigrams
-from numeric.corpus import read_source
-from numeric.model import Model, load_model
-from numeric.rounding import UNIT_ROUNDOFF
-from numeric.tokenizer import byte_alphabet, load_tokenizer, sample_tokens
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import H, V, d_head, h, m, n, row
-from proofs.claims import (
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import Family, HeadSum, matadd, matmul
+from otimes.algebra.language.nonlinear import RowSoftmax
+from otimes.algebra.language.trees import stated
+from otimes.numeric.circuits.trigrams import skip_trigrams
+from otimes.numeric.corpus import read_source
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.rounding import UNIT_ROUNDOFF
+from otimes.numeric.tokenizer import byte_alphabet, load_tokenizer, sample_tokens
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import H, V, d_head, h, m, n, row
+from otimes.proofs.claims import (
     Bound,
     Definition,
     Entries,
-    Fails,
-    Holds,
     Method,
+    NonIdentity,
     Observation,
     Observed,
+    Property,
     Statement,
     Trial,
 )
-from proofs.theorem import theorem
+from otimes.proofs.theorem import theorem
 
 SKIP = f"{FRAMEWORK}, “Interpretation as skip-trigrams”"
 BUGS = f"{FRAMEWORK}, “Skip-trigram bugs”"
@@ -140,11 +141,11 @@ def skip_trigrams_rank_one() -> Statement:
     source=BUGS,
     covers=("S4-22", "B19"),
 )
-def skip_trigrams_of_a_source() -> Holds:
+def skip_trigrams_of_a_source() -> Property:
     """The table of effects over destinations and outputs, for one source and one head, is a column
     of shares times a row of the full OV circuit. Its rank is at most one, whatever the weights.
     """
-    return Holds(Fact("rank_at_most", matmul(shares, moved), 1), on_models=False)
+    return Property(Fact("rank_at_most", matmul(shares, moved), 1), on_models=False)
 
 
 @theorem(
@@ -153,14 +154,16 @@ def skip_trigrams_of_a_source() -> Holds:
     source=BUGS,
     covers=("S4-23",),
 )
-def skip_trigrams_of_heads() -> Holds:
+def skip_trigrams_of_heads() -> Property:
     """With H heads the effects of a source are a sum of H such products, Σ_h a_h(d) μ_h(o), and
     their rank is at most H. Two heads can have keep … in → mind without keep … in → bay: one head
     looks back from “in” and raises “mind”, the other from “at” and raises “bay”. With more
     exclusive pairs than heads, some bug is forced again.
     """
     a, mu = Family("a", (H,), V, 1)[h], Family("mu", (H,), 1, V)[h]
-    return Holds(Fact("rank_at_most", HeadSum(matmul(a, mu), (h, H)), Min(V, H)), on_models=False)
+    return Property(
+        Fact("rank_at_most", HeadSum(matmul(a, mu), (h, H)), Min(V, H)), on_models=False
+    )
 
 
 @theorem(
@@ -194,7 +197,7 @@ def one_head_keeps_the_order() -> Bound:
     source=SKIP,
     covers=("B20",),
 )
-def softmax_couples_tokens() -> Fails:
+def softmax_couples_tokens() -> NonIdentity:
     """Put further tokens into the prompt, with scores U beside the scores S that were there. Were
     the weights of the old ones read from a table of pairs, they would stay. They do not: the new
     tokens take their share of attention, and each old weight is divided by a larger sum.
@@ -205,7 +208,7 @@ def softmax_couples_tokens() -> Fails:
     old, new = MatrixSymbol("S", n, m), MatrixSymbol("U", n, m)
     both = sympy.BlockMatrix([[old, new]])
     first = sympy.BlockMatrix([[Identity(m)], [sympy.ZeroMatrix(m, m)]])
-    return Fails(matmul(RowSoftmax(both), first), RowSoftmax(old))
+    return NonIdentity(matmul(RowSoftmax(both), first), RowSoftmax(old))
 
 
 @theorem(

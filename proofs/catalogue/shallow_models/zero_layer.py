@@ -17,15 +17,15 @@ from sympy import (
 )
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
-from algebra.facts import Fact
-from algebra.language import OneHot, kron, matadd, matmul, vec_rows
-from algebra.nonlinear import Activation, RowSoftmax
-from numeric.model import load_model
-from numeric.tokenizer import sample_tokens
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import V, column, d, n, row
-from proofs.claims import ErrorLaw, Holds, Observation, Observed, Statement
-from proofs.theorem import theorem
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import OneHot, kron, matadd, matmul, vec_rows
+from otimes.algebra.language.nonlinear import Activation, RowSoftmax
+from otimes.numeric.model import load_model
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import V, column, d, n, row
+from otimes.proofs.claims import ErrorLaw, Observation, Observed, Property, Statement
+from otimes.proofs.theorem import theorem
 
 BOTTLENECK = "Yang et al. 2018, “Breaking the Softmax Bottleneck”"
 T = MatrixSymbol("T", n, V)  # one-hot rows: the tokens of a prompt
@@ -187,7 +187,7 @@ def cross_entropy_gradient() -> ErrorLaw:
     source=BOTTLENECK,
     covers=("S2-02",),
 )
-def softmax_bottleneck() -> Holds:
+def softmax_bottleneck() -> Property:
     """The table of log-probabilities that a zero-layer model makes is W_E W_U less one number in
     each row, the logarithm of the sum that softmax divides by (softmax_of_log_counts). So its rank
     is at most d + 1, and no choice of weights gives a bigram table whose logarithm has a higher
@@ -196,7 +196,7 @@ def softmax_bottleneck() -> Holds:
     """
     sums = MatrixSymbol("c", V, 1)
     logs = matadd(matmul(row.W_E, row.W_U), matmul(-1, sums, OneMatrix(1, V)))
-    return Holds(Fact("rank_at_most", logs, Min(V, d + 1)), on_models=False)
+    return Property(Fact("rank_at_most", logs, Min(V, d + 1)), on_models=False)
 
 
 @theorem(

@@ -10,16 +10,16 @@ from sympy import HadamardProduct, Identity, MatrixSymbol, Transpose, symbols
 from sympy.matrices.expressions.diagonal import DiagMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.decide import decide
-from algebra.evaluate import evaluate
-from algebra.language import HeadSum, OneHot, kron, matmul, vec_cols, vec_rows
-from algebra.nonlinear import CausalMask
-from numeric.binding import Source
-from numeric.model import Model
-from proofs.catalogue.sources import FRAMEWORK, PRIMER
-from proofs.catalogue.symbols import A, V, X, any_head, column, d, n, row
-from proofs.claims import Definition, Method, Statement, Trial
-from proofs.theorem import theorem
+from otimes.algebra.evaluate.arrays import evaluate
+from otimes.algebra.language.linear import HeadSum, OneHot, kron, matmul, vec_cols, vec_rows
+from otimes.algebra.language.nonlinear import CausalMask
+from otimes.algebra.verdict import decide
+from otimes.numeric.binding import Source
+from otimes.numeric.model import Model
+from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
+from otimes.proofs.catalogue.symbols import A, V, X, any_head, column, d, n, row
+from otimes.proofs.claims import Definition, Method, Statement, Trial
+from otimes.proofs.theorem import theorem
 
 i, j, k, t = symbols("i j k t", integer=True)
 T = MatrixSymbol("T", n, V)

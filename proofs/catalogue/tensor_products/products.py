@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Identity, MatrixSymbol, Transpose, symbols
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from algebra.language import (
+from otimes.algebra.language.linear import (
     ConcatHeads,
     HeadSum,
     OneHot,
@@ -16,11 +16,11 @@ from algebra.language import (
     vec_cols,
     vec_rows,
 )
-from numeric.binding import Source
-from proofs.catalogue.sources import FRAMEWORK
-from proofs.catalogue.symbols import A, X, alpha, beta, d, m, n, p, q, r, s, size
-from proofs.claims import Statement
-from proofs.theorem import theorem
+from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.sources import FRAMEWORK
+from otimes.proofs.catalogue.symbols import A, X, alpha, beta, d, m, n, p, q, r, s, size
+from otimes.proofs.claims import Statement
+from otimes.proofs.theorem import theorem
 
 KRON = "Van Loan 2000, “The ubiquitous Kronecker product”, §1"
 i, j, k, l = symbols("i j k l", integer=True)  # noqa: E741 (rows and columns, as in the papers)

@@ -3,15 +3,15 @@
 import numpy as np
 import torch
 
-from numeric.model import Model
-from numeric.twin import Twin
+from otimes.numeric.model import Model
+from otimes.numeric.torch_model import TorchModel
 
 
 def gradients(
     model: Model, tokens: list[int], token: int, position: int, foil: int | None = None
 ) -> tuple[float, dict[str, np.ndarray]]:
     """Return the logit (less that of a foil) and its gradient at each place; zero if unused."""
-    twin = Twin.of_model(model)
+    twin = TorchModel.of_model(model)
     record: dict[str, torch.Tensor] = {}
     logits = twin(torch.tensor([tokens]), record)[0, position]
     goal = logits[token] - (0 if foil is None else logits[foil])

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from numeric.model import Model, load_model
+from otimes.numeric.model import Model, load_model
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
 TARGET, FOIL, POSITION = 3, 5, 4

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.attribution.direct import direct_logit_attribution
-from numeric.model import Model
-from numeric.tokenizer import load_tokenizer
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.direct import direct_logit_attribution
+from otimes.numeric.model import Model
+from otimes.numeric.tokenizer import load_tokenizer
 from tests.numeric.attribution.cases import BUNDLED, FOIL, POSITION, TARGET, case, near
 from tests.numeric.loops import by_loops
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
@@ -149,7 +149,7 @@ def test_a_lead_is_a_log_ratio_of_probabilities_and_a_difference_of_attributions
 
 
 def test_logits_count_up_to_a_constant() -> None:
-    """Adding a row to all columns of W_U moves single logits, and no lead of one over another."""
+    """Adding a row to all columns of W_U changes logits but no logit difference."""
     model, tokens = case("llama")
     row = np.random.default_rng(0).standard_normal((model.d_model, 1))
     moved = model.changed({"W_U": model.W_U + row})
@@ -228,7 +228,7 @@ def test_each_position_has_its_own_target() -> None:
 
 def test_text_and_pictures() -> None:
     found = direct_logit_attribution("two_layer", "for i in range", "(", "[")
-    assert repr(found).startswith("<direct attribution of the lead of '(' over '[' after position")
+    assert repr(found).startswith("<direct attribution of the logit difference '(' - '[' after")
     table = found.by_component()
     assert table.labels["component"] == ["embed", "attention 0", "attention 1"]
     assert f"sum {found.logit:.4g} of {found.logit:.4g}" in found._repr_html_()
@@ -239,18 +239,27 @@ def test_text_and_pictures() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"position": 6}, "there is no position 6: the prompt has the positions 0 to 5"),
-        ({"position": -7}, "there is no position -7"),
-        ({"position": 1.0}, "a position is a whole number, got 1.0"),
+        ({"position": 6}, "position 6 is out of range: the prompt has the positions 0 to 5"),
+        ({"position": -7}, "position -7 is out of range: the prompt has the positions 0 to 5"),
+        ({"position": 1.0}, r"a position must be an integer, got 1\.0"),
         ({"position": []}, "the list of positions is empty"),
-        ({"target": 11}, "token 11 is not in the vocabulary of random, which has the tokens 0"),
-        ({"target": True}, "a token is a whole number or its text, got True"),
-        ({"target": " x"}, "' x' is text, and random has 11 tokens where the bundled vocabulary"),
+        ({"target": 11}, "token 11 is not in the vocabulary of random, which has the token ids 0"),
+        ({"target": True}, "a token must be an integer or a string, got True"),
+        (
+            {"target": " x"},
+            "' x' is text, but random has 11 tokens and the bundled vocabulary 1024:",
+        ),
         ({"foil": -1}, "token -1 is not in the vocabulary"),
-        ({"target": 3, "foil": 3}, "the foil is the target, '3': their difference is zero"),
+        (
+            {"target": 3, "foil": 3},
+            "the foil equals the target, '3': their logit difference is always zero",
+        ),
         ({"target": [1, 2], "position": [0, 1, 2]}, "2 targets for 3 positions"),
         ({"target": 1, "foil": [1, 2], "position": 0}, "2 foils for 1 position$"),
-        ({"prompt": "x"}, "the prompt is text, and random has 11 tokens"),
+        (
+            {"prompt": "x"},
+            "the prompt is text, but random has 11 tokens and the bundled vocabulary",
+        ),
         ({"prompt": []}, "the prompt is empty"),
         ({"prompt": [99]}, "token 99 at position 0 is not in the vocabulary"),
     ],
@@ -267,5 +276,7 @@ def test_text_that_is_not_one_token() -> None:
         direct_logit_attribution("one_layer", "x", "")
     model = random_model()
     likeliest = int(model.forward(TINY_TOKENS)["logits"][-1].argmax())
-    with pytest.raises(OtimesError, match="the likeliest token"):
+    with pytest.raises(
+        OtimesError, match=r"the foil equals the target, '10' \(the default, the token with the"
+    ):
         direct_logit_attribution(model, TINY_TOKENS, foil=likeliest)

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.attribution.gradients import (
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.attribution.gradients import (
     blurred_gradient,
     gradient_norms,
     gradient_times_input,
@@ -18,8 +18,8 @@ from numeric.attribution.gradients import (
     line_integral,
     smooth_grad,
 )
-from numeric.attribution.question import ask
-from numeric.model import load_model
+from otimes.numeric.attribution.question import ask
+from otimes.numeric.model import load_model
 from tests.numeric.attribution.by_torch import gradients
 from tests.numeric.attribution.cases import FOIL, POSITION, TARGET, case, near, with_rows
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
@@ -148,7 +148,10 @@ def test_baselines() -> None:
     found = integrated_gradients(*asked, baseline=tokens[0])
     assert found.values[0] == found.values[3] == 0
     assert found.values[1] != 0
-    with pytest.raises(ShapeError, match=r"a row \(d_model,\) = \(9,\) or one for each position"):
+    with pytest.raises(
+        ShapeError,
+        match=r"a replacement embedding is a token, a float array \(d_model,\) = \(9,\) or",
+    ):
         integrated_gradients(*asked, baseline=np.zeros(8))
     with pytest.raises(ShapeError, match="got int64 of shape"):
         integrated_gradients(*asked, baseline=np.zeros(9, dtype=np.int64))
@@ -214,17 +217,41 @@ def test_blurring_leaves_linear_and_quadratic_gradients_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("attribution", "asked", "said"),
     [
-        (gradient_norms, {"p": 0.5}, "a norm has an order of at least 1, not p=0.5"),
-        (gradient_norms, {"position": [1, 2]}, r"one position at a time .* position=\[1, 2\]"),
-        (gradient_norms, {"position": None}, "one position at a time"),
-        (input_gradient, {"position": 9}, "no position 9: the prompt has the positions 0 to 5"),
+        (gradient_norms, {"p": 0.5}, r"the order of a norm must be at least 1, got p=0\.5"),
+        (
+            gradient_norms,
+            {"position": [1, 2]},
+            r"position must be a single index here, got position=\[1, 2\]",
+        ),
+        (
+            gradient_norms,
+            {"position": None},
+            "position must be a single index here, got position=None",
+        ),
+        (
+            input_gradient,
+            {"position": 9},
+            "position 9 is out of range: the prompt has the positions 0 to 5",
+        ),
         (input_gradient, {"target": 99}, "token 99 is not in the vocabulary of random"),
-        (integrated_gradients, {"n_steps": 0}, "at least one step, not n_steps=0"),
-        (integrated_gradients, {"rule": "simpson"}, "one of gauss, midpoint, right, not 'simpson'"),
+        (
+            integrated_gradients,
+            {"n_steps": 0},
+            "n_steps must be an integer of at least 1, got n_steps=0",
+        ),
+        (
+            integrated_gradients,
+            {"rule": "simpson"},
+            "the quadrature rule must be one of gauss, midpoint, right, got 'simpson'",
+        ),
         (integrated_gradients, {"baseline": 11}, "token 11 is not in the vocabulary"),
-        (smooth_grad, {"score": "max"}, "is 'norm' or 'times input', not 'max'"),
-        (smooth_grad, {"n_samples": 1}, "at least 2 samples, not noise=0.*n_samples=1"),
-        (smooth_grad, {"noise": -1}, "noise that is not negative"),
+        (smooth_grad, {"score": "max"}, "score must be 'norm' or 'times input', got 'max'"),
+        (smooth_grad, {"n_samples": 1}, r"at least 2 samples, got noise=0\.139 and n_samples=1"),
+        (
+            smooth_grad,
+            {"noise": -1},
+            "SmoothGrad takes non-negative noise and at least 2 samples, got",
+        ),
     ],
 )
 def test_wrong_use_is_said_in_a_sentence(attribution, asked: dict, said: str) -> None:

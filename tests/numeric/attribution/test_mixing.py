@@ -6,15 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.attribution.mixing import (
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.mixing import (
     attention_rollout,
     context_mixing,
     output_value_norms,
     value_norms,
 )
-from numeric.model import load_model
-from numeric.random_weights import random_model as drawn
+from otimes.numeric.model import load_model
+from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.attribution.cases import case, near
 from tests.numeric.loops import by_loops
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
@@ -183,10 +183,14 @@ def test_norms_are_no_shares() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(OtimesError, match="by 'attention' or by 'distance', not 'flow'"):
+    with pytest.raises(OtimesError, match="method must be 'attention' or 'distance', got 'flow'"):
         attention_rollout(random_model(), TINY_TOKENS, "flow")
-    with pytest.raises(OtimesError, match="the prompt is text, and random has 11 tokens"):
+    with pytest.raises(
+        OtimesError, match="the prompt is text, but random has 11 tokens and the bundled vocabulary"
+    ):
         value_norms(random_model(), "x")
     model, tokens = case("mlp without norms")
-    with pytest.raises(OtimesError, match="layer 0 leaves at position 1 is farther from itself"):
+    with pytest.raises(
+        OtimesError, match="all distance contributions of layer 0 at query position 1 are clipped"
+    ):
         attention_rollout(model, tokens, "distance")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.attribution.occlusion import occlusion, perturbation
-from numeric.model import load_model
-from numeric.random_weights import random_model as drawn
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.occlusion import occlusion, perturbation
+from otimes.numeric.model import load_model
+from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.attribution.cases import FOIL, POSITION, TARGET, case, near, with_rows
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
@@ -76,10 +76,22 @@ def test_of_two_tokens_that_only_work_together_each_does_all() -> None:
     ("attribution", "asked", "said"),
     [
         (occlusion, {"replacement": 11}, "token 11 is not in the vocabulary"),
-        (occlusion, {"replacement": "x"}, "'x' is text, and random has 11 tokens"),
-        (occlusion, {"position": 6}, "there is no position 6"),
-        (perturbation, {"n_samples": 1}, "at least 2 samples, not noise=0.5 and n_samples=1"),
-        (perturbation, {"noise": -0.1}, "noise that is not negative"),
+        (
+            occlusion,
+            {"replacement": "x"},
+            "'x' is text, but random has 11 tokens and the bundled vocabulary 1024:",
+        ),
+        (
+            occlusion,
+            {"position": 6},
+            "position 6 is out of range: the prompt has the positions 0 to 5",
+        ),
+        (perturbation, {"n_samples": 1}, r"at least 2 samples, got noise=0\.5 and n_samples=1"),
+        (
+            perturbation,
+            {"noise": -0.1},
+            "perturbation takes non-negative noise and at least 2 samples, got",
+        ),
     ],
 )
 def test_wrong_use_is_said_in_a_sentence(attribution, asked: dict, said: str) -> None:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.attribution.gradients import gradient_times_input
-from numeric.attribution.relevance import relevance
-from numeric.model import Model
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.gradients import gradient_times_input
+from otimes.numeric.attribution.relevance import relevance
+from otimes.numeric.model import Model
 from tests.numeric.attribution.cases import BUNDLED, FOIL, POSITION, TARGET, case, near
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
@@ -160,7 +160,9 @@ def test_where_patterns_are_held_it_is_gradient_times_input() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(OtimesError, match="ε is not negative, got epsilon=-1"):
+    with pytest.raises(OtimesError, match="epsilon must be non-negative, got epsilon=-1"):
         relevance(random_model(), TINY_TOKENS, 3, epsilon=-1)
-    with pytest.raises(OtimesError, match="no position 6"):
+    with pytest.raises(
+        OtimesError, match="position 6 is out of range: the prompt has the positions 0 to 5"
+    ):
         relevance(random_model(), TINY_TOKENS, 3, position=6)

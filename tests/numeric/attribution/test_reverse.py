@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from numeric.attribution.question import ask
-from numeric.attribution.reverse import reverse_pass, run, value
+from otimes.numeric.attribution.question import ask
+from otimes.numeric.attribution.reverse import reverse_pass, run, value
 from tests.numeric.attribution.by_torch import gradients
 from tests.numeric.attribution.cases import FOIL, POSITION, TARGET, case, near
 from tests.numeric.random_models import KINDS

@@ -12,8 +12,9 @@ from sympy import (
     symbols,
 )  # fmt: skip
 
-from algebra.decide import decide
-from algebra.language import Family, HeadSum, LayerProduct, OneHot
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, OneHot
+from otimes.algebra.verdict import decide
 
 n, d, k, v, m = symbols("n d d_head d_vocab d_mlp", integer=True, positive=True)
 H, L = symbols("H L", integer=True, positive=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from numeric.config import gpt2_config, llama_config
-from numeric.model import Model
-from numeric.random_weights import random_model
+from otimes.numeric.config import gpt2_config, llama_config
+from otimes.numeric.model import Model
+from otimes.numeric.random_weights import random_model
 
 Array = np.ndarray
 Case = tuple[str, str, Any, str, dict[str, Any]]

@@ -7,7 +7,7 @@ folded twice.
 
 from dataclasses import replace
 
-from numeric.config import Config
+from otimes.numeric.config import Config
 
 GPT2 = Config(
     n_layers=2, n_heads=4, d_model=24, d_head=6, d_vocab=29, n_ctx=20, positions="learned",

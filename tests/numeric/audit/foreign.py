@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
-from numeric.config import Config
-from numeric.model import Model
+from otimes.numeric.config import Config
+from otimes.numeric.model import Model
 
 
 @dataclass

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import otimes as ot
-from numeric.processing import fold_norm_biases, fold_norm_gains
-from numeric.random_weights import random_model
+from otimes.numeric.processing import fold_norm_biases, fold_norm_gains
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import GPT2
 
 BARE = random_model(seed=4)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import otimes as ot
-from numeric.processing import (
+from otimes.numeric.processing import (
     centre_readers,
     centre_unembedding,
     centre_writers,
@@ -14,7 +14,7 @@ from numeric.processing import (
     fold_norm_gains,
     fold_value_biases,
 )
-from numeric.random_weights import random_model
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.analyses_mistakes import HEAD, MODELS, PATH, TEXT, TOKENS, normalised
 
 DTYPES = [np.float64, np.float32]

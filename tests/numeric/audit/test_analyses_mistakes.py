@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import otimes as ot
-from numeric.random_weights import random_model
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.analyses_mistakes import MODELS, PATH, mistakes
 
 CASES = [(name, *case) for name in MODELS for case in mistakes(name)]
@@ -58,3 +58,33 @@ def test_a_value_rounded_to_single_precision_is_said_to_be_no_more() -> None:
     found = ot.audit_analysis("ov_circuit", rounded.astype(np.float64), model, **asked)
     assert found.first_failure.kind == "precision"
     assert "the right value to float32 only" in found.first_failure.diagnosis
+
+
+def test_what_no_list_names_is_found_as_a_mutant_of_the_formula() -> None:
+    model = MODELS["gpt2"]
+    report = ot.audit_analysis("ov_circuit", model.W_V[1, 2], model, layer=1, head=2)
+    says = "matches a mistake in the formula (lose a factor: W_V[1, 2])"
+    assert report.first_failure.diagnosis == says
+
+
+def test_two_changes_of_one_factor_are_found_together() -> None:
+    model = MODELS["bare"]
+    other, diagonal = model.W_V[1, 0] @ model.W_O[1, 2], np.eye(model.d_model)
+    value = other - other * diagonal
+    report = ot.audit_analysis("ov_circuit", value, model, layer=1, head=2)
+    assert "W_V of another head, 1.0" in report.first_failure.diagnosis
+    assert "diagonal is set to zero" in report.first_failure.diagnosis
+
+
+def test_mistakes_are_screened_by_their_first_columns() -> None:
+    model = random_model(n_layers=2, n_heads=2, d_model=40, d_head=6, d_vocab=50, seed=3)
+    right = model.W_V[1, 0] @ model.W_O[1, 0]
+    U, S, W = np.linalg.svd(right)
+    cut, every = (U[:, :4] * S[:4]) @ W[:4], (model.W_V[1] @ model.W_O[1]).sum(0)
+    for value, says in (
+        (cut, "cut off behind 4"),
+        (every, "sum over all heads"),
+        (right.T, "W_O W_V"),
+    ):
+        report = ot.audit_analysis("ov_circuit", value, model, layer=1, head=0)
+        assert says in report.first_failure.diagnosis

@@ -1,4 +1,4 @@
-"""Queries and keys that are shown before the rotation: right, rewritten, and wrong."""
+"""Queries and keys that are recorded before the rotation: right, rewritten, and wrong."""
 
 import pytest
 
@@ -31,9 +31,21 @@ def before_rotation(**steps):
 @pytest.mark.parametrize(
     ("mode", "family", "rewritten", "steps", "says"),
     [
-        ("float32", "n", interleaved_perm, META, "in another basis inside the heads, shown before"),
-        ("float64", "l", both(perm_heads, rope_basis), {}, "heads stand in another order"),
-        ("float32", "n", scale_in_wq, UNSCALED, "queries carry the scale 1/√d_head, shown before"),
+        (
+            "float32",
+            "n",
+            interleaved_perm,
+            META,
+            "inside the heads, recorded before",
+        ),
+        ("float64", "l", both(perm_heads, rope_basis), {}, "heads are permuted"),
+        (
+            "float32",
+            "n",
+            scale_in_wq,
+            UNSCALED,
+            "carry the scale 1/√d_head, recorded before",
+        ),
     ],
 )
 def test_no_rewrite_is_accused(mode, family, rewritten, steps, says):
@@ -50,7 +62,7 @@ def test_keys_that_are_wrong_do_not_make_queries_wrong():
     report = report_on("n", "float64", without_key_bias, **before_rotation())
     assert report.first_failure.place == "k.0", str(report)
     assert "without b_K" in report.first_failure.diagnosis
-    assert "shown before the rotation" in str(report.gauges[0])
+    assert "recorded before the rotation" in str(report.gauges[0])
 
 
 def test_rotary_positions_that_are_missing_are_missed():

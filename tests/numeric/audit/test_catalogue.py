@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.findings import Report
-from numeric.audit.front import audit_call
-from numeric.random_weights import random_model
+from otimes.numeric.audit.audit import audit_call
+from otimes.numeric.audit.report import Report
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import BUGS, KINDS, REWRITES
 from tests.numeric.audit.foreign import Foreign
 
@@ -60,14 +60,14 @@ def test_a_rewrite_is_not_accused(words: tuple[str, ...], kind: str, dtype: torc
         (("fold",), "folded into what reads it"),
         (("centre_writers",), "the residual stream is centred"),
         (("rotated",), "the residual stream is rotated"),
-        (("rotated", "permuted_features"), "stand in another order, or with other signs"),
+        (("rotated", "permuted_features"), "are permuted, or have other signs"),
         (("fold_value_bias",), "b_V is moved into b_O"),
         (("drop_key_bias",), "b_K is dropped"),
-        (("permuted_heads",), "heads stand in another order: "),
+        (("permuted_heads",), "heads are permuted: "),
         (("basis_qk",), "queries and keys are in another basis"),
         (("basis_vo",), "values are in another basis"),
-        (("permuted_neurons",), "neurons of the MLP stand in another order"),
-        (("centre_unembed",), "all logits of a position are moved by the same number"),
+        (("permuted_neurons",), "neurons of the MLP are permuted"),
+        (("centre_unembed",), "all logits of a position are shifted by the same number"),
         (("scale_in_q",), "queries carry the scale"),
     ],
 )

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.findings import Finding
-from numeric.audit.front import audit
-from numeric.config import Config
-from numeric.random_weights import random_model
+from otimes.numeric.audit.audit import audit
+from otimes.numeric.audit.report import Finding
+from otimes.numeric.config import Config
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import GPT2, LLAMA, NEOX
 
 TOKENS = np.random.default_rng(4).integers(0, 29, 16)

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import otimes as ot
-from numeric.audit.importers import of_mapping
-from numeric.audit.importers_huggingface import model_of
-from numeric.model import save_model
-from numeric.random_weights import random_model
+from otimes.numeric.importers.huggingface import model_of
+from otimes.numeric.importers.load import of_mapping
+from otimes.numeric.model import save_model
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import GPT2, KINDS, LLAMA, NEOX
 from tests.numeric.audit.foreign import Foreign
 
@@ -42,7 +42,7 @@ def test_names_of_places_may_be_the_implementations_own() -> None:
 
     report = ot.audit(call, TOKENS, weights=MODEL, names={"blocks.0.attn": "attn_out.0"})
     assert report.first_failure.place == "attn_out.0"
-    with pytest.raises(ot.OtimesError, match="names= maps to attn.0, no place of this model"):
+    with pytest.raises(ot.OtimesError, match="names= maps to attn.0, no hook point of this model"):
         ot.audit(call, TOKENS, weights=MODEL, names={"blocks.0.attn": "attn.0"})
 
 
@@ -114,7 +114,7 @@ def test_sizes_are_read_off_a_mapping(config) -> None:
         ),
         (
             lambda: ot.audit(lambda t: (None, {"mine": np.ones(3)}), TOKENS, weights=MODEL),
-            "showed neither logits nor a place that is known",
+            "returned neither logits nor an activation of a known hook point",
         ),
     ],
 )
@@ -141,7 +141,9 @@ def test_settings_that_are_not_understood_are_refused_by_name(kind, settings, sa
 def test_the_report_reads_as_sentences_as_json_and_as_a_page() -> None:
     wrong = Foreign(MODEL, torch.float32, ("no_mask",))
     report = ot.audit(wrong, TOKENS, weights=MODEL, name="mine")
-    assert str(report).startswith("mine does not compute the reference: 32 places on 8 tokens in")
+    assert str(report).startswith(
+        "mine does not compute the reference: 32 activations on 8 tokens in"
+    )
     assert "it matches a softmax without the causal mask" in str(report)
     content = json.loads(json.dumps(report.to_json()))
     assert (content["schema"], content["passed"]) == (1, False)
@@ -150,7 +152,8 @@ def test_the_report_reads_as_sentences_as_json_and_as_a_page() -> None:
     assert "<td" in report.html()
     assert "pattern.0" in report.html()
     assert str(ot.audit(Foreign(MODEL), TOKENS, weights=MODEL)).startswith(
-        "Foreign computes the reference: 32 places on 8 tokens in float32, error/bound at most 0."
+        "Foreign computes the reference: 32 activations on 8 tokens in float32, error/bound at most"
+        " 0."
     )
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.front import audit_call
-from numeric.random_weights import random_model
-from numeric.rounding.functions import normalised
-from numeric.rounding.linear import Near
-from numeric.rounding.precision import precision, worst_ratio
+from otimes.numeric.audit.audit import audit_call
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.rounding.functions import normalised
+from otimes.numeric.rounding.linear import Near
+from otimes.numeric.rounding.precision import precision, worst_ratio
 from tests.numeric.audit.catalogue import KINDS
 from tests.numeric.audit.foreign import Foreign
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.front import audit_call
-from numeric.random_weights import random_model
+from otimes.numeric.audit.audit import audit_call
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import KINDS
 from tests.numeric.audit.foreign import Foreign
 

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor, nn
 
 import otimes as ot
-from numeric.audit.findings import Report
-from numeric.audit.in_float64 import WIDER, _rotary_table
-from numeric.model import Model
-from numeric.random_weights import random_model
-from numeric.twin import Twin
+from otimes.numeric.audit.capture.float64_copy import WIDER, _rotary_table
+from otimes.numeric.audit.report import Report
+from otimes.numeric.model import Model
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.torch_model import TorchModel
 from tests.numeric.audit.catalogue import KINDS
 from tests.numeric.audit.foreign import Foreign
 from tests.numeric.audit.unchanged import unchanged
 
 TOKENS = torch.randint(0, 29, (1, 8), generator=torch.Generator().manual_seed(0))
-CLOSELY = "only logits are shown: those of a copy in float64 were judged as well"
+CLOSELY = "only logits are recorded: those of a copy in float64 were judged as well"
 
 
 class Strange(nn.Module):
@@ -152,7 +152,7 @@ class Scaled(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.twin = Twin.of_model(model, torch.float32)
+        self.twin = TorchModel.of_model(model, torch.float32)
         self.twin.W_U.data *= 3
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ class Locked(Strange):
 @pytest.mark.parametrize(
     ("made", "says"),
     [
-        (InFloat32, r"in float32, as the copy in float64 of .* raised TypeError: float32 only"),
+        (InFloat32, r"in float32, as the float64 copy of .* raised TypeError: float32 only"),
         (Locked, r"in float32, as deepcopy was called with a Locked and raised TypeError: cannot"),
     ],
 )

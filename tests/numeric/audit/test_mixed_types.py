@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.front import audit, audit_call
-from numeric.random_weights import random_model
+from otimes.numeric.audit.audit import audit, audit_call
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import KINDS
 from tests.numeric.audit.foreign import Foreign
 from tests.numeric.audit.plain import FAMILIES, Net, config, weights
@@ -50,9 +50,11 @@ def test_a_place_in_another_type_is_not_accused_and_the_coarser_one_named(kind, 
     assert report.passed, str(report)
     assert not report.gauges
     assert report.dtype == str(dtype).removeprefix("torch.")
-    said = [note for note in report.notes if note.startswith("precision: shown in ")]
+    said = [note for note in report.notes if note.startswith("precision: recorded in ")]
     assert len(said) == (other != F64)
-    assert all(note.startswith(f"precision: shown in {str(other)[6:]}, the rest") for note in said)
+    assert all(
+        note.startswith(f"precision: recorded in {str(other)[6:]}, the rest") for note in said
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from numeric.audit.evaluate import Evaluator
-from numeric.audit.mistakes import known_mistakes
-from numeric.random_weights import random_model
+from otimes.numeric.audit.mistakes.registry import known_mistakes
+from otimes.numeric.audit.reference.evaluator import Evaluator
+from otimes.numeric.random_weights import random_model
 from tests.numeric.random_models import KINDS, POST_NORM, TINY_TOKENS
 
 TURNED = {

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.front import audit
-from numeric.random_weights import random_model
+from otimes.numeric.audit.audit import audit
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.plain import FAMILIES, Net, config, weights
 from tests.numeric.audit.plain_post_norm import BUGS, FORGED, REWRITES
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from numeric.audit import sieve as under_test
-from numeric.audit.diagnose import _where
-from numeric.audit.evaluate import Evaluator, Mistake
-from numeric.audit.mistakes import known_mistakes
-from numeric.audit.sieve import Sieve
-from numeric.config import Config
-from numeric.random_weights import random_model
+from otimes.numeric.audit.diagnosis import screening as under_test
+from otimes.numeric.audit.diagnosis.explain import _where
+from otimes.numeric.audit.diagnosis.screening import Sieve
+from otimes.numeric.audit.mistakes.registry import known_mistakes
+from otimes.numeric.audit.reference.evaluator import Evaluator, Mistake
+from otimes.numeric.config import Config
+from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import GPT2, LLAMA, NEOX
 
 TOKENS = np.array([3, 0, 10, 3, 7, 7, 28, 1, 5])

@@ -1,4 +1,4 @@
-"""What is not finite, or so large that nothing is left of it, passes under no reading and no bound.
+"""What is not finite, or so large that nothing is left of it, passes under no rewrite and no bound.
 
 Nor does anything pass because nothing is known of it.
 
@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from numeric.audit.front import audit, audit_call
-from numeric.audit.judge import Judge, Shown
-from numeric.audit.reading import Reading
-from numeric.audit.readings import confirmed
-from numeric.audit.walk import walk
-from numeric.random_weights import random_model
-from numeric.rounding.linear import Near
+from otimes.numeric.audit.audit import audit, audit_call
+from otimes.numeric.audit.diagnose import judged
+from otimes.numeric.audit.reference.comparison import Recording, bounded, compare
+from otimes.numeric.audit.symmetries.candidate import Rewrite
+from otimes.numeric.audit.symmetries.search import confirmed
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.rounding.linear import Near
 from tests.numeric.audit.catalogue import KINDS
 from tests.numeric.audit.foreign import Foreign
 
@@ -166,9 +166,9 @@ def test_a_guaranteed_bound_that_is_larger_than_the_place_makes_nothing_marginal
     ):
         right = {n: Near.exactly(places[n][0].double().numpy()) for n in ("resid_pre.0", "ln1.0")}
         shown = right if drawn is None else {**right, "ln1.0": Near.exactly(drawn)}
-        judge = Judge(model, [Shown(TOKENS[0, :1], shown)], "float32")
-        assert not np.isfinite(judge.bounded("ln1.0")[0].error).any()
-        assert (not walk(judge, first_only=True)) == passed
+        compared = compare(model, [Recording(TOKENS[0, :1], shown)], "float32")
+        assert not np.isfinite(bounded(compared, "ln1.0")[0].error).any()
+        assert (not judged(compared, first_only=True).findings) == passed
 
 
 @pytest.mark.parametrize(("error", "says"), [(0.0, True), (1e6, False), (np.inf, False)])
@@ -178,10 +178,10 @@ def test_a_place_that_cannot_be_wrong_confirms_no_reading(error: float, says: bo
     shown = {"v.0": Near(v, np.full(v.shape, error)), "z.0": Near.exactly(z)}
     hidden = {"q.0", "k.0", "scores.0", "pattern.0"}
     rest = {n: Near.exactly(each[0].double().numpy()) for n, each in places.items() if n in hidden}
-    judge = Judge(MODELS["gpt2"], [Shown(TOKENS[0], {**rest, **shown})], "float32")
-    reading = Reading("is said otherwise", [judge.prompts[0].places], frozenset({"v.0"}))
-    assert judge.ratio("z.0") <= 1
-    assert confirmed(judge, reading) == says
+    compared = compare(MODELS["gpt2"], [Recording(TOKENS[0], {**rest, **shown})], "float32")
+    rewrite = Rewrite("is said otherwise", [compared.recorded], frozenset({"v.0"}))
+    assert compared.ratio("z.0") <= 1
+    assert confirmed(compared, rewrite) == says
 
 
 def test_what_is_no_number_is_said_so_with_its_place_and_entry() -> None:

@@ -27,7 +27,7 @@ UNSCALED = REWRITES["scale folded into W_Q"][2]
         ("float32", "l", (rotate, perm_heads, basis_v, perm_neurons), {}, "stream is rotated"),
         ("float64", "g", (center_ln, basis_v, perm_neurons), {}, "stream is centred"),
         ("float32", "p", (drop_bk, basis_qk, scale_in_wq), UNSCALED, "carry the scale 1/√d_head"),
-        ("float64", "n", (perm_heads, scale_in_wq), UNSCALED, "heads stand in another order"),
+        ("float64", "n", (perm_heads, scale_in_wq), UNSCALED, "heads are permuted"),
         ("float32", "l", (perm_neurons, up_scaled), {}, "neurons of the MLP are scaled"),
         ("float32", "p", (biases_passed_on, drop_bk), {}, "into what reads it, and into what is"),
     ],

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from numeric.model import Model
-from numeric.processing import fold_norm_biases, fold_norm_gains
+from otimes.numeric.model import Model
+from otimes.numeric.processing import fold_norm_biases, fold_norm_gains
 from tests.numeric.loops import slowed
 from tests.numeric.random_models import FULL, KINDS, TINY, random_model
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from numeric.circuits.behaviour import head_behaviour
-from numeric.circuits.composition import composition_scores
-from numeric.circuits.copying import copying_scores
-from numeric.measure import copying_score
-from numeric.model import load_model
+from otimes.numeric.circuits.behaviour import head_behaviour
+from otimes.numeric.circuits.composition import composition_scores
+from otimes.numeric.circuits.copying import copying_scores
+from otimes.numeric.model import load_model
+from otimes.numeric.model_card import copying_score
 
 
 def test_induction_is_found_by_weights_alone() -> None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError, RuleError
-from numeric.circuits.composition import composition_scores
-from numeric.processing import centre_readers, centre_writers, fold_norm_biases
-from numeric.random_weights import random_model as drawn
+from otimes.algebra.errors import OtimesError, RuleError
+from otimes.numeric.circuits.composition import composition_scores
+from otimes.numeric.processing import centre_readers, centre_writers, fold_norm_biases
+from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.circuits.plainly import MODELS, across, heads, mul, near, norm, ov, qk
 from tests.numeric.random_models import KINDS, random_model
 
@@ -143,14 +143,14 @@ def test_single_precision_is_near_double() -> None:
 def test_wrong_use() -> None:
     plain, llama = MODELS["attention only"], MODELS["llama"]
     for kinds in ("", "QQ", "O", "q"):
-        with pytest.raises(OtimesError, match="some of 'Q', 'K' and 'V'"):
+        with pytest.raises(OtimesError, match="kinds must be distinct letters out of 'QKV'"):
             composition_scores(plain, kinds)
     with pytest.raises(OtimesError, match="depend on the distance"):
         composition_scores(llama)
     assert composition_scores(llama, "V").values.shape == (1, 8, 8)
-    with pytest.raises(OtimesError, match="only rotary positions"):
+    with pytest.raises(OtimesError, match="only with rotary positions"):
         composition_scores(plain, distance=2)
-    with pytest.raises(RuleError, match="composition needs weights with nothing in between"):
+    with pytest.raises(RuleError, match="composition needs norm gains of 1"):
         composition_scores(random_model(KINDS["gpt2"]))
     one = random_model(replace(KINDS["attention only"], n_layers=1))
     assert np.isnan(composition_scores(one).values).all()

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError, RuleError
-from numeric.circuits.copying import copying_scores, ov_eigenvalues
-from numeric.model import load_model
-from numeric.random_weights import random_model as drawn
+from otimes.algebra.errors import OtimesError, RuleError
+from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
+from otimes.numeric.model import load_model
+from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.circuits.plainly import MODELS, heads, mul, near, ov, table, trace
 from tests.numeric.random_models import KINDS, random_model
 
@@ -93,8 +93,10 @@ def test_single_precision_is_near_double() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(OtimesError, match="'full' or 'bare', not 'whole'"):
+    with pytest.raises(OtimesError, match="circuit must be 'full' or 'bare', got 'whole'"):
         copying_scores(MODELS["gpt2"], "whole")
-    with pytest.raises(RuleError, match="a full OV circuit needs weights with nothing in between"):
+    with pytest.raises(
+        RuleError, match="a full OV circuit needs norm gains of 1, and ln1_gain of random is not"
+    ):
         copying_scores(random_model(KINDS["llama"]))
     assert copying_scores(random_model(KINDS["without layers"])).values.shape == (0, 3)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError, RuleError
-from numeric.circuits.embedding_space import (
+from otimes.algebra.errors import OtimesError, RuleError
+from otimes.numeric.circuits.embedding_space import (
     align_layers,
     correlations,
     inverse_defects,
@@ -15,8 +15,8 @@ from numeric.circuits.embedding_space import (
     stitching_map,
     vocabulary,
 )
-from numeric.model import load_model
-from numeric.random_weights import random_model as drawn
+from otimes.numeric.model import load_model
+from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.circuits.plainly import MODELS, near, ov, qk
 from tests.numeric.random_models import KINDS, random_model
 
@@ -140,17 +140,19 @@ def test_stitching_is_the_least_squares_solution() -> None:
 def test_wrong_use() -> None:
     plain = MODELS["attention only"]
     for name, head, said in (
-        ("W_pos", 0, "no weight 'W_pos' acts on the stream"),
-        ("W_Q", None, "W_Q is a weight of a head: say which"),
-        ("W_in", 0, "W_in is a weight of a layer and not of a head"),
+        ("W_pos", 0, "unknown weight 'W_pos'; the weights are W_Q, W_K, W_V, W_in, W_gate,"),
+        ("W_Q", None, "W_Q is a weight of a head: give head="),
+        ("W_in", 0, "W_in is a weight of a layer, not of a head"),
         ("W_in", None, "there is no MLP 0 in random"),
-        ("W_Q", 7, r"there is no head 0\.7"),
+        ("W_Q", 7, r"head 0\.7 is out of range: random has 3 layers of 3 heads, both counted"),
     ):
         with pytest.raises(OtimesError, match=said):
             projected(plain, name, 0, head)
-    with pytest.raises(OtimesError, match="pseudo, basis, transpose, not 'inverse'"):
+    with pytest.raises(
+        OtimesError, match="inverse must be one of pseudo, basis, transpose, got 'inverse'"
+    ):
         right_inverse(plain, "inverse")
-    with pytest.raises(OtimesError, match="that of 'W_U' or 'W_E', not 'W_pos'"):
+    with pytest.raises(OtimesError, match="table must be 'W_U' or 'W_E', got 'W_pos'"):
         vocabulary(plain, "W_pos")
     few = drawn(d_vocab=10)
     with pytest.raises(RuleError, match="W_U of random has rank 10, less than d_model=32"):
@@ -159,9 +161,9 @@ def test_wrong_use() -> None:
         stitching_map(few, few)
     with pytest.raises(OtimesError, match="random has 11 tokens and random has 10"):
         stitching_map(plain, few)
-    with pytest.raises(OtimesError, match="embedding space is that of one tokenizer"):
+    with pytest.raises(OtimesError, match="both models must have the same tokenizer"):
         align_layers(plain, few)
-    with pytest.raises(OtimesError, match="layers are aligned by"):
+    with pytest.raises(OtimesError, match="names must be out of"):
         align_layers(plain, plain, ["W_QK"])
     with pytest.raises(RuleError, match="ln_final_gain"):
         stitching_map(random_model(KINDS["gpt2"]), plain)

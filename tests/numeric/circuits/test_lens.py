@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.circuits.behaviour import duplicate_token_score, head_behaviour
-from numeric.circuits.lens import band_energy, logit_lens, spectral_bands
-from numeric.measure import repeated_prompts
-from numeric.model import load_model
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.behaviour import duplicate_token_score, head_behaviour
+from otimes.numeric.circuits.lens import band_energy, logit_lens, spectral_bands
+from otimes.numeric.metrics import repeated_prompts
+from otimes.numeric.model import load_model
 from tests.numeric.circuits.plainly import MODELS, mul, near, table
 from tests.numeric.loops import norm as norm_by_loops
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
@@ -67,14 +67,17 @@ def test_a_lens_says_which_scale_it_took() -> None:
     assert "final" in logit_lens(gpt2, TINY_TOKENS).about
     assert "own" in logit_lens(gpt2, TINY_TOKENS, "own").about
     assert logit_lens(random_model(KINDS["attention only"]), TINY_TOKENS).about == "no norm"
-    with pytest.raises(OtimesError, match="'final', or of each stream itself, 'own', not 'raw'"):
+    with pytest.raises(
+        OtimesError,
+        match=r"scale must be 'final' \(of the final residual stream\) or 'own' \(of each",
+    ):
         logit_lens(gpt2, TINY_TOKENS, "raw")
 
 
 def test_text_is_a_prompt() -> None:
     model = load_model("two_layer")
-    place, _ = logit_lens(model, "def f(self").at(place="final", position=0).top(1)[0]
-    assert isinstance(place["token"], str)
+    best, _ = logit_lens(model, "def f(self").at(activation="final", position=0).top(1)[0]
+    assert isinstance(best["token"], str)
 
 
 @pytest.mark.parametrize("n_bands", [1, 2, 5])
@@ -111,9 +114,9 @@ def test_band_energy_and_wrong_bands() -> None:
     found = band_energy(load_model("one_layer"), "x = [1, 2]", 4)
     assert near(found.values.sum(axis=-1), np.ones(found.values.shape[:2]), 1e-12)
     bands = spectral_bands(MODELS["attention only"], 2)
-    with pytest.raises(OtimesError, match="there is no band 2; there are 2"):
+    with pytest.raises(OtimesError, match="band 2 is out of range: there are 2 bands from 0"):
         bands.keep(np.ones((1, 5)), 2)
-    with pytest.raises(OtimesError, match="6 bands of 5 directions"):
+    with pytest.raises(OtimesError, match="n_bands must be from 1 to d_model=5, got 6"):
         spectral_bands(MODELS["attention only"], 6)
 
 

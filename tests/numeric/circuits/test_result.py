@@ -6,15 +6,15 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.circuits.behaviour import head_patterns
-from numeric.circuits.composition import composition_scores
-from numeric.circuits.copying import copying_scores, ov_eigenvalues
-from numeric.circuits.lens import logit_lens
-from numeric.circuits.result import Named
-from numeric.model import load_model
-from numeric.plot import plot
-from numeric.tokenizer import load_tokenizer
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.circuits.behaviour import head_patterns
+from otimes.numeric.circuits.composition import composition_scores
+from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
+from otimes.numeric.circuits.lens import logit_lens
+from otimes.numeric.circuits.result import Named
+from otimes.numeric.model import load_model
+from otimes.numeric.plot import plot
+from otimes.numeric.tokenizer import load_tokenizer
 
 
 def some() -> Named:
@@ -53,15 +53,19 @@ def test_results_cannot_be_written_to() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(ShapeError, match="2 axes are named"):
+    with pytest.raises(
+        ShapeError, match=r"score: 2 axis names \('layer', 'head'\) for an array of shape \(3,\)"
+    ):
         Named("score", np.ones(3), ("layer", "head"))
     with pytest.raises(ShapeError, match="'layer' has 3 entries and 2 labels"):
         Named("score", np.ones(3), ("layer",), {"layer": ["0", "1"]})
     with pytest.raises(OtimesError, match="no axis 'query'; it has kind, layer, head"):
         some().at(query=0)
-    with pytest.raises(OtimesError, match="no kind 'V'; there are 2, counted from 0 and called"):
+    with pytest.raises(
+        OtimesError, match="score: unknown kind 'V'; the axis has 2 entries, from 0, labelled 'Q'"
+    ):
         some().at(kind="V")
-    with pytest.raises(OtimesError, match="no layer 3; there are 3, counted from 0"):
+    with pytest.raises(OtimesError, match="score: unknown layer 3; the axis has 3 entries, from 0"):
         some().at(layer=3)
 
 
@@ -125,8 +129,8 @@ class TestPictures:
         shown = scores.at(kind="K").values / scores.baseline
         assert np.array_equal(np.ma.getdata(image.get_array()), shown, equal_nan=True)
         low, high = image.get_clim()
-        assert low + high == pytest.approx(2)  # white is the value by chance
-        assert bar.get_ylabel() == "composition / by chance"
+        assert low + high == pytest.approx(2)  # white is the random baseline
+        assert bar.get_ylabel() == "composition / random baseline"
 
     def test_patterns_are_shown_with_their_tokens(self) -> None:
         model = load_model("two_layer")
@@ -160,9 +164,11 @@ class TestPictures:
             plot(many)
         with pytest.raises(OtimesError, match="nothing to plot"):
             plot(many.at(head=0).__class__("none", np.ones((0, 2)), ("a", "b")))
-        with pytest.raises(OtimesError, match="cannot plot ndarray"):
+        with pytest.raises(
+            OtimesError, match="cannot plot ndarray: plot takes the named arrays that functions of"
+        ):
             plot(np.ones(3))  # type: ignore[arg-type]
 
 
 def test_a_lens_is_a_named_array() -> None:
-    assert logit_lens(load_model("zero_layer"), "x").axes == ("place", "position", "token")
+    assert logit_lens(load_model("zero_layer"), "x").axes == ("activation", "position", "token")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from algebra.errors import ShapeError
-from numeric.circuits.translators import fit_translator
+from otimes.algebra.errors import ShapeError
+from otimes.numeric.circuits.translators import fit_translator
 from tests.numeric.circuits.plainly import near
 
 
@@ -28,5 +28,5 @@ def test_no_other_map_is_better() -> None:
 
 
 def test_rows_and_targets_must_be_as_many() -> None:
-    with pytest.raises(ShapeError, match="3 rows and 2 targets"):
+    with pytest.raises(ShapeError, match="the numbers of rows and targets differ: 3 and 2"):
         fit_translator(np.ones((3, 2)), np.ones((2, 2)))

@@ -7,11 +7,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.circuits.trigrams import skip_trigrams
-from numeric.model import load_model
-from numeric.random_weights import random_model as drawn
-from numeric.tokenizer import load_tokenizer
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.circuits.trigrams import skip_trigrams
+from otimes.numeric.model import load_model
+from otimes.numeric.random_weights import random_model as drawn
+from otimes.numeric.tokenizer import load_tokenizer
 from tests.numeric.circuits.plainly import MODELS, across, mul, near, ov, qk, table
 
 
@@ -139,9 +139,12 @@ def test_memory_is_that_of_a_block_and_not_of_a_table() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(OtimesError, match="asked for 0 skip-trigrams"):
+    with pytest.raises(OtimesError, match="k must be at least 1, got 0"):
         skip_trigrams(MODELS["attention only"], 0, 0, 0)
     with pytest.raises(OtimesError, match="token 11 at position 1 is not in the vocabulary"):
         skip_trigrams(MODELS["attention only"], 0, 0, sources=[0, 11])
-    with pytest.raises(OtimesError, match=r"there is no head 0\.9"):
+    with pytest.raises(
+        OtimesError,
+        match=r"head 0\.9 is out of range: random has 3 layers of 3 heads, both counted",
+    ):
         skip_trigrams(MODELS["attention only"], 0, 9)

@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from numeric.model import Model, load_model
-from numeric.paths.ensemble import Paths, paths
-from numeric.tokenizer import sample_tokens
+from otimes.numeric.model import Model, load_model
+from otimes.numeric.paths.ensemble import Paths, paths
+from otimes.numeric.tokenizer import sample_tokens
 from tests.numeric.paths.enumeration import Enumeration
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 

@@ -1,8 +1,8 @@
 """Every path of a frozen pass by itself, head after head: the oracle of all that is faster.
 
 From the stored weights and the recorded places alone, with a loop over layers for each of the
-(1 + H)^L paths; nothing of `numeric.frozen` or `numeric.paths` is used. With `gates` paths go
-through MLPs as well, whose gates are what the recorded activations were multiplied with.
+(1 + H)^L paths; nothing of `otimes.numeric.frozen` or `otimes.numeric.paths` is used. With `gates`
+paths go through MLPs as well, whose gates are what the recorded activations were multiplied with.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from numeric.model import Model
+from otimes.numeric.model import Model
 
 
 class Enumeration:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from numeric.frozen import FrozenPass, MLPKind
-from numeric.frozen_layer import FrozenLayer, FrozenMLP
-from numeric.model import bundled_models, load_model
-from numeric.paths.ensemble import paths
-from numeric.random_weights import random_model
-from numeric.tokenizer import sample_tokens
+from otimes.numeric.frozen import FrozenPass, MLPKind
+from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP
+from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.paths.ensemble import paths
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.tokenizer import sample_tokens
 from tests.numeric.paths.cases import NAMES, case, on_case
 
 
@@ -120,7 +120,7 @@ def test_a_mistake_in_a_frozen_mlp_is_beyond_the_bound(mistake, monkeypatch) -> 
 
 def test_a_mistake_in_the_grading_is_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """An order that a layer overwrites instead of adding to it."""
-    import numeric.paths.closure
+    import otimes.numeric.paths.closure
 
     def wrong_pass(frozen, streams):
         streams[0] += frozen.first
@@ -132,7 +132,7 @@ def test_a_mistake_in_the_grading_is_beyond_the_bound(monkeypatch: pytest.Monkey
             streams[0] += frozen.entering(number)
             yield number + 1
 
-    monkeypatch.setattr(numeric.paths.closure, "graded_pass", wrong_pass)
+    monkeypatch.setattr(otimes.numeric.paths.closure, "graded_pass", wrong_pass)
     closure = paths(*case("deep gpt2")).closure
     assert closure.ratio > 1e3
     assert closure.error > 1e-3

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.measure import repeated_prompts
-from numeric.model import load_model
-from numeric.paths.ensemble import paths
-from numeric.paths.induction import Induction, induction
-from numeric.paths.loss import loss_table
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.metrics import repeated_prompts
+from otimes.numeric.model import load_model
+from otimes.numeric.paths.ensemble import paths
+from otimes.numeric.paths.induction import Induction, induction
+from otimes.numeric.paths.loss import loss_table
 from tests.numeric.paths.cases import close
 
 PERIOD = 24
@@ -61,8 +61,8 @@ def test_which_paths_carry_the_fall_of_the_loss(story: Induction) -> None:
 def test_what_paths_cannot_say_the_running_model_does(story: Induction) -> None:
     """Without the heads that look back nothing is left, although no path through them matters."""
     uniform = story.table.uniform
-    assert story.loss_without["all that look back"] > uniform - 0.2
-    assert story.loss_without["all that match prefixes"] > uniform - 0.2
+    assert story.loss_without["all previous-token heads"] > uniform - 0.2
+    assert story.loss_without["all induction heads"] > uniform - 0.2
     idle = {0, 1, 2, 3} - {head for _, head in story.looking_back}
     for head in idle:
         assert abs(story.loss_without[f"0.{head}"] - story.table.model) < 0.1
@@ -94,10 +94,22 @@ def test_the_figures_are_plain_means() -> None:
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda: induction(load_model("induction"), 65), "reads at most n_ctx=128 .* are 130"),
-        (lambda: induction(load_model("one_layer"), 8), "one_layer has no head that matches"),
-        (lambda: induction(load_model("zero_layer"), 8), "the best has a score of 0.00"),
-        (lambda: loss_table(load_model("one_layer"), [[1, 2, 3]], start=2), "from position 2 on"),
+        (
+            lambda: induction(load_model("induction"), 65),
+            "induction takes at most n_ctx=128 tokens, and 65 repeated tokens are 130",
+        ),
+        (
+            lambda: induction(load_model("one_layer"), 8),
+            "one_layer has no induction head: the largest prefix-matching score is",
+        ),
+        (
+            lambda: induction(load_model("zero_layer"), 8),
+            "zero_layer has no induction head: the largest prefix-matching score is",
+        ),
+        (
+            lambda: loss_table(load_model("one_layer"), [[1, 2, 3]], start=2),
+            "start=2 is out of range: the shortest prompt has 3 tokens",
+        ),
     ],
 )
 def test_what_there_is_no_story_of(ask, said: str) -> None:

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.measure import losses
-from numeric.paths.loss import loss_table
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.metrics import losses
+from otimes.numeric.paths.loss import loss_table
 from tests.numeric.paths.cases import case, close
 from tests.numeric.paths.enumeration import Enumeration
 
@@ -66,7 +66,7 @@ def test_the_ends_are_a_uniform_guess_and_the_model() -> None:
 
 
 def test_the_drop_of_the_induction_model_is_in_single_heads_of_its_last_layer() -> None:
-    from numeric.measure import repeated_prompts
+    from otimes.numeric.metrics import repeated_prompts
 
     model, _ = case("induction")
     prompts = repeated_prompts(model.d_vocab, period=16, n_prompts=2)
@@ -78,16 +78,18 @@ def test_the_drop_of_the_induction_model_is_in_single_heads_of_its_last_layer() 
 
 @pytest.mark.parametrize("prompts", [[], [[1, 2], [3]]])
 def test_a_loss_needs_two_tokens(prompts: list) -> None:
-    with pytest.raises(OtimesError, match="prompts of at least two tokens"):
+    with pytest.raises(
+        OtimesError, match="a loss needs at least one prompt, and at least two tokens in each"
+    ):
         loss_table(case("attention only")[0], prompts)
 
 
 def test_blocks_of_positions(monkeypatch: pytest.MonkeyPatch) -> None:
-    import numeric.paths.loss
+    import otimes.numeric.paths.loss
 
     model, tokens = case("gpt2")
     whole = loss_table(model, [tokens])
-    monkeypatch.setattr(numeric.paths.loss, "POSITIONS_AT_ONCE", 2)
+    monkeypatch.setattr(otimes.numeric.paths.loss, "POSITIONS_AT_ONCE", 2)
     again = loss_table(model, [tokens])
     close([t.loss for t in again.terms], [t.loss for t in whole.terms])
     assert np.isfinite(whole.model)

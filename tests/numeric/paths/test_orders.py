@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.forward import mlp as run_mlp
-from numeric.paths.ensemble import paths
-from numeric.paths.orders import order_streams, replay_streams
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.forward import mlp as run_mlp
+from otimes.numeric.paths.ensemble import paths
+from otimes.numeric.paths.orders import order_streams, replay_streams
 from tests.numeric.paths.cases import NAMES, case, close, enumeration, on_case
 
 
@@ -60,35 +60,35 @@ def test_only_what_is_selected_is_given() -> None:
 
 
 def test_a_block_of_the_vocabulary_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    import numeric.frozen
+    import otimes.numeric.frozen
 
     on_prompt = paths(*case("gptj"))
     every = on_prompt.by_order()
-    monkeypatch.setattr(numeric.frozen, "TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr(otimes.numeric.frozen, "TOKENS_AT_ONCE", 4)
     close(on_prompt.by_order(), every)
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda p: p.by_order(positions=6), "there is no position 6: the prompt has .* 0 to 5"),
-        (lambda p: p.by_order(positions=[0, -7]), "there is no position -7"),
-        (lambda p: p.by_order(positions=[[0]]), "positions are a number or a list of numbers"),
-        (lambda p: p.by_order(positions=True), "a position is a whole number, got True"),
+        (lambda p: p.by_order(positions=6), "position 6 is out of range: the prompt has .* 0 to 5"),
+        (lambda p: p.by_order(positions=[0, -7]), "position -7 is out of range"),
+        (lambda p: p.by_order(positions=[[0]]), "positions must be an integer or a list of them"),
+        (lambda p: p.by_order(positions=True), "a position must be an integer, got True"),
         (lambda p: p.by_order(tokens=[11]), "token 11 is not in the vocabulary .* 0 to 10"),
         (lambda p: p.by_order(tokens=[-1]), "token -1 is not in the vocabulary"),
-        (lambda p: p.by_order(tokens=["a"]), "tokens are whole numbers"),
-        (lambda p: p.heads(0, (1, 2, 3)), "a difference of logits is of two tokens"),
-        (lambda p: p.heads(0, np.ones(4)), r"a direction has shape \(d_model,\) = \(5,\)"),
-        (lambda p: p.heads(0, [1, 2]), r"a logit is that of one token; .* got \[1, 2\]"),
-        (lambda p: p.heads(0, None), "tokens are whole numbers, got None"),
-        (lambda p: p.path([(0,)], 0, 0), r"a path is a list of its heads, .* got \[\(0,\)\]"),
-        (lambda p: p.path(3, 0, 0), "a path is a list of its heads, .* got 3"),
-        (lambda p: p.path([(0, 0.5)], 0, 0), "a path is a list of its heads"),
-        (lambda p: p.scores("a", 0, 0), "a path is a list of its heads"),
-        (lambda p: p.top(2.5, 0, 0), "asked for the 2.5 best paths .* whole numbers, at least 1"),
-        (lambda p: p.path([(0, 1), (0, 2)], 0, 0), "0.1 → 0.2 is no path: .* two heads of one"),
-        (lambda p: p.path([(2, 0)], 0, 0), "there is no head 2.0: random has 2 layers of 3 heads"),
+        (lambda p: p.by_order(tokens=["a"]), "token ids must be integers"),
+        (lambda p: p.heads(0, (1, 2, 3)), "a logit difference is a pair of two tokens"),
+        (lambda p: p.heads(0, np.ones(4)), r"a direction must have shape \(d_model,\) = \(5,\)"),
+        (lambda p: p.heads(0, [1, 2]), r"the target must be one token, .* got \[1, 2\]"),
+        (lambda p: p.heads(0, None), "token ids must be integers, got None"),
+        (lambda p: p.path([(0,)], 0, 0), r"a path is a list of heads, .* got \[\(0,\)\]"),
+        (lambda p: p.path(3, 0, 0), "a path is a list of heads, .* got 3"),
+        (lambda p: p.path([(0, 0.5)], 0, 0), "a path is a list of heads"),
+        (lambda p: p.scores("a", 0, 0), "a path is a list of heads"),
+        (lambda p: p.top(2.5, 0, 0), "must be integers of at least 1, got k=2.5"),
+        (lambda p: p.path([(0, 1), (0, 2)], 0, 0), "0.1 → 0.2 is no path: .* heads of the same"),
+        (lambda p: p.path([(2, 0)], 0, 0), "head 2.0 is out of range: random has 2 layers"),
     ],
 )  # fmt: skip
 def test_what_there_is_not(ask, said: str) -> None:
@@ -97,7 +97,9 @@ def test_what_there_is_not(ask, said: str) -> None:
 
 
 def test_what_is_held_fixed_of_mlps_is_one_of_two_things() -> None:
-    with pytest.raises(OtimesError, match=r"\(mlp='sources'\) or the gates .* got mlp='outputs'"):
+    with pytest.raises(
+        OtimesError, match=r"mlp must be 'sources' .* or 'gates' .* got mlp='outputs'"
+    ):
         paths(*case("gpt2"), mlp="outputs")  # type: ignore[arg-type]
 
 

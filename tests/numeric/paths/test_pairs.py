@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from numeric.paths.ensemble import paths
+from otimes.numeric.paths.ensemble import paths
 from tests.numeric.paths.cases import NAMES, case, close, enumeration, on_case
 
 

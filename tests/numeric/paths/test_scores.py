@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from algebra.errors import OtimesError
-from numeric.paths.ensemble import paths
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.paths.ensemble import paths
 from tests.numeric.loops import turned
 from tests.numeric.paths.cases import DEEP, case, close, enumeration, on_case
 from tests.numeric.paths.enumeration import Enumeration
@@ -94,7 +94,7 @@ def test_compositions(name: str) -> None:
 
 def test_induction_heads_find_their_keys_by_k_composition() -> None:
     """The story of the induction model, told by numbers: what a repeated token's query matches."""
-    from numeric.measure import repeated_prompts
+    from otimes.numeric.metrics import repeated_prompts
 
     model, _ = case("induction")
     (prompt,) = repeated_prompts(model.d_vocab, period=16, n_prompts=1)
@@ -108,5 +108,5 @@ def test_induction_heads_find_their_keys_by_k_composition() -> None:
 
 
 def test_there_is_no_such_head() -> None:
-    with pytest.raises(OtimesError, match="there is no head 2.0: random has 2 layers of 3 heads"):
+    with pytest.raises(OtimesError, match="head 2.0 is out of range: random has 2 layers"):
         paths(*case("attention only")).scores(2, 0, 0)

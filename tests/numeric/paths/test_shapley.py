@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from numeric.paths.shapley import shapley_values
+from otimes.numeric.paths.shapley import shapley_values
 from tests.numeric.paths.cases import NAMES, case, close, enumeration, on_case
 from tests.numeric.paths.enumeration import shapley_by_coalitions
 

@@ -11,11 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from numeric.model import load_model
-from numeric.paths.ensemble import paths
-from numeric.paths.summary import summarise
-from numeric.paths.views import html_page, png
-from numeric.tokenizer import load_tokenizer
+from otimes.numeric.model import load_model
+from otimes.numeric.paths.ensemble import paths
+from otimes.numeric.paths.views import html_page, png
+from otimes.numeric.tokenizer import load_tokenizer
 from tests.numeric.paths.cases import case
 
 VOID = {"meta", "br", "wbr", "img"}
@@ -59,7 +58,7 @@ def induction():
 
 
 def test_a_page_is_well_formed_and_asks_nothing_of_anybody(induction) -> None:
-    page = html_page(summarise(induction))
+    page = html_page(induction.summary())
     reader = read(page)
     assert {"script", "link", "iframe", "object"}.isdisjoint(each.tag for each in reader.seen)
     for each in reader.seen:
@@ -73,7 +72,7 @@ def test_a_page_is_well_formed_and_asks_nothing_of_anybody(induction) -> None:
 
 
 def test_the_page_says_what_the_numbers_say(induction) -> None:
-    summary = summarise(induction, position=2, token=20, top=4)
+    summary = induction.summary(position=2, token=20, top=4)
     text = read(html_page(summary)).text
     assert f"The logit is {summary.logit:+.3f}" in text
     for value in (*summary.orders, *[path.value for path in summary.best]):
@@ -85,7 +84,7 @@ def test_the_page_says_what_the_numbers_say(induction) -> None:
 
 
 def test_a_bar_is_as_long_as_its_value(induction) -> None:
-    summary = summarise(induction, top=3)
+    summary = induction.summary(top=3)
     page = html_page(summary)
     found = re.findall(r'<rect class="(up|down)"[^>]* width="([\d.]+)"', page)
     values = [*summary.orders, *[path.value for path in summary.best]]
@@ -100,7 +99,7 @@ def test_a_bar_is_as_long_as_its_value(induction) -> None:
 def test_a_notebook_gets_the_same_without_the_page_around_it(induction) -> None:
     piece = induction._repr_html_()
     assert piece.startswith('<div class="otimes-paths">')
-    assert piece in html_page(summarise(induction))
+    assert piece in html_page(induction.summary())
 
 
 def test_models_without_layers_or_without_the_tokenizer() -> None:
@@ -110,7 +109,7 @@ def test_models_without_layers_or_without_the_tokenizer() -> None:
 
 def test_the_likeliest_token_is_the_model_s() -> None:
     model, tokens = case("deep gpt2")
-    summary = summarise(paths(model, tokens), position=3)
+    summary = paths(model, tokens).summary(position=3)
     logits = model.forward(tokens)["logits"][3]
     assert summary.token == logits.argmax()
     assert abs(summary.logit - logits.max()) < 1e-12

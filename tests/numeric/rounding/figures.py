@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import torch
 
-from numeric.forward import place_names
-from numeric.random_weights import random_model
-from numeric.rounding import LocalBounds, in_dtype, worst_ratio
-from numeric.twin import Twin
+from otimes.numeric.forward import place_names
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.rounding import LocalBounds, in_dtype, worst_ratio
+from otimes.numeric.torch_model import TorchModel
 from tests.numeric.rounding.mistakes import KINDS, MISTAKES, kind_of, over_bound
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
@@ -26,7 +26,7 @@ def places(width: int, dtype: str) -> dict[str, tuple[float, float, float]]:
         tokens = np.random.default_rng(1).integers(0, 50, 24)
         record: dict[str, torch.Tensor] = {}
         with torch.no_grad():
-            Twin.of_model(model, getattr(torch, dtype))(torch.tensor(tokens)[None], record)
+            TorchModel.of_model(model, getattr(torch, dtype))(torch.tensor(tokens)[None], record)
         recorded = {name: each[0].double().numpy() for name, each in record.items()}
         recorded["tokens"] = tokens
         bounds = LocalBounds(model, dtype)

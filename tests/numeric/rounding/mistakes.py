@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from numeric.config import Config
-from numeric.functions import causal_mask, masked_softmax, normalise
-from numeric.model import Model
-from numeric.random_weights import random_model
-from numeric.rounding import LocalBounds, in_dtype, inputs_of, stored_as, worst_ratio
+from otimes.numeric.config import Config
+from otimes.numeric.functions import causal_mask, masked_softmax, normalise
+from otimes.numeric.model import Model
+from otimes.numeric.random_weights import random_model
+from otimes.numeric.rounding import LocalBounds, in_dtype, inputs_of, stored_as, worst_ratio
 
 Recorded = Mapping[str, np.ndarray]
 Mistaken = Callable[[Model, str, Recorded], np.ndarray]

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from numeric.rounding import Precision, gamma, precision, stored_as, worst_ratio
-from numeric.rounding.functions import CONDITION, activated, normalised, rotated, softmax
-from numeric.rounding.linear import Near, linear, over_heads
+from otimes.numeric.rounding import Precision, gamma, precision, stored_as, worst_ratio
+from otimes.numeric.rounding.functions import CONDITION, activated, normalised, rotated, softmax
+from otimes.numeric.rounding.linear import Near, linear, over_heads
 from tests.numeric.rounding import exactly, implementations, seen
 
 CASES = 100 if os.environ.get("OTIMES_LONG") == "1" else 3

@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from algebra.errors import OtimesError, ShapeError
-from numeric.forward import place_names
-from numeric.model import Model
-from numeric.random_weights import random_model as generic_model
-from numeric.rounding import LocalBounds, in_dtype, inputs_of, precision, stored_as, worst_ratio
-from numeric.twin import Twin
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.forward import place_names
+from otimes.numeric.model import Model
+from otimes.numeric.random_weights import random_model as generic_model
+from otimes.numeric.rounding import (
+    LocalBounds,
+    in_dtype,
+    inputs_of,
+    precision,
+    stored_as,
+    worst_ratio,
+)
+from otimes.numeric.torch_model import TorchModel
 from tests.numeric.random_models import EVERY, KINDS, TINY_TOKENS, random_model
 from tests.numeric.rounding import seen
 from tests.numeric.rounding.mistakes import MISTAKES, kind_of, over_bound
@@ -24,7 +31,7 @@ DTYPES = ("float64", "float32", "float16", "bfloat16")
 def recorded(model: Model, dtype: str, tokens: list[int]) -> dict[str, np.ndarray]:
     record: dict[str, torch.Tensor] = {}
     with torch.no_grad():
-        Twin.of_model(model, getattr(torch, dtype))(torch.tensor([tokens]), record)
+        TorchModel.of_model(model, getattr(torch, dtype))(torch.tensor([tokens]), record)
     places = {place: value[0].double().numpy() for place, value in record.items()}
     return {**places, "tokens": np.array(tokens)}
 
@@ -148,13 +155,17 @@ def test_stored_numbers_are_torch_s() -> None:
 def test_what_is_missing_or_misshapen_is_said() -> None:
     model = random_model(KINDS["gpt2"])
     bounds = LocalBounds(model, FLOAT32)
-    with pytest.raises(OtimesError, match="no place scores.9"):
+    with pytest.raises(OtimesError, match=r"random has no activation scores\.9"):
         bounds.place("scores.9", {})
-    with pytest.raises(OtimesError, match="by its tokens: record them as 'tokens'"):
+    with pytest.raises(OtimesError, match="computed from the tokens: record them as 'tokens'"):
         bounds.place("z.0", {})
-    with pytest.raises(ShapeError, match=r"z.0 is computed from v, which is \(4, 5, 6\) for 5 pos"):
+    with pytest.raises(
+        ShapeError, match=r"computed from v, which must have shape \(4, 5, 6\) for 5 pos"
+    ):
         bounds.place("z.0", {"pattern.0": np.ones((4, 5, 5)), "v.0": np.ones((4, 6, 6))})
-    with pytest.raises(OtimesError, match="no rounding bound for float8; known are float64"):
+    with pytest.raises(
+        OtimesError, match="no rounding bound for the dtype float8; the dtypes are float64"
+    ):
         LocalBounds(model, "float8")
 
 

@@ -1,0 +1,1 @@
+"""Whether an equation holds for every size: proofs, counterexamples, certificates."""

@@ -1,0 +1,137 @@
+"""A claim: two sides and the hypotheses they stand under, checked and in clean names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from otimes.algebra.decide.admissible import admits
+from otimes.algebra.decide.induction import depths_of
+from otimes.algebra.decide.satisfy import holds, satisfying
+from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.evaluate.exact import Assignment
+from otimes.algebra.language.assumptions import condition, inequalities_of
+from otimes.algebra.language.binders import standardised
+from otimes.algebra.language.shape_messages import Shape, renamed, show_shape
+from otimes.algebra.language.shapes import inspect_shapes, same_shape, with_ranges
+from otimes.algebra.language.signature import Signature
+from otimes.algebra.language.unicode import short_text
+
+
+class Claim:
+    """Two sides of one shape, and the hypotheses they stand under, all in clean names.
+
+    `origin` maps a symbol that was renamed to the user's. Raises ShapeError or LanguageError.
+    """
+
+    def __init__(self, lhs: Any, rhs: Any, given: Sequence[Any] = ()) -> None:
+        hypotheses, self.inequalities, self.numbers = _split(given)
+        compared = [side for each in self.inequalities for side in each.args]
+        sides = [_expression(lhs), _expression(rhs), *compared]
+        (self.lhs, self.rhs, *compared), pairs, self.origin = standardised(sides, hypotheses)
+        self.given = tuple(pairs)
+        self.within: frozenset[tuple[Any, Any]] = frozenset()  # claims it is a premise of
+        pairs_compared = zip(compared[::2], compared[1::2], strict=True)
+        self.inequalities = tuple(
+            type(each)(*pair, evaluate=False)
+            for each, pair in zip(self.inequalities, pairs_compared, strict=True)
+        )
+        conditions = [condition(each) for each in self.inequalities]
+        sides = [side for pair in self.given for side in pair]
+        compared = [each.expression for each in conditions]
+        try:
+            self.signature, shapes = inspect_shapes(self.lhs, self.rhs, *sides, *compared)
+            known = self.signature.assumptions.under(conditions, self.signature.roots)
+            self.signature.assumptions = self.assumptions = known
+            shapes = shapes[: 2 + len(sides)]
+            for left, right in zip(shapes[::2], shapes[1::2], strict=True):
+                if not same_shape(left, right):
+                    raise ShapeError(_different_shapes(left, right))
+        except OtimesError as error:
+            if not self.origin:
+                raise
+            raise type(error)(f"{error}{renamed(self.origin)}") from None
+        self.lhs, self.rhs = (with_ranges(side, self.signature) for side in (self.lhs, self.rhs))
+        self.given = tuple(
+            (with_ranges(left, self.signature), with_ranges(right, self.signature))
+            for left, right in self.given
+        )
+
+    @property
+    def depths(self) -> list[sympy.Symbol]:
+        """The symbols over which induction may prove the claim."""
+        return depths_of(self.lhs, self.rhs, sizes=self.signature.sizes.values())
+
+    @property
+    def hypotheses(self) -> tuple[Any, ...]:
+        """The equations and the inequalities, for another claim that stands under them."""
+        return (*self.given, *self.inequalities)
+
+    def draw(self, signature: Signature, *how: Any) -> Assignment | None:
+        """Return numbers at which the hypotheses hold, or None if this draw found none."""
+        return satisfying(self.given, signature, *how)
+
+    def allows(self, assignment: Assignment) -> bool:
+        """Return whether the hypotheses hold at these numbers."""
+        return admits(self.signature, assignment) and holds(self.given, assignment)
+
+
+def _split(given: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...], tuple[int, ...]]:
+    """Return the equations of hypotheses, the inequalities, and the places of the equations."""
+    if not isinstance(given, Iterable):
+        raise LanguageError(
+            f"the hypotheses are a list, and {type(given).__name__} {_one_line(given)} was given: "
+            "write given=[…]"
+        )
+    equations, compared, numbers = [], [], []
+    for number, each in enumerate(given):
+        inequalities = inequalities_of(each)
+        if inequalities is None:
+            equations.append(_hypothesis(each))
+            numbers.append(number)
+        else:
+            compared += inequalities
+    return equations, tuple(compared), tuple(numbers)
+
+
+def _hypothesis(each: Any) -> tuple[sympy.Basic, sympy.Basic]:
+    if isinstance(each, sympy.Eq):
+        return _expression(each.lhs), _expression(each.rhs)
+    if isinstance(each, tuple | list) and len(each) == 2:
+        return _expression(each[0]), _expression(each[1])
+    raise LanguageError(
+        "a hypothesis is a pair (left, right), a sympy.Eq or an inequality such as sympy.Ne(a, 0), "
+        f"and {type(each).__name__} {_one_line(each)} was given"
+    )
+
+
+def _expression(side: Any) -> sympy.Basic:
+    if isinstance(side, int | Fraction) and not isinstance(side, bool):
+        return sympy.Rational(side)
+    if isinstance(side, sympy.Basic):
+        return side
+    if isinstance(side, sympy.MatrixBase):
+        return side.as_immutable()
+    raise LanguageError(
+        f"decide was given {type(side).__name__} {_one_line(side)}: each side is a SymPy "
+        "expression, such as MatrixSymbol('A', n, m) * MatrixSymbol('B', m, p)"
+    )
+
+
+def _one_line(given: Any, width: int = 60) -> str:
+    if isinstance(given, sympy.Basic):
+        return short_text(given, width)
+    if isinstance(given, tuple | list):
+        text = f"({', '.join(_one_line(each, width) for each in given)})"
+    else:
+        text = " ".join(repr(given).split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _different_shapes(left: Shape | None, right: Shape | None) -> str:
+    turned = left is not None and right is not None and same_shape(left, (right[1], right[0]))
+    mend = "; did you mean the transpose of one side?" if turned else ""
+    return f"the left side is {show_shape(left)}, the right side {show_shape(right)}{mend}"

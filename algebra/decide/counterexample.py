@@ -1,0 +1,397 @@
+"""Counterexamples: found by exact random trials, made small, and held by both evaluators.
+
+When two canonical forms differ, some integers tell the sides apart once every size is at least the
+number of wires of the largest diagram in the difference, and random ones find them
+(Schwartz–Zippel). What is returned was evaluated by `exact`, which never saw a diagram.
+"""
+
+from __future__ import annotations
+
+import keyword
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import count as integers_from
+from itertools import islice, takewhile
+from math import prod
+from typing import Any
+
+import sympy
+from sympy.core.relational import Relational
+
+from otimes.algebra.budget import Budget, Exhausted, spend, steps_left
+from otimes.algebra.decide.admissible import (
+    admits,
+    admits_sizes,
+    draw_scalars,
+    draw_sizes,
+    grown,
+    presupposed,
+)
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.exact import Assignment, array_shape, exact_value
+from otimes.algebra.evaluate.exact_arrays import ExactArray, as_numpy
+from otimes.algebra.language.functions import KNOWN, Polynomial, stand_in
+from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.language.roots import Number
+from otimes.algebra.language.signature import Signature
+
+Draw = Callable[[Signature, random.Random, int, int, dict[str, int]], "Assignment | None"]
+DiffersAt = Callable[[Assignment], "Trial | None"]
+
+SEED = 20_240
+SHRINKING = 5.0  # units of work for making one counterexample small
+FRESH_DRAWS = 6  # at each smaller size, when the arrays that were cut down no longer differ
+LONG = 2_000  # bits of a number that is written in sixteens: Python refuses long decimals
+TRIAL = 20  # steps that count for a trial, besides its numbers and what is done with them
+ENTRY_LIMIT = 60_000  # entries of the largest array tried
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """Numbers at which two expressions differ: exact, small, and checked.
+
+    `sizes` {symbol: int}, `arrays` {name: array of integers and Fractions}, `indices`
+    {symbol: int}, `scalars` {symbol: number}; `entry` is the (row, column) at which the sides
+    differ, None for scalars; `lhs` and `rhs` are the two values there, an Interval where a value is
+    irrational: the two certainly differ. `functions` {name: polynomial} are activations that may be
+    any function. The arrays are NumPy's object arrays where NumPy is installed, else ExactArrays.
+    `presupposes` are the inequalities of sizes without which the claim names a length below 1.
+    """
+
+    sizes: dict[sympy.Symbol, int]
+    arrays: dict[str, Any]
+    indices: dict[sympy.Symbol, int]
+    scalars: dict[sympy.Symbol, Number]
+    entry: tuple[int, int] | None
+    lhs: Number
+    rhs: Number
+    functions: dict[str, Polynomial] = field(default_factory=dict)
+    presupposes: tuple[Relational, ...] = ()
+    warning: str = ""  # where it could be smaller on a faster machine
+
+    def with_symbols(self, origin: Mapping[sympy.Symbol, sympy.Symbol]) -> Counterexample:
+        """Return it keyed by the symbols of the user, where those of the claim are others."""
+        if not origin:
+            return self
+
+        def own(numbers: Mapping[sympy.Symbol, Any]) -> dict[sympy.Symbol, Any]:
+            named: dict[sympy.Symbol, Any] = {}
+            for symbol, number in numbers.items():  # those of the claim come before hypotheses
+                named.setdefault(origin.get(symbol, symbol), number)
+            return named
+
+        sizes, indices = own(self.sizes), own(self.indices)
+        return replace(self, sizes=sizes, indices=indices, scalars=own(self.scalars))
+
+    def __str__(self) -> str:
+        """Return the counterexample as lines that paste into Python after `import numpy as np`."""
+        lines = []
+        numbers = [*self.sizes.items(), *self.indices.items(), *self.scalars.items()]
+        names = _names([*[s.name for s, _ in numbers], *self.arrays, *self.functions])
+        if numbers:
+            lines.append("; ".join(f"{next(names)} = {_literal(value)}" for _, value in numbers))
+        lines += [f"{next(names)} = np.array({_literal(a.tolist())})" for a in self.arrays.values()]
+        lines += [f"{next(names)} = lambda x: {of_x}" for of_x in self.functions.values()]
+        if any("Fraction(" in line for line in lines):
+            lines.insert(0, "from fractions import Fraction")
+        where = "" if self.entry is None else f" at row {self.entry[0]}, column {self.entry[1]}"
+        lines += [f"# presupposes {relation}" for relation in self.presupposes]
+        lines.append(f"# left side {_literal(self.lhs)}, right side {_literal(self.rhs)}{where}")
+        lines += [f"# {self.warning}"] * bool(self.warning)
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An assignment at which the sides differ, before it is made small."""
+
+    assignment: Assignment
+    entry: tuple[int, int] | None
+    lhs: Number
+    rhs: Number
+
+
+def search(
+    lhs: sympy.Basic,
+    rhs: sympy.Basic,
+    signature: Signature,
+    wires: int,
+    given: Draw | None = None,
+    attempts: int | None = None,
+    seed: int = SEED,
+) -> Trial | None:
+    """Return a trial at which the sides differ, or None when none was found in the active budget.
+
+    `wires` is the number of wires at which a difference is certain to show; `given` draws
+    assignments that satisfy hypotheses, where there are any; `attempts` limits how often it is
+    tried; other seeds draw other numbers. Raises OtimesError when the expressions had no exact
+    value in any try (an irrational constant).
+    """
+    draw = random.Random(seed)
+    roots = signature.roots
+    found_none: OtimesError | None = None
+    evaluated = 0
+    schedule = _schedule(wires) if given is None else iter(UNDER_HYPOTHESES)
+    for largest, entries in islice(schedule, attempts):
+        try:
+            spend(TRIAL)
+            assignment = (given or draw_assignment)(signature, draw, largest, entries, roots)
+            if assignment is None:
+                continue
+            trial = differs(lhs, rhs, assignment)
+        except Exhausted:
+            return None
+        except OtimesError as error:
+            found_none = error
+            continue
+        evaluated += 1
+        if trial is not None:
+            return trial
+    if not evaluated and found_none is not None:
+        raise found_none
+    return None
+
+
+# Hypotheses are met most often by small matrices, and few facts about them need three rows.
+UNDER_HYPOTHESES = 6 * ((2, 3), (2, 3), (3, 3), (2, 2), (3, 3), (2, 3), (3, 2), (4, 3))
+
+
+def _schedule(wires: int) -> Iterator[tuple[int, int]]:
+    """Yield (largest size, largest entry): small first, then up to where a difference must show."""
+    for largest in (2, 2, 3, 3, 2, 3, 4, 4):
+        yield largest, 3
+    for largest in range(4, max(wires, 6) + 1):
+        for _ in range(6):
+            yield largest, 9
+    for _ in range(20):
+        yield 3, 1000
+
+
+def draw_assignment(
+    signature: Signature,
+    draw: random.Random,
+    largest: int,
+    entries: int,
+    roots: dict[str, int],
+) -> Assignment | None:
+    """Return random sizes up to `largest` and integer entries up to `entries` in absolute value.
+
+    Sizes and scalars are larger where the claim asks for it, and symbols under a q-th root take
+    q-th powers. None when none were found that are admissible, or the arrays would be too large.
+    """
+    sizes = draw_sizes(signature, draw, largest, roots)
+    return None if sizes is None else draw_at(sizes, signature, draw, entries, roots)
+
+
+def draw_at(
+    sizes: dict[str, int],
+    signature: Signature,
+    draw: random.Random,
+    entries: int,
+    roots: dict[str, int],
+) -> Assignment | None:
+    """Return random entries at given sizes, which grow where a fixed index asks for it."""
+    assignment = Assignment(grown(sizes, signature), {})
+    if not admits_sizes(signature, assignment):
+        return None
+    indices = {}
+    for name, (_, count) in signature.indices.items():
+        indices[name] = draw.randrange(assignment.size(count))
+    scalars = draw_scalars(signature, assignment.sizes, draw, entries, roots)
+    if scalars is None:
+        return None
+    arrays = {}
+    for name, tensor in signature.tensors.items():
+        shape = array_shape(tensor, assignment)
+        count = prod(shape)
+        if count > ENTRY_LIMIT:
+            return None
+        spend(count)
+        if name in signature.masks:
+            arrays[name] = _draw_mask(shape, draw)
+            continue
+        flat = [draw.randint(-entries, entries) for _ in range(count)]
+        arrays[name] = ExactArray(shape, flat)
+    return Assignment(assignment.sizes, arrays, indices, scalars)
+
+
+def _draw_mask(shape: tuple[int, ...], draw: random.Random) -> ExactArray:
+    """Return zeros and ones, with a one in every row."""
+    flat: list[int] = []
+    for _ in range(prod(shape[:-1])):
+        row = [draw.randint(0, 1) for _ in range(shape[-1])]
+        row[draw.randrange(len(row))] = 1
+        flat += row
+    return ExactArray(shape, flat)
+
+
+def differs(lhs: sympy.Basic, rhs: sympy.Basic, assignment: Assignment) -> Trial | None:
+    """Return where the two sides certainly differ at these numbers, or None."""
+    assignment = assignment.in_exact_arrays()
+    left, right = exact_value(lhs, assignment), exact_value(rhs, assignment)
+    if not isinstance(left, ExactArray):
+        return Trial(assignment, None, left, right) if left != right else None
+    for k, (x, y) in enumerate(zip(left.flat, right.flat, strict=True)):
+        if x != y:
+            return Trial(assignment, divmod(k, left.shape[1]), x, y)
+    return None
+
+
+def shrink(
+    lhs: sympy.Basic,
+    rhs: sympy.Basic,
+    signature: Signature,
+    trial: Trial,
+    allowed: Callable[[Assignment], bool] = lambda _: True,
+) -> Counterexample:
+    """Return the trial made small: sizes first, then entries towards 0 and 1.
+
+    `allowed` says whether an assignment satisfies the hypotheses. Sizes, signs and inequalities are
+    kept to besides. It is as small as it becomes within a budget of its own.
+    """
+    roots = signature.roots
+
+    def differs_at(assignment: Assignment) -> Trial | None:
+        try:
+            spend(TRIAL)
+            fits = admits(signature, assignment) and allowed(assignment)
+            return differs(lhs, rhs, assignment) if fits else None
+        except Exhausted:
+            return None
+        except OtimesError:  # a division by zero, a singular matrix: not a value of both sides
+            return None
+
+    with Budget(SHRINKING) as work:
+        trial = _shrink_sizes(differs_at, signature, trial, roots)
+        trial = _shrink_entries(differs_at, signature, trial, roots)
+    a = trial.assignment
+    names = {e.name for side in (lhs, rhs) for e in side.atoms(Activation)}
+    return Counterexample(
+        sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
+        arrays={name: as_numpy(array) for name, array in a.arrays.items()},
+        indices={symbol: a.indices[name] for name, (symbol, _) in signature.indices.items()},
+        scalars={symbol: a.scalars[name] for name, symbol in signature.scalars.items()},
+        entry=trial.entry,
+        lhs=trial.lhs,
+        rhs=trial.rhs,
+        functions={name: stand_in(name) for name in sorted(names - KNOWN.keys())},
+        presupposes=presupposed(signature),
+        warning=work.warning("how small this is"),
+    )
+
+
+def _shrink_sizes(
+    differs_at: DiffersAt, signature: Signature, trial: Trial, roots: dict[str, int]
+) -> Trial:
+    for name in signature.sizes:
+        for size in _smaller(signature, trial.assignment, name, roots):
+            if not steps_left():
+                break
+            sizes = {**trial.assignment.sizes, name: size}
+            better = _at_sizes(differs_at, signature, trial.assignment, sizes, roots)
+            if better is not None:
+                trial = better
+                break
+    return trial
+
+
+def _smaller(
+    signature: Signature, a: Assignment, name: str, roots: dict[str, int]
+) -> Iterator[int]:
+    """Yield the three smallest sizes that one symbol may have where the others have theirs."""
+    sizes = (value ** roots.get(name, 1) for value in integers_from(1))
+    below = takewhile(lambda size: size < a.sizes[name], sizes)
+    fit = (s for s in below if admits_sizes(signature, replace(a, sizes={**a.sizes, name: s})))
+    return islice(fit, 3)
+
+
+def _at_sizes(
+    differs_at: DiffersAt,
+    signature: Signature,
+    larger: Assignment,
+    sizes: dict[str, int],
+    roots: dict[str, int],
+) -> Trial | None:
+    """Return a trial at smaller sizes: the arrays cut down, or else a few fresh draws."""
+    draw = random.Random(SEED)
+    tries = [_cut(signature, larger, sizes)]
+    tries += [draw_at(dict(sizes), signature, draw, 2, roots) for _ in range(FRESH_DRAWS)]
+    for smaller in tries:
+        if smaller is not None and smaller.sizes == sizes:
+            trial = differs_at(smaller)
+            if trial is not None:
+                return trial
+    return None
+
+
+def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignment | None:
+    """Return the assignment cut down to smaller sizes.
+
+    None where an index falls outside, or where an array would grow, as one of 3 - n rows does.
+    """
+    smaller = replace(a, sizes=sizes)
+    if any(smaller.size(n) <= a.indices[name] for name, (_, n) in signature.indices.items()):
+        return None
+    arrays = {}
+    for name, tensor in signature.tensors.items():
+        shape = array_shape(tensor, smaller)
+        arrays[name] = a.arrays[name][tuple(slice(k) for k in shape)]
+        if arrays[name].shape != shape:
+            return None
+    return replace(smaller, arrays=arrays)
+
+
+def _shrink_entries(
+    differs_at: DiffersAt, signature: Signature, trial: Trial, roots: dict[str, int]
+) -> Trial:
+    def attempt(smaller: Assignment) -> bool:
+        nonlocal trial
+        better = differs_at(smaller)
+        if better is not None:
+            trial = better
+        return better is not None
+
+    negative = signature.assumptions.named("nonpositive")
+    for name, current in trial.assignment.scalars.items():
+        for small in (0, -1, -2) if name in negative else (0, 1, 2):
+            scalars = {**trial.assignment.scalars, name: small ** roots.get(name, 1)}
+            if current == scalars[name] or attempt(replace(trial.assignment, scalars=scalars)):
+                break
+    for name, array in list(trial.assignment.arrays.items()):
+        for place in array.places():
+            if not steps_left():
+                return trial
+            for value in (0, 1):
+                current = trial.assignment.arrays[name]
+                if current[place] == value:
+                    break
+                changed = current.copy()
+                changed[place] = value
+                arrays = {**trial.assignment.arrays, name: changed}
+                if attempt(replace(trial.assignment, arrays=arrays)):
+                    break
+    return trial
+
+
+def _names(names: Iterable[str]) -> Iterator[str]:
+    """Yield a name that Python takes for each, no name twice: `W_{QK}` and `lambda` are none."""
+    taken: set[str] = set()
+    for name in names:
+        plain = re.sub(r"\W", "_", name)
+        plain = plain if plain.isidentifier() and not keyword.iskeyword(plain) else f"_{plain}"
+        while plain in taken:
+            plain += "_"
+        taken.add(plain)
+        yield plain
+
+
+def _literal(array: Any) -> str:
+    if isinstance(array, list):
+        return "[" + ", ".join(_literal(part) for part in array) + "]"
+    if isinstance(array, Fraction) and array.denominator != 1:
+        return f"Fraction({_literal(array.numerator)}, {_literal(array.denominator)})"
+    is_long = isinstance(array, int | Fraction) and int(array).bit_length() > LONG
+    return hex(int(array)) if is_long else str(array)

@@ -1,0 +1,388 @@
+"""The judge: is an equation true for every size and every value of its symbols?
+
+`STRATEGIES` are tried in order, and the first answer stands. A proof never rests on evaluation at
+some numbers: both sides have one normal form, at once or with the sums over numbered indices
+written out, or their difference is a sum of multiples of hypotheses, or at fixed sizes both sides
+are the same polynomials in all entries, or it holds by induction over a depth. A refutation gives
+numbers at which the hypotheses hold and the sides differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from math import inf
+from typing import Any, NamedTuple, TypeVar
+
+from otimes.algebra.budget import LEAST, STEPS, Budget, Exhausted, limited, steps_left
+from otimes.algebra.decide.axioms import instances
+from otimes.algebra.decide.claim import Claim
+from otimes.algebra.decide.counterexample import SEED
+from otimes.algebra.decide.decision import Axioms, Decision, InductionProof, Mode, Proof
+from otimes.algebra.decide.entailment import Fact, Relation, consequences, entail, relations_of
+from otimes.algebra.decide.finite_sums import written_out
+from otimes.algebra.decide.induction import Induction, induction
+from otimes.algebra.decide.trials import refuted_at_depth, refuted_or_undecided, tried
+from otimes.algebra.diagrams.sums import DiagramSum, Terms, difference
+from otimes.algebra.errors import LanguageError, OtimesError, RuleError, ShapeError, Undecided
+from otimes.algebra.evaluate.polynomials import (
+    Multiple,
+    equal_as_polynomials,
+    follows_as_polynomials,
+)
+from otimes.algebra.language import coefficients
+from otimes.algebra.language.binders import free_symbols
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.trees import key
+from otimes.algebra.reading.interpretation import Interpretation
+from otimes.algebra.reading.opaque_functions import is_causal_mask
+from otimes.algebra.reading.read import read
+
+Found = TypeVar("Found")
+BUDGET = 20.0  # units of work
+# Rounds under hypotheses: units for either answer (the last has all), draws of numbers, and whether
+# only to simplify.
+ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (inf, None, False))
+# The largest share of the budget that is left which one strategy may take.
+READING, INDUCTION, DEPTHS, ENTAILMENT, POLYNOMIALS = 0.75, 0.5, 0.5, 0.5, 0.3
+# Rounds over symbolic depths: units for a proof by induction, most layers of a counterexample.
+DEPTH_ROUNDS = ((0.5, 10), (inf, 40))
+FEW = 8  # trials before a proof by induction is tried
+PREMISE = 0.5  # units for each premise of an axiom
+WRITTEN_OUT = "with the sums over numbered indices written out, both sides are the same"
+FIXED = "at these sizes both sides are the same polynomials"
+FIXED_GIVEN = (
+    "at these sizes the entries of the difference are sums of those of the hypotheses times "
+    "polynomials"
+)
+
+
+def decision(
+    lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None
+) -> Decision:
+    """Return whether lhs = rhs, as `otimes.algebra.verdict.decide` does, without what it adds."""
+    units = BUDGET if budget is None else budget
+    with Budget(max(units, LEAST)) as work:
+        try:
+            found = decided(Claim(lhs, rhs, given))
+        except Exhausted:
+            found = Decision("undecided", "")
+        except RecursionError:
+            reason = (
+                "an expression is nested more deeply than Python can follow "
+                f"({sys.getrecursionlimit()} calls): state it with fewer brackets in one another"
+            )
+            found = Decision("undecided", reason)
+    notes = [found.reason] if found.reason else []
+    if work.struck:
+        notes.append(work.warning("the verdict"))
+    elif found.status == "undecided" and work.spent_out and "budget" not in found.reason:
+        notes.append(f"the budget of {units:g} was spent")
+    return replace(found, reason="; ".join(notes), work=work.spent)
+
+
+def decided(claim: Claim, axioms: Axioms = ([], {})) -> Decision:
+    """Return the answer of the first strategy that has one, within the active budget."""
+    question = _question(claim, axioms)
+    answers = ((name, strategy(question)) for name, strategy in STRATEGIES)
+    name, found = next((name, answer) for name, answer in answers if answer is not None)
+    return found if found.strategy else replace(found, strategy=name)
+
+
+# -- the claim as it is read -----------------------------------------------------------------------
+
+
+class Read(NamedTuple):
+    """Both sides as sums of diagrams: the left one, and the difference of the two."""
+
+    reading: Interpretation
+    left: DiagramSum
+    rest: Terms
+    equations: list[tuple[DiagramSum, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A claim with what may be used: `facts` are equations, by name, that hold besides.
+
+    `read` is None where a side has no normal form, for the reason `obstacle`.
+    """
+
+    claim: Claim
+    axioms: Axioms
+    facts: list[tuple[Fact, Any, Any]]
+    read: Read | None
+    obstacle: str
+
+
+def _question(claim: Claim, axioms: Axioms) -> Question:
+    given = list(enumerate(claim.given))
+    facts: list[tuple[Fact, Any, Any]] = [(("given", k), *pair) for k, pair in given]
+    facts += [one for k, pair in given for one in consequences(k, *pair)]
+    facts += [(("axiom", said.axiom, k), said.lhs, said.rhs) for k, said in enumerate(axioms[0])]
+    groups = [(claim.lhs, claim.rhs), *[(x, y) for _, x, y in facts]]
+    try:
+        with limited(READING * steps_left()):
+            reading, ((left, right), *equations) = read(claim.signature, *groups)
+    except Undecided as obstacle:
+        return Question(claim, axioms, facts, None, str(obstacle))
+    rest = difference(left.terms, right.terms)
+    return Question(claim, axioms, facts, Read(reading, left, rest, equations), "")
+
+
+def _proved(
+    question: Question, reason: str, mode: Mode, reading: Interpretation | None = None
+) -> Decision:
+    return Decision("proved", reason, question.claim, proof=Proof(mode, reading))
+
+
+def _within(share: float, find: Callable[[], Found], units: float = inf) -> Found | None:
+    """Return what is found within a share of what is left, and so many units, else None."""
+    try:
+        with limited(min(share * steps_left(), units * STEPS)):
+            return find()
+    except Exhausted:
+        return None
+
+
+# -- strategies ------------------------------------------------------------------------------------
+
+
+def one_normal_form(question: Question) -> Decision | None:
+    """Prove that both sides are the same sum of diagrams."""
+    if question.read is None or question.read.rest:
+        return None
+    count = len(question.read.left.terms)
+    terms = "one diagram" if count == 1 else f"{count} diagrams"
+    reason = f"both sides have the same normal form, {terms}"
+    return _proved(question, reason, "normal forms", question.read.reading)
+
+
+def one_expression(question: Question) -> Decision | None:
+    """Prove x = x, where x has no normal form."""
+    if question.read is not None or question.claim.lhs != question.claim.rhs:
+        return None
+    return _proved(question, "both sides are the same expression", "same trees")
+
+
+def with_axioms(question: Question) -> Decision | None:
+    """Ask again with the axioms about the functions that occur, if there are any."""
+    if question.read is None or question.axioms[0]:
+        return None
+    reading = question.read.reading
+    if not reading.applied and not any(map(is_causal_mask, reading.labels)):
+        return None
+    axioms = _instances(question.claim)
+    return decided(question.claim, axioms) if axioms[0] else None
+
+
+def finite_sums(question: Question) -> Decision | None:
+    """Prove that both sides are the same with each index of a numeric size at each value."""
+    if question.read is None or question.claim.given:
+        return None
+    reading, rest = question.read.reading, question.read.rest
+    left = _within(POLYNOMIALS, lambda: written_out(rest, reading))
+    return None if left is None or left else _proved(question, WRITTEN_OUT, "written out", reading)
+
+
+def from_equations(question: Question) -> Decision | None:
+    """Decide by the equations that hold besides: hypotheses, axioms, those of inverses.
+
+    Either the difference is a sum of multiples of them, or numbers that satisfy them refute it.
+    """
+    if question.read is None:
+        return None
+    claim, (reading, left, rest, equations) = question.claim, question.read
+    if not (question.facts or reading.inverses or reading.applied):
+        return None
+    pairs = zip(question.facts, equations, strict=True)
+    named = [(fact, x, y) for (fact, _, _), (x, y) in pairs] + reading.inverse_equations
+    relations: list[Relation] = list(chain.from_iterable(relations_of(*each) for each in named))
+    # Short attempts at both answers before long ones: which it is, is not known beforehand.
+    for number, (units, attempts, simple) in enumerate(ROUNDS):
+        share = min(units * STEPS, steps_left())
+        with limited(min(share, ENTAILMENT * steps_left())):
+            sizes = claim.signature.sizes
+            uses = entail(rest, relations, reading.dimensions, sizes, simple, claim.assumptions)
+        if uses is not None:
+            why = _because([use.relation.fact for use in uses], claim.numbers)
+            proof = Proof("normal forms", reading, uses, left, axioms=question.axioms)
+            return Decision("proved", why, claim, proof=proof, conditional=True)
+        with suppress(OtimesError), limited(share):  # numbers at which a side has no exact value
+            seed = SEED + number
+            refuted = tried(claim, claim.signature, 3, claim.draw, attempts, seed)
+            if refuted is not None:
+                return refuted
+        if number:
+            continue
+        with limited(STEPS):
+            found = _multiples(claim)
+        if found is not None:  # no multiple at all where the sides agree without the hypotheses
+            proof = Proof("written out", multiples=found)
+            why = FIXED_GIVEN if found else FIXED
+            return Decision("proved", why, claim, proof=proof, conditional=bool(found))
+    reason = (
+        "the claim was not found among the consequences of the hypotheses, and no exact trial "
+        "that satisfies them told the sides apart"
+    )
+    return Decision("undecided", reason, claim)
+
+
+def same_polynomials(question: Question) -> Decision | None:
+    """Prove that at fixed sizes both sides are the same polynomials in all entries."""
+    claim = question.claim
+    sides = claim.lhs, claim.rhs, claim.signature
+    if claim.given or _within(POLYNOMIALS, lambda: equal_as_polynomials(*sides)) is not True:
+        return None
+    reading = question.read.reading if question.read else None
+    return _proved(question, FIXED, "written out", reading)
+
+
+def every_depth(question: Question) -> Decision | None:
+    """Decide a claim about any number of layers: by induction, or by trials with many layers."""
+    claim = question.claim
+    if question.read is not None or not claim.depths:
+        return None
+    quick = refuted_or_undecided(claim, 0, question.obstacle, FEW)  # most that is false shows here
+    if quick.status == "refuted":
+        return quick
+    for units, deepest in DEPTH_ROUNDS:
+        found = _within(INDUCTION, partial(by_induction, claim), units)
+        found = found or _within(DEPTHS, partial(refuted_at_depth, claim, deepest))
+        if found is not None:
+            return found
+    return None
+
+
+def exact_trials(question: Question) -> Decision:
+    """Refute a claim at exact numbers, or leave it undecided."""
+    if question.read is None:
+        return refuted_or_undecided(question.claim, 0, question.obstacle)
+    rest = question.read.rest
+    # a coefficient is zero at no more sizes than its degree
+    wires = max(len(diagram.sorts) + coefficients.degree(c) for diagram, c in rest.items())
+    return refuted_or_undecided(
+        question.claim,
+        wires,
+        f"the normal forms differ in {len(rest)} diagrams, but no exact trial told the sides "
+        "apart: at fixed sizes two different forms can be equal",
+    )
+
+
+STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
+    ("one normal form", one_normal_form),
+    ("one expression", one_expression),
+    ("the axioms about its functions", with_axioms),
+    ("finite sums written out", finite_sums),
+    ("sums of hypotheses", from_equations),
+    ("polynomials in the entries", same_polynomials),
+    ("induction over a depth", every_depth),
+    ("exact trials", exact_trials),
+)
+"""The ways to an answer, each with its name; the last one always answers."""
+
+
+# -- what the strategies ask for -------------------------------------------------------------------
+
+
+def by_induction(claim: Claim) -> Decision | None:
+    """Return the proof of a claim about every depth, or None where induction does not give it."""
+    known: dict[tuple[Any, Any], Decision] = {}  # the proofs that two bodies are equal
+
+    def proved(equation: tuple[Any, Any], *more: tuple[Any, Any]) -> Decision | None:
+        try:  # the last layer may be in no inverse, say, where the language has no such inverse
+            decision = decided(Claim(*equation, (*hypotheses, *more)))
+        except (LanguageError, ShapeError):
+            return None
+        return decision if decision.status == "proved" else None
+
+    def same(lhs: Any, rhs: Any) -> bool:
+        decision = proved((lhs, rhs))
+        if decision is not None:
+            known[lhs, rhs] = decision
+        return decision is not None
+
+    for depth in claim.depths:
+        if key(depth) in claim.assumptions.signs:  # one layer more is of another parity
+            continue
+        # what is proved for every depth need not presuppose anything of it
+        hypotheses = [*claim.given]
+        hypotheses += [each for each in claim.inequalities if depth not in each.free_symbols]
+        with suppress(RuleError):
+            plan = induction(claim.lhs, claim.rhs, claim.given, depth, same)
+            base = proved(plan.base)
+            step = base and proved(plan.step, plan.hypothesis)
+            if base is None or step is None or _mixes_depths(plan, step):
+                continue
+            alike = {e: known[bodies] for e, bodies in plan.alike.items()}
+            reason = (
+                f"by induction over {depth}: it holds for one layer, and if it holds for {depth} "
+                "layers, it does for one more"
+            )
+            found = InductionProof(plan, base, step, alike)
+            return Decision("proved", reason, claim, proof=Proof("induction", induction=found))
+    return None
+
+
+def _mixes_depths(plan: Induction, step: Decision) -> bool:
+    """Return whether a step is by an induction in which a name means something else at each depth.
+
+    In the step the product of the first L layers is a name for one matrix. If its body changes with
+    the inner depth, the hypothesis of the inner induction is about another matrix at each depth.
+    """
+    inner = step.proof.induction if step.proof is not None else None
+    if inner is None or step.claim is None or inner.step.claim is None:
+        return False
+    depth, sides = inner.plan.depth, (step.claim.lhs, step.claim.rhs)
+    changing = [name for e, name in plan.opaque.items() if depth in free_symbols(e)]
+    last = len(inner.step.claim.given) - 1  # the hypothesis of the inner induction
+    uses = inner.step.proof.uses if inner.step.proof is not None else ()
+    used = any(use.relation.fact[0] != "axiom" and last in use.relation.fact for use in uses)
+    return used and any(side.has(name) for side in sides for name in changing)
+
+
+def _instances(claim: Claim) -> Axioms:
+    """Return the axioms about the functions in a claim whose premises follow from its hypotheses.
+
+    A premise speaks of the arguments of a function, so it holds fewer functions than the claim.
+    """
+    decisions: dict[tuple[Any, Any], Decision] = {}
+
+    def proves(lhs: Any, rhs: Any) -> bool:
+        try:
+            premise = Claim(lhs, rhs, claim.hypotheses)
+            # the functions of a hypothesis have premises too, perhaps the same: end there
+            premise.within = claim.within | {(claim.lhs, claim.rhs)}
+            if (premise.lhs, premise.rhs) in premise.within:
+                return False
+            with limited(PREMISE * STEPS):
+                decisions[lhs, rhs] = decided(premise)
+        except ShapeError:  # one name for indices of two ranges, each bound in its own function
+            return False
+        except Exhausted:
+            return False
+        return decisions[lhs, rhs].status == "proved"
+
+    sides = [claim.lhs, claim.rhs, *[e for pair in claim.given for e in pair]]
+    return instances(sides, proves), decisions
+
+
+def _multiples(claim: Claim) -> tuple[Multiple, ...] | None:
+    indices = list(inspect(claim.lhs, claim.rhs).indices)
+    given = [(*pair, list(inspect(*pair).indices)) for pair in claim.given]
+    return follows_as_polynomials(claim.lhs, claim.rhs, given, indices, claim.signature)
+
+
+def _because(facts: Sequence[Fact], numbers: Sequence[int]) -> str:
+    given = sorted({numbers[fact[1]] for fact in facts if fact[0] == "given"})
+    besides = sorted({numbers[fact[1]] for fact in facts if fact[0] in ("turned", "root")})
+    named = [f"hypothesis {k + 1}" for k in given]
+    named += [f"what hypothesis {k + 1} gives" for k in besides]
+    named += [f"the axiom {name}" for name in sorted({f[1] for f in facts if f[0] == "axiom"})]
+    named += ["the definition of the inverse"] * any(fact[0] == "inverse" for fact in facts)
+    times = "once" if len(facts) == 1 else f"{len(facts)} times in all"
+    return f"the difference of the sides is a sum of uses of {', '.join(named)} ({times})"

@@ -1,0 +1,71 @@
+"""Records of decisions and of the proofs that they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from otimes.algebra.decide.axioms import Instance
+from otimes.algebra.decide.claim import Claim
+from otimes.algebra.decide.counterexample import Trial
+from otimes.algebra.decide.entailment import Use
+from otimes.algebra.decide.induction import Induction
+from otimes.algebra.diagrams.sums import DiagramSum
+from otimes.algebra.evaluate.polynomials import Multiple
+from otimes.algebra.reading.interpretation import Interpretation
+
+Status = Literal["proved", "refuted", "undecided"]
+Mode = Literal["normal forms", "written out", "same trees", "induction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a claim holds, and why.
+
+    `trial`: the numbers that refute it. `proof`: what proves it. `conditional`: whether the proof
+    uses equations, which may hold nowhere. `strategy`: the name of the strategy that decided.
+    `work`: the steps that the decision took.
+    """
+
+    status: Status
+    reason: str
+    claim: Claim | None = None
+    trial: Trial | None = None
+    proof: Proof | None = None
+    conditional: bool = False
+    strategy: str = ""
+    work: int = 0
+
+
+Axioms = tuple[Sequence[Instance], dict[tuple[Any, Any], Decision]]
+"""Instances of axioms, and the decisions on their premises."""
+
+
+class Proof(NamedTuple):
+    """How a claim was proved.
+
+    `uses` are multiples of hypotheses, axioms and definitions whose sum is the difference of the
+    normal forms that `reading` gave; `multiples` the same for polynomials in the entries. `whole`
+    is the left side as it was read.
+    """
+
+    mode: Mode
+    reading: Interpretation | None = None
+    uses: tuple[Use, ...] = ()
+    whole: DiagramSum | None = None
+    multiples: tuple[Multiple, ...] = ()
+    induction: InductionProof | None = None
+    axioms: Axioms = ([], {})
+
+
+class InductionProof(NamedTuple):
+    """A proof for every depth: what was to be proved, and the proofs of both parts.
+
+    `alike` are the proofs that the bodies are equal of what goes by one name.
+    """
+
+    plan: Induction
+    base: Decision
+    step: Decision
+    alike: dict[Any, Decision]

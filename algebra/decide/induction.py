@@ -1,0 +1,412 @@
+"""Claims about every depth: proved for one layer, and from L layers to one more.
+
+For L + 1 layers the last one is split off. A `LayerProduct` becomes the last layer times the
+product of the first L; a sum over layers, the sum over the first L and the last term; an
+`OrderSum`, the paths that skip the last layer and those that use it. So do all orders together,
+also where order k has a factor Sᵏ (Σ Ω_k ⊗ Sᵏ). What depends on the first L layers becomes a matrix
+symbol of which only the claim itself is known. The step is then a claim without a depth, and is
+decided like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import Identity, KroneckerProduct, MatrixSymbol, ZeroMatrix
+
+from otimes.algebra.budget import spend
+from otimes.algebra.errors import RuleError
+from otimes.algebra.language.binders import (
+    bindings,
+    free_symbols,
+    fresh_name,
+    index_places,
+    names_in,
+    standardised,
+    substituted,
+    used_as_numbers,
+)
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, kron, matadd, matmul
+from otimes.algebra.language.nonlinear import RSQRT, Activation, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.unicode import short_text
+
+NODE = 20  # steps for one part of an expression that is rewritten
+Equation = tuple[Any, Any]
+Scope = dict[sympy.Symbol, Any]  # the indices that a part stands under, and their counts
+
+
+@dataclass(frozen=True, slots=True)
+class Induction:
+    """What has to be proved so that a claim holds for every depth from one layer on.
+
+    Not from none: the step may divide by the number of layers, which is a size and so positive.
+    `last` is the index of the last layer, and `opaque` what stands for the first L layers of each
+    expression. Two expressions have the same name where `alike` says that their bodies are equal.
+    """
+
+    depth: sympy.Symbol
+    base: Equation
+    hypothesis: Equation
+    step: Equation
+    last: sympy.Symbol
+    opaque: dict[Any, Any]
+    alike: dict[Any, Equation]
+
+    @property
+    def named(self) -> tuple[Equation, ...]:
+        """The names of what is opaque, each with one expression that it stands for."""
+        return tuple((name, e) for e, name in self.opaque.items() if e not in self.alike)
+
+
+def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[sympy.Symbol]:
+    """Return the symbols that are a number of layers, by name.
+
+    So is a size that is the exponent of a number.
+    """
+    counts = {part.count for e in expressions for part in e.atoms(LayerProduct, OrderSum)}
+    counts |= {part.exp for e in expressions for part in e.atoms(sympy.Pow) if part.exp in sizes}
+    free = frozenset().union(*map(free_symbols, expressions))
+    return sorted({c for c in counts if isinstance(c, sympy.Symbol)} & free, key=str)
+
+
+def induction(
+    lhs: Any,
+    rhs: Any,
+    given: Sequence[Equation],
+    depth: sympy.Symbol,
+    same: Callable[[Any, Any], bool],
+) -> Induction:
+    """Return the two claims that prove a claim by induction over a depth.
+
+    The hypotheses `given` hold for every layer, and so for the last one. `same` says whether two
+    bodies are certainly equal. Raises RuleError where the depth is used for something else than a
+    number of layers, or a factor, or where a side may be undefined at some depth.
+    """
+    (lhs, rhs), given, _ = standardised([lhs, rhs], given)
+    opened = _Opened(depth, same, names_in(lhs, rhs, *[side for pair in given for side in pair]))
+    if any(opened.uses(side) for pair in given for side in pair):
+        raise RuleError(f"a hypothesis speaks of {depth}")
+    signature = inspect(lhs, rhs)
+    opened.demand_defined((lhs, rhs), signature.sizes.values())
+    free: Scope = dict(signature.indices.values())
+    if free and any(
+        _argument_of_partial(e) is not None for side in (lhs, rhs) for e in _parts(side)
+    ):
+        raise RuleError("what may be undefined at one index is not led to another by induction")
+    step = opened.more(lhs, free), opened.more(rhs, free)
+    hypothesis = opened.still(lhs, free), opened.still(rhs, free)
+    base = opened.at_zero(step[0]), opened.at_zero(step[1])
+    return Induction(depth, base, hypothesis, step, opened.last, opened.opaque, opened.alike)
+
+
+class _Opened:
+    """A claim at depth L and at depth L + 1, what the first L layers make of it opaque."""
+
+    def __init__(
+        self, depth: sympy.Symbol, same: Callable[[Any, Any], bool], names: set[str]
+    ) -> None:
+        self.depth = depth
+        self.same = same
+        self.names = names
+        self.last = sympy.Symbol(self.fresh("last"), integer=True)
+        self.opaque: dict[Any, Any] = {}  # what stands for the first L layers of an expression
+        self.zero: dict[Any, Any] = {}  # what it is when L is 0
+        self.alike: dict[Any, Equation] = {}  # the equal bodies of what has the name of another
+
+    def fresh(self, name: str) -> str:
+        """Return a name that does not occur in the claim or its hypotheses."""
+        name = fresh_name(name, self.names)
+        self.names.add(name)
+        return name
+
+    def demand_defined(self, sides: Iterable[Any], sizes: Collection[sympy.Symbol]) -> None:
+        """Refuse claims that may have no value at one depth and have one at a larger one.
+
+        The step uses the claim for L layers, which says nothing where it is not defined. A product
+        of layers that has an inverse has one without its last layer.
+        """
+        for e in (part for side in sides for part in _parts(side)):
+            argument = _argument_of_partial(e)
+            if argument is None or not self.uses(argument):
+                continue
+            if isinstance(argument, LayerProduct) and not self.uses(argument.body):
+                continue
+            if isinstance(e, sympy.Pow) and _certainly_positive(argument, sizes):
+                continue
+            raise RuleError(f"{short_text(e)} may be undefined for some number {self.depth}")
+
+    # -- the depths L, L + 1, and 1 ----------------------------------------------------------------
+
+    def more(self, e: Any, scope: Scope) -> Any:
+        """Return an expression at depth L + 1."""
+        if isinstance(e, LayerProduct) and e.count == self.depth:
+            before, last = self.still(e, scope), self.of_last(e.body, e.index, scope)
+            return matmul(before, last) if e.reverse else matmul(last, before)
+        if isinstance(e, OrderSum) and e.count == self.depth:
+            return self.one_more_order(e, scope)
+        if isinstance(e, HeadSum) and (orders := self.all_orders(e)) is not None:
+            before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
+            return matadd(before, matmul(*((before, last) if orders.reverse else (last, before))))
+        if isinstance(e, HeadSum) and (graded := self.graded_orders(e)) is not None:
+            orders, grade = graded
+            before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
+            last = kron(*(last if part is orders else grade for part in e.body.args))
+            return matadd(before, matmul(*((before, last) if orders.reverse else (last, before))))
+        if isinstance(e, HeadSum) and (orders := self.first_orders(e, scope)) is not None:
+            before, last = self.still(e, scope), self.of_last(orders.body, orders.index, scope)
+            ((order, count),) = e.limits
+            fewer = self.still(HeadSum(orders, (order, count - 1)), scope)
+            return matadd(before, matmul(*((fewer, last) if orders.reverse else (last, fewer))))
+        if isinstance(e, HeadSum) and (terms := self.over_layers(e)) is not None:
+            index, body = terms
+            return matadd(self.still(e, scope), self.of_last(body, index, scope))
+        if isinstance(e, sympy.Pow) and e.exp == self.depth:
+            if self.uses(e.base):
+                raise RuleError(f"the base of a power {self.depth} depends on it")
+            return sympy.Mul(e.base, self.still(e, scope), evaluate=False)
+        if e == self.depth:
+            return self.depth + 1
+        return self.parts(e, scope, self.more)
+
+    def still(self, e: Any, scope: Scope) -> Any:
+        """Return an expression at depth L, what depends on L in it opaque."""
+        if isinstance(e, OrderSum) and e.order == 0:
+            return Identity(e.shape[0])
+        if self.unfolds(e):
+            return self.known(e, scope)
+        return self.parts(e, scope, self.still)
+
+    def at_zero(self, e: Any) -> Any:
+        """Return an expression at depth L + 1 with L put to 0: at depth 1."""
+        if e in self.zero:
+            return self.zero[e]
+        if e == self.depth:
+            return sympy.S.Zero
+        if not e.args or isinstance(e, MatrixSymbol | FamilyMember):
+            return e
+        return rebuilt(e, [self.at_zero(a) for a in e.args])
+
+    # -- what unfolds ------------------------------------------------------------------------------
+
+    def unfolds(self, e: Any) -> bool:
+        """Return whether an expression as a whole is opaque at depth L."""
+        if isinstance(e, LayerProduct | OrderSum):
+            return bool(e.count == self.depth)
+        if isinstance(e, HeadSum):
+            by_order = self.all_orders(e) or self.some_orders(e) or self.graded_orders(e)
+            return (by_order or self.over_layers(e)) is not None
+        return isinstance(e, sympy.Pow) and bool(e.exp == self.depth)
+
+    def over_layers(self, e: HeadSum) -> tuple[sympy.Symbol, Any] | None:
+        """Return the index of a sum over all layers and what is summed; sums may be exchanged."""
+        for at, (index, count) in enumerate(e.limits):
+            if count == self.depth:
+                others = (*e.limits[:at], *e.limits[at + 1 :])
+                return index, HeadSum(e.body, *others) if others else e.body
+        return None
+
+    def all_orders(self, e: HeadSum) -> OrderSum | None:
+        """Return the OrderSum in a sum over all its orders, 0 to L."""
+        ((index, count), *others), body = e.limits, e.body
+        if others or not isinstance(body, OrderSum) or body.count != self.depth:
+            return None
+        whole = body.order == index and sympy.expand(count - self.depth) == 1
+        return body if whole and index not in free_symbols(body.body) else None
+
+    def graded_orders(self, e: HeadSum) -> tuple[OrderSum, Any] | None:
+        """Return the OrderSum and the S in a sum over all its orders k, 0 to L, each ⊗ Sᵏ.
+
+        With one layer more it is itself and, of order k + 1, (last ⊗ S) times itself. Sᵏ is a
+        `LayerProduct` of k equal factors, on either side of ⊗.
+        """
+        ((index, count), *others), body = e.limits, e.body
+        if others or not isinstance(body, KroneckerProduct) or len(body.args) != 2:
+            return None
+        orders, power = sorted(body.args, key=lambda part: isinstance(part, LayerProduct))
+        if not isinstance(orders, OrderSum) or not isinstance(power, LayerProduct):
+            return None
+        whole = orders.count == self.depth and sympy.expand(count - self.depth) == 1
+        graded = orders.order == index and power.count == index
+        fixed = index not in free_symbols(orders.body)
+        fixed &= not {index, power.index} & free_symbols(power.body) and not self.uses(power.body)
+        return (orders, power.body) if whole and graded and fixed else None
+
+    def some_orders(self, e: HeadSum) -> OrderSum | None:
+        """Return the OrderSum in a sum over its first orders, 0 to a number that is not of L."""
+        ((index, count), *others), body = e.limits, e.body
+        if others or not isinstance(body, OrderSum) or body.count != self.depth:
+            return None
+        plain = body.order == index and index not in free_symbols(body.body)
+        return body if plain and self.depth not in count.free_symbols else None
+
+    def first_orders(self, e: HeadSum, scope: Scope) -> OrderSum | None:
+        """Return the OrderSum in a sum over its first orders, of which there is at least one."""
+        orders, ((_, count), *_) = self.some_orders(e), e.limits
+        if orders is None:
+            return None
+        if not _positive(count, scope):
+            raise RuleError(f"nothing says that {count} orders are at least one")
+        return orders
+
+    def one_more_order(self, e: OrderSum, scope: Scope) -> Any:
+        """Return Σ over k of L + 1 layers: those without the last one, and those with it."""
+        without = self.still(e, scope)
+        if e.order == 0:
+            return without
+        if not _positive(e.order, scope):
+            raise RuleError(f"the order {e.order} of an OrderSum is open: sum over all orders")
+        fewer = OrderSum(e.body, (e.index, e.count), e.order - 1, e.reverse)
+        before, last = self.still(fewer, scope), self.of_last(e.body, e.index, scope)
+        return matadd(without, matmul(before, last) if e.reverse else matmul(last, before))
+
+    def empty(self, e: Any, scope: Scope) -> Any:
+        """Return the value of an expression at depth 0, or None if unknown.
+
+        Without layers there is one path, of order 0.
+        """
+        if isinstance(e, sympy.Pow):
+            return sympy.S.One
+        if isinstance(e, LayerProduct):
+            return Identity(e.shape[0])
+        if isinstance(e, HeadSum) and (self.all_orders(e) or self.graded_orders(e)):
+            return Identity(e.shape[0])
+        if isinstance(e, OrderSum):
+            return ZeroMatrix(*e.shape) if _positive(e.order, scope) else None
+        if isinstance(e, HeadSum) and self.some_orders(e):
+            return Identity(e.shape[0]) if _positive(e.limits[0][1], scope) else None
+        return ZeroMatrix(*e.shape)
+
+    # -- opaque parts ------------------------------------------------------------------------------
+
+    def known(self, e: Any, scope: Scope) -> Any:
+        """Return the symbol for the first L layers of an expression, the same for equal ones.
+
+        It depends on every index that is free in the expression but the last layer, which is one.
+        """
+        if e in self.opaque:
+            return self.opaque[e]
+        for other, stands_for in self.opaque.items():
+            bodies = self.bodies(other, e, scope)
+            if bodies is not None and self.same(*bodies):
+                self.opaque[e], self.alike[e] = stands_for, bodies
+                return stands_for
+        free = [index for index in scope if index in free_symbols(e)]
+        name = self.fresh(f"{_LETTER[type(e)]}_{self.depth}")
+        if isinstance(e, sympy.Pow):
+            new: Any = sympy.Symbol(name)
+        elif free:
+            new = Family(name, [scope[i] for i in free], *e.shape)[tuple(free)]
+        else:
+            new = MatrixSymbol(name, *e.shape)
+        self.opaque[e] = new
+        empty = self.empty(e, scope)
+        if empty is not None:  # else the base is proved whatever it is
+            self.zero[new] = empty
+        return new
+
+    def bodies(self, e: Any, f: Any, scope: Scope) -> Equation | None:
+        """Return the bodies of two products, or sums of one order, over the same layers.
+
+        Both are of one and the same layer. An index that stands for a number in them would be read
+        as a size, which is never zero.
+        """
+        if type(e) is not type(f) or not isinstance(e, LayerProduct | OrderSum):
+            return None
+        if e.count != f.count or e.args[2:] != f.args[2:] or e.shape != f.shape:
+            return None
+        layer = e.index
+        if layer in free_symbols(f):
+            layer = sympy.Symbol(fresh_name(layer.name, self.names), integer=True)
+        bodies = substituted(e.body, {e.index: layer}), substituted(f.body, {f.index: layer})
+        numbers = used_as_numbers(bodies[0]) | used_as_numbers(bodies[1])
+        return None if numbers & {layer, self.last, *scope} else bodies
+
+    def of_last(self, body: Any, index: sympy.Symbol, scope: Scope) -> Any:
+        """Return the body of the last layer: its number is L, and its weights are any.
+
+        The layers before it are the first L layers, which are opaque.
+        """
+        if self.uses(body):
+            raise RuleError(f"the body of a product over {self.depth} layers depends on it")
+        return self.still(self.put(body, index), scope)
+
+    def uses(self, e: Any) -> bool:
+        """Return whether an expression uses the depth besides as the count of a family."""
+        if isinstance(e, FamilyMember | MatrixSymbol):
+            return any(self.depth in free_symbols(size) for size in e.shape)
+        return bool(e == self.depth) or any(map(self.uses, e.args))
+
+    def put(self, e: Any, index: sympy.Symbol) -> Any:
+        """Return an expression with the last layer for an index of layers, and L for a count."""
+        if index not in free_symbols(e):
+            return e
+        if e == index:
+            raise RuleError(f"the layer {index} is used as a number")
+        indices = index_places(e)
+        arguments = [
+            self.last if at in indices and a == index else self.put(a, index)
+            for at, a in enumerate(e.args)
+            if not (at == 1 and _counts(e, index))
+        ]
+        if _counts(e, index):
+            arguments.insert(1, sympy.Tuple(e.index, self.depth))
+        return rebuilt(e, arguments)
+
+    def parts(self, e: Any, scope: Scope, walk: Callable[[Any, Scope], Any]) -> Any:
+        """Return an expression with its arguments walked through.
+
+        Where the depth is a size, or the end of a range, nothing is known of one layer more.
+        """
+        spend(NODE)
+        sizes = e.shape if getattr(e, "is_Matrix", False) else ()
+        ranges = [a for a in e.args if isinstance(a, sympy.Tuple)]
+        if any(self.depth in free_symbols(sympy.sympify(part)) for part in (*sizes, *ranges)):
+            raise RuleError(f"{self.depth} is a size or a range as well as a number of layers")
+        if not e.args or isinstance(e, FamilyMember | MatrixSymbol):
+            return e
+        inner = {**scope, **{index: scope.get(count, count) for index, count in bindings(e)}}
+        return rebuilt(e, [a if isinstance(a, sympy.Tuple) else walk(a, inner) for a in e.args])
+
+
+_LETTER = {LayerProduct: "Π", HeadSum: "Σ", OrderSum: "Ω", sympy.Pow: "power"}
+
+
+def _counts(e: Any, index: sympy.Symbol) -> bool:
+    """Return whether an expression is about the layers before layer `index`."""
+    return isinstance(e, LayerProduct | OrderSum) and bool(e.count == index)
+
+
+def _parts(e: Any) -> Iterator[Any]:
+    """Yield every part of an expression."""
+    yield from sympy.preorder_traversal(e)
+
+
+def _argument_of_partial(e: Any) -> Any:
+    """Return the argument of a partial function such as an inverse, None for other nodes."""
+    if isinstance(e, sympy.MatPow | sympy.Pow):
+        return None if e.exp.is_Integer and e.exp >= 0 else e.base
+    if isinstance(e, RowSoftmax):
+        return e.mask
+    if isinstance(e, RMSNorm | LayerNorm) or (isinstance(e, Activation) and e.name == RSQRT):
+        return e
+    return None
+
+
+def _certainly_positive(number: Any, sizes: Collection[sympy.Symbol]) -> bool:
+    """Return whether a number is a sum of products of sizes, without a minus."""
+    if not free_symbols(number) <= {*sizes} or number.atoms(sympy.MatrixExpr):
+        return False
+    expanded = sympy.expand(number)
+    positive = (term.as_coeff_Mul()[0].is_positive for term in sympy.Add.make_args(expanded))
+    return bool(expanded.is_polynomial()) and all(positive)
+
+
+def _positive(number: Any, scope: Scope) -> bool:
+    """Return whether a number is at least 1: not an index, which begins at 0."""
+    return bool(number.is_integer and number.is_positive and not free_symbols(number) & {*scope})

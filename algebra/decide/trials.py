@@ -1,0 +1,94 @@
+"""Refuting a claim: exact numbers at which its hypotheses hold and its sides differ."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from otimes.algebra.budget import Exhausted
+from otimes.algebra.decide.claim import Claim
+from otimes.algebra.decide.counterexample import SEED, search
+from otimes.algebra.decide.decision import Decision
+from otimes.algebra.decide.induction import depths_of
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.exact import exact_value
+from otimes.algebra.language.signature import Signature
+
+AT_DEPTH = 3  # trials at each number of layers
+SEARCHES = 8  # rounds of trials under hypotheses, as few draws satisfy them
+
+
+def tried(
+    claim: Claim,
+    signature: Signature,
+    wires: int,
+    draw: Callable[..., Any] | None,
+    attempts: int | None,
+    seed: int,
+) -> Decision | None:
+    """Return the refutation of a claim by trials, or None. Raises OtimesError where none can be."""
+    trial = search(claim.lhs, claim.rhs, signature, wires, draw, attempts, seed)
+    if trial is None:
+        return None
+    return Decision("refuted", "the sides differ at exact numbers", claim, trial)
+
+
+def refuted_or_undecided(
+    claim: Claim, wires: int, otherwise: str, attempts: int | None = None
+) -> Decision:
+    """Return the refutation of a claim, or that it is undecided, with a reason to give then."""
+    draw = claim.draw if claim.given else None
+    try:
+        for number in range(SEARCHES if claim.given else 1):
+            found = tried(claim, claim.signature, wires, draw, attempts, SEED + number)
+            if found is not None:
+                return found
+    except OtimesError as no_value:
+        reason = f"{otherwise}; no exact trial is possible: {no_value}"
+        return Decision("undecided", reason, claim)
+    note = note_on_models(claim) if claim.inequalities else ""
+    return Decision("undecided", otherwise + note, claim)
+
+
+def refuted_at_depth(claim: Claim, deepest: int) -> Decision | None:
+    """Return a counterexample with more layers than other sizes, or None where none was found.
+
+    Random sizes are small for the sake of all others, and a claim may fail from some depth on only.
+    """
+    draw = claim.draw if claim.given else None
+    for layers in range(3, deepest + 1):
+        for depth in depths_of(claim.lhs, claim.rhs):
+            # a fixed index asks for a count that is larger than it
+            fixed = {**claim.signature.fixed, depth: layers - 1}
+            signature = replace(claim.signature, fixed=fixed)
+            with suppress(OtimesError):
+                found = tried(claim, signature, 0, draw, AT_DEPTH, SEED + layers)
+                if found is not None:
+                    return found
+    return None
+
+
+def note_on_models(claim: Claim) -> str:
+    """Return a note where no numbers satisfy the hypotheses and give both sides a value.
+
+    Hypotheses that nothing satisfies prove everything.
+    """
+    draw = random.Random(SEED)
+    for largest in (1, 2, 2, 3, 3, 2, 3):
+        try:
+            numbers = claim.draw(claim.signature, draw, largest, 3, claim.signature.roots)
+            if numbers is not None:
+                exact_value(claim.lhs, numbers)
+                exact_value(claim.rhs, numbers)
+                return ""
+        except OtimesError:  # an inverse that does not exist, an irrational constant
+            continue
+        except Exhausted:
+            break
+    return (
+        "; no numbers were found that satisfy the hypotheses and give both sides an exact value: "
+        "it may be that there are none"
+    )

@@ -1,0 +1,1 @@
+"""Sums of tensor diagrams: the data of a normal form, canonical labels, matching, contraction."""

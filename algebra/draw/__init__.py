@@ -1,0 +1,1 @@
+"""Tensor diagrams as SVG pictures."""

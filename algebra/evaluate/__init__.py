@@ -1,0 +1,1 @@
+"""Values of expressions: exact integers and fractions, floating-point arrays, polynomials."""

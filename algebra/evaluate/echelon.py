@@ -1,0 +1,57 @@
+"""Sparse elimination over the rationals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from otimes.algebra.budget import spend, weight
+
+Row = dict[Any, Any]  # integers and Fractions by column; the columns can be ordered
+
+
+class Echelon:
+    """Rows in echelon form, each with its coefficients as a combination of the added rows.
+
+    `cost`: the work of an entry in sixteenths of a step, besides the weight of its number.
+    """
+
+    def __init__(self, cost: int) -> None:
+        self.cost = cost
+        self._pivots: dict[Any, tuple[Row, Row]] = {}
+
+    def add(self, row: Row, combination: Row) -> None:
+        """Add a row, which is modified in place."""
+        self.reduce(row, combination)
+        if row:
+            pivot = max(row)
+            scale = row[pivot]
+            self._pivots[pivot] = _over(row, scale), _over(combination, scale)
+
+    def reduce(self, row: Row, combination: Row) -> None:
+        """Subtract multiples of the pivot rows until the row has no pivot."""
+        while True:
+            spend(1 + len(row))
+            pivot = max((key for key in row if key in self._pivots), default=None)
+            if pivot is None:
+                return
+            factor = row[pivot]
+            for mine, other in zip((row, combination), self._pivots[pivot], strict=True):
+                spend(len(other) * (self.cost + weight(factor)) >> 4)
+                _subtract(mine, other, factor)
+
+
+def _over(row: Row, scale: Any) -> Row:
+    """Return a row divided by a number; division by ±1, the usual case, keeps integers."""
+    if scale in (1, -1):
+        return {key: value * scale for key, value in row.items()}
+    return {key: Fraction(value) / scale for key, value in row.items()}
+
+
+def _subtract(row: Row, other: Row, factor: Any) -> None:
+    for key, value in other.items():
+        total = row.get(key, 0) - factor * value
+        if total:
+            row[key] = total
+        else:
+            row.pop(key, None)

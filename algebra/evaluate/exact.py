@@ -1,0 +1,525 @@
+"""The value of an expression by recursion over its tree: the independent evaluator of all checks.
+
+It does not use diagrams: it multiplies, adds and forms Kronecker products as the tree states. Each
+class of expressions has one function, which calls the `Operations` for the type of numbers: exact
+ones do not need NumPy, floating-point ones are plain NumPy. Simplicity comes before speed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.budget import product_weight, spend
+from otimes.algebra.errors import LanguageError, OtimesError
+from otimes.algebra.evaluate.exact_arrays import ExactArray, as_exact, as_numpy
+from otimes.algebra.evaluate.operations import EXACT, Floating, Operations, as_floats, work
+from otimes.algebra.evaluate.operations import exact_inverse as exact_inverse
+from otimes.algebra.evaluate.operations import exact_quotient as exact_quotient
+from otimes.algebra.evaluate.operations import on_floats as on_floats
+from otimes.algebra.language.deferred import Deferred
+from otimes.algebra.language.intervals import Interval
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    Family,
+    FamilyMember,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
+from otimes.algebra.language.nonlinear import (
+    Activation,
+    CausalMask,
+    LayerNorm,
+    RMSNorm,
+    RowSoftmax,
+    definition,
+)
+from otimes.algebra.language.roots import Number, exact_root
+from otimes.algebra.language.trees import key
+from otimes.algebra.language.unicode import short_text
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+
+NODE = 3  # work steps for a node of the tree, besides those for its entries
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Values by name for the sizes, matrices, indices and scalars of an expression.
+
+    `arrays[name]` has the shape of the matrix symbol, or (counts…, rows, cols) for a family.
+    `exact`: integers and Fractions, in ExactArrays or in NumPy arrays of dtype object; otherwise
+    floating point, or any arrays with addition and multiplication. For those, `made` creates an
+    array from numbers, and `apply` evaluates functions: it is called with `SOFTMAX`, `INVERSE` or
+    the name of an activation, and the arguments.
+    """
+
+    sizes: Mapping[str, int]
+    arrays: Mapping[str, Any]
+    indices: Mapping[str, int] = field(default_factory=dict)
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = True
+    made: Callable[[Any], Any] = as_floats
+    apply: Callable[[str, Sequence[Any]], Any] = on_floats
+
+    def size(self, dimension: sympy.Expr) -> int:
+        """Return the value of a dimension."""
+        if isinstance(
+            dimension, int | sympy.Integer
+        ):  # explicit matrices have Python ints as sizes
+            return int(dimension)
+        if isinstance(dimension, sympy.Symbol):
+            return int(self.sizes[key(dimension)])
+        return int(self._size(dimension))
+
+    def _size(self, part: sympy.Expr) -> Number:
+        """Return the value of a subexpression of a size, which may be a fraction."""
+        if isinstance(part, sympy.Rational):
+            return Fraction(part.p, part.q)
+        if isinstance(part, sympy.Symbol):
+            return self.sizes[key(part)]
+        values = map(self._size, part.args)
+        if isinstance(part, sympy.Pow):
+            base, exponent = values
+            return base ** int(exponent)
+        return prod(values) if isinstance(part, sympy.Mul) else sum(values)
+
+    @property
+    def operations(self) -> Operations:
+        """The operations for this type of numbers."""
+        return EXACT if self.exact else Floating(self.made, self.apply)
+
+    def in_exact_arrays(self) -> Assignment:
+        """Return the assignment with every array as an ExactArray."""
+        if all(type(array) is ExactArray for array in self.arrays.values()):
+            return self
+        return replace(self, arrays={name: as_exact(a) for name, a in self.arrays.items()})
+
+    def in_numpy(self) -> Assignment:
+        """Return the assignment with every array as a NumPy array of dtype object."""
+        return replace(self, arrays={name: np.asarray(a) for name, a in self.arrays.items()})
+
+
+def tree_value(expression: sympy.Basic, assignment: Assignment) -> Any:
+    """Return the value of an expression: a 2-D array, or a number for a scalar.
+
+    For exact values the array is an ExactArray if those of the assignment are, else a NumPy array.
+    Raises OtimesError if a root is irrational at exact values (use perfect powers instead).
+    """
+    if not assignment.exact:
+        return _value(expression, assignment, dict(assignment.indices))
+    value = exact_value(expression, assignment)
+    kinds = {type(array) for array in assignment.arrays.values()}
+    return as_numpy(value) if type(value) is ExactArray and kinds != {ExactArray} else value
+
+
+def exact_value(expression: sympy.Basic, assignment: Assignment) -> Any:
+    """Return the exact value: an ExactArray, or a number, also if the assignment has NumPy arrays.
+
+    Raises OtimesError as `tree_value` does.
+    """
+    own = assignment.in_exact_arrays()
+    return _value(expression, own, dict(own.indices))
+
+
+def exact_array(array: Any) -> Any:
+    """Return a NumPy array of dtype object with Python integers or Fractions, without overflow."""
+    if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
+        return array.astype(object)
+    result = np.empty(np.shape(array), dtype=object)
+    for place, entry in np.ndenumerate(np.asarray(array, dtype=object)):
+        result[place] = entry if isinstance(entry, Fraction) else int(entry)
+    return result
+
+
+def _value(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    evaluate = _EVALUATORS.get(type(e))
+    if evaluate is None:
+        raise LanguageError(f"{type(e).__name__} has no exact value")
+    value = evaluate(e, a, indices)
+    if a.exact:
+        spend(NODE + work(value))
+    return value
+
+
+def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
+    name = key(e)
+    return a.sizes[name] if name in a.sizes else a.scalars[name]
+
+
+def _rational(e: sympy.Rational, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.rational(e)
+
+
+def _matrix_symbol(e: sympy.MatrixSymbol, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.arrays[e.name]
+
+
+def _at(index: Any, indices: dict[str, int]) -> int:
+    return int(index) if index.is_Integer else indices[key(index)]
+
+
+def _member(e: FamilyMember, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.arrays[e.family.name][tuple(_at(i, indices) for i in e.indices)]
+
+
+def _identity(e: sympy.Identity, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.identity(a.size(e.shape[0]))
+
+
+def _ones(e: sympy.OneMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.ones(*_shape(e, a))
+
+
+def _zeros(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.zeros(*_shape(e, a))
+
+
+def _shape(e: Any, a: Assignment) -> tuple[int, int]:
+    rows, cols = e.shape
+    return a.size(rows), a.size(cols)
+
+
+def _one_hot(e: OneHot, a: Assignment, indices: dict[str, int]) -> Any:
+    index, size = e.args
+    column = a.operations.zeros(a.size(size), 1)
+    column[_at(index, indices), 0] = 1
+    return column
+
+
+def _add(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    values = [_value(argument, a, indices) for argument in e.args]
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
+
+
+def _mul(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    matrices = [argument for argument in e.args if argument.is_Matrix]
+    numbers = [_value(argument, a, indices) for argument in e.args if not argument.is_Matrix]
+    factor = reduce(operator.mul, numbers, 1)
+    if not matrices:
+        return factor
+    if not a.exact and matrices[-1].shape[1] == 1:
+        column = _value(matrices[-1], a, indices)
+        for matrix in reversed(matrices[:-1]):
+            column = _apply(matrix, column, a, indices)
+        return factor * column
+    product = a.operations.product([_value(matrix, a, indices) for matrix in matrices])
+    return factor * product if numbers else product
+
+
+def _apply(e: Any, column: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    """Return e times a column of floats; sums and Kronecker products are never formed.
+
+    (B ⊗ C) x by the block definition of ⊗: C multiplies each block of x, then B mixes the blocks.
+    """
+    if isinstance(e, sympy.MatAdd):
+        return sum(_apply(term, column, a, indices) for term in e.args)
+    if isinstance(e, HeadSum):
+        (index, count), *inner = e.limits
+        body = e.body if not inner else HeadSum(e.body, *inner)
+        parts = (_apply(body, column, a, {**indices, key(index): k}) for k in range(a.size(count)))
+        return sum(parts, np.zeros((a.size(e.shape[0]), 1)))
+    if isinstance(e, LayerProduct):
+        order = range(_count(e.count, a, indices))
+        for layer in reversed(order) if e.reverse else order:
+            column = _apply(e.body, column, a, {**indices, key(e.index): layer})
+        return column
+    if isinstance(e, OrderSum):
+        return _apply_orders(e, column, a, indices)
+    if isinstance(e, sympy.KroneckerProduct):
+        *left, right = e.args
+        mixing = reduce(np.kron, [_value(factor, a, indices) for factor in left])
+        blocks = column.reshape(mixing.shape[1], -1, 1)
+        moved = np.stack([_apply(right, block, a, indices)[:, 0] for block in blocks])
+        return (mixing @ moved).reshape(-1, 1)
+    if isinstance(e, sympy.MatMul):
+        for factor in reversed(e.args):
+            if factor.is_Matrix:
+                column = _apply(factor, column, a, indices)
+            else:
+                column = column * _value(factor, a, indices)
+        return column
+    return _value(e, a, indices) @ column
+
+
+def _apply_orders(e: OrderSum, column: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    """Return an OrderSum times a column, by recursion over layers and the number of them taken."""
+    n_layers, order = (_count(number, a, indices) for number in (e.count, e.order))
+    taken = [column, *[np.zeros_like(column)] * order]
+    for layer in reversed(range(n_layers)) if e.reverse else range(n_layers):
+        inner = {**indices, key(e.index): layer}
+        moved = [_apply(e.body, taken[k], a, inner) for k in range(order)]
+        taken = [column, *[taken[k + 1] + moved[k] for k in range(order)]]
+    return taken[order]
+
+
+def _power(e: sympy.MatPow, a: Assignment, indices: dict[str, int]) -> Any:
+    base = _value(e.base, a, indices)
+    a.operations.check_power(e.exp)
+    if e.exp < 0:
+        base = a.operations.inverse(base)
+    factors = [base] * abs(int(e.exp))
+    return reduce(a.operations.dot, factors) if factors else a.operations.identity(len(base))
+
+
+def _power_work(base: Any, exponent: int) -> int:
+    """Return the work steps of a power by repeated squaring."""
+    if not isinstance(base, int | Fraction):
+        return exponent
+    bits = base.numerator.bit_length() + base.denominator.bit_length() - 1
+    return 1 + (product_weight(bits * exponent // 2) >> 2)
+
+
+def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
+    base = _value(e.base, a, indices)
+    if not a.exact:
+        base = float(base) if isinstance(base, int) else base
+        return base ** float(_value(e.exp, a, indices))
+    if isinstance(base, Interval) and e.exp.is_Integer:
+        return base ** int(e.exp)
+    if isinstance(e.exp, sympy.Rational) and not e.exp.is_Integer:
+        return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
+    exponent = _value(e.exp, a, indices)
+    if Fraction(exponent).denominator != 1:
+        return exact_root(base, Fraction(exponent))
+    exponent = int(exponent)
+    a.operations.check_power(exponent)
+    spend(_power_work(base, abs(exponent)))
+    if exponent < 0 and base == 0:
+        raise OtimesError(f"{short_text(e)} divides by zero at these values")
+    return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
+
+
+def _transpose(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices).T
+
+
+def _kron(e: sympy.KroneckerProduct, a: Assignment, indices: dict[str, int]) -> Any:
+    return reduce(a.operations.kron, [_value(argument, a, indices) for argument in e.args])
+
+
+def _hadamard(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    values = [_value(argument, a, indices) for argument in e.args]
+    result = values[0]
+    for value in values[1:]:
+        result = result * value
+    return result
+
+
+def _trace(e: sympy.Trace, a: Assignment, indices: dict[str, int]) -> Any:
+    value = _value(e.args[0], a, indices)
+    return sum((value[i, i] for i in range(value.shape[0])), 0)
+
+
+def _vec_rows(e: vec_rows, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices).reshape(-1, 1)
+
+
+def _vec_cols(e: vec_cols, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices).T.reshape(-1, 1)
+
+
+def _element(e: MatrixElement, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(e.args[0], a, indices)[_at(e.args[1], indices), _at(e.args[2], indices)]
+
+
+def _delta(e: sympy.KroneckerDelta, a: Assignment, indices: dict[str, int]) -> int:
+    return int(_at(e.args[0], indices) == _at(e.args[1], indices))
+
+
+def _index_sum(e: sympy.Sum, a: Assignment, indices: dict[str, int]) -> Any:
+    *inner, (index, _, last) = e.limits
+    body = sympy.Sum(e.function, *inner) if inner else e.function
+    return sum((_value(body, a, {**indices, key(index): k}) for k in range(a.size(last + 1))), 0)
+
+
+def _diag_matrix(e: DiagMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    entries = _value(e.args[0], a, indices).reshape(-1)
+    result = a.operations.zeros(len(entries), len(entries))
+    for k, entry in enumerate(entries):
+        result[k, k] = entry
+    return result
+
+
+def _diagonal_of(e: DiagonalOf, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.diagonal(_value(e.args[0], a, indices))
+
+
+def _diagonal_matrix(e: DiagonalMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    value = _value(e.args[0], a, indices)
+    return value * a.operations.identity(len(value))
+
+
+def _hadamard_power(e: sympy.HadamardPower, a: Assignment, indices: dict[str, int]) -> Any:
+    a.operations.check_power(e.args[1])
+    base = _value(e.args[0], a, indices)
+    if a.exact:
+        spend(sum(_power_work(entry, int(e.args[1])) for entry in base.flat))
+    return base ** int(e.args[1])
+
+
+def _explicit(e: sympy.ImmutableDenseMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    result = a.operations.zeros(e.rows, e.cols)
+    for i in range(e.rows):
+        for j in range(e.cols):
+            result[i, j] = _value(e[i, j], a, indices)
+    return result
+
+
+def _block_matrix(e: sympy.BlockMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    height, width = e.blockshape
+    join = a.operations.concatenate
+    lines = [
+        join([_value(e.blocks[i, j], a, indices) for j in range(width)], 1) for i in range(height)
+    ]
+    return join(lines, 0)
+
+
+def _block_diagonal(e: sympy.BlockDiagMatrix, a: Assignment, indices: dict[str, int]) -> Any:
+    blocks = [_value(block, a, indices) for block in e.args]
+    join, zeros = a.operations.concatenate, a.operations.zeros
+    width, before, lines = sum(block.shape[1] for block in blocks), 0, []
+    for block in blocks:
+        rows, cols = block.shape
+        after = width - before - cols
+        lines.append(join([zeros(rows, before), block, zeros(rows, after)], 1))
+        before += cols
+    return join(lines, 0)
+
+
+def _count(count: Any, a: Assignment, indices: dict[str, int]) -> int:
+    """Return the number of layers; if it is an index, those before that layer."""
+    name = key(count) if isinstance(count, sympy.Symbol) else ""
+    return indices[name] if name in indices else a.size(count)
+
+
+def _layers(e: LayerProduct, a: Assignment, indices: dict[str, int]) -> Any:
+    order = range(_count(e.count, a, indices))
+    result = a.operations.identity(a.size(e.shape[0]))
+    for layer in order if e.reverse else reversed(order):
+        result = a.operations.dot(result, _value(e.body, a, {**indices, key(e.index): layer}))
+    return result
+
+
+def _orders(e: OrderSum, a: Assignment, indices: dict[str, int]) -> Any:
+    n_layers, order = (_count(number, a, indices) for number in (e.count, e.order))
+    size = a.size(e.shape[0])
+    zero = a.operations.zeros(size, size)
+    if order > n_layers:
+        return zero
+    # sums[k]: the sum of the products of k of the layers so far
+    sums = [a.operations.identity(size), *[zero] * order]
+    for number in range(n_layers if order else 0):
+        layer = _value(e.body, a, {**indices, key(e.index): number})
+        for k in range(min(number + 1, order), 0, -1):
+            before = sums[k - 1]
+            pair = (before, layer) if e.reverse else (layer, before)
+            sums[k] = sums[k] + a.operations.dot(*pair)
+    return sums[order]
+
+
+def _activation(e: Activation, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.activation(e.name, _value(e.argument, a, indices))
+
+
+def _norm(e: RMSNorm | LayerNorm, a: Assignment, indices: dict[str, int]) -> Any:
+    return _value(definition(e), a, indices)
+
+
+def _causal_mask(e: CausalMask, a: Assignment, indices: dict[str, int]) -> Any:
+    return a.operations.lower_triangle(a.size(e.args[0]))
+
+
+def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
+    scores = _value(e.args[0], a, indices)
+    mask = a.operations.ones(*scores.shape) if e.mask is None else _value(e.mask, a, indices)
+    return a.operations.softmax(scores, mask)
+
+
+def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    (index, count), *inner = e.limits
+    body = e.body if not inner else type(e)(e.body, *inner)
+    parts = [_value(body, a, {**indices, key(index): k}) for k in range(a.size(count))]
+    if isinstance(e, HeadSum) or not parts:
+        return sum(parts, _zeros(e, a, indices))
+    return a.operations.concatenate(parts, 1 if isinstance(e, ConcatHeads) else 0)
+
+
+_EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
+    sympy.Symbol: _symbol,
+    sympy.Dummy: _symbol,
+    sympy.MatrixSymbol: _matrix_symbol,
+    FamilyMember: _member,
+    sympy.Identity: _identity,
+    sympy.OneMatrix: _ones,
+    sympy.ZeroMatrix: _zeros,
+    OneHot: _one_hot,
+    sympy.MatAdd: _add,
+    sympy.Add: _add,
+    sympy.MatMul: _mul,
+    sympy.Mul: _mul,
+    sympy.MatPow: _power,
+    sympy.Inverse: _power,
+    sympy.Pow: _scalar_power,
+    sympy.Transpose: _transpose,
+    sympy.Adjoint: _transpose,
+    sympy.KroneckerProduct: _kron,
+    sympy.HadamardProduct: _hadamard,
+    sympy.Trace: _trace,
+    vec_rows: _vec_rows,
+    vec_cols: _vec_cols,
+    MatrixElement: _element,
+    sympy.KroneckerDelta: _delta,
+    sympy.Sum: _index_sum,
+    DiagMatrix: _diag_matrix,
+    DiagonalOf: _diagonal_of,
+    DiagonalMatrix: _diagonal_matrix,
+    sympy.HadamardPower: _hadamard_power,
+    sympy.ImmutableDenseMatrix: _explicit,
+    sympy.BlockMatrix: _block_matrix,
+    sympy.BlockDiagMatrix: _block_diagonal,
+    LayerProduct: _layers,
+    OrderSum: _orders,
+    Activation: _activation,
+    RMSNorm: _norm,
+    LayerNorm: _norm,
+    CausalMask: _causal_mask,
+    RowSoftmax: _row_softmax,
+    HeadSum: _over_heads,
+    ConcatHeads: _over_heads,
+    StackHeads: _over_heads,
+}
+for _kind in (
+    sympy.Integer,
+    sympy.Rational,
+    sympy.core.numbers.Zero,
+    sympy.core.numbers.One,
+    sympy.core.numbers.NegativeOne,
+    sympy.core.numbers.Half,
+):
+    _EVALUATORS[_kind] = _rational
+
+
+def array_shape(tensor: sympy.MatrixSymbol | Family, assignment: Assignment) -> tuple[int, ...]:
+    """Return the shape of the array for a matrix symbol or a family."""
+    counts = tensor.counts if isinstance(tensor, Family) else ()
+    return tuple(assignment.size(dimension) for dimension in (*counts, *tensor.shape))

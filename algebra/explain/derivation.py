@@ -1,0 +1,297 @@
+"""A proof as a person reads it: a chain of expressions, each step one named rule at one place.
+
+A `Derivation` goes from its left side to its right side. Every single use of a rule is a `Step`;
+for reading, uses of one rule that follow each other are one line, and so is a run of bookkeeping
+(brackets, units, order), and each line names all the rules it used.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from otimes.algebra.decide.decide import decision
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.explain.picture import draw_steps
+from otimes.algebra.language.latex import latex
+from otimes.algebra.language.unicode import unicode_text, wrapped
+from otimes.algebra.rules import RULES, Rule
+from otimes.algebra.rules.given import hypotheses
+from otimes.algebra.rules.rule import Path, at, children, replaced
+
+WIDTH = 100
+FEW_LINES = 6  # up to so many lines, brackets have lines of their own
+BRACKETS = frozenset({"mul_assoc", "add_assoc", "kron_assoc", "hadamard_assoc", "head_sum_nested"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One use of a rule: `before` becomes `after` by the rule named at `path`.
+
+    `path` lists positions of arguments from the root down. A reverse step uses the rule from right
+    to left: the rule takes the part of `after` to the part of `before`.
+    """
+
+    rule: str
+    path: Path
+    reverse: bool
+    before: Any
+    after: Any
+    given: tuple[tuple[Any, Any], ...] = ()
+
+    @property
+    def named(self) -> Rule | None:
+        """The rule of this name, a hypothesis (`given_1`, …) among them; None if there is none."""
+        return RULES.get(self.rule) or hypotheses(self.given).get(self.rule)
+
+    @property
+    def reading(self) -> str:
+        """The rule as an equation, read in the direction it was used."""
+        return self.named.reading(self.reverse) if self.named else ""
+
+    @property
+    def direction(self) -> Literal["forward", "reverse"]:
+        return "reverse" if self.reverse else "forward"
+
+    def matches(self) -> bool:
+        """Return whether the rule, at that place, gives exactly the other side; pure syntax."""
+        try:
+            old, new = at(self.before, self.path), at(self.after, self.path)
+        except (IndexError, AttributeError):
+            return False
+        rule = self.named
+        if rule is None or replaced(self.before, self.path, new) != self.after:
+            return False
+        return rule.relates(*((new, old) if self.reverse else (old, new)))
+
+    def check(self) -> bool:
+        """Return whether the step matches its rule and the judge proves `before = after`.
+
+        The part that is replaced is decided first: where the parts are equal, for every value of
+        the indices around them, so are the wholes.
+        """
+        if not self.matches():
+            return False
+        pairs = [(at(self.before, self.path), at(self.after, self.path)), (self.before, self.after)]
+        return any(self._proved(*pair) for pair in pairs[: 2 if self.path else 1])
+
+    def _proved(self, before: Any, after: Any) -> bool:
+        try:
+            return decision(before, after, self.given).status == "proved"
+        except OtimesError:  # one of the two is not in the language
+            return False
+
+    def turned(self) -> Step:
+        """Return the same step taken backwards; a rule that goes both ways stays forward."""
+        back = Step(self.rule, self.path, False, self.after, self.before, self.given)
+        return back if self.reverse or back.matches() else replace(back, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is shown as one line: an expression, and the steps that led to it from the last one."""
+
+    expression: Any
+    steps: tuple[Step, ...]
+
+    @property
+    def rules(self) -> str:
+        """The names of the rules used, with how often, and ← for those used right to left."""
+        uses: dict[tuple[str, bool], int] = {}
+        for step in self.steps:
+            uses[step.rule, step.reverse] = uses.get((step.rule, step.reverse), 0) + 1
+        return ", ".join(
+            f"{name}{' ←' if reverse else ''}{f' ×{count}' if count > 1 else ''}"
+            for (name, reverse), count in uses.items()
+        )
+
+    @property
+    def readings(self) -> str:
+        """The rules used, as equations."""
+        return "; ".join(dict.fromkeys(step.reading for step in self.steps))
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Where the rules were used, step by step."""
+        return tuple(step.path for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """A chain of steps from `lhs` to `rhs`; none when the two sides are the same expression.
+
+    Of a proof by induction over `depth` it is the step to one more layer: `opaque` says what stands
+    for the layers before, and the last hypothesis is the claim for them.
+    """
+
+    lhs: Any
+    rhs: Any
+    steps: tuple[Step, ...]
+    depth: Any = None
+    opaque: tuple[tuple[Any, Any], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    @property
+    def expressions(self) -> tuple[Any, ...]:
+        """Every expression of the chain, both sides included."""
+        return (self.lhs, *[step.after for step in self.steps])
+
+    def check(self) -> bool:
+        """Return whether the chain joins up from side to side and each of its steps checks."""
+        return self.joined and all(step.check() for step in self.steps)
+
+    @property
+    def joined(self) -> bool:
+        """Whether each step begins where the one before it ended, from side to side."""
+        ends = [self.lhs, *[step.after for step in self.steps]]
+        joined = all(step.before == e for step, e in zip(self.steps, ends, strict=False))
+        return joined and bool(ends[-1] == self.rhs)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The steps as they are shown: runs of one rule, and runs of bookkeeping, are one line.
+
+        In a long chain, brackets are moved on the line of whatever comes before or after them.
+        """
+        fine = _grouped(self.steps, frozenset())
+        return fine if len(fine) <= FEW_LINES else _grouped(self.steps, BRACKETS)
+
+    def preface(self, math: Callable[[Any], str]) -> str:
+        """Return what a reader has to know first, if anything; `math` writes formulas."""
+        if self.depth is None:
+            return ""
+        names = [f"{math(name)} for {math(e)}" for name, e in self.opaque]
+        used = max((len(step.given) for step in self.steps), default=0)
+        return (
+            f"By induction over {math(self.depth)}. For one layer both sides are equal. "
+            f"For one layer more than {math(self.depth)}, with {' and '.join(names)}, where "
+            f"given_{used} is the claim for {math(self.depth)} layers:"
+        )
+
+    # -- renderers -----------------------------------------------------------------------------
+
+    def text(self, width: int = WIDTH) -> str:
+        """Return the chain as Unicode for a terminal, the rule at the side of each line."""
+        rows = [("  ", unicode_text(self.lhs), "")]
+        rows += [("= ", unicode_text(line.expression), line.rules) for line in self.lines]
+        column = min(max(len(expression) for _, expression, _ in rows) + 5, width // 2)
+        shown = wrapped(self.preface(unicode_text), width, 2) if self.depth is not None else []
+        for sign, expression, rules in rows:
+            first, *rest = wrapped(expression, width - 2, 2)
+            beside = not rest and len(first) + 4 <= column and column + len(rules) <= width
+            if rules and not beside:
+                shown += [f"    by {part}" for part in wrapped(rules, width - 7, 2)]
+            gap = column - 2
+            shown.append(sign + (f"{first:<{gap}}{rules}" if rules and beside else first))
+            shown += [f"    {part}" for part in rest]
+        return "\n".join(shown)
+
+    def latex(self) -> str:
+        r"""Return the chain as a TeX `aligned`, the rule at the side of each line."""
+        rows = [rf"&\phantom{{={{}}}} {latex(self.lhs)}"]
+        rows += [rf"&= {latex(line.expression)} && {_tex_rules(line.rules)}" for line in self.lines]
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def markdown(self) -> str:
+        """Return the chain as a numbered list: each expression, the rules used, their equations.
+
+        A list and not a table, so that a long expression has the whole width of the page.
+        """
+        shown = [self.preface(lambda e: f"${latex(e)}$")] if self.depth is not None else []
+        shown.append(f"$\\displaystyle {latex(self.lhs)}$")
+        for number, line in enumerate(self.lines, 1):
+            shown.append(
+                f"{number}. by `{line.rules}` ({line.readings})\n\n"
+                f"    $\\displaystyle = {latex(line.expression)}$"
+            )
+        return "\n\n".join(shown)
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.latex()}\n$$"
+
+    def _repr_html_(self) -> str:
+        cell = '<td style="text-align:left">'
+        preface = self.preface(lambda e: f"${html.escape(latex(e))}$")
+        rows = [f"<caption>{preface}</caption>"] if preface else []
+        rows.append(f"<tr>{cell}${html.escape(latex(self.lhs))}$</td><td></td></tr>")
+        rows += [
+            f"<tr>{cell}$= {html.escape(latex(line.expression))}$</td>"
+            f'{cell}<span title="{html.escape(line.readings)}">{html.escape(line.rules)}</span>'
+            "</td></tr>"
+            for line in self.lines
+        ]
+        return "<table>\n" + "\n".join(rows) + "\n</table>"
+
+    def _repr_svg_(self) -> str:
+        lines = [(line.expression, line.rules) for line in self.lines]
+        return draw_steps([(self.lhs, ""), *lines])
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -> Step | None:
+    """Return the use of one rule that takes `before` to `after`, if there is one.
+
+    The smallest part in which the two differ is tried first, then the parts around it.
+    """
+    if before == after:
+        return None
+    path: list[int] = []
+    while (
+        position := _only_difference(at(before, tuple(path)), at(after, tuple(path)))
+    ) is not None:
+        path.append(position)
+    rules = [*hypotheses(given).values(), *RULES.values()]
+    for depth in range(len(path), -1, -1):
+        place = tuple(path[:depth])
+        old, new = at(before, place), at(after, place)
+        for rule in rules:
+            for reverse in (False, True):
+                left, right = (new, old) if reverse else (old, new)
+                if type(left) in rule.kinds and rule.relates(left, right):
+                    return Step(rule.name, place, reverse, before, after, given)
+    return None
+
+
+def _only_difference(a: Any, b: Any) -> int | None:
+    """Return the position of the one argument in which two nodes of a kind differ."""
+    if type(a) is not type(b) or len(a.args) != len(b.args):
+        return None
+    differing = [k for k, (x, y) in enumerate(zip(a.args, b.args, strict=True)) if x != y]
+    if len(differing) != 1 or differing[0] not in [k for k, _ in children(a)]:
+        return None
+    return differing[0]
+
+
+def _grouped(steps: Sequence[Step], silent: frozenset[str]) -> tuple[Line, ...]:
+    """Return steps in lines; a rule that is silent joins any line, and takes none of its own."""
+    groups: list[list[Step]] = []
+    for step in steps:
+        if groups and _together(groups[-1], step, silent):
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return tuple(Line(group[-1].after, tuple(group)) for group in groups)
+
+
+def _together(line: list[Step], step: Step, silent: frozenset[str]) -> bool:
+    """Return whether a step joins a line: bookkeeping joins bookkeeping, a rule joins itself."""
+    named = [s for s in line if s.rule not in silent]
+    if step.rule in silent or not named:
+        return True
+    if all(rule is not None and rule.bookkeeping for rule in (named[-1].named, step.named)):
+        return True
+    return named[-1].rule == step.rule and named[-1].reverse == step.reverse
+
+
+def _tex_rules(rules: str) -> str:
+    text = rules.replace("_", r"\_").replace("←", r"$\leftarrow$").replace("×", r"$\times$")
+    return rf"\text{{{text}}}"

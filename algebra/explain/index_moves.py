@@ -1,0 +1,93 @@
+"""Moves of index notation: sums over indices are merged, ordered and named alike."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import sympy
+from sympy import KroneckerDelta, Sum
+
+from otimes.algebra.explain.moves import Change, Scope, canonical_number, order
+from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.rules import RULES
+from otimes.algebra.rules.indices import apart as renamed_apart
+from otimes.algebra.rules.rule import OF_MATRICES, bound, mentions, renamed, scalar_product
+
+
+def apart_inside(part: Any, search: Scope) -> list[Change] | None:
+    """Rename the index of a sum that stands in a sum over an index of the same name."""
+    body = part.args[0]
+    inner = enumerate(body.args) if type(body) is sympy.Mul else [(None, body)]
+    for k, x in inner:
+        if type(x) is Sum and set(bound(x)) & set(bound(part)):
+            new = renamed_apart(x, part)
+            if new is not None:
+                return [Change("sum_rename", (0,) if k is None else (0, k), False, new)]
+    return None
+
+
+def by_delta(part: Any, search: Scope) -> list[Change] | None:
+    """Write the first of the two indices of a delta for the second, in the other factors."""
+    for new in RULES["delta_mul"].results(part):
+        deltas = [x for x in part.args if type(x) is KroneckerDelta]
+        if any(_besides(part, x) and not _besides(new, x) for x in deltas):
+            return [Change("delta_mul", (), False, new)]
+    return None
+
+
+def _besides(e: Any, delta: Any) -> bool:
+    """Return whether the second index of a delta occurs in the other factors of a product."""
+    return any(x != delta and mentions(x, [delta.args[1]]) for x in e.args)
+
+
+def flat_product(part: Any, search: Scope) -> list[Change] | None:
+    """Take the brackets off a product of numbers, and drop ones."""
+    if any(type(x) is sympy.Mul or x in (0, 1) for x in part.args):
+        factors = [y for x in part.args for y in (x.args if type(x) is sympy.Mul else (x,))]
+        kept = [x for x in factors if x != 1]
+        flat = sympy.S.Zero if 0 in kept else scalar_product(*kept)
+        return [Change("scalar_arith", (), False, flat)]
+    return None
+
+
+def open_power(part: Any, search: Scope) -> list[Change] | None:
+    """Write a power of a sum over indices as a product."""
+    base, exponent = part.args
+    if base.has(Sum) and exponent.is_Integer and 1 < exponent < 9:
+        opened = sympy.Mul(*[base] * int(exponent), evaluate=False)
+        return [Change("scalar_arith", (), False, opened)]
+    return None
+
+
+def numbers_out(part: Any, search: Scope) -> list[Change] | None:
+    """Take plain numbers out of a sum; entries and other sums stay inside."""
+    factors = part.args[0].args if type(part.args[0]) is sympy.Mul else part.args[:1]
+    if any(x != 1 and not mentions(x, bound(part)) and not x.has(*OF_MATRICES) for x in factors):
+        return [Change("sum_smul", (), False, next(RULES["sum_smul"].results(part)))]
+    return None
+
+
+def ordered_index_sum(part: Any, search: Scope) -> list[Change] | None:
+    """Order the indices of a sum and name them, and order its entries, alike on both sides."""
+    if len(part.limits) > 5 or len(set(bound(part))) != len(part.limits):
+        return None
+    names = [s for s in search.names if not mentions(part, [s])][: len(part.limits)]
+    ways = []
+    for limits in permutations(part.args[1:]):
+        turned = rebuilt(part, [part.args[0], *limits])
+        named = renamed(turned, names) if bound(turned) != names else turned
+        if named is not None:
+            body = named.args[0]
+            best = canonical_number(body) if type(body) in (sympy.Mul, sympy.Pow) else body
+            final = rebuilt(named, [best or body, *named.args[1:]])
+            ways.append((order(final), turned, named, final))
+    _, turned, named, final = min(ways, key=lambda way: way[0], default=(None, part, part, part))
+    states = [part, turned, named, final]
+    rules = [("sum_comm", ()), ("sum_rename", ()), ("scalar_arith", (0,))]
+    changes = [
+        Change(name, path, False, new.args[0] if path else new)
+        for (name, path), old, new in zip(rules, states, states[1:], strict=False)
+        if old != new
+    ]
+    return changes or None

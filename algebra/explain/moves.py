@@ -1,0 +1,401 @@
+"""Moves: small rewritings that a search for steps may try; `strategies` gives their order.
+
+A move looks at one part of an expression and proposes changes, each the use of one named rule. All
+of this only proposes; every step is matched with its rule and decided afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import sympy
+from sympy import (
+    BlockMatrix,
+    HadamardProduct,
+    Identity,
+    KroneckerProduct,
+    MatAdd,
+    MatMul,
+    OneMatrix,
+    Sum,
+    Symbol,
+    Trace,
+    Transpose,
+)
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language import coefficients
+from otimes.algebra.language.linear import ConcatHeads, Family, HeadSum, StackHeads
+from otimes.algebra.language.trees import key, rebuilt
+from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.rules import RULES
+from otimes.algebra.rules.given import hypotheses
+from otimes.algebra.rules.products import coefficient, traces, without_traces
+from otimes.algebra.rules.rule import (
+    BINDERS,
+    NAMES,
+    Path,
+    bound,
+    is_matrix,
+    mentions,
+    product,
+    renamed,
+    split_scalars,
+    tensor,
+)
+from otimes.algebra.rules.structure import rows_of
+
+
+class Change(NamedTuple):
+    """A proposal: the part at `path` below a node becomes `new`, by the rule of this name."""
+
+    rule: str
+    path: Path
+    reverse: bool
+    new: Any
+
+
+Move = Callable[[Any, "Scope"], "list[Change] | None"]
+
+
+def index_names(*expressions: Any) -> tuple[Any, ...]:
+    """Return the names that the indices of sums may take: those used already come first."""
+    used = {index for e in expressions for x in e.atoms(*BINDERS) for index in bound(x)}
+    spare = [Symbol(name, integer=True) for name in ("h", "g", "f")]
+    named = (Symbol, sympy.MatrixSymbol, Family)
+    known = {s.name for e in expressions for s in e.atoms(*named)}
+    plain = [index for index in used if not isinstance(index, sympy.Dummy)]  # dummies share names
+    first = sorted(plain, key=lambda index: str(index.name))
+    return (*first, *[s for s in (*spare, *NAMES) if s.name not in known])
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What moves may use besides the part they look at: names for indices, and what is given."""
+
+    names: tuple[Any, ...] = ()
+    given: tuple[tuple[Any, Any], ...] = ()
+
+
+def by_hypothesis(part: Any, search: Scope) -> list[Change] | None:
+    """Use what is given, from its longer side to its shorter."""
+    for name, rule in hypotheses(search.given).items():
+        new = next(rule.results(part), None)
+        if new is not None:
+            return [Change(name, (), False, new)]
+    return None
+
+
+def open_hypothesis(part: Any, search: Scope) -> list[Change] | None:
+    """Put for a symbol the tensor product, or for a product the sum, that it is given to be."""
+    for number, pair in enumerate(search.given, 1):
+        for old, new in (pair, pair[::-1]):
+            if part == old and type(new) is KroneckerProduct and not new.has(old):
+                return [Change(f"given_{number}", (), True, new)]
+            if type(part) is type(old) is MatMul and new.has(MatAdd) and not old.has(MatAdd):
+                changes = _opened_in_product(f"given_{number}", part, old, new)
+                if changes is not None:
+                    return changes
+    return None
+
+
+def _opened_in_product(name: str, part: Any, old: Any, new: Any) -> list[Change] | None:
+    count = len(old.args)
+    for k in range(len(part.args) - count + 1):
+        if part.args[k : k + count] == old.args and not new.has(old.args[0]):
+            if part == old:
+                return [Change(name, (), True, new)]
+            grouped = product(*part.args[:k], old, *part.args[k + count :])
+            return [Change("mul_assoc", (), True, grouped), Change(name, (k,), True, new)]
+    return None
+
+
+def apart(part: Any, search: Scope) -> list[Change] | None:
+    """Rename the index of a sum where a neighbouring factor uses the same one."""
+    for k, x in enumerate(part.args):
+        if type(x) not in BINDERS:
+            continue
+        others = [y for j, y in enumerate(part.args) if j != k]
+        taken = {s for y in others for s in y.free_symbols}
+        taken |= {s for y in others for z in y.atoms(*BINDERS) for s in bound(z)}
+        if taken & set(bound(x)):
+            free = [s for s in search.names if s not in taken and not _touches(x, s)]
+            names = [free.pop(0) if s in taken and free else s for s in bound(x)]
+            new = renamed(x, names)
+            if new is not None and new != x:
+                name = "sum_rename" if type(x) is Sum else "index_rename"
+                return [Change(name, (k,), False, new)]
+    return None
+
+
+def concat_first(part: Any, search: Scope) -> list[Change] | None:
+    """Under a trace, bring heads side by side before heads one below the other."""
+    inner = part.args[0]
+    if type(inner) is MatMul and (type(inner.args[0]), type(inner.args[-1])) == (
+        StackHeads,
+        ConcatHeads,
+    ):
+        turned = product(inner.args[-1], *inner.args[:-1])
+        return [Change("trace_cyclic", (), False, Trace(turned))]
+    return None
+
+
+def _touches(e: Any, symbol: Any) -> bool:
+    return mentions(e, [symbol]) or any(symbol in bound(z) for z in e.atoms(*BINDERS))
+
+
+def split_special(part: Any, search: Scope) -> list[Change] | None:
+    """Write I or 1 as a Kronecker product next to one, and multiply factor by factor."""
+    for k in range(len(part.args) - 1):
+        for mine, other, axis in ((k, k + 1, 0), (k + 1, k, 1)):
+            x, y = part.args[mine], part.args[other]
+            if type(x) is OneMatrix and type(y) is KroneckerProduct:
+                split = _ones_like(x, [z.shape[axis] for z in y.args], 1 - axis)
+                if split is None:
+                    continue
+                opened = rebuilt(part, [*part.args[:mine], split, *part.args[mine + 1 :]])
+                mixed = next(iter(RULES["kron_mul_kron"].results(opened)), None)
+                if mixed is not None:
+                    steps = _reverse_kron(split, "kron_ones_ones", (mine,))
+                    return [*steps, Change("kron_mul_kron", (), False, mixed)]
+    return None
+
+
+def _ones_like(x: Any, sizes: list[Any], axis: int) -> Any:
+    """Return the matrix of ones as ⊗ of ones whose sizes on an axis are these."""
+    other = x.shape[1 - axis]
+    if sympy.Mul(*sizes) != x.shape[axis]:
+        return None
+    rest = sizes if sympy.Mul(*sizes) == other else [*[sympy.S.One] * (len(sizes) - 1), other]
+    pairs = zip(sizes, rest, strict=True)
+    return tensor(*[OneMatrix(*((a, b) if axis == 0 else (b, a))) for a, b in pairs])
+
+
+def _reverse_kron(split: Any, name: str, path: Path) -> list[Change]:
+    """Return the steps that open ⊗ of specials from the one matrix it is, factor by factor."""
+    states = [split]
+    while type(states[-1]) is KroneckerProduct:
+        merged = next(iter(RULES[name].results(states[-1])), None)
+        if merged is None:
+            return []
+        states.append(merged)
+    return [Change(name, path, True, new) for new in reversed(states[:-1])]
+
+
+def beside_one(part: Any, search: Scope) -> list[Change] | None:
+    """Write X as X ⊗ I₁ next to ⊗ whose other factors have size one there, and multiply."""
+    for k in range(len(part.args) - 1):
+        for mine, other, axis in ((k, k + 1, 0), (k + 1, k, 1)):
+            x, y = part.args[mine], part.args[other]
+            if not is_matrix(x) or type(x) is KroneckerProduct or type(y) is not KroneckerProduct:
+                continue
+            wide = [j for j, z in enumerate(y.args) if z.shape[axis] != 1]
+            if len(wide) != 1:
+                continue
+            split = tensor(*[x if j == wide[0] else Identity(1) for j in range(len(y.args))])
+            opened = rebuilt(part, [*part.args[:mine], split, *part.args[mine + 1 :]])
+            mixed = next(iter(RULES["kron_mul_kron"].results(opened)), None)
+            if mixed is not None:
+                steps = _reverse_kron(split, "kron_one", (mine,))
+                return [*steps, Change("kron_mul_kron", (), False, mixed)]
+    return None
+
+
+def ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
+    """Cut ones next to a block matrix as that is cut."""
+    for k in range(len(part.args) - 1):
+        for mine, other in ((k, k + 1), (k + 1, k)):
+            x, y = part.args[mine], part.args[other]
+            if type(x) is not OneMatrix or type(y) is not BlockMatrix:
+                continue
+            if mine > other:
+                cut = [[OneMatrix(z.shape[1], x.shape[1])] for z in rows_of(y)[0]]
+            else:
+                cut = [[OneMatrix(x.shape[0], row[0].shape[0]) for row in rows_of(y)]]
+            if len(cut) * len(cut[0]) > 1:
+                return [Change("block_ones", (mine,), True, BlockMatrix(cut))]
+    return None
+
+
+def blocks_together(part: Any, search: Scope) -> list[Change] | None:
+    """Take the common factors out of a sum of products that end in block matrices."""
+    if all(type(x) is MatMul and type(x.args[-1]) is BlockMatrix for x in part.args):
+        fronts = {x.args[:-1] for x in part.args}
+        if len(fronts) == 1:
+            (front,) = fronts
+            together = product(*front, MatAdd(*[x.args[-1] for x in part.args], evaluate=False))
+            if any(map(is_matrix, front)):
+                return [Change("mul_add", (), True, together)]
+    return None
+
+
+def split_in_hadamard(part: Any, search: Scope) -> list[Change] | None:
+    """Write I as I ⊗ I next to a Kronecker product, so that both multiply elementwise."""
+    krons = [y for y in part.args if type(y) is KroneckerProduct]
+    for k, x in enumerate(part.args):
+        if type(x) is Identity and krons:
+            sizes = [z.shape for z in krons[0].args]
+            if all(r == c for r, c in sizes) and sympy.Mul(*[r for r, _ in sizes]) == x.shape[0]:
+                split = tensor(*[Identity(r) for r, _ in sizes])
+                return _reverse_kron(split, "kron_one_one", (k,))
+    return None
+
+
+def split_ones(part: Any, search: Scope) -> list[Change] | None:
+    """Write a matrix of ones inside a product as a column times a row."""
+    _, matrices = split_scalars(part)
+    if len(matrices) > 1:
+        for k, x in enumerate(part.args):
+            if type(x) is OneMatrix and 1 not in x.shape:
+                new = next(iter(RULES["ones_outer"].results(x)))
+                return [Change("ones_outer", (k,), False, new)]
+    return None
+
+
+def join_ones(part: Any, search: Scope) -> list[Change] | None:
+    """Write a column of ones times a row of ones, when that is the whole product, as one matrix."""
+    numbers, matrices = split_scalars(part)
+    if len(matrices) == 2 and all(type(x) is OneMatrix for x in matrices):
+        x, y = matrices
+        if x.shape[1] == 1 and 1 not in (x.shape[0], y.shape[1]):
+            new = OneMatrix(x.shape[0], y.shape[1])
+            if not numbers:
+                return [Change("ones_outer", (), True, new)]
+            grouped = product(*numbers, product(x, y))
+            return [
+                Change("mul_assoc", (), True, grouped),
+                Change("ones_outer", (len(numbers),), True, new),
+            ]
+    return None
+
+
+def least_rotation(part: Any, search: Scope) -> list[Change] | None:
+    """Turn a product under a trace, and transpose it, to the way that comes first in order."""
+    inner = part.args[0]
+    body = inner.body if type(inner) is HeadSum else inner
+
+    def again(new: Any) -> Any:
+        return HeadSum(new, *inner.limits) if type(inner) is HeadSum else new
+
+    if type(body) is HadamardProduct and order(_turned(body)) < order(body):
+        return [Change("trace_transpose", (), True, Trace(again(Transpose(body))))]
+    if type(body) is not MatMul or not all(map(is_matrix, body.args)):
+        return None
+    here = list(body.args)
+    back = [_turned(x) for x in reversed(here)]
+    ways = [
+        (way[k:] + way[:k], turned)
+        for turned, way in ((0, here), (1, back))
+        for k in range(len(here))
+    ]
+    best, turned = min(ways, key=lambda way: ([order(x) for x in way[0]], way[1]))
+    if best == here:
+        return None
+    if not turned:
+        return [Change("trace_cyclic", (), False, Trace(again(product(*best))))]
+    at_body = (0, 0) if type(inner) is HeadSum else (0,)
+    flipped = product(*[Transpose(x) for x in reversed(here)])
+    return [
+        Change("trace_transpose", (), True, Trace(again(Transpose(body)))),
+        Change("transpose_mul", at_body, False, flipped),
+    ]
+
+
+def _turned(x: Any) -> Any:
+    """Return the transpose with transposes pushed to the leaves, as the moves leave it."""
+    kind = type(x)
+    if kind is Transpose:
+        return x.args[0]
+    if kind is Identity:
+        return x
+    if kind is OneMatrix:
+        return OneMatrix(*reversed(x.shape))
+    if kind in (HadamardProduct, KroneckerProduct):
+        turned = [_turned(y) for y in x.args]
+        return rebuilt(x, sorted(turned, key=order) if kind is HadamardProduct else turned)
+    return Transpose(x)
+
+
+def diagonal_way(part: Any, search: Scope) -> list[Change] | None:
+    """Of I ∘ A and I ∘ Aᵀ, take the one that comes first in order."""
+    if any(type(x) is Identity for x in part.args):
+        for k, x in enumerate(part.args):
+            if type(x) is Transpose or (type(x) is not Identity and order(_way(x)) < order(x)):
+                turned = rebuilt(part, [*part.args[:k], Transpose(x), *part.args[k + 1 :]])
+                return [Change("hadamard_one_transpose", (), False, turned)]
+    return None
+
+
+def _way(x: Any) -> Any:
+    if type(x) is MatMul and all(map(is_matrix, x.args)):
+        return product(*[_turned(y) for y in reversed(x.args)])
+    return _turned(x) if type(x) is KroneckerProduct else x
+
+
+def ordered(name: str) -> Move:
+    """Return the move that puts the arguments in order by the rule of this name."""
+
+    def move(part: Any, _: Scope) -> list[Change] | None:
+        arguments = sorted(part.args, key=order)
+        if arguments == list(part.args):
+            return None
+        return [Change(name, (), False, rebuilt(part, arguments))]
+
+    return move
+
+
+def ordered_sum(part: Any, search: Scope) -> list[Change] | None:
+    """Order the indices of a sum over heads and name them, the same way on both sides."""
+    if len(part.limits) > 4 or len(set(bound(part))) != len(part.limits):
+        return None
+    names = [s for s in search.names if not mentions(part, [s])][: len(part.limits)]
+    ways = []
+    for limits in permutations(part.limits):
+        turned = HeadSum(part.body, *limits)
+        named = renamed(turned, names) if bound(turned) != names else turned
+        if named is not None:
+            ways.append((order(named), turned, named))
+    _, turned, named = min(ways, key=lambda way: way[0], default=(None, part, part))
+    if named == part:
+        return None
+    changes = [Change("head_sum_comm", (), False, turned)] if turned != part else []
+    return changes + ([Change("index_rename", (), False, named)] if named != turned else [])
+
+
+def arithmetic(part: Any, search: Scope) -> list[Change] | None:
+    """Write a number as one sum of monomials, or as one quotient of two."""
+    if type(part) not in (sympy.Add, sympy.Mul, sympy.Pow):
+        return None
+    best = canonical_number(part)
+    if best is None or best == part:
+        return None
+    return [Change("scalar_arith", (), False, best)]
+
+
+@lru_cache(maxsize=4096)
+def canonical_number(number: Any) -> Any:
+    """Return a number as one sum of monomials, or as one quotient; None if it cannot be read."""
+    names = {key(s): s for s in number.free_symbols if isinstance(s, Symbol)}
+    names.update({f"tr({k})": t for k, t in enumerate(dict.fromkeys(traces(number)))})
+    (plain,) = without_traces(number)
+    try:
+        value = coefficients.from_sympy(
+            plain, {key(s) for s in number.free_symbols if s.is_positive}
+        )
+    except OtimesError:
+        return None
+    simple = coefficients.to_sympy(value)
+    if isinstance(value, coefficients.Scalar) and value.denominator != {coefficients.ONE: 1}:
+        simple = sympy.cancel(simple)
+    return simple.xreplace({s: names[s.name] for s in simple.free_symbols if s.name in names})
+
+
+@lru_cache(maxsize=65536)
+def order(e: Any) -> tuple[int, str]:
+    """Return a key by which terms and factors are put in order: the shortest first."""
+    text = unicode_text(coefficient(e)[1]) if type(e) is MatMul else unicode_text(e)
+    return len(text), text + unicode_text(e)

@@ -1,0 +1,87 @@
+"""A chain of steps drawn as SVG: each row is an expression, the rule that led to it, its diagram.
+
+The rows are read together, so that equal diagrams are drawn alike: without hypotheses every row has
+the same one; a hypothesis changes it. A diagram is defined once
+and used wherever it stands again; a row that has no normal form is drawn without one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from otimes.algebra.draw.svg import STYLE, num
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.unicode import unicode_text, wrapped
+from otimes.algebra.normal_form import normal_forms
+
+MARGIN = 8.0
+LINE = 22.0  # from one line of text to the next
+CHARACTER = 8.2  # the width of one, at most, in the size of the text
+COLUMNS = 100  # characters in a line of text
+BETWEEN = 12.0
+MORE = ".otimes-diagram .line{font-size:16px}.otimes-diagram .rule{font-size:13px;opacity:.8}"
+
+
+def draw_steps(rows: Sequence[tuple[Any, str]]) -> str:
+    """Return the SVG of a chain, the same text for the same chain.
+
+    `rows` are the expressions, each with the names of the rules that lead to it from the last one.
+    """
+    pictures = _pictures([expression for expression, _ in rows])
+    body: list[str] = []
+    known: set[str] = set()
+    y, width = MARGIN, 0.0
+    for number, ((expression, rules), picture) in enumerate(zip(rows, pictures, strict=True)):
+        if rules:
+            body.append(_text(f"by {rules}", MARGIN + 18, y + 14, "rule"))
+            y, width = y + 20, max(width, MARGIN + 18 + CHARACTER * (len(rules) + 3))
+        sign = "=" if number else ""
+        for k, part in enumerate(wrapped(unicode_text(expression), COLUMNS)):
+            body.append(_text(sign if not k else "", MARGIN, y + 16, "line"))
+            body.append(_text(part, MARGIN + 18, y + 16, "line"))
+            y, width = y + LINE, max(width, MARGIN + 18 + CHARACTER * len(part))
+        if picture:
+            name, across, down = _named(picture)
+            inner = f'<use href="#{name}"/>'
+            if name not in known:
+                known.add(name)
+                inner = f'<g id="{name}" class="otimes-diagram">{_inside(picture)}</g>'
+            body.append(f'<g transform="translate({num(MARGIN + 18)} {num(y)})">{inner}</g>')
+            y, width = y + down, max(width, MARGIN + 18 + across)
+        y += BETWEEN
+    wide, high = num(width + MARGIN), num(y)
+    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}"'
+    steps = "one step" if len(rows) == 2 else f"{len(rows) - 1} steps"
+    body = [x for x in body if x]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="otimes-diagram" role="img" {size}>'
+        f"<title>a proof in {steps}</title><style>{STYLE}{MORE}</style>" + "".join(body) + "</svg>"
+    )
+
+
+def _pictures(expressions: list[object]) -> list[str]:
+    """Return the SVG of each expression's normal form, or none where they cannot be read."""
+    try:
+        return [form._repr_svg_() for form in normal_forms(*expressions)]
+    except OtimesError:
+        return ["" for _ in expressions]
+
+
+def _named(picture: str) -> tuple[str, float, float]:
+    """Return a name for a picture that depends on what it shows only, its width and its height."""
+    found = re.match(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"', picture)
+    assert found is not None
+    name = "d" + hashlib.sha256(picture.encode()).hexdigest()[:12]
+    return name, float(found[1]), float(found[2])
+
+
+def _inside(picture: str) -> str:
+    return picture.partition("</style>")[2].removesuffix("</svg>")
+
+
+def _text(text: str, x: float, y: float, kind: str) -> str:
+    return f'<text class="{kind}" x="{num(x)}" y="{num(y)}">{escape(text)}</text>' if text else ""

@@ -1,0 +1,199 @@
+"""Rewriting two sides, rule by rule, until they meet; the way across is a chain of steps.
+
+Each side is rewritten in several orders of the moves, and everything met on the way is a node of
+one graph, whose edges are single uses of rules. The shortest way through it is the chain.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from sympy import HadamardPower, HadamardProduct
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.budget import Exhausted, spend
+from otimes.algebra.explain.derivation import Step, one_step
+from otimes.algebra.explain.moves import Change, Scope
+from otimes.algebra.explain.strategies import (
+    BY_DEFINITION,
+    DIAGONALS,
+    MOVES,
+    NUMBER,
+    OPEN_GIVEN,
+    TIERS,
+    Strategy,
+    Tier,
+)
+from otimes.algebra.language.linear import FamilyMember
+from otimes.algebra.language.nonlinear import LayerNorm, RMSNorm
+from otimes.algebra.rules import RULES
+from otimes.algebra.rules.nonlinear import ROWWISE
+from otimes.algebra.rules.rule import Path, at, children, is_matrix, replaced
+
+MOVE = 10  # steps for trying a move at a place
+MAX_STEPS = 600  # rewrites of one side before it is left as it is
+MAX_PARTS = 4_000  # of an expression, and how deep it may be, before it is left as it is
+MAX_DEPTH = 80
+MAX_SHORTCUTS = 60  # chains longer than this are not searched for steps that skip others
+
+Edges = dict[Any, list[Step]]
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Rewrites with moves; what a move cannot do somewhere is asked once only."""
+
+    scope: Scope
+    idle: set[tuple[str, Any]] = field(default_factory=set)  # (move, part): nothing to do
+    refused: set[frozenset[Any]] = field(default_factory=set)  # {before, after} of steps not taken
+
+    def refuse(self, steps: Sequence[Step]) -> None:
+        """Take no step again between the expressions of these."""
+        self.refused |= {frozenset((step.before, step.after)) for step in steps}
+
+    def meet(self, lhs: Any, rhs: Any, tiers: Sequence[Tier] | None = None) -> list[Step] | None:
+        """Return the shortest chain between two sides that the first tier to find one gives.
+
+        `tiers` are all that may be of use when None.
+        """
+        edges: Edges = {}
+        first, *others = TIERS if tiers is None else tiers
+        if tiers is None and any(side.has(RMSNorm, LayerNorm) for side in (lhs, rhs)):
+            others = [*BY_DEFINITION, *others]
+        if any(side.has(HadamardProduct, HadamardPower) for side in (lhs, rhs)):
+            others = [DIAGONALS, *others]
+        if self.scope.given:
+            others = [OPEN_GIVEN, *others]
+        for tier in (first, *others):
+            for strategy in tier:
+                try:
+                    for side in (lhs, rhs):
+                        self.rewritten(side, strategy, edges)
+                except Exhausted:  # a chain that was found by parts stands all the same
+                    return None
+            steps = shortest(edges, lhs, rhs, self.refused)
+            if steps is not None:
+                return with_shortcuts(steps, self.scope.given)
+        return None
+
+    def rewritten(self, e: Any, strategy: Strategy, edges: Edges) -> Any:
+        """Rewrite until nothing applies, adding each step to the edges, both ways round."""
+        seen = {e}
+        inside = not strategy.opaque
+        last: str | None = None
+        if strategy.opens and is_matrix(e):
+            opened = next(RULES["matrix_of_entries"].results(e), None)
+            if opened is None:
+                return e
+            e = _add(edges, Change("matrix_of_entries", (), False, opened), e)
+        for _ in range(MAX_STEPS):
+            # a rule is used everywhere before another one has its turn
+            again = [last] if last is not None and last in RULES else []
+            found = self._next(e, again, inside) or self._next(e, strategy.moves, inside)
+            if found is None:
+                return e
+            last, changes = found
+            for change in changes:
+                e = _add(edges, change, e)
+            if e in seen:
+                return e
+            seen.add(e)
+        return e
+
+    def _next(self, e: Any, moves: Sequence[str], inside: bool) -> tuple[str, list[Change]] | None:
+        whole: dict[type, list[tuple[Path, Any]]] = {}
+        parts: dict[type, list[tuple[Path, Any]]] = {}
+        for count, (path, part, nested) in enumerate(_parts(e, inside)):
+            if count > MAX_PARTS or len(path) > MAX_DEPTH:
+                return None
+            spend(3)
+            parts.setdefault(type(part), []).append((path, part))
+            if not nested:
+                whole.setdefault(type(part), []).append((path, part))
+        for name in moves:
+            kinds, move = MOVES[name]
+            among = parts if kinds else whole
+            for kind in kinds or whole:
+                for path, part in among.get(kind, ()):
+                    if (name, part) in self.idle or (
+                        name == NUMBER and path and type(at(e, path[:-1])) is sympy.Trace
+                    ):
+                        continue
+                    spend(MOVE)
+                    changes = move(part, self.scope)
+                    if changes:
+                        return name, [c._replace(path=path + c.path) for c in changes]
+                    self.idle.add((name, part))
+        return None
+
+
+def _add(edges: Edges, change: Change, e: Any) -> Any:
+    """Add a change to the edges, and return what it makes of the expression."""
+    name, path, reverse, new = change
+    after = replaced(e, path, new)
+    edges.setdefault(e, []).append(Step(name, path, reverse, e, after))
+    edges.setdefault(after, []).append(Step(name, path, not reverse, after, e))
+    return after
+
+
+def _parts(
+    e: Any, inside: bool, path: Path = (), inside_number: bool = False
+) -> Iterator[tuple[Path, Any, bool]]:
+    """Yield (path, part, whether it is a number inside a number), parents first.
+
+    What functions are taken of is left out where `inside` is false.
+    """
+    number = type(e) in (sympy.Add, sympy.Mul, sympy.Pow)
+    yield path, e, number and inside_number
+    if type(e) is MatrixElement and isinstance(e.args[0], sympy.MatrixSymbol | FamilyMember):
+        return  # an entry of a tensor is as far as one can go
+    if not inside and type(e) in ROWWISE:
+        return
+    for position, argument in children(e):
+        yield from _parts(argument, inside, (*path, position), number)
+
+
+def shortest(
+    edges: Edges, start: Any, goal: Any, refused: Container[frozenset[Any]] = ()
+) -> list[Step] | None:
+    """Return the shortest chain of the edges from start to goal."""
+    came: dict[Any, Step | None] = {start: None}
+    queue = deque([start])
+    while queue and goal not in came:
+        here = queue.popleft()
+        for step in edges.get(here, ()):
+            if step.after not in came and frozenset((here, step.after)) not in refused:
+                came[step.after] = step
+                queue.append(step.after)
+    if goal not in came:
+        return None
+    chain: list[Step] = []
+    back = came[goal]
+    while back is not None:
+        chain.append(back)
+        back = came[back.before]
+    return chain[::-1]
+
+
+def with_shortcuts(steps: list[Step], given: tuple[tuple[Any, Any], ...]) -> list[Step]:
+    """Replace stretches of a chain that one use of one rule does as well."""
+    if len(steps) > MAX_SHORTCUTS:
+        return steps
+    chain = [steps[0].before, *[s.after for s in steps]] if steps else []
+    result: list[Step] = []
+    here = 0
+    while here < len(steps):
+        for there in range(len(steps), here + 1, -1):
+            jump = one_step(chain[here], chain[there], given)
+            if jump is not None:
+                result.append(jump)
+                here = there
+                break
+        else:
+            result.append(steps[here])
+            here += 1
+    return result

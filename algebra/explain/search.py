@@ -1,0 +1,297 @@
+"""Finding a chain of named rules between two sides of a proved equation.
+
+`explain` proposes and `Derivation.check` disposes. Both sides are rewritten, rule by rule, until
+they meet; the shortest way through everything that was met on either side is the chain. Where the
+two sides have a part in common, only what differs is explained. No chain found is None, which
+implies nothing about the truth of the equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sympy
+from sympy import Identity, Inverse, MatMul
+
+from otimes.algebra.budget import Budget, Exhausted
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.explain.conditional import exchanges
+from otimes.algebra.explain.derivation import Derivation, Step, one_step
+from otimes.algebra.explain.judged import proved
+from otimes.algebra.explain.moves import Scope, index_names
+from otimes.algebra.explain.rewriting import Rewriter, shortest, with_shortcuts
+from otimes.algebra.explain.strategies import LINKS, LINKS_OUTSIDE, OUTSIDE, PLAIN, Strategy
+from otimes.algebra.language.binders import standardised
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.shapes import inspect, with_ranges
+from otimes.algebra.rules.given import as_pair
+from otimes.algebra.rules.nonlinear import ROWWISE
+from otimes.algebra.rules.rule import children, is_matrix, product, replaced
+
+BUDGET = 20.0  # units of work
+MAX_NODES = 2_000  # of one side, and how deep it may be
+MAX_DEPTH = 60
+ATTEMPTS = 3
+# Units of work for a part: where it may be equal by hypotheses, inverses or axioms, or else not.
+SEARCHED, PLAINLY = 0.2, 0.05
+SEARCHED_FOR = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
+
+
+def explain(
+    lhs: Any, rhs: Any, budget: float | None = None, given: Sequence[Any] = ()
+) -> Derivation | None:
+    """Return a chain of named steps from lhs to rhs, each of them decided, or None.
+
+    `budget`: how much work the search may do, in the units of `decide` (20 when None). `given`:
+    equations that hold besides, as pairs or `sympy.Eq`; a step that uses the first of them is
+    called `given_1`.
+
+    >>> from sympy import Identity, MatrixSymbol, Symbol
+    >>> from otimes.algebra.language.linear import kron, matmul
+    >>> n, d = Symbol("n"), Symbol("d")
+    >>> A, W = MatrixSymbol("A", n, n), MatrixSymbol("W", d, d)
+    >>> print(explain(matmul(kron(A, Identity(d)), kron(Identity(n), W)), kron(A, W)))
+      (A ⊗ I_d) (I_n ⊗ W)
+    = A I_n ⊗ I_d W         kron_mul_kron
+    = A ⊗ W                 one_mul, mul_one
+    """
+    if not (isinstance(lhs, sympy.Basic) and isinstance(rhs, sympy.Basic)):
+        return None
+    if _is_large(lhs) or _is_large(rhs):
+        return None
+    try:
+        (lhs, rhs), clean, _ = standardised([lhs, rhs], [as_pair(each) for each in given])
+        pairs = tuple(clean)
+        signature = inspect(lhs, rhs, *[side for pair in pairs for side in pair])
+    except OtimesError:  # not in the language, so there is nothing to decide a step by
+        return None
+    lhs, rhs = (with_ranges(side, signature) for side in (lhs, rhs))
+    pairs = tuple((with_ranges(x, signature), with_ranges(y, signature)) for x, y in pairs)
+    with Budget(BUDGET if budget is None else budget):
+        try:
+            return _found(lhs, rhs, pairs)
+        except Exhausted:
+            return None
+
+
+def _found(lhs: Any, rhs: Any, pairs: tuple[tuple[Any, Any], ...]) -> Derivation | None:
+    search = _Search(pairs, Rewriter(Scope(index_names(lhs, rhs), pairs)))
+    for _ in range(ATTEMPTS):
+        steps = search.chain(lhs, rhs)
+        if steps is None:
+            return None
+        steps = [replace(step, given=pairs) for step in steps]
+        steps = [step.turned().turned() if step.reverse else step for step in steps]
+        wrong = [step for step in steps if not step.check()]
+        if not wrong:
+            derivation = Derivation(lhs, rhs, tuple(steps))
+            return derivation if derivation.joined else None
+        search.rewriter.refuse(wrong)  # matched, but the judge does not know it: another way
+    return None
+
+
+def _is_large(e: Any) -> bool:
+    """Return whether a tree has too many nodes, or is too deep, for a search of steps."""
+    nodes, stack = 0, [(e, 0)]
+    while stack:
+        part, depth = stack.pop()
+        nodes += 1
+        if nodes > MAX_NODES or depth > MAX_DEPTH:
+            return True
+        stack += [(x, depth + 1) for x in part.args]
+    return False
+
+
+@dataclass(slots=True)
+class _Search:
+    """One search: what is given, and how to rewrite."""
+
+    given: tuple[tuple[Any, Any], ...]
+    rewriter: Rewriter
+
+    def chain(self, lhs: Any, rhs: Any, depth: int = 0) -> list[Step] | None:
+        """Return the shorter of two chains: by the parts that differ, and by what both become."""
+        if lhs == rhs:
+            return []
+        step = one_step(lhs, rhs, self.given)
+        if step is not None:
+            return [step]
+        found = [self._by_parts(lhs, rhs, depth), self.rewriter.meet(lhs, rhs)]
+        known = [steps for steps in found if steps is not None]
+        if known:
+            return min(known, key=_length)
+        for way in (self._by_definition, self._by_uses, self._by_inverse, self._simpler):
+            steps = way(lhs, rhs, depth)
+            if steps is not None:
+                return with_shortcuts(_direct(steps), self.given)
+        return None
+
+    def _by_uses(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Use the equations of a proof one after the other, and rewrite in between."""
+        uses = exchanges(lhs, rhs, self.given)
+        if uses is None:
+            return None
+        between = Rewriter(replace(self.rewriter.scope, given=()))
+        steps: list[Step] = []
+        here = lhs
+        for before, after in uses:
+            link = _link(between, here, before)
+            use = self._use(before, after, depth)
+            if link is None or use is None:
+                return None
+            steps += [*link, *use]
+            here = after
+        last = _link(between, here, rhs)
+        return None if last is None else [*steps, *last]
+
+    def _use(self, before: Any, after: Any, depth: int) -> list[Step] | None:
+        """Return the use of one equation: one step, or what shows that two arguments are equal."""
+        step = one_step(before, after, self.given)
+        return self._by_parts(before, after, depth + 1) if step is None else [step]
+
+    def _by_inverse(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Show that M⁻¹ is N by M N = I: M⁻¹ = M⁻¹ (M N) = N."""
+        if type(lhs) is not Inverse:
+            if type(rhs) is not Inverse:
+                return None
+            there = self._by_inverse(rhs, lhs, depth)
+            return None if there is None else [step.turned() for step in reversed(there)]
+        one, checked = Identity(lhs.shape[0]), product(lhs.args[0], rhs)
+        if depth > 3 or not _equal(checked, one, self.given):
+            return None
+        part = self.chain(checked, one, depth + 1)
+        if part is None:
+            return None
+        whole = [product(lhs, x) for x in (one, *[s.before for s in reversed(part)])]
+        steps = [Step("mul_one", (), True, lhs, whole[0])]
+        for k, step in enumerate(reversed(part)):
+            back = step.turned()
+            inside = replace(back, path=(1, *back.path), before=whole[k], after=whole[k + 1])
+            steps.append(inside)
+        flat = product(lhs, *checked.args)
+        cancelled = product(one, rhs)
+        steps.append(Step("mul_assoc", (), False, whole[-1], flat))
+        steps.append(Step("inv_mul", (), False, flat, cancelled))
+        return [*steps, Step("one_mul", (), False, cancelled, rhs)]
+
+    def _by_definition(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Open the norms on both sides, and explain what is left by its parts."""
+        if not any(side.has(RMSNorm, LayerNorm) for side in (lhs, rhs)):
+            return None
+        return self._rewritten(lhs, rhs, OUTSIDE, depth)
+
+    def _simpler(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Simplify both sides as far as rewriting goes, and explain what is left by its parts."""
+        return self._rewritten(lhs, rhs, PLAIN, depth)
+
+    def _rewritten(self, lhs: Any, rhs: Any, strategy: Strategy, depth: int) -> list[Step] | None:
+        edges: dict[Any, list[Step]] = {}
+        ends = [self.rewriter.rewritten(side, strategy, edges) for side in (lhs, rhs)]
+        if depth > 3 or ends == [lhs, rhs]:
+            return None
+        middle = self._by_parts(ends[0], ends[1], depth + 1)
+        first, last = (shortest(edges, *pair) for pair in ((lhs, ends[0]), (ends[1], rhs)))
+        if middle is None or first is None or last is None:
+            return None
+        return [*first, *middle, *last]
+
+    # -- by parts ------------------------------------------------------------------------------
+
+    def _by_parts(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Explain the arguments that differ, one after the other, where each pair is equal."""
+        if type(lhs) is not type(rhs) or depth > 12:
+            return None
+        if len(lhs.args) != len(rhs.args):
+            return self._by_middle(lhs, rhs, depth)
+        inside = {k for k, _ in children(lhs)} & {k for k, _ in children(rhs)}
+        differing = [k for k, (x, y) in enumerate(zip(lhs.args, rhs.args, strict=True)) if x != y]
+        if not inside.issuperset(differing):
+            return None
+        tables = {k for k in differing if _is_table(lhs.args[k])}
+        if any(
+            not _equal(lhs.args[k], rhs.args[k], self.given) for k in differing if k not in tables
+        ):
+            return self._by_middle(lhs, rhs, depth)
+        steps: list[Step] = []
+        current = lhs
+        for k in differing:
+            explain_part = self._by_parts if k in tables else self.chain
+            part = explain_part(lhs.args[k], rhs.args[k], depth + 1)
+            if part is None:
+                return None
+            for step in part:
+                after = replaced(current, (k,), step.after)
+                steps.append(Step(step.rule, (k, *step.path), step.reverse, current, after))
+                current = after
+        return steps if current == rhs else None
+
+    def _by_middle(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
+        """Put brackets around what differs between the common ends of two products."""
+        if type(lhs) is not MatMul:
+            return None
+        x, y = list(lhs.args), list(rhs.args)
+        ahead = 0
+        while ahead < min(len(x), len(y)) - 1 and x[ahead] == y[ahead]:
+            ahead += 1
+        behind = 0
+        while behind < min(len(x), len(y)) - ahead - 1 and x[-1 - behind] == y[-1 - behind]:
+            behind += 1
+        if not ahead and not behind:
+            return None
+        middles = [z[ahead : len(z) - behind] for z in (x, y)]
+        if not all(any(map(is_matrix, z)) for z in middles):
+            return None
+        inner = (product(*middles[0]), product(*middles[1]))
+        if not _equal(*inner, self.given):
+            return None
+        part = self.chain(inner[0], inner[1], depth + 1)
+        if part is None:
+            return None
+        ends = [product(*x[:ahead], z, *x[len(x) - behind :]) for z in inner]
+        steps = [] if ends[0] == lhs else [Step("mul_assoc", (), True, lhs, ends[0], self.given)]
+        current = ends[0]
+        for step in part:
+            after = replaced(current, (ahead,), step.after)
+            steps.append(Step(step.rule, (ahead, *step.path), step.reverse, current, after))
+            current = after
+        if current != rhs:
+            steps.append(Step("mul_assoc", (), False, current, rhs))
+        return steps if all(s.matches() for s in steps[:1] + steps[-1:]) else None
+
+
+def _link(between: Rewriter, here: Any, there: Any) -> list[Step] | None:
+    """Return a chain of identities; where functions occur, first one that leaves them alone."""
+    if here.has(*ROWWISE):
+        steps = between.meet(here, there, LINKS_OUTSIDE)
+        if steps is not None:
+            return steps
+    return between.meet(here, there, LINKS)
+
+
+def _is_table(e: Any) -> bool:
+    """Return whether this is the table of a block matrix or of its entries, not an expression."""
+    return type(e) is sympy.Tuple or (
+        type(e) is sympy.ImmutableDenseMatrix and any(map(is_matrix, e.args[2]))
+    )
+
+
+def _equal(a: Any, b: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
+    searched = bool(given) or a.has(*SEARCHED_FOR) or b.has(*SEARCHED_FOR)
+    return proved(a, b, given, SEARCHED if searched else PLAINLY)
+
+
+def _direct(steps: list[Step]) -> list[Step]:
+    """Return a chain without its detours: what lies between two places that are the same."""
+    result: list[Step] = []
+    for step in steps:
+        known = [k for k, old in enumerate(result) if old.before == step.after]
+        result = result[: known[0]] if known else [*result, step]
+    return result
+
+
+def _length(steps: list[Step]) -> tuple[int, int]:
+    """Return how long a chain reads: its shown lines, then its steps."""
+    lines = len(Derivation(steps[0].before, steps[-1].after, tuple(steps)).lines) if steps else 0
+    return lines, len(steps)

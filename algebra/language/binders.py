@@ -1,0 +1,464 @@
+"""Free and bound symbols, and the renaming that gives every symbol a unique name.
+
+SymPy tells symbols apart by name, assumptions and dummy index, and lets an index be bound twice;
+what is read here goes by names. `standardised` stands between the two. Behind it
+
+    two different symbols have different names, and none is a Dummy
+    a bound index has the name of no free symbol, no matrix and no function
+    no index is bound again inside its own scope; beside it, it may be
+
+What is in order already is left as it is, to the letter. Classes of ours declare what they bind;
+`free_symbols` and `substituted` are the only walks over it that know what is free.
+
+>>> from sympy import Dummy, MatrixSymbol, Symbol
+>>> from otimes.algebra.language.linear import Family, HeadSum
+>>> n, H, h = Symbol("n"), Symbol("H"), Symbol("h")
+>>> A = Family("A", (H,), n, n)
+>>> substituted(HeadSum(A[h] * A[Symbol("g")], (h, H)), {Symbol("g"): h}).limits
+((h′, H),)
+>>> sides, _, _ = standardised([Dummy("a"), Dummy("a")])
+>>> sides
+[a, a′]
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import sympy
+from sympy import Symbol
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.errors import LanguageError
+from otimes.algebra.language.trees import rebuilt
+
+Pair = tuple[Any, Any]
+
+# Of SymPy's classes, where limits and indices stand among the arguments; ours declare it. The first
+# argument is the scope; a limit stands within those before it; other arguments are outside.
+_LIMITS: dict[type, Callable[[int], Sequence[int]]] = {
+    sympy.Sum: lambda arguments: range(arguments - 1, 0, -1),
+}
+_INDICES: dict[type, slice] = {
+    MatrixElement: slice(1, None),
+    sympy.KroneckerDelta: slice(0, 2),
+}
+
+
+def _places(e: Any) -> Sequence[int]:
+    """Return which arguments of a node are limits, the outermost first."""
+    limits = _LIMITS.get(type(e)) or getattr(e, "limit_places", None)
+    return () if limits is None else limits(len(e.args))
+
+
+def bindings(e: Any) -> tuple[tuple[Symbol, Any], ...]:
+    """Return the indices that a node binds, each with how many values it has, outermost first."""
+    return tuple((limit[0], _count(limit)) for limit in _limits(e))
+
+
+def _limits(e: Any) -> tuple[Any, ...]:
+    return tuple(e.args[at] for at in _places(e))
+
+
+def index_places(e: Any) -> range:
+    """Return which arguments of a node are indices: symbols and integers that select an entry."""
+    where: slice = _INDICES.get(type(e)) or getattr(e, "index_places", None) or slice(0)
+    return range(len(e.args))[where]
+
+
+def indices_of(e: Any) -> tuple[Any, ...]:
+    """Return the arguments of a node that are indices."""
+    return tuple(e.args[place] for place in index_places(e))
+
+
+@lru_cache(maxsize=50_000)
+def free_symbols(e: Any) -> frozenset[Symbol]:
+    """Return the symbols that are free in an expression, those of its sizes included."""
+    return frozenset([e]) if isinstance(e, Symbol) else _free(e, e.args, free_symbols)
+
+
+@lru_cache(maxsize=50_000)
+def used_as_numbers(e: Any) -> frozenset[Symbol]:
+    """Return the free symbols that are used as a number or a size somewhere."""
+    if isinstance(e, Symbol):
+        return frozenset([e])
+    indices = index_places(e)
+    arguments = [a for at, a in enumerate(e.args) if at not in indices]
+    return _free(e, arguments, used_as_numbers)
+
+
+def _free(
+    e: Any, arguments: Sequence[Any], of: Callable[[Any], frozenset[Symbol]]
+) -> frozenset[Symbol]:
+    """Return the symbols `of` the arguments without those that the node binds in its scope."""
+    places = _places(e)
+    if not places:
+        return frozenset().union(*map(of, arguments))
+    inside = of(arguments[0])
+    for at in reversed(places):
+        index, *bounds = arguments[at]
+        inside = (inside - {index}).union(*map(of, bounds))
+    others = [a for at, a in enumerate(arguments) if at and at not in places]
+    return inside.union(*map(of, others))
+
+
+def substituted(e: Any, values: Mapping[Symbol, Any]) -> Any:
+    """Return an expression with values substituted for free symbols, without evaluation.
+
+    A bound index that would capture a symbol of a value is renamed.
+    """
+    free = free_symbols(e)
+    live = {symbol: sympy.sympify(v) for symbol, v in values.items() if symbol in free}
+    if not live:
+        return e
+    if isinstance(e, Symbol):
+        return live[e]
+    places = _places(e)
+    if not places:
+        return rebuilt(e, [substituted(a, live) for a in e.args])
+    arguments = list(e.args)
+    for at in range(1, len(arguments)):
+        if at not in places:
+            arguments[at] = substituted(arguments[at], live)
+    taken: set[str] | None = None
+    for at in places:
+        index, *bounds = arguments[at]
+        bounds = [substituted(bound, live) for bound in bounds]
+        live = {symbol: v for symbol, v in live.items() if symbol != index}
+        new = index
+        if any(index in free_symbols(v) for v in live.values()):
+            if taken is None:
+                taken = names_in(e, *live, *live.values())
+            new = _like(index, fresh_name(index.name, taken))
+            taken.add(new.name)
+            live[index] = new
+        arguments[at] = sympy.Tuple(new, *bounds)
+    arguments[0] = substituted(arguments[0], live)
+    return rebuilt(e, arguments)
+
+
+def names_in(*expressions: Any) -> set[str]:
+    """Return every name in expressions: of symbols, free or bound, of matrices and functions."""
+    found = _Found(expressions)
+    return {*found.symbols, *found.tensors, *found.functions}
+
+
+def fresh_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name with as many primes as it takes to differ from those taken."""
+    while name in taken:
+        name += "′"
+    return name
+
+
+# -- the gate --------------------------------------------------------------------------------------
+
+
+class Standard(NamedTuple):
+    """Expressions with unique names, and the original of each free symbol that was renamed."""
+
+    sides: list[Any]
+    given: list[Pair]
+    origin: dict[Symbol, Symbol]
+
+
+def standardised(sides: Sequence[Any], given: Sequence[Pair] = ()) -> Standard:
+    """Return expressions that are used together, and hypotheses, in clean names (see above).
+
+    A free index of a hypothesis stands for all its values, so it is bound by that hypothesis; it
+    may share a name with what runs over as much. Raises LanguageError for what does not commute.
+    """
+    everything = [*sides, *[side for pair in given for side in pair]]
+    if not all(isinstance(e, sympy.Basic) for e in everything):
+        return Standard(list(sides), list(given), {})  # which `shapes` refuses
+    found = _Found(everything)
+    found.refuse_what_does_not_commute()
+    scoped = found.binds or (found.has_indices and given)
+    if not scoped and found.is_clean:
+        return Standard(list(sides), list(given), {})
+    return _Renaming(found, sides, given).standard()
+
+
+class _Found:
+    """The names in expressions, collected in one walk that ignores scopes."""
+
+    def __init__(self, expressions: Iterable[Any]) -> None:
+        self.symbols: dict[str, list[Symbol]] = {}  # by name, in the order they are met
+        self.tensors: set[str] = set()
+        self.functions: set[str] = set()
+        self.binds = self.has_indices = self.has_open_deltas = False
+        stack = list(expressions)[::-1]
+        seen: dict[int, Any] = {}  # holds what it has seen, so that no number is used again
+        while stack:
+            e = stack.pop()
+            if id(e) in seen:
+                continue
+            seen[id(e)] = e
+            kind = type(e)
+            if kind is Symbol or isinstance(e, Symbol):
+                known = self.symbols.get(e.name)
+                if known is None:
+                    self.symbols[e.name] = [e]
+                elif e not in known:
+                    known.append(e)
+                continue
+            arguments = e.args
+            if not arguments:
+                continue
+            if kind is sympy.MatrixSymbol or getattr(e, "name_kind", "") == "tensor":
+                self.tensors.add(e.name)
+                stack += arguments[:0:-1]
+                continue
+            if getattr(e, "name_kind", "") == "function":
+                self.functions.add(e.name)
+            elif _places(e):
+                self.binds = True
+            elif index_places(e):
+                self.has_indices = True
+                self.has_open_deltas |= kind is sympy.KroneckerDelta and len(arguments) == 2
+            stack += arguments[::-1]
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether no two symbols would share a name if all were free."""
+        return all(len(known) == 1 and self.is_plain(known[0]) for known in self.symbols.values())
+
+    def is_plain(self, symbol: Symbol) -> bool:
+        """Return whether a symbol may keep its name: it is not a Dummy, a function or an entry."""
+        return (
+            type(symbol) is Symbol
+            and symbol.name not in self.functions
+            and ("[" not in symbol.name)
+        )
+
+    def refuse_what_does_not_commute(self) -> None:
+        for known in self.symbols.values():
+            for symbol in known:
+                if not symbol.is_commutative:
+                    raise LanguageError(
+                        f"the symbol {symbol.name} is declared commutative=False, and the numbers "
+                        "of the language commute: use a MatrixSymbol for it"
+                    )
+
+
+class _Scope(NamedTuple):
+    """The bound indices around a part: their new symbols, their ranges, and parts renamed."""
+
+    new: dict[Symbol, Symbol]
+    ranges: dict[Symbol, Any]
+    known: dict[int, tuple[Any, Any]]
+
+    def within(self, index: Symbol, new: Symbol, values: Any) -> _Scope:
+        return _Scope({**self.new, index: new}, {**self.ranges, new: values}, {})
+
+
+class _Renaming:
+    """One pass over a claim and its hypotheses that gives every symbol its name."""
+
+    def __init__(self, found: _Found, sides: Sequence[Any], given: Sequence[Pair]) -> None:
+        self.sides, self.given = sides, given
+        self.strict = found.has_open_deltas  # they have the range that their indices have elsewhere
+        self.occurring = {*found.symbols, *found.tensors, *found.functions}
+        self.bound: dict[str, tuple[Symbol, Any]] = {}  # by new name: the index and its range
+        self.free_in_sides = frozenset().union(*map(free_symbols, sides))
+        self.every = [self._free_indices(pair) for pair in given]
+        free = set(self.free_in_sides)
+        for pair, every in zip(given, self.every, strict=True):
+            free |= frozenset().union(*map(free_symbols, pair)) - every.keys()
+        self.new = self._names_of(found, free)
+        self.reserved = found.tensors | found.functions | {s.name for s in free - self.new.keys()}
+        self.reserved |= {s.name for s in self.new.values()}
+        self.origin = {new: old for old, new in self.new.items()}
+
+    def standard(self) -> Standard:
+        scope = _Scope(self.new, {}, {})
+        sides = [self.walk(side, scope) for side in self.sides]
+        given = []
+        for pair, every in zip(self.given, self.every, strict=True):
+            inner = scope
+            for index, values in every.items():
+                new = self._for_all(index, values, inner)
+                if new != index:
+                    self.origin[new] = index
+                inner = inner.within(index, new, values)
+            given.append((self.walk(pair[0], inner), self.walk(pair[1], inner)))
+        return Standard(sides, given, self.origin)
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def _names_of(self, found: _Found, free: set[Symbol]) -> dict[Symbol, Symbol]:
+        """Return new symbols for the free ones that cannot keep theirs; plain symbols go first."""
+        claimed: set[str] = set()
+        others: list[Symbol] = []
+        for known in found.symbols.values():
+            for symbol in known:
+                if symbol not in free:
+                    continue
+                if symbol.name not in claimed and found.is_plain(symbol):
+                    claimed.add(symbol.name)
+                else:
+                    others.append(symbol)
+        claimed |= found.tensors | found.functions
+        new: dict[Symbol, Symbol] = {}
+        for symbol in others:
+            name = next(name for name in self._names_for(symbol) if name not in claimed)
+            claimed.add(name)
+            new[symbol] = _like(symbol, name)
+        return new
+
+    def _names_for(self, symbol: Symbol) -> Iterator[str]:
+        """Yield its own name and then ones with primes, none that the user gave to anything else.
+
+        `A[0, 0]` is an entry of A, so no symbol is called so.
+        """
+        name = symbol.name.replace("[", "⟨").replace("]", "⟩")
+        while True:
+            if name == symbol.name or name not in self.occurring:
+                yield name
+            name += "′"
+
+    def name(
+        self, index: Symbol, values: Any, scope: _Scope, inside: frozenset[str] | set[str]
+    ) -> Symbol:
+        """Return the symbol for an index that is bound here.
+
+        It yields to those that are bound `inside`, so that what is closed stays as it is.
+        """
+        outside = {symbol.name for symbol in scope.ranges}
+        return self._index(index, values, outside | inside | self.reserved)
+
+    def _for_all(self, index: Symbol, values: Any, scope: _Scope) -> Symbol:
+        """Return the symbol for a free index of a hypothesis, which holds for all its values."""
+        refused = {symbol.name for symbol in scope.ranges} | self.reserved
+        if index in self.free_in_sides and type(index) is Symbol and index not in self.new:
+            own = _range_in(self.sides, index)
+            if own is None or values is None or _same(own, values):
+                return index
+        return self._index(index, values, refused)
+
+    def _index(self, index: Symbol, values: Any, refused: set[str]) -> Symbol:
+        for name in self._names_for(index):
+            if name in refused:
+                continue
+            known = self.bound.get(name)
+            if known is None:
+                keeps = type(index) is Symbol and name == index.name
+                self.bound[name] = (index if keeps else _like(index, name)), values
+                return self.bound[name][0]
+            if not self.strict or _same(known[1], values):
+                return known[0]
+        raise AssertionError  # there are always more primes
+
+    # -- walking -----------------------------------------------------------------------------------
+
+    def walk(self, e: Any, scope: _Scope) -> Any:
+        if isinstance(e, Symbol):
+            return scope.new.get(e, e)
+        arguments = e.args
+        if not arguments:
+            return e
+        known = scope.known.get(id(e))
+        if known is not None:
+            return known[1]
+        if _places(e):
+            new = self._binder(e, scope)
+        else:
+            new = _with(e, arguments, [self.walk(a, scope) for a in arguments])
+        scope.known[id(e)] = e, new
+        return new
+
+    def _binder(self, e: Any, scope: _Scope) -> Any:
+        places = _places(e)
+        arguments = [
+            a if at == 0 or at in places else self.walk(a, scope) for at, a in enumerate(e.args)
+        ]
+        if not all(isinstance(limit[0], Symbol) for limit in _limits(e)):
+            return e  # which `shapes` refuses
+        inner = scope
+        for at in places:
+            index, *bounds = e.args[at]
+            bounds = [self.walk(bound, inner) for bound in bounds]
+            values = self._range((index, *bounds), inner)
+            later = {limit[0].name for limit in _limits(e)[places.index(at) + 1 :]}
+            new = self.name(index, values, inner, later | _bound_names(e.args[0]))
+            arguments[at] = _with(e.args[at], e.args[at].args, [new, *bounds])
+            inner = inner.within(index, new, values)
+        arguments[0] = self.walk(e.args[0], inner)
+        return _with(e, e.args, arguments)
+
+    def _range(self, limit: Sequence[Any], scope: _Scope) -> Any:
+        """Return what an index runs over, where that is asked for; j < l runs over what l does."""
+        if not self.strict:
+            return None
+        values = _count(limit)
+        return scope.ranges.get(values, values)
+
+    def _free_indices(self, pair: Pair) -> dict[Symbol, Any]:
+        """Return the free indices of a hypothesis, each with its range, None where it is open."""
+        free = frozenset().union(*map(free_symbols, pair))
+        found: dict[Symbol, Any] = {}
+        for part in _parts(pair):
+            for index in indices_of(part):
+                if index in free and found.get(index) is None:
+                    found[index] = _range_at(part, index)
+        return found
+
+
+@lru_cache(maxsize=50_000)
+def _bound_names(e: Any) -> frozenset[str]:
+    """Return the names of the indices that are bound somewhere in an expression."""
+    if isinstance(e, Symbol) or not e.args:
+        return frozenset()
+    here = frozenset(index.name for index, *_ in _limits(e) if isinstance(index, Symbol))
+    return here.union(*map(_bound_names, e.args))
+
+
+def _with(e: Any, old: Sequence[Any], new: list[Any]) -> Any:
+    """Return a node with new arguments for its old ones; itself where they are the same."""
+    return e if all(map(operator.is_, old, new)) else rebuilt(e, new)
+
+
+def _like(symbol: Symbol, name: str) -> Symbol:
+    """Return a symbol of another name with the same assumptions."""
+    return Symbol(name, **symbol.assumptions0)
+
+
+def _count(limit: Any) -> Any:
+    """Return how many values an index has by its limit; the limit itself where it has no count."""
+    if len(limit) == 2:
+        return limit[1]
+    return limit[2] + 1 if len(limit) == 3 and limit[1] == 0 else limit
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b or (a is not None and b is not None and _expanded(a) == _expanded(b)))
+
+
+def _expanded(count: Any) -> Any:
+    return sympy.expand(count) if isinstance(count, sympy.Expr) else count
+
+
+def _parts(expressions: Iterable[Any]) -> Iterator[Any]:
+    """Yield the expressions and everything in them."""
+    stack = list(expressions)
+    while stack:
+        e = stack.pop()
+        stack += e.args
+        yield e
+
+
+def _range_in(expressions: Iterable[Any], index: Symbol) -> Any:
+    """Return how many values a free index has, None where no part says so."""
+    ranges = (_range_at(part, index) for part in _parts(expressions) if index in indices_of(part))
+    return next((values for values in ranges if values is not None), None)
+
+
+def _range_at(part: Any, index: Symbol) -> Any:
+    """Return how many values an index has where it stands in a part, None where that is open."""
+    if type(part) is MatrixElement:
+        return part.args[0].shape[part.args[1:].index(index)]
+    if type(part) is sympy.KroneckerDelta:
+        return part.args[2][1] + 1 if len(part.args) > 2 else None
+    return part.count_of(index)

@@ -1,0 +1,290 @@
+"""The named activation functions, each on floats, on exact numbers and on intervals.
+
+A `Function` has its value on NumPy and torch floats, on exact numbers (an `Interval` where it is
+irrational), and what is known of it in general. A name that is not in `KNOWN` stands for any
+function: then it is tried as a polynomial, which may serve as a counterexample but not as a value.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from math import pi, sqrt
+from typing import TYPE_CHECKING, Any
+
+from mpmath import iv
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.backends import is_torch
+from otimes.algebra.language.deferred import Deferred
+from otimes.algebra.language.intervals import Interval, bounds
+from otimes.algebra.language.roots import exact_root
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+special: Any = Deferred("scipy.special")
+
+Exact = int | Fraction | Interval
+CUBIC, SLOPE = Fraction(44715, 1_000_000), sqrt(2 / pi)
+QUICK = Fraction(1702, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of one number, and what it is on floats, in torch, and on intervals.
+
+    `reflected` is a relation between g(x) and g(-x): "identity" g(x) - g(-x) = x, "odd" their sum
+    is 0, "one" their sum is 1, "inverse" their product is 1. `source` says where it comes from.
+    """
+
+    name: str
+    on_floats: Callable[[Any], Any]
+    in_torch: Callable[[Any, Any], Any]  # (torch, tensor)
+    on_interval: Callable[[Any], Any]
+    tex: str
+    source: str
+    zero_at_zero: bool = False
+    nonnegative: bool = False
+    reflected: str | None = None
+    exact: Callable[[Any], Any] | None = None
+
+
+def value_of(name: str, number: Exact) -> Exact:
+    """Return a function at an exact number: exact where that is possible, else an interval.
+
+    Raises OtimesError where it is not defined.
+    """
+    known = KNOWN.get(name)
+    if known is None:
+        return stand_in(name)(number)
+    if known.exact is not None and not isinstance(number, Interval):
+        found = known.exact(number)
+        if found is not None:
+            return found
+    return Interval(known.on_interval(bounds(number)))
+
+
+def on_floats(name: str, array: Any) -> Any:
+    """Return a function of every entry of a NumPy or torch array of floats."""
+    known = KNOWN.get(name)
+    if known is None:
+        raise OtimesError(
+            f"the activation {name} stands for any function, and has no value on numbers: name one "
+            f"of {', '.join(KNOWN)}"
+        )
+    if is_torch(array):
+        return known.in_torch(import_module("torch"), array)
+    return known.on_floats(array)
+
+
+def stand_in(name: str) -> Polynomial:
+    """Return the polynomial substituted for an arbitrary function in trials, fixed by its name."""
+    draw = random.Random(name)
+    return Polynomial(tuple(draw.choice((-3, -2, -1, 1, 2, 3)) for _ in range(4)))
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """A polynomial, its coefficients from the constant one upwards."""
+
+    coefficients: tuple[int, ...]
+
+    def __call__(self, x: Any) -> Any:
+        return sum((c * x**k for k, c in enumerate(self.coefficients)), 0)
+
+    def __str__(self) -> str:
+        """Return it as an expression in x that Python reads."""
+        return " + ".join(f"{c}*x**{k}" for k, c in enumerate(self.coefficients))
+
+
+# -- on intervals ----------------------------------------------------------------------------------
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + iv.exp(-x))
+
+
+def _tanh(x: Any) -> Any:
+    return 1 - 2 / (iv.exp(2 * x) + 1)
+
+
+def _relu(x: Any) -> Any:
+    return iv.mpf([max(x.a, 0), max(x.b, 0)])
+
+
+def _rsqrt(x: Any) -> Any:
+    if not x.a > 0:
+        raise OtimesError("the reciprocal square root is taken of what may not be positive")
+    return 1 / iv.sqrt(x)
+
+
+def _gelu(x: Any) -> Any:
+    return x * (1 + _erf(x / iv.sqrt(iv.mpf(2)))) / 2
+
+
+def _gelu_tanh(x: Any) -> Any:
+    return x * (1 + _tanh(iv.sqrt(2 / iv.pi) * (x + bounds(CUBIC) * x**3))) / 2
+
+
+def _erf(x: Any) -> Any:
+    """Return the error function: its series, whose rest is less than the first term left out.
+
+    The terms alternate, and fall from k = x² on; before, they cancel, which costs x² / log 2 bits
+    and as many again. Far out, 1 - exp(-x²) < |erf(x)| < 1.
+    """
+    largest = float(abs(x).b)
+    if not largest < 12:
+        tail = iv.exp(-(x**2))
+        far = iv.mpf([1 - tail.b, 1])
+        return far if x.a > 9 else -far if x.b < -9 else iv.mpf([-1, 1])
+    slope = 2 / iv.sqrt(iv.pi)  # the derivative is nowhere more, so an interval can only widen so
+    with _extra_bits(int(3 * largest**2)):
+        middle = iv.mpf(x.mid)
+        spread = slope * (x - middle)
+        return slope * _erf_series(middle) + spread
+
+
+@contextmanager
+def _extra_bits(bits: int) -> Iterator[None]:
+    iv.prec += bits
+    try:
+        yield
+    finally:
+        iv.prec -= bits
+
+
+def _erf_series(x: Any) -> Any:
+    total, term, k = x, x, 0
+    square = x**2
+    while k <= square.b or not abs(term).b < iv.eps * iv.mpf("1e-20"):
+        k += 1
+        term = -term * square / k
+        total = total + term / (2 * k + 1)
+    rest = abs(term).b
+    return total + iv.mpf([-rest, rest])
+
+
+def _exact_rsqrt(x: Any) -> Any:
+    if x <= 0:
+        raise OtimesError("the reciprocal square root is taken of a number that is not positive")
+    try:
+        return exact_root(x, Fraction(-1, 2))
+    except OtimesError:
+        return None
+
+
+def _at_zero(value: int) -> Callable[[Any], Any]:
+    return lambda x: value if x == 0 else None
+
+
+# -- on floats -------------------------------------------------------------------------------------
+
+
+KNOWN: dict[str, Function] = {
+    known.name: known
+    for known in (
+        Function(
+            "relu",
+            lambda x: np.maximum(x, 0),
+            lambda torch, x: torch.relu(x),
+            _relu,
+            r"\operatorname{ReLU}",
+            "Fukushima 1969, Visual feature extraction by a multilayered network",
+            zero_at_zero=True,
+            nonnegative=True,
+            reflected="identity",
+            exact=lambda x: max(x, 0),
+        ),
+        Function(
+            "gelu",
+            lambda x: x * special.ndtr(x),
+            lambda torch, x: torch.nn.functional.gelu(x),
+            _gelu,
+            r"\operatorname{GELU}",
+            "Hendrycks and Gimpel 2016, Gaussian error linear units, arXiv:1606.08415",
+            zero_at_zero=True,
+            reflected="identity",
+            exact=_at_zero(0),
+        ),
+        Function(
+            "gelu_tanh",
+            lambda x: 0.5 * x * (1 + np.tanh(SLOPE * (x + float(CUBIC) * x * x * x))),
+            lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"),
+            _gelu_tanh,
+            r"\operatorname{GELU}_{\tanh}",
+            "Hendrycks and Gimpel 2016, Gaussian error linear units, arXiv:1606.08415, section 2",
+            zero_at_zero=True,
+            reflected="identity",
+            exact=_at_zero(0),
+        ),
+        Function(
+            "silu",
+            lambda x: x * special.expit(x),
+            lambda torch, x: torch.nn.functional.silu(x),
+            lambda x: x * _sigmoid(x),
+            r"\operatorname{SiLU}",
+            "Elfwing, Uchibe and Doya 2017, Sigmoid-weighted linear units, arXiv:1702.03118",
+            zero_at_zero=True,
+            reflected="identity",
+            exact=_at_zero(0),
+        ),
+        Function(
+            "quick_gelu",
+            lambda x: x * special.expit(1.702 * x),
+            lambda torch, x: x * torch.sigmoid(1.702 * x),
+            lambda x: x * _sigmoid(bounds(QUICK) * x),
+            r"\operatorname{GELU}_{\sigma}",
+            "Hendrycks and Gimpel 2016, Gaussian error linear units, arXiv:1606.08415, section 2",
+            zero_at_zero=True,
+            exact=_at_zero(0),
+        ),
+        Function(
+            "tanh",
+            lambda x: np.tanh(x),
+            lambda torch, x: torch.tanh(x),
+            _tanh,
+            r"\tanh",
+            "the hyperbolic tangent",
+            zero_at_zero=True,
+            reflected="odd",
+            exact=_at_zero(0),
+        ),
+        Function(
+            "sigmoid",
+            lambda x: special.expit(x),
+            lambda torch, x: torch.sigmoid(x),
+            _sigmoid,
+            r"\sigma",
+            "the logistic function",
+            nonnegative=True,
+            reflected="one",
+        ),
+        Function(
+            "exp",
+            lambda x: np.exp(x),
+            lambda torch, x: torch.exp(x),
+            lambda x: iv.exp(x),
+            r"\exp",
+            "the exponential function",
+            nonnegative=True,
+            reflected="inverse",
+            exact=_at_zero(1),
+        ),
+        Function(
+            "rsqrt",
+            lambda x: 1 / np.sqrt(x),
+            lambda torch, x: torch.rsqrt(x),
+            _rsqrt,
+            r"\operatorname{rsqrt}",
+            "the reciprocal square root x^(-1/2), of positive numbers",
+            nonnegative=True,
+            exact=_exact_rsqrt,
+        ),
+    )
+}

@@ -1,0 +1,201 @@
+"""Expressions as TeX: SymPy's printer with the conventions of the papers.
+
+`latex(expression)` keeps brackets and order as stated, and writes a member of a family with its
+indices above (`W_{O}^{l,h}`), transposes included, so that no formula has two superscripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sympy
+from sympy.matrices.expressions.matexpr import MatrixElement
+from sympy.printing.latex import LatexPrinter, greek_letters_set
+
+CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
+OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
+UNICODE = {"Π": "Pi", "Σ": "Sigma", "Ω": "Omega"}  # what induction calls the first layers
+GREEK = {*greek_letters_set, *CAPITALS}
+
+
+def latex(expression: sympy.Basic) -> str:
+    r"""Return the TeX of an expression, as stated.
+
+    >>> latex(sympy.MatrixSymbol("W_O", 2, 2).T)
+    'W_{O}^{\\top}'
+    """
+    return str(TexPrinter().doprint(expression))
+
+
+class TexPrinter(LatexPrinter):
+    """SymPy's printer with our conventions; a class of ours prints itself by its method `tex`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.from_1: list[Any] = []  # the indices of the sums around, which are counted from 1
+
+    @contextmanager
+    def counting_from_1(self, indices: Iterable[Any]) -> Iterator[None]:
+        """Print what stands in a sum over these indices."""
+        outside = self.from_1
+        self.from_1 = [*outside, *indices]
+        yield
+        self.from_1 = outside
+
+    def _print_Symbol(self, e: sympy.Symbol, style: str = "plain") -> str:
+        return typeset_name(e.name)
+
+    def _print_MatrixSymbol(self, e: Any, **_: Any) -> str:
+        return typeset_name(e.name)
+
+    def _print_Identity(self, e: Any) -> str:
+        return rf"I_{{{self._print(e.shape[0])}}}"
+
+    def _print_OneMatrix(self, e: Any) -> str:
+        rows, cols = (self._print(d) for d in e.shape)
+        return (
+            rf"\mathbf{{1}}_{{{rows}}}"
+            if cols == "1"
+            else rf"\mathbf{{1}}_{{{rows} \times {cols}}}"
+        )
+
+    def _print_Transpose(self, e: Any) -> str:
+        inner = e.args[0]
+        if _is_tensor(inner):
+            return str(inner.tex(self, transposed=True))
+        return rf"{self.bracket(inner)}^{{\top}}"
+
+    _print_Adjoint = _print_Transpose
+
+    def _print_KroneckerProduct(self, e: Any) -> str:
+        return r" \otimes ".join(
+            rf"\left({self._print(a)}\right)"
+            if isinstance(a, sympy.MatAdd | sympy.KroneckerProduct) or _extends_right(a)
+            else self._print(a)
+            for a in e.args
+        )
+
+    def _print_HadamardProduct(self, e: Any) -> str:
+        return r" \circ ".join(
+            self._print(a) if a.is_Symbol or _is_tensor(a) else self.bracket(a) for a in e.args
+        )
+
+    def _print_MatMul(self, e: Any) -> str:
+        parts = []
+        for k, factor in enumerate(e.args):
+            text = self._print(factor)
+            last = k == len(e.args) - 1
+            open_right = _extends_right(factor) and not last
+            loose = isinstance(
+                factor,
+                sympy.MatMul
+                | sympy.MatAdd
+                | sympy.Add
+                | sympy.KroneckerProduct
+                | sympy.HadamardProduct,
+            )
+            if isinstance(factor, sympy.Integer) and factor == -1 and not last:
+                parts.append("-")
+            elif loose or open_right:
+                parts.append(rf"\left({text}\right)")
+            else:
+                parts.append(text)
+        return r" \, ".join(parts).replace(r"- \, ", "-")
+
+    def _print_MatAdd(self, e: Any) -> str:
+        text = ""
+        for k, term in enumerate(e.args):
+            part = self._print(term)
+            text += part if not k else (f" - {part[1:]}" if part.startswith("-") else f" + {part}")
+        return text
+
+    def _print_Mul(self, e: Any) -> str:
+        """Keep the order of a product of traces or entries; SymPy's is as good for the rest."""
+        if not e.has(*OF_MATRICES):
+            return str(super()._print_Mul(e))
+        parts = [
+            rf"\left({self._print(x)}\right)"
+            if isinstance(x, sympy.Add | sympy.Mul)
+            or (isinstance(x, sympy.Sum) and k != len(e.args) - 1)
+            else self._print(x)
+            for k, x in enumerate(e.args)
+        ]
+        return r" \, ".join(parts).replace(r"-1 \, ", "-")
+
+    def _print_Add(self, e: Any, order: Any = None) -> str:
+        if not e.has(*OF_MATRICES):
+            return str(super()._print_Add(e, order=order))
+        return " + ".join(self._print(x) for x in e.args).replace("+ -", "- ")
+
+    def _print_Trace(self, e: Any) -> str:
+        return rf"\operatorname{{tr}}\left({self._print(e.args[0])}\right)"
+
+    def _print_MatrixElement(self, e: Any) -> str:
+        matrix, i, j = e.args
+        below = rf"_{{{self.index(i)},{self.index(j)}}}"
+        text = self._print(matrix)
+        plain = isinstance(matrix, sympy.MatrixSymbol) or _is_tensor(matrix)
+        if plain and "_" not in text.partition("^")[0]:
+            return f"{text}{below}"
+        return rf"\left({text}\right){below}"
+
+    def _print_KroneckerDelta(self, e: Any, exp: Any = None) -> str:
+        delta = rf"\delta_{{{self.index(e.args[0])},{self.index(e.args[1])}}}"
+        return delta if exp is None else rf"{delta}^{{{exp}}}"
+
+    def _print_Sum(self, e: Any) -> str:
+        """Count from 1, as papers do."""
+        signs = " ".join(
+            rf"\sum_{{{self._print(index)}=1}}^{{{self._print(last + 1)}}}"
+            for index, _, last in reversed(e.limits)
+        )
+        body = self._print(e.args[0])
+        return (
+            rf"{signs} \left({body}\right)"
+            if isinstance(e.args[0], sympy.Add)
+            else (f"{signs} {body}")
+        )
+
+    def _print_BlockDiagMatrix(self, e: Any) -> str:
+        return rf"\operatorname{{diag}}\left({', '.join(map(self._print, e.args))}\right)"
+
+    _print_DiagMatrix = _print_BlockDiagMatrix
+
+    def index(self, index: Any) -> str:
+        """Return an index as the papers count it, from 1."""
+        return str(int(index) + 1) if isinstance(index, sympy.Integer) else str(self._print(index))
+
+    def bracket(self, e: Any) -> str:
+        text = self._print(e)
+        atomic = isinstance(e, sympy.MatrixSymbol | sympy.Symbol | sympy.Identity) or _is_tensor(e)
+        return text if atomic else rf"\left({text}\right)"
+
+
+def _is_tensor(e: Any) -> bool:
+    """Return whether an expression is one matrix of a family, which needs no brackets."""
+    return getattr(e, "is_tensor", False)
+
+
+def _extends_right(e: Any) -> bool:
+    return getattr(e, "extends_right", False)
+
+
+def typeset_name(name: str) -> str:
+    """Return a name typeset: one subscript, words upright (`d_head`), the rest italic."""
+    plain = name.rstrip("′")
+    primes = "'" * (len(name) - len(plain))
+    base, *parts = plain.split("_")
+    base = UNICODE.get(base, base)
+    if base in GREEK:
+        base = rf"\{base}"
+    elif len(base) > 1 and base.islower():
+        base = rf"\mathrm{{{base}}}"
+    if not parts:
+        return base + primes
+    words = [len(p) > 1 and p.islower() and p.isidentifier() for p in parts]
+    below = ",".join(
+        rf"\mathrm{{{p}}}" if word else p for p, word in zip(parts, words, strict=True)
+    )
+    return rf"{base}_{{{below}}}{primes}"

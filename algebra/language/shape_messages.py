@@ -1,0 +1,67 @@
+"""Messages about shapes that do not fit: what was asked, what was given, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+
+from otimes.algebra.language.sizes import same_product, whole
+from otimes.algebra.language.unicode import short_text
+
+Shape = tuple[sympy.Expr, sympy.Expr]
+
+
+def show_shape(shape: Shape | None) -> str:
+    """Return a shape for a message: `n × d`, or `scalar`."""
+    return "scalar" if shape is None else f"{whole(shape[0])} × {whole(shape[1])}"
+
+
+def not_in_language(e: Any) -> str:
+    """Say that a kind of expression is not in the language, and what to do."""
+    if not isinstance(e, sympy.Basic):
+        return (
+            f"a SymPy expression was expected and {type(e).__name__} was given: build the two "
+            "sides from sympy.MatrixSymbol and the classes of otimes"
+        )
+    return f"{type(e).__name__} is not in the language yet, in {short_text(e)}"
+
+
+def no_range(e: sympy.KroneckerDelta) -> str:
+    """Say that a Kronecker delta does not tell how far its indices run."""
+    return f"{short_text(e)} does not say how far its indices run: write Identity(n)[i, j] instead"
+
+
+def bad_product(left: Any, x: Shape, right: Any, y: Shape, around: Any) -> str:
+    """Say that two factors of a product do not fit, and the likely mend."""
+    a, b = short_text(left), short_text(right)
+    if same_product(x[1], y[1]):
+        mend = f"; did you mean Transpose({b})?"
+    elif same_product(y[1], x[0]):
+        mend = f"; did you mean {b} before {a}?"
+    else:
+        mend = f"; did you mean KroneckerProduct({a}, {b})?"
+    return (
+        f"cannot multiply {a} ({show_shape(x)}) by {b} ({show_shape(y)}): the inner sizes "
+        f"{whole(x[1])} and {whole(y[0])} differ{mend}{place(around)}"
+    )
+
+
+def full_shape(tensor: Any) -> str:
+    """Return the counts and sizes of a tensor: `H × n × d`."""
+    counts = getattr(tensor, "counts", ())
+    return " × ".join(map(str, (*counts, *tensor.shape)))
+
+
+def place(around: Any) -> str:
+    """Return where something was found, to end a message."""
+    return f" (in {short_text(around)})"
+
+
+def renamed(origin: Mapping[Any, Any]) -> str:
+    """Say which symbols are called otherwise in a message, as others have their names."""
+    names = [new.name for new, old in origin.items() if new.name != old.name]
+    return (
+        f" ({', '.join(names)}: primes tell different symbols of one name apart)" if names else ""
+    )

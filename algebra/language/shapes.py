@@ -1,0 +1,510 @@
+"""The first pass over an expression: is it in the language, and do its shapes fit?
+
+SymPy does not compare symbolic shapes (`C*C` with C n×m is accepted) and does not mind two symbols
+of one name, so nothing is read before this pass has agreed. It returns everything that can vary in
+the expression, and it raises ShapeError at the first pair of shapes that do not fit, or
+LanguageError naming every kind of expression that the language does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from math import lcm
+from typing import Any
+
+import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
+from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatrix
+
+from otimes.algebra.errors import LanguageError, ShapeError
+from otimes.algebra.language.assumptions import check_index, declared
+from otimes.algebra.language.declared import Declared
+from otimes.algebra.language.linear import Family
+from otimes.algebra.language.nonlinear import CAUSAL_MASK
+from otimes.algebra.language.shape_messages import (
+    Shape,
+    bad_product,
+    full_shape,
+    no_range,
+    not_in_language,
+    place,
+    show_shape,
+)
+from otimes.algebra.language.signature import Signature
+from otimes.algebra.language.sizes import normal_size, product_of, same_product, same_size, whole
+from otimes.algebra.language.trees import key
+from otimes.algebra.language.unicode import short_text
+
+SCALAR: Shape | None = None  # the shape of a scalar
+_UNKNOWN = object()
+HIGHEST_ROOT = 1_000  # values of a symbol under a root are tried that are powers of this degree
+
+
+def inspect(*expressions: sympy.Basic) -> Signature:
+    """Return the signature of expressions that are used together; refuse what does not fit."""
+    return inspect_shapes(*expressions)[0]
+
+
+def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | None]]:
+    """Return the signature of expressions that are used together, and the shape of each.
+
+    The shapes are to be compared and shown: a size may still be a tuple of factors.
+    """
+    reader = _Reader()
+    try:
+        shapes = [reader.shape(expression) for expression in expressions]
+    except LanguageError:
+        missing = _unsupported(expressions)
+        if len(missing) > 1:
+            raise LanguageError("; ".join(missing)) from None
+        raise
+    return reader.finish(), shapes
+
+
+def shape_of(expression: sympy.Basic) -> Shape | None:
+    """Return the shape of an expression that fits, or None for a scalar."""
+    shape = _Reader().shape(expression)
+    return shape and (whole(shape[0]), whole(shape[1]))
+
+
+def with_ranges(expression: sympy.Basic, signature: Signature) -> sympy.Basic:
+    """Return the expression with an explicit range in every Kronecker delta."""
+    return expression.xreplace(signature.deltas) if signature.deltas else expression
+
+
+def same_shape(a: Shape | None, b: Shape | None) -> bool:
+    """Return whether two shapes are equal, as polynomials in their sizes."""
+    if a is None or b is None:
+        return a is b
+    return same_product(a[0], b[0]) and same_product(a[1], b[1])
+
+
+class _Reader:
+    """One walk over the trees: shapes on the way up, names on the way down."""
+
+    def __init__(self) -> None:
+        self.signature = Signature()
+        self.symbols: dict[str, sympy.Symbol] = {}
+        self.known: dict[Any, Any] = {}
+        self.bound: list[dict[sympy.Symbol, sympy.Expr]] = []
+        self.open_deltas: list[sympy.KroneckerDelta] = []  # of free indices whose range comes later
+
+    def finish(self) -> Signature:
+        s = self.signature
+        while self.open_deltas:
+            known = [e for e in self.open_deltas if self.range_of_delta(e) is not None]
+            if not known:
+                raise LanguageError(no_range(self.open_deltas[0]))
+            self.open_deltas = [e for e in self.open_deltas if e not in known]
+            for e in known:
+                self.delta(e)
+        for name in sorted((s.sizes.keys() | s.scalars.keys()) & s.indices.keys()):
+            raise LanguageError(
+                f"{name} is used both as an index and as a number or size, which the language does "
+                "not have: rename one of them"
+            )
+        for name in sorted(
+            s.tensors.keys() & (s.sizes.keys() | s.indices.keys() | s.scalars.keys())
+        ):
+            raise LanguageError(
+                f"{name} names both a matrix and a scalar, index or size: rename one of them"
+            )
+        for name in s.sizes:
+            s.scalars.pop(name, None)
+        for symbol, _ in s.indices.values():
+            check_index(symbol)
+        s.assumptions = declared(s.scalars, s.sizes, s.roots)
+        return s
+
+    def shape(self, e: Any) -> Shape | None:
+        if self.bound:  # what is bound decides what is registered
+            return self.read(e)
+        shape = self.known.get(e, _UNKNOWN)
+        if shape is _UNKNOWN:
+            shape = self.known[e] = self.read(e)
+        return shape
+
+    def read(self, e: Any) -> Shape | None:
+        read = _READERS.get(type(e))
+        if read is not None:
+            return read(self, e)
+        if isinstance(e, Declared | Family):
+            shape: Shape = e.checked_shape(self)
+            return shape
+        if isinstance(e, sympy.Expr) and not getattr(e, "is_Matrix", False):
+            self.scalar_atom(e)
+            return SCALAR
+        raise LanguageError(not_in_language(e))
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def symbol(self, symbol: sympy.Symbol) -> sympy.Symbol:
+        if symbol.name.startswith("#") or "@" in symbol.name or "~" in symbol.name:
+            raise LanguageError(
+                f"the symbol {symbol.name} cannot be used: names with @ or ~, or that begin with "
+                "#, have a meaning of their own here"
+            )
+        known = self.symbols.setdefault(key(symbol), symbol)
+        if known != symbol:
+            raise LanguageError(
+                f"two different symbols are called {symbol.name} (other assumptions): use one"
+            )
+        return symbol
+
+    def size(self, dimension: sympy.Expr) -> None:
+        if isinstance(dimension, sympy.Integer):
+            return
+        symbols: Collection[sympy.Symbol] = (dimension,)
+        if not isinstance(dimension, sympy.Symbol):
+            normal_size(dimension)
+            self.signature.dimensions.add(dimension)
+            symbols = sorted(dimension.free_symbols, key=str)
+        for symbol in symbols:
+            if any(symbol in scope for scope in self.bound):
+                raise LanguageError(
+                    f"the size {dimension} depends on the index {symbol} that a sum runs over, "
+                    "which the language does not have"
+                )
+            if self.signature.sizes.get(key(symbol)) is not symbol:
+                self.signature.sizes[key(symbol)] = self.symbol(symbol)
+
+    def tensor(self, tensor: sympy.MatrixSymbol | Family) -> None:
+        name = tensor.name
+        known = self.signature.tensors.get(name)
+        if known is tensor or known == tensor:
+            return
+        if name.startswith(CAUSAL_MASK):
+            raise LanguageError(f"{name!r} is a name of the causal mask: rename the symbol")
+        if known is not None:
+            raise ShapeError(
+                f"{name} occurs with two shapes, {full_shape(known)} and "
+                f"{full_shape(tensor)}: rename one of them"
+            )
+        self.signature.tensors[name] = tensor
+        for dimension in tensor.shape:
+            self.size(dimension)
+
+    def index(self, index: Any, count: sympy.Expr, owner: object) -> None:
+        if isinstance(index, sympy.Integer):
+            if index < 0 or (isinstance(count, sympy.Integer) and index >= count):
+                raise ShapeError(
+                    f"index {index} of {short_text(owner)} is out of range: it runs from 0 "
+                    f"to {count - 1}"
+                )
+            largest = self.signature.fixed.get(count, 0)
+            self.signature.fixed[count] = max(largest, int(index))
+            return
+        if not isinstance(index, sympy.Symbol):
+            raise LanguageError(
+                f"the index {short_text(index)} of {short_text(owner)} is not in the language: "
+                "a symbol or an integer is"
+            )
+        for scope in reversed(self.bound):
+            if index in scope:
+                known = scope[index]
+                break
+        else:
+            known = self.signature.indices.setdefault(key(index), (self.symbol(index), count))[1]
+        if known == 0:  # it has no value, so nothing is ever taken at it
+            return
+        if not same_size(known, count):
+            raise ShapeError(
+                f"index {index} of {short_text(owner)} runs over {count} values, but over "
+                f"{known} elsewhere"
+            )
+
+    # -- scalars -------------------------------------------------------------------------------
+
+    def scalar_atom(self, e: sympy.Expr) -> None:
+        if isinstance(e, sympy.Symbol):
+            if any(e in scope for scope in self.bound):
+                raise LanguageError(f"the index {e} is used as a number, not in the language")
+            self.signature.scalars[key(e)] = self.symbol(e)
+        elif isinstance(e, sympy.Pow):
+            for argument in e.args:
+                if self.shape(argument) is not None:
+                    raise ShapeError(f"a matrix is used as a number in {short_text(e)}")
+            if isinstance(e.exp, sympy.Rational) and not isinstance(e.exp, sympy.Integer):
+                roots = self.signature.roots
+                for symbol in e.base.free_symbols:
+                    degree = lcm(roots.get(key(symbol), 1), int(e.exp.q))
+                    if degree > HIGHEST_ROOT:
+                        raise LanguageError(
+                            f"{symbol} stands under roots of degree {degree} in all, and the "
+                            f"language has them up to {HIGHEST_ROOT}: name the root by a symbol"
+                        )
+                    roots[key(symbol)] = degree
+        elif not isinstance(e, sympy.Rational):
+            if isinstance(e, sympy.Float):
+                raise LanguageError(
+                    f"{e} is a floating-point number: write it exactly, as sympy.Rational"
+                )
+            raise LanguageError(not_in_language(e))
+
+    def plain(self, e: sympy.Expr) -> Shape | None:
+        """Sums and products: Add and Mul may also hold matrices, built without evaluation."""
+        shapes = [self.shape(a) for a in e.args]
+        if all(shape is None for shape in shapes):
+            return None
+        if isinstance(e, sympy.Add):
+            return self.addends(e.args, shapes, e)
+        return self.factors(e.args, shapes, e)
+
+    # -- operations ----------------------------------------------------------------------------
+
+    def matrix_symbol(self, e: sympy.MatrixSymbol) -> Shape:
+        self.tensor(e)
+        return e.shape
+
+    def special(self, e: Any) -> Shape:
+        if isinstance(e, GenericIdentity | GenericZeroMatrix):
+            raise LanguageError(
+                f"{type(e).__name__} has no size: use Identity(n), ZeroMatrix(n, m)"
+            )
+        for dimension in e.shape:
+            self.size(dimension)
+        return e.shape
+
+    def addends(self, args: Any, shapes: list[Shape | None], e: sympy.Expr) -> Shape | None:
+        for term, shape in zip(args[1:], shapes[1:], strict=True):
+            self.agree(args[0], shapes[0], term, shape, "add", e)
+        return shapes[0]
+
+    def agree(
+        self, a: Any, x: Shape | None, b: Any, y: Shape | None, verb: str, around: Any
+    ) -> None:
+        if not same_shape(x, y):
+            swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
+            a, b = short_text(a), short_text(b)
+            mend = f"; did you mean Transpose({b})?" if swapped else ""
+            raise ShapeError(
+                f"cannot {verb} {a} ({show_shape(x)}) and {b} ({show_shape(y)}): the shapes "
+                f"differ{mend}{place(around)}"
+            )
+
+    def factors(self, args: Any, shapes: list[Shape | None], e: sympy.Expr) -> Shape | None:
+        result: Shape | None = None
+        last: tuple[Any, Shape] = (None, (sympy.S.One, sympy.S.One))
+        for factor, shape in zip(args, shapes, strict=True):
+            if shape is None:
+                continue
+            if result is None:
+                result = shape
+            elif same_product(result[1], shape[0]):
+                result = (result[0], shape[1])
+            else:
+                raise ShapeError(bad_product(*last, factor, shape, e))
+            last = (factor, shape)
+        return result
+
+    def power(self, e: sympy.MatPow) -> Shape | None:
+        base = self.shape(e.base)
+        self.square(base, e.base, "raise to a power" if e.exp != -1 else "invert")
+        if not isinstance(e.exp, sympy.Integer):
+            raise LanguageError(
+                f"the power {short_text(e.exp)} of a matrix is not in the language, in "
+                f"{short_text(e)}"
+            )
+        return base
+
+    def square(self, shape: Shape | None, e: Any, verb: str) -> None:
+        if shape is None or not same_product(*shape):
+            raise ShapeError(
+                f"cannot {verb} {short_text(e)} ({show_shape(shape)}): a square matrix is needed"
+            )
+
+    def transpose(self, e: sympy.Transpose) -> Shape:
+        rows, cols = self.unmultiplied(e.args[0], "transpose")
+        return cols, rows
+
+    def matrix(self, e: Any, verb: str) -> Shape:
+        rows, cols = self.unmultiplied(e, verb)
+        return whole(rows), whole(cols)
+
+    def unmultiplied(self, e: Any, verb: str) -> Shape:
+        """Return the shape of a matrix; a size may still be a tuple of factors."""
+        shape = self.shape(e)
+        if shape is None:
+            raise ShapeError(f"cannot {verb} {short_text(e)}: it is a scalar, a matrix is needed")
+        return shape
+
+    def kron(self, e: sympy.KroneckerProduct) -> Shape:
+        verb = "take the Kronecker product with"
+        shapes = [self.unmultiplied(factor, verb) for factor in e.args]
+        return product_of([rows for rows, _ in shapes]), product_of([cols for _, cols in shapes])
+
+    def hadamard(self, e: sympy.HadamardProduct) -> Shape | None:
+        shapes: list[Shape | None] = [
+            self.unmultiplied(a, "multiply elementwise by") for a in e.args
+        ]
+        for factor, shape in zip(e.args[1:], shapes[1:], strict=True):
+            self.agree(e.args[0], shapes[0], factor, shape, "multiply elementwise", e)
+        return shapes[0]
+
+    def trace(self, e: sympy.Trace) -> None:
+        self.square(self.shape(e.args[0]), e.args[0], "take the trace of")
+
+    def element(self, e: MatrixElement) -> None:
+        rows, cols = self.matrix(e.args[0], "take an entry of")
+        self.index(e.args[1], rows, e.args[0])
+        self.index(e.args[2], cols, e.args[0])
+
+    def delta(self, e: sympy.KroneckerDelta) -> None:
+        """Read the range of a Kronecker delta, which it or another use of an index gives."""
+        if len(e.args) > 2 and e.args[2][0] != 0:
+            raise LanguageError(no_range(e))
+        count = self.range_of_delta(e)
+        if count is None:
+            self.open_deltas.append(e)
+            return
+        self.size(count)
+        for index in e.args[:2]:
+            self.index(index, count, "KroneckerDelta")
+        if len(e.args) == 2:
+            ranged = sympy.KroneckerDelta(*e.args, (0, count - 1))
+            if self.signature.deltas.setdefault(e, ranged) != ranged:
+                raise LanguageError(
+                    f"the indices of {short_text(e)} run over {count} values, but elsewhere over "
+                    f"{self.signature.deltas[e].args[2][1] + 1}: rename them in one place"
+                )
+
+    def range_of_delta(self, e: sympy.KroneckerDelta) -> sympy.Expr | None:
+        if len(e.args) > 2:
+            return normal_size(e.args[2][1] + 1)
+        for scope in reversed(self.bound):
+            for index in e.args:
+                if index in scope:
+                    return scope[index]
+        free = [self.signature.indices.get(key(index)) for index in e.args if index.is_Symbol]
+        return next((known[1] for known in free if known is not None), None)
+
+    def index_sum(self, e: sympy.Sum) -> None:
+        """A sum over full ranges of indices; the count of each is its upper limit plus one."""
+        if not e.limits:
+            raise LanguageError(f"the sum of {short_text(e.function)} runs over no index")
+        for limit in reversed(e.limits):
+            if len(limit) != 3 or limit[1] != 0 or not isinstance(limit[0], sympy.Symbol):
+                raise LanguageError(
+                    f"{short_text(e)} does not run over a full range: write the limits as "
+                    "(k, 0, n - 1)"
+                )
+            index, _, last = limit
+            count = normal_size(last + 1)
+            self.size(count)  # within the limits before it
+            self.bound.append({self.symbol(index): count})
+        if self.shape(e.function) is not None:
+            raise ShapeError(f"{short_text(e)} sums matrices: use HeadSum for that")
+        del self.bound[-len(e.limits) :]
+
+    def diag_matrix(self, e: DiagMatrix) -> Shape:
+        rows, cols = self.matrix(e.args[0], "make a diagonal matrix of")
+        if cols != 1 and rows != 1:
+            raise ShapeError(
+                f"cannot make a diagonal matrix of {short_text(e.args[0])} "
+                f"({show_shape((rows, cols))}): a column or a row is needed"
+            )
+        size = rows if cols == 1 else cols
+        return size, size
+
+    def diagonal_of(self, e: DiagonalOf) -> Shape:
+        rows, cols = self.matrix(e.args[0], "take the diagonal of")
+        self.square((rows, cols), e.args[0], "take the diagonal of")
+        return rows, sympy.S.One
+
+    def diagonal_matrix(self, e: DiagonalMatrix) -> Shape:
+        shape = self.matrix(e.args[0], "keep the diagonal of")
+        self.square(shape, e.args[0], "keep the diagonal of")
+        return shape
+
+    def hadamard_power(self, e: sympy.HadamardPower) -> Shape:
+        shape = self.matrix(e.args[0], "raise the entries of")
+        if not isinstance(e.args[1], sympy.Integer) or e.args[1] < 0:
+            raise LanguageError(
+                f"the elementwise power {short_text(e.args[1])} is not in the language, in "
+                f"{short_text(e)}"
+            )
+        return shape
+
+    def explicit(self, e: sympy.ImmutableDenseMatrix) -> Shape:
+        for entry in e:
+            if self.shape(entry) is not None:
+                raise ShapeError(f"an entry of the explicit matrix {short_text(e)} is a matrix")
+        return sympy.Integer(e.rows), sympy.Integer(e.cols)
+
+    def block_matrix(self, e: sympy.BlockMatrix) -> Shape:
+        height, width = e.blockshape
+        shapes = [
+            [self.matrix(e.blocks[i, j], "take as a block") for j in range(width)]
+            for i in range(height)
+        ]
+        for i, line in enumerate(shapes):
+            for j, shape in enumerate(line):
+                if not same_size(shape[0], line[0][0]) or not same_size(shape[1], shapes[0][j][1]):
+                    raise ShapeError(
+                        f"block ({i}, {j}) is {show_shape(shape)} and does not fit its row of "
+                        f"height {line[0][0]} and its column of width {shapes[0][j][1]}{place(e)}"
+                    )
+        return sympy.Add(*[line[0][0] for line in shapes]), sympy.Add(*[s[1] for s in shapes[0]])
+
+    def block_diagonal(self, e: sympy.BlockDiagMatrix) -> Shape:
+        shapes = [self.matrix(block, "take as a block") for block in e.args]
+        return sympy.Add(*[s[0] for s in shapes]), sympy.Add(*[s[1] for s in shapes])
+
+    def number_of_layers(self, count: Any) -> Any:
+        """Return what an index of layers runs over; a count that is an index is within its range.
+
+        The layers before layer l are among those that l runs over.
+        """
+        for scope in reversed(self.bound):
+            if count in scope:
+                return scope[count]
+        self.size(count)
+        return count
+
+
+_READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
+    sympy.MatrixSymbol: _Reader.matrix_symbol,
+    sympy.Identity: _Reader.special,
+    sympy.ZeroMatrix: _Reader.special,
+    GenericIdentity: _Reader.special,
+    GenericZeroMatrix: _Reader.special,
+    sympy.OneMatrix: _Reader.special,
+    sympy.MatAdd: _Reader.plain,
+    sympy.MatMul: _Reader.plain,
+    sympy.Add: _Reader.plain,
+    sympy.Mul: _Reader.plain,
+    sympy.MatPow: _Reader.power,
+    sympy.Inverse: _Reader.power,
+    sympy.Transpose: _Reader.transpose,
+    sympy.Adjoint: _Reader.transpose,  # the language is real
+    sympy.KroneckerProduct: _Reader.kron,
+    sympy.HadamardProduct: _Reader.hadamard,
+    sympy.Trace: _Reader.trace,
+    MatrixElement: _Reader.element,
+    sympy.KroneckerDelta: _Reader.delta,
+    sympy.Sum: _Reader.index_sum,
+    DiagMatrix: _Reader.diag_matrix,
+    DiagonalOf: _Reader.diagonal_of,
+    DiagonalMatrix: _Reader.diagonal_matrix,
+    sympy.HadamardPower: _Reader.hadamard_power,
+    sympy.ImmutableDenseMatrix: _Reader.explicit,
+    sympy.BlockMatrix: _Reader.block_matrix,
+    sympy.BlockDiagMatrix: _Reader.block_diagonal,
+}
+
+
+def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:
+    """Return every part that the language does not have, each as a sentence."""
+    found: list[str] = []
+    for expression in expressions:
+        for part in sympy.preorder_traversal(expression):
+            of_matrices = isinstance(part, sympy.MatrixExpr) or (
+                isinstance(part, sympy.Expr)
+                and any(isinstance(argument, sympy.MatrixExpr) for argument in part.args)
+            )
+            if of_matrices and type(part) not in _READERS and not isinstance(part, Declared):
+                message = not_in_language(part)
+                if message not in found:
+                    found.append(message)
+    return found

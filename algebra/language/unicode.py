@@ -1,0 +1,217 @@
+"""Statements as one line of Unicode, for a terminal: `(A ⊗ W_O W_V) vec_rows(X)`.
+
+SymPy's own printer evaluates what it prints (and can crash on what it finds), so every message and
+every name that shows an expression is written here. Nothing is evaluated, nothing is refused: what
+the language does not have is shown as `Name(arguments)`, what is nested too deeply as `…`.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import sympy
+from sympy.core.mul import Mul
+from sympy.matrices.expressions.diagonal import DiagMatrix
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+SUM, KRON, PRODUCT, ATOM = range(4)  # how tightly a piece of text holds together
+DEEPEST = 60  # levels of an expression that are shown
+PLAIN = 100  # parts of a scalar that is left to SymPy's printer
+LONGEST = 2_000  # bits of a number that is written out; Python refuses more than 4,300 digits
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+Piece = tuple[str, int]
+
+
+def unicode_text(expression: sympy.Basic) -> str:
+    """Return an expression as it is stated, brackets and order kept.
+
+    >>> A = sympy.MatrixSymbol("A", 2, 2)
+    >>> unicode_text(sympy.KroneckerProduct(A, A + A.T))
+    'A ⊗ (A + Aᵀ)'
+    """
+    return TextPrinter().piece(expression)[0]
+
+
+def short_text(expression: sympy.Basic, width: int = 100) -> str:
+    """Return the text of an expression for a message: cut off where it is long.
+
+    >>> A = sympy.MatrixSymbol("A", 2, 2)
+    >>> short_text(sympy.MatMul(*[A] * 9, evaluate=False), width=10)
+    'A A A A A…'
+    """
+    text = unicode_text(expression)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
+    """Return a text in lines of at most `width`, broken at spaces, later lines being indented."""
+    lines = [""]
+    for word in text.split(" "):
+        most = width if len(lines) == 1 else width - indent
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > most:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines
+
+
+class TextPrinter:
+    """One walk over a tree; each method returns a text and how tightly it holds together."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def piece(self, e: Any) -> Piece:
+        if self.depth > DEEPEST:
+            return "…", ATOM
+        self.depth += 1
+        write = getattr(self, f"_print_{type(e).__name__}", None)
+        own = getattr(e, "text", None)  # a class of ours prints itself
+        written = write(e) if write else own(self) if own else self.other(e)
+        self.depth -= 1
+        return written
+
+    def whole(self, e: Any) -> str:
+        return self.piece(e)[0]
+
+    def inside(self, e: Any, needed: int) -> str:
+        text, held = self.piece(e)
+        return text if held >= needed else f"({text})"
+
+    # -- leaves ------------------------------------------------------------------------------------
+
+    def _print_MatrixSymbol(self, e: Any) -> Piece:
+        return str(e.name), ATOM
+
+    def _print_Identity(self, e: sympy.Identity) -> Piece:
+        return f"I_{self.compact(e.shape[0])}", ATOM
+
+    def _print_OneMatrix(self, e: sympy.OneMatrix) -> Piece:
+        return f"1_{self.compact(e.shape[0])}×{self.compact(e.shape[1])}", ATOM
+
+    def _print_ZeroMatrix(self, e: sympy.ZeroMatrix) -> Piece:
+        return "0", ATOM
+
+    def _print_ImmutableDenseMatrix(self, e: sympy.ImmutableDenseMatrix) -> Piece:
+        return self.grid(e, *e.shape)
+
+    def grid(self, entries: Any, height: int, width: int) -> Piece:
+        lines = (", ".join(self.whole(entries[i, j]) for j in range(width)) for i in range(height))
+        return f"[{'; '.join(lines)}]", ATOM
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def _print_Transpose(self, e: Any) -> Piece:
+        return self.base(e.args[0]) + ("ᴴ" if isinstance(e, sympy.Adjoint) else "ᵀ"), ATOM
+
+    def base(self, e: Any) -> str:
+        text = self.inside(e, ATOM)
+        return f"({text})" if text[-1] in "ᵀᴴ⁰¹²³⁴⁵⁶⁷⁸⁹" else text
+
+    _print_Adjoint = _print_Transpose
+
+    def _print_MatAdd(self, e: Any) -> Piece:
+        return " + ".join(self.inside(a, KRON) for a in e.args).replace("+ -", "- "), SUM
+
+    def _print_KroneckerProduct(self, e: sympy.KroneckerProduct) -> Piece:
+        return " ⊗ ".join(self.inside(a, PRODUCT) for a in e.args), KRON
+
+    def _print_HadamardProduct(self, e: sympy.HadamardProduct) -> Piece:
+        return " ∘ ".join(self.inside(a, ATOM) for a in e.args), KRON
+
+    def _print_MatMul(self, e: sympy.MatMul) -> Piece:
+        last = len(e.args) - 1
+        parts = [
+            f"({self.whole(a)})"
+            if isinstance(a, sympy.MatMul)
+            or (k != last and (isinstance(a, sympy.Sum) or getattr(a, "extends_right", False)))
+            else self.inside(a, PRODUCT)
+            for k, a in enumerate(e.args)
+        ]
+        parts = parts[:1] + [f"({p})" if p.startswith("-") else p for p in parts[1:]]
+        text = " ".join(parts)
+        return (f"-{text[3:]}" if text.startswith("-1 ") else text), PRODUCT
+
+    def _print_MatPow(self, e: Any) -> Piece:
+        power = self.whole(e.args[1])
+        whole = power.removeprefix("-").isdigit()
+        power = power.translate(RAISED) if whole else f"^({power})"
+        return self.base(e.args[0]) + power, ATOM
+
+    _print_Inverse = _print_MatPow
+
+    def _print_HadamardPower(self, e: sympy.HadamardPower) -> Piece:
+        return f"{self.inside(e.args[0], ATOM)}^(∘{self.whole(e.args[1])})", ATOM
+
+    def _print_Trace(self, e: sympy.Trace) -> Piece:
+        return f"tr({self.whole(e.args[0])})", ATOM
+
+    def _print_DiagMatrix(self, e: DiagMatrix | sympy.BlockDiagMatrix) -> Piece:
+        return f"diag({', '.join(map(self.whole, e.args))})", ATOM
+
+    _print_BlockDiagMatrix = _print_DiagMatrix
+
+    def _print_MatrixElement(self, e: MatrixElement) -> Piece:
+        row, col = map(self.whole, e.args[1:])
+        return f"{self.inside(e.args[0], ATOM)}[{row}, {col}]", ATOM
+
+    def _print_KroneckerDelta(self, e: sympy.KroneckerDelta) -> Piece:
+        return f"δ[{self.whole(e.args[0])}, {self.whole(e.args[1])}]", ATOM
+
+    def _print_BlockMatrix(self, e: sympy.BlockMatrix) -> Piece:
+        return self.grid(e.blocks, *e.blockshape)
+
+    def _print_Sum(self, e: sympy.Sum) -> Piece:
+        """The last limit of a SymPy sum is the outermost."""
+        signs = " ".join(f"Σ_{limit[0]}" for limit in reversed(e.limits))
+        return f"{signs} {self.inside(e.function, KRON)}", PRODUCT
+
+    # -- numbers -----------------------------------------------------------------------------------
+
+    def _print_Add(self, e: Any) -> Piece:
+        """A scalar: SymPy writes small ones of symbols well, and would rewrite others."""
+        if _is_plain(e):
+            return str(e), SUM if isinstance(e, sympy.Add) else PRODUCT
+        if isinstance(e, sympy.Add):
+            return self._print_MatAdd(e)
+        if isinstance(e, Mul):
+            return " ".join(self.inside(a, ATOM) for a in e.args).replace("-1 ", "-"), PRODUCT
+        return self._print_MatPow(e)
+
+    _print_Mul = _print_Pow = _print_Add
+
+    def other(self, e: Any) -> Piece:
+        if not isinstance(e, sympy.Basic):
+            return str(e), ATOM
+        if e.args:
+            return f"{type(e).__name__}({', '.join(map(self.whole, e.args))})", ATOM
+        if isinstance(e, sympy.Rational):
+            text = _digits(e.p) if e.is_Integer else f"{_digits(e.p)}/{_digits(e.q)}"
+            return text, ATOM if e.is_Integer and e >= 0 else PRODUCT
+        return str(e), ATOM
+
+    def compact(self, size: Any) -> str:
+        text = self.whole(size)
+        return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def _is_plain(e: Any) -> bool:
+    """Return whether a scalar is small and made of symbols and short numbers only."""
+    parts = list(islice(sympy.preorder_traversal(e), PLAIN + 1))
+    kinds = sympy.Symbol | sympy.Rational | sympy.Add | Mul | sympy.Pow
+    return len(parts) <= PLAIN and all(
+        isinstance(part, kinds)
+        and not (isinstance(part, sympy.Rational) and max(map(_bits, (part.p, part.q))) > LONGEST)
+        for part in parts
+    )
+
+
+def _bits(number: int) -> int:
+    return int(number).bit_length()
+
+
+def _digits(number: int) -> str:
+    bits = _bits(number)
+    return str(number) if bits <= LONGEST else f"{'-' * (number < 0)}⟨{bits} bits⟩"

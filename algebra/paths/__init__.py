@@ -1,0 +1,1 @@
+"""Residual networks as sums over paths."""

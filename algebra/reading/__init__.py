@@ -1,0 +1,1 @@
+"""From a SymPy expression to a sum of tensor diagrams."""

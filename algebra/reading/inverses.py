@@ -1,0 +1,103 @@
+"""Reading powers and inverses.
+
+An inverse is pushed into products where it can be; else it is a tensor with two equations.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import sympy
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.diagrams.diagram import UNIT
+from otimes.algebra.diagrams.sums import DiagramSum, difference
+from otimes.algebra.errors import LanguageError, Undecided
+from otimes.algebra.language import coefficients
+from otimes.algebra.language.sizes import same_size
+from otimes.algebra.language.unicode import short_text, unicode_text
+from otimes.algebra.reading.interpretation import Interpretation
+
+
+def inverse(reading: Interpretation, e: Any) -> DiagramSum:
+    """Return the value of e⁻¹: pushed into products, or a tensor with its two equations.
+
+    The inverse of a product of square matrices, of a Kronecker product, a transpose, a power
+    and a multiple are those of the parts, which exist because the whole has one.
+    """
+    kind = type(e)
+    if kind is sympy.Identity:
+        return reading.value(e)
+    if kind in (sympy.Inverse, sympy.MatPow) and e.exp == -1:
+        return reading.value(e.base)
+    if kind is sympy.MatPow:
+        return power(reading, sympy.MatPow(e.base, -e.exp, evaluate=False))
+    if kind in (sympy.Transpose, sympy.Adjoint):
+        return reading.transposed(inverse(reading, e.args[0]))
+    factors = [a for a in e.args if getattr(a, "is_Matrix", False)]
+    if kind is sympy.KroneckerProduct and all(same_size(*f.shape) for f in factors):
+        result = inverse(reading, factors[0])
+        for factor in factors[1:]:
+            result = reading.beside(result, inverse(reading, factor))
+        return result
+    if kind is sympy.MatMul and all(same_size(*f.shape) for f in factors):
+        result = inverse(reading, factors[-1])
+        for factor in reversed(factors[:-1]):
+            result = reading.product(result, inverse(reading, factor))
+        for argument in e.args:
+            if not getattr(argument, "is_Matrix", False):
+                number = coefficients.from_sympy(argument, reading.nonnegative)
+                result = reading.beside(
+                    DiagramSum((), (), {UNIT: coefficients.inverse(number)}), result
+                )
+        return result
+    return _new_inverse(reading, e)
+
+
+def power(reading: Interpretation, e: sympy.MatPow) -> DiagramSum:
+    """Return an integer power of a square matrix."""
+    if int(e.exp) == 0:
+        identity = reading.identity(sympy.Identity(e.shape[0]))
+        with suppress(Undecided):  # the base has no part in the power, but its sizes are cut
+            reading.dimensions.fit(identity.rows, reading.value(e.base).rows)
+        return identity
+    base = reading.value(e.base) if e.exp > 0 else inverse(reading, e.base)
+    return reading.raised(base, abs(int(e.exp)))
+
+
+def scalar_power(reading: Interpretation, e: sympy.Pow) -> DiagramSum:
+    """Return a power of a scalar; of a trace, entry or sum, an integer one."""
+    if e.exp.free_symbols:
+        raise Undecided(f"the power {short_text(e)} of a number is not expanded")
+    if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
+        factor = coefficients.from_sympy(e, reading.nonnegative)
+        return DiagramSum((), (), {UNIT: factor} if factor != 0 else {})
+    if not isinstance(e.exp, sympy.Integer):
+        raise LanguageError(
+            f"the power {e.exp} of a trace, entry or sum is not in the language, in {short_text(e)}"
+        )
+    if e.exp > 0:
+        base = reading.value(e.base)
+    else:  # as the inverse of a matrix of one entry
+        base = inverse(reading, sympy.ImmutableDenseMatrix([[e.base]]))
+    result = DiagramSum((), (), {UNIT: 1})
+    for _ in range(abs(int(e.exp))):
+        result = reading.beside(result, base)
+    return result
+
+
+def _new_inverse(reading: Interpretation, e: Any) -> DiagramSum:
+    """Return a tensor that stands for e⁻¹; equal arguments give the same tensor."""
+    value = reading.value(e)
+    reading.dimensions.fit(value.rows, value.cols)
+    for name, (known, _) in reading.inverses.items():
+        if not difference(known, value.terms):
+            return reading.tensor(name, e.shape, (), ())
+    if any(d.named for d in value.terms):
+        raise LanguageError(
+            f"the inverse of {short_text(e)}, which has a free index, is not in the language"
+        )
+    name = reading.fresh_name(f"({unicode_text(e)})⁻¹")
+    reading.inverses[name] = (value.terms, e)
+    return reading.tensor(name, e.shape, (), ())

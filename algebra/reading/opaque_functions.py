@@ -1,0 +1,352 @@
+"""Reading nonlinear functions: boxes that stand for a function of a sum of diagrams.
+
+A function of an argument is a tensor like any other once it is known which arguments are the same.
+`RowSoftmax` acts on each row, an activation on each entry: legs of rows, free indices, and for an
+activation the legs of columns, are its *slots*, which only choose where it acts. Hence, in the
+normal form of otimes, at once and with no rule applied:
+
+    equal arguments, in any writing, give one box
+    slots may be permuted: g(Xᵀ) = g(X)ᵀ, g(vec X) = vec g(X), g(eᵀ X) = eᵀ g(X), for heads alike
+    what an argument does not depend on is no slot: g(1 vᵀ) = 1 g(vᵀ)
+    a term that is constant along its row is dropped from the scores of a softmax
+    columns that a mask leaves out are dropped
+    scores that are constant give the mean; an activation of a number with an exact value is one
+    rsqrt(c x) = c^(-1/2) rsqrt(x) and relu(c x) = c relu(x) for a positive factor c
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import islice, permutations
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from otimes.algebra.diagrams.canonical import canonical
+from otimes.algebra.diagrams.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
+from otimes.algebra.diagrams.legs import Branch, branches
+from otimes.algebra.diagrams.sums import DiagramSum, Label, Terms, difference, put
+from otimes.algebra.errors import Undecided
+from otimes.algebra.language import coefficients, functions
+from otimes.algebra.language.backends import is_torch
+from otimes.algebra.language.coefficients import Coefficient
+from otimes.algebra.language.deferred import Deferred
+from otimes.algebra.language.intervals import Interval
+from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.nonlinear import (
+    CAUSAL_MASK,
+    RSQRT,
+    SOFTMAX,
+    Activation,
+    CausalMask,
+    LayerNorm,
+    RMSNorm,
+    RowSoftmax,
+    definition,
+)
+from otimes.algebra.language.sizes import normal_size
+from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.reading.interpretation import Applied, Interpretation
+
+if TYPE_CHECKING:
+    import numpy as np
+
+else:
+    np = Deferred("numpy")
+
+_HOMOGENEOUS = {RSQRT: Fraction(-1, 2), "relu": Fraction(1)}  # g(c x) = c^k g(x) for c > 0
+MAX_ORDERS = 120  # orders of slots tried before two arguments are taken for different ones
+
+Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features the columns
+
+
+def activation(reading: Interpretation, e: Activation) -> DiagramSum:
+    """Return an activation: in each block, a function of each entry."""
+    value = reading.opened(e.argument)
+    made = []
+    for row in branches(value.rows):
+        for col in branches(value.cols):
+            here = [term for term in value.terms.items() if _lies(term[0], row, col)]
+            made += _Cell(reading, e, row, col, [here], elementwise=True).result(e.name)
+    return reading.collect(value.rows, value.cols, made)
+
+
+def row_softmax(reading: Interpretation, e: RowSoftmax) -> DiagramSum:
+    """Return a softmax: in each block of rows, a function of each row.
+
+    Of several blocks of columns, the mask must leave out all but one.
+    """
+    values = [reading.opened(argument) for argument in e.args]
+    first = values[0]
+    for other in values[1:]:
+        reading.dimensions.fit(first.rows, other.rows)
+        reading.dimensions.fit(first.cols, other.cols)
+    blocks = list(branches(first.cols))
+    made = []
+    for row in branches(first.rows):
+        seen = blocks
+        if len(blocks) > 1 and len(values) > 1:
+            mask = values[1].terms
+            seen = [col for col in blocks if any(_lies(d, row, col) for d in mask)]
+        if len(seen) != 1:
+            why = "the rows of a softmax are cut in blocks, which only numbers can settle"
+            raise Undecided(why)
+        here = [[t for t in v.terms.items() if _lies(t[0], row, seen[0])] for v in values]
+        made += _Cell(reading, e, row, seen[0], here, elementwise=False).result(SOFTMAX)
+    return reading.collect(first.rows, first.cols, made)
+
+
+def norm(reading: Interpretation, e: RMSNorm | LayerNorm) -> DiagramSum:
+    """Return a norm, by its definition."""
+    return reading.value(definition(e))
+
+
+def causal_mask(reading: Interpretation, e: CausalMask) -> DiagramSum:
+    """Return the causal mask: a tensor whose facts are axioms."""
+    if not reading.dimensions.legs(e.args[0]):
+        return DiagramSum((), (), {UNIT: 1})
+    return reading.tensor(f"{CAUSAL_MASK} {normal_size(e.args[0])}", e.shape, (), ())
+
+
+def is_causal_mask(label: Label) -> bool:
+    """Return whether a box is a causal mask, which no symbol stands for."""
+    return label.name.startswith(CAUSAL_MASK)
+
+
+def mask_size(label: Label) -> str:
+    """Return the size of a causal mask as text."""
+    return label.name.removeprefix(f"{CAUSAL_MASK} ")
+
+
+def _lies(d: Diagram, row: Sequence[int], col: Sequence[int]) -> bool:
+    """Return whether a diagram lies in the blocks that the branches lead to."""
+    pairs = ((d.rows, row), (d.cols, col))
+    return all(
+        min(0, wire) == min(0, mark)
+        for legs, branch in pairs
+        for wire, mark in zip(legs, branch, strict=True)
+    )
+
+
+def on_arrays(known: Applied, arguments: Sequence[Any]) -> Any:
+    """Return the array of a function of arrays of floats, its axes slots and then features."""
+    if known.function != SOFTMAX:
+        return functions.on_floats(known.function, arguments[0])
+    scores, *mask = arguments
+    rows = scores.reshape((*scores.shape[: len(known.slots)], -1))
+    if is_torch(rows):
+        weights = (rows - rows.amax(-1, keepdim=True)).exp()
+        weights = weights * mask[0].reshape(rows.shape) if mask else weights
+        return (weights / weights.sum(-1, keepdim=True)).reshape(scores.shape)
+    weights = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    weights = weights * mask[0].reshape(rows.shape) if mask else weights
+    return (weights / weights.sum(axis=-1, keepdims=True)).reshape(scores.shape)
+
+
+class _Cell:
+    """One function of one sum of diagrams: the slots it has, and the box it is."""
+
+    def __init__(
+        self,
+        reading: Interpretation,
+        e: Activation | RowSoftmax,
+        row: Branch,
+        col: Branch,
+        arguments: Iterable[Iterable[tuple[Diagram, Coefficient]]],
+        elementwise: bool,
+    ) -> None:
+        self.reading, self.e, self.row, self.col = reading, e, row, col
+        given = [list(argument) for argument in arguments]
+        self.names: dict[str, Sort] = {
+            name: d.sorts[wire] for argument in given for d, _ in argument for name, wire in d.named
+        }
+        self.names = dict(sorted(self.names.items()))
+        self.elementwise = elementwise
+        self.sorts = [s for s in (*row, *(col if elementwise else ())) if s >= 0]
+        self.sorts += self.names.values()
+        self.features = () if elementwise else tuple([s for s in col if s >= 0])
+        self.arguments: list[Sum] = [[(self._stood(d), c) for d, c in arg] for arg in given]
+
+    def _stood(self, d: Diagram) -> Diagram:
+        """Return a term with its slots as rows: a free index that it has not is a fresh wire."""
+        own = dict(d.named)
+        sorts = list(d.sorts)
+        named = []
+        for name, sort in self.names.items():
+            if name not in own:
+                own[name] = len(sorts)
+                sorts.append(sort)
+            named.append(own[name])
+        rows, cols = [tuple([w for w in legs if w >= 0]) for legs in (d.rows, d.cols)]
+        slots = (*rows, *(cols if self.elementwise else ()), *named)
+        return Diagram(slots, () if self.elementwise else cols, (), d.boxes, tuple(sorts))
+
+    def result(self, function: str) -> Sum:
+        """Return the function of the argument as one diagram, or none where it is zero."""
+        factor: Coefficient = 1
+        if function == SOFTMAX:
+            self.arguments[0] = [t for t in self.arguments[0] if not _is_constant_along_rows(t[0])]
+            if not self.arguments[0] and len(self.arguments) == 1:
+                for sort in self.features:
+                    factor = factor * coefficients.inverse(self.reading.dimensions.size(sort))
+                return [(self._outer((), ()), factor)]
+        elif function in _HOMOGENEOUS:
+            content, self.arguments[0] = _without_content(self.arguments[0], self.reading)
+            if content != 1:
+                symbols = {**self.reading.signature.sizes, **self.reading.signature.scalars}
+                number = coefficients.to_sympy(content)
+                number = number.xreplace({s: symbols[s.name] for s in number.free_symbols})
+                self.e = Activation(function, _divided(self.e.argument, number))
+            factor = coefficients.root(content, _HOMOGENEOUS[function], coefficients.names(content))
+        kept = [p for p in range(len(self.sorts)) if not self._is_bare(p)]
+        if function != SOFTMAX and not kept:
+            number = _number(self.arguments[0])
+            value = _exact_value(function, number) if number is not None else None
+            if value is not None:
+                factor = factor * value
+                return [(self._outer((), ()), factor)] if value != 0 else []
+        known, order = self._find(function, kept)
+        label = Label(known.name, (), known.slots, known.features, known.slots, known.features)
+        return [(self._outer((self.reading.label(label),), order), factor)]
+
+    def _is_bare(self, slot: int) -> bool:
+        """Return whether no term of an argument depends on a slot."""
+        return all(
+            _is_loose(d, d.rows[slot], d.rows[:slot] + d.rows[slot + 1 :])
+            for argument in self.arguments
+            for d, _ in argument
+        )
+
+    def _outer(self, label: tuple[int, ...], order: Sequence[int]) -> Diagram:
+        """Return the box with the legs, blocks and free indices of the whole expression."""
+        sorts = [*self.sorts, *self.features]
+        wires = iter(range(len(sorts)))
+        features = tuple(range(len(self.sorts), len(sorts)))
+
+        def legs(branch: Branch) -> tuple[Wire, ...]:
+            return tuple([next(wires) if item >= 0 else item for item in branch])
+
+        rows = legs(self.row)
+        cols = legs(self.col) if self.elementwise else _along(self.col, features)
+        named = tuple([(name, next(wires)) for name in self.names])
+        boxes: tuple[Box, ...] = ((*label, *order, *features),) if label else ()
+        return Diagram(rows, cols, named, boxes, tuple(sorts))
+
+    def _find(self, function: str, kept: Sequence[int]) -> tuple[Applied, Sequence[int]]:
+        """Return the box of this argument, made if it is new, and its slots in their order."""
+        mine = self._in_order(kept)
+        alike = [
+            known
+            for known in self.reading.applied
+            if known.function == function
+            and known.features == self.features
+            and sorted(known.slots) == sorted(self.sorts[p] for p in kept)
+            and [_boxes(terms) for terms in known.arguments] == [_boxes(terms) for terms in mine]
+        ]
+        for order in islice(permutations(kept), MAX_ORDERS if alike else 0):
+            slots = tuple(self.sorts[p] for p in order)
+            terms = mine if order == tuple(kept) else self._in_order(order)
+            for known in alike:
+                if known.slots == slots and not any(map(difference, known.arguments, terms)):
+                    return known, order
+        name = self.reading.fresh_name(unicode_text(self.e))
+        slots = tuple(self.sorts[p] for p in kept)
+        names, branch = tuple(self.names.items()), (self.row, self.col)
+        new = Applied(
+            name, function, mine, slots, self.features, self.e, *branch, names, tuple(kept)
+        )
+        self.reading.applied.append(new)
+        return new, kept
+
+    def _in_order(self, order: Sequence[int]) -> tuple[Terms, ...]:
+        """Return the arguments with these slots only, in this order."""
+        result = []
+        for argument in self.arguments:
+            terms: Terms = {}
+            for d, coefficient in argument:
+                rows = tuple(d.rows[p] for p in order)
+                gone = set(d.rows) - set(rows)
+                sorts = tuple(DEAD if w in gone else sort for w, sort in enumerate(d.sorts))
+                form, loops = canonical(d._replace(rows=rows, sorts=sorts))
+                for sort in loops:
+                    coefficient = coefficient * self.reading.dimensions.size(sort)
+                put(terms, form, coefficient)
+            result.append(terms)
+        return tuple(result)
+
+
+def _along(branch: Branch, wires: Sequence[Wire]) -> tuple[Wire, ...]:
+    """Return the wires of a branch, with the marks of the blocks that it enters."""
+    each = iter(wires)
+    return tuple([next(each) if item >= 0 else item for item in branch])
+
+
+def _is_loose(d: Diagram, wire: Wire, others: Sequence[Wire]) -> bool:
+    """Return whether a wire touches no box, no column and none of the others."""
+    return wire not in others and wire not in d.cols and all(wire not in b[1:] for b in d.boxes)
+
+
+def _is_constant_along_rows(d: Diagram) -> bool:
+    columns = d.cols
+    return all(
+        wire not in d.rows and columns.count(wire) == 1 and all(wire not in b[1:] for b in d.boxes)
+        for wire in columns
+    )
+
+
+def _boxes(terms: Terms) -> list[tuple[int, ...]]:
+    return sorted(tuple(sorted(box[0] for box in d.boxes)) for d in terms)
+
+
+def _number(argument: Sum) -> Fraction | None:
+    """Return the number that an argument without slots is, or None where it is not known."""
+    total = Fraction(0)
+    for d, coefficient in argument:
+        if d.boxes or isinstance(coefficient, coefficients.Scalar):
+            return None
+        total += coefficient
+    return total
+
+
+def _exact_value(function: str, number: Fraction) -> Fraction | None:
+    if function not in functions.KNOWN or (function == RSQRT and number <= 0):
+        return None
+    value = functions.value_of(function, number)
+    return None if isinstance(value, Interval) else Fraction(value)
+
+
+def _divided(e: Any, content: sympy.Expr) -> Any:
+    """Return an expression divided by a number, which joins the numbers that stand in it."""
+    if isinstance(e, sympy.MatAdd):
+        return matadd(*[_divided(term, content) for term in e.args])
+    parts = e.args if isinstance(e, sympy.MatMul) else (e,)
+    matrices = [part for part in parts if part.is_Matrix]
+    factor = sympy.Mul(*[part for part in parts if not part.is_Matrix]) / content
+    kept = matrices if factor == 1 else [factor, *matrices]
+    return kept[0] if len(kept) == 1 else matmul(*kept)
+
+
+def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficient, Sum]:
+    """Return the greatest factor c known to be positive, and the argument divided by it."""
+    polynomials = []
+    for _, coefficient in argument:
+        value = coefficients.lift(coefficient)
+        if value.denominator != {coefficients.ONE: 1}:
+            return 1, argument
+        polynomials.append(value.numerator)
+    monomials = [(m, Fraction(f)) for polynomial in polynomials for m, f in polynomial.items()]
+    if not monomials:
+        return 1, argument
+    positive = reading.signature.assumptions.named("positive") | {*reading.signature.sizes}
+    content: Any = Fraction(
+        gcd(*[f.numerator for _, f in monomials]), lcm(*[f.denominator for _, f in monomials])
+    )
+    for name in sorted({name for m, _ in monomials for name, _ in m}):
+        if name in positive:
+            least = min(dict(m).get(name, Fraction(0)) for m, _ in monomials)
+            if least:
+                content = content * coefficients.scalar({((name, least),): 1})
+    rest = [(d, c * coefficients.inverse(content)) for d, c in argument]
+    return content, rest

@@ -1,0 +1,94 @@
+"""Expressions read as sums of diagrams: the function that reads each class, and the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+from sympy.core.mul import Mul
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.budget import Exhausted, steps_left
+from otimes.algebra.diagrams.sums import DiagramSum
+from otimes.algebra.errors import Undecided
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    FamilyMember,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.signature import Signature
+from otimes.algebra.reading import blocks, entries, inverses, opaque_functions, repeated
+from otimes.algebra.reading.interpretation import Interpretation, Readers
+
+READERS: Readers = {
+    sympy.MatrixSymbol: Interpretation.matrix_symbol,
+    FamilyMember: Interpretation.member,
+    sympy.Identity: Interpretation.identity,
+    sympy.OneMatrix: Interpretation.ones,
+    sympy.ZeroMatrix: Interpretation.zero,
+    OneHot: Interpretation.one_hot,
+    sympy.MatAdd: Interpretation.add,
+    sympy.Add: Interpretation.add,
+    sympy.MatMul: Interpretation.mul,
+    Mul: Interpretation.mul,
+    sympy.MatPow: inverses.power,
+    sympy.Inverse: inverses.power,
+    sympy.Pow: inverses.scalar_power,
+    sympy.Transpose: Interpretation.transpose,
+    sympy.Adjoint: Interpretation.transpose,
+    sympy.KroneckerProduct: Interpretation.kron,
+    sympy.HadamardProduct: Interpretation.hadamard,
+    sympy.Trace: Interpretation.trace,
+    vec_rows: Interpretation.vec,
+    vec_cols: Interpretation.vec,
+    MatrixElement: entries.element,
+    sympy.KroneckerDelta: entries.delta,
+    sympy.Sum: entries.index_sum,
+    DiagMatrix: entries.diag_matrix,
+    DiagonalOf: entries.diagonal_of,
+    DiagonalMatrix: entries.diagonal_matrix,
+    sympy.HadamardPower: Interpretation.hadamard_power,
+    sympy.ImmutableDenseMatrix: entries.explicit,
+    sympy.BlockMatrix: blocks.block_matrix,
+    sympy.BlockDiagMatrix: blocks.block_diagonal,
+    LayerProduct: repeated.layer_product,
+    OrderSum: repeated.order_sum,
+    RowSoftmax: opaque_functions.row_softmax,
+    Activation: opaque_functions.activation,
+    CausalMask: opaque_functions.causal_mask,
+    RMSNorm: opaque_functions.norm,
+    LayerNorm: opaque_functions.norm,
+    HeadSum: repeated.over_heads,
+    ConcatHeads: repeated.over_heads,
+    StackHeads: repeated.over_heads,
+}
+
+
+def read(
+    signature: Signature, *groups: Sequence[sympy.Basic]
+) -> tuple[Interpretation, list[tuple[DiagramSum, ...]]]:
+    """Return groups of expressions read with one table of sizes, and the reading.
+
+    Within a group shapes are one and legs are split alike. Where legs clash, everything is read
+    once more with neighbouring identities fused. Raises Undecided where that is not possible, or
+    not within the active budget.
+    """
+    reading = Interpretation(signature, READERS)
+    try:
+        try:
+            return reading, reading.read_groups(*groups)
+        except Undecided:
+            if not steps_left():
+                raise
+            reading = Interpretation(signature, READERS, fuse=True)
+            return reading, reading.read_groups(*groups)
+    except Exhausted as spent:
+        made = f"the budget was spent after {reading.made} path terms were expanded"
+        raise Undecided(str(spent) or made) from None

@@ -1,0 +1,97 @@
+"""Reading what repeats a body: products and sums over layers, and over heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from otimes.algebra.budget import spend
+from otimes.algebra.diagrams.sums import DiagramSum
+from otimes.algebra.errors import Undecided
+from otimes.algebra.language.binders import substituted
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import ConcatHeads, HeadSum, StackHeads, matadd
+from otimes.algebra.language.sizes import normal_size
+from otimes.algebra.reading.interpretation import Interpretation
+
+SUBSTITUTION = 60  # steps that count for putting a number for an index of layers
+
+
+def layer_product(reading: Interpretation, e: LayerProduct) -> DiagramSum:
+    """Return the product over a number of layers."""
+    if not e.count.is_Integer:
+        raise Undecided(
+            f"a product over {e.count} layers is not expanded: prove it by induction over {e.count}"
+        )
+    count = int(e.count)
+    if not count:
+        return reading.identity(sympy.Identity(e.shape[0]))
+    if e.index not in e.body.free_symbols:
+        return reading.raised(reading.value(e.body), count)
+    layers = _numbered(reading, e)
+    return reading.chain(layers if e.reverse else layers[::-1])
+
+
+def _numbered(reading: Interpretation, e: LayerProduct | OrderSum) -> list[DiagramSum]:
+    """Return the value of each layer, the first one first."""
+    layers = []
+    for k in range(int(e.count)):
+        spend(SUBSTITUTION)
+        layers.append(reading.value(e.layer(k)))
+    return layers
+
+
+def order_sum(reading: Interpretation, e: OrderSum) -> DiagramSum:
+    """Return the sum over the paths of one order through a number of layers."""
+    if not (e.count.is_Integer and e.order.is_Integer):
+        raise Undecided(
+            f"a sum over the paths of order {e.order} through {e.count} layers is not "
+            "expanded: prove it by induction over the layers"
+        )
+    count, order = int(e.count), int(e.order)
+    zero = reading.zero(sympy.ZeroMatrix(*e.shape))
+    if order > count:
+        return zero
+    # of each order, the paths through the layers so far: each product is made once
+    taken = [reading.identity(sympy.Identity(e.shape[0])), *[zero] * order]
+    for number, layer in enumerate(_numbered(reading, e) if order else ()):
+        least = order - (count - number)  # what is of lower order can no longer reach it
+        for k in range(min(number, order - 1), max(least, 0) - 1, -1):
+            pair = (taken[k], layer) if e.reverse else (layer, taken[k])
+            taken[k + 1] = reading.plus(taken[k + 1], reading.product(*pair))
+    return reading.plus(zero, taken[order])
+
+
+def over_heads(reading: Interpretation, e: HeadSum | ConcatHeads | StackHeads) -> DiagramSum:
+    """Return a sum or concatenation over heads: the indices are bound one by one."""
+    written = _written_out(e)
+    if written is not None:
+        return reading.value(written)
+    value = reading.value(e.body)
+    for index, count in reversed(e.limits):
+        value = reading.over_one(value, index, count, type(e))
+    return value
+
+
+def _written_out(e: HeadSum | ConcatHeads | StackHeads) -> Any:
+    """Return a sum over numbered layers term by term where it holds the layers before each."""
+    for index, count in e.limits if type(e) is HeadSum else ():
+        if normal_size(count).is_Integer and any(
+            index in _counts(part) for part in e.atoms(*LAYERED)
+        ):
+            others = [limit for limit in e.limits if limit[0] != index]
+            body = HeadSum(e.body, *others) if others else e.body
+            terms = []
+            for k in range(int(count)):
+                spend(SUBSTITUTION)
+                terms.append(substituted(body, {index: k}))
+            return matadd(*terms) if len(terms) > 1 else terms[0]
+    return None
+
+
+LAYERED = (LayerProduct, OrderSum)
+
+
+def _counts(e: LayerProduct | OrderSum) -> tuple[Any, ...]:
+    return (e.count, e.order) if isinstance(e, OrderSum) else (e.count,)

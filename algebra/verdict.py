@@ -1,0 +1,166 @@
+"""Verdicts: a decision with its counterexample, its chain of steps and its certificate.
+
+What takes time is worked out when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from otimes.algebra.budget import Budget
+from otimes.algebra.decide.admissible import presupposed
+from otimes.algebra.decide.certificate import certificate_of
+from otimes.algebra.decide.counterexample import Counterexample, shrink
+from otimes.algebra.decide.decide import decision
+from otimes.algebra.decide.decision import Decision, Status
+from otimes.algebra.decide.entailment import Use
+from otimes.algebra.decide.trials import note_on_models
+from otimes.algebra.errors import LanguageError, Refuted, Undecided
+from otimes.algebra.explain.derivation import Derivation
+from otimes.algebra.explain.search import explain
+from otimes.algebra.language.signature import Signature
+
+MODEL = 2.0  # units for finding numbers at which the hypotheses of a proof hold
+
+
+class Verdict:
+    """What `decide` found. `.status` is `"proved"`, `"refuted"` or `"undecided"`.
+
+    `.reason` says why in one sentence. `.counterexample`, made small when first asked for, is a
+    Counterexample when the status is `refuted`, else None. When the status is `proved`, `.steps` is
+    a chain of named rules from one side to the other, None where none was found, and `.certificate`
+    is what `proofs/replay.py` checks, as data for JSON. `.strategy` names
+    the way in which it was found, one of `decide.STRATEGIES`; `.work` is how many steps it took.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self._decision = decision
+        self._claim = decision.claim
+        self._proof = decision.proof
+        self.status: Status = decision.status
+        self.strategy = decision.strategy
+        self.work = decision.work
+
+    @cached_property
+    def reason(self) -> str:
+        """Why, in one sentence."""
+        decision = self._decision
+        if self.status != "proved" or self._claim is None or not decision.conditional:
+            return decision.reason
+        with Budget(MODEL) as work:
+            note = note_on_models(self._claim)
+        return "; ".join(filter(None, (decision.reason + note, work.warning("this"))))
+
+    @cached_property
+    def counterexample(self) -> Counterexample | None:
+        """The numbers that refute the equation, as small as they could be made."""
+        claim, trial = self._claim, self._decision.trial
+        if trial is None or claim is None:
+            return None
+        found = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows)
+        return found.with_symbols(claim.origin)
+
+    @property
+    def presupposes(self) -> tuple[Any, ...]:
+        """The inequalities of sizes without which the claim names a length below 1."""
+        return presupposed(self._claim.signature) if self._claim is not None else ()
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The equations of the hypotheses that the proof uses, by their positions from 0.
+
+        Inequalities are not counted: only the search for a proof asks for them.
+        """
+        if self._proof is None:
+            return ()
+        facts = [use.relation.fact for use in self._proof.uses]
+        used = {fact[1] for fact in facts if fact[0] in ("given", "turned", "root")}
+        used |= {multiple.given for multiple in self._proof.multiples}
+        return tuple(sorted(self._claim.numbers[k] for k in used)) if self._claim else ()
+
+    @property
+    def derived(self) -> Derived | None:
+        """How the difference is a sum of hypotheses in contexts, if it was proved so."""
+        if self._proof is None or self._claim is None or not self._proof.uses:
+            return None
+        proof, claim = self._proof, self._claim
+        return Derived(claim.signature, claim.given, proof.reading, proof.whole, proof.uses)
+
+    @cached_property
+    def steps(self) -> Derivation | None:
+        """A chain from the left side to the right, each step one named rule, each decided."""
+        if self._proof is None or self._claim is None:
+            return None
+        if self._proof.induction is not None:
+            plan, _, step, _ = self._proof.induction
+            found = Verdict(step).steps
+            return found and replace(found, depth=plan.depth, opaque=plan.named)
+        with suppress(LanguageError):  # a root that only an inequality allows to take apart
+            return explain(self._claim.lhs, self._claim.rhs, given=self._claim.given)
+        return None
+
+    @cached_property
+    def certificate(self) -> dict[str, Any] | None:
+        """The proof as data that an independent program can check."""
+        if self._proof is None or self._claim is None:
+            return None
+        return certificate_of(self._claim, self._proof)
+
+    def __repr__(self) -> str:
+        return f"<{self.status}: {self.reason}>"
+
+
+class Derived(NamedTuple):
+    """A proof from hypotheses as numbers can be put into it.
+
+    lhs − rhs is the sum of `uses`, each a coefficient times a context of `reading`, with a
+    hypothesis of `given` in its hole; `whole` is the left side, whose legs they all have.
+    """
+
+    signature: Signature
+    given: tuple[tuple[Any, Any], ...]
+    reading: Any
+    whole: Any
+    uses: tuple[Use, ...]
+
+
+def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:
+    """Return whether lhs = rhs for all sizes and all values of its symbols.
+
+    `lhs`, `rhs`: SymPy expressions (matrices or scalars) or exact numbers; symbols for sizes mean
+    every integer from 1 on, and so does every length that is named, as H - 2 heads: what a claim
+    presupposes in this way, its counterexample says. Other scalars are real numbers with the signs
+    and parities that their symbols declare. `given`: equations that hold besides, as pairs or
+    `sympy.Eq`, where a free index means all its values, and inequalities of scalars such as
+    `sympy.Ne(a*b, 1)` or `a > 0`. `budget`: how much work may be done before it is given up, 20
+    when None, in units of a million steps, which take about a second each. It is work and not time,
+    so that the verdict is the same on every machine and under any load.
+    Raises ShapeError when shapes do not fit, LanguageError naming what is not in the language; what
+    a symbol declares and cannot be honoured (complex, prime) is not.
+
+    >>> from sympy import MatrixSymbol, Symbol
+    >>> n = Symbol("n")
+    >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
+    >>> decide((A * B).T, B.T * A.T).status
+    'proved'
+    >>> print(decide(A * B, B * A).counterexample)
+    n = 2
+    A = np.array([[0, 0], [0, 1]])
+    B = np.array([[0, 0], [1, 0]])
+    # left side 1, right side 0 at row 1, column 0
+    """
+    return Verdict(decision(lhs, rhs, given, budget))
+
+
+def prove(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:
+    """Return the proof of lhs = rhs, or raise Refuted (with its counterexample) or Undecided."""
+    verdict = decide(lhs, rhs, given, budget)
+    if verdict.status == "refuted":
+        raise Refuted(f"false:\n{verdict.counterexample}", verdict.counterexample)
+    if verdict.status == "undecided":
+        raise Undecided(verdict.reason)
+    return verdict

@@ -1,0 +1,229 @@
+"""`audit`: does this code compute the transformer that it claims to?
+
+    capture    run the implementation, and record its activations          `capture`
+    judge      compare each activation with the reference                  `judge`
+    diagnose   find the known mistake that explains what is wrong          `diagnose`
+    report     say it in sentences, as JSON, or as a page                  `report`
+
+`report_on` is these steps; the rest of this file runs implementations of different kinds, and runs
+some of them again: with generic parameters, in float64, or on more prompts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.audit.capture.collect import Capture, coarsest, collect, token_rows
+from otimes.numeric.audit.capture.more_prompts import captured_on_more, too_few
+from otimes.numeric.audit.capture.nonfinite import nonfinite_findings
+from otimes.numeric.audit.diagnose import diagnose, judged
+from otimes.numeric.audit.findings import Finding
+from otimes.numeric.audit.judge import comparison_of, held, judge
+from otimes.numeric.audit.precision_findings import closest, in_lower_precision
+from otimes.numeric.audit.report import Report, report
+from otimes.numeric.config import Config, listed
+from otimes.numeric.importers import torch_layers
+from otimes.numeric.importers.load import KNOWN, check_reference, imported, kind_of_module
+from otimes.numeric.importers.transformer_lens import STILL
+from otimes.numeric.importers.unwrap import module_run_by, name_of, unwrapped
+from otimes.numeric.model import Model
+
+GENERIC_TOKENS = 32
+"""The copy with generic parameters is run on at most this many tokens of the first prompt."""
+
+
+def audit(
+    implementation: Any,
+    tokens: Any,
+    weights: Any = None,
+    *,
+    config: Config | Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+    generic: bool = True,
+    name: str | None = None,
+) -> Report:
+    """Return the report on an implementation: what was compared, and the first activation off.
+
+    `implementation` is a live module of a known class (Hugging Face GPT-2, GPT-NeoX or Llama, a
+    HookedTransformer, TransformerEncoderLayer, TransformerEncoder or MultiheadAttention of
+    torch.nn), or any callable from tokens to logits, or to (logits, activations). `tokens` is one
+    prompt or a batch [prompt, pos], passed to a callable unchanged; layers of torch.nn read vectors
+    of the residual stream, [pos, d_model] or [prompt, pos, d_model], a callable returns what the
+    layer would, and a live layer is run with a causal mask. `weights` says what the implementation
+    should compute with: a module, a folder with safetensors, a `Model`, or a mapping of canonical
+    names, with `config` for what the shapes do not say; a live module has its own. `names` maps the
+    implementation's names of hook points to ours. Where the tokens are too few to tell another
+    basis from a fault, a callable is called again on random prompts of the same kind and length. A
+    live module is audited once more as a copy with `generic` parameters, for zero biases and unit
+    gains hide mistakes; the module itself is not changed.
+
+    Raises: OtimesError for what cannot be audited: tokens out of range, a setting that the
+    reference does not have, an output that is no array.
+
+    >>> from otimes.numeric.random_weights import random_model
+    >>> model = random_model(n_layers=1)
+    >>> audit(lambda tokens: model.forward(tokens)["logits"], [1, 2, 3], weights=model).passed
+    True
+    """
+    given = implementation
+    implementation = unwrapped(given) if weights is None else given
+    kind = kind_of_module(implementation)
+    if weights is None and kind is None:
+        check_reference(implementation)
+        raise OtimesError(
+            f"weights= is needed to audit {type(implementation).__name__}: a module, a folder, a "
+            "model or a mapping of canonical names, that say what it should compute with; known "
+            f"modules that need none are {listed(KNOWN)}"
+        )
+    source = unwrapped(implementation if weights is None else weights)
+    model = imported(source, config)
+    rows, output = None, "logits"
+    if kind_of_module(source) in torch_layers.KINDS.values():
+        model, rows = torch_layers.on_vectors(model, tokens)
+        output = torch_layers.last_place(model.config)
+    called = name or name_of(implementation)
+    if kind is None or names is not None:
+        if not callable(implementation):
+            raise OtimesError(f"{type(implementation).__name__} is neither a module nor callable")
+        return audit_call(implementation, tokens, model, names, called, rows, output)
+    from otimes.numeric.audit.capture import modules
+
+    rows = token_rows(tokens, model) if rows is None else rows
+    vectors = kind in torch_layers.KINDS.values()
+    captures = modules.captures_of(implementation, rows, model, kind)
+    found = _first_that_fails(captures, model, called, weights is None and not vectors)
+    if given is not implementation:
+        says = f"the module in {type(given).__name__} was audited by itself: give weights= to audit"
+        found = replace(found, notes=(*found.notes, f"{says} the wrapper as it runs"))
+    if weights is not None or not generic or not found.passed:
+        return found
+    rows = rows[:1, :GENERIC_TOKENS]
+    read = model.part("W_E", rows) if vectors else rows
+    still = STILL if kind == "lens" and model.config.gated else ()
+    del model  # its memory is needed for the copy of the module
+    return _on_generic_copy(implementation, read, kind, still, found)
+
+
+def report_on(capture: Capture, model: Model, name: str) -> Report:
+    """Return the report on a capture of an implementation, against a model."""
+    if not capture.dtypes:
+        return report(capture, None, name)
+    compared = comparison_of(capture, model)
+    diagnosis = diagnose(compared, judge(compared))
+    if capture.nonfinite:
+        found = nonfinite_findings(capture.nonfinite, diagnosis.compared)
+        diagnosis = replace(diagnosis, findings=(*diagnosis.findings, *found))
+    else:
+        diagnosis = in_lower_precision(diagnosis, capture)
+    return report(capture, diagnosis, name)
+
+
+def _first_that_fails(
+    captures: list[Capture], model: Model, name: str, own_weights: bool
+) -> Report:
+    """Return the report on the first way of running a module that fails, or on the first of all."""
+    reports = [report_on(replace(c, own_weights=own_weights), model, name) for c in captures]
+    return next((each for each in reports if not each.passed), reports[0])
+
+
+def _on_generic_copy(
+    module: Any, read: np.ndarray, kind: str, still: tuple[str, ...], found: Report
+) -> Report:
+    """Return a report with the findings on a copy of the module whose parameters are generic.
+
+    `read`: its input, tokens [prompt, pos] or vectors.
+    """
+    from otimes.numeric.audit.capture import modules
+
+    copy = modules.generic(module, still)
+    model, rows = imported(copy), read
+    if kind in torch_layers.KINDS.values():
+        model, rows = torch_layers.on_vectors(model, read)
+    captures = modules.captures_of(copy, rows, model, kind)
+    del copy  # as large as the module
+    again = _first_that_fails(captures, model, found.name, rows is read)
+    says = "a copy with generic parameters was audited as well"
+    return replace(
+        found,
+        findings=tuple(_generic(finding) for finding in again.findings),
+        notes=(*found.notes, *(n for n in again.notes if n not in found.notes), says),
+    )
+
+
+def _generic(finding: Finding) -> Finding:
+    hidden = f"{finding.diagnosis}; " if finding.diagnosis else ""
+    return replace(
+        finding, diagnosis=f"{hidden}this module's own parameters hide it, generic ones do not"
+    )
+
+
+def audit_call(
+    call: Callable[[Any], Any],
+    tokens: Any,
+    model: Model,
+    names: Mapping[str, str] | None = None,
+    name: str | None = None,
+    rows: np.ndarray | None = None,
+    output: str = "logits",
+) -> Report:
+    """Return the report on a callable, against a model; see `collect` for what it may return."""
+    called = name or name_of(call)
+    capture_of = partial(collect, tokens=tokens, names=names, rows=rows, output=output)
+    module, run = module_run_by(call), call
+    if module is not None:
+        from otimes.numeric.audit.capture.float64_copy import quiet
+
+        run = quiet(call, module)
+    capture = capture_of(run, model=model)
+    alone = set(capture.dtypes) == {output}
+    if module is not None and alone and capture.comparable:
+        found = _on_float64_copy(call, module, model, called, capture_of, capture)
+        if found is not None:
+            return found
+    found = report_on(capture, model, called)
+    if (found.passed and not found.gauges) or rows is not None:
+        return found  # nothing was fitted, or the prompts are no tokens
+    if not capture.comparable or alone or not too_few(capture, model):
+        return found
+    more = captured_on_more(
+        capture, model, tokens, lambda prompt, row: collect(run, prompt, model, names, row)
+    )
+    if more is None:
+        says = f"{capture.n_tokens} tokens are few to fit coordinates to, which may hide a fault"
+        return replace(found, notes=(*found.notes, says)) if found.passed else found
+    if not found.passed and judged(comparison_of(more, model), first_only=True).findings:
+        return found
+    again = report_on(more, model, called)
+    says = f"too few tokens to fit coordinates to: {len(more.prompts)} prompts were looked at"
+    return replace(again, notes=(*again.notes, says))
+
+
+def _on_float64_copy(
+    call: Callable[[Any], Any],
+    module: Any,
+    model: Model,
+    name: str,
+    capture_of: Callable[..., Capture],
+    capture: Capture,
+) -> Report | None:
+    """Return the report on a module that returns one activation only, and on its float64 copy."""
+    from otimes.numeric.audit.capture.float64_copy import types_of, widened
+
+    own = coarsest([capture.dtype, *types_of(module)])
+    if own == "float64":
+        return None
+    reference = held(model, own)
+    try:
+        copy = capture_of(widened(call, module, model.config), model=reference)
+    except OtimesError as failed:
+        found = report_on(capture, model, name)
+        says = f"only {listed(capture.dtypes)} are recorded, and are judged in {own}, as {failed}"
+        return replace(found, notes=(*found.notes, says))
+    if not copy.comparable:
+        return report_on(copy, reference, name)
+    chosen, diagnosis, says = closest(capture, copy, model, reference, own)
+    return report(chosen, diagnosis, name, says)

@@ -1,0 +1,1 @@
+"""Running the audited model and recording its activations."""

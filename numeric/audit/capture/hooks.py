@@ -1,0 +1,221 @@
+"""Which forward hook of a known module gives the activation of which hook point.
+
+Each kind of module is a table: inputs and outputs of its submodules are activations. How queries,
+keys and values are split from one projection is written out.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from otimes.numeric.config import Config
+from otimes.numeric.importers.huggingface import query_scale
+from otimes.numeric.importers.transformer_lens import HOOKS
+from otimes.numeric.model import Model
+
+Keep = Callable[[str, Any], None]
+Cut = Callable[[Any, Config], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The names of a module's submodules, those of a block relative to it ("" is the block itself).
+
+    `body` holds the `blocks` and the final norm, `end`. `before` and `after` map submodules to the
+    hook points of their inputs and outputs. `attention` may return the attention pattern; `mixed`
+    reads z of all heads, concatenated; `cuts` maps a submodule to the activations in its output.
+    """
+
+    blocks: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    body: str = ""
+    end: str = ""
+    attention: str = ""
+    mixed: str = ""
+    cuts: Mapping[str, Mapping[str, Cut]] | None = None
+
+
+def _of_three(index: int) -> Cut:
+    """Return the split of an output [.., 3 · d] into queries, keys and values, each by heads."""
+    return lambda value, c: _by_heads(value.chunk(3, dim=-1)[index], c.n_heads)
+
+
+def _within_heads(index: int) -> Cut:
+    """Return the split of an output by heads, and within each into queries, keys and values."""
+    return lambda value, c: value.unflatten(-1, (c.n_heads, 3, c.d_head))[..., index, :].transpose(
+        1, 2
+    )
+
+
+def _by_heads(value: Any, heads: int) -> Any:
+    return value.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def _outputs(ln1: str, attn_out: str, ln2: str, mlp_pre: str, mlp_out: str) -> dict[str, str]:
+    """Return the hook points of the outputs of these submodules of a block."""
+    return {ln1: "ln1", attn_out: "attn_out", ln2: "ln2", mlp_pre: "mlp_pre", mlp_out: "mlp_out"}
+
+
+INPUT, BLOCK = {"": "resid_pre"}, {"": "resid_post"}
+ENCODER = _outputs("norm1", "self_attn", "norm2", "linear1", "linear2")
+KINDS: dict[str, Parts] = {
+    "gpt2": Parts(
+        body="transformer",
+        blocks="h",
+        end="ln_f",
+        before={"": "resid_pre", "ln_2": "resid_mid", "mlp.c_proj": "mlp_post"},
+        after=_outputs("ln_1", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj") | BLOCK,
+        attention="attn",
+        mixed="attn.c_proj",
+        cuts={"attn.c_attn": {name: _of_three(index) for index, name in enumerate("qkv")}},
+    ),
+    "gpt_neox": Parts(
+        body="gpt_neox",
+        blocks="layers",
+        end="final_layer_norm",
+        before={"": "resid_pre", "mlp.dense_4h_to_h": "mlp_post"},
+        after=_outputs(
+            *("input_layernorm", "attention.dense", "post_attention_layernorm"),
+            *("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"),
+        )
+        | BLOCK,
+        attention="attention",
+        mixed="attention.dense",
+        cuts={
+            "attention.query_key_value": {n: _within_heads(i) for i, n in enumerate("qkv")},
+        },
+    ),
+    "llama": Parts(
+        body="model",
+        blocks="layers",
+        end="norm",
+        before={"post_attention_layernorm": "resid_mid", "mlp.down_proj": "mlp_post"} | INPUT,
+        after=_outputs(
+            *("input_layernorm", "self_attn.o_proj", "post_attention_layernorm"),
+            *("mlp.gate_proj", "mlp.down_proj"),
+        )
+        | BLOCK,
+        attention="self_attn",
+        mixed="self_attn.o_proj",
+        cuts={
+            "self_attn.q_proj": {"q": lambda value, c: _by_heads(value, c.n_heads)},
+            "self_attn.k_proj": {"k": lambda value, c: _by_heads(value, c.kv_heads)},
+            "self_attn.v_proj": {"v": lambda value, c: _by_heads(value, c.kv_heads)},
+        },
+    ),
+    "encoder": Parts(
+        blocks="layers",
+        before={"": "resid_pre", "norm2": "resid_mid", "linear2": "mlp_post"},
+        after=ENCODER | BLOCK,
+    ),
+    "post_norm_encoder": Parts(
+        blocks="layers",
+        before={
+            "": "resid_pre",
+            "norm1": "resid_mid",
+            "linear2": "mlp_post",
+            "norm2": "resid_post",
+        },
+        after=ENCODER,
+    ),
+}
+
+
+def watch(kind: str, module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
+    """Register hooks that pass activations to `keep`; their handles are appended to `hooks`."""
+    if kind == "lens":
+        _watch_lens(module, model, keep, hooks)
+        return
+    if kind in ("encoder", "encoder_layer"):
+        first = module if kind == "encoder_layer" else module.layers[0]
+        parts = KINDS["encoder" if first.norm_first else "post_norm_encoder"]
+    else:
+        parts = KINDS[kind]
+    body = getattr(module, parts.body, module) if parts.body else module
+    blocks = [module] if kind == "encoder_layer" else body.get_submodule(parts.blocks)
+    for number, block in enumerate(blocks):
+        scale = 1.0
+        if kind == "gpt2":
+            scale = query_scale(module.config.to_dict(), number, model.d_head)
+        _watch_block(parts, block, number, model.config, keep, hooks, scale)
+    if parts.end:
+        hooks.append(_after(body.get_submodule(parts.end), keep, "ln_final"))
+
+
+def _watch_block(
+    parts: Parts,
+    block: Any,
+    number: int,
+    config: Config,
+    keep: Keep,
+    hooks: list[Any],
+    query_scale: float,
+) -> None:
+    for part, place in parts.before.items():
+        hooks.append(_before(block.get_submodule(part), keep, f"{place}.{number}"))
+    for part, place in parts.after.items():
+        hooks.append(_after(block.get_submodule(part), keep, f"{place}.{number}"))
+    for part, cuts in (parts.cuts or {}).items():
+        for place, cut in cuts.items():
+
+            def out(value: Any, cut: Cut = cut, place: str = place) -> Any:
+                cut_out = cut(value, config)
+                scaled = place == "q" and query_scale != 1
+                # In float64, for the module makes no such rounding.
+                return cut_out.double() * query_scale if scaled else cut_out
+
+            hooks.append(_after(block.get_submodule(part), keep, f"{place}.{number}", out))
+    if parts.mixed:
+        mixed = block.get_submodule(parts.mixed)
+        hooks.append(
+            _before(mixed, keep, f"z.{number}", lambda value: _by_heads(value, config.n_heads))
+        )
+    if parts.attention:
+        hooks.append(_pattern(block.get_submodule(parts.attention), keep, number))
+
+
+def _watch_lens(module: Any, model: Model, keep: Keep, hooks: list[Any]) -> None:
+    parts = dict(module.named_modules())
+    rotary = model.config.positions == "rotary"
+    for number in range(model.n_layers):
+        for kind, hook in HOOKS.items():
+            name = {"q": "attn.hook_rot_q", "k": "attn.hook_rot_k"}.get(kind, hook)
+            part = parts.get(f"blocks.{number}.{name if rotary else hook}")
+            if part is None:
+                continue
+            turned = kind in ("q", "k", "v", "z")
+
+            def cut(value: Any, turned: bool = turned) -> Any:
+                return value.transpose(1, 2) if turned else value
+
+            hooks.append(_after(part, keep, f"{kind}.{number}", cut))
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _after(part: Any, keep: Keep, name: str, change: Callable[[Any], Any] = _same) -> Any:
+    return part.register_forward_hook(lambda _, __, value: keep(name, change(_first(value))))
+
+
+def _before(part: Any, keep: Keep, name: str, change: Callable[[Any], Any] = _same) -> Any:
+    def see(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        keep(name, change(args[0] if args else kwargs["hidden_states"]))
+
+    return part.register_forward_pre_hook(see, with_kwargs=True)
+
+
+def _pattern(attention: Any, keep: Keep, number: int) -> Any:
+    """Keep the attention pattern where attention returns it (eager attention)."""
+
+    def see(_: Any, __: Any, value: Any) -> None:
+        if isinstance(value, tuple) and len(value) > 1 and hasattr(value[1], "shape"):
+            keep(f"pattern.{number}", value[1])
+
+    return attention.register_forward_hook(see)

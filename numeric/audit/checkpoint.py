@@ -1,0 +1,79 @@
+"""Audit the code that runs a checkpoint in a local folder, against the weights in it.
+
+A folder of this package is run by its torch model; one of Hugging Face by the library.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.audit.audit import audit, audit_call
+from otimes.numeric.audit.report import Report
+from otimes.numeric.files import read_json
+from otimes.numeric.importers.load import of_folder
+from otimes.numeric.model import Model
+
+LENGTH = 32
+"""The number of random tokens if none are given."""
+
+
+def audit_folder(folder: str, tokens: list[int] | None = None) -> Report:
+    """Return the report on the code that runs a checkpoint: a folder, or a bundled model's name.
+
+    Raises: OtimesError when there is no such checkpoint, or the library that runs it is missing.
+    """
+    model = of_folder(folder)
+    prompt = drawn(model) if tokens is None else list(tokens)
+    model.check_tokens(prompt)
+    try:
+        if _of_hugging_face(Path(folder)):
+            return audit(_loaded(folder), prompt, name=model.name)
+        return _with_twin(model, prompt)
+    except ModuleNotFoundError as missing:
+        raise OtimesError(
+            f"auditing {folder} needs {missing.name}, which is not installed: "
+            "pip install torch==2.13.0, then pip install -e '.[audit]' in the checkout"
+        ) from None
+
+
+def drawn(model: Model) -> list[int]:
+    """Return a random prompt of a fixed seed."""
+    length = min(LENGTH, model.n_ctx)
+    return [int(t) for t in np.random.default_rng(0).integers(0, model.d_vocab, length)]
+
+
+def _of_hugging_face(folder: Path) -> bool:
+    settings = folder / "config.json"
+    return settings.exists() and "model_type" in read_json(settings)
+
+
+def _loaded(folder: str) -> Any:
+    import transformers
+    from transformers.utils import logging
+
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return transformers.AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype="auto"
+        )
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _with_twin(model: Model, prompt: list[int]) -> Report:
+    import torch
+
+    from otimes.numeric.torch_model import TorchModel
+
+    twin = TorchModel.of_model(model)
+
+    def run(tokens: list[int]) -> tuple[Any, dict[str, Any]]:
+        record: dict[str, Any] = {}
+        with torch.no_grad():
+            return twin(torch.tensor([tokens]), record), record
+
+    return audit_call(run, prompt, model, name=f"the twin of {model.name}")

@@ -1,0 +1,68 @@
+"""Steps in half precision: what is stored in a coarser type and taken up again.
+
+What is rounded alike is alike, so that such a step is matched digit by digit, but for ties.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from otimes.numeric.audit.precision.lower_precision import (
+    NORMS,
+    computed_in,
+    in_type,
+    rounded_after,
+    rounded_before,
+    rounded_rows,
+)
+from otimes.numeric.audit.reference.edits import weights_to
+from otimes.numeric.audit.reference.evaluator import Act, Mistake
+from otimes.numeric.config import Config
+from otimes.numeric.forward import place_names
+from otimes.numeric.rounding.places import WEIGHTS, kind_of
+
+ROUNDED: tuple[str, ...] = (
+    *("embed", "ln1", "q", "k", "v", "scores", "pattern", "z", "attn_out", "resid_mid", "ln2"),
+    *("mlp_pre", "mlp_post", "mlp_out", "resid_post", "ln_final", "logits"),
+)
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the half-precision steps: at one kind of hook point, or at several."""
+    kinds = {kind_of(place) for place in place_names(config)}
+    norms = tuple(norm for norm in NORMS if norm in kinds and config.norm != "none")
+    for dtype in ("bfloat16", "float16"):
+
+        def step(name: str, says: str, acts: dict[str, Act], dtype: str = dtype) -> Mistake:
+            return Mistake(f"{name}_in_{dtype}", f"{says} {dtype}", acts, 4, coarse_step=True)
+
+        half = "a half-precision step:"
+        after, before = rounded_after(dtype), rounded_before(dtype)
+        for kind in ROUNDED:
+            if kind in kinds:
+                yield step(kind, f"{half} {kind} is rounded to", {kind: after})
+        if "pattern" in kinds:
+            whole = {"pattern": computed_in(dtype)}
+            yield step("softmax", f"{half} the softmax is computed in", whole)
+            cache = {"k": after, "v": after}
+            yield step("cache", f"{half} keys and values (a cache) are rounded to", cache)
+        if norms:
+            yield step(
+                "norm_reads",
+                f"{half} what a norm reads is rounded to",
+                dict.fromkeys(norms, before),
+            )
+            yield step(
+                "norm_rows",
+                f"{half} normalised rows, before the gain, are rounded to",
+                {norm: rounded_rows(dtype, norm) for norm in norms},
+            )
+            if len(norms) > 1:
+                every = dict.fromkeys(norms, after)
+                yield step("norms", f"{half} every norm is rounded to", every)
+        for kind, names in WEIGHTS.items():
+            for name in names:
+                if kind in kinds and name.startswith("W_") and config.has(name):
+                    act = weights_to(**{name: partial(in_type, dtype=dtype)})
+                    yield step(
+                        name, f"weights in half precision: {name} is rounded to", {kind: act}
+                    )

@@ -1,0 +1,186 @@
+"""Mistakes in the placement of the norms: what is normalised, and with which gain.
+
+A pre-norm block adds what parts make of the norm of the stream; a post-norm block normalises each
+sum (Xiong et al. 2020). Both have the same weights, so that only numbers tell which was computed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from otimes.numeric.audit.reference.edits import (
+    has_bias,
+    other_place,
+    reading,
+    with_inputs,
+    with_weights,
+)
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.config import Config
+from otimes.numeric.rounding.linear import Near, added
+from otimes.numeric.rounding.places import OPERATIONS, At
+
+
+def mistakes(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes in the placement of the norms."""
+    if config.norm == "none" or not config.n_layers:
+        return
+    yield from _gains(config)
+    yield from _post_norm(config) if config.post_norm else _pre_norm(config)
+    if not config.parallel:
+        yield Mistake(
+            "norm_of_part",
+            "norms of what attention and the MLP write, before it is added, and not of the stream "
+            "(x + norm(part(x)))",
+            {
+                "ln1": _passed_on,
+                "ln2": _passed_on,
+                "resid_mid": _part_normed("ln1", "attn_out"),
+                **({"resid_post": _part_normed("ln2", "mlp_out")} if config.d_mlp else {}),
+            },
+        )
+
+
+def _gains(config: Config) -> Iterator[Mistake]:
+    """Yield norms with the gain and bias of another norm."""
+    if config.d_mlp:
+        yield Mistake(
+            "norms_swapped",
+            "the two norms of the block in the wrong order: each has the other's gain and bias",
+            {"ln1": _affine_of("ln1", "ln2"), "ln2": _affine_of("ln2", "ln1")},
+        )
+        yield Mistake(
+            "one_norm",
+            "one norm for attention and MLP: the MLP's has the gain and bias of attention's",
+            {"ln2": _affine_of("ln2", "ln1")},
+        )
+    if config.final_norm:
+        last = config.n_layers - 1
+        yield Mistake(
+            "final_norm_before_last",
+            "a final norm with the gain and bias of the last block's norm",
+            {"ln_final": _affine_of("ln_final", "ln1", last)},
+        )
+
+
+def _pre_norm(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of a pre-norm block."""
+    if config.parallel:
+        yield Mistake(
+            "sequential_for_parallel",
+            "a sequential block for a parallel one: the MLP reads the stream after attention",
+            {"ln2": reading("resid_mid")},
+            0,
+        )
+        return
+    acts: dict[str, Act] = {"ln1": _passed_on, "resid_post": _normed_after}
+    if config.d_mlp:
+        acts["ln2"] = lambda at, op: _normed("ln1", at, at.only())
+        yield Mistake(
+            "parallel_for_sequential",
+            "a parallel block for a sequential one: the MLP reads the stream before attention",
+            {"ln2": reading("resid_pre")},
+            0,
+        )
+        yield Mistake(
+            "mlp_reads_attention",
+            "an MLP that reads what attention wrote, and not the stream",
+            {"ln2": reading("attn_out")},
+        )
+    yield Mistake(
+        "post_norm", "post-norm for pre-norm: norms after each sum of the stream", acts, 0
+    )
+
+
+def _post_norm(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of a post-norm block, where the stream is normalised after each sum.
+
+    The second norm of a pre-norm block is shown before its MLP; where only what the block returns
+    is shown, in the place of a norm stands the last sum.
+    """
+    reads: dict[str, Act] = dict.fromkeys(("qk_in", "v"), _reads_norm)
+    acts: dict[str, Act] = {**reads, "ln1": reading("resid_pre"), "resid_post": _unnormed_after}
+    if config.d_mlp:
+        acts["mlp_pre"] = _mlp_reads_second
+        if config.gated:
+            acts["mlp_post"] = _mlp_reads_second
+        yield Mistake(
+            "residual_unnormalised",
+            "the residual connection around the MLP takes the sum after attention, and not the norm"
+            " of it",
+            {"resid_post": _unnormed_after},
+        )
+    says = "pre-norm for post-norm: norms before attention and MLP, not after"
+    stream = dict.fromkeys(("resid_pre", "final"), _last_sum(config))
+    yield Mistake("pre_norm", says, {**acts, "ln2": reading("resid_mid"), **stream}, 0)
+    yield Mistake("pre_norm_returned", says, {**acts, "ln2": _passed_on}, 0)
+    yield Mistake(
+        "attention_normalised",
+        "attention reads the norm of the stream, and not the stream as it is",
+        reads,
+    )
+
+
+def _normed(norm: str, at: At, rows: Near) -> Near:
+    """Return the output of a norm of this layer."""
+    return OPERATIONS[norm](replace(at, inputs={"rows": rows}))
+
+
+def _passed_on(at: At, operation: Operation) -> Near:
+    return at.only()
+
+
+def _normed_after(at: At, operation: Operation) -> Near:
+    """Return the output of a post-norm block, whose MLP reads its first normalised sum."""
+    if not at.config.d_mlp:
+        return _normed("ln1", at, at.only())
+    return _normed("ln2", at, added(at.p, other_place(at, "ln2"), at.inputs["mlp_out"]))
+
+
+def _unnormed_after(at: At, operation: Operation) -> Near:
+    """Return the output of a pre-norm block."""
+    middle = other_place(at, "resid_mid")
+    return added(at.p, middle, at.inputs["mlp_out"]) if at.config.d_mlp else middle
+
+
+def _last_sum(config: Config) -> Act:
+    """Return the change to the output of the previous block without its norm."""
+
+    def act(at: At, operation: Operation) -> Near:
+        layer = config.n_layers if at.weights.layer is None else at.weights.layer
+        return other_place(at, f"resid_post.{layer - 1}") if layer else operation(at)
+
+    return act
+
+
+def _reads_norm(at: At, operation: Operation) -> Near:
+    (kind,) = at.inputs
+    return operation(with_inputs(at, **{kind: _normed("ln1", at, other_place(at, "resid_pre"))}))
+
+
+def _mlp_reads_second(at: At, operation: Operation) -> Near:
+    return operation(with_inputs(at, ln1=_normed("ln2", at, other_place(at, "resid_mid"))))
+
+
+def _part_normed(norm: str, part: str) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        others = [near for kind, near in at.inputs.items() if kind != part]
+        return added(at.p, *others, _normed(norm, at, at.inputs[part]))
+
+    return act
+
+
+def _affine_of(norm: str, other: str, layer: int | None = None) -> Act:
+    def act(at: At, operation: Operation) -> Near:
+        model = at.weights.model
+        changed = {}
+        for part in ("gain", "bias"):
+            if not has_bias(at, f"{norm}_{part}"):
+                continue
+            index = at.weights.layer if layer is None else layer
+            whole = slice(None)
+            changed[f"{norm}_{part}"] = model.part(
+                f"{other}_{part}", whole if other == "ln_final" else index
+            )
+        return operation(with_weights(at, **changed))
+
+    return act

@@ -1,0 +1,1 @@
+"""Lower and mixed precision: how far a correct implementation may be from the reference."""

@@ -1,0 +1,99 @@
+"""Steps of lower precision that well-known code makes on purpose: no faults, but noted.
+
+Inside float64 code: norms, softmax and rotary angles in float32, as in the Llama and NeoX of
+Hugging Face. Inside half-precision code: activations and norms whose steps are stored one by one.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from otimes.numeric.audit.reference.comparison import Comparison
+from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, with_config
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.rounding.functions import rotated
+from otimes.numeric.rounding.linear import Near
+from otimes.numeric.rounding.places import At
+from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision
+
+SINGLE = UNIT_ROUNDOFF["float32"]
+
+
+def tolerated_steps(compared: Comparison, place: str) -> str:
+    """Return which of these steps explain an activation, or an empty string."""
+    every = TOLERATED.get(compared.dtype, ())
+    for step in every:
+        if compared.ratio(place, (step,)) <= 1:
+            return step.says
+    coarse = [step for step in every if step.coarse]
+    if len(coarse) > 1 and compared.ratio(place, coarse) <= 1:
+        return "norms, softmax or rotary angles are computed in float32"
+    return ""
+
+
+def _in_float32(at: At, operation: Operation) -> Near:
+    if at.p.exact:
+        return operation(at)
+    return operation(replace(at, p=precision("float32").supposed_likely()))
+
+
+def _angles_in_float32(at: At, operation: Operation) -> Near:
+    config = at.config
+    if at.p.exact or config.positions != "rotary":
+        return operation(at)
+    plain = operation(with_config(at, positions="none", rotary_dims=0))
+    p = Precision(at.p.unit, SINGLE, at.p.tiny)
+    return rotated(plain, *config.rotation, p=p)
+
+
+def _step_by_step(at: At, operation: Operation) -> Near:
+    return operation(replace(at, p=replace(at.p, inner=at.p.unit)))
+
+
+def _root_of(digits: float) -> Act:
+    """Return the act of computing tanh GELU with a rounded √(2/π)."""
+    short = tanh_gelu_with(root=digits / ROOT)
+
+    def act(at: At, operation: Operation) -> Near:
+        used = at.config.activation == "gelu_tanh" and not at.config.gated
+        return short(at, operation) if used else operation(at)
+
+    return act
+
+
+ROOT_SHORT = (float(np.float32(ROOT)), 0.7978845608, 0.79788456)
+"""√(2/π) as written in code for single precision."""
+
+NORMS = ("ln1", "ln2", "ln_final")
+IN_SINGLE = Mistake(
+    "single_inside",
+    "norms, softmax and rotary angles are computed in float32",
+    dict.fromkeys((*NORMS, "pattern", "q", "k"), _in_float32),
+    coarse=SINGLE,
+)
+
+
+def _in_single(name: str, what: str, *kinds: str, act: Act = _in_float32) -> Mistake:
+    says = f"{what} computed in float32"
+    return Mistake(f"{name}_in_float32", says, dict.fromkeys(kinds, act), coarse=SINGLE)
+
+
+_STORED = "the steps of an activation or a norm are stored one by one"
+_STEPS = (Mistake("stored_steps", _STORED, dict.fromkeys(("mlp_post", *NORMS), _step_by_step)),)
+TOLERATED: dict[str, tuple[Mistake, ...]] = {
+    "float64": (
+        *(
+            Mistake(
+                f"root_{digits:.12g}",
+                f"tanh GELU has {digits:.12g} for √(2/π), which is right to single precision",
+                {"mlp_post": _root_of(digits)},
+            )
+            for digits in ROOT_SHORT
+        ),
+        _in_single("norm", "the norm is", *NORMS),
+        _in_single("softmax", "the softmax is", "pattern"),
+        _in_single("angles", "the rotary angles are", "q", "k", act=_angles_in_float32),
+    ),
+    "float16": _STEPS,
+    "bfloat16": _STEPS,
+}

@@ -1,0 +1,117 @@
+"""Findings that no mistake explains, judged once more in lower precision.
+
+Weights that were rounded once, or a whole pass in a coarser dtype, make all activations wrong a
+little. They are named as a matter of precision, so that nobody looks for a fault in one operation.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from otimes.numeric.audit.capture.collect import Capture
+from otimes.numeric.audit.diagnose import Diagnosis, judged
+from otimes.numeric.audit.findings import Finding
+from otimes.numeric.audit.judge import comparison_of
+from otimes.numeric.audit.precision.lower_precision import COARSER, size
+from otimes.numeric.audit.reference.comparison import compare, finding, scaled, supposing
+from otimes.numeric.model import Model
+from otimes.numeric.rounding.places import in_dtype
+from otimes.numeric.rounding.precision import UNIT_ROUNDOFF
+
+ROUNDINGS = 2.0**5
+"""Rounded weights are not tried for an error of more than so many roundings."""
+
+
+def in_lower_precision(diagnosis: Diagnosis, capture: Capture) -> Diagnosis:
+    """Return the diagnosis, or that all is right in lower precision where no mistake was found."""
+    if not diagnosis.findings or not _unexplained(diagnosis.findings[0]):
+        return diagnosis
+    rounded = _with_rounded_weights(diagnosis, capture)
+    if rounded is None and capture.dtype == "float64":
+        rounded = _in_float32(diagnosis, capture)
+    return rounded or diagnosis
+
+
+def _with_rounded_weights(diagnosis: Diagnosis, capture: Capture) -> Diagnosis | None:
+    """Return that all is right with weights rounded to a dtype of lower precision, if it is."""
+    first, compared = diagnosis.findings[0], diagnosis.compared
+    shown = [prompt.places.get(first.place) for prompt in compared.prompts]
+    largest = max((np.abs(each.value).max(initial=0.0) for each in shown if each), default=0.0)
+    for dtype in COARSER:
+        unit = UNIT_ROUNDOFF[dtype]
+        if unit <= compared.unit or not first.error <= ROUNDINGS * unit * largest:
+            continue
+        model = in_dtype(compared.model, dtype)
+        again = judged(compare(model, capture.prompts, capture.dtype, capture.unturned), True)
+        if not again.findings:
+            says = f"matches a {size(dtype)}-precision step: weights that were rounded to {dtype}"
+            kind = "precision" if dtype == "float32" else first.kind
+            new = replace(first, diagnosis=f"{says}, with which all is right", kind=kind)
+            return replace(again, findings=(new,))
+    return None
+
+
+def _in_float32(diagnosis: Diagnosis, capture: Capture) -> Diagnosis | None:
+    """Return one finding of precision, if float64 code is right throughout to float32."""
+    first, model = diagnosis.findings[0], diagnosis.compared.model
+    if diagnosis.compared.rewritten:
+        return None
+    for weights in (model, in_dtype(model, "float32")):
+        again = judged(compare(weights, capture.prompts, "float32", capture.unturned), True)
+        if again.findings:
+            continue
+        place = first.place if first.place in again.compared.recorded else "logits"
+        error = first.error
+        if place in again.compared.recorded:
+            error = finding(again.compared, place, "").error
+        new = replace(
+            first,
+            error=error,
+            ratio=error / first.bound if first.bound else float("inf"),
+            diagnosis="matches a single-precision step: all is right to float32 and not to "
+            "float64, as when weights were rounded to float32",
+            kind="precision",
+        )
+        return replace(again, findings=(new,))
+    return None
+
+
+def closest(
+    capture: Capture, copy: Capture, model: Model, reference: Model, own: str
+) -> tuple[Capture, Diagnosis, str]:
+    """Return which of a module's capture and that of its float64 copy to report, and a note.
+
+    Both must be right. Where the copy is right to the module's dtype only, and no known mistake
+    explains it, weights or tables may have been rounded once more, which is no fault of a module in
+    that dtype. `reference`: the model with weights of the dtype `own`.
+    """
+    place = next(iter(capture.dtypes))
+    of_copy = judged(compare(reference, copy.prompts, "float64"))
+    near = of_copy.compared.expected(place)
+    wider = scaled(near, UNIT_ROUNDOFF[own] / UNIT_ROUNDOFF["float64"])
+    measured = of_copy.compared.estimated(place)
+    first = next(iter(of_copy.findings), None)
+    rounded = bool(of_copy.tolerated)
+    # A mistake that is a step in the module's own type is named by that type.
+    if first and (_unexplained(first) or own in first.diagnosis):
+        again = compare(of_copy.compared.model, copy.prompts, own)
+        again = supposing(again, place, wider) if measured else again
+        rounded = not judged(again, first_only=True).findings
+    says = f"only {place} are recorded: those of a copy in float64 were judged as well"
+    if rounded:
+        says = f"precision: a copy in float64 is right to {own} and no further"
+    elif first and not _unexplained(first):
+        return copy, of_copy, says
+    compared = comparison_of(capture, model)
+    if measured and own == capture.dtype and not of_copy.compared.rewritten:
+        compared = supposing(compared, place, wider)
+    found = judged(compared)
+    if first and not rounded and (not found.findings or _unexplained(found.findings[0])):
+        return copy, of_copy, says
+    return capture, found, says
+
+
+def _unexplained(finding: Finding) -> bool:
+    """Return whether no mistake but a step of lower precision was found to explain a finding."""
+    said = finding.diagnosis
+    return not said.startswith("matches ") or "-precision" in said

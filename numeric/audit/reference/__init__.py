@@ -1,0 +1,1 @@
+"""The reference forward pass in float64, its error estimates, and comparison with it."""

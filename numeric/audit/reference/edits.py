@@ -1,0 +1,146 @@
+"""Acts of mistakes: they change the inputs, weights, settings or output of an operation."""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from otimes.numeric.audit.reference.evaluator import Act, Operation
+from otimes.numeric.rounding.linear import Array, Near
+from otimes.numeric.rounding.places import At
+
+
+def with_weights(at: At, **arrays: Array) -> At:
+    """Return the arguments of an operation with some weights replaced."""
+    weights = copy(at.weights)
+    weights.update(arrays)
+    return replace(at, weights=weights)
+
+
+def with_config(at: At, **fields: Any) -> At:
+    """Return the arguments of an operation with some settings replaced."""
+    if fields.get("positions", "rotary") != "rotary":
+        fields.setdefault("rotary_stretch", ())
+    return replace(at, config=replace(at.config, **fields))
+
+
+def with_inputs(at: At, **nears: Near) -> At:
+    """Return the arguments of an operation with some inputs replaced, by kind."""
+    return replace(at, inputs={**at.inputs, **nears})
+
+
+def only(at: At, near: Near) -> At:
+    """Return the arguments of an operation of one input with another input."""
+    (kind,) = at.inputs
+    return replace(at, inputs={kind: near})
+
+
+def other_place(at: At, name: str) -> Near:
+    """Return another activation, recorded or else expected."""
+    assert at.read is not None  # the evaluator gives it to all
+    return at.read(name)
+
+
+def has_bias(at: At, name: str) -> bool:
+    """Return whether the model has that bias or gain."""
+    return at.config.has(name)
+
+
+def scaled(near: Near, factor: Any) -> Near:
+    """Return an activation times a factor."""
+    return Near(near.value * factor, near.error * np.abs(factor))
+
+
+def moved(near: Near, function: Callable[[Array], Array]) -> Near:
+    """Return an activation with its entries rearranged by a function."""
+    return Near(function(near.value), function(np.array(near.error)))
+
+
+def weights_to(**functions: Callable[[Array], Array]) -> Act:
+    """Return the act of using other weights, each a function of the right one."""
+
+    def act(at: At, operation: Operation) -> Near:
+        return operation(
+            with_weights(at, **{name: f(at.weights[name]) for name, f in functions.items()})
+        )
+
+    return act
+
+
+def config_to(**fields: Any) -> Act:
+    """Return the act of computing with other settings."""
+    return lambda at, operation: operation(with_config(at, **fields))
+
+
+def after(function: Callable[[At, Near], Near]) -> Act:
+    """Return the act of applying a function to the output of the operation."""
+    return lambda at, operation: function(at, operation(at))
+
+
+def of_layer(layer: int) -> Act:
+    """Return the act of using the weights of another layer."""
+
+    def act(at: At, operation: Operation) -> Near:
+        weights = copy(at.weights)
+        weights.clear()
+        weights.layer = layer
+        return operation(replace(at, weights=weights))
+
+    return act
+
+
+def reading(kind: str) -> Act:
+    """Return the act of reading another activation than the right one."""
+
+    def act(at: At, operation: Operation) -> Near:
+        return operation(only(at, other_place(at, kind)))
+
+    return act
+
+
+def moved_after(function: Callable[[Array], Array]) -> Act:
+    """Return the act of rearranging the output of the operation."""
+    return after(lambda at, near: moved(near, function))
+
+
+def given(**functions: Callable[[Array], Array]) -> Act:
+    """Return the act of rearranging some inputs of the operation, by kind."""
+
+    def act(at: At, operation: Operation) -> Near:
+        changed = {kind: moved(at.inputs[kind], f) for kind, f in functions.items()}
+        return operation(with_inputs(at, **changed))
+
+    return act
+
+
+def times(factor: Any) -> Act:
+    """Return the act of multiplying the output of the operation by a factor."""
+    return after(lambda at, near: scaled(near, factor))
+
+
+ROOT, CUBE = float(np.sqrt(2 / np.pi)), 0.044715
+"""The two constants of tanh GELU."""
+
+
+def tanh_gelu(inner: float, cube: float) -> Callable[[Array], Array]:
+    """Return tanh GELU with these two constants."""
+    return lambda x: 0.5 * x * (1 + np.tanh(inner * (x + cube * x**3)))
+
+
+def function_of(function: Callable[[Array], Array], x: Near, at: At) -> Near:
+    """Return a function of every entry, with an error bound from its slope."""
+    value = function(x.value)
+    if at.p.exact:
+        return Near.exactly(value)
+    ahead = np.abs(function(x.value + x.error) - value)
+    behind = np.abs(function(x.value - x.error) - value)
+    own = at.p.inner * (12 * np.abs(x.value) + 12 * np.abs(value) + 4)
+    return Near(value, np.maximum(ahead, behind) * 1.5 + own)
+
+
+def tanh_gelu_with(root: float = 1.0, cube: float = 1.0) -> Act:
+    """Return the act of tanh GELU with its two numbers multiplied by these factors."""
+    function = tanh_gelu(root * ROOT, cube * CUBE)
+    return lambda at, operation: function_of(function, at.inputs["mlp_pre"], at)

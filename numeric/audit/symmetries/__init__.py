@@ -1,0 +1,1 @@
+"""Rewrites that leave the logits unchanged: other conventions for the same model."""

@@ -1,0 +1,387 @@
+r"""Find the rewrites that explain an activation, and confirm them.
+
+A *rewrite* is a named transformation of activations that leaves the logits unchanged. It is a
+candidate if it explains an activation within the bound, and adopted only if a later activation
+confirms it: one computed from the activation, and right under the rewrite. So a norm without its
+gain is a rewrite if the next weights contain the gain, and a fault if they do not.
+
+Under a rewrite an activation is either transformed to the coordinates of the reference, with the
+error that this adds, or treated as not recorded: the next are then judged by what comes before.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from otimes.numeric.audit.precision.tolerated import tolerated_steps
+from otimes.numeric.audit.reference.comparison import Comparison, tells
+from otimes.numeric.audit.reference.edits import with_weights
+from otimes.numeric.audit.reference.evaluator import Act, Evaluator, Mistake, Operation, layer_of
+from otimes.numeric.audit.symmetries.candidate import (
+    Rewrite,
+    changed,
+    explains,
+    here,
+    hidden,
+    hiding,
+    in_a_basis,
+    resolved,
+    unseen,
+)
+from otimes.numeric.audit.symmetries.queries_keys import basis_of_queries_and_keys, queries_and_keys
+from otimes.numeric.forward import OF_HEADS, passes_on
+from otimes.numeric.functions import causal_mask
+from otimes.numeric.rounding.linear import Array, Near
+from otimes.numeric.rounding.places import At, kind_of
+
+DEEP = 3
+"""At most this many rewrites in a row: folded norms, permuted heads, other bases."""
+
+
+def rewrites(compared: Comparison, place: str, depth: int = DEEP) -> Iterator[Rewrite]:
+    """Yield the rewrites that explain an activation within its bound, the simplest first."""
+    for found in FOUND_BY.get(kind_of(place), ()):
+        if found is _heads_in_another_order:
+            yield from _heads_in_another_order(compared, place, depth)
+        else:
+            yield from found(compared, place)
+
+
+def confirmed(compared: Comparison, rewrite: Rewrite, depth: int = DEEP) -> bool:
+    """Return whether an activation computed from those that a rewrite concerns is right under it.
+
+    Right itself, or under another rewrite that is confirmed in its turn.
+    """
+    if rewrite.by_itself:
+        return True
+    trial = compared.with_places(rewrite.places)
+    shown = trial.recorded
+    for place in compared.readers(set(rewrite.touches)):
+        if place not in shown:
+            continue
+        if tells(trial, place):
+            if not rewrite.must_change or compared.ratio(place) > 1:
+                return True
+        elif tolerated_steps(trial, place) or (
+            depth
+            and any(
+                other.confirms and confirmed(trial, other, depth - 1)
+                for other in rewrites(trial, place, depth - 1)
+            )
+        ):
+            return True
+    return False
+
+
+def _gain_pulled_out(norm: str) -> Act:
+    """Return the norm without its gain, and with b / g for its bias: (x + b / g) g = x g + b."""
+
+    def act(at: At, operation: Operation) -> Near:
+        gain, bias = at.weights[f"{norm}_gain"], at.weights[f"{norm}_bias"]
+        changed = {f"{norm}_gain": np.ones_like(gain), f"{norm}_bias": bias / gain}
+        return operation(with_weights(at, **changed))
+
+    return act
+
+
+GAIN_PULLED_OUT = Mistake(
+    "gain_pulled_out", "", {norm: _gain_pulled_out(norm) for norm in ("ln1", "ln2", "ln_final")}
+)
+
+
+def _folded_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    config = compared.model.config
+    if config.post_norm and place != (
+        "ln_final" if config.final_norm else f"{passes_on(config)}.{config.n_layers - 1}"
+    ):
+        yield from _bias_passed_on(compared, place)
+        return  # what it gives is added to, as well as read
+    for name, what in (
+        ("norm_affine_missing", "gain and bias are folded into what reads it"),
+        ("norm_bias_missing", "the bias is folded into what reads it"),
+        ("gain_missing", "the gain is folded into what reads it"),
+    ):
+        if explains(compared, place, name):
+            yield hiding(compared, what, place)
+            return
+    if compared.model.config.norm == "layer" and compared.ratio(place, (GAIN_PULLED_OUT,)) <= 1:
+        says = "the gain is folded into what reads it, and the bias divided by it"
+        yield hiding(compared, says, place)
+
+
+def _bias_passed_on(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield that the bias of a post-norm is moved to what reads it, and to the next sum."""
+    config, kind, layer = compared.model.config, kind_of(place), layer_of(place)
+    if config.norm != "layer" or not explains(compared, place, "norm_bias_missing"):
+        return
+    assert layer is not None  # such norms are of a layer
+    bias = compared.model.part(f"{kind}_bias", layer)
+    same, written = {place}, f"mlp_out.{layer}"
+    if kind == "ln2" or not config.d_mlp:
+        after = layer + 1
+        same |= {f"{passes_on(config)}.{layer}", f"resid_pre.{after}", f"qk_in.{after}"}
+        written = f"attn_out.{after}"
+    back, away = _plus(bias, compared.unit), _plus(-bias, compared.unit)
+    places = [
+        {n: back(v) if n in same else away(v) if n == written else v for n, v in p.places.items()}
+        for p in compared.prompts
+    ]
+    says = "the bias is moved into what reads it, and into what is added next"
+    yield Rewrite(says, places, frozenset(same), must_change=True)
+
+
+def _heads_in_another_order(compared: Comparison, place: str, depth: int) -> Iterator[Rewrite]:
+    """Yield the permutation of heads that fits, found from what no basis of a head changes."""
+    heads, layer = compared.model.n_heads, layer_of(place)
+    if heads < 2:
+        return
+    own = here(compared, place, OF_HEADS)
+    for kind in ("pattern", "products", "z", kind_of(place)):
+        shown = _per_head(compared, kind, layer, ours=False)
+        ours = _per_head(compared, kind, layer, ours=True)
+        if shown is None or ours is None or not np.isfinite(shown).all():
+            continue
+        distance = ((shown[:, None] - ours[None]) ** 2).sum(axis=-1)
+        rows, columns = linear_sum_assignment(distance)
+        order = np.empty(heads, dtype=int)
+        order[columns] = rows  # our head h is shown as order[h]
+        if (order == np.arange(heads)).all():
+            continue
+        places = [
+            {
+                n: Near(v.value[order], np.asarray(v.error)[order]) if n in own else v
+                for n, v in p.places.items()
+            }
+            for p in compared.prompts
+        ]
+        trial = compared.with_places(places)
+        good = [each for each in own if trial.ratio(each) <= 1 < compared.ratio(each)]
+        if any(compared.ratio(each) <= 1 < trial.ratio(each) for each in own):
+            continue  # an activation that was right must stay so
+        attn_out, shown_now = f"attn_out.{layer}", trial.recorded
+        closes = [
+            name
+            for name in (attn_out, *compared.readers({*own}))
+            if name in shown_now
+            and name not in own
+            and trial.ratio(name) <= 1 < compared.ratio(name)
+        ]
+        summed = own == [f"head_out.{layer}"]  # the order of summands does not matter
+        believed = place in good and (len(good) > 1 or bool(closes) or summed)
+        still = [each for each in own if trial.ratio(each) > 1]
+        if not believed and still and depth:
+            first = place if place in still else still[0]
+            nested = _inside_heads(trial, first)
+            believed = any(each.confirms and confirmed(trial, each, depth - 1) for each in nested)
+        if believed:
+            says = f"heads are permuted: {', '.join(str(int(h)) for h in order)}"
+            yield Rewrite(says, places, frozenset(own), by_itself=True)
+            return
+
+
+def _inside_heads(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    for found in FOUND_BY[kind_of(place)] if kind_of(place) in ("q", "k", "v", "z") else ():
+        if found is not _heads_in_another_order:
+            yield from found(compared, place)
+
+
+def _per_head(compared: Comparison, kind: str, layer: int | None, ours: bool) -> Array | None:
+    """Return a row of numbers for each head: recorded, or expected from what precedes the heads."""
+    rows = []
+    own = tuple(f"{k}.{layer}" for k in OF_HEADS)
+    every: list[Get] = [_as_shown(prompt.places, layer) for prompt in compared.prompts]
+    if ours:
+        rest = compared.with_places(hidden(compared, *own))
+        every = [_computed(each, layer) for each in rest.evaluators()]
+    for get in every:
+        if kind == "products":
+            q, k = get("q"), get("k")
+            if q is None or k is None:
+                return None
+            value = q @ np.swapaxes(k, -1, -2)
+            value = np.where(causal_mask(value.shape[-1]), value, 0.0)
+        else:
+            found = get(kind)
+            if found is None:
+                return None
+            value = found
+            if kind == "scores":
+                value = np.where(causal_mask(value.shape[-1]), value, 0.0)
+        rows.append(value.reshape(len(value), -1))
+    return np.concatenate(rows, axis=1)
+
+
+Get = Callable[[str], Array | None]
+
+
+def _computed(evaluator: Evaluator, layer: int | None) -> Get:
+    return lambda kind: evaluator.near(f"{kind}.{layer}").value
+
+
+def _as_shown(places: Mapping[str, Near], layer: int | None) -> Get:
+    def get(kind: str) -> Array | None:
+        near = places.get(f"{kind}.{layer}")
+        return None if near is None else near.value
+
+    return get
+
+
+def _basis_of_values(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield that values and z are in another basis of each head."""
+    layer = layer_of(place)
+    v, z = f"v.{layer}", f"z.{layer}"
+    shown = set(compared.recorded)
+    own = [n for n in (v, z) if n in shown]
+    if v in shown and z in shown and compared.ratio(z) > 1:
+        return  # z does not follow from the values: no basis explains that
+    moved_on = "b_V" in compared.model.config.biases
+    nears = {n: compared.expected(n) for n in own if n == v or v not in shown}
+    if not all(in_a_basis(compared, n, near, moved_on) for n, near in nears.items()):
+        return
+    yield hiding(compared, "values are in another basis inside the heads", *own)
+
+
+def _value_bias(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield that b_V is moved into b_O: rows of an attention pattern sum to one."""
+    config, layer = compared.model.config, layer_of(place)
+    if "b_V" not in config.biases:
+        return
+    v, z = f"v.{layer}", f"z.{layer}"
+    assert layer is not None  # values are of a layer
+    if place == z and v in compared.recorded:
+        return  # the values are right
+    own = compared.model.part("b_V", layer)
+    biases = [own]
+    if config.norm == "layer" and not config.post_norm:
+        norm_bias, W_V = (compared.model.part(name, layer) for name in ("ln1_bias", "W_V"))
+        biases.append(own + np.einsum("d,hdk->hk", norm_bias, W_V))
+    for bias in biases:
+        back = _plus(bias[:, None], compared.unit)
+        written = np.einsum("hk,hkd->hd", bias, compared.model.part("W_O", layer))
+        changes = {v: back, z: back, f"head_out.{layer}": _plus(written[:, None], compared.unit)}
+        trial = compared.with_places(changed(compared, place, changes[place]))
+        if trial.ratio(place) <= 1:
+            places = [
+                {n: changes[n](near) if n in changes else near for n, near in p.places.items()}
+                for p in compared.prompts
+            ]
+            yield Rewrite("b_V is moved into b_O", places, frozenset(changes))
+            return
+
+
+def _plus(bias: Array, unit: float) -> Callable[[Near], Near]:
+    def back(near: Near) -> Near:
+        moved = near.value + bias
+        return Near(moved, near.error + 4 * unit * (np.abs(moved) + np.abs(bias)))
+
+    return back
+
+
+def _shifted_scores(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield that all scores of a query are shifted, as by subtracting their maximum."""
+    nears = compared.expected(place)
+    fitted = []
+    for prompt, near in zip(compared.prompts, nears, strict=True):
+        shown = prompt.places[place]
+        seen = causal_mask(near.value.shape[-1])
+        shift = np.where(seen, shown.value - near.value, 0.0).sum(-1, keepdims=True)
+        shift = shift / seen.sum(-1, keepdims=True)
+        right = np.where(seen, near.value, np.nan)
+        if not all(resolved(*each, compared.unit) for each in zip(shift, right, strict=True)):
+            return
+        granted = near.error * 2 + 4 * compared.unit * np.abs(shift)
+        fitted.append(Near(near.value + shift, np.where(seen, granted, np.inf)))
+    if compared.within(place, fitted):
+        says = "all scores of a query are shifted by the same number, which softmax cancels"
+        yield unseen(compared, says, place)
+
+
+def _unscaled_scores(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    if explains(compared, place, "scale_missing"):
+        says = "scores are recorded before they are divided by √d_head"
+        yield hiding(compared, says, place)
+
+
+def _bias_later(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    bias = "b_O" if kind_of(place) == "attn_out" else "b_out"
+    if explains(compared, place, f"{bias}_missing"):
+        says = f"recorded before {bias} is added"
+        yield hiding(compared, says, place)
+
+
+def _neurons_in_another_order(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    own = here(compared, place, ("mlp_pre", "mlp_post"))
+    rest = compared.with_places(hidden(compared, *own))
+    ours = np.concatenate([each.near(place).value for each in rest.evaluators()])
+    shown = np.concatenate([p.places[place].value for p in compared.prompts])
+    if not np.isfinite(shown).all() or ours.shape[1] > 8192:
+        return
+    squares = (shown**2).sum(0)[:, None] + (ours**2).sum(0)[None]
+    rows, columns = linear_sum_assignment(squares - 2 * shown.T @ ours)
+    order = np.empty(len(rows), dtype=int)
+    order[columns] = rows
+    if (order == np.arange(len(order))).all():
+        return
+    places = [
+        {
+            n: Near(v.value[:, order], np.asarray(v.error)[:, order]) if n in own else v
+            for n, v in p.places.items()
+        }
+        for p in compared.prompts
+    ]
+    trial = compared.with_places(places)
+    if trial.ratio(place) <= 1:
+        says = "neurons of the MLP are permuted"
+        yield Rewrite(says, places, frozenset(own), must_change=True)
+        still = {each for each in own if trial.ratio(each) > 1}  # they may be scaled as well
+        if still:
+            yield Rewrite(says, places, frozenset({*own} - still), must_change=True)
+
+
+def _neurons_scaled(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield that each neuron is multiplied by a factor, and its row of W_out divided by it."""
+    config = compared.model.config
+    if kind_of(place) != "mlp_post" or not (config.gated or config.activation == "relu"):
+        return
+    nears = compared.expected(place)
+    a = np.concatenate([near.value for near in nears])
+    b = np.concatenate([p.places[place].value for p in compared.prompts])
+    if len(a) < 4:
+        return
+    square = (a**2).sum(0)
+    factor = (a * b).sum(0) / np.where(square > 0, square, 1.0)
+    fitted = [Near(near.value * factor, near.error * (np.abs(factor) * 4 + 1)) for near in nears]
+    if compared.within(place, fitted) and (np.abs(factor - 1) > 1e-3).any():
+        says = "neurons of the MLP are scaled, and W_out inversely"
+        yield hiding(compared, says, place)
+
+
+def _shifted_logits(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    nears = compared.expected(place)
+    fitted = []
+    for prompt, near in zip(compared.prompts, nears, strict=True):
+        shift = (prompt.places[place].value - near.value).mean(axis=-1, keepdims=True)
+        if not resolved(shift, near.value, compared.unit):
+            return
+        fitted.append(Near(near.value + shift, near.error * 2 + 4 * compared.unit * np.abs(shift)))
+    if compared.within(place, fitted):
+        says = "all logits of a position are shifted by the same number, which softmax cancels"
+        yield unseen(compared, says, place)
+
+
+FOUND_BY: dict[str, tuple[Callable[..., Iterator[Rewrite]], ...]] = {
+    **dict.fromkeys(("ln1", "ln2", "ln_final"), (_folded_norm,)),
+    **dict.fromkeys(
+        ("q", "k"), (_heads_in_another_order, queries_and_keys, basis_of_queries_and_keys)
+    ),
+    "v": (_value_bias, _heads_in_another_order, _basis_of_values),
+    "scores": (_heads_in_another_order, _shifted_scores, _unscaled_scores),
+    "pattern": (_heads_in_another_order,),
+    "z": (_heads_in_another_order, _value_bias, _basis_of_values),
+    "head_out": (_heads_in_another_order, _value_bias),
+    **dict.fromkeys(("attn_out", "mlp_out"), (_bias_later,)),
+    **dict.fromkeys(("mlp_pre", "mlp_post"), (_neurons_in_another_order, _neurons_scaled)),
+    "logits": (_shifted_logits,),
+}
+"""Functions that find rewrites, by kind of hook point, the simplest rewrites first."""

@@ -1,0 +1,27 @@
+"""Tensors of torch as arrays of NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from otimes.algebra.errors import OtimesError
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """Return a torch or NumPy tensor as an array, without a copy if possible."""
+    if not hasattr(tensor, "detach"):
+        return np.asarray(tensor)
+    if str(tensor.device).partition(":")[0] == "meta":
+        raise OtimesError("the module is on the device 'meta', where its weights have no numbers")
+    kind = type(tensor)
+    if kind.__module__ not in ("torch", "torch.nn.parameter"):
+        raise OtimesError(
+            f"the module holds weights as {kind.__name__}: only plain tensors of torch are read, "
+            "neither spread over machines nor quantised"
+        )
+    if tensor.is_quantized or (tensor.is_floating_point() and tensor.itemsize < 2):
+        raise OtimesError(f"the module holds quantised weights ({tensor.dtype}): not supported")
+    tensor = tensor.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":
+        tensor = tensor.float()
+    return np.asarray(tensor.numpy())

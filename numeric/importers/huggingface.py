@@ -1,0 +1,368 @@
+"""The checkpoints of Hugging Face: GPT-2, GPT-NeoX and Llama, their settings and their tensors."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import Config, listed
+from otimes.numeric.importers.huggingface_settings import (
+    ACTIVATION,
+    IDLE,
+    OFF_IS_NOT_IDLE,
+    ONLY,
+    READ,
+    STRETCH,
+    WITHOUT_EFFECT,
+    WITHOUT_EFFECT_IF,
+)
+from otimes.numeric.model import Model, checked_model
+
+Tensors = Mapping[str, np.ndarray]
+
+
+def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors) -> Model:
+    """Return the reference model of a checkpoint of that kind (its `model_type`).
+
+    Raises: OtimesError naming every setting that the reference does not have.
+    """
+    if kind not in READERS:
+        raise OtimesError(
+            f"{name} is of the kind {kind!r}; there are importers for {listed(READERS)}"
+        )
+    refuse(name, settings, {**ONLY[kind], **dict.fromkeys(unknown(settings, kind), ())})
+    body = BODY[kind]
+    if not any(each.startswith(body) for each in tensors):  # without an unembedding
+        tensors = {body + each: array for each, array in tensors.items()}
+    config, weights = READERS[kind](name, settings, tensors)
+    return checked_model(name, config, weights)
+
+
+def unknown(settings: Mapping[str, Any], kind: str) -> list[str]:
+    """Return the settings of that kind of checkpoint that may change what is computed.
+
+    >>> unknown({"n_embd": 8, "_commit": "x", "final_logit_softcapping": 30.0}, "gpt2")
+    ['final_logit_softcapping']
+    """
+    begin, end = WITHOUT_EFFECT_IF
+    known = READ[kind] | ONLY[kind].keys() | WITHOUT_EFFECT
+    return [
+        key
+        for key, value in settings.items()
+        if key not in known
+        and not key.startswith(begin)
+        and not key.endswith(end)
+        and (key in OFF_IS_NOT_IDLE or not any(value is x or value == x for x in IDLE))
+    ]
+
+
+def refuse(name: str, settings: Mapping[str, Any], only: Mapping[str, tuple[Any, ...]]) -> None:
+    """Raise OtimesError naming every setting with an unsupported value."""
+    wrong = [
+        f"{key}={settings[key]!r}"
+        for key, allowed in only.items()
+        if key in settings and settings[key] not in allowed
+    ]
+    if wrong:
+        raise OtimesError(
+            f"{name} has {listed(wrong)}, which changes what is computed, or may, and is not "
+            "supported"
+        )
+
+
+def activation(name: str, said: str) -> str:
+    """Return our name of an activation, or refuse it by its own."""
+    if said not in ACTIVATION:
+        raise OtimesError(
+            f"{name} has the activation {said!r}, which is not supported; known are "
+            f"{listed(ACTIVATION)}"
+        )
+    return ACTIVATION[said]
+
+
+def stacked(tensors: Tensors, pattern: str, layers: int, change: Callable[..., Any]) -> np.ndarray:
+    """Return one tensor of every layer, changed and stacked along a first axis."""
+    every = [change(tensor(tensors, pattern.format(layer))) for layer in range(layers)]
+    for layer, each in enumerate(every):
+        if each.shape != every[0].shape:
+            raise OtimesError(
+                f"{pattern.format(layer)} and that of layer 0 have different shapes: as they are "
+                f"read {each.shape} and {every[0].shape}"
+            )
+    return np.stack(every)
+
+
+def tensor(tensors: Tensors, name: str) -> np.ndarray:
+    """Return a tensor by its name, or say that the checkpoint lacks it, or has it quantised."""
+    if name not in tensors:
+        raise OtimesError(f"the checkpoint lacks {name}; it has {listed(list(tensors)[:6])} …")
+    if tensors[name].dtype.kind != "f":
+        raise OtimesError(
+            f"{name} holds {tensors[name].dtype}: quantised weights are not supported"
+        )
+    return tensors[name]
+
+
+def as_is(array: np.ndarray) -> np.ndarray:
+    """Return a tensor as it is."""
+    return array
+
+
+def query_scale(settings: Mapping[str, Any], layer: int, d_head: int) -> float:
+    """Return the factor of queries of GPT-2 with which scores are divided by √d_head alone.
+
+    Two settings change the scale: no √d_head, and a division by the number of the layer.
+    """
+    scale = 1.0 if settings.get("scale_attn_weights", True) else math.sqrt(d_head)
+    if settings.get("scale_attn_by_inverse_layer_idx", False):
+        scale /= layer + 1
+    return scale
+
+
+def _gpt2(
+    name: str, settings: Mapping[str, Any], tensors: Tensors
+) -> tuple[Config, dict[str, np.ndarray]]:
+    layers, heads, d = settings["n_layer"], settings["n_head"], settings["n_embd"]
+    dh = d // heads
+    prefix = BODY["gpt2"]
+    tied, ends = _ends(tensors, f"{prefix}wte.weight")
+    block = prefix + "h.{}."
+    config = Config(
+        n_layers=layers,
+        n_heads=heads,
+        d_model=d,
+        d_head=dh,
+        d_vocab=settings["vocab_size"],
+        n_ctx=settings["n_positions"],
+        positions="learned",
+        d_mlp=settings.get("n_inner") or 4 * d,
+        activation=activation(name, settings["activation_function"]),
+        norm="layer",
+        norm_eps=settings["layer_norm_epsilon"],
+        final_norm=True,
+        tied=tied,
+        biases=("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out"),
+    )
+    weights = {
+        **ends,
+        "W_pos": tensor(tensors, f"{prefix}wpe.weight"),
+        "W_O": stacked(
+            tensors, block + "attn.c_proj.weight", layers, lambda w: w.reshape(heads, dh, d)
+        ),
+        "b_O": stacked(tensors, block + "attn.c_proj.bias", layers, as_is),
+        "W_in": stacked(tensors, block + "mlp.c_fc.weight", layers, as_is),
+        "b_in": stacked(tensors, block + "mlp.c_fc.bias", layers, as_is),
+        "W_out": stacked(tensors, block + "mlp.c_proj.weight", layers, as_is),
+        "b_out": stacked(tensors, block + "mlp.c_proj.bias", layers, as_is),
+        "ln_final_gain": tensor(tensors, f"{prefix}ln_f.weight"),
+        "ln_final_bias": tensor(tensors, f"{prefix}ln_f.bias"),
+    }
+    for number, letter in enumerate("QKV"):
+        # Conv1D: inputs are the rows; the columns are q, k and v side by side, each by heads.
+        weights[f"W_{letter}"] = stacked(
+            tensors,
+            block + "attn.c_attn.weight",
+            layers,
+            lambda w, n=number: w.reshape(d, 3, heads, dh)[:, n].swapaxes(0, 1),
+        )
+        weights[f"b_{letter}"] = stacked(
+            tensors,
+            block + "attn.c_attn.bias",
+            layers,
+            lambda b, n=number: b.reshape(3, heads, dh)[n],
+        )
+    scales = np.array([query_scale(settings, layer, dh) for layer in range(layers)])
+    if (scales != 1).any():
+        for query in ("W_Q", "b_Q"):
+            queries = weights[query]
+            shape = (layers, *[1] * (queries.ndim - 1))
+            weights[query] = queries.astype(np.float64) * scales.reshape(shape)
+    for ours, theirs in (("ln1", "ln_1"), ("ln2", "ln_2")):
+        weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, as_is)
+        weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, as_is)
+    return config, weights
+
+
+def _ends(tensors: Tensors, embedding: str) -> tuple[bool, dict[str, np.ndarray]]:
+    """Return whether the tensors are tied, and W_E, with W_U if they are not."""
+    W_E = tensor(tensors, embedding)
+    head = next((tensors[name] for name in HEADS if name in tensors), None)
+    if head is None or head is W_E or np.array_equal(head, W_E):
+        return True, {"W_E": W_E}
+    return False, {"W_E": W_E, "W_U": head.T}
+
+
+def _rotary_sizes(
+    name: str, settings: Mapping[str, Any], d_head: int, fraction: float
+) -> dict[str, Any]:
+    """Return the fields that GPT-NeoX and Llama have in common."""
+    return {
+        "n_layers": settings["num_hidden_layers"],
+        "n_heads": settings["num_attention_heads"],
+        "d_model": settings["hidden_size"],
+        "d_head": d_head,
+        "d_vocab": settings["vocab_size"],
+        "n_ctx": settings["max_position_embeddings"],
+        "d_mlp": settings["intermediate_size"],
+        "activation": activation(name, settings["hidden_act"]),
+        "final_norm": True,
+        **_rotary(name, settings, d_head, fraction),
+    }
+
+
+def _rotary(name: str, settings: Mapping[str, Any], d_head: int, fraction: float) -> dict[str, Any]:
+    """Return the settings of rotary embeddings; refuse frequencies of other kinds.
+
+    `fraction` of a head is rotated unless the settings say otherwise.
+    """
+    rope = dict(settings.get("rope_parameters") or settings.get("rope_scaling") or {})
+    rope.setdefault("original_max_position_embeddings", settings["max_position_embeddings"])
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind not in STRETCH:
+        raise OtimesError(
+            f"{name} has rope_type={kind!r}, which changes the rotary frequencies and is not "
+            f"supported; known are {listed(STRETCH)}"
+        )
+    if kind == "yarn":
+        refuse(name, rope, {"truncate": (True, None)})
+        rope |= _of_yarn(rope, settings["max_position_embeddings"])
+    lacks = [each for each in STRETCH[kind] if rope.get(each) is None]
+    if lacks:
+        raise OtimesError(f"{name} has rope_type={kind!r} without {listed(lacks)}")
+    if settings.get("model_type") == "llama":  # which turns all of a head, or fails
+        refuse(name, rope, ONLY["llama"])
+    base = rope.get("rope_theta", settings.get("rope_theta", settings.get("rotary_emb_base", 1e4)))
+    fraction = rope.get("partial_rotary_factor", settings.get("rotary_pct", fraction))
+    return {
+        "positions": "rotary",
+        "rotary_base": float(base),
+        "rotary_dims": int(d_head * float(fraction)),
+        "rotary_stretch": tuple(float(rope[each]) for each in STRETCH[kind]),
+    }
+
+
+def _of_yarn(rope: Mapping[str, Any], longest: int) -> dict[str, float]:
+    """Return the constants of YaRN, with the defaults of the library."""
+    factor = rope.get("factor") or longest / rope["original_max_position_embeddings"]
+
+    def grown(share: float) -> float:
+        return 1.0 if factor <= 1 else 0.1 * share * math.log(factor) + 1.0
+
+    scale = rope.get("attention_factor")
+    if scale is None and rope.get("mscale") and rope.get("mscale_all_dim"):
+        scale = grown(rope["mscale"]) / grown(rope["mscale_all_dim"])
+    return {
+        "factor": factor,
+        "beta_slow": rope.get("beta_slow") or 1.0,
+        "beta_fast": rope.get("beta_fast") or 32.0,
+        "attention_factor": grown(1.0) if scale is None else scale,
+    }
+
+
+def _gpt_neox(
+    name: str, settings: Mapping[str, Any], tensors: Tensors
+) -> tuple[Config, dict[str, np.ndarray]]:
+    layers, heads = settings["num_hidden_layers"], settings["num_attention_heads"]
+    d = settings["hidden_size"]
+    dh = d // heads
+    biased = bool(settings.get("attention_bias", True))
+    block = "gpt_neox.layers.{}."
+    tied, ends = _ends(tensors, "gpt_neox.embed_in.weight")
+    config = Config(
+        **_rotary_sizes(name, settings, dh, 0.25),
+        parallel=bool(settings.get("use_parallel_residual", True)),
+        norm="layer",
+        norm_eps=settings["layer_norm_eps"],
+        tied=tied,
+        biases=(*(("b_Q", "b_K", "b_V", "b_O") if biased else ()), "b_in", "b_out"),
+    )
+    weights = {
+        **ends,
+        "W_O": stacked(
+            tensors, block + "attention.dense.weight", layers, lambda w: w.T.reshape(heads, dh, d)
+        ),
+        "W_in": stacked(tensors, block + "mlp.dense_h_to_4h.weight", layers, np.transpose),
+        "b_in": stacked(tensors, block + "mlp.dense_h_to_4h.bias", layers, as_is),
+        "W_out": stacked(tensors, block + "mlp.dense_4h_to_h.weight", layers, np.transpose),
+        "b_out": stacked(tensors, block + "mlp.dense_4h_to_h.bias", layers, as_is),
+        "ln_final_gain": tensor(tensors, "gpt_neox.final_layer_norm.weight"),
+        "ln_final_bias": tensor(tensors, "gpt_neox.final_layer_norm.bias"),
+    }
+    if biased:
+        weights["b_O"] = stacked(tensors, block + "attention.dense.bias", layers, as_is)
+    fused = block + "attention.query_key_value."
+    for number, letter in enumerate("QKV"):
+        # Linear: inputs are the columns; the rows are heads, and in each q, k and v.
+        weights[f"W_{letter}"] = stacked(
+            tensors,
+            fused + "weight",
+            layers,
+            lambda w, n=number: w.reshape(heads, 3, dh, d)[:, n].swapaxes(1, 2),
+        )
+        if biased:
+            weights[f"b_{letter}"] = stacked(
+                tensors, fused + "bias", layers, lambda b, n=number: b.reshape(heads, 3, dh)[:, n]
+            )
+    for ours, theirs in (("ln1", "input_layernorm"), ("ln2", "post_attention_layernorm")):
+        weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, as_is)
+        weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, as_is)
+    return config, weights
+
+
+def _llama(
+    name: str, settings: Mapping[str, Any], tensors: Tensors
+) -> tuple[Config, dict[str, np.ndarray]]:
+    layers, heads = settings["num_hidden_layers"], settings["num_attention_heads"]
+    d = settings["hidden_size"]
+    dh = settings.get("head_dim") or d // heads
+    groups = settings.get("num_key_value_heads") or heads
+    biased = bool(settings.get("attention_bias", False))
+    mlp_biased = bool(settings.get("mlp_bias", False))
+    block = "model.layers.{}."
+    tied, ends = _ends(tensors, "model.embed_tokens.weight")
+    config = Config(
+        **_rotary_sizes(name, settings, dh, 1.0),
+        n_kv_heads=groups,
+        gated=True,
+        norm="rms",
+        norm_eps=settings["rms_norm_eps"],
+        tied=tied,
+        biases=(
+            *(("b_Q", "b_K", "b_V", "b_O") if biased else ()),
+            *(("b_in", "b_gate", "b_out") if mlp_biased else ()),
+        ),
+    )
+    weights = {
+        **ends,
+        "W_O": stacked(
+            tensors, block + "self_attn.o_proj.weight", layers, lambda w: w.T.reshape(heads, dh, d)
+        ),
+        "ln1_gain": stacked(tensors, block + "input_layernorm.weight", layers, as_is),
+        "ln2_gain": stacked(tensors, block + "post_attention_layernorm.weight", layers, as_is),
+        "ln_final_gain": tensor(tensors, "model.norm.weight"),
+    }
+    for letter, count in (("Q", heads), ("K", groups), ("V", groups)):
+        part = block + f"self_attn.{letter.lower()}_proj."
+        weights[f"W_{letter}"] = stacked(
+            tensors, part + "weight", layers, lambda w, c=count: w.reshape(c, dh, d).swapaxes(1, 2)
+        )
+        if biased:
+            weights[f"b_{letter}"] = stacked(
+                tensors, part + "bias", layers, lambda b, c=count: b.reshape(c, dh)
+            )
+    if biased:
+        weights["b_O"] = stacked(tensors, block + "self_attn.o_proj.bias", layers, as_is)
+    for ours, theirs in (("in", "up_proj"), ("gate", "gate_proj"), ("out", "down_proj")):
+        weights[f"W_{ours}"] = stacked(
+            tensors, block + f"mlp.{theirs}.weight", layers, np.transpose
+        )
+        if mlp_biased:
+            weights[f"b_{ours}"] = stacked(tensors, block + f"mlp.{theirs}.bias", layers, as_is)
+    return config, weights
+
+
+HEADS = ("lm_head.weight", "embed_out.weight")
+BODY = {"gpt2": "transformer.", "gpt_neox": "gpt_neox.", "llama": "model."}
+READERS = {"gpt2": _gpt2, "gpt_neox": _gpt_neox, "llama": _llama}

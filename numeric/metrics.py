@@ -1,0 +1,110 @@
+"""Metrics of a model: its losses, and two scores for each head.
+
+The scores are the usual ones for induction heads (Olsson et al. 2022; Elhage et al. 2021). Their
+prompts are repeated sequences of random tokens, drawn by Python's `random.Random(seed).random()`,
+which is the same on every platform.
+"""
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int, Integer
+
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.model import Model
+
+PERIOD = 32
+"""The default length of the repeated sequence in a prompt, in tokens."""
+
+
+def repeated_prompts(
+    d_vocab: int, period: int = PERIOD, n_prompts: int = 16, seed: int = 0
+) -> Int[np.ndarray, "n_prompts two_periods"]:
+    """Return prompts of `period` random tokens, followed by the same tokens again.
+
+    >>> repeated_prompts(10, period=3, n_prompts=1).tolist()
+    [[8, 7, 4, 8, 7, 4]]
+    """
+    if period < 2:
+        raise OtimesError(f"period must be at least 2 tokens, got {period}")
+    draw = random.Random(seed).random
+    once = [[int(draw() * d_vocab) for _ in range(period)] for _ in range(n_prompts)]
+    return np.tile(np.array(once, dtype=np.int64), (1, 2))
+
+
+def losses(
+    model: Model, tokens: Sequence[int] | Integer[np.ndarray, " pos"]
+) -> Float[np.ndarray, " predicted"]:
+    r"""Return the loss of predicting each next token, $-\log softmax(logits_i)_{t_{i+1}}$, in nats.
+
+    Entry i is the loss of token i + 1 of the prompt; the first token is not predicted.
+    Raises: OtimesError for a prompt of fewer than two tokens.
+    """
+    targets = np.asarray(tokens)[1:]
+    if len(targets) == 0:
+        raise OtimesError("a loss needs a prompt of at least two tokens, got one")
+    logits = model.forward(tokens, ["logits"])["logits"][:-1]
+    row_max = logits.max(axis=1)
+    log_sum = row_max + np.log(np.exp(logits - row_max[:, None]).sum(axis=1))
+    by_token: np.ndarray = log_sum - logits[np.arange(len(targets)), targets]
+    return by_token
+
+
+def mean_loss(model: Model, prompts: Int[np.ndarray, "prompt pos"]) -> float:
+    """Return the loss averaged over all predicted tokens of all prompts, in nats."""
+    return float(np.mean([losses(model, prompt) for prompt in prompts]))
+
+
+def repeat_losses(
+    model: Model, prompts: Int[np.ndarray, "prompt two_periods"]
+) -> tuple[float, float]:
+    """Return the mean losses on the first and on the second half of repeated prompts, in nats.
+
+    The first token of the second half belongs to neither: the repetition is not predictable yet.
+    """
+    period = prompts.shape[1] // 2
+    by_position = np.mean([losses(model, prompt) for prompt in prompts], axis=0)
+    return float(by_position[: period - 1].mean()), float(by_position[period:].mean())
+
+
+def mean_attention(
+    model: Model,
+    prompts: Int[np.ndarray, "prompt pos"],
+    queries: Int[np.ndarray, " pair"],
+    keys: Int[np.ndarray, " pair"],
+) -> Float[np.ndarray, "n_layers n_heads"]:
+    """Return the attention $A_{q k}$ of each head, averaged over the pairs (q, k) and prompts."""
+    total = np.zeros((model.n_layers, model.n_heads))
+    patterns = [f"pattern.{layer}" for layer in range(model.n_layers)]
+    for prompt in prompts:
+        places = model.forward(prompt, patterns)
+        for layer in range(model.n_layers):
+            total[layer] += places[f"pattern.{layer}"][:, queries, keys].mean(axis=1)
+    return total / len(prompts)
+
+
+def previous_token_score(
+    model: Model, prompts: Int[np.ndarray, "prompt pos"] | None = None
+) -> Float[np.ndarray, "n_layers n_heads"]:
+    """Return the mean attention to the previous token, $mean_i A_{i, i-1}$, of each head.
+
+    A perfect previous-token head has the score 1. Source: Olsson et al. 2022.
+    """
+    prompts = repeated_prompts(model.d_vocab) if prompts is None else prompts
+    queries = np.arange(1, prompts.shape[1])
+    return mean_attention(model, prompts, queries, queries - 1)
+
+
+def prefix_matching_score(
+    model: Model, prompts: Int[np.ndarray, "prompt two_periods"] | None = None
+) -> Float[np.ndarray, "n_layers n_heads"]:
+    """Return the mean attention from a repeated token to the token after its earlier occurrence.
+
+    On p random tokens repeated once: $mean_{i ≥ p} A_{i, i-p+1}$ of each head. A perfect induction
+    head has the score 1. Source: Olsson et al. 2022, “Per-head analysis”.
+    """
+    prompts = repeated_prompts(model.d_vocab) if prompts is None else prompts
+    period = prompts.shape[1] // 2
+    queries = np.arange(period, 2 * period)
+    return mean_attention(model, prompts, queries, queries - period + 1)

@@ -1,0 +1,240 @@
+"""The same transformer as a torch module, for training and as an independent implementation.
+
+It has the weights of `otimes.numeric.model.Model` under the same names and shapes, takes a batch of
+prompts, and records the same activations, each with a leading batch axis. It shares no code with
+the reference forward pass, so that the two can be compared (`tests/numeric/test_torch_model.py`):
+norms and activation functions are torch's own, and all heads are one matrix product.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from otimes.numeric.config import Config
+from otimes.numeric.model import Model
+
+ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+    "quick_gelu": lambda rows: rows * torch.sigmoid(1.702 * rows),
+    "relu": functional.relu,
+    "silu": functional.silu,
+}
+
+
+class TorchModel(nn.Module):
+    """A transformer of any architecture that `Config` describes.
+
+    Its parameters have the names and shapes of `Config.tensor_shapes`, and any floating-point dtype
+    of torch. Prompts must be on the device of the parameters.
+    """
+
+    def __init__(self, config: Config, weights: dict[str, Tensor]) -> None:
+        super().__init__()
+        self.config = config
+        for name in config.tensor_shapes():
+            self.register_parameter(name, nn.Parameter(weights[name]))
+
+    @classmethod
+    def of_model(cls, model: Model, dtype: torch.dtype = torch.float64) -> "TorchModel":
+        """Return the torch model of a reference model, with copies of its weights."""
+        return cls(
+            model.config,
+            {name: torch.tensor(weight).to(dtype) for name, weight in model.weights.items()},
+        )
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the weights by name, without their gradients."""
+        return {name: parameter.detach() for name, parameter in self.named_parameters()}
+
+    def forward(self, tokens: Tensor, record: dict[str, Tensor] | None = None) -> Tensor:
+        """Return the logits [batch, pos, d_vocab]; store every activation in `record` if given."""
+        config = self.config
+        n_pos = tokens.shape[1]
+        places: dict[str, Tensor] = {}
+        residual = places["embed"] = self.W_E[tokens]
+        if config.positions == "learned":
+            residual = residual + self.W_pos[:n_pos]
+        for layer in range(config.n_layers):
+            at, residual = self._block(layer, residual, record is not None)
+            places |= {f"{place}.{layer}": value for place, value in at.items()}
+        places["final"] = residual
+        if config.final_norm:
+            residual = places["ln_final"] = self._norm("ln_final", None, residual)
+        logits = residual @ (self.W_E.mT if config.tied else self.W_U)
+        if "b_U" in config.biases:
+            logits = logits + self.b_U
+        places["logits"] = logits
+        if record is not None:
+            record |= places
+        return logits
+
+    def _block(
+        self, layer: int, resid_pre: Tensor, recording: bool
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the activations of one block, if recording, and the residual stream after it."""
+        config = self.config
+        at = {"resid_pre": resid_pre}
+        attn_in = resid_pre
+        if not config.post_norm:
+            attn_in = at["ln1"] = self._norm("ln1", layer, resid_pre)
+        attention = self._attention(layer, attn_in)
+        # Training needs only the sum over heads: concatenated heads times stacked W_O.
+        side_by_side = attention["z"].transpose(1, 2).flatten(2)
+        attn_out = side_by_side @ self.W_O[layer].flatten(0, 1)
+        if "b_O" in config.biases:
+            attn_out = attn_out + self.b_O[layer]
+        mlp_in = resid_post = resid_mid = resid_pre + attn_out
+        if config.post_norm:
+            mlp_in = resid_post = at["ln1"] = self._norm("ln1", layer, resid_mid)
+        elif config.d_mlp:
+            mlp_in = at["ln2"] = self._norm(
+                "ln2", layer, resid_pre if config.parallel else resid_mid
+            )
+        stream = resid_post
+        if config.d_mlp:
+            mlp = self._mlp(layer, mlp_in)
+            stream = resid_post = resid_post + mlp["mlp_out"]
+            at |= mlp
+            if config.post_norm:
+                stream = at["ln2"] = self._norm("ln2", layer, resid_post)
+        if not recording:
+            return {}, stream
+        if config.norm == "none":
+            at = {place: value for place, value in at.items() if place not in ("ln1", "ln2")}
+        at |= {
+            **attention,
+            "head_out": attention["z"] @ self.W_O[layer],
+            "attn_out": attn_out,
+            "resid_mid": resid_mid,
+            "resid_post": resid_post,
+        }
+        return at, stream
+
+    def _attention(self, layer: int, rows: Tensor) -> dict[str, Tensor]:
+        """Return the activations of all heads of a layer, [batch, head, …]."""
+        config = self.config
+        n_pos = rows.shape[1]
+        qk_in = rows
+        if config.positions == "shortformer":
+            qk_in = rows + self.W_pos[:n_pos]
+        query = self._heads("Q", layer, qk_in)
+        key = self._heads("K", layer, qk_in)
+        if config.positions == "rotary":
+            query, key = self._turned(query), self._turned(key)
+        shares = config.n_heads // config.kv_heads
+        key = key.repeat_interleave(shares, dim=1)
+        value = self._heads("V", layer, rows).repeat_interleave(shares, dim=1)
+        scores = query @ key.mT / math.sqrt(config.d_head)
+        visible = torch.ones(n_pos, n_pos, dtype=torch.bool, device=rows.device).tril()
+        pattern = scores.masked_fill(~visible, -math.inf).softmax(-1)
+        return {
+            "qk_in": qk_in,
+            "q": query,
+            "k": key,
+            "v": value,
+            "scores": scores,
+            "pattern": pattern,
+            "z": pattern @ value,
+        }
+
+    def _heads(self, letter: str, layer: int, rows: Tensor) -> Tensor:
+        """Map [batch, pos, d_model] to [batch, head, pos, d_head] in one matrix product."""
+        weight = getattr(self, f"W_{letter}")[layer]
+        wide = rows @ weight.transpose(0, 1).flatten(1)
+        if f"b_{letter}" in self.config.biases:
+            wide = wide + getattr(self, f"b_{letter}")[layer].flatten()
+        return wide.unflatten(-1, (len(weight), -1)).transpose(1, 2)
+
+    def _turned(self, rows: Tensor) -> Tensor:
+        """Return queries or keys [batch, head, pos, d_head] rotated by their positions.
+
+        Pairs are multiplied as complex numbers by e^{i·angle}. For bfloat16 rows this is done in
+        float32: eight significant bits are too few for a position.
+        """
+        config = self.config
+        half = config.rotary_dims // 2
+        wide = rows if rows.dtype == torch.float64 else rows.float()
+        turning, rest = wide.split([2 * half, config.d_head - 2 * half], dim=-1)
+        if config.rotary_layout == "half":
+            pairs = turning.unflatten(-1, (2, half)).mT
+        else:
+            pairs = turning.unflatten(-1, (half, 2))
+        numbers = {"dtype": torch.float64, "device": rows.device}
+        exponent = torch.arange(half, **numbers) / half
+        plain = torch.pow(config.rotary_base, -exponent)
+        frequency = (
+            _ramped(plain, config) if len(config.rotary_stretch) == 5 else _stretched(plain, config)
+        )
+        angle = torch.outer(torch.arange(rows.shape[2], **numbers), frequency)
+        scale = config.rotary_stretch[4] if len(config.rotary_stretch) == 5 else 1.0
+        unit = torch.polar(torch.full_like(angle, scale), angle)
+        numbers_turned = torch.view_as_complex(pairs.contiguous()) * unit.to(
+            torch.complex128 if wide.dtype == torch.float64 else torch.complex64
+        )
+        pairs = torch.view_as_real(numbers_turned)
+        turned = pairs.mT.flatten(-2) if config.rotary_layout == "half" else pairs.flatten(-2)
+        return torch.cat([turned, rest], dim=-1).to(rows.dtype)
+
+    def _mlp(self, layer: int, rows: Tensor) -> dict[str, Tensor]:
+        config = self.config
+        assert config.activation is not None  # the configuration of a model with an MLP names one
+        activate = ACTIVATION[config.activation]
+
+        def through(name: str, rows: Tensor) -> Tensor:
+            mapped = rows @ getattr(self, f"W_{name}")[layer]
+            biased = f"b_{name}" in config.biases
+            return mapped + getattr(self, f"b_{name}")[layer] if biased else mapped
+
+        pre = through("gate" if config.gated else "in", rows)
+        post = activate(pre)
+        if config.gated:
+            post = post * through("in", rows)
+        return {"mlp_pre": pre, "mlp_post": post, "mlp_out": through("out", post)}
+
+    def _norm(self, name: str, layer: int | None, rows: Tensor) -> Tensor:
+        """Return the output of the named norm; the rows unchanged in a model without norms."""
+        config = self.config
+        if config.norm == "none":
+            return rows
+        gain = getattr(self, f"{name}_gain")
+        gain = gain if layer is None else gain[layer]
+        if config.norm == "rms":
+            return functional.rms_norm(rows, (config.d_model,), gain, config.norm_eps)
+        bias = getattr(self, f"{name}_bias")
+        bias = bias if layer is None else bias[layer]
+        return functional.layer_norm(rows, (config.d_model,), gain, bias, config.norm_eps)
+
+
+def _ramped(frequency: Tensor, config: Config) -> Tensor:
+    """Return the rotary frequencies of YaRN, by a linear ramp as in its authors' code."""
+    factor, slow, fast, context, _ = config.rotary_stretch
+
+    def pair_that_turns(times: float) -> float:
+        wavelengths = math.log(context / (times * 2 * math.pi)) / math.log(config.rotary_base)
+        return config.rotary_dims / 2 * wavelengths
+
+    low = max(math.floor(pair_that_turns(fast)), 0)
+    high = min(math.ceil(pair_that_turns(slow)), config.rotary_dims - 1)
+    number = torch.arange(len(frequency), dtype=frequency.dtype, device=frequency.device)
+    ramp = ((number - low) / ((high - low) or 0.001)).clamp(0, 1)
+    return frequency / factor * ramp + frequency * (1 - ramp)
+
+
+def _stretched(frequency: Tensor, config: Config) -> Tensor:
+    """Return scaled rotary frequencies, by wavelengths as in Meta's code for Llama 3.1."""
+    stretch = config.rotary_stretch
+    if not stretch:
+        return frequency
+    if len(stretch) == 1:
+        return frequency / stretch[0]
+    factor, low, high, context = stretch
+    wavelength = 2 * math.pi / frequency
+    smooth = (context / wavelength - low) / (high - low)
+    between = (1 - smooth) * frequency / factor + smooth * frequency
+    slow = torch.where(wavelength > context / low, frequency / factor, between)
+    return torch.where(wavelength < context / high, frequency, slow)
