@@ -262,7 +262,7 @@ def _gauges(
     if name in ("logit_lens", "direct_logit_attribution"):
         right = formula(asked, RIGHT)
         shift = (array - right).mean(axis=-1, keepdims=True)
-        says = "all logits of a position are moved by the same number, which no probability sees"
+        says = "all logits of a position are moved by the same number, which changes no probability"
         yield says, _ratio(formula, asked, RIGHT, array - shift, unit)
 
 

@@ -78,7 +78,7 @@ def test_a_lens_folded_shifted_or_in_a_batch(model, dtype) -> None:
     logits = behind @ (gain[:, None] * U) + (model.ln_final_bias @ model.W_U + model.b_U)
     passes("logit_lens", logits.astype(dtype), model, **TEXT)
     log_p = torch.log_softmax(torch.tensor(logits.astype(dtype)), -1)
-    passes("logit_lens", log_p, model, "no probability sees", **TEXT)
+    passes("logit_lens", log_p, model, "changes no probability", **TEXT)
     passes("logit_lens", log_p[:, None], model, "axes of length one more", tokens=[TOKENS])
 
 
@@ -94,7 +94,7 @@ def test_attributions_head_by_head(model, dtype) -> None:
     parts = np.stack(each).reshape(shape).astype(dtype)
     passes("direct_logit_attribution", parts, model, **TEXT)
     centred = parts - parts.mean(-1, keepdims=True)
-    passes("direct_logit_attribution", centred, model, "no probability sees", **TEXT)
+    passes("direct_logit_attribution", centred, model, "changes no probability", **TEXT)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -148,7 +148,7 @@ FOLDED = {name: fold_norm_gains(fold_norm_biases(MODELS[name])) for name in ("gp
         ("gpt2", drop_key_biases, ""),
         ("gpt2", centre_readers, "which what a LayerNorm gives does not see"),
         ("gpt2", centre_writers, "which no LayerNorm sees"),
-        ("gpt2", centre_unembedding, "which no probability sees"),
+        ("gpt2", centre_unembedding, "which changes no probability"),
         (
             "gpt2",
             lambda m: centre_unembedding(centre_writers(centre_readers(fold_value_biases(m)))),
