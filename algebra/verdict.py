@@ -61,8 +61,9 @@ class Verdict:
         claim, trial = self._claim, self._decision.trial
         if trial is None or claim is None:
             return None
-        found = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows)
-        return found.with_symbols(claim.origin)
+        if not isinstance(trial, Counterexample):
+            trial = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows)
+        return trial.with_symbols(claim.origin)
 
     @property
     def presupposes(self) -> tuple[Any, ...]:

@@ -59,6 +59,8 @@ class Counterexample:
     irrational: the two certainly differ. `functions` {name: polynomial} are activations that may be
     any function. The arrays are NumPy's object arrays where NumPy is installed, else ExactArrays.
     `presupposes` are the inequalities of sizes without which the claim names a length below 1.
+    At large sizes `nonzero` has the nonzero entries of each array by their place; it is empty
+    otherwise.
     """
 
     sizes: dict[sympy.Symbol, int]
@@ -71,6 +73,7 @@ class Counterexample:
     functions: dict[str, Polynomial] = field(default_factory=dict)
     presupposes: tuple[Relational, ...] = ()
     warning: str = ""  # where it could be smaller on a faster machine
+    nonzero: Mapping[str, Mapping[tuple[int, ...], Number]] = field(default_factory=dict)
 
     def with_symbols(self, origin: Mapping[sympy.Symbol, sympy.Symbol]) -> Counterexample:
         """Return it keyed by the symbols of the user, where those of the claim are others."""
@@ -93,7 +96,14 @@ class Counterexample:
         names = _names([*[s.name for s, _ in numbers], *self.arrays, *self.functions])
         if numbers:
             lines.append("; ".join(f"{next(names)} = {_literal(value)}" for _, value in numbers))
-        lines += [f"{next(names)} = np.array({_literal(a.tolist())})" for a in self.arrays.values()]
+        for name, array in self.arrays.items():
+            own = next(names)
+            if name not in self.nonzero:
+                lines.append(f"{own} = np.array({_literal(array.tolist())})")
+                continue
+            lines.append(f"{own} = np.zeros({array.shape}, dtype=object)")
+            entries = sorted(self.nonzero[name].items())
+            lines += [f"{own}[{', '.join(map(str, k))}] = {_literal(x)}" for k, x in entries]
         lines += [f"{next(names)} = lambda x: {of_x}" for of_x in self.functions.values()]
         if any("Fraction(" in line for line in lines):
             lines.insert(0, "from fractions import Fraction")

@@ -26,6 +26,7 @@ from otimes.algebra.decide.decision import Axioms, Decision, InductionProof, Mod
 from otimes.algebra.decide.entailment import Fact, Relation, consequences, entail, relations_of
 from otimes.algebra.decide.finite_sums import written_out
 from otimes.algebra.decide.induction import Induction, induction
+from otimes.algebra.decide.large_sizes import has_large_sizes, refuted_at_large_sizes
 from otimes.algebra.decide.trials import refuted_at_depth, refuted_or_undecided, tried
 from otimes.algebra.diagrams.sums import DiagramSum, Terms, difference
 from otimes.algebra.errors import LanguageError, OtimesError, RuleError, ShapeError, Undecided
@@ -48,7 +49,7 @@ BUDGET = 20.0  # units of work
 # only to simplify.
 ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (inf, None, False))
 # The largest share of the budget that is left which one strategy may take.
-READING, INDUCTION, DEPTHS, ENTAILMENT, POLYNOMIALS = 0.75, 0.5, 0.5, 0.5, 0.3
+READING, INDUCTION, DEPTHS, ENTAILMENT, POLYNOMIALS, LARGE = 0.75, 0.5, 0.5, 0.5, 0.3, 0.5
 # Rounds over symbolic depths: units for a proof by induction, most layers of a counterexample.
 DEPTH_ROUNDS = ((0.5, 10), (inf, 40))
 FEW = 8  # trials before a proof by induction is tried
@@ -262,11 +263,15 @@ def exact_trials(question: Question) -> Decision:
     """Refute a claim at exact numbers, or leave it undecided."""
     if question.read is None:
         return refuted_or_undecided(question.claim, 0, question.obstacle)
-    rest = question.read.rest
+    claim, (reading, left, rest, _) = question.claim, question.read
+    if has_large_sizes(claim.signature) and not claim.given:
+        found = _within(LARGE, partial(refuted_at_large_sizes, claim, reading, left, rest))
+        if found is not None:
+            return Decision("refuted", "the sides differ at exact numbers", claim, found)
     # a coefficient is zero at no more sizes than its degree
     wires = max(len(diagram.sorts) + coefficients.degree(c) for diagram, c in rest.items())
     return refuted_or_undecided(
-        question.claim,
+        claim,
         wires,
         f"the normal forms differ in {len(rest)} diagrams, but no exact trial told the sides "
         "apart: at fixed sizes two different forms can be equal",

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from otimes.algebra.decide.axioms import Instance
 from otimes.algebra.decide.claim import Claim
-from otimes.algebra.decide.counterexample import Trial
+from otimes.algebra.decide.counterexample import Counterexample, Trial
 from otimes.algebra.decide.entailment import Use
 from otimes.algebra.decide.induction import Induction
 from otimes.algebra.diagrams.sums import DiagramSum
@@ -23,15 +23,15 @@ Mode = Literal["normal forms", "written out", "same trees", "induction"]
 class Decision:
     """Whether a claim holds, and why.
 
-    `trial`: the numbers that refute it. `proof`: what proves it. `conditional`: whether the proof
-    uses equations, which may hold nowhere. `strategy`: the name of the strategy that decided.
-    `work`: the steps that the decision took.
+    `trial`: the numbers that refute it, a Counterexample where they are small already. `proof`:
+    what proves it. `conditional`: whether the proof uses equations, which may hold nowhere.
+    `strategy`: the name of the strategy that decided. `work`: the steps that the decision took.
     """
 
     status: Status
     reason: str
     claim: Claim | None = None
-    trial: Trial | None = None
+    trial: Trial | Counterexample | None = None
     proof: Proof | None = None
     conditional: bool = False
     strategy: str = ""

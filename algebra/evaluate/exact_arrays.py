@@ -7,7 +7,7 @@ broadcast, and that `==` and `!=` compare whole arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from operator import add, eq, index, mul, ne, sub
@@ -268,6 +268,17 @@ def as_exact(array: Any) -> ExactArray:
     else:
         shape, nested = _shape_of(array), array
     return ExactArray(shape, list(_entries(nested, shape)))
+
+
+def with_entries(shape: Shape, entries: Mapping[Shape, Any]) -> Any:
+    """Return an array that is zero except at some places, of NumPy where it is installed."""
+    if not is_installed("numpy") and prod(shape) > MOST_ENTRIES:
+        raise OtimesError(f"an array of shape {shape} needs NumPy, which cannot be imported here")
+    # memory of NumPy's zeros is taken only where they are written to
+    array: Any = np.zeros(shape, dtype=int) if is_installed("numpy") else zeros(shape)
+    for place, entry in entries.items():
+        array[place] = entry
+    return array
 
 
 def as_numpy(array: ExactArray) -> Any:

@@ -1,0 +1,282 @@
+"""Counterexamples at large numeric sizes, such as 768 × 768, where no expression can be evaluated.
+
+The normal forms of both sides are evaluated at matrices that are zero outside of a few rows and
+columns. There a wire that joins boxes has few values, and a wire that joins none is a factor, so
+that one entry takes as long as at small sizes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import product
+from math import prod
+from typing import Any
+
+from otimes.algebra.budget import Exhausted, spend
+from otimes.algebra.decide.admissible import admits_sizes, draw_scalars, draw_sizes, presupposed
+from otimes.algebra.decide.claim import Claim
+from otimes.algebra.decide.counterexample import SEED, Counterexample
+from otimes.algebra.diagrams.diagram import Box, Diagram, Wire
+from otimes.algebra.diagrams.legs import Blocks, Branch, Legs, branches
+from otimes.algebra.diagrams.sums import DiagramSum, Terms
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.exact import Assignment, array_shape
+from otimes.algebra.evaluate.exact_arrays import with_entries
+from otimes.algebra.language import coefficients
+from otimes.algebra.language.roots import Number, exact_root
+from otimes.algebra.language.signature import Signature
+from otimes.algebra.reading.interpretation import Interpretation
+
+LARGE = 32  # sizes from here on are large
+TRIALS = tuple((size, 3) for size in 3 * (1, 2, 2, 3, 3, 4))  # nonzero rows, largest entry
+ENTRIES = 4  # entries of the sides that are compared in a trial
+
+Place = tuple[int, ...]
+Table = tuple[tuple[Wire, ...], dict[Place, Number]]  # the nonzero values of a function of wires
+
+
+def has_large_sizes(signature: Signature) -> bool:
+    """Return whether a matrix of a claim has a large number of rows or columns."""
+    lengths = [*signature.dimensions]
+    lengths += [length for tensor in signature.tensors.values() for length in tensor.shape]
+    return any(length.is_Integer and length >= LARGE for length in lengths)
+
+
+def refuted_at_large_sizes(
+    claim: Claim, reading: Interpretation, left: DiagramSum, rest: Terms
+) -> Counterexample | None:
+    """Return a counterexample, or None where none was found.
+
+    `left` is the left side as it was read, and `rest` the terms of the difference of the sides.
+    None also where a box is not a matrix that may be chosen freely: a function, an inverse, a mask.
+    """
+    free = claim.signature.tensors.keys() - claim.signature.masks
+    if any(label.name not in free for label in reading.labels):
+        return None
+    draw = random.Random(SEED)
+    for support, entries in TRIALS:
+        try:
+            trial = _drawn(claim, reading, support, entries, draw)
+            found = trial and trial.refutes(left, rest)
+        except OtimesError:  # an irrational number that has no exact value
+            continue
+        except Exhausted:
+            return None
+        if trial and found:
+            return trial.counterexample(*trial.made_small(found, left, rest))
+    return None
+
+
+# -- a trial ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Trial:
+    """Numbers for a claim: matrices are zero where an index is not below `support`.
+
+    `entries` are the others, by the matrix and the place, drawn when they are first asked for.
+    """
+
+    claim: Claim
+    reading: Interpretation
+    numbers: Assignment
+    support: int
+    drawn: Callable[[], int]
+    entries: dict[tuple[str, Place], Number] = field(default_factory=dict)
+
+    def refutes(self, left: DiagramSum, rest: Terms) -> tuple[Branch, Branch, Place, Place] | None:
+        """Return an entry, by its block and its wires, at which the sides certainly differ."""
+        rows, cols = list(branches(left.rows)), list(branches(left.cols))
+        spots = [
+            (row, col, *at)
+            for row, col in product(rows, cols)
+            for at in product(self._values(row), self._values(col))
+        ]
+        return next((spot for spot in spots if self._value(rest, *spot) != 0), None)
+
+    def _values(self, branch: Branch) -> Iterable[Place]:
+        """Return indices of the supported values of the wires of a branch, the last ones first."""
+        ranges = [range(self._range(sort))[::-1] for sort in branch if sort >= 0]
+        return list(product(*ranges))[:ENTRIES]
+
+    def _size(self, sort: int) -> int:
+        return self.numbers.size(self.reading.dimensions.expressions[sort])
+
+    def _length(self, legs: Legs) -> int:
+        return self.numbers.size(self.reading.dimensions.total(legs))
+
+    def _range(self, sort: int) -> int:
+        return min(self._size(sort), self.support)
+
+    def _value(self, terms: Terms, row: Branch, col: Branch, i: Place, j: Place) -> Any:
+        """Return an entry of a sum of diagrams."""
+        numbers = {**self.numbers.sizes, **self.numbers.scalars}
+        total: Any = 0
+        for diagram, coefficient in terms.items():
+            at = self._held(diagram, (*row, *col), (*i, *j))
+            if at is not None:
+                factor = coefficients.value_at(coefficient, numbers, exact_root)
+                total = total + factor * self._contracted(diagram, at)
+        return total
+
+    def _held(self, diagram: Diagram, branch: Branch, place: Place) -> dict[Wire, int] | None:
+        """Return the values of the wires on legs; None where the diagram has no such entry."""
+        legs = (*diagram.rows, *diagram.cols)
+        marks = [item for item in branch if item < 0]
+        if [leg for leg in legs if leg < 0] != marks:
+            return None
+        pairs = list(zip([leg for leg in legs if leg >= 0], place, strict=True))
+        for name, wire in diagram.named:
+            value, fixed, _ = name.partition("@")
+            pairs.append((wire, int(value) if fixed else self.numbers.indices[name]))
+        at = dict(pairs)
+        return at if all(at[wire] == value for wire, value in pairs) else None
+
+    def _contracted(self, diagram: Diagram, at: Mapping[Wire, int]) -> Number:
+        """Return the sum over the other wires of the product of the boxes."""
+        tables = [self._table(box, diagram, at) for box in diagram.boxes]
+        while open_wires := sorted({wire for wires, _ in tables for wire in wires}):
+            beside = {
+                wire: {other for wires, _ in tables if wire in wires for other in wires}
+                for wire in open_wires
+            }
+            wire = min(open_wires, key=lambda wire: len(beside[wire]))
+            here = [table for table in tables if wire in table[0]]
+            tables = [table for table in tables if wire not in table[0]]
+            tables.append(_summed(reduce(_joined, here), wire))
+        return prod([table.get((), 0) for _, table in tables])
+
+    def _table(self, box: Box, diagram: Diagram, at: Mapping[Wire, int]) -> Table:
+        """Return the nonzero entries of a box by its wires that are summed over."""
+        wires = tuple(dict.fromkeys(box[1:]))
+        ranges = [
+            (at[wire],) if wire in at else range(self._range(diagram.sorts[wire])) for wire in wires
+        ]
+        inner = tuple(wire for wire in wires if wire not in at)
+        table = {}
+        for values in product(*ranges):
+            value_of = dict(zip(wires, values, strict=True))
+            entry = self._entry(box[0], [value_of[wire] for wire in box[1:]])
+            if entry:
+                table[tuple([value_of[wire] for wire in inner])] = entry
+        spend(1 + len(table))
+        return inner, table
+
+    def _entry(self, number: int, values: Sequence[int]) -> Number:
+        """Return an entry of the matrix of a label, at the values of the wires of its box."""
+        label = self.reading.labels[number]
+        rows = sum(item >= 0 for item in label.row_branch)
+        cols = sum(item >= 0 for item in label.col_branch)
+        inner = list(values)
+        free = iter(inner[: len(inner) - rows - cols])
+        last = inner[len(inner) - rows - cols :]
+        place = tuple([next(free, 0) if k is None else k for k in label.indices])
+        place += (
+            _index(label.rows, label.row_branch, last[:rows], self._length),
+            _index(label.cols, label.col_branch, last[rows:], self._length),
+        )
+        if (label.name, place) not in self.entries:
+            self.entries[label.name, place] = self.drawn()
+        return self.entries[label.name, place]
+
+    def made_small(
+        self, spot: tuple[Branch, Branch, Place, Place], left: DiagramSum, rest: Terms
+    ) -> tuple[tuple[int, int], Number, Number]:
+        """Change entries to 0 or 1 while the sides differ; return the entry and its two values."""
+        row, col, i, j = spot
+        for place, entry in list(self.entries.items()):
+            for small in (0, 1):
+                self.entries[place] = small
+                if self._value(rest, *spot) != 0:
+                    break
+            else:
+                self.entries[place] = entry
+        at = _index(left.rows, row, i, self._length), _index(left.cols, col, j, self._length)
+        value = self._value(left.terms, *spot)
+        return at, value, value - self._value(rest, *spot)
+
+    def counterexample(self, entry: tuple[int, int], lhs: Number, rhs: Number) -> Counterexample:
+        """Return these numbers as a counterexample."""
+        signature, numbers = self.claim.signature, self.numbers
+        given: dict[str, dict[Place, Number]] = {name: {} for name in signature.tensors}
+        for (name, place), value in self.entries.items():
+            if value:
+                given[name][place] = value
+        return Counterexample(
+            sizes={symbol: numbers.sizes[name] for name, symbol in signature.sizes.items()},
+            arrays={
+                name: with_entries(array_shape(signature.tensors[name], numbers), entries)
+                for name, entries in given.items()
+            },
+            indices={symbol: numbers.indices[n] for n, (symbol, _) in signature.indices.items()},
+            scalars={symbol: numbers.scalars[n] for n, symbol in signature.scalars.items()},
+            entry=entry if self.claim.lhs.is_Matrix else None,
+            lhs=lhs,
+            rhs=rhs,
+            presupposes=presupposed(signature),
+            nonzero=given,
+        )
+
+
+def _joined(a: Table, b: Table) -> Table:
+    """Return the product of two functions of wires."""
+    shared = [wire for wire in b[0] if wire in a[0]]
+    new = [k for k, wire in enumerate(b[0]) if wire not in a[0]]
+    mine, theirs = ([wires.index(wire) for wire in shared] for wires in (a[0], b[0]))
+    at: dict[Place, list[tuple[Place, Number]]] = defaultdict(list)
+    for place, value in b[1].items():
+        at[tuple([place[k] for k in theirs])].append((tuple([place[k] for k in new]), value))
+    table = {
+        (*place, *more): value * other
+        for place, value in a[1].items()
+        for more, other in at[tuple([place[k] for k in mine])]
+    }
+    spend(1 + len(table))
+    return (*a[0], *[b[0][k] for k in new]), table
+
+
+def _summed(table: Table, wire: Wire) -> Table:
+    """Return a function of wires summed over one of them."""
+    wires, values = table
+    position = wires.index(wire)
+    total: dict[Place, Number] = defaultdict(int)
+    for place, value in values.items():
+        total[place[:position] + place[position + 1 :]] += value
+    return wires[:position] + wires[position + 1 :], dict(total)
+
+
+def _index(legs: Legs, branch: Branch, values: Sequence[int], size: Callable[[Legs], int]) -> int:
+    """Return the number of the row, or column, with these values of its wires in this block."""
+    index = 0
+    for position, leg in enumerate(legs):
+        if isinstance(leg, Blocks):
+            block = -1 - branch[position]
+            before = sum(size(other) for other in leg[:block])
+            inner = _index(leg[block], branch[position + 1 :], values[position:], size)
+            return index * size((leg,)) + before + inner
+        index = index * size((leg,)) + values[position]
+    return index
+
+
+def _drawn(
+    claim: Claim, reading: Interpretation, support: int, entries: int, draw: random.Random
+) -> _Trial | None:
+    """Return random numbers for a claim, None where none were found that it admits."""
+    signature = claim.signature
+    sizes = draw_sizes(signature, draw, support, signature.roots)
+    if sizes is None or not admits_sizes(signature, Assignment(sizes, {})):
+        return None
+    scalars = draw_scalars(signature, sizes, draw, entries, signature.roots)
+    if scalars is None:
+        return None
+    numbers = Assignment(sizes, {}, {}, scalars)
+    indices = {
+        name: draw.randrange(min(support, numbers.size(count)))
+        for name, (_, count) in signature.indices.items()
+    }
+    numbers = replace(numbers, indices=indices)
+    return _Trial(claim, reading, numbers, support, lambda: draw.randint(-entries, entries))

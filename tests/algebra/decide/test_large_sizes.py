@@ -1,0 +1,171 @@
+"""False claims at real sizes: each counterexample is evaluated by NumPy, with no code of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, Symbol, Trace, ZeroMatrix
+
+from otimes.algebra.decide import large_sizes
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    Family,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    kron,
+    vec_rows,
+)
+from otimes.algebra.verdict import decide
+
+d, heads, d_head, d_vocab = 768, 12, 64, 50_257
+h, k = Symbol("h", integer=True), Symbol("k", integer=True)
+n = Symbol("n", integer=True, positive=True)
+a = Symbol("a", real=True)
+M, N = MatrixSymbol("M", d, d), MatrixSymbol("N", d, d)
+A, W = MatrixSymbol("A", heads, heads), MatrixSymbol("W", d_head, d_head)
+X = MatrixSymbol("X", n, d)
+W_E, W_U = MatrixSymbol("W_E", d_vocab, d), MatrixSymbol("W_U", d, d_vocab)
+Q, R = Family("Q", (heads,), d, d_head), Family("R", (heads,), d_head, d)
+V = Family("V", (heads,), d_head, d_head)
+
+
+Evaluated = Callable[[dict[str, Any], dict[str, Any]], tuple[Any, Any]]
+
+# The claim, and both sides in NumPy from the arrays and the numbers of the counterexample.
+FALSE: dict[str, tuple[Any, Any, Evaluated]] = {
+    "product": (M * N, N * M, lambda c, _: (c["M"] @ c["N"], c["N"] @ c["M"])),
+    "identity added": (M + Identity(d), M, lambda c, _: (c["M"] + np.eye(d, dtype=int), c["M"])),
+    "trace": (
+        Trace(M * N),
+        Trace(M) * Trace(N),
+        lambda c, _: (np.trace(c["M"] @ c["N"]), np.trace(c["M"]) * np.trace(c["N"])),
+    ),
+    "column means": (
+        OneMatrix(d, d) * M,
+        M * OneMatrix(d, d),
+        lambda c, _: (
+            np.ones((d, d), int) @ c["M"],
+            c["M"] @ np.ones((d, d), int),
+        ),
+    ),
+    "a factor of a size": (
+        (OneMatrix(1, d) * OneMatrix(d, 1))[0, 0] * M,
+        (d - 1) * M,
+        lambda c, _: (d * c["M"], (d - 1) * c["M"]),
+    ),
+    "tensor product": (
+        kron(A, W) * M,
+        M * kron(A, W),
+        lambda c, _: (np.kron(c["A"], c["W"]) @ c["M"], c["M"] @ np.kron(c["A"], c["W"])),
+    ),
+    "order of a tensor product": (
+        vec_rows(M),
+        vec_rows(M.T),
+        lambda c, _: (c["M"].reshape(-1, 1), c["M"].T.reshape(-1, 1)),
+    ),
+    "block": (
+        BlockMatrix([[M, N], [N, M]]).T * BlockMatrix([[M], [N]]),
+        BlockMatrix([[M.T * M + N.T * N], [N.T * M + M * N]]),
+        lambda c, _: (
+            np.block([[c["M"], c["N"]], [c["N"], c["M"]]]).T @ np.block([[c["M"]], [c["N"]]]),
+            np.block(
+                [[c["M"].T @ c["M"] + c["N"].T @ c["N"]], [c["N"].T @ c["M"] + c["M"] @ c["N"]]]
+            ),
+        ),
+    ),
+    "heads": (
+        X * HeadSum(Q[h] * V[h] * R[h], (h, heads)),
+        X * HeadSum(Q[h] * V[h].T * R[h], (h, heads)),
+        lambda c, _: (
+            sum(c["X"] @ c["Q"][i] @ c["V"][i] @ c["R"][i] for i in range(heads)),
+            sum(c["X"] @ c["Q"][i] @ c["V"][i].T @ c["R"][i] for i in range(heads)),
+        ),
+    ),
+    "heads side by side": (
+        ConcatHeads(Q[h], (h, heads)) * StackHeads(R[h], (h, heads)),
+        HeadSum(Q[h] * R[0], (h, heads)),
+        lambda c, _: (
+            np.concatenate(list(c["Q"]), axis=1) @ np.concatenate(list(c["R"]), axis=0),
+            sum(c["Q"][i] @ c["R"][0] for i in range(heads)),
+        ),
+    ),
+    "a given head": (
+        Q[11] * R[11],
+        Q[11] * R[10],
+        lambda c, _: (
+            c["Q"][11] @ c["R"][11],
+            c["Q"][11] @ c["R"][10],
+        ),
+    ),
+    "an entry": (M[3, 700], M[700, 3], lambda c, _: (c["M"][3, 700], c["M"][700, 3])),
+    "a row": (
+        OneHot(5, d).T * M,
+        OneHot(6, d).T * M,
+        lambda c, _: (c["M"][5:6], c["M"][6:7]),
+    ),
+    "a free head": (
+        Q[k] * R[k],
+        ZeroMatrix(d, d),
+        lambda c, i: (c["Q"][i["k"]] @ c["R"][i["k"]], np.zeros((d, d), int)),
+    ),
+    "a scalar": (a * M, a**2 * M, lambda c, i: (i["a"] * c["M"], i["a"] ** 2 * c["M"])),
+}
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_false_at_real_sizes(name: str) -> None:
+    lhs, rhs, evaluated = FALSE[name]
+    verdict = decide(lhs, rhs)
+    assert verdict.status == "refuted"
+    found = verdict.counterexample
+    assert found is not None
+    numbers = {s.name: v for s, v in {**found.sizes, **found.indices, **found.scalars}.items()}
+    # products of these small integers are exact in floating point
+    arrays = {each: array.astype(float) for each, array in found.arrays.items()}
+    left, right = evaluated(arrays, numbers)
+    at = (left[found.entry], right[found.entry]) if found.entry else (left, right)
+    assert at == (found.lhs, found.rhs)
+    assert found.lhs != found.rhs
+    pasted: dict[str, Any] = {"np": np}
+    exec(str(found), pasted)
+    for array, value in found.arrays.items():
+        assert np.array_equal(pasted[array], value)
+
+
+def test_the_largest_matrices_of_a_model() -> None:
+    """50,257 × 768: no array is filled, and no product is formed."""
+    verdict = decide(W_E * W_U, (W_E * W_U).T)
+    assert verdict.status == "refuted"
+    found = verdict.counterexample
+    assert found is not None
+    assert found.entry is not None
+    i, j = found.entry
+    W_e, W_u = found.arrays["W_E"], found.arrays["W_U"]
+    assert (W_e[i] @ W_u[:, j], W_e[j] @ W_u[:, i]) == (found.lhs, found.rhs)
+    assert verdict.work < 10_000
+
+
+def test_what_is_true_for_all_sizes_is_proved_at_real_ones() -> None:
+    assert decide((M * N).T, N.T * M.T).status == "proved"
+    assert decide(M**96, M**48 * M**48).status == "proved"
+
+
+def test_functions_are_left_alone() -> None:
+    """Their entries cannot be chosen freely."""
+    from otimes.algebra.language.nonlinear import RowSoftmax
+
+    assert decide(RowSoftmax(M), RowSoftmax(N)).status == "undecided"
+
+
+def test_without_numpy_a_small_array_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    from otimes.algebra.evaluate import exact_arrays
+
+    monkeypatch.setattr(exact_arrays, "is_installed", lambda _: False)
+    found = decide(M * N, N * M).counterexample
+    assert found is not None
+    assert type(found.arrays["M"]) is exact_arrays.ExactArray
+    assert d >= large_sizes.LARGE
