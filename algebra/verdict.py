@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 from otimes.algebra.budget import Budget
 from otimes.algebra.decide.admissible import presupposed
 from otimes.algebra.decide.certificate import certificate_of
+from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import Counterexample, shrink
 from otimes.algebra.decide.decide import decision
-from otimes.algebra.decide.decision import Decision, Status
+from otimes.algebra.decide.decision import Decision, Proof, Status
 from otimes.algebra.decide.entailment import Use
 from otimes.algebra.decide.trials import note_on_models
 from otimes.algebra.errors import LanguageError, Refuted, Undecided
@@ -78,10 +79,7 @@ class Verdict:
         """
         if self._proof is None:
             return ()
-        facts = [use.relation.fact for use in self._proof.uses]
-        used = {fact[1] for fact in facts if fact[0] in ("given", "turned", "root")}
-        used |= {multiple.given for multiple in self._proof.multiples}
-        return tuple(sorted(self._claim.numbers[k] for k in used)) if self._claim else ()
+        return tuple(sorted(_used(self._claim, self._proof))) if self._claim else ()
 
     @property
     def derived(self) -> Derived | None:
@@ -113,6 +111,21 @@ class Verdict:
 
     def __repr__(self) -> str:
         return f"<{self.status}: {self.reason}>"
+
+
+def _used(claim: Claim, proof: Proof) -> set[int]:
+    """Return the hypotheses that a proof uses, and the proofs of the premises of its axioms."""
+    facts = [use.relation.fact for use in proof.uses]
+    used = {fact[1] for fact in facts if fact[0] in ("given", "turned", "root")}
+    used |= {multiple.given for multiple in proof.multiples}
+    found = {claim.numbers[k] for k in used}
+    instances, premises = proof.axioms
+    for said in {fact[2] for fact in facts if fact[0] == "axiom"}:
+        for premise in instances[said].premises:
+            proved = premises[premise]
+            if proved.claim is not None and proved.proof is not None:
+                found |= _used(proved.claim, proved.proof)
+    return found
 
 
 class Derived(NamedTuple):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
@@ -851,6 +851,8 @@ def _product(factors: Sequence[Any]) -> Any:
 def _instance(said: Instance) -> tuple[int, dict[str, Any]]:
     """Return the number of the form of an axiom, and what stands for its symbols."""
     name, e = said.axiom, said.subject
+    if name == "gram_zero":
+        return cast("tuple[int, dict[str, Any]]", e)
     if name == "function_congruence":
         one, other = e
         if isinstance(one, RowSoftmax):

@@ -61,6 +61,11 @@ class Claim:
         )
 
     @property
+    def sides(self) -> tuple[sympy.Basic, sympy.Basic]:
+        """Both sides."""
+        return self.lhs, self.rhs
+
+    @property
     def depths(self) -> list[sympy.Symbol]:
         """The symbols over which induction may prove the claim."""
         return depths_of(self.lhs, self.rhs, sizes=self.signature.sizes.values())

@@ -18,8 +18,10 @@ from itertools import chain
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
+import sympy
+
 from otimes.algebra.budget import LEAST, STEPS, Budget, Exhausted, limited, steps_left
-from otimes.algebra.decide.axioms import instances
+from otimes.algebra.decide.axioms import Instance, instances
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED
 from otimes.algebra.decide.decision import Axioms, Decision, InductionProof, Mode, Proof
@@ -37,6 +39,7 @@ from otimes.algebra.evaluate.polynomials import (
 )
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.binders import free_symbols
+from otimes.algebra.language.linear import matadd, matmul
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.trees import key
 from otimes.algebra.reading.interpretation import Interpretation
@@ -49,7 +52,9 @@ BUDGET = 20.0  # units of work
 # only to simplify.
 ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (inf, None, False))
 # The largest share of the budget that is left which one strategy may take.
-READING, INDUCTION, DEPTHS, ENTAILMENT, POLYNOMIALS, LARGE = 0.75, 0.5, 0.5, 0.5, 0.3, 0.5
+READING, INDUCTION, DEPTHS, ENTAILMENT, POLYNOMIALS = 0.75, 0.5, 0.5, 0.5, 0.3
+LARGE, GRAM = 0.5, 0.2
+GRAMS = 2  # Gram matrices that are formed, one of the other
 # Rounds over symbolic depths: units for a proof by induction, most layers of a counterexample.
 DEPTH_ROUNDS = ((0.5, 10), (inf, 40))
 FEW = 8  # trials before a proof by induction is tried
@@ -226,11 +231,32 @@ def from_equations(question: Question) -> Decision | None:
             proof = Proof("written out", multiples=found)
             why = FIXED_GIVEN if found else FIXED
             return Decision("proved", why, claim, proof=proof, conditional=bool(found))
+    if (proof_by_gram := by_gram_matrix(question)) is not None:
+        return proof_by_gram
     reason = (
         "the claim was not found among the consequences of the hypotheses, and no exact trial "
         "that satisfies them told the sides apart"
     )
     return Decision("undecided", reason, claim)
+
+
+def by_gram_matrix(question: Question) -> Decision | None:
+    """Prove X = 0 for the difference X of the sides from XᵀX = 0 or XXᵀ = 0, as it is real."""
+    claim, (instances, premises) = question.claim, question.axioms
+    if not claim.given or not claim.lhs.is_Matrix or len(claim.within) >= GRAMS:
+        return None
+    x = matadd(claim.lhs, matmul(-1, claim.rhs))
+    x = claim.lhs if claim.rhs.is_ZeroMatrix else x
+    for form, factors in enumerate(((sympy.Transpose(x), x), (x, sympy.Transpose(x)))):
+        gram = matmul(*factors)
+        premise = Claim(gram, sympy.ZeroMatrix(*gram.shape), claim.hypotheses)
+        premise.within = claim.within | {claim.sides}
+        found = _within(GRAM, partial(decided, premise, question.axioms))
+        if found is not None and found.status == "proved":
+            zero = sympy.ZeroMatrix(*x.shape)
+            said = Instance("gram_zero", x, zero, (premise.sides,), (form, {"X": x}))
+            return decided(claim, ([*instances, said], {**premises, premise.sides: found}))
+    return None
 
 
 def same_polynomials(question: Question) -> Decision | None:
@@ -361,8 +387,8 @@ def _instances(claim: Claim) -> Axioms:
         try:
             premise = Claim(lhs, rhs, claim.hypotheses)
             # the functions of a hypothesis have premises too, perhaps the same: end there
-            premise.within = claim.within | {(claim.lhs, claim.rhs)}
-            if (premise.lhs, premise.rhs) in premise.within:
+            premise.within = claim.within | {claim.sides}
+            if premise.sides in premise.within:
                 return False
             with limited(PREMISE * STEPS):
                 decisions[lhs, rhs] = decided(premise)

@@ -43,7 +43,7 @@ U, V, K, G = (
     MatrixSymbol("G", m, m),
 )
 Y, b = MatrixSymbol("Y", n, d), MatrixSymbol("b", 1, d)
-one, I_n, O_n = OneMatrix(n, 1), Identity(n), ZeroMatrix(n, n)
+one, I_n, O_n, O_nd = OneMatrix(n, 1), Identity(n), ZeroMatrix(n, n), ZeroMatrix(n, d)
 A = Family("A", (H,), n, n)
 projection, stochastic, orthogonal = (P * P, P), (S * one, one), (Q.T * Q, I_n)
 symmetric, antisymmetric, nilpotent = (S.T, S), (N.T, -N), (N**2, O_n)
@@ -64,6 +64,21 @@ PROVED: dict[str, tuple[Any, Any, list]] = {
     "sum of stochastic heads": (HeadSum(A[h] * one, (h, H)), H * one, [(A[h] * one, one)]),
     "rotation keeps the Gram matrix": ((Q * X).T * (Q * X), X.T * X, [orthogonal]),
     "left inverse of a square matrix": (Q * Q.T, I_n, [orthogonal]),
+    "the kernel of a Gram matrix": (U * V * X, O_nd, [(U.T * U * V * X, ZeroMatrix(m, d))]),
+    "a factor beside a Gram matrix": (U.T * X, U.T * Y, [(U * U.T * X, U * U.T * Y)]),
+    "the kernel of a Gram matrix, transposed": (X.T * U, O_nd.T * U, [(X.T * U * U.T, O_nd.T)]),
+    "a symmetric matrix of square zero": (S, O_n, [symmetric, (S * S, O_n)]),
+    "a normal matrix and its transpose have one kernel": (
+        Z.T * X,
+        O_nd,
+        [(Z.T * Z, Z * Z.T), (Z * X, O_nd)],
+    ),
+    "a normal nilpotent matrix": (Z, O_n, [(Z * Z, O_n), (Z.T * Z, Z * Z.T)]),
+    "the kernel of the Gram matrix of each head": (
+        A[h] * X,
+        O_nd,
+        [(A[h].T * A[h] * X, O_nd)],
+    ),
     "square of a symmetric matrix": ((S * S).T, S * S, [symmetric]),
     "symmetric factors turn": ((S * T).T, T * S, [symmetric, (T.T, T)]),
     "trace of symmetric times antisymmetric": (
@@ -102,6 +117,8 @@ PROVED: dict[str, tuple[Any, Any, list]] = {
 }
 
 REFUTED: dict[str, tuple[Any, Any, list]] = {
+    "a product with a Gram matrix": (U, ZeroMatrix(n, m), [(U.T * U * V, ZeroMatrix(m, n))]),
+    "a matrix of square zero": (Z, O_n, [(Z * Z, O_n)]),
     "a right inverse is no left inverse": (F * E, Identity(m), [(E * F, Identity(d))]),
     "projections need not be symmetric": (P, P.T, [projection]),
     "nor idempotent entrywise": (HadamardProduct(P, P), P, [projection]),
