@@ -11,6 +11,7 @@ that need finite dimension or real numbers (`entailment.consequences`). Each is 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
@@ -98,6 +99,7 @@ _MADE: dict[str, Callable[..., Any]] = {
     "MatAdd": matadd,
     "MatPow": lambda e, k: sympy.Inverse(e) if k == -1 else sympy.Identity(e.shape[0]),
     "Mul": sympy.Mul,
+    "Rational": sympy.Rational,
     "Pow": sympy.Pow,
     "HadamardProduct": lambda *e: sympy.HadamardProduct(*e, evaluate=False),
     "BlockMatrix": lambda *lines: sympy.BlockMatrix([list(line) for line in lines]),
@@ -158,6 +160,7 @@ def _stated() -> dict[str, Axiom]:
 DATA = json.loads(Path(__file__).parents[1].joinpath("axioms.json").read_text(encoding="utf-8"))
 AXIOMS = _stated()
 MAX_FUNCTIONS = 60  # in one claim, with those that axioms bring in
+GATE = {"silu": sympy.Integer(1), "quick_gelu": sympy.Rational(851, 500)}  # x sigmoid(c x)
 
 
 def _relation(name: str, of_pairs: bool = False) -> Callable[[Says], None]:
@@ -226,6 +229,13 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
         yield matadd(e, sympy.Transpose(e)), matadd(_ones(*e.shape), sympy.Identity(e.shape[0]))
 
 
+@_relation("causal_mask_first")
+def _(e: Any) -> Iterator[tuple[Any, ...]]:
+    if isinstance(e, CausalMask):
+        rows = e.shape[0]
+        yield matmul(e, OneHot(sympy.Integer(0), rows)), _ones(rows, 1)
+
+
 @_relation("activation_transpose")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if isinstance(e, Activation):  # which the reading knows, but for a symmetric argument
@@ -251,6 +261,27 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
         yield matadd(e, Activation(e.name, matmul(-1, e.argument))), _ones(*e.shape)
 
 
+@_relation("sigmoid_gate")
+def _(e: Any) -> Iterator[tuple[Any, ...]]:
+    if isinstance(e, Activation) and e.name in GATE:
+        gate = Activation("sigmoid", matmul(GATE[e.name], e.argument))
+        yield e, sympy.HadamardProduct(e.argument, gate, evaluate=False)
+
+
+@_relation("sigmoid_tanh")
+def _(e: Any) -> Iterator[tuple[Any, ...]]:
+    if isinstance(e, Activation) and e.name == "tanh":
+        gate = Activation("sigmoid", matmul(2, e.argument))
+        yield matmul(2, gate), matadd(_ones(*e.shape), e)
+
+
+@_relation("exp_sum")
+def _(e: Any) -> Iterator[tuple[Any, ...]]:
+    if isinstance(e, Activation) and e.name == "exp" and isinstance(e.argument, sympy.MatAdd):
+        powers = [Activation("exp", term) for term in first_and_rest(e.argument)]
+        yield e, sympy.HadamardProduct(*powers, evaluate=False)
+
+
 @_relation("exp_reflected")
 def _(e: Any) -> Iterator[tuple[Any, ...]]:
     if _reflection(e) == "inverse":
@@ -264,6 +295,12 @@ def _(e: Any) -> Iterator[tuple[Any, ...]]:
         inner = e.argument
         if isinstance(inner, Activation) and inner.name == "relu":
             yield e, inner
+
+
+@_relation("relu_square")
+def _(e: Any) -> Iterator[tuple[Any, ...]]:
+    if isinstance(e, Activation) and e.name == "relu" and (root := entrywise_root(e.argument)):
+        yield e, _square(root)
 
 
 @_relation("relu_parts")
@@ -337,7 +374,7 @@ def instances(expressions: Sequence[Any], proves: Proves) -> list[Instance]:
             if instance.axiom == "rsqrt_square" and node not in stated:
                 continue  # its argument may be zero where nothing that is stated takes its root
             found.append(instance)
-            if instance.premises and len(nodes) < MAX_FUNCTIONS:
+            if len(nodes) < MAX_FUNCTIONS:
                 nodes += [f for f in functions_in(instance.rhs) if f not in nodes]
     roots = [e for e in nodes if isinstance(e, Activation) and e.name == RSQRT]
     pairs = [*combinations(nodes, 2), *[(e, Activation(RSQRT, _ones(*e.shape))) for e in roots]]
@@ -383,6 +420,25 @@ def _is_squares(e: Any) -> bool:
         and isinstance(e.args[0], sympy.HadamardPower)
         and e.args[0].args[1] == 2
     )
+
+
+def first_and_rest(e: Any) -> tuple[Any, Any]:
+    """Return a sum as its first term and the others."""
+    first, *rest = e.args
+    return first, rest[0] if len(rest) == 1 else matadd(*rest)
+
+
+def entrywise_root(e: Any) -> Any:
+    """Return X where an expression is written as the entrywise square of X, else None."""
+    factors: Counter[Any] = Counter()
+    for factor in e.args if isinstance(e, sympy.HadamardProduct) else [e]:
+        is_power = isinstance(factor, sympy.HadamardPower) and factor.args[1].is_Integer
+        base, exponent = factor.args if is_power else (factor, 1)
+        factors[base] += int(exponent)
+    if any(exponent % 2 for exponent in factors.values()):
+        return None
+    roots = [base for base, exponent in factors.items() for _ in range(exponent // 2)]
+    return roots[0] if len(roots) == 1 else sympy.HadamardProduct(*roots, evaluate=False)
 
 
 def _product(factors: tuple[Any, ...]) -> Any:

@@ -23,7 +23,7 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from otimes.algebra.decide.axioms import DATA, Instance
+from otimes.algebra.decide.axioms import DATA, Instance, entrywise_root, first_and_rest
 from otimes.algebra.decide.entailment import Use
 from otimes.algebra.diagrams.diagram import DEAD
 from otimes.algebra.diagrams.legs import Blocks, Legs
@@ -873,8 +873,12 @@ def _instance(said: Instance) -> tuple[int, dict[str, Any]]:
         return 0, {"n": e.args[0]}
     if name == "relu_idempotent":
         return 0, {"X": e.argument.argument}
-    if name in ("relu_parts", "rsqrt_square"):
-        return 0, {"X": e.argument}
+    if name in ("relu_parts", "rsqrt_square", "sigmoid_gate", "sigmoid_tanh"):
+        return int(e.name == "quick_gelu"), {"X": e.argument}
+    if name == "relu_square":
+        return 0, {"X": entrywise_root(e.argument)}
+    if name == "exp_sum":
+        return 0, dict(zip("XY", first_and_rest(e.argument), strict=True))
     if name == "activation_transpose":
         return 0, {"g": e.name, "S": e.argument}
     factors = list(getattr(e.args[-1] if isinstance(e, Activation) else e.args[0], "args", ()))
