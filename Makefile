@@ -28,7 +28,7 @@ export PIP_NO_INPUT := 1
 verify: .venv/core
 	@$(IN)otimes verify
 
-PYTEST = $(IN)python -m pytest -n 2 --dist loadgroup
+PYTEST = $(IN)python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 test: .venv/test
 	@$(PYTEST)

@@ -907,7 +907,7 @@ class Reader:
                 schema = AXIOMS["definitions"][kind]
                 known = dict(zip([*schema["matrices"], *schema["others"]], args, strict=True))
                 return self.value(filled(schema["is"], self.shaped(schema, known, scope)), scope)
-        demand(type(tree) is list and len(tree) == 2, f"{tree!r:.40} is not in the language")
+        demand(type(tree) is list and len(tree) == 2, f"{tree[:1]!r:.40} is not in the language")
         return self.moved(tree[0], self.matrix(tree[1], scope))
 
     def moved(self, kind: Any, x: Matrix) -> Matrix:

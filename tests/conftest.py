@@ -1,10 +1,19 @@
-"""What every test shares: one thread, a cache of checks that starts empty, how Hypothesis draws."""
+"""What every test shares: one thread, a cache of checks that starts empty, how Hypothesis draws.
+
+And how two workers divide the tests: a file goes to one worker, which makes its fixtures and fills
+its caches once; tests of several files that share more have a mark `xdist_group` in common.
+"""
+
+from __future__ import annotations
 
 import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 # The arrays are small, and the tests run in two processes, so BLAS threads only slow them down.
@@ -19,3 +28,52 @@ atexit.register(shutil.rmtree, os.environ["OTIMES_CACHE"], ignore_errors=True)
 # deadline, because the machines that run this are shared and a slow example proves nothing.
 settings.register_profile("otimes", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("otimes")
+
+TESTS = Path(__file__).parent
+LONGEST = (
+    "algebra/explain/test_explain.py",
+    "proofs/test_replay.py",
+    "algebra/decide/test_hostile.py",
+    "numeric/audit/test_plain.py",
+    "algebra/decide/test_adversarial.py",
+    "numeric/audit/test_catalogue.py",
+    "numeric/audit/test_mistakes.py",
+    "algebra/rules/test_rules.py",
+    "proofs/test_replay_guards.py",
+    "proofs/test_catalogue.py",
+    "proofs/test_cache.py",
+    "numeric/audit/test_fitted.py",
+    "proofs/test_replay_functions.py",
+    "otimes/test_wheel.py",
+    "numeric/paths/test_orders.py",
+    "test_annotations.py",
+    "numeric/audit/test_analyses_mistakes.py",
+    "otimes/test_audit.py",
+    "numeric/audit/test_sieve.py",
+    "numeric/audit/test_in_float64.py",
+    "proofs/test_claims.py",
+    "otimes/test_cli.py",
+    "proofs/test_verification.py",
+    "numeric/audit/test_torch_layers.py",
+    "numeric/test_strategies.py",
+)
+"""Files that take ten seconds or more. They go first: no worker waits for another at the end."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    first = {TESTS / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: first.get(item.path, len(first)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a worker all tests of a group, or of a file, at a time."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            group: str = super()._split_scope(nodeid)  # without a group the test itself
+            return group.partition("::")[0]
+
+    return ByFile(config, log) if config.getoption("dist") == "loadgroup" else None

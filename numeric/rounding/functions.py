@@ -221,14 +221,21 @@ def rotated(
     An angle p · base^(-2i/dims) has the rounding errors of exponent, power and product; each sine
     and cosine the error of the library and a rounding to the stored dtype, two with a scale.
     """
-    pair = np.arange(dims // 2)
+    half = dims // 2
     first, second = (
-        (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + dims // 2)
+        (slice(0, dims, 2), slice(1, dims, 2))
+        if layout == "interleaved"
+        else (slice(half), slice(half, dims))
     )
-    exponent = 2 * pair / dims * np.log(base)
     angle = np.arange(rows.value.shape[-2])[:, None] * rotary_frequencies(dims, base, stretch)
     scale = rotary_scale(stretch)
     cos, sin = scale * np.cos(angle), scale * np.sin(angle)
+    if p.exact:
+        value = rows.value.copy()
+        x, y = rows.value[..., first], rows.value[..., second]
+        value[..., first], value[..., second] = x * cos - y * sin, x * sin + y * cos
+        return Near.exactly(value)
+    exponent = 2 * np.arange(half) / dims * np.log(base)
     relative = 2 * LIBRARY + 2 + 3 * np.abs(exponent)
     angle_error = p.inner * angle * _after_stretch(relative, dims, base, stretch)
     angle_error = np.minimum(angle_error, 2.0)

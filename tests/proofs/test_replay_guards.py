@@ -6,9 +6,10 @@ import ast
 import contextlib
 import io
 import json
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -42,6 +43,19 @@ def guard(node: ast.AST) -> str | None:
 MESSAGES = {said for node in ast.walk(ast.parse(SOURCE)) if (said := guard(node)) is not None}
 
 
+PARTS = ast.parse(SOURCE).body
+"""The statements of the module, compiled one by one: a mutant differs in one of them."""
+
+
+def compiled(part: ast.stmt) -> CodeType:
+    return compile(ast.Module([part], []), replay.__file__, "exec")
+
+
+@cache
+def unchanged(number: int) -> CodeType:
+    return compiled(PARTS[number])
+
+
 class _Without(ast.NodeTransformer):
     """A source without the guards that have a message."""
 
@@ -55,10 +69,13 @@ class _Without(ast.NodeTransformer):
 @cache
 def without(message: str) -> Any:
     """Return the checker without a guard."""
-    tree = ast.fix_missing_locations(_Without(message).visit(ast.parse(SOURCE)))
     mutant = ModuleType("replay_without_a_guard")
     mutant.__file__ = replay.__file__
-    exec(compile(tree, mutant.__name__, "exec"), mutant.__dict__)
+    for number, part in enumerate(PARTS):
+        code = unchanged(number)
+        if any(guard(node) == message for node in ast.walk(part)):
+            code = compiled(_Without(message).visit(deepcopy(part)))
+        exec(code, mutant.__dict__)
     return mutant
 
 

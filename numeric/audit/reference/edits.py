@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from otimes.numeric.audit.reference.evaluator import Act, Operation
+from otimes.numeric.config import Config
 from otimes.numeric.rounding.linear import Array, Near
 from otimes.numeric.rounding.places import At
 
@@ -23,7 +25,12 @@ def with_config(at: At, **fields: Any) -> At:
     """Return the arguments of an operation with some settings replaced."""
     if fields.get("positions", "rotary") != "rotary":
         fields.setdefault("rotary_stretch", ())
-    return replace(at, config=replace(at.config, **fields))
+    return replace(at, config=_changed(at.config, *fields.items()))
+
+
+@lru_cache(maxsize=1024)
+def _changed(config: Config, *fields: tuple[str, Any]) -> Config:
+    return replace(config, **dict(fields))
 
 
 def with_inputs(at: At, **nears: Near) -> At:

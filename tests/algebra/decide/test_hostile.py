@@ -314,7 +314,7 @@ AGAIN = [(sides, 0.2) for sides in TRUE.values()] + [(sides, 0.2) for sides in F
 AGAIN += [(sides, 0.2) for sides, _ in LONG.values()]
 
 
-@pytest.mark.parametrize("case", AGAIN[:: 1 if EVERY else 5])
+@pytest.mark.parametrize("case", AGAIN[:: 1 if EVERY else 8])
 def test_the_answer_does_not_depend_on_load_or_clock(
     case: tuple[Callable[[], Sides], float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

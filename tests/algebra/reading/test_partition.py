@@ -36,7 +36,7 @@ from tests.algebra.expressions import (
 from tests.algebra.reference import random_world
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
-EACH = 12_000 if LONG else 2_000
+EACH = 12_000 if LONG else 1_200
 
 # At one set of sizes n*A and 4*A can coincide; no coefficient here does so at all three.
 WORLDS = [
