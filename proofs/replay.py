@@ -35,12 +35,13 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import chain, count, groupby, pairwise, product
-from math import floor, gcd, lcm
+from math import floor, gcd, lcm, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 MAX_TERMS, MAX_POWER, MAX_PRIME, MAX_TRIES = 500_000, 5_000, 100_000, 20_000
-MAX_WORK = 5_000_000  # boxes that are looked at in one proof, which take about a minute
+MAX_BITS = 100_000  # of a number
+MAX_WORK = 2_000_000  # steps of one check, which take less than a minute
 AXIOMS = json.loads((Path(__file__).parents[1] / "algebra" / "axioms.json").read_text("utf-8"))
 
 
@@ -52,6 +53,15 @@ def demand(condition: object, why: str) -> None:
     """Reject the certificate unless the condition holds."""
     if not condition:
         raise Rejected(why)
+
+
+WORK = [0]  # the steps that are left
+
+
+def spend(steps: int) -> None:
+    """Count steps: a short certificate may ask for more than there is time and memory for."""
+    WORK[0] -= steps
+    demand(WORK[0] > 0, "it takes too much work")
 
 
 # -- numbers: rational functions of symbols, exactly -----------------------------------------------
@@ -91,11 +101,13 @@ def times(a: Polynomial, b: Polynomial) -> Polynomial:
     if a == UNITY or b == UNITY:
         return b if a == UNITY else a
     demand(len(a) * len(b) <= MAX_TERMS, "a number has too many terms")
+    spend(10 * len(a) * len(b))
     return total((merged((*m, *n)), f * g) for m, f in a.items() for n, g in b.items())
 
 
 def add(a: Ratio, b: Ratio) -> Ratio:
     """Return the sum of two rational functions."""
+    spend(10 * (len(a[0]) + len(b[0])))
     if a[1] == b[1]:
         return total([*a[0].items(), *b[0].items()]), a[1]
     left, right = times(a[0], b[1]), times(b[0], a[1])
@@ -115,6 +127,9 @@ def number(value: Fraction | int) -> Ratio:
 def power(base: Ratio, exponent: Fraction) -> Ratio:
     """Return a power; the base is not zero where it is divided by, and of a root a product."""
     demand(abs(exponent.numerator) <= MAX_POWER, "a power is too high")
+    factors = [f for polynomial in base for f in polynomial.values()]
+    bits = [max(f.numerator.bit_length(), f.denominator.bit_length()) for f in factors]
+    demand(max(bits) * abs(exponent.numerator) <= MAX_BITS, "a number is too large")
     over, under = base if exponent >= 0 else base[::-1]
     demand(under, "a division by zero")
     if len(under) == 1:  # dividing by a monomial leaves no denominator
@@ -209,6 +224,7 @@ def seen(box: Box, number_of: dict[int, int]) -> tuple[int, ...]:
 
 def walked(boxes: list[Box], number_of: dict[int, int]) -> list[Box]:
     """Number wires from box to box, where there is no choice; return the boxes that are left."""
+    spend(1 + len(boxes))
     at: dict[int, list[int]] = defaultdict(list)
     left = {k for k, (_, wires) in enumerate(boxes) if any(w not in number_of for w in wires)}
     for k in sorted(left):
@@ -279,6 +295,7 @@ def flat(branches: Iterable[Branch]) -> Legs:
     runs: dict[Branch, dict[Branch, int]] = defaultdict(dict)
     result = []
     for branch in branches:
+        spend(10 + 2 * len(branch))
         shown: Branch = ()
         for kind, items in groupby(branch, type):
             run = tuple(items)
@@ -312,6 +329,8 @@ def sized(legs: Iterable[Branch]) -> Size:
 
 def runs_within(mine: Legs, legs: Legs) -> bool:
     """Return whether an index over some legs is one into others: into all, or the first blocks."""
+    if not mine:  # of no layers there is no index
+        return True
     if mine == legs[: len(mine)] and len(mine) < len(legs) and mine != NONE:
         return type(mine[0][0]) is int and mine[-1][0] != legs[len(mine)][0]
     return mine == legs
@@ -374,6 +393,7 @@ def names(tree: Any, part: Any) -> bool:
 
 def replaced(tree: Any, part: Any, by: Any) -> Any:
     """Return a tree, or what holds trees, with a part of it replaced."""
+    spend(1)
     if not isinstance(tree, list | tuple) or tree == part:
         return by if tree == part else tree
     parts = [replaced(one, part, by) for one in tree]
@@ -449,7 +469,7 @@ class Reader:
         self.fixed: dict[tuple[int, Size], int] = {}  # the wires that are held at one value
         self.value_of: dict[int, int] = {}
         self.labels: dict[Any, int] = {}
-        self.tries, self.work = [MAX_TRIES], 0
+        self.tries = [MAX_TRIES]
         flags = {f"a{k}": set(flags) for k, (_, flags) in enumerate(declared["scalars"])}
         sizes = {f"n{k}" for k in range(len(declared["sizes"]))}
         self.nonzero = sizes | {n for n in flags if flags[n] & {"positive", "nonzero", "negative"}}
@@ -506,7 +526,8 @@ class Reader:
                 return self.power(self.number(base), over.get((), Fraction(0)))
             case ["Add" | "Mul" as kind, _, *_]:
                 return reduce(add if kind == "Add" else multiply, map(self.number, tree[1:]))
-        demand(type(tree) is int, f"{tree!r:.40} is not a number")
+        kind = tree[0] if type(tree) is list and tree else tree
+        demand(type(tree) is int, f"{kind!r:.40} is not a number")
         return number(tree)
 
     def power(self, base: Ratio, exponent: Fraction) -> Ratio:
@@ -601,6 +622,7 @@ class Reader:
 
     def every(self, legs: Legs) -> list[Index]:
         """Return an index of new wires for each branch of legs."""
+        spend(len(legs))
         return [
             (k, *[self.wire(item) for item in branch if type(item) is not int])
             for k, branch in enumerate(legs)
@@ -608,11 +630,14 @@ class Reader:
 
     def places(self, *legs: Legs) -> Iterable[tuple[Index, ...]]:
         """Return indices into several legs for each choice of branches."""
-        return product(*map(self.every, legs))
+        branches = [self.every(one) for one in legs]
+        spend(prod(map(len, branches)))
+        return product(*branches)
 
     def place(self, value: Any, legs: Legs) -> Index:
         """Return the index of a value, which is in range: certainly, or as the statement has it."""
         demand(type(value) is int and value >= 0, "an index is negative")
+        spend(len(legs))
         size = sized(legs)
         if self.noting and not symbols([dict(size)]) & self.under:
             self.integers.add((value, size))
@@ -710,8 +735,7 @@ class Reader:
 
         The wires that are not summed over count as they are.
         """
-        self.work += 1 + len(term.boxes) + len(term.equal)
-        demand(self.work <= MAX_WORK, "it takes too much work")
+        spend(1 + len(term.boxes) + len(term.equal))
         root: dict[int, int] = {}
         inner = set(term.inner)
 
@@ -761,6 +785,8 @@ class Reader:
     def times(self, a: Terms, b: Terms) -> Terms:
         """Return the product of two sums."""
         demand(len(a) * len(b) <= MAX_TERMS, "there are too many terms in a product")
+        long = [sum(1 + len(x.boxes) + len(x.inner) for x in terms) for terms in (a, b)]
+        spend(1 + long[0] * len(b) + long[1] * len(a))
         terms = [both(x, y) for x in a for y in b]
         return self.collected(terms) if len(a) > 1 and len(b) > 1 else terms
 
@@ -807,6 +833,7 @@ class Reader:
                 new = dict(zip((-1, *t.inner), count(local - 1, -1)))
                 local -= len(new)
                 boxes.append((self.label(("term", n, *map(ordered, t.factor))), (new[-1],)))
+                boxes += [(self.label(("inner", self.sizes[w])), (new[w],)) for w in t.inner]
                 pairs = [(self.label("equal"), pair) for pair in t.equal]
                 for label, wires in [*self.counted(t.boxes), *pairs]:
                     boxes.append((label, tuple([new.get(wire, wire) for wire in (-1, *wires)])))
@@ -821,6 +848,7 @@ class Reader:
 
     def value(self, tree: Any, scope: Scope) -> Matrix:
         """Return the matrix or scalar that a tree stands for."""
+        spend(10)
         if is_number(tree):
             terms = [Term(self.number(tree))]
             return scalar(lambda: [term for term in terms if term.factor[0]])
@@ -907,8 +935,9 @@ class Reader:
                 schema = AXIOMS["definitions"][kind]
                 known = dict(zip([*schema["matrices"], *schema["others"]], args, strict=True))
                 return self.value(filled(schema["is"], self.shaped(schema, known, scope)), scope)
-        demand(type(tree) is list and len(tree) == 2, f"{tree[:1]!r:.40} is not in the language")
-        return self.moved(tree[0], self.matrix(tree[1], scope))
+        kind = tree[0] if type(tree) is list and tree else tree
+        demand(type(tree) is list and len(tree) == 2, f"{kind!r:.40} is not in the language")
+        return self.moved(kind, self.matrix(tree[1], scope))
 
     def moved(self, kind: Any, x: Matrix) -> Matrix:
         """Return what an operation that moves, joins or sums indices makes of one matrix."""
@@ -937,6 +966,9 @@ class Reader:
             for name, size in zip(shape, (sized(x.rows), sized(x.cols)), strict=True):
                 tree = every.setdefault(name, size_tree(size)) if type(name) is str else name
                 demand(self.size(tree) == size, f"{symbol} has another shape")
+        for symbol in schema.get("others", []):
+            name = type(values[symbol]) is str
+            demand(name or not self.value(values[symbol], scope).matrix, f"{symbol} is a matrix")
         return every
 
     def matrix(self, tree: Any, scope: Scope) -> Matrix:
@@ -978,6 +1010,7 @@ class Reader:
             self.fit(x.cols, y.rows)
 
         def at(i: Index, j: Index) -> Terms:
+            spend(len(values))
             here = [(i, self.entries(x.at(ORIGIN, ORIGIN) for x in scalars))]
             for x in matrices[:-1]:
                 ways = []
@@ -1065,6 +1098,7 @@ class Reader:
             return orders
 
         def at(k: Index, i: Index, j: Index) -> Terms:
+            spend(1)
             bound.now = k
             return x.at(i, j)
 
@@ -1073,6 +1107,7 @@ class Reader:
             return Matrix(rows, x.cols, lambda i, j: at(*parted(legs, x.rows, i), j))
         many = constant(size) if self.ready and counts_by(body, index) else None
         if many is not None:
+            spend(many)
             places = [self.place(k, legs) for k in range(many)]
             return x._replace(at=lambda i, j: [t for k in places for t in at(k, i, j)])
         return x._replace(at=lambda i, j: self.summed(legs, lambda k: at(k, i, j)))
@@ -1112,11 +1147,11 @@ class Reader:
         """
         before = self.bound(count, scope) if is_index(count) else None
         none = type(count) is int and count == 0
-        legs = before.legs if before else NONE if none else self.legs(self.size(count))
+        legs = before.legs if before else () if none else self.legs(self.size(count))
         layer = Bound(legs)
 
         def parts() -> list[Any]:
-            return [] if none else self.layers(legs, before.now if before else None)
+            return self.layers(legs, before.now if before else None)
 
         outer, self.noting = self.noting, self.noting and some and not before and not none
         x = self.matrix(body, (*scope, layer))
@@ -1198,6 +1233,7 @@ class Reader:
 
         def summed(layers: list[Any], order: Any) -> Matrix:
             """Return the sum over some layers."""
+            spend(50 + len(layers))
             if order == ():
                 return identity if kind == "Order" else zero
             some = type(order) is tuple and natural(order)
@@ -1565,11 +1601,12 @@ def check(certificate: Any) -> str:
     ...
     otimes.proofs.replay.Rejected: 2 terms do not cancel
     """
+    WORK[0] = MAX_WORK
     try:
         whole = type(certificate) is dict and set(certificate) == {*PARTS, "proof"}
         demand(whole, "a part is missing, or one too many")
         schema = certificate["schema"]
-        demand(type(schema) is int and schema == 4, f"the schema is {schema}, and 4 is read here")
+        demand(type(schema) is int and schema == 4, f"the schema is {schema!r}, and 4 is read here")
         for name, flags in certificate["scalars"]:
             demand(type(name) is str and set(flags) <= FLAGS, "a scalar has an unknown property")
         free = tuple([Free(count) for _, count in certificate["indices"]])

@@ -213,7 +213,36 @@ ALL_BUT_LAST = plus(["HeadSum", inverse(t(11, k)), NEXT], ["HeadSum", S, LESS_2]
 W_SUM, W_SUM_1 = ["HeadSum", t(W, h), L], ["HeadSum", t(W, k), L]
 BY_ZERO = mul(["Add", IS_1, ["Mul", IS_1, a]], plus(I, B), inverse(t(X, h)))
 
+
+def _rms_norm(x: Tree, eps: Tree) -> Tree:
+    """Return the definition of a norm with an eps for each row: the row sums of a matrix."""
+    square_mean = mul(over(n), ["HadamardPower", x, 2], ONE)
+    return mul(["DiagMatrix", of("rsqrt", plus(square_mean, mul(eps, ONE)))], x)
+
+
 FORGED: dict[str, dict[str, Any]] = {
+    # -- found by hand in the second version -------------------------------------------------------
+    # n = 2, A = [[1, 1], [0, 0]]: a wire that is summed over is not one that is fixed
+    "a function of the sums of rows and of columns": by_hand(
+        of("f", mul(A, ONE)), of("f", mul(transposed(A), ONE))
+    ),
+    # n = 2, A exchanges the rows, C = I, B = diag(1, 0)
+    "rows chosen where each has its own eps": by_hand(
+        _rms_norm(mul(A, C), B),
+        mul(A, _rms_norm(C, B)),
+        use(2),
+        given=selects(A),
+        facts=[
+            [
+                "axiom",
+                [],
+                "function_choose_rows",
+                2,
+                {"P": A, "X": C, "e": B},
+                [cancel(use(0)), cancel(use(1))],
+            ]
+        ],
+    ),
     # -- found by hand in the first version of this checker ----------------------------------------
     # a = 0, A = 1, n = 1: before the first layer there is none, and nothing is divided by a
     "divided by a in no layer": by_hand(
@@ -1096,6 +1125,7 @@ GUARDS = {
     "what is not defined in the statement is used": "an inverse of another case",
     "… terms do not cancel": "two different numbers",
     "… says nothing of this function": "tanh reflected as relu",
+    "… is a matrix": "rows chosen where each has its own eps",
     "the depth is the size of a matrix": "a matrix of the size of the depth",
     "a hypothesis names the depth": "a hypothesis that the depth satisfies",
     "… is not in the language": "an argument too many",
@@ -1115,6 +1145,7 @@ FORMAL = {
     "there are too many terms": WORK,
     "there are too many layers": WORK,
     "it takes too much work": WORK,
+    "a number is too large": WORK,
     "a power that is not whole": f"{WORK}; {ERROR}",
     "no such …": IDLE,
     "no such matrix": f"{IDLE}; {ERROR}",

@@ -26,6 +26,7 @@ from tests.proofs.forged import (
     I,
     O,
     U,
+    W,
     a,
     box,
     by_hand,
@@ -244,6 +245,7 @@ TRUE: dict[str, dict[str, Any]] = {
         use(0, 1, **square(box(B, [0], [2]), sizes=[n], hole=[[2], [1]])),
         given=[[[], A, B]],
     ),
+    "a product over no layers": by_hand(["LayerProduct", t(W, h), 0, False], I),
     "a root of what is": by_hand(
         plus(A, mul(["Pow", ["Pow", a, ["Rational", 1, 2]], 2], A)),
         mul(["Add", 1, a], A),
@@ -295,6 +297,7 @@ def test_the_file_runs_alone(tmp_path: Path) -> None:
         "no number": (text.replace('"schema":4', '"schema":NaN'), 1, "rejected: NaN"),
         "infinite": (text.replace('"schema":4', '"schema":-Infinity'), 1, "rejected"),
         "list": ("[]", 1, "rejected"),
+        "no text": (text.replace('"schema":4', '"schema":"\\ud800"'), 1, "rejected"),
         "cut": (text[:-10], 2, "cannot read"),
         "empty": ("", 2, "cannot read"),
     }

@@ -111,8 +111,14 @@ def test_a_guard_of_the_form_stops_nothing_false(message: str) -> None:
     assert [name for name, made in FORGED.items() if why(mutant, made) is None] == []
 
 
-# What the statement gives to a proof: each part of this, changed, lets a false claim through.
+# What is no guard by itself, such as what a statement gives to a proof: changed, each of these lets
+# a false claim through.
 KNOWN = [
+    (
+        'boxes += [(self.label(("inner", self.sizes[w])), (new[w],)) for w in t.inner]',
+        "pass",
+        "a function of the sums of rows and of columns",
+    ),
     (
         "if self.noting and not any(names(tree, one) for one in depths):",
         "if self.noting:",
