@@ -743,7 +743,7 @@ def certificate_of(claim: Any, proof: Any) -> dict[str, Any]:
         given.append([counts, writer.tree(lhs, own), writer.tree(rhs, own)])
     sides = [writer.tree(side, scope) for side in (claim.lhs, claim.rhs)]
     made = writer.proof(claim, proof, scope)
-    apart = [e for e in (*known.nonzero, *known.positive) if not e.is_Symbol]
+    apart = [e for e in (*known.of_kind("nonzero"), *known.of_kind("positive")) if not e.is_Symbol]
     frees = [[name, writer.tree(count, Scope())] for name, (_, count) in free.items()]
     tensors = [
         [

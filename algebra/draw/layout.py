@@ -6,14 +6,16 @@ product is read as it is written, and a transposed box has its row ports on the 
 more than two ends, or with one, has a dot; one that only indices of families share has its dot
 between the boxes. A wire that leads back (a trace) goes round above everything.
 
-The result is lists of plain records with coordinates, the same for the same diagram.
+The result is lists of records with coordinates, the same for the same diagram.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import ceil, floor
 from typing import Literal
 
 from otimes.algebra.diagrams.diagram import Diagram, Wire
@@ -46,45 +48,87 @@ class Text:
         return LETTER * len(self.base) + SMALL * max(len(self.below), len(self.above))
 
 
-@dataclass(frozen=True, slots=True)
-class PortSpot:
-    """Where a wire meets a box, on which side, and whether it is a row, a column or an index."""
+@dataclass(slots=True, eq=False)
+class Item:
+    """Something at a point in a column, such as a wire that passes between two boxes."""
 
-    at: Point
-    side: Side
-    kind: Kind
+    width: float = 0.0
+    height: float = 0.0
+    column: float = 0  # between two columns of boxes for a dot
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def at(self) -> Point:
+        return self.x, self.y
+
+    @property
+    def item(self) -> Item:
+        """Itself, as an `End` of a wire that is no port."""
+        return self
+
+    @property
+    def shift(self) -> float:
+        """How far below the centre of the item the wire ends."""
+        return 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Box(Item):
+    """A box, around its centre: its name, its ports in the order of the diagram."""
+
+    name: Text = Text("")
+    ports: list[Port] = field(default_factory=list)
+
+    def on(self, side: Side) -> list[Port]:
+        return [port for port in self.ports if port.side == side]
+
+
+@dataclass(slots=True, eq=False)
+class Port:
+    """Where a wire meets a box: on which side, how far from the middle of that side."""
+
+    item: Box = field(repr=False)
     wire: Wire
+    kind: Kind
+    side: Side = "left"
+    shift: float = 0.0
+
+    @property
+    def column(self) -> float:
+        return self.item.column
+
+    @property
+    def y(self) -> float:
+        return self.at[1]
+
+    @property
+    def at(self) -> Point:
+        box, sign = self.item, 1 if self.side in ("right", "below") else -1
+        if self.side in ("left", "right"):
+            return box.x + sign * box.width / 2, box.y + self.shift
+        return box.x + self.shift, box.y + sign * box.height / 2
 
 
-@dataclass(frozen=True, slots=True)
-class BoxSpot:
-    """A box: its centre, its size, its name, its ports in the order of the diagram."""
-
-    centre: Point
-    width: float
-    height: float
-    name: Text
-    ports: tuple[PortSpot, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LegSpot:
+@dataclass(slots=True, eq=False)
+class Leg(Item):
     """The outer end of a leg, with the size it runs over."""
 
-    at: Point
-    side: Literal["left", "right"]
-    wire: Wire
-    size: str
+    wire: Wire = 0
+    side: Literal["left", "right"] = "left"
+    size: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DotSpot:
+@dataclass(slots=True, eq=False)
+class Dot(Item):
     """Where the ends of a wire meet; `label` names a free index, or the size of a hidden one."""
 
-    at: Point
-    wire: Wire
+    wire: Wire = 0
     label: str = ""
     free: bool = False
+
+
+End = Item | Port
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +147,13 @@ class Stroke:
 class Picture:
     """One diagram, laid out in a frame from (0, 0) to (width, height); `axis` is its midline."""
 
-    width: float
-    height: float
-    axis: float
-    boxes: tuple[BoxSpot, ...]
-    legs: tuple[LegSpot, ...]
-    dots: tuple[DotSpot, ...]
-    strokes: tuple[Stroke, ...]
+    width: float = 0.0
+    height: float = 0.0
+    axis: float = 0.0
+    boxes: Sequence[Box] = ()
+    legs: Sequence[Leg] = ()
+    dots: Sequence[Dot] = ()
+    strokes: Sequence[Stroke] = ()
     caption: str = ""
 
 
@@ -128,215 +172,108 @@ def name_of(label: Label) -> Text:
     return Text(base, below.replace("_", ",") + blocks, above)
 
 
-@dataclass(slots=True)
-class _Port:
-    wire: Wire
-    kind: Kind
-    side: Side = "left"
-    at: Point = (0.0, 0.0)
-
-
-@dataclass(slots=True)
-class _Item:
-    """What stands in a column: a box, a dot, or a place where a wire passes (`ports` empty)."""
-
-    name: Text | None
-    ports: list[_Port] = field(default_factory=list)
-    width: float = 0.0
-    height: float = 0.0
-    column: int = 0
-    x: float = 0.0
-    y: float = 0.0
-
-    def on(self, side: Side) -> list[_Port]:
-        return [port for port in self.ports if port.side == side]
-
-    def offset(self, port: _Port) -> float:
-        """Return how far below the centre a port on the left or right stands."""
-        beside = self.on(port.side)
-        place = next(k for k, other in enumerate(beside) if other is port)
-        return PITCH * (place - (len(beside) - 1) / 2)
-
-
-@dataclass(slots=True)
-class _End:
-    """One end of a wire: a port of an item, a leg, or a dot."""
-
-    item: _Item
-    port: _Port | None = None
-
-    @property
-    def column(self) -> int:
-        return self.item.column
-
-    @property
-    def y(self) -> float:
-        return self.item.y + (self.item.offset(self.port) if self.port else 0.0)
-
-    def at(self, leaving: bool) -> Point:
-        if self.port is not None:
-            return self.port.at
-        return self.item.x, self.item.y
-
-
 class _Layout:
     def __init__(self, diagram: Diagram, labels: Sequence[Label], sizes: Sequence[str]) -> None:
         self.diagram, self.sizes = diagram, sizes
-        self.rows = [wire for wire in diagram.rows if wire >= 0]
-        self.cols = [wire for wire in diagram.cols if wire >= 0]
-        self.boxes = [self._box(box, labels[box[0]]) for box in diagram.boxes]
-        sided = {*self.rows, *self.cols}
+        self.boxes = [_box(box, labels[box[0]]) for box in diagram.boxes]
+        self.left = [self._leg(wire, "left") for wire in diagram.rows if wire >= 0]
+        self.right = [self._leg(wire, "right") for wire in diagram.cols if wire >= 0]
+        sided = {leg.wire for leg in (*self.left, *self.right)}
         sided |= {p.wire for box in self.boxes for p in box.ports if p.kind != "index"}
         self.hidden = [w for w in range(len(diagram.sorts)) if w not in sided]
-        self.left = [_Item(None) for _ in self.rows]
-        self.right = [_Item(None) for _ in self.cols]
         self.names = {wire: name.partition("@")[0] for name, wire in diagram.named}
-        self.columns: list[list[_Item]] = [list(self.left)]
-        self.strokes: list[Stroke] = []
-        self.dots: list[tuple[_Item, Wire]] = []
-        self.links: list[tuple[Wire, list[_End]]] = []
-        self.loops: list[tuple[Wire, _End, _End]] = []
+        self.columns: list[list[Item]] = [list(self.left)]
+        self.dots: list[Dot] = []
+        self.hidden_dots: list[Dot] = []
+        self.links: list[tuple[Wire, list[End]]] = []
+        self.loops: list[tuple[Wire, End, End]] = []
 
-    @staticmethod
-    def _box(box: tuple[int, ...], label: Label) -> _Item:
-        rows, cols = (
-            sum(item >= 0 for item in branch) for branch in (label.row_branch, label.col_branch)
-        )
-        free = len(box) - 1 - rows - cols
-        kinds: list[Kind] = ["column"] * (len(box) - 1)
-        kinds[:free] = ["index"] * free
-        kinds[free : free + rows] = ["row"] * rows
-        ports = [_Port(wire, kind) for wire, kind in zip(box[1:], kinds, strict=True)]
-        return _Item(name_of(label), ports)
+    def _leg(self, wire: Wire, side: Literal["left", "right"]) -> Leg:
+        return Leg(wire=wire, side=side, size=self.sizes[self.diagram.sorts[wire]])
 
     # -- which side, which column ----------------------------------------------------------------
 
     def _orient(self) -> None:
         """Choose the side of each port and the column of each box, walking from the row legs."""
-        reached = set(self.rows)
-        column_of: dict[Wire, int] = dict.fromkeys(self.rows, 0)
+        rows = {leg.wire for leg in self.left}
+        outward = {leg.wire for leg in self.right} - rows
+        column_of: dict[Wire, float] = dict.fromkeys(rows, 0)  # of the wires that are reached
         waiting = list(self.boxes)
-        hidden = set(self.hidden)
         while waiting:
-            ready = {id(box): self._readiness(box, reached) for box in waiting}
+            ready = {box: _readiness(box, column_of) for box in waiting}
             least = min(ready.values())
+            now = [box for box in waiting if ready[box] == least]
             if least == 3:  # nothing leads on: begin a new piece
-                now = [min(waiting, key=lambda box: self._first_of_piece(box, waiting))]
-            else:
-                now = [box for box in waiting if ready[id(box)] == least]
-                now = now if least < 2 else now[:1]
-            chosen = {id(box) for box in now}
-            waiting = [box for box in waiting if id(box) not in chosen]
-            opened: set[Wire] = set()
+                now = [min(waiting, key=lambda box: _first_of_piece(box, waiting))]
+            elif least == 2:
+                now = now[:1]
+            waiting = [box for box in waiting if box not in now]
+            opened: dict[Wire, float] = {}
             for box in now:
-                ports = [port for port in box.ports if port.wire not in hidden]
-                if least < 3:
-                    for port in ports:
-                        port.side = "left" if port.wire in reached else "right"
-                else:
-                    vector = all(port.kind != "column" for port in ports)
-                    for port in ports:
-                        outward = vector or (port.wire in self.cols and port.wire not in self.rows)
-                        port.side = "right" if port.kind == "column" or outward else "left"
-                behind = [column_of.get(port.wire, 0) for port in ports if port.side == "left"]
-                box.column = 1 + max(behind, default=0)
-                for port in ports:
-                    if port.side == "right":
-                        opened.add(port.wire)
-                        column_of[port.wire] = max(column_of.get(port.wire, 0), box.column)
+                vector = all(p.kind != "column" for p in box.ports if p.wire not in self.hidden)
                 for port in box.ports:
-                    if port.wire in hidden:
+                    leads_out = port.wire not in column_of
+                    if least == 3:
+                        leads_out = port.kind == "column" or vector or port.wire in outward
+                    port.side = "right" if leads_out else "left"
+                    if port.wire in self.hidden:
                         port.side = "above"
-                beside = max(len(box.on("left")), len(box.on("right")), 1)
-                assert box.name is not None
+                behind = [column_of.get(port.wire, 0) for port in box.on("left")]
+                box.column = 1 + max(behind, default=0)
+                for port in box.on("right"):
+                    opened[port.wire] = max(opened.get(port.wire, 0), box.column)
+                sides = box.on("left"), box.on("right")
+                for ports in sides:
+                    _share(ports, PITCH)
                 box.width = max(BOX, box.name.width + 16)
-                box.height = max(BOX, PITCH * beside + 6)
-            reached |= opened
-        last = 1 + max([box.column for box in self.boxes], default=0)
+                box.height = max(BOX, PITCH * max(map(len, sides)) + 6)
+            column_of |= opened
+        last = 1 + max([int(box.column) for box in self.boxes], default=0)
+        self.columns += [[] for _ in range(last)]
         for leg in self.right:
             leg.column = last
-        self.columns += [[] for _ in range(last)]
-        for box in self.boxes:
-            self.columns[box.column].append(box)
-        self.columns[last] += self.right
-
-    @staticmethod
-    def _readiness(box: _Item, reached: set[Wire]) -> int:
-        """Return 0 for a box whose rows are all reached, then its columns, then any, then none."""
-        for rank, kind in enumerate(("row", "column")):
-            wires = [port.wire for port in box.ports if port.kind == kind]
-            if wires and all(wire in reached for wire in wires):
-                return rank
-        return 2 if any(port.wire in reached for port in box.ports) else 3
-
-    @staticmethod
-    def _first_of_piece(box: _Item, waiting: Sequence[_Item]) -> tuple[int, int]:
-        """Return what makes a box a good beginning: nothing leads to it, and it has few ports."""
-        ends = {
-            port.wire
-            for other in waiting
-            if other is not box
-            for port in other.ports
-            if port.kind == "column"
-        }
-        leading = sum(port.kind == "row" and port.wire in ends for port in box.ports)
-        return leading, len(box.ports)
+        for item in (*self.boxes, *self.right):
+            self.columns[int(item.column)].append(item)
 
     # -- wires -----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         """Find the ends of each wire; put dots where they meet and passages where they go by."""
-        hidden = set(self.hidden)
-        named = self.names
         for wire in range(len(self.diagram.sorts)):
-            if wire in hidden:
+            if wire in self.hidden:
                 continue
-            sources = [_End(leg) for leg, w in zip(self.left, self.rows, strict=True) if w == wire]
-            sinks: list[_End] = []
-            for box in self.boxes:
-                for port in box.ports:
-                    if port.wire == wire:
-                        (sources if port.side == "right" else sinks).append(_End(box, port))
-            sinks += [_End(leg) for leg, w in zip(self.right, self.cols, strict=True) if w == wire]
-            if len(sources) == 1 and len(sinks) == 1 and wire not in named:
+            ports = [port for box in self.boxes for port in box.ports if port.wire == wire]
+            sources: list[End] = [leg for leg in self.left if leg.wire == wire]
+            sources += [port for port in ports if port.side == "right"]
+            sinks: list[End] = [port for port in ports if port.side != "right"]
+            sinks += [leg for leg in self.right if leg.wire == wire]
+            if len(sources) == 1 and len(sinks) == 1 and wire not in self.names:
                 self._lead(wire, sources[0], sinks[0])
                 continue
             before = max([end.column for end in sources], default=-1)
-            after = min([end.column for end in sinks], default=len(self.columns))
-            dot = _Item(None, width=6.0, height=6.0)
-            self.dots.append((dot, wire))
-            if not sources:
-                dot.column = 2 * after - 1
-            elif not sinks or after <= before:
-                dot.column = 2 * before + 1
-            else:
-                dot.column = 2 * after - 1
-            meeting = _End(dot)
+            after = min([end.column for end in sinks], default=0)
+            column = after - 0.5 if after > before else before + 0.5
+            label = self.names.get(wire, "")
+            dot = Dot(6.0, 6.0, column, wire=wire, label=label, free=wire in self.names)
+            self.dots.append(dot)
             for end in sources:
-                self._lead(wire, end, meeting)
+                self._lead(wire, end, dot)
             for end in sinks:
-                self._lead(wire, meeting, end)
+                self._lead(wire, dot, end)
 
-    def _lead(self, wire: Wire, start: _End, stop: _End) -> None:
+    def _lead(self, wire: Wire, start: End, stop: End) -> None:
         """Lead a wire from an end that opens to the right to one that opens to the left."""
-        dots = [dot for dot, _ in self.dots]
-        one, other = (
-            float(end.column) / 2 if any(end.item is d for d in dots) else float(end.column)
-            for end in (start, stop)
-        )
-        if one >= other:
+        if start.column >= stop.column:
             self.loops.append((wire, start, stop))
             return
-        passages = []
-        for column in range(int(one) + 1, len(self.columns)):
-            if column >= other:
-                break
-            passage = _Item(None, height=2.0, column=column)
+        passages: list[End] = []
+        for column in range(floor(start.column) + 1, ceil(stop.column)):
+            passage = Item(height=2.0, column=column)
             self.columns[column].append(passage)
-            passages.append(_End(passage))
+            passages.append(passage)
         self.links.append((wire, [start, *passages, stop]))
 
-    # -- places ----------------------------------------------------------------------------------
+    # -- positions -------------------------------------------------------------------------------
 
     def _place(self) -> None:
         x = 0.0
@@ -347,132 +284,81 @@ class _Layout:
             x += width + BETWEEN
         for k, leg in enumerate(self.left):
             leg.y = LEG * k
-        dots = [dot for dot, _ in self.dots]
-        aims: dict[int, list[float]] = {}
-        before: dict[int, list[tuple[_End, _End]]] = {}
+        before: dict[Item, list[tuple[End, End]]] = defaultdict(list)
         for _, chain in self.links:
             for start, stop in pairwise(chain):
-                before.setdefault(id(stop.item), []).append((start, stop))
-        room = APART + (18.0 if self.hidden else 0.0)
-        for number in range(len(self.columns)):
-            column = self.columns[number]
+                before[stop.item].append((start, stop))
+        for number, column in enumerate(self.columns):
             if number:
-                for item in column:
-                    aims[id(item)] = [
-                        start.y - (stop.item.offset(stop.port) if stop.port else 0.0)
-                        for start, stop in before.get(id(item), [])
-                    ]
-                wanted = {k: v for item in column if (k := id(item)) and (v := aims[id(item)])}
-                lowest = max([max(v) for v in wanted.values()], default=-LEG)
-                goal = []
-                for item in column:
-                    mine = wanted.get(id(item))
-                    if mine:
-                        goal.append(sum(mine) / len(mine))
-                    else:
-                        lowest += LEG
-                        goal.append(lowest)
-                legs = bool(self.right) and number == len(self.columns) - 1
-                order = list(range(len(column)))
-                if not legs:
-                    order.sort(key=lambda k: goal[k])
-                heights = [column[k].height for k in order]
-                gap = LEG - 14 if legs else room
-                for k, y in zip(
-                    order, _spread([goal[k] for k in order], heights, gap), strict=True
-                ):
-                    column[k].y = y
-            for dot in dots:
-                if dot.column == 2 * number + 1:
-                    starts = [start for start, _ in before.get(id(dot), [])]
-                    if starts:
-                        dot.y = sum(start.y for start in starts) / len(starts)
-        for dot in dots:  # the column of a dot lies halfway between two columns of boxes
-            left = self.columns[dot.column // 2] if dot.column > 0 else []
+                self._place_column(column, before, number == len(self.columns) - 1)
+            for dot in self.dots:
+                if dot.column == number + 0.5 and before[dot]:
+                    dot.y = _mean([start.y for start, _ in before[dot]])
+        for dot in self.dots:
+            left = self.columns[floor(dot.column)]
             edge = max([item.x + item.width / 2 for item in left], default=-BETWEEN)
-            leads_on = any(chain[0].item is dot for _, chain in self.links)
-            comes_in = bool(before.get(id(dot)))
-            part = 0.5 if leads_on and comes_in else 0.3 if comes_in else 0.7
+            leads_on = [chain[1] for _, chain in self.links if chain[0] is dot]
+            part = 0.7 if not before[dot] else 0.5 if leads_on else 0.3
             dot.x = edge + BETWEEN * part
-            if not before.get(id(dot)):
-                stops = [c[1] for _, c in self.links if c[0].item is dot]
-                stops += [stop for _, start, stop in self.loops if start.item is dot]
-                dot.y = sum(stop.y for stop in stops) / max(len(stops), 1)
+            if not before[dot]:
+                back = [stop for _, start, stop in self.loops if start is dot]
+                dot.y = _mean([stop.y for stop in (*leads_on, *back)])
         self._level_left_legs()
-        for box in self.boxes:
-            for port in box.ports:
-                if port.side in ("left", "right"):
-                    sign = -1 if port.side == "left" else 1
-                    port.at = (box.x + sign * box.width / 2, box.y + box.offset(port))
+
+    def _place_column(
+        self, column: list[Item], before: dict[Item, list[tuple[End, End]]], last: bool
+    ) -> None:
+        """Choose the height of each item of a column: as near as can be to what leads to it."""
+        wanted = {
+            item: [start.y - stop.shift for start, stop in before[item]]
+            for item in column
+            if before[item]
+        }
+        lowest = max([max(heights) for heights in wanted.values()], default=-LEG)
+        goal: dict[Item, float] = {}
+        for item in column:
+            lowest += LEG * (item not in wanted)
+            goal[item] = _mean(wanted[item]) if item in wanted else lowest
+        legs = bool(self.right) and last
+        order = column if legs else sorted(column, key=goal.__getitem__)
+        gap = LEG - 14 if legs else APART + (18.0 if self.hidden else 0.0)
+        places = _spread([goal[item] for item in order], [item.height for item in order], gap)
+        for item, y in zip(order, places, strict=True):
+            item.y = y
 
     def _level_left_legs(self) -> None:
         """Put each row leg at the height of what it leads to, as far as their order allows."""
-        goal = [leg.y for leg in self.left]
-        for _, chain in self.links:
-            for k, leg in enumerate(self.left):
-                if chain[0].item is leg:
-                    goal[k] = chain[1].y
-        places = _spread(goal, [0.0] * len(goal), LEG - 14)
-        for leg, y in zip(self.left, places, strict=True):
+        goal = {leg: leg.y for leg in self.left}
+        for _, (start, stop, *_) in self.links:
+            if isinstance(start, Leg):
+                goal[start] = stop.y
+        places = _spread(list(goal.values()), [0.0] * len(goal), LEG - 14)
+        for leg, y in zip(goal, places, strict=True):
             leg.y = y
 
-    def _draw_links(self) -> None:
-        for wire, chain in self.links:
-            points = tuple(end.at(leaving=True) for end in chain)
-            self.strokes.append(Stroke(points, "across", wire))
-        top = min([box.y - box.height / 2 for box in self.boxes], default=0.0)
-        spans = sorted(self.loops, key=lambda loop: abs(loop[1].at(True)[0] - loop[2].at(False)[0]))
-        for k, (wire, start, stop) in enumerate(spans):
-            (x1, y1), (x2, y2) = start.at(True), stop.at(False)
-            high = top - 16 - 10 * k
-            out, back = x1 + 14 + 4 * k, x2 - 14 - 4 * k
-            corners = ((x1, y1), (out, y1), (out, high), (back, high), (back, y2), (x2, y2))
-            self.strokes.append(Stroke(corners, "round", wire))
-
-    def _hide(self) -> list[DotSpot]:
+    def _hide(self) -> None:
         """Place the dots of the wires that only indices share, and the ports that lead to them."""
-        named = self.names
-        made: list[DotSpot] = []
         for wire in self.hidden:
-            touched = [(box, p) for box in self.boxes for p in box.ports if p.wire == wire]
-            boxes = list({id(box): box for box, _ in touched}.values())
-            if not boxes:
+            ports = [p for box in self.boxes for p in box.ports if p.wire == wire]
+            if not ports:
                 continue
-            y = self._gap([(box.y - box.height / 2, box.y + box.height / 2) for box in boxes])
-            x = sum(box.x for box in boxes) / len(boxes)
-            while any(abs(x - d.at[0]) < 16 and abs(y - d.at[1]) < 10 for d in made) or any(
+            boxes = dict.fromkeys(port.item for port in ports)
+            y = _gap([(box.y - box.height / 2, box.y + box.height / 2) for box in boxes])
+            x = _mean([box.x for box in boxes])
+            while any(abs(x - d.x) < 16 and abs(y - d.y) < 10 for d in self.hidden_dots) or any(
                 abs(x - b.x) < b.width / 2 + 3 and abs(y - b.y) < b.height / 2 + 3
                 for b in self.boxes
             ):
                 x += 17
-            for box, port in touched:
-                port.side = "above" if box.y > y else "below"
-            free = wire in named
-            size = self.sizes[self.diagram.sorts[wire]]
-            made.append(DotSpot((x, y), wire, named.get(wire, size), free))
-        spot = {dot.wire: dot.at for dot in made}
+            for port in ports:
+                port.side = "above" if port.item.y > y else "below"
+            label = self.names.get(wire, self.sizes[self.diagram.sorts[wire]])
+            dot = Dot(x=x, y=y, wire=wire, label=label, free=wire in self.names)
+            self.hidden_dots.append(dot)
+        across = {dot.wire: dot.x for dot in self.hidden_dots}
         for box in self.boxes:
-            for side in ("above", "below"):
-                here = [p for p in box.ports if p.side == side and p.wire in spot]
-                here.sort(key=lambda p: spot[p.wire][0])
-                for k, port in enumerate(here):
-                    shift = 12 * (k - (len(here) - 1) / 2)
-                    edge = -box.height / 2 if side == "above" else box.height / 2
-                    port.at = (box.x + shift, box.y + edge)
-                    self.strokes.append(Stroke((port.at, spot[port.wire]), "up", port.wire))
-        return made
-
-    @staticmethod
-    def _gap(spans: list[tuple[float, float]]) -> float:
-        """Return a height in the widest gap between boxes, or above them when there is none."""
-        spans.sort()
-        best, at = 8.0, spans[0][0] - 20
-        bottom = spans[0][1]
-        for top, low in spans[1:]:
-            if top - bottom > best:
-                best, at = top - bottom, (top + bottom) / 2
-            bottom = max(bottom, low)
-        return at
+            _share(sorted(box.on("above"), key=lambda p: across[p.wire]), 12)
+            _share(sorted(box.on("below"), key=lambda p: across[p.wire]), 12)
 
     # -- the result ------------------------------------------------------------------------------
 
@@ -480,31 +366,49 @@ class _Layout:
         self._orient()
         self._connect()
         self._place()
-        hidden = self._hide()
-        self._draw_links()
-        boxes = [
-            BoxSpot(
-                (box.x, box.y),
-                box.width,
-                box.height,
-                box.name,
-                tuple(PortSpot(p.at, p.side, p.kind, p.wire) for p in box.ports),
-            )
-            for box in self.boxes
-            if box.name is not None
-        ]
-        legs = [self._leg(leg, "left", w) for leg, w in zip(self.left, self.rows, strict=True)]
-        legs += [self._leg(leg, "right", w) for leg, w in zip(self.right, self.cols, strict=True)]
-        names = self.names
-        dots = [
-            DotSpot((dot.x, dot.y), wire, names.get(wire, ""), wire in names)
-            for dot, wire in self.dots
-        ]
-        dots += hidden
-        return _framed(boxes, legs, dots, self.strokes, self._caption())
+        self._hide()
+        caption = self._caption()
+        x1, y1, x2, y2 = self._frame(caption)
+        legs, dots = [*self.left, *self.right], [*self.dots, *self.hidden_dots]
+        items: list[Item] = [*self.boxes, *legs, *dots, *(i for c in self.columns for i in c)]
+        for item in dict.fromkeys(items):
+            item.x, item.y = round(item.x - x1, 2), round(item.y - y1, 2)
+        axes = [item.y for item in legs or self.boxes] or [0.0]
+        axis = (min(axes) + max(axes)) / 2
+        return Picture(x2 - x1, y2 - y1, axis, self.boxes, legs, dots, self._strokes(), caption)
 
-    def _leg(self, leg: _Item, side: Literal["left", "right"], wire: Wire) -> LegSpot:
-        return LegSpot((leg.x, leg.y), side, wire, self.sizes[self.diagram.sorts[wire]])
+    def _strokes(self) -> list[Stroke]:
+        spot = {dot.wire: dot.at for dot in self.hidden_dots}
+        upright = [p for box in self.boxes for p in (*box.on("above"), *box.on("below"))]
+        strokes = [Stroke((port.at, spot[port.wire]), "up", port.wire) for port in upright]
+        for wire, chain in self.links:
+            strokes.append(Stroke(tuple(end.at for end in chain), "across", wire))
+        top = min([box.y - box.height / 2 for box in self.boxes], default=0.0)
+        spans = sorted(self.loops, key=lambda loop: abs(loop[1].at[0] - loop[2].at[0]))
+        for k, (wire, start, stop) in enumerate(spans):
+            (x1, y1), (x2, y2) = start.at, stop.at
+            high = top - 16 - 10 * k
+            out, back = x1 + 14 + 4 * k, x2 - 14 - 4 * k
+            corners = ((x1, y1), (out, y1), (out, high), (back, high), (back, y2), (x2, y2))
+            strokes.append(Stroke(corners, "round", wire))
+        return strokes
+
+    def _frame(self, caption: str) -> tuple[float, float, float, float]:
+        """Return the left, upper, right and lower edge of everything, texts included."""
+        points = [point for stroke in self._strokes() for point in stroke.points]
+        for box in self.boxes:
+            points += [
+                (box.x + sign * box.width / 2, box.y + sign * box.height / 2) for sign in (-1, 1)
+            ]
+        for leg in (*self.left, *self.right):
+            text = (SMALL * len(leg.size) + 4) * (-1 if leg.side == "left" else 1)
+            points += [leg.at, (leg.x + text, leg.y - 8), (leg.x + text, leg.y + 8)]
+        for dot in (*self.dots, *self.hidden_dots):
+            text = (SMALL * len(dot.label) + 8) * bool(dot.label)
+            points += [dot.at, (dot.x + text, dot.y - 8 * bool(dot.label))]
+        xs, ys = ([point[axis] for point in points] or [0.0] for axis in (0, 1))
+        width = SMALL * len(caption)
+        return min(xs), min(ys), max(*xs, min(xs) + width), max(ys)
 
     def _caption(self) -> str:
         marks = [
@@ -514,8 +418,60 @@ class _Layout:
         return f"block {marks[0] or '·'}, {marks[1] or '·'}" if any(marks) else ""
 
 
+def _box(box: tuple[int, ...], label: Label) -> Box:
+    """Return a box with its ports: indices of the family first, then rows, then columns."""
+    rows, cols = (
+        sum(item >= 0 for item in branch) for branch in (label.row_branch, label.col_branch)
+    )
+    kinds: list[Kind] = ["index"] * (len(box) - 1 - rows - cols)
+    kinds += ["row"] * rows
+    kinds += ["column"] * cols
+    made = Box(name=name_of(label))
+    made.ports = [Port(made, wire, kind) for wire, kind in zip(box[1:], kinds, strict=True)]
+    return made
+
+
+def _readiness(box: Box, reached: dict[Wire, float]) -> int:
+    """Return 0 for a box whose rows are all reached, then its columns, then any, then none."""
+    for rank, kind in enumerate(("row", "column")):
+        wires = [port.wire for port in box.ports if port.kind == kind]
+        if wires and all(wire in reached for wire in wires):
+            return rank
+    return 2 if any(port.wire in reached for port in box.ports) else 3
+
+
+def _first_of_piece(box: Box, waiting: Sequence[Box]) -> tuple[int, int]:
+    """Return what makes a box a good beginning: nothing leads to it, and it has few ports."""
+    others = [port for other in waiting if other is not box for port in other.ports]
+    ends = {port.wire for port in others if port.kind == "column"}
+    leading = sum(port.kind == "row" and port.wire in ends for port in box.ports)
+    return leading, len(box.ports)
+
+
+def _share(ports: Sequence[Port], pitch: float) -> None:
+    """Put ports on one side of a box at equal distances, around the middle of that side."""
+    for k, port in enumerate(ports):
+        port.shift = pitch * (k - (len(ports) - 1) / 2)
+
+
+def _gap(spans: list[Point]) -> float:
+    """Return a height in the widest gap between boxes, or above them when there is none."""
+    spans.sort()
+    best, at = 8.0, spans[0][0] - 20
+    bottom = spans[0][1]
+    for top, low in spans[1:]:
+        if top - bottom > best:
+            best, at = top - bottom, (top + bottom) / 2
+        bottom = max(bottom, low)
+    return at
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / max(len(values), 1)
+
+
 def _spread(goal: list[float], heights: list[float], gap: float) -> list[float]:
-    """Return places as near to the goals as their order and distances allow (least squares)."""
+    """Return positions as near to the goals as order and distances allow (least squares)."""
     offsets = [0.0]
     for above, here in pairwise(heights):
         offsets.append(offsets[-1] + (above + here) / 2 + gap)
@@ -528,51 +484,3 @@ def _spread(goal: list[float], heights: list[float], gap: float) -> list[float]:
         blocks.append((mean, count))
     means = [mean for mean, count in blocks for _ in range(count)]
     return [mean + offset for mean, offset in zip(means, offsets, strict=False)]
-
-
-def _framed(
-    boxes: list[BoxSpot],
-    legs: list[LegSpot],
-    dots: list[DotSpot],
-    strokes: list[Stroke],
-    caption: str,
-) -> Picture:
-    """Return the picture translated so that everything lies in its frame."""
-    xs = [x for stroke in strokes for x, _ in stroke.points] + [leg.at[0] for leg in legs]
-    ys = [y for stroke in strokes for _, y in stroke.points] + [leg.at[1] for leg in legs]
-    for box in boxes:
-        xs += [box.centre[0] - box.width / 2, box.centre[0] + box.width / 2]
-        ys += [box.centre[1] - box.height / 2, box.centre[1] + box.height / 2]
-    xs += [dot.at[0] + SMALL * len(dot.label) + 8 * bool(dot.label) for dot in dots]
-    xs += [
-        leg.at[0] + (-1 if leg.side == "left" else 1) * (SMALL * len(leg.size) + 4) for leg in legs
-    ]
-    ys += [dot.at[1] - 8 for dot in dots if dot.label] + [leg.at[1] - 8 for leg in legs]
-    ys += [leg.at[1] + 8 for leg in legs]
-    if caption:
-        xs.append(min(xs, default=0.0) + SMALL * len(caption))
-    dx, dy = -min(xs, default=0.0), -min(ys, default=0.0)
-    axes = [leg.at[1] for leg in legs] or [box.centre[1] for box in boxes] or [0.0]
-
-    def moved(at: Point) -> Point:
-        return round(at[0] + dx, 2), round(at[1] + dy, 2)
-
-    return Picture(
-        max(xs, default=0.0) + dx,
-        max(ys, default=0.0) + dy,
-        (min(axes) + max(axes)) / 2 + dy,
-        tuple(
-            BoxSpot(
-                moved(b.centre),
-                b.width,
-                b.height,
-                b.name,
-                tuple(PortSpot(moved(p.at), p.side, p.kind, p.wire) for p in b.ports),
-            )
-            for b in boxes
-        ),
-        tuple(LegSpot(moved(leg.at), leg.side, leg.wire, leg.size) for leg in legs),
-        tuple(DotSpot(moved(d.at), d.wire, d.label, d.free) for d in dots),
-        tuple(Stroke(tuple(moved(p) for p in s.points), s.bends, s.wire) for s in strokes),
-        caption,
-    )

@@ -26,9 +26,9 @@ from typing import Any
 from otimes.algebra.diagrams.diagram import Diagram
 from otimes.algebra.diagrams.sums import Label
 from otimes.algebra.draw.layout import (
-    BoxSpot,
-    DotSpot,
-    LegSpot,
+    Box,
+    Dot,
+    Leg,
     Picture,
     Point,
     Stroke,
@@ -75,11 +75,10 @@ def draw(
         pieces.append((_sign(coefficient, first=k == 0, alone=empty), picture))
     rest = len(terms) - len(pieces)
     return _svg(
-        pieces or [("0", _EMPTY)], f"+ … ({rest} more)" if rest else "", _title(len(terms), labels)
+        pieces or [("0", Picture())],
+        f"+ … ({rest} more)" if rest else "",
+        _title(len(terms), labels),
     )
-
-
-_EMPTY = Picture(0.0, 0.0, 0.0, (), (), (), ())
 
 
 def _sign(coefficient: Coefficient, first: bool, alone: bool) -> str:
@@ -124,20 +123,24 @@ def _svg(pieces: list[tuple[str, Picture]], rest: str, title: str) -> str:
         axis = max(max(picture.axis for _, picture, _ in line), 12.0)
         below = max(max(p.height - p.axis + (18 if p.caption else 0) for _, p, _ in line), 12.0)
         for sign, picture, left in line:
-            if sign:
-                body.append(_text(sign, (MARGIN + left, y + axis + 6), "sign"))
+            body.append(text_at(sign, (MARGIN + left, y + axis + 6), "sign"))
             at = (MARGIN + left + _sign_width(sign), y + axis - picture.axis)
             body += _picture(picture, at)
             width = max(width, at[0] + picture.width + MARGIN)
         y += axis + below + BETWEEN_LINES
     height = y - BETWEEN_LINES + MARGIN
     if rest:
-        body.append(_text(rest, (MARGIN, height + 8), "sign"))
+        body.append(text_at(rest, (MARGIN, height + 8), "sign"))
         width, height = max(width, _sign_width(rest) + 2 * MARGIN), height + 20
+    return document(width, height, title, STYLE, body)
+
+
+def document(width: float, height: float, title: str, style: str, body: Sequence[str]) -> str:
+    """Return a whole SVG of these elements."""
     size = f'width="{num(width)}" height="{num(height)}" viewBox="0 0 {num(width)} {num(height)}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="otimes-diagram" role="img" {size}>'
-        f"<title>{escape(title)}</title><style>{STYLE}</style>" + "".join(body) + "</svg>"
+        f"<title>{escape(title)}</title><style>{style}</style>" + "".join(body) + "</svg>"
     )
 
 
@@ -147,8 +150,7 @@ def _picture(picture: Picture, at: Point) -> list[str]:
     body += [_leg(leg) for leg in picture.legs]
     for box in picture.boxes:
         body += _box(box)
-    if picture.caption:
-        body.append(_text(picture.caption, (0, picture.height + 14), "small"))
+    body.append(text_at(picture.caption, (0, picture.height + 14), "small"))
     return [f'<g transform="translate({num(at[0])} {num(at[1])})">', *body, "</g>"]
 
 
@@ -159,50 +161,51 @@ def _stroke(stroke: Stroke) -> str:
         for before, corner, after in zip(points, points[1:], points[2:], strict=False):
             near, far = _towards(corner, before, 9.0), _towards(corner, after, 9.0)
             path += f"L{_p(near)}Q{_p(corner)} {_p(far)}"
-        path += f"L{_p(points[-1])}"
-    else:
-        for (x1, y1), (x2, y2) in pairwise(points):
-            if stroke.bends == "across":
-                middle = (x1 + x2) / 2
-                bend = f"C{_p((middle, y1))} {_p((middle, y2))} {_p((x2, y2))}"
-                path += f"L{_p((x2, y2))}" if abs(y1 - y2) < 0.01 else bend
-            else:
-                middle = (y1 + y2) / 2
-                path += f"C{_p((x1, middle))} {_p((x2, middle))} {_p((x2, y2))}"
+        return f'<path class="wire" d="{path}L{_p(points[-1])}"/>'
+    for (x1, y1), (x2, y2) in pairwise(points):
+        x, y = (x1 + x2) / 2, (y1 + y2) / 2
+        if stroke.bends == "up":
+            path += f"C{_p((x1, y))} {_p((x2, y))} {_p((x2, y2))}"
+        elif abs(y1 - y2) < 0.01:
+            path += f"L{_p((x2, y2))}"
+        else:
+            path += f"C{_p((x, y1))} {_p((x, y2))} {_p((x2, y2))}"
     return f'<path class="wire" d="{path}"/>'
 
 
-def _box(box: BoxSpot) -> list[str]:
-    (x, y), width, height = box.centre, box.width, box.height
-    corner = f'x="{num(x - width / 2)}" y="{num(y - height / 2)}"'
-    size = f'width="{num(width)}" height="{num(height)}"'
-    made = [f'<rect class="box" {corner} {size} rx="5"/>', _name(box.name, (x, y + 5.5))]
+def _box(box: Box) -> list[str]:
+    made = [_rectangle("box", box.at, box.width, box.height, ' rx="5"')]
+    made.append(_name(box.name, (box.x, box.y + 5.5)))
     for port in box.ports:
-        px, py = port.at
         if port.kind == "row":
-            made.append(f'<circle class="port row" cx="{num(px)}" cy="{num(py)}" r="2.8"/>')
+            made.append(_circle("port row", port.at, 2.8))
         else:
             level = port.side in ("above", "below")
-            w, h = (8.0, 2.4) if level else (2.4, 8.0)
             made.append(
-                f'<rect class="port {port.kind}" x="{num(px - w / 2)}" y="{num(py - h / 2)}" '
-                f'width="{num(w)}" height="{num(h)}"/>'
+                _rectangle(f"port {port.kind}", port.at, *((8.0, 2.4) if level else (2.4, 8.0)))
             )
     return made
 
 
-def _leg(leg: LegSpot) -> str:
+def _rectangle(kind: str, centre: Point, width: float, height: float, corners: str = "") -> str:
+    x, y = centre[0] - width / 2, centre[1] - height / 2
+    size = f'width="{num(width)}" height="{num(height)}"'
+    return f'<rect class="{kind}" x="{num(x)}" y="{num(y)}" {size}{corners}/>'
+
+
+def _circle(kind: str, centre: Point, radius: float) -> str:
+    return f'<circle class="{kind}" cx="{num(centre[0])}" cy="{num(centre[1])}" r="{num(radius)}"/>'
+
+
+def _leg(leg: Leg) -> str:
     anchor = "end" if leg.side == "left" else "start"
-    x = leg.at[0] + (-4 if leg.side == "left" else 4)
-    return _text(leg.size, (x, leg.at[1] + 4), "small", anchor)
+    x = leg.x + (-4 if leg.side == "left" else 4)
+    return text_at(leg.size, (x, leg.y + 4), "small", anchor)
 
 
-def _dot(dot: DotSpot) -> str:
-    kind = "free" if dot.free else "dot"
-    made = f'<circle class="{kind}" cx="{num(dot.at[0])}" cy="{num(dot.at[1])}" r="3.2"/>'
-    if dot.label:
-        made += _text(dot.label, (dot.at[0] + 7, dot.at[1] - 3), "small")
-    return made
+def _dot(dot: Dot) -> str:
+    label = text_at(dot.label, (dot.x + 7, dot.y - 3), "small")
+    return _circle("free" if dot.free else "dot", dot.at, 3.2) + label
 
 
 def _name(name: Text, at: Point) -> str:
@@ -217,7 +220,10 @@ def _name(name: Text, at: Point) -> str:
     return f'<text class="name" x="{num(at[0])}" y="{num(at[1])}">{text}</text>'
 
 
-def _text(text: str, at: Point, kind: str, anchor: str = "start") -> str:
+def text_at(text: str, at: Point, kind: str, anchor: str = "start") -> str:
+    """Return a line of text of a class of `STYLE`; nothing where it is empty."""
+    if not text:
+        return ""
     set_at = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text class="{kind}" x="{num(at[0])}" y="{num(at[1])}"{set_at}>{escape(text)}</text>'
 

@@ -1,4 +1,4 @@
-"""Chains for what follows from equations: the uses that make the proof, one after the other.
+"""Chains for claims with hypotheses or inverses: the equations used in the proof, one by one.
 
 A proof under hypotheses, or with inverses, is lhs − rhs = Σ coefficient · context[left − right].
 Each use is a step: with the rest of the sum at that point beside it, context[left] becomes
@@ -8,6 +8,7 @@ context[right]. Between two uses nothing but identities is needed, and those are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import sympy
@@ -16,12 +17,11 @@ from sympy import Identity, Inverse, MatAdd
 from otimes.algebra.budget import STEPS, limited
 from otimes.algebra.decide.axioms import instances
 from otimes.algebra.decide.entailment import Use, consequences, entail, relations_of
-from otimes.algebra.diagrams.canonical import canonical
 from otimes.algebra.diagrams.matching import HOLE
-from otimes.algebra.diagrams.sums import DiagramSum, Terms, difference, put
+from otimes.algebra.diagrams.sums import DiagramSum, Terms, difference
 from otimes.algebra.errors import Undecided
 from otimes.algebra.explain.function_moves import follows
-from otimes.algebra.explain.readback import Renderer
+from otimes.algebra.explain.readback import NotWritten, Renderer
 from otimes.algebra.language.binders import substituted
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.reading.interpretation import Interpretation
@@ -69,7 +69,9 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair]) -> list[Exchange] | Non
             if any(min((*use.relation.rows, *use.relation.cols), default=0) < 0 for use in uses):
                 return None  # one block of an equation of matrices in blocks
             writer = _Writer(reading, equations, values, scalar, (lhs, rhs))
-            return writer.exchanges(left.terms, uses)
+            with suppress(NotWritten):
+                return writer.exchanges(left.terms, uses)
+            return None
     return None
 
 
@@ -82,14 +84,14 @@ class _Writer:
         scalar: bool,
         sides: Pair,
     ) -> None:
-        self.dimensions = reading.dimensions
+        self.reading = reading
         self.equations = equations
         self.values = values
         avoid = [*sides, *[side for pair in equations for side in pair]]
         self.renderer = Renderer(reading, avoid, scalar)
         self.scalar = scalar
 
-    def exchanges(self, start: Terms, uses: Sequence[Use]) -> list[Exchange] | None:
+    def exchanges(self, start: Terms, uses: Sequence[Use]) -> list[Exchange]:
         """Return the uses in an order, each in a direction, in which the sums stay short."""
         left = list(uses)
         here = dict(start)
@@ -99,36 +101,20 @@ class _Writer:
             sums = [self.without(here, use, forward) for use, forward in ways]
             best = min(range(len(ways)), key=lambda k: len(sums[k]))
             use, forward = ways[best]
-            exchange = self.exchange(sums[best], use, forward)
-            if exchange is None:
-                return None
-            made.append(exchange)
+            made.append(self.exchange(sums[best], use, forward))
             left.remove(use)
-            for sign, number in ((-1, 0), (1, 1)):  # the use goes from one side to the other
-                for diagram, coefficient in self.side(use, number).items():
-                    put(here, diagram, coefficient * sign)
+            here = self.without(self.without(here, use, True), use, False)
         return made
 
     def without(self, here: Terms, use: Use, forward: bool) -> Terms:
-        """Return what stands beside the use: the sum without the side that the use takes away."""
+        """Return the sum − coefficient · context[left], or + coefficient · context[right]."""
         result = dict(here)
-        sign, number = (-1, 0) if forward else (1, 1)
-        for diagram, coefficient in self.side(use, number).items():
-            put(result, diagram, coefficient * sign)
-        return result
-
-    def side(self, use: Use, number: int) -> Terms:
-        """Return coefficient · context[left side], or of the right side, as a sum of diagrams."""
-        result: Terms = {}
+        number, factor = (0, use.whole * -1) if forward else (1, use.whole)
         for diagram, coefficient in self.values[use.relation.fact[1]][number].terms.items():
-            form, loops = canonical(use.context.plug(diagram))
-            factor = coefficient * use.whole
-            for sort in loops:
-                factor = factor * self.dimensions.size(sort)
-            put(result, form, factor)
+            self.reading.put(result, use.context.plug(diagram), coefficient * factor)
         return result
 
-    def exchange(self, rest: Terms, use: Use, forward: bool) -> Exchange | None:
+    def exchange(self, rest: Terms, use: Use, forward: bool) -> Exchange:
         """Return the two expressions: the rest of the sum beside the use before and after it."""
         left, right = self.equations[use.relation.fact[1]]
         old, new = (left, right) if forward else (right, left)
@@ -146,13 +132,6 @@ class _Writer:
                 return substituted(side, {names[n][0]: at[n] for n in at if n in names})
 
             ends.append(self.renderer.term(coefficient, diagram, filling, at_hole))
-        if any(x is None for x in (*beside, *ends)):
-            return None
-        before, after = ([*beside, end] for end in ends)
-        return Exchange(self.sum(before), self.sum(after))
-
-    def sum(self, terms: list[Any]) -> Any:
-        if len(terms) == 1:
-            return terms[0]
         kind = sympy.Add if self.scalar else MatAdd
-        return kind(*terms, evaluate=False)
+        before, after = (kind(*beside, end, evaluate=False) if beside else end for end in ends)
+        return Exchange(before, after)

@@ -8,9 +8,11 @@ for reading, uses of one rule that follow each other are one line, and so is a r
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import product
+from typing import Any
 
 from otimes.algebra.decide.decide import decision
 from otimes.algebra.errors import OtimesError
@@ -51,10 +53,6 @@ class Step:
         """The rule as an equation, read in the direction it was used."""
         return self.named.reading(self.reverse) if self.named else ""
 
-    @property
-    def direction(self) -> Literal["forward", "reverse"]:
-        return "reverse" if self.reverse else "forward"
-
     def matches(self) -> bool:
         """Return whether the rule, at that place, gives exactly the other side; pure syntax."""
         try:
@@ -74,8 +72,9 @@ class Step:
         """
         if not self.matches():
             return False
-        pairs = [(at(self.before, self.path), at(self.after, self.path)), (self.before, self.after)]
-        return any(self._proved(*pair) for pair in pairs[: 2 if self.path else 1])
+        if self._proved(at(self.before, self.path), at(self.after, self.path)):
+            return True
+        return self.path != () and self._proved(self.before, self.after)
 
     def _proved(self, before: Any, after: Any) -> bool:
         try:
@@ -99,9 +98,7 @@ class Line:
     @property
     def rules(self) -> str:
         """The names of the rules used, with how often, and ← for those used right to left."""
-        uses: dict[tuple[str, bool], int] = {}
-        for step in self.steps:
-            uses[step.rule, step.reverse] = uses.get((step.rule, step.reverse), 0) + 1
+        uses = Counter((step.rule, step.reverse) for step in self.steps)
         return ", ".join(
             f"{name}{' ←' if reverse else ''}{f' ×{count}' if count > 1 else ''}"
             for (name, reverse), count in uses.items()
@@ -111,11 +108,6 @@ class Line:
     def readings(self) -> str:
         """The rules used, as equations."""
         return "; ".join(dict.fromkeys(step.reading for step in self.steps))
-
-    @property
-    def places(self) -> tuple[Path, ...]:
-        """Where the rules were used, step by step."""
-        return tuple(step.path for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +142,7 @@ class Derivation:
     @property
     def joined(self) -> bool:
         """Whether each step begins where the one before it ended, from side to side."""
-        ends = [self.lhs, *[step.after for step in self.steps]]
+        ends = self.expressions
         joined = all(step.before == e for step, e in zip(self.steps, ends, strict=False))
         return joined and bool(ends[-1] == self.rhs)
 
@@ -185,12 +177,11 @@ class Derivation:
         shown = wrapped(self.preface(unicode_text), width, 2) if self.depth is not None else []
         for sign, expression, rules in rows:
             first, *rest = wrapped(expression, width - 2, 2)
-            beside = not rest and len(first) + 4 <= column and column + len(rules) <= width
-            if rules and not beside:
+            if not rest and len(first) + 4 <= column and column + len(rules) <= width:
+                first = f"{first:<{column - 2}}{rules}" if rules else first
+            elif rules:
                 shown += [f"    by {part}" for part in wrapped(rules, width - 7, 2)]
-            gap = column - 2
-            shown.append(sign + (f"{first:<{gap}}{rules}" if rules and beside else first))
-            shown += [f"    {part}" for part in rest]
+            shown += [sign + first, *[f"    {part}" for part in rest]]
         return "\n".join(shown)
 
     def latex(self) -> str:
@@ -244,20 +235,15 @@ def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -
     """
     if before == after:
         return None
-    path: list[int] = []
-    while (
-        position := _only_difference(at(before, tuple(path)), at(after, tuple(path)))
-    ) is not None:
-        path.append(position)
+    paths: list[Path] = [()]
+    while (k := _only_difference(at(before, paths[-1]), at(after, paths[-1]))) is not None:
+        paths.append((*paths[-1], k))
     rules = [*hypotheses(given).values(), *RULES.values()]
-    for depth in range(len(path), -1, -1):
-        place = tuple(path[:depth])
-        old, new = at(before, place), at(after, place)
-        for rule in rules:
-            for reverse in (False, True):
-                left, right = (new, old) if reverse else (old, new)
-                if type(left) in rule.kinds and rule.relates(left, right):
-                    return Step(rule.name, place, reverse, before, after, given)
+    for path in reversed(paths):
+        old, new = at(before, path), at(after, path)
+        for rule, (reverse, left, right) in product(rules, ((False, old, new), (True, new, old))):
+            if type(left) in rule.kinds and rule.relates(left, right):
+                return Step(rule.name, path, reverse, before, after, given)
     return None
 
 
@@ -266,9 +252,8 @@ def _only_difference(a: Any, b: Any) -> int | None:
     if type(a) is not type(b) or len(a.args) != len(b.args):
         return None
     differing = [k for k, (x, y) in enumerate(zip(a.args, b.args, strict=True)) if x != y]
-    if len(differing) != 1 or differing[0] not in [k for k, _ in children(a)]:
-        return None
-    return differing[0]
+    one = len(differing) == 1 and differing[0] in dict(children(a))
+    return differing[0] if one else None
 
 
 def _grouped(steps: Sequence[Step], silent: frozenset[str]) -> tuple[Line, ...]:

@@ -1,18 +1,16 @@
-"""Moves of index notation: sums over indices are merged, ordered and named alike."""
+"""Moves of index notation: sums over indices are merged, and numbers taken out of them."""
 
 from __future__ import annotations
 
-from itertools import permutations
 from typing import Any
 
 import sympy
 from sympy import KroneckerDelta, Sum
 
-from otimes.algebra.explain.moves import Change, Scope, canonical_number, order
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.explain.moves import Change, Scope
 from otimes.algebra.rules import RULES
 from otimes.algebra.rules.indices import apart as renamed_apart
-from otimes.algebra.rules.rule import OF_MATRICES, bound, mentions, renamed, scalar_product
+from otimes.algebra.rules.rule import OF_MATRICES, bound, mentions, scalar_product
 
 
 def apart_inside(part: Any, search: Scope) -> list[Change] | None:
@@ -66,28 +64,3 @@ def numbers_out(part: Any, search: Scope) -> list[Change] | None:
     if any(x != 1 and not mentions(x, bound(part)) and not x.has(*OF_MATRICES) for x in factors):
         return [Change("sum_smul", (), False, next(RULES["sum_smul"].results(part)))]
     return None
-
-
-def ordered_index_sum(part: Any, search: Scope) -> list[Change] | None:
-    """Order the indices of a sum and name them, and order its entries, alike on both sides."""
-    if len(part.limits) > 5 or len(set(bound(part))) != len(part.limits):
-        return None
-    names = [s for s in search.names if not mentions(part, [s])][: len(part.limits)]
-    ways = []
-    for limits in permutations(part.args[1:]):
-        turned = rebuilt(part, [part.args[0], *limits])
-        named = renamed(turned, names) if bound(turned) != names else turned
-        if named is not None:
-            body = named.args[0]
-            best = canonical_number(body) if type(body) in (sympy.Mul, sympy.Pow) else body
-            final = rebuilt(named, [best or body, *named.args[1:]])
-            ways.append((order(final), turned, named, final))
-    _, turned, named, final = min(ways, key=lambda way: way[0], default=(None, part, part, part))
-    states = [part, turned, named, final]
-    rules = [("sum_comm", ()), ("sum_rename", ()), ("scalar_arith", (0,))]
-    changes = [
-        Change(name, path, False, new.args[0] if path else new)
-        for (name, path), old, new in zip(rules, states, states[1:], strict=False)
-        if old != new
-    ]
-    return changes or None

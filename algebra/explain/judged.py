@@ -1,4 +1,4 @@
-"""Questions of the search for steps to the judge, which are often the same ones."""
+"""`decide` with a cache, as a search for steps often asks for the same equation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from otimes.algebra.errors import OtimesError
 
 
 def proved(lhs: Any, rhs: Any, given: tuple[tuple[Any, Any], ...], budget: float) -> bool:
-    """Return whether an equation is proved; an answer that is remembered counts as much work."""
+    """Return whether an equation is proved; a cached answer costs the budget as much work."""
     found, work = _decided(lhs, rhs, given, budget)
     spend(work)
     return found

@@ -1,15 +1,15 @@
 """Moves: small rewritings that a search for steps may try; `strategies` gives their order.
 
 A move looks at one part of an expression and proposes changes, each the use of one named rule. All
-of this only proposes; every step is matched with its rule and decided afterwards.
+of this only proposes: afterwards every step is matched with its rule and decided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any, NamedTuple
 
 import sympy
@@ -75,7 +75,7 @@ def index_names(*expressions: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What moves may use besides the part they look at: names for indices, and what is given."""
+    """What a move may use apart from the expression: names for indices, and the hypotheses."""
 
     names: tuple[Any, ...] = ()
     given: tuple[tuple[Any, Any], ...] = ()
@@ -148,21 +148,33 @@ def _touches(e: Any, symbol: Any) -> bool:
     return mentions(e, [symbol]) or any(symbol in bound(z) for z in e.atoms(*BINDERS))
 
 
+def _neighbours(part: Any) -> Iterator[tuple[int, Any, Any, int]]:
+    """Yield (k, factor k, a factor next to it, the axis of that one on which the two meet)."""
+    for k, (x, y) in enumerate(pairwise(part.args)):
+        yield k, x, y, 0
+        yield k + 1, y, x, 1
+
+
 def split_special(part: Any, search: Scope) -> list[Change] | None:
-    """Write I or 1 as a Kronecker product next to one, and multiply factor by factor."""
-    for k in range(len(part.args) - 1):
-        for mine, other, axis in ((k, k + 1, 0), (k + 1, k, 1)):
-            x, y = part.args[mine], part.args[other]
-            if type(x) is OneMatrix and type(y) is KroneckerProduct:
-                split = _ones_like(x, [z.shape[axis] for z in y.args], 1 - axis)
-                if split is None:
-                    continue
-                opened = rebuilt(part, [*part.args[:mine], split, *part.args[mine + 1 :]])
-                mixed = next(iter(RULES["kron_mul_kron"].results(opened)), None)
-                if mixed is not None:
-                    steps = _reverse_kron(split, "kron_ones_ones", (mine,))
-                    return [*steps, Change("kron_mul_kron", (), False, mixed)]
+    """Write a matrix of ones as a Kronecker product next to one, and multiply by factors."""
+    for k, x, y, axis in _neighbours(part):
+        if type(x) is OneMatrix and type(y) is KroneckerProduct:
+            split = _ones_like(x, [z.shape[axis] for z in y.args], 1 - axis)
+            changes = _mixed(part, k, split, "kron_ones_ones")
+            if changes is not None:
+                return changes
     return None
+
+
+def _mixed(part: Any, k: int, split: Any, name: str) -> list[Change] | None:
+    """Replace factor k by the Kronecker product that it is, and multiply factor by factor."""
+    if split is None:
+        return None
+    opened = rebuilt(part, [*part.args[:k], split, *part.args[k + 1 :]])
+    mixed = next(RULES["kron_mul_kron"].results(opened), None)
+    if mixed is None:
+        return None
+    return [*_reverse_kron(split, name, (k,)), Change("kron_mul_kron", (), False, mixed)]
 
 
 def _ones_like(x: Any, sizes: list[Any], axis: int) -> Any:
@@ -179,7 +191,7 @@ def _reverse_kron(split: Any, name: str, path: Path) -> list[Change]:
     """Return the steps that open ⊗ of specials from the one matrix it is, factor by factor."""
     states = [split]
     while type(states[-1]) is KroneckerProduct:
-        merged = next(iter(RULES[name].results(states[-1])), None)
+        merged = next(RULES[name].results(states[-1]), None)
         if merged is None:
             return []
         states.append(merged)
@@ -188,36 +200,26 @@ def _reverse_kron(split: Any, name: str, path: Path) -> list[Change]:
 
 def beside_one(part: Any, search: Scope) -> list[Change] | None:
     """Write X as X ⊗ I₁ next to ⊗ whose other factors have size one there, and multiply."""
-    for k in range(len(part.args) - 1):
-        for mine, other, axis in ((k, k + 1, 0), (k + 1, k, 1)):
-            x, y = part.args[mine], part.args[other]
-            if not is_matrix(x) or type(x) is KroneckerProduct or type(y) is not KroneckerProduct:
-                continue
-            wide = [j for j, z in enumerate(y.args) if z.shape[axis] != 1]
-            if len(wide) != 1:
-                continue
-            split = tensor(*[x if j == wide[0] else Identity(1) for j in range(len(y.args))])
-            opened = rebuilt(part, [*part.args[:mine], split, *part.args[mine + 1 :]])
-            mixed = next(iter(RULES["kron_mul_kron"].results(opened)), None)
-            if mixed is not None:
-                steps = _reverse_kron(split, "kron_one", (mine,))
-                return [*steps, Change("kron_mul_kron", (), False, mixed)]
+    for k, x, y, axis in _neighbours(part):
+        if is_matrix(x) and type(x) is not KroneckerProduct and type(y) is KroneckerProduct:
+            wide = [z.shape[axis] != 1 for z in y.args]
+            if sum(wide) == 1:
+                split = tensor(*[x if is_wide else Identity(1) for is_wide in wide])
+                changes = _mixed(part, k, split, "kron_one")
+                if changes is not None:
+                    return changes
     return None
 
 
 def ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
     """Cut ones next to a block matrix as that is cut."""
-    for k in range(len(part.args) - 1):
-        for mine, other in ((k, k + 1), (k + 1, k)):
-            x, y = part.args[mine], part.args[other]
-            if type(x) is not OneMatrix or type(y) is not BlockMatrix:
-                continue
-            if mine > other:
+    for k, x, y, axis in _neighbours(part):
+        if type(x) is OneMatrix and type(y) is BlockMatrix:
+            cut = [[OneMatrix(x.shape[0], row[0].shape[0]) for row in rows_of(y)]]
+            if axis == 1:
                 cut = [[OneMatrix(z.shape[1], x.shape[1])] for z in rows_of(y)[0]]
-            else:
-                cut = [[OneMatrix(x.shape[0], row[0].shape[0]) for row in rows_of(y)]]
             if len(cut) * len(cut[0]) > 1:
-                return [Change("block_ones", (mine,), True, BlockMatrix(cut))]
+                return [Change("block_ones", (k,), True, BlockMatrix(cut))]
     return None
 
 
@@ -251,7 +253,7 @@ def split_ones(part: Any, search: Scope) -> list[Change] | None:
     if len(matrices) > 1:
         for k, x in enumerate(part.args):
             if type(x) is OneMatrix and 1 not in x.shape:
-                new = next(iter(RULES["ones_outer"].results(x)))
+                new = next(RULES["ones_outer"].results(x))
                 return [Change("ones_outer", (k,), False, new)]
     return None
 
@@ -349,21 +351,32 @@ def ordered(name: str) -> Move:
 
 
 def ordered_sum(part: Any, search: Scope) -> list[Change] | None:
-    """Order the indices of a sum over heads and name them, the same way on both sides."""
-    if len(part.limits) > 4 or len(set(bound(part))) != len(part.limits):
+    """Order the indices of a sum and name them, and order its entries, alike on both sides."""
+    is_head_sum = type(part) is HeadSum
+    if len(part.limits) > (4 if is_head_sum else 5):
+        return None
+    if len(set(bound(part))) != len(part.limits):
         return None
     names = [s for s in search.names if not mentions(part, [s])][: len(part.limits)]
     ways = []
-    for limits in permutations(part.limits):
-        turned = HeadSum(part.body, *limits)
+    for limits in permutations(part.args[1:]):
+        turned = rebuilt(part, [part.args[0], *limits])
         named = renamed(turned, names) if bound(turned) != names else turned
         if named is not None:
-            ways.append((order(named), turned, named))
-    _, turned, named = min(ways, key=lambda way: way[0], default=(None, part, part))
-    if named == part:
-        return None
-    changes = [Change("head_sum_comm", (), False, turned)] if turned != part else []
-    return changes + ([Change("index_rename", (), False, named)] if named != turned else [])
+            body = named.args[0]
+            best = canonical_number(body) if type(body) in (sympy.Mul, sympy.Pow) else body
+            final = rebuilt(named, [best or body, *named.args[1:]])
+            ways.append((order(final), turned, named, final))
+    _, *states = min(ways, key=lambda way: way[0], default=(None, part, part, part))
+    rules = ["sum_comm", "sum_rename", "scalar_arith"]
+    if is_head_sum:
+        rules = ["head_sum_comm", "index_rename"]
+    changes = []
+    for name, old, new in zip(rules, [part, *states], states, strict=False):
+        of_body = name == "scalar_arith"
+        if old != new:
+            changes.append(Change(name, (0,) * of_body, False, new.args[0] if of_body else new))
+    return changes or None
 
 
 def arithmetic(part: Any, search: Scope) -> list[Change] | None:

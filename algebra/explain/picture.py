@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
-from otimes.algebra.draw.svg import STYLE, num
+from otimes.algebra.draw.svg import STYLE, document, num, text_at
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.unicode import unicode_text, wrapped
 from otimes.algebra.normal_form import normal_forms
@@ -37,30 +36,25 @@ def draw_steps(rows: Sequence[tuple[Any, str]]) -> str:
     y, width = MARGIN, 0.0
     for number, ((expression, rules), picture) in enumerate(zip(rows, pictures, strict=True)):
         if rules:
-            body.append(_text(f"by {rules}", MARGIN + 18, y + 14, "rule"))
+            body.append(text_at(f"by {rules}", (MARGIN + 18, y + 14), "rule"))
             y, width = y + 20, max(width, MARGIN + 18 + CHARACTER * (len(rules) + 3))
         sign = "=" if number else ""
         for k, part in enumerate(wrapped(unicode_text(expression), COLUMNS)):
-            body.append(_text(sign if not k else "", MARGIN, y + 16, "line"))
-            body.append(_text(part, MARGIN + 18, y + 16, "line"))
+            body.append(text_at(sign if not k else "", (MARGIN, y + 16), "line"))
+            body.append(text_at(part, (MARGIN + 18, y + 16), "line"))
             y, width = y + LINE, max(width, MARGIN + 18 + CHARACTER * len(part))
         if picture:
             name, across, down = _named(picture)
             inner = f'<use href="#{name}"/>'
             if name not in known:
                 known.add(name)
-                inner = f'<g id="{name}" class="otimes-diagram">{_inside(picture)}</g>'
+                drawn = picture.partition("</style>")[2].removesuffix("</svg>")
+                inner = f'<g id="{name}" class="otimes-diagram">{drawn}</g>'
             body.append(f'<g transform="translate({num(MARGIN + 18)} {num(y)})">{inner}</g>')
             y, width = y + down, max(width, MARGIN + 18 + across)
         y += BETWEEN
-    wide, high = num(width + MARGIN), num(y)
-    size = f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}"'
     steps = "one step" if len(rows) == 2 else f"{len(rows) - 1} steps"
-    body = [x for x in body if x]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="otimes-diagram" role="img" {size}>'
-        f"<title>a proof in {steps}</title><style>{STYLE}{MORE}</style>" + "".join(body) + "</svg>"
-    )
+    return document(width + MARGIN, y, f"a proof in {steps}", STYLE + MORE, body)
 
 
 def _pictures(expressions: list[object]) -> list[str]:
@@ -77,11 +71,3 @@ def _named(picture: str) -> tuple[str, float, float]:
     assert found is not None
     name = "d" + hashlib.sha256(picture.encode()).hexdigest()[:12]
     return name, float(found[1]), float(found[2])
-
-
-def _inside(picture: str) -> str:
-    return picture.partition("</style>")[2].removesuffix("</svg>")
-
-
-def _text(text: str, x: float, y: float, kind: str) -> str:
-    return f'<text class="{kind}" x="{num(x)}" y="{num(y)}">{escape(text)}</text>' if text else ""

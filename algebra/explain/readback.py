@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import sympy
@@ -29,6 +30,7 @@ from otimes.algebra.reading.opaque_functions import is_causal_mask
 from otimes.algebra.rules.indices import index_sum
 from otimes.algebra.rules.rule import fresh, product, scalar_product, tensor, total
 
+Ends = tuple[Wire | None, Wire | None]  # of the row and of the column
 Hole = Callable[[Mapping[str, Any]], Any]  # what stands in the hole, at given values of its indices
 
 
@@ -41,8 +43,12 @@ class _Piece:
     col: Wire | None
 
 
+class NotWritten(Exception):
+    """A diagram cannot be written as an expression of the language."""
+
+
 class Renderer:
-    """Writes diagrams of one reading as expressions; what it cannot write is None."""
+    """Writes diagrams of one reading as expressions; raises NotWritten where it cannot."""
 
     def __init__(self, reading: Interpretation, avoid: Sequence[Any], scalar: bool) -> None:
         self.reading = reading
@@ -63,7 +69,7 @@ class Renderer:
     ) -> Any:
         """Return coefficient · diagram as an expression, the box `HOLE` written by `hole`."""
         if any(w < 0 for w in (*diagram.rows, *diagram.cols)):
-            return None  # one block of a matrix in blocks
+            raise NotWritten  # one block of a matrix in blocks
         return _Term(self, diagram, hole, at_hole or {}).written(coefficient)
 
     def function(self, known: Applied, held: Mapping[int, Any], ends: Sequence[int]) -> Any:
@@ -71,21 +77,14 @@ class Renderer:
 
         `ends` are the slots that are legs: a row, and of an activation also a column.
         """
-        stated, names = known.stated, sorted(inspect(known.stated).indices)
-        legs = [size for size in stated.shape if size != 1]
-        slots = [self.reading.dimensions.expressions[sort] for sort in known.slots]
-        if known.function == SOFTMAX:
-            slots += [self.reading.dimensions.expressions[sort] for sort in known.features]
-            names_at = len(known.slots) - len(names)
-        else:
-            names_at = len(legs)
-        if len(slots) == len(legs) + len(names) and list(ends) == list(range(names_at)):
-            indices = inspect(stated).indices
-            put = {indices[name][0]: held[names_at + k] for k, name in enumerate(names)}
+        stated, indices = known.stated, inspect(known.stated).indices
+        legs = sum(size != 1 for size in stated.shape)
+        slots = len(known.slots) + len(known.features)  # an activation has no features
+        names_at = len(known.slots) - len(indices) if known.function == SOFTMAX else legs
+        if slots == legs + len(indices) and list(ends) == list(range(names_at)):
+            put = {indices[n][0]: held[names_at + k] for k, n in enumerate(sorted(indices))}
             return substituted(stated, put)
         arguments = [self._argument(known, terms, held, ends) for terms in known.arguments]
-        if any(argument is None for argument in arguments):
-            return None
         if known.function == SOFTMAX:
             return RowSoftmax(*arguments)
         return Activation(known.function, arguments[0])
@@ -102,9 +101,9 @@ class Renderer:
                 cols = tuple([diagram.rows[slot] for slot in ends[1:]])
             bare = diagram._replace(rows=rows, cols=cols)
             written.append(_Term(inside, bare, None, {}, wires).written(coefficient))
-        if any(term is None for term in written):
-            return None
-        return total(*written) if written else None
+        if not written:
+            raise NotWritten
+        return total(*written)
 
     def size(self, diagram: Diagram, wire: Wire) -> Any:
         return self.reading.dimensions.expressions[diagram.sorts[wire]]
@@ -139,20 +138,12 @@ class _Term:
         signature = self.r.reading.signature
         for name, wire in self.d.named:
             value, fixed, _ = name.partition("@")
-            if fixed:
-                self.held[wire] = sympy.Integer(value)
-            elif name in signature.indices:
-                self.held[wire] = signature.indices[name][0]
-            else:
-                return None
+            if not fixed and name not in signature.indices:
+                raise NotWritten
+            self.held[wire] = sympy.Integer(value) if fixed else signature.indices[name][0]
         for wire in self.at_hole.values():
             self.hold(wire)
-        boxes = []
-        for box in self.d.boxes:
-            ends = self.ends(box)
-            if ends is None:
-                return None
-            boxes.append((box, *ends))
+        boxes = [(box, *self.ends(box)) for box in self.d.boxes]
         kept: dict[int, tuple[Wire, Wire]] = {}  # columns that are written as diagonal matrices
         for wire in range(len(self.d.sorts)):
             touching = [k for k, (_, *ends) in enumerate(boxes) for end in ends if end == wire]
@@ -166,8 +157,6 @@ class _Term:
         pieces = []
         for k, (box, row, col) in enumerate(boxes):
             matrix = self.matrix(box)
-            if matrix is None:
-                return None
             if k in kept:
                 column = matrix if col is None else self.transposed(matrix)
                 pieces.append(_Piece(DiagMatrix(column), *kept[k]))
@@ -208,29 +197,27 @@ class _Term:
             self.held[wire] = next(self.names)
             self.bound.append(wire)
 
-    def ends(self, box: tuple[int, ...]) -> tuple[Wire | None, Wire | None] | None:
+    def ends(self, box: tuple[int, ...]) -> Ends:
         """Return the row wire and the column wire of a box; wires of family indices are held."""
         if box[0] == HOLE:
             rows, cols = self._hole_legs
         else:
             label = self.r.reading.labels[box[0]]
             if any(item < 0 for item in (*label.row_branch, *label.col_branch)):
-                return None
+                raise NotWritten
             if label.name in self.r.applied:
                 return self.ends_of_function(self.r.applied[label.name], box)
             rows, cols = len(label.row_branch), len(label.col_branch)
         if rows > 1 or cols > 1:
-            return None
-        wires = list(box[1:])
-        legs = wires[len(wires) - rows - cols :]
+            raise NotWritten
+        first = len(box) - rows - cols
+        legs = box[first:]
         if box[0] != HOLE:
-            for wire in wires[: len(wires) - rows - cols]:
+            for wire in box[1:first]:
                 self.hold(wire)
         return (legs[0] if rows else None), (legs[-1] if cols else None)
 
-    def ends_of_function(
-        self, known: Applied, box: tuple[int, ...]
-    ) -> tuple[Wire | None, Wire | None] | None:
+    def ends_of_function(self, known: Applied, box: tuple[int, ...]) -> Ends:
         """Return the wires of the slots and features of a function that are written as legs."""
         wires = box[1:]
         ends = _ends(known)
@@ -241,14 +228,14 @@ class _Term:
         if known.function != SOFTMAX:
             return (legs[0] if legs else None), (legs[1] if len(legs) > 1 else None)
         if len(known.features) > 1:
-            return None
+            raise NotWritten
         return (legs[0] if legs else None), (wires[-1] if known.features else None)
 
     @property
     def _hole_legs(self) -> tuple[int, int]:
         assert self.hole is not None
-        shape = self.hole({}).shape if getattr(self.hole({}), "is_Matrix", False) else (1, 1)
-        return int(shape[0] != 1), int(shape[1] != 1)
+        rows, cols = getattr(self.hole({}), "shape", (1, 1))
+        return int(rows != 1), int(cols != 1)
 
     def matrix(self, box: tuple[int, ...]) -> Any:
         if box[0] == HOLE:
@@ -272,42 +259,36 @@ class _Term:
         if isinstance(tensor_symbol, sympy.MatrixSymbol):
             return tensor_symbol
         if tensor_symbol is None:
-            return None
+            raise NotWritten
         wires = iter(box[1:])
         indices = []
         for fixed, count in zip(label.indices, tensor_symbol.counts, strict=True):
-            if fixed is not None:
-                indices.append(sympy.Integer(fixed))
-            else:
-                indices.append(sympy.S.Zero if count == 1 else self.held[next(wires)])
+            free = fixed is None and count != 1
+            indices.append(self.held[next(wires)] if free else sympy.Integer(fixed or 0))
         return tensor_symbol[tuple(indices)]
 
     # -- words -----------------------------------------------------------------------------------
 
     def assembled(self, coefficient: Coefficient, pieces: list[_Piece]) -> Any:
         """Return the whole: numbers, traces, and what stands between the legs."""
-        left = list(pieces)
         if len(self.d.rows) != len(self.d.cols) and self.d.rows and self.d.cols:
             for wire in (*self.d.rows, *self.d.cols):
                 self.hold(wire)
-        for k, wire in enumerate(self.d.rows):
-            partner = self.d.cols[k] if k < len(self.d.cols) else None
-            if self._strays(wire, partner, left):
-                self.hold(wire)
-        for k, wire in enumerate(self.d.cols):
-            partner = self.d.rows[k] if k < len(self.d.rows) else None
-            if partner is None and self._strays(wire, None, left):
+        legs = [*zip_longest(self.d.rows, self.d.cols)]
+        for row, col in legs:
+            wire, partner = (col, None) if row is None else (row, col)
+            _, end = self.walk(wire, list(pieces))
+            if end not in (None, partner):
                 self.hold(wire)
         words: list[list[Any]] = []
-        for k, wire in enumerate(self.d.rows):
-            word, end = self.walk(wire, left)
-            if end is None and k < len(self.d.cols):
-                word = word + self._row(self.d.cols[k], left)
-            elif end is not None and end != self.d.cols[k]:
-                return None
-            words.append(word or [Identity(self.r.size(self.d, wire))])
-        words += [self._row(wire, left) for wire in self.d.cols[len(self.d.rows) :]]
-        numbers = [*self.closed(left)]
+        for row, col in legs:
+            word, end = ([], None) if row is None else self.walk(row, pieces)
+            if end is None and col is not None:
+                word = word + self._row(col, pieces)
+            elif end not in (None, col):
+                raise NotWritten
+            words.append(word or [Identity(self.r.size(self.d, row))])
+        numbers = [*self.closed(pieces)]
         whole = words[0] if len(words) == 1 else [tensor(*[product(*w) for w in words])]
         number = coefficients.to_sympy(coefficient).xreplace(self.r.symbols)
         limits = [(self.held[w], self.r.size(self.d, w)) for w in self.bound]
@@ -322,30 +303,28 @@ class _Term:
         word, _ = self.walk(wire, left)
         return [self.transposed(x) for x in reversed(word)]
 
-    def _strays(self, wire: Wire, partner: Wire | None, left: list[_Piece]) -> bool:
-        """Return whether the way from a leg ends at another leg than its partner."""
-        _, end = self.walk(wire, list(left))
-        return end is not None and end != partner
-
-    def walk(self, wire: Wire, left: list[_Piece]) -> tuple[list[Any], Wire | None]:
-        """Return the word from a leg on, taking its pieces, and the leg at its other end."""
+    def walk(
+        self, wire: Wire, left: list[_Piece], home: Wire | None = None
+    ) -> tuple[list[Any], Wire | None]:
+        """Return the word from a wire on, taking its pieces, and the leg (or `home`) at its end."""
         word: list[Any] = []
-        start, here = wire, wire
-        outer = (*self.d.rows, *self.d.cols)
+        here = wire
+        ends = (*self.d.rows, *self.d.cols, home)
         while True:
             if here in self.held:
                 return [*word, OneHot(self.held[here], self.r.size(self.d, here))], None
-            if (here != start and here in outer) or (here == start and outer.count(here) > 1):
+            if ends.count(here) > (here == wire):
                 return word, here
             piece = next((p for p in left if here in (p.row, p.col)), None)
             if piece is None:
                 return [*word, OneMatrix(self.r.size(self.d, here), 1)], None
             left.remove(piece)
-            piece = piece if piece.row == here else self.turned(piece)
-            word.append(piece.matrix)
-            if piece.col is None:
+            forward = piece.row == here
+            word.append(piece.matrix if forward else self.transposed(piece.matrix))
+            onward = piece.col if forward else piece.row
+            if onward is None:
                 return word, None
-            here = piece.col
+            here = onward
 
     def closed(self, left: list[_Piece]) -> Iterator[Any]:
         """Yield the numbers that what touches no leg makes: traces of words."""
@@ -355,41 +334,12 @@ class _Term:
                 yield Trace(piece.matrix)
                 continue
             after: list[Any] = []
-            before: list[Any] = []
-            around = piece.row
+            end = None
             if piece.col is not None:
-                after, closed = self.onward(piece.col, piece.row, left)
-                if closed:
-                    yield Trace(product(piece.matrix, *after))
-                    continue
-            if around is not None:
-                back, _ = self.onward(around, None, left)
-                before = [self.transposed(x) for x in reversed(back)]
+                after, end = self.walk(piece.col, left, piece.row)
+            before = self._row(piece.row, left) if piece.row is not None and end is None else []
             whole = product(*before, piece.matrix, *after)
-            is_matrix = getattr(whole, "is_Matrix", False)
-            yield Trace(whole) if is_matrix else whole
-
-    def onward(self, wire: Wire, home: Wire | None, left: list[_Piece]) -> tuple[list[Any], bool]:
-        """Return the word from an inner wire on, and whether it came back home."""
-        word: list[Any] = []
-        here = wire
-        while True:
-            if here in self.held:
-                return [*word, OneHot(self.held[here], self.r.size(self.d, here))], False
-            if here == home:
-                return word, True
-            piece = next((p for p in left if here in (p.row, p.col)), None)
-            if piece is None:
-                return [*word, OneMatrix(self.r.size(self.d, here), 1)], False
-            left.remove(piece)
-            piece = piece if piece.row == here else self.turned(piece)
-            word.append(piece.matrix)
-            if piece.col is None:
-                return word, False
-            here = piece.col
-
-    def turned(self, piece: _Piece) -> _Piece:
-        return _Piece(self.transposed(piece.matrix), piece.col, piece.row)
+            yield Trace(whole) if getattr(whole, "is_Matrix", False) else whole
 
     def transposed(self, e: Any) -> Any:
         """Return the transpose; what fills the hole is left as it is, so that both sides fit."""

@@ -45,7 +45,7 @@ Edges = dict[Any, list[Step]]
 
 @dataclass(slots=True)
 class Rewriter:
-    """Rewrites with moves; what a move cannot do somewhere is asked once only."""
+    """Rewrites with moves; a move that does not apply to a part is not tried on it again."""
 
     scope: Scope
     idle: set[tuple[str, Any]] = field(default_factory=set)  # (move, part): nothing to do

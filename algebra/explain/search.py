@@ -1,15 +1,17 @@
 """Finding a chain of named rules between two sides of a proved equation.
 
-`explain` proposes and `Derivation.check` disposes. Both sides are rewritten, rule by rule, until
-they meet; the shortest way through everything that was met on either side is the chain. Where the
-two sides have a part in common, only what differs is explained. No chain found is None, which
-implies nothing about the truth of the equation.
+Both sides are rewritten, rule by rule, until they meet; the chain is the shortest path in the graph
+of all expressions that were reached. Where the two sides have a part in common, only what differs
+is explained. Every step is then checked (`Derivation.check`). `explain` returns None where it finds
+no chain, which implies nothing about the truth of the equation.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import sympy
@@ -164,17 +166,14 @@ class _Search:
         part = self.chain(checked, one, depth + 1)
         if part is None:
             return None
-        whole = [product(lhs, x) for x in (one, *[s.before for s in reversed(part)])]
-        steps = [Step("mul_one", (), True, lhs, whole[0])]
-        for k, step in enumerate(reversed(part)):
-            back = step.turned()
-            inside = replace(back, path=(1, *back.path), before=whole[k], after=whole[k + 1])
-            steps.append(inside)
-        flat = product(lhs, *checked.args)
-        cancelled = product(one, rhs)
-        steps.append(Step("mul_assoc", (), False, whole[-1], flat))
-        steps.append(Step("inv_mul", (), False, flat, cancelled))
-        return [*steps, Step("one_mul", (), False, cancelled, rhs)]
+        start, flat, cancelled = product(lhs, one), product(lhs, *checked.args), product(one, rhs)
+        return [
+            Step("mul_one", (), True, lhs, start),
+            *_inside([step.turned() for step in reversed(part)], start, 1),
+            Step("mul_assoc", (), False, product(lhs, checked), flat),
+            Step("inv_mul", (), False, flat, cancelled),
+            Step("one_mul", (), False, cancelled, rhs),
+        ]
 
     def _by_definition(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Open the norms on both sides, and explain what is left by its parts."""
@@ -221,10 +220,8 @@ class _Search:
             part = explain_part(lhs.args[k], rhs.args[k], depth + 1)
             if part is None:
                 return None
-            for step in part:
-                after = replaced(current, (k,), step.after)
-                steps.append(Step(step.rule, (k, *step.path), step.reverse, current, after))
-                current = after
+            steps += _inside(part, current, k)
+            current = steps[-1].after
         return steps if current == rhs else None
 
     def _by_middle(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
@@ -232,12 +229,9 @@ class _Search:
         if type(lhs) is not MatMul:
             return None
         x, y = list(lhs.args), list(rhs.args)
-        ahead = 0
-        while ahead < min(len(x), len(y)) - 1 and x[ahead] == y[ahead]:
-            ahead += 1
-        behind = 0
-        while behind < min(len(x), len(y)) - ahead - 1 and x[-1 - behind] == y[-1 - behind]:
-            behind += 1
+        shorter = min(len(x), len(y))
+        ahead = _common(x[: shorter - 1], y)
+        behind = _common(x[::-1][: shorter - ahead - 1], y[::-1])
         if not ahead and not behind:
             return None
         middles = [z[ahead : len(z) - behind] for z in (x, y)]
@@ -251,13 +245,9 @@ class _Search:
             return None
         ends = [product(*x[:ahead], z, *x[len(x) - behind :]) for z in inner]
         steps = [] if ends[0] == lhs else [Step("mul_assoc", (), True, lhs, ends[0], self.given)]
-        current = ends[0]
-        for step in part:
-            after = replaced(current, (ahead,), step.after)
-            steps.append(Step(step.rule, (ahead, *step.path), step.reverse, current, after))
-            current = after
-        if current != rhs:
-            steps.append(Step("mul_assoc", (), False, current, rhs))
+        steps += _inside(part, ends[0], ahead)
+        if ends[1] != rhs:
+            steps.append(Step("mul_assoc", (), False, ends[1], rhs))
         return steps if all(s.matches() for s in steps[:1] + steps[-1:]) else None
 
 
@@ -268,6 +258,21 @@ def _link(between: Rewriter, here: Any, there: Any) -> list[Step] | None:
         if steps is not None:
             return steps
     return between.meet(here, there, LINKS)
+
+
+def _inside(steps: list[Step], whole: Any, position: int) -> list[Step]:
+    """Return the steps of one argument of an expression as steps of the whole expression."""
+    made: list[Step] = []
+    for step in steps:
+        after = replaced(whole, (position,), step.after)
+        made.append(Step(step.rule, (position, *step.path), step.reverse, whole, after))
+        whole = after
+    return made
+
+
+def _common(x: list[Any], y: list[Any]) -> int:
+    """Return how many items two lists have in common at their beginning."""
+    return sum(1 for _ in takewhile(operator.truth, map(operator.eq, x, y)))
 
 
 def _is_table(e: Any) -> bool:

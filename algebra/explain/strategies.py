@@ -73,7 +73,7 @@ MOVES: dict[str, tuple[tuple[type, ...], Move]] = {
     "open_power": ((sympy.Pow,), index_moves.open_power),
     "by_delta": ((sympy.Mul,), index_moves.by_delta),
     "numbers_out": ((Sum,), index_moves.numbers_out),
-    "ordered_index_sum": ((Sum,), index_moves.ordered_index_sum),
+    "ordered_index_sum": ((Sum,), moves.ordered_sum),
 }
 """The classes of expressions that a move looks at (none: all, but no number within a number)."""
 

@@ -7,7 +7,6 @@
     fact_set    the facts of one matrix, and what they imply for it
     rules       how facts about an expression follow from facts about its arguments
     nonlinear   the rules of softmax, masks, norms and activations
-    heads       the rules of concatenated, stacked and summed heads
 
 >>> import sympy
 >>> n = sympy.Symbol("n", integer=True, positive=True)

@@ -54,18 +54,17 @@ class Numbers:
 
     def times(self, *bounds: sympy.Expr) -> sympy.Expr:
         """Return the product of bounds."""
-        result = sympy.S.One
-        for bound in bounds:
-            pairs = product(_candidates(result), _candidates(bound))
-            result = self.least(*[sympy.expand(p * q) for p, q in pairs])
-        return result
+        return self._joined(sympy.Mul, bounds)
 
     def plus(self, *bounds: sympy.Expr) -> sympy.Expr:
         """Return the sum of bounds."""
-        result = sympy.S.Zero
+        return self._joined(sympy.Add, bounds)
+
+    def _joined(self, operation: type[sympy.Expr], bounds: Iterable[sympy.Expr]) -> sympy.Expr:
+        result = operation()
         for bound in bounds:
             pairs = product(_candidates(result), _candidates(bound))
-            result = self.least(*[sympy.expand(p + q) for p, q in pairs])
+            result = self.least(*[sympy.expand(operation(*pair)) for pair in pairs])
         return result
 
     def tidy(self, value: sympy.Expr) -> sympy.Expr:
@@ -130,11 +129,8 @@ class Numbers:
         for symbol in sorted(symbols, key=str):
             factor = rest.coeff(symbol)
             others = sympy.expand(rest - factor * symbol)
-            if (
-                isinstance(factor, sympy.Rational)
-                and factor != 0
-                and symbol not in (others.free_symbols)
-            ):
+            linear = isinstance(factor, sympy.Rational) and symbol not in others.free_symbols
+            if linear and factor != 0:
                 self._solved.append((symbol, -others / factor))
                 return
 

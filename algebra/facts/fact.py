@@ -17,7 +17,7 @@ from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
 from otimes.algebra.language.linear import Family
 from otimes.algebra.language.shape_messages import show_shape
 from otimes.algebra.language.sizes import same_size
-from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.language.unicode import short_text
 
 
 class Property(NamedTuple):
@@ -89,16 +89,11 @@ class Fact:
 
     def __post_init__(self) -> None:
         """Check that the property exists, and that the subject can have it."""
-        name = OTHER_NAMES.get(self.name, self.name)
-        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "name", _known_name(self.name))
         if self.rule == GIVEN:
             self._check()
 
     def _check(self) -> None:
-        if self.name not in PROPERTIES:
-            raise OtimesError(
-                f"there is no property {self.name!r}; known are {', '.join(PROPERTIES)}"
-            )
         if (self.name in WITH_VALUE) != (self.value is not None):
             needs = "needs a" if self.value is None else "takes no"
             raise OtimesError(f"{self.name} {needs} value: Fact(name, subject, value)")
@@ -112,10 +107,10 @@ class Fact:
                 f"{self.name} is a property of a matrix, not of {self.subject!r:.60}"
             )
         if shape is not None and PROPERTIES[self.name].square and not same_size(*shape):
-            mend = "; a cross-attention pattern is not causal" * (self.name == "lower_triangular")
+            hint = "; a cross-attention pattern is not causal" * (self.name == "lower_triangular")
             raise ShapeError(
                 f"{_name(self.subject)} is {show_shape(shape)} and cannot be declared "
-                f"{self.name}: a square matrix is needed{mend}"
+                f"{self.name}: a square matrix is needed{hint}"
             )
 
     @property
@@ -124,12 +119,10 @@ class Fact:
         return "\n".join(_derivation(self, set()))
 
     def __str__(self) -> str:
-        name = self.name
-        if self.value == 1 and f"{name}_one" in PROPERTIES:
-            return f"{_name(self.subject)} {PROPERTIES[f'{name}_one'].one}"
-        said = PROPERTIES[name].one
-        value = "" if self.value is None else _name(self.value)
-        return f"{_name(self.subject)} {said.format(value)}"
+        wording = PROPERTIES[self.name]
+        if self.value == 1:
+            wording = PROPERTIES.get(f"{self.name}_one", wording)
+        return f"{_name(self.subject)} {wording.one.format(_name(self.value))}"
 
 
 class Facts:
@@ -160,10 +153,7 @@ class Facts:
 
     def get(self, name: str) -> Fact | None:
         """Return the fact with its derivation, or None where it is unknown."""
-        name = OTHER_NAMES.get(name, name)
-        if name not in PROPERTIES:
-            raise OtimesError(f"there is no property {name!r}; known are {', '.join(PROPERTIES)}")
-        return self._known.get(name)
+        return self._known.get(_known_name(name))
 
     def __iter__(self) -> Iterator[Fact]:
         return iter(self._known.values())
@@ -173,10 +163,10 @@ class Facts:
 
     def __str__(self) -> str:
         lines = [f"{_name(self.subject)}  ({show_shape(self.subject.shape)})"]
-        told: set[Fact] = set()
+        printed: set[Fact] = set()
         for fact in self:
-            if fact not in told:
-                lines += [f"  {line}" for line in _derivation(fact, told)]
+            if fact not in printed:
+                lines += [f"  {line}" for line in _derivation(fact, printed)]
         lines += [f"  not used: {_name_of_hypothesis(each)}" for each in self.unused]
         return "\n".join(lines)
 
@@ -184,43 +174,49 @@ class Facts:
         return f"<facts of {_name(self.subject)}: {', '.join(self._known)}>"
 
     def _repr_html_(self) -> str:
-        told: set[Fact] = set()
-        items = [_html(fact, told) for fact in self if fact not in told]
+        printed: set[Fact] = set()
+        items = [_html(fact, printed) for fact in self if fact not in printed]
         items += [f"<li>not used: {escape(_name_of_hypothesis(e))}</li>" for e in self.unused]
         head = f"{escape(_name(self.subject))} ({escape(show_shape(self.subject.shape))})"
         return f"<div><b>{head}</b><ul>{''.join(items)}</ul></div>"
 
 
-def _derivation(fact: Fact, told: set[Fact]) -> list[str]:
-    while fact.rule == SAME:
-        told.add(fact)
-        (fact,) = fact.premises
-    above = fact in told and bool(fact.premises)
-    told.add(fact)
-    lines = [f"{fact}: {'see above' if above else fact.rule}"]
-    if not above:
-        for premise in dict.fromkeys(fact.premises):
-            lines += [f"  {line}" for line in _derivation(premise, told)]
-    return lines
+def _known_name(name: str) -> str:
+    """Return the name of a property in `PROPERTIES`. Raises OtimesError for an unknown one."""
+    name = OTHER_NAMES.get(name, name)
+    if name not in PROPERTIES:
+        raise OtimesError(f"there is no property {name!r}; known are {', '.join(PROPERTIES)}")
+    return name
 
 
-def _html(fact: Fact, told: set[Fact]) -> str:
+def _printed(fact: Fact, printed: set[Fact]) -> tuple[Fact, str, list[Fact]]:
+    """Return the fact to print, its rule, and its premises; none where they were printed before."""
     while fact.rule == SAME:
-        told.add(fact)
+        printed.add(fact)
         (fact,) = fact.premises
-    above = fact in told and bool(fact.premises)
-    told.add(fact)
-    why = "see above" if above else fact.rule
-    inner = "" if above else "".join(_html(p, told) for p in dict.fromkeys(fact.premises))
+    above = fact in printed and bool(fact.premises)
+    printed.add(fact)
+    return (
+        (fact, "see above", []) if above else (fact, fact.rule, list(dict.fromkeys(fact.premises)))
+    )
+
+
+def _derivation(fact: Fact, printed: set[Fact]) -> list[str]:
+    fact, why, premises = _printed(fact, printed)
+    below = [f"  {line}" for premise in premises for line in _derivation(premise, printed)]
+    return [f"{fact}: {why}", *below]
+
+
+def _html(fact: Fact, printed: set[Fact]) -> str:
+    fact, why, premises = _printed(fact, printed)
+    inner = "".join(_html(premise, printed) for premise in premises)
     below = f"<ul>{inner}</ul>" if inner else ""
     return f"<li>{escape(str(fact))}: <i>{escape(why)}</i>{below}</li>"
 
 
-def _name(expression: Any, width: int = 70) -> str:
-    if isinstance(expression, Family):
-        return f"every {expression.name}"
-    text = unicode_text(expression)
-    return text if len(text) <= width else text[: width - 1] + "…"
+def _name(expression: Any) -> str:
+    is_family = isinstance(expression, Family)
+    return f"every {expression.name}" if is_family else short_text(expression, 70)
 
 
 def _name_of_hypothesis(hypothesis: Any) -> str:

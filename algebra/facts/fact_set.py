@@ -53,45 +53,40 @@ ABSORBED = {
     "Kronecker product": ("zero",),
     "Hadamard product": ("zero", *TRIANGLES),
 }
-# Implications between properties of one matrix; applied only where its shape allows.
-IMPLIED: tuple[tuple[tuple[str, ...], str], ...] = (
-    *[(("zero",), p) for p in ("nonnegative", "diagonal", "antisymmetric", "projection")],
-    *[(("identity",), p) for p in ("permutation", "diagonal", "projection")],
-    (("permutation",), "orthogonal"),
-    (("permutation",), "nonnegative"),
-    (("permutation",), "rows_sum_to_one"),
-    (("permutation",), "columns_sum_to_one"),
-    (("permutation", "diagonal"), "identity"),
-    (("orthogonal",), "orthonormal_columns"),
-    (("orthogonal",), "orthonormal_rows"),
-    (("orthogonal",), "invertible"),
-    (("orthonormal_columns",), "orthogonal"),
-    (("orthonormal_rows",), "orthogonal"),
-    (("orthogonal", "lower_triangular"), "diagonal"),
-    (("orthogonal", "upper_triangular"), "diagonal"),
-    (("orthogonal", "nonnegative"), "permutation"),
-    (("orthogonal", "positive_semidefinite"), "identity"),
-    *[(("diagonal",), p) for p in ("lower_triangular", "upper_triangular", "symmetric")],
-    (("lower_triangular", "upper_triangular"), "diagonal"),
-    (("symmetric", "lower_triangular"), "diagonal"),
-    (("symmetric", "upper_triangular"), "diagonal"),
-    (("antisymmetric", "lower_triangular"), "zero"),
-    (("antisymmetric", "upper_triangular"), "zero"),
-    (("symmetric", "antisymmetric"), "zero"),
-    (("projection", "antisymmetric"), "zero"),
-    (("positive_semidefinite",), "symmetric"),
-    (("diagonal", "nonnegative"), "positive_semidefinite"),
-    (("diagonal", "positive_semidefinite"), "nonnegative"),
-    (("diagonal", "rows_sum_to_one"), "identity"),
-    (("projection", "symmetric"), "positive_semidefinite"),
-    (("projection", "invertible"), "identity"),
-    (("row_stochastic",), "rows_sum_to_one"),
-    (("row_stochastic",), "nonnegative"),
-    (("column_stochastic",), "columns_sum_to_one"),
-    (("column_stochastic",), "nonnegative"),
-    (("rows_sum_to_one", "nonnegative"), "row_stochastic"),
-    (("columns_sum_to_one", "nonnegative"), "column_stochastic"),
-)
+# Implications between properties of one matrix, premises to conclusions; applied only where its
+# shape allows.
+IMPLIED = {
+    "zero": "nonnegative diagonal antisymmetric projection",
+    "identity": "permutation diagonal projection",
+    "permutation": "orthogonal nonnegative rows_sum_to_one columns_sum_to_one",
+    "permutation diagonal": "identity",
+    "orthogonal": "orthonormal_columns orthonormal_rows invertible",
+    "orthonormal_columns": "orthogonal",
+    "orthonormal_rows": "orthogonal",
+    "orthogonal lower_triangular": "diagonal",
+    "orthogonal upper_triangular": "diagonal",
+    "orthogonal nonnegative": "permutation",
+    "orthogonal positive_semidefinite": "identity",
+    "diagonal": "lower_triangular upper_triangular symmetric",
+    "lower_triangular upper_triangular": "diagonal",
+    "symmetric lower_triangular": "diagonal",
+    "symmetric upper_triangular": "diagonal",
+    "antisymmetric lower_triangular": "zero",
+    "antisymmetric upper_triangular": "zero",
+    "symmetric antisymmetric": "zero",
+    "projection antisymmetric": "zero",
+    "positive_semidefinite": "symmetric",
+    "diagonal nonnegative": "positive_semidefinite",
+    "diagonal positive_semidefinite": "nonnegative",
+    "diagonal rows_sum_to_one": "identity",
+    "projection symmetric": "positive_semidefinite",
+    "projection invertible": "identity",
+    "row_stochastic": "rows_sum_to_one nonnegative",
+    "column_stochastic": "columns_sum_to_one nonnegative",
+    "rows_sum_to_one nonnegative": "row_stochastic",
+    "columns_sum_to_one nonnegative": "column_stochastic",
+}
+IMPLICATIONS = [(p.split(), c) for p, conclusions in IMPLIED.items() for c in conclusions.split()]
 
 
 class FactSet:
@@ -142,19 +137,38 @@ class FactSet:
                 rule = f"a {operation} with a factor that {PROPERTIES[name].one}"
                 self.add(name, rule, [part[name]])
 
-    def sums(self, name: str, rule: str, parts: Sequence[Known], join: Callable[..., Any]) -> None:
-        """Add the constant row (or column) sum, computed from those of the operands."""
-        if all(name in part for part in parts):
-            facts = [part[name] for part in parts]
-            value = self.numbers.tidy(join(*[fact.value for fact in facts]))
-            self.add(name, rule, dict.fromkeys(facts), value)
+    def carry(self, names: Iterable[str], part: Known, rule: str, *premises: Fact) -> None:
+        """Add those of these properties that the operand has, each with its value."""
+        for name in names:
+            if name in part:
+                self.add(name, rule, [*premises, part[name]], part[name].value)
+
+    def rank(self, rule: str, parts: Sequence[Known], join: Callable[..., Any]) -> None:
+        """Add the rank bound that `join` computes from those of the operands."""
+        ranks = [part["rank_at_most"] for part in parts]
+        value = join(*[rank.value for rank in ranks])
+        self.add("rank_at_most", rule, dict.fromkeys(ranks), value)
+
+    def sums(
+        self,
+        rule: str,
+        parts: Sequence[Known],
+        join: Callable[..., Any],
+        names: Iterable[str] = ("rows_sum_to", "columns_sum_to"),
+    ) -> None:
+        """Add the constant row and column sums that `join` computes from those of the operands."""
+        for name in names:
+            if all(name in part for part in parts):
+                facts = [part[name] for part in parts]
+                value = self.numbers.tidy(join(*[fact.value for fact in facts]))
+                self.add(name, rule, dict.fromkeys(facts), value)
 
     def close(self) -> None:
         """Add the implied facts until no new one follows."""
         before = -1
         while before != len(self.known):
             before = len(self.known)
-            for names, conclusion in IMPLIED:
+            for names, conclusion in IMPLICATIONS:
                 if conclusion not in self.known and all(name in self.known for name in names):
                     said = " and ".join(PROPERTIES[name].one for name in names)
                     self.add(conclusion, f"it {said}", [self.known[name] for name in names])
@@ -185,6 +199,16 @@ class FactSet:
                 rule = f"its {other} add to zero, so they are linearly dependent"
                 size = self.e.shape[side == "rows"]
                 self.add("rank_at_most", rule, [known[total]], size - 1)
+
+
+def without_indices(known: Known, indices: Iterable[sympy.Symbol]) -> Known:
+    """Return the facts whose values do not depend on the indices."""
+    bound = set(indices)
+    return {
+        name: fact
+        for name, fact in known.items()
+        if fact.value is None or not fact.value.free_symbols & bound
+    }
 
 
 def _of(operation: str) -> str:

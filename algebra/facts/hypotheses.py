@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import sympy
@@ -19,7 +20,7 @@ from otimes.algebra.decide.decide import decision
 from otimes.algebra.diagrams.sums import difference
 from otimes.algebra.errors import LanguageError, OtimesError, Undecided
 from otimes.algebra.facts.fact import GIVEN, Fact
-from otimes.algebra.facts.normalise import normalise, product, split, transposed
+from otimes.algebra.facts.normalise import normalise, product, split, times, transposed
 from otimes.algebra.language.binders import substituted
 from otimes.algebra.language.linear import Family, FamilyMember, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
@@ -90,33 +91,27 @@ class Hypotheses:
             self._add_pair(replace(fact, value=normalise(fact.value)))
             return
         self._put(fact)
-        mirrored = MIRRORED.get(fact.name, fact.name)
-        self._put(
-            Fact(
-                mirrored, transposed(subject), fact.value, "the transpose of a hypothesis", (fact,)
-            )
-        )
+        name, rule = MIRRORED.get(fact.name, fact.name), "the transpose of a hypothesis"
+        self._put(Fact(name, transposed(subject), fact.value, rule, (fact,)))
 
     def _add_pair(self, fact: Fact) -> None:
-        a, b = fact.subject, fact.value
-        name = fact.name
+        name, a, b = fact.name, fact.subject, fact.value
+        a_t, b_t = transposed(a), transposed(b)
         self._put(fact)
         if name == "commutes_with":
-            self._put(Fact(name, b, a, "commuting is symmetric", (fact,)))
             rule = "commuting matrices have commuting transposes"
-            self._put(Fact(name, transposed(a), transposed(b), rule, (fact,)))
-            self._put(Fact(name, transposed(b), transposed(a), rule, (fact,)))
+            self._put(Fact(name, b, a, "commuting is symmetric", (fact,)))
+            self._put(Fact(name, a_t, b_t, rule, (fact,)))
+            self._put(Fact(name, b_t, a_t, rule, (fact,)))
             return
-        self._put(Fact(name, transposed(b), transposed(a), "the transpose of an identity", (fact,)))
+        self._put(Fact(name, b_t, a_t, "the transpose of an identity", (fact,)))
         if same_size(*a.shape):
             rule = "a one-sided inverse of a square matrix is its inverse"
             back = Fact(name, b, a, rule, (fact,))
             self._put(back)
-            self._put(
-                Fact(name, transposed(a), transposed(b), "the transpose of an identity", (back,))
-            )
-            for each in (a, b):
-                self._put(Fact("invertible", each, None, rule, (fact,)))
+            self._put(Fact(name, a_t, b_t, "the transpose of an identity", (back,)))
+            self._put(Fact("invertible", a, None, rule, (fact,)))
+            self._put(Fact("invertible", b, None, rule, (fact,)))
 
     def _put(self, fact: Fact) -> None:
         if isinstance(fact.subject, FamilyMember):
@@ -173,10 +168,8 @@ def _match(pattern: Any, member: FamilyMember) -> dict[Any, Any] | None:
         return None
     binding: dict[Any, Any] = {}
     for index, here in zip(pattern.indices, member.indices, strict=True):
-        if isinstance(index, sympy.Symbol):
-            if binding.setdefault(index, here) != here:
-                return None
-        elif index != here:
+        free = isinstance(index, sympy.Symbol)
+        if (binding.setdefault(index, here) if free else index) != here:
             return None
     return binding
 
@@ -214,17 +207,13 @@ def _forms(x: Any, y: Any, rule: str) -> Iterator[tuple[Fact, Any, Any]]:
             yield Fact("nonnegative", s, None, rule), square, s  # the entries are 0 or 1
             if same_size(p, q):
                 yield Fact("symmetric", s, None, rule), transposed(s), s
-                yield Fact("antisymmetric", s, None, rule), transposed(s), _minus(s)
+                yield Fact("antisymmetric", s, None, rule), transposed(s), times(-1, s)
                 yield Fact("projection", s, None, rule), matmul(s, s), s
                 yield Fact("identity", s, None, rule), s, sympy.Identity(p)
         if same_size(q, rows) and same_size(q, cols):
-            gram = matmul(transposed(s), s)
+            gram = matmul(transposed(s), s)  # whose diagonal has sums of squares
             yield Fact("orthonormal_columns", s, None, rule), gram, sympy.Identity(q)
-            yield (
-                Fact("zero", s, None, rule),
-                gram,
-                sympy.ZeroMatrix(q, q),
-            )  # its diagonal has sums of squares
+            yield Fact("zero", s, None, rule), gram, sympy.ZeroMatrix(q, q)
     for a, b in _cuts(x, y):
         if same_size(a.shape[0], b.shape[1]):
             ab = normalise(matmul(a, b))
@@ -235,18 +224,15 @@ def _forms(x: Any, y: Any, rule: str) -> Iterator[tuple[Fact, Any, Any]]:
 
 def _parts(x: Any, y: Any) -> list[Any]:
     """Return the subexpressions that an equation may be about, and their transposes."""
-    found: dict[Any, None] = {}
-    for side in (x, y):
-        for part in sympy.preorder_traversal(side):
-            if not getattr(part, "is_Matrix", False) or isinstance(part, _CONSTANT):
-                continue
-            _, factors = split(part)
-            whole = product(sympy.S.One, factors)
-            for s in (whole, product(sympy.S.One, factors[:-1]) if len(factors) > 1 else whole):
-                if not isinstance(s, _CONSTANT):
-                    found.setdefault(s)
-                    found.setdefault(transposed(s))
-    plain_first = sorted(found, key=lambda s: isinstance(s, sympy.Transpose))
+    found: list[Any] = []
+    for part in chain(sympy.preorder_traversal(x), sympy.preorder_traversal(y)):
+        if not getattr(part, "is_Matrix", False) or isinstance(part, _CONSTANT):
+            continue
+        _, factors = split(part)
+        for s in (product(sympy.S.One, factors), product(sympy.S.One, factors[:-1] or factors)):
+            if not isinstance(s, _CONSTANT):
+                found += [s, transposed(s)]
+    plain_first = sorted(dict.fromkeys(found), key=lambda s: isinstance(s, sympy.Transpose))
     return plain_first[:MOST_PARTS]
 
 
@@ -255,36 +241,33 @@ _CONSTANT = (sympy.Identity, sympy.OneMatrix, sympy.ZeroMatrix)
 
 def _cuts(x: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     """Yield every split in two of a product that is a side or a term of a side."""
-    for side in (x, y):
-        for term in side.args if isinstance(side, sympy.MatAdd) else (side,):
-            power = isinstance(term, sympy.MatPow) and term.exp == 2
-            factors = (term.base, term.base) if power else split(term)[1]
-            for k in range(1, len(factors)):
-                yield product(sympy.S.One, factors[:k]), product(sympy.S.One, factors[k:])
+    for term in _terms(x, y):
+        power = isinstance(term, sympy.MatPow) and term.exp == 2
+        factors = (term.base, term.base) if power else split(term)[1]
+        for k in range(1, len(factors)):
+            yield product(sympy.S.One, factors[:k]), product(sympy.S.One, factors[k:])
+
+
+def _terms(*sides: Any) -> list[Any]:
+    """Return the terms of both sides of an equation."""
+    return [term for side in sides for term in sympy.MatAdd.make_args(side)]
 
 
 def _multiples_of_ones(x: Any, y: Any) -> list[Any]:
-    values: dict[Any, None] = {sympy.S.One: None, sympy.S.Zero: None}
-    for side in (x, y):
-        for term in side.args if isinstance(side, sympy.MatAdd) else (side,):
-            scalar, factors = split(term)
-            if len(factors) == 1 and isinstance(factors[0], sympy.OneMatrix):
-                values.setdefault(scalar)
-                values.setdefault(-scalar)
-    return list(values)
-
-
-def _minus(e: Any) -> Any:
-    scalar, factors = split(e)
-    return product(-scalar, factors)
+    values = [sympy.S.One, sympy.S.Zero]
+    for term in _terms(x, y):
+        scalar, factors = split(term)
+        if len(factors) == 1 and isinstance(factors[0], sympy.OneMatrix):
+            values += [scalar, -scalar]
+    return list(dict.fromkeys(values))
 
 
 def _same_equation(a: Any, b: Any, c: Any, d: Any) -> bool:
     """Return whether a - b = ±(c - d), so that a = b and c = d are equivalent."""
     if {a, b} == {c, d}:
         return True
-    difference = matadd(a, _minus(b))
-    return equal(difference, matadd(c, _minus(d))) or equal(difference, matadd(d, _minus(c)))
+    rest = matadd(a, times(-1, b))
+    return any(equal(rest, matadd(x, times(-1, y))) for x, y in ((c, d), (d, c)))
 
 
 @lru_cache(maxsize=20_000)

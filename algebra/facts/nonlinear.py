@@ -47,19 +47,15 @@ def _softmax(walk: Walk, e: RowSoftmax, found: FactSet) -> None:
         rule = "the axiom softmax_constant, the softmax of equal scores is uniform"
         rows, cols = e.shape
         mean = product(1 / cols, (sympy.OneMatrix(rows, cols),))
-        _carry_over(walk, mean, rule, [scores["zero"]], found)
+        _carry_over(walk, mean, rule, scores["zero"], found)
 
 
 def _masked(walk: Walk, e: RowSoftmax, found: FactSet) -> None:
     """Add the facts from the mask: an entry is zero exactly where the mask is, else of its sign."""
     mask = walk.known(normalise(e.mask))
     rule = "the axiom softmax_mask, masked entries are zero"
-    for name in TRIANGLES:
-        if name in mask:
-            found.add(name, rule, [mask[name]])
-    if "nonnegative" in mask:
-        rule = "m exp(s) divided by its row sum, with m ≥ 0"
-        found.add("nonnegative", rule, [mask["nonnegative"]])
+    found.carry(TRIANGLES, mask, rule)
+    found.carry(["nonnegative"], mask, "m exp(s) divided by its row sum, with m ≥ 0")
     for name in ("lower_triangular", "upper_triangular"):
         if name in mask and "invertible" in mask:
             rule = "a triangular matrix whose diagonal is nonzero where that of its mask is"
@@ -75,28 +71,23 @@ def _causal_mask(walk: Walk, e: CausalMask, found: FactSet) -> None:
 
 def _activation(walk: Walk, e: Activation, found: FactSet) -> None:
     argument, known = walk.known(e.argument), KNOWN.get(e.name)
-    if "symmetric" in argument:
-        rule = "the axiom activation_transpose, g(Xᵀ) = g(X)ᵀ"
-        found.add("symmetric", rule, [argument["symmetric"]])
+    found.carry(["symmetric"], argument, "the axiom activation_transpose, g(Xᵀ) = g(X)ᵀ")
     if "zero" in argument:
         found.add("rank_at_most", "every entry is g(0)", [argument["zero"]], sympy.S.One)
     if known is None:
         return
     if known.nonnegative:
         found.add("nonnegative", f"{e.name} is nonnegative")
-    if known.zero_at_zero:
-        for name in ("zero", *TRIANGLES):
-            if name in argument:
-                found.add(name, f"{e.name}(0) = 0", [argument[name]])
-    if known.reflected == "odd" and "antisymmetric" in argument:
+    if known.at_zero == 0:
+        found.carry(("zero", *TRIANGLES), argument, f"{e.name}(0) = 0")
+    if known.reflected == "odd":
         rule = f"the axiom activation_odd, {e.name}(-x) = -{e.name}(x)"
-        found.add("antisymmetric", rule, [argument["antisymmetric"]])
+        found.carry(["antisymmetric"], argument, rule)
     if "nonnegative" in argument and e.name in KEEPS_SIGN:
         if e.name == "relu":
             rule = "relu(x) = x for x ≥ 0"
-            _carry_over(walk, e.argument, rule, [argument["nonnegative"]], found)
-        rule = f"{e.name}(x) ≥ 0 for x ≥ 0"
-        found.add("nonnegative", rule, [argument["nonnegative"]])
+            _carry_over(walk, e.argument, rule, argument["nonnegative"], found)
+        found.carry(["nonnegative"], argument, f"{e.name}(x) ≥ 0 for x ≥ 0")
 
 
 def _norm(walk: Walk, e: RMSNorm | LayerNorm, found: FactSet) -> None:
@@ -105,19 +96,16 @@ def _norm(walk: Walk, e: RMSNorm | LayerNorm, found: FactSet) -> None:
     rows = walk.known(normalise(centred))
     axiom = "layer_norm_definition" if isinstance(e, LayerNorm) else "rms_norm_definition"
     rule = f"the axiom {axiom}, each row is multiplied by a positive number"
-    for name in ("zero", *TRIANGLES, "nonnegative", "invertible"):
-        if name in rows:
-            found.add(name, rule, [rows[name]])
-    found.add("rank_at_most", rule, [rows["rank_at_most"]], rows["rank_at_most"].value)
+    kept = ("zero", *TRIANGLES, "nonnegative", "invertible", "rank_at_most")
+    found.carry(kept, rows, rule)
     if "rows_sum_to" in rows and rows["rows_sum_to"].value == 0:
-        found.add("rows_sum_to", rule, [rows["rows_sum_to"]], sympy.S.Zero)
+        found.carry(["rows_sum_to"], rows, rule)
 
 
-def _carry_over(walk: Walk, equal: Any, rule: str, premises: list[Fact], found: FactSet) -> None:
+def _carry_over(walk: Walk, equal: Any, rule: str, premise: Fact, found: FactSet) -> None:
     """Add every fact about an equal expression."""
-    for name, fact in walk.known(equal).items():
-        if name not in PAIRED:
-            found.add(name, rule, [*premises, fact], fact.value)
+    known = walk.known(equal)
+    found.carry([name for name in known if name not in PAIRED], known, rule, premise)
 
 
 RULES: Rules = {

@@ -14,8 +14,9 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.language.layers import LayerProduct
-from otimes.algebra.language.linear import ConcatHeads, HeadSum, StackHeads, kron, matadd, matmul
+from otimes.algebra.language.linear import ConcatHeads, HeadSum, StackHeads, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.trees import rebuilt
 
 LARGEST_HADAMARD_POWER = 8
 
@@ -23,7 +24,7 @@ LARGEST_HADAMARD_POWER = 8
 @lru_cache(maxsize=20_000)
 def normalise(e: Any) -> Any:
     """Return an equal expression: transposes at the leaves, flat products and sums, no A⁰ or A¹."""
-    rebuild = _SETTLED.get(type(e))
+    rebuild = _NORMALISED.get(type(e))
     return e if rebuild is None else rebuild(e)
 
 
@@ -59,32 +60,24 @@ def transposed(e: Any) -> Any:
     if kind in (sympy.Identity, DiagMatrix):
         return e
     if kind in (sympy.OneMatrix, sympy.ZeroMatrix):
-        return kind(e.shape[1], e.shape[0])
+        return kind(*reversed(e.shape))
     if kind is sympy.MatMul:
         scalar, matrices = split(e)
         return product(scalar, tuple(transposed(m) for m in reversed(matrices)))
-    if kind is sympy.MatAdd:
-        return matadd(*[transposed(a) for a in e.args])
-    if kind is sympy.KroneckerProduct:
-        return kron(*[transposed(a) for a in e.args])
-    if kind is sympy.HadamardProduct:
-        return sympy.HadamardProduct(*[transposed(a) for a in e.args], evaluate=False)
-    if kind is sympy.MatPow:
-        return sympy.MatPow(transposed(e.base), e.exp, evaluate=False)
-    if kind is sympy.Inverse:
-        return sympy.Inverse(transposed(e.args[0]))
-    if kind in _TURNED_HEADS:
-        return _TURNED_HEADS[kind](transposed(e.body), *e.limits)
+    if kind in _TRANSPOSED_INSIDE:
+        return rebuilt(e, [transposed(a) if _is_matrix(a) else a for a in e.args])
+    if kind in _TRANSPOSED_HEADS:
+        return _TRANSPOSED_HEADS[kind](transposed(e.body), *e.limits)
     if kind is LayerProduct:
         return LayerProduct(transposed(e.body), (e.index, e.count), not e.reverse)
-    if kind is Activation:
-        return Activation(e.name, transposed(e.argument))
-    if kind is sympy.ImmutableDenseMatrix:
-        return e.T
-    return sympy.Transpose(e)
+    return e.T if kind is sympy.ImmutableDenseMatrix else sympy.Transpose(e)
 
 
-_TURNED_HEADS = {HeadSum: HeadSum, ConcatHeads: StackHeads, StackHeads: ConcatHeads}
+_TRANSPOSED_INSIDE = (
+    *(sympy.MatAdd, sympy.KroneckerProduct, sympy.HadamardProduct, sympy.MatPow, sympy.Inverse),
+    *(HeadSum, Activation),
+)
+_TRANSPOSED_HEADS = {ConcatHeads: StackHeads, StackHeads: ConcatHeads}
 
 
 def _is_matrix(e: Any) -> bool:
@@ -112,13 +105,16 @@ def _product(e: Any) -> Any:
 
 
 def _sum(e: Any) -> Any:
-    if not all(_is_matrix(a) for a in e.args):
-        return e
-    terms: list[Any] = []
+    return _flat(matadd(*e.args)) if all(map(_is_matrix, e.args)) else e
+
+
+def _flat(e: Any) -> Any:
+    """Normalise the operands of an associative operation, and flatten nested ones."""
+    parts: list[Any] = []
     for argument in e.args:
-        normalised = normalise(argument)
-        terms += normalised.args if isinstance(normalised, sympy.MatAdd) else [normalised]
-    return terms[0] if len(terms) == 1 else matadd(*terms)
+        part = normalise(argument)
+        parts += part.args if isinstance(part, type(e)) else [part]
+    return parts[0] if len(parts) == 1 else rebuilt(e, parts)
 
 
 def _power(e: Any) -> Any:
@@ -136,46 +132,18 @@ def _inverse(e: Any) -> Any:
     return inner.args[0] if isinstance(inner, sympy.Inverse) else sympy.Inverse(inner)
 
 
-def _kron(e: Any) -> Any:
-    factors: list[Any] = []
-    for argument in e.args:
-        normalised = normalise(argument)
-        factors += (
-            normalised.args if isinstance(normalised, sympy.KroneckerProduct) else [normalised]
-        )
-    return factors[0] if len(factors) == 1 else kron(*factors)
-
-
-def _hadamard(e: Any) -> Any:
-    factors: list[Any] = []
-    for argument in e.args:
-        normalised = normalise(argument)
-        factors += (
-            normalised.args if isinstance(normalised, sympy.HadamardProduct) else [normalised]
-        )
-    return factors[0] if len(factors) == 1 else sympy.HadamardProduct(*factors, evaluate=False)
-
-
 def _hadamard_power(e: Any) -> Any:
     base, exponent = e.args
     if not (isinstance(exponent, sympy.Integer) and 1 <= exponent <= LARGEST_HADAMARD_POWER):
         return e
-    return _hadamard(sympy.HadamardProduct(*[base] * int(exponent), evaluate=False))
+    return _flat(sympy.HadamardProduct(*[base] * int(exponent), evaluate=False))
 
 
-def _over_heads(e: Any) -> Any:
-    return type(e)(normalise(e.body), *e.limits)
+def _inside(e: Any) -> Any:
+    return rebuilt(e, [normalise(a) if _is_matrix(a) else a for a in e.args])
 
 
-def _function(e: Any) -> Any:
-    return type(e)(*[normalise(a) if _is_matrix(a) else a for a in e.args])
-
-
-def _layers(e: Any) -> Any:
-    return LayerProduct(normalise(e.body), (e.index, e.count), e.reverse)
-
-
-_SETTLED: dict[type, Callable[[Any], Any]] = {
+_NORMALISED: dict[type, Callable[[Any], Any]] = {
     sympy.Transpose: _transpose,
     sympy.Adjoint: _transpose,
     sympy.MatMul: _product,
@@ -184,15 +152,9 @@ _SETTLED: dict[type, Callable[[Any], Any]] = {
     sympy.Add: _sum,
     sympy.MatPow: _power,
     sympy.Inverse: _inverse,
-    sympy.KroneckerProduct: _kron,
-    sympy.HadamardProduct: _hadamard,
+    sympy.KroneckerProduct: _flat,
+    sympy.HadamardProduct: _flat,
     sympy.HadamardPower: _hadamard_power,
-    LayerProduct: _layers,
-    HeadSum: _over_heads,
-    ConcatHeads: _over_heads,
-    StackHeads: _over_heads,
-    RowSoftmax: _function,
-    Activation: _function,
-    RMSNorm: _function,
-    LayerNorm: _function,
+    **dict.fromkeys((LayerProduct, HeadSum, ConcatHeads, StackHeads), _inside),
+    **dict.fromkeys((RowSoftmax, Activation, RMSNorm, LayerNorm), _inside),
 }

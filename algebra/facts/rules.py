@@ -7,34 +7,34 @@ premises are facts about its arguments.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 
-from otimes.algebra.facts import heads, nonlinear
+from otimes.algebra.facts import nonlinear
 from otimes.algebra.facts.fact import PROPERTIES, Fact
-from otimes.algebra.facts.fact_set import TRIANGLES, FactSet, Known
+from otimes.algebra.facts.fact_set import TRIANGLES, FactSet, Known, without_indices
 from otimes.algebra.facts.hypotheses import MIRRORED
 from otimes.algebra.facts.normalise import normalise, product, split, times, transposed
 from otimes.algebra.facts.walk import Rules, Walk
 from otimes.algebra.language.layers import LayerProduct
-from otimes.algebra.language.linear import OneHot, vec_cols, vec_rows
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    HeadSum,
+    OneHot,
+    StackHeads,
+    vec_cols,
+    vec_rows,
+)
 from otimes.algebra.language.nonlinear import CausalMask
-
-LARGEST_FOR_NORMAL_FORM = 16  # nodes
-
 
 # -- leaves --------------------------------------------------------------------------------------
 
 
-def _identity(walk: Walk, e: Any, found: FactSet) -> None:
-    found.add("identity", "by definition")
-
-
-def _zero(walk: Walk, e: Any, found: FactSet) -> None:
-    found.add("zero", "by definition")
+def _by_definition(name: str) -> Callable[[Walk, Any, FactSet], None]:
+    return lambda walk, e, found: found.add(name, "by definition")
 
 
 def _ones(walk: Walk, e: Any, found: FactSet) -> None:
@@ -92,15 +92,15 @@ def _mul(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(factor) for factor in factors]
     found.keep("product", parts)
     for part in parts:
-        rank = part["rank_at_most"]
-        found.add("rank_at_most", "at most the rank of a factor", [rank], rank.value)
-    found.sums("rows_sum_to", "row sums multiply in a product", parts, sympy.Mul)
-    found.sums("columns_sum_to", "column sums multiply in a product", parts, sympy.Mul)
-    for name, part in (("rows_sum_to", parts[-1]), ("columns_sum_to", parts[0])):
+        found.carry(["rank_at_most"], part, "at most the rank of a factor")
+    found.sums("row sums multiply in a product", parts, sympy.Mul, ["rows_sum_to"])
+    found.sums("column sums multiply in a product", parts, sympy.Mul, ["columns_sum_to"])
+    for name, end, part in (
+        ("rows_sum_to", "last", parts[-1]),
+        ("columns_sum_to", "first", parts[0]),
+    ):
         if name in part and part[name].value == 0:
-            end = "last" if name == "rows_sum_to" else "first"
-            rule = f"the {end} factor {PROPERTIES[name].one.format(0)}"
-            found.add(name, rule, [part[name]], sympy.S.Zero)
+            found.carry([name], part, f"the {end} factor {PROPERTIES[name].one.format(0)}")
     _mirror(walk, factors, found)
     _sandwich(walk, factors, found)
     _commuting(walk, factors, parts, found)
@@ -118,16 +118,11 @@ def _scaled(walk: Walk, c: Any, part: Known, found: FactSet) -> None:
     if (isinstance(c, sympy.Rational) and c != 0) or walk.numbers.positive(c):
         kept.append("invertible")
     for name in kept:
-        if name in part:
-            found.add(name, rule.format(PROPERTIES[name].many), [part[name]])
+        found.carry([name], part, rule.format(PROPERTIES[name].many))
     if c == 0:
         found.add("zero", "zero times a matrix")
-    rank = part["rank_at_most"]
-    found.add("rank_at_most", "scaling does not raise the rank", [rank], rank.value)
-    for name in ("rows_sum_to", "columns_sum_to"):
-        if name in part:
-            value = walk.numbers.tidy(sympy.Mul(c, part[name].value))
-            found.add(name, "scaling scales the sums", [part[name]], value)
+    found.carry(["rank_at_most"], part, "scaling does not raise the rank")
+    found.sums("scaling scales the sums", [part], lambda value: sympy.Mul(c, value))
 
 
 def _mirror(walk: Walk, factors: Sequence[Any], found: FactSet) -> None:
@@ -143,10 +138,8 @@ def _mirror(walk: Walk, factors: Sequence[Any], found: FactSet) -> None:
         found.add(name, "minus " * (sign < 0) + "a matrix times its transpose", premises)
         return
     middle = walk.known(factors[len(factors) // 2])
-    for name in ("symmetric", "antisymmetric", "positive_semidefinite"):
-        if name in middle and (sign > 0 or name != "positive_semidefinite"):
-            rule = f"X M Xᵀ, where M {PROPERTIES[name].one}"
-            found.add(name, rule, [*premises, middle[name]])
+    for name in ("symmetric", "antisymmetric", "positive_semidefinite")[: 3 if sign > 0 else 2]:
+        found.carry([name], middle, f"X M Xᵀ, where M {PROPERTIES[name].one}", *premises)
 
 
 def _sandwich(walk: Walk, factors: Sequence[Any], found: FactSet) -> None:
@@ -155,10 +148,10 @@ def _sandwich(walk: Walk, factors: Sequence[Any], found: FactSet) -> None:
         return
     first, *inner, last = factors
     if not inner:
-        forward = walk.undone(first, last)
+        forward = walk.left_inverse(first, last)
         if forward is not None:
             found.add("identity", "a left inverse times its matrix", forward)
-    back = walk.undone(last, first)
+    back = walk.left_inverse(last, first)
     if back is None:
         return
     if not inner:
@@ -185,21 +178,14 @@ def _power(walk: Walk, e: Any, found: FactSet) -> None:
     if not (isinstance(exponent, sympy.Integer) and exponent >= 1):
         return
     found.keep("power", [base])
-    rank = base["rank_at_most"]
-    found.add("rank_at_most", "at most the rank of a factor", [rank], rank.value)
-    for name in ("rows_sum_to", "columns_sum_to"):
-        if name in base:
-            value = walk.numbers.tidy(base[name].value ** exponent)
-            found.add(name, "the sums of a power are powers", [base[name]], value)
+    found.carry(["rank_at_most"], base, "at most the rank of a factor")
+    found.sums("the sums of a power are powers", [base], lambda value: value**exponent)
     if exponent % 2 == 0 and "symmetric" in base:
-        found.add(
-            "positive_semidefinite", "an even power of a symmetric matrix", [base["symmetric"]]
-        )
+        rule = "an even power of a symmetric matrix"
+        found.add("positive_semidefinite", rule, [base["symmetric"]])
     if "antisymmetric" in base:
-        name = "symmetric" if exponent % 2 == 0 else "antisymmetric"
-        parity = "an even" if exponent % 2 == 0 else "an odd"
-        rule = f"{parity} power of an antisymmetric matrix"
-        found.add(name, rule, [base["antisymmetric"]])
+        name, parity = ("antisymmetric", "odd") if exponent % 2 else ("symmetric", "even")
+        found.add(name, f"an {parity} power of an antisymmetric matrix", [base["antisymmetric"]])
         if exponent % 4 == 0:
             rule = "an even power of the symmetric square of an antisymmetric matrix"
             found.add("positive_semidefinite", rule, [base["antisymmetric"]])
@@ -209,23 +195,17 @@ def _layers(walk: Walk, e: LayerProduct, found: FactSet) -> None:
     """Add the facts about a product over layers that hold for each layer."""
     body = walk.known(e.body)
     found.keep("product", [body])
-    rank = body["rank_at_most"]
-    if e.index not in rank.value.free_symbols:
-        found.add("rank_at_most", "at most the rank of a factor", [rank], rank.value)
-    for name in ("rows_sum_to", "columns_sum_to"):
-        if name in body and e.index not in body[name].value.free_symbols:
-            value = walk.numbers.tidy(body[name].value ** e.count)
-            found.add(name, "equal sums of all layers multiply", [body[name]], value)
+    equal = without_indices(body, [e.index])
+    found.carry(["rank_at_most"], equal, "at most the rank of a factor")
+    found.sums("equal sums of all layers multiply", [equal], lambda value: value**e.count)
 
 
 def _inverse(walk: Walk, e: Any, found: FactSet) -> None:
     part = walk.known(e.args[0])
     found.add("invertible", "an inverse is invertible")
     found.keep("inverse", [part])
-    for name in ("rows_sum_to", "columns_sum_to"):
-        if name in part and part[name].value != 0:
-            value = walk.numbers.tidy(1 / part[name].value)
-            found.add(name, "A 1 = r 1 gives A⁻¹ 1 = (1/r) 1", [part[name]], value)
+    nonzero = {name: fact for name, fact in part.items() if fact.value != 0}
+    found.sums("A 1 = r 1 gives A⁻¹ 1 = (1/r) 1", [nonzero], lambda value: 1 / value)
 
 
 def _transpose(walk: Walk, e: Any, found: FactSet) -> None:
@@ -239,11 +219,9 @@ def _transpose(walk: Walk, e: Any, found: FactSet) -> None:
 def _add(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(term) for term in e.args]
     found.keep("sum", parts)
-    ranks = [part["rank_at_most"] for part in parts]
-    value = walk.numbers.plus(*[rank.value for rank in ranks])
-    found.add("rank_at_most", "ranks add in a sum", dict.fromkeys(ranks), value)
-    found.sums("rows_sum_to", "row sums add in a sum", parts, sympy.Add)
-    found.sums("columns_sum_to", "column sums add in a sum", parts, sympy.Add)
+    found.rank("ranks add in a sum", parts, walk.numbers.plus)
+    found.sums("row sums add in a sum", parts, sympy.Add, ["rows_sum_to"])
+    found.sums("column sums add in a sum", parts, sympy.Add, ["columns_sum_to"])
     _pairs(e, parts, found)
     _complement(walk, e, found)
     definite = [p for p in parts if "positive_semidefinite" in p and "invertible" in p]
@@ -282,37 +260,26 @@ def _complement(walk: Walk, e: Any, found: FactSet) -> None:
         bare = walk.known(product(sympy.S.One, units))
         if "identity" not in bare or "projection" not in inner:
             continue
+        premises = [bare["identity"], inner["projection"]]
         if sign == 1 and scale == -1:
-            found.add(
-                "projection",
-                "the identity minus a projection",
-                [bare["identity"], inner["projection"]],
-            )
+            found.add("projection", "the identity minus a projection", premises)
         if (sign, scale) in ((1, -2), (-1, 2)) and "symmetric" in inner:
             rule = "a reflection: I - 2 P for a symmetric projection P"
-            premises = [bare["identity"], inner["projection"], inner["symmetric"]]
-            found.add("orthogonal", rule, premises)
+            found.add("orthogonal", rule, [*premises, inner["symmetric"]])
 
 
 def _kron(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(factor) for factor in e.args]
     found.keep("Kronecker product", parts)
-    ranks = [part["rank_at_most"] for part in parts]
-    value = walk.numbers.times(*[rank.value for rank in ranks])
-    found.add("rank_at_most", "ranks multiply in a Kronecker product", dict.fromkeys(ranks), value)
-    rule = "sums multiply in a Kronecker product"
-    found.sums("rows_sum_to", rule, parts, sympy.Mul)
-    found.sums("columns_sum_to", rule, parts, sympy.Mul)
+    found.rank("ranks multiply in a Kronecker product", parts, walk.numbers.times)
+    found.sums("sums multiply in a Kronecker product", parts, sympy.Mul)
     _signs("Kronecker product", parts, found)
 
 
 def _hadamard(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(factor) for factor in e.args]
     found.keep("Hadamard product", parts)
-    ranks = [part["rank_at_most"] for part in parts]
-    value = walk.numbers.times(*[rank.value for rank in ranks])
-    rule = "at most the product of the ranks"
-    found.add("rank_at_most", rule, dict.fromkeys(ranks), value)
+    found.rank("at most the product of the ranks", parts, walk.numbers.times)
     _signs("Hadamard product", parts, found)
     counts = Counter(e.args)
     odd = [walk.known(factor) for factor, count in counts.items() if count % 2]
@@ -345,9 +312,7 @@ def _signs(operation: str, parts: Sequence[Known], found: FactSet) -> None:
 
 def _vec(walk: Walk, e: Any, found: FactSet) -> None:
     part = walk.known(normalise(e.args[0]))
-    for name in ("nonnegative", "zero"):
-        if name in part:
-            found.add(name, "the same entries as a column", [part[name]])
+    found.carry(("nonnegative", "zero"), part, "the same entries as a column")
 
 
 def _diag_matrix(walk: Walk, e: Any, found: FactSet) -> None:
@@ -355,9 +320,7 @@ def _diag_matrix(walk: Walk, e: Any, found: FactSet) -> None:
     found.add("diagonal", "by definition")
     if nonlinear.is_positive(normalise(e.args[0])):
         found.add("invertible", "its diagonal entries are nonzero")
-    for name in ("nonnegative", "zero"):
-        if name in part:
-            found.add(name, "the same entries on a diagonal", [part[name]])
+    found.carry(("nonnegative", "zero"), part, "the same entries on a diagonal")
 
 
 def _diagonal_of(walk: Walk, e: Any, found: FactSet) -> None:
@@ -375,14 +338,9 @@ def _diagonal_of(walk: Walk, e: Any, found: FactSet) -> None:
 def _block_diagonal(walk: Walk, e: Any, found: FactSet) -> None:
     parts = [walk.known(normalise(block)) for block in e.args]
     found.keep("block diagonal of", parts)
-    ranks = [part["rank_at_most"] for part in parts]
-    value = walk.numbers.plus(*[rank.value for rank in ranks])
-    found.add("rank_at_most", "ranks add along a diagonal", dict.fromkeys(ranks), value)
-    for name in ("rows_sum_to", "columns_sum_to"):
-        if all(name in part for part in parts):
-            facts = [part[name] for part in parts]
-            if all(walk.numbers.equal(fact.value, facts[0].value) for fact in facts):
-                found.add(name, "equal sums of all blocks", dict.fromkeys(facts), facts[0].value)
+    found.rank("ranks add along a diagonal", parts, walk.numbers.plus)
+    lines = [[part] for part in parts]
+    _equal_sums(walk, found, "equal sums of all blocks", lines, lines)
 
 
 def _blocks(walk: Walk, e: Any, found: FactSet) -> None:
@@ -390,23 +348,64 @@ def _blocks(walk: Walk, e: Any, found: FactSet) -> None:
     rows, cols = grid.shape
     parts = [[walk.known(normalise(grid[i, j])) for j in range(cols)] for i in range(rows)]
     found.keep("concatenation", [part for row in parts for part in row])
-    ranks = [part["rank_at_most"] for row in parts for part in row]
-    value = walk.numbers.plus(*[rank.value for rank in ranks])
-    found.add(
-        "rank_at_most", "at most the sum of the ranks of the blocks", dict.fromkeys(ranks), value
+    flat = [part for row in parts for part in row]
+    found.rank("at most the sum of the ranks of the blocks", flat, walk.numbers.plus)
+    _equal_sums(
+        walk, found, "the sums of adjacent blocks add", parts, list(zip(*parts, strict=True))
     )
-    for name, lines in (("rows_sum_to", parts), ("columns_sum_to", list(zip(*parts, strict=True)))):
+
+
+def _equal_sums(
+    walk: Walk,
+    found: FactSet,
+    rule: str,
+    rows: Sequence[Sequence[Known]],
+    cols: Sequence[Sequence[Known]],
+) -> None:
+    """Add the row (column) sums of blocks where every row (column) of blocks has the same total."""
+    for name, lines in (("rows_sum_to", rows), ("columns_sum_to", cols)):
         if all(name in part for line in lines for part in line):
             totals = [sympy.Add(*[part[name].value for part in line]) for line in lines]
             if all(walk.numbers.equal(total, totals[0]) for total in totals):
                 facts = dict.fromkeys(part[name] for line in lines for part in line)
-                value = walk.numbers.tidy(totals[0])
-                found.add(name, "the sums of adjacent blocks add", facts, value)
+                found.add(name, rule, facts, walk.numbers.tidy(totals[0]))
+
+
+# -- heads ---------------------------------------------------------------------------------------
+
+
+# The sums that add over the heads (the others are those of one head), and the position of a factor
+# whose rank bounds the rank where all heads share it.
+OVER_HEADS: dict[type, tuple[Sequence[str], Sequence[int]]] = {
+    HeadSum: (["rows_sum_to", "columns_sum_to"], [0, -1]),
+    ConcatHeads: (["rows_sum_to"], [0]),
+    StackHeads: (["columns_sum_to"], [-1]),
+}
+
+
+def _over_heads(walk: Walk, e: Any, found: FactSet) -> None:
+    """Add the facts that all heads have, and the ranks and sums that are the same for all."""
+    added, ends = OVER_HEADS[type(e)]
+    body = walk.known(e.body)
+    indices = [index for index, _ in e.limits]
+    count = sympy.Mul(*[count for _, count in e.limits])
+    found.keep("sum" if isinstance(e, HeadSum) else "concatenation", [body])
+    equal = without_indices(body, indices)
+    if "rank_at_most" in equal:
+        rule = "the number of heads times the rank of one"
+        found.rank(rule, [equal], lambda rank: walk.numbers.times(count, rank))
+    found.sums("the sums of all heads", [equal], lambda value: count * value, added)
+    found.carry(("rows_sum_to", "columns_sum_to"), equal, "the sums of one head")
+    _, factors = split(e.body)
+    for end in ends:
+        if not factors[end].has(*indices):
+            rule = "at most the rank of a factor that all heads share"
+            found.carry(["rank_at_most"], walk.known(factors[end]), rule)
 
 
 RULES: Rules = {
-    sympy.Identity: _identity,
-    sympy.ZeroMatrix: _zero,
+    sympy.Identity: _by_definition("identity"),
+    sympy.ZeroMatrix: _by_definition("zero"),
     sympy.OneMatrix: _ones,
     OneHot: _one_hot,
     sympy.ImmutableDenseMatrix: _explicit,
@@ -426,6 +425,6 @@ RULES: Rules = {
     DiagonalOf: _diagonal_of,
     sympy.BlockDiagMatrix: _block_diagonal,
     sympy.BlockMatrix: _blocks,
-    **heads.RULES,
+    **dict.fromkeys(OVER_HEADS, _over_heads),
     **nonlinear.RULES,
 }

@@ -13,7 +13,6 @@ from otimes.algebra.facts.fact_set import FactSet, Known
 from otimes.algebra.facts.hypotheses import Hypotheses, equal
 from otimes.algebra.facts.normalise import times, transposed
 from otimes.algebra.language.linear import FamilyMember, OneHot, matmul
-from otimes.algebra.language.sizes import same_size
 
 LARGEST_FOR_NORMAL_FORM = 16  # nodes
 
@@ -42,9 +41,9 @@ class Walk:
                 _by_normal_form(found)
                 found.close()
             if "projection" in found.known and e in self.hypotheses.traces:
-                said = "the rank of a projection is its trace, a hypothesis"
+                why = "the rank of a projection is its trace, a hypothesis"
                 trace = self.hypotheses.traces[e]
-                found.add("rank_at_most", said, [found.known["projection"]], trace)
+                found.add("rank_at_most", why, [found.known["projection"]], trace)
                 found.close()
             known = self._memo[e] = found.known
         return known
@@ -60,18 +59,13 @@ class Walk:
                     return sign, [known[name]]
         return None
 
-    def undone(self, g: Any, f: Any) -> list[Fact] | None:
-        """Return the premises that imply g f = I, or None."""
-        if (g == transposed(f) or g == f) and "orthonormal_columns" in self.known(f):
-            if g == transposed(f):
-                return [self.known(f)["orthonormal_columns"]]
-            if "symmetric" in self.known(f):
-                return [self.known(f)["orthonormal_columns"], self.known(f)["symmetric"]]
-        if g in (sympy.Inverse(f) if same_size(*f.shape) else None, f) and isinstance(
-            g, sympy.Inverse
-        ):
-            return []
-        if isinstance(f, sympy.Inverse) and f.args[0] == g:
+    def left_inverse(self, g: Any, f: Any) -> list[Fact] | None:
+        """Return the premises from which g f = I follows, or None."""
+        columns = ("orthonormal_columns",)
+        for partner, names in ((transposed(f), columns), (f, (*columns, "symmetric"))):
+            if g == partner and all(name in self.known(f) for name in names):
+                return [self.known(f)[name] for name in names]
+        if any(isinstance(x, sympy.Inverse) and x.args[0] == y for x, y in ((g, f), (f, g))):
             return []
         given = self.hypotheses.pair("times_is_identity", g, f)
         return None if given is None else [given]
@@ -112,20 +106,20 @@ def _may_cancel(e: Any) -> bool:
 
 
 def _by_normal_form(found: FactSet) -> None:
-    """Add what the judge proves outright, without hypotheses."""
+    """Add the properties whose defining equations hold without hypotheses."""
     e, known = found.e, found.known
     rule = "both sides of {} have one normal form"
     rows, cols = e.shape
     claims: list[tuple[str, Any, Any, Any, str]] = [
         ("zero", None, e, sympy.ZeroMatrix(rows, cols), "E = 0")
     ]
-    for value in (sympy.S.One, sympy.S.Zero):
-        right = sympy.OneMatrix(rows, 1) if value else sympy.ZeroMatrix(rows, 1)
-        left = matmul(e, sympy.OneMatrix(cols, 1))
-        claims.append(("rows_sum_to", value, left, right, "E 1 = 1" if value else "E 1 = 0"))
-        right = sympy.OneMatrix(1, cols) if value else sympy.ZeroMatrix(1, cols)
-        left = matmul(sympy.OneMatrix(1, rows), e)
-        claims.append(("columns_sum_to", value, left, right, "1ᵀ E = 1ᵀ" if value else "1ᵀ E = 0"))
+    row_sums, col_sums = matmul(e, sympy.OneMatrix(cols, 1)), matmul(sympy.OneMatrix(1, rows), e)
+    for total, fill, of_rows, of_cols in (
+        (sympy.S.One, sympy.OneMatrix, "E 1 = 1", "1ᵀ E = 1ᵀ"),
+        (sympy.S.Zero, sympy.ZeroMatrix, "E 1 = 0", "1ᵀ E = 0"),
+    ):
+        claims.append(("rows_sum_to", total, row_sums, fill(rows, 1), of_rows))
+        claims.append(("columns_sum_to", total, col_sums, fill(1, cols), of_cols))
     gram = matmul(transposed(e), e)
     claims.append(("orthonormal_columns", None, gram, sympy.Identity(cols), "Eᵀ E = I"))
     if found.is_square:

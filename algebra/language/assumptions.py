@@ -1,9 +1,9 @@
-"""What is known of scalars besides equations: what their symbols declare, and inequalities.
+"""What is known of scalars apart from equations: the assumptions of their symbols, inequalities.
 
 SymPy's symbols carry assumptions, and a hypothesis may be an inequality such as `Ne(a*b, 1)` or
-`a > 0`. Both decide what may be divided by, which roots may be taken apart, and at which numbers a
-claim is refuted, so both are collected here once. What cannot be honoured is refused, never
-dropped: a claim about prime or complex numbers is another claim when these words are left out.
+`a > 0`. Both decide by what one may divide, which roots of products are products of roots, and
+which numbers may refute a claim. An assumption that is not supported raises LanguageError and is
+never ignored: a claim about prime or complex numbers differs from the claim without that word.
 """
 
 from __future__ import annotations
@@ -67,22 +67,8 @@ class Assumptions:
     conditions: tuple[Condition, ...] = ()
     known: Mapping[str, Flags] = field(default_factory=dict)
 
-    @property
-    def nonzero(self) -> list[sympy.Expr]:
-        """The expressions that are nonzero by hypothesis."""
-        return self._of_kind("nonzero")
-
-    @property
-    def positive(self) -> list[sympy.Expr]:
-        """The expressions that are positive by hypothesis."""
-        return self._of_kind("positive")
-
-    @property
-    def nonnegative(self) -> list[sympy.Expr]:
-        """The expressions that are nonnegative by hypothesis."""
-        return self._of_kind("nonnegative")
-
-    def _of_kind(self, kind: Kind) -> list[sympy.Expr]:
+    def of_kind(self, kind: Kind) -> list[sympy.Expr]:
+        """Return the expressions that are nonzero, positive or nonnegative by hypothesis."""
         return [each.expression for each in self.conditions if each.kind == kind]
 
     def named(self, flag: str) -> set[str]:
@@ -92,9 +78,9 @@ class Assumptions:
     def under(self, conditions: Sequence[Condition], roots: Iterable[str]) -> Assumptions:
         """Return these assumptions with the inequalities of hypotheses.
 
-        One may be needed to read another: √(a²) is a where a > 0 is said besides, and nowhere else.
-        `roots` names the symbols under a root. Raises LanguageError where one of them is negative,
-        for a root that no inequality allows to take apart, and for what is certainly false.
+        Reading one may need another: √(a²) is a only where a > 0 is a hypothesis too. `roots` names
+        the symbols under a root. Raises LanguageError where one of them is negative, for a root of
+        a product whose factors no inequality makes nonnegative, and for a false inequality.
         """
         if not conditions:
             return self
@@ -189,7 +175,7 @@ def refuse_negative_roots(known: Mapping[str, Flags], roots: Iterable[str]) -> N
 
 @lru_cache(maxsize=4096)
 def flags_of(symbol: sympy.Symbol) -> Flags:
-    """Return the SymPy assumptions of a scalar symbol that the language honours."""
+    """Return those SymPy assumptions of a scalar symbol that the language supports."""
     if not symbol.is_commutative:
         return NOTHING
     closure = _closure(symbol, "a scalar is a real number", real=True)
@@ -201,8 +187,7 @@ def flags_of(symbol: sympy.Symbol) -> Flags:
 @lru_cache(maxsize=4096)
 def flags_of_size(symbol: sympy.Symbol) -> Flags:
     """Return the parity declared for the symbol of a size; every size is a positive integer."""
-    wanted = "a size is an integer from 1 on"
-    closure = _closure(symbol, wanted, integer=True, positive=True)
+    closure = _closure(symbol, "a size is an integer from 1 on", integer=True, positive=True)
     return frozenset(flag for flag in PARITY if closure.get(flag))
 
 
@@ -221,10 +206,9 @@ def _closure(symbol: sympy.Symbol, wanted: str, **besides: bool) -> dict[str, bo
     Raises LanguageError where they contradict each other, or where one of them is not among the
     assumptions that the language honours.
     """
-    if symbol.is_extended_real and symbol.is_real is None:
-        raise LanguageError(f"the symbol {symbol} is declared extended_real: {wanted}")
-    if symbol.is_complex and symbol.is_real is None:
-        raise LanguageError(f"the symbol {symbol} is declared complex: {wanted}")
+    for flag in ("extended_real", "complex"):
+        if getattr(symbol, f"is_{flag}") and symbol.is_real is None:
+            raise LanguageError(f"the symbol {symbol} is declared {flag}: {wanted}")
     said = symbol.assumptions0
     try:
         closure: dict[str, bool] = sympy.Symbol("x", **{**said, **besides}).assumptions0
@@ -258,21 +242,16 @@ def condition(relation: Relational) -> Condition:
 
     Raises LanguageError where a side is not built of numbers and symbols.
     """
-    left, right = relation.lhs, relation.rhs
-    if isinstance(relation, sympy.StrictLessThan | sympy.LessThan):
-        left, right = right, left
-    strict = isinstance(relation, sympy.StrictLessThan | sympy.StrictGreaterThan)
-    kind: Kind = "positive" if strict else "nonnegative"
-    if isinstance(relation, sympy.Unequality):
-        kind = "nonzero"
+    kind = _KINDS[relation.rel_op]
+    left, right = relation.args if kind == "nonzero" else (relation.gts, relation.lts)
     for side in (left, right):
         if side.has(sympy.MatrixExpr):
             raise LanguageError(
-                f"the hypothesis {short_text(relation.lhs)} {_SHOWN[type(relation)]} "
-                f"{short_text(relation.rhs)} speaks of a matrix: inequalities are between scalars "
+                f"the hypothesis {short_text(relation.lhs)} {relation.rel_op} "
+                f"{short_text(relation.rhs)} is about a matrix: inequalities are between scalars "
                 "and sizes"
             )
-        # whether it is in the language at all; what its roots are is not asked here
+        # raises for what is not in the language; the signs of what is under roots come later
         coefficients.from_sympy(side, {s.name for s in side.free_symbols})
     if left == 0 or right.is_Rational:
         difference = left - right
@@ -282,12 +261,12 @@ def condition(relation: Relational) -> Condition:
     return Condition(kind, difference, frozenset(names))
 
 
-_SHOWN: dict[type, str] = {
-    sympy.Unequality: "≠",
-    sympy.StrictGreaterThan: ">",
-    sympy.GreaterThan: "≥",
-    sympy.StrictLessThan: "<",
-    sympy.LessThan: "≤",
+_KINDS: dict[str, Kind] = {
+    "!=": "nonzero",
+    ">": "positive",
+    "<": "positive",
+    ">=": "nonnegative",
+    "<=": "nonnegative",
 }
 
 
@@ -350,22 +329,18 @@ def _factors(polynomial: Polynomial) -> list[Polynomial]:
 def _factored(terms: Terms) -> list[Terms]:
     names = sorted({name for monomial, _ in terms for name, _ in monomial})
     symbols = sympy.symbols(f"x:{len(names)}")
-    at = {
-        tuple(int(dict(monomial).get(name, 0)) for name in names): sympy.Rational(
-            Fraction(factor).numerator, Fraction(factor).denominator
-        )
-        for monomial, factor in terms
-    }
+    at = {}
+    for monomial, factor in terms:
+        powers = dict(monomial)
+        key = tuple(int(powers.get(name, 0)) for name in names)
+        at[key] = sympy.Rational(factor.numerator, factor.denominator)
     _, factors = sympy.Poly.from_dict(at, *symbols).factor_list()
     found: list[Terms] = []
     for factor, _ in factors:
-        named = [
-            (
-                tuple((name, e) for name, e in zip(names, powers, strict=True) if e),
-                Fraction(c.p, c.q),
-            )
-            for powers, c in factor.terms()
-        ]
+        named: list[tuple[Monomial, Number]] = []
+        for powers, c in factor.terms():
+            monomial = tuple((name, e) for name, e in zip(names, powers, strict=True) if e)
+            named.append((monomial, Fraction(c.p, c.q)))
         found += [tuple(named)] * (len(named) > 1)
     return found
 
@@ -380,8 +355,8 @@ def _proportional(a: Polynomial, b: Polynomial) -> bool:
 def inequalities_of(each: Any) -> list[Any] | None:
     """Return the inequalities in a SymPy Boolean, or None for anything else.
 
-    What SymPy has found true says nothing. Raises LanguageError for what is false, as everything
-    would follow from it, and for what Python has compared: `a != 0` compares two objects.
+    A relation that SymPy has evaluated to true is dropped. Raises LanguageError for false, from
+    which everything would follow, and for a Python bool: `a != 0` compares two objects.
     """
     if isinstance(each, bool):
         raise LanguageError(

@@ -1,13 +1,13 @@
 """Free and bound symbols, and the renaming that gives every symbol a unique name.
 
-SymPy tells symbols apart by name, assumptions and dummy index, and lets an index be bound twice;
-what is read here goes by names. `standardised` stands between the two. Behind it
+SymPy distinguishes symbols by name, assumptions and dummy index, and lets an index be bound twice;
+otimes distinguishes them by name alone. After `standardised`
 
     two different symbols have different names, and none is a Dummy
     a bound index has the name of no free symbol, no matrix and no function
-    no index is bound again inside its own scope; beside it, it may be
+    no index is bound again inside its own scope; outside of it, it may be
 
-What is in order already is left as it is, to the letter. Classes of ours declare what they bind;
+An expression that is so already is returned unchanged. Our classes declare what they bind;
 `free_symbols` and `substituted` are the only walks over it that know what is free.
 
 >>> from sympy import Dummy, MatrixSymbol, Symbol
@@ -24,8 +24,9 @@ What is in order already is left as it is, to the letter. Classes of ours declar
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import sympy
@@ -153,7 +154,7 @@ def fresh_name(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-# -- the gate --------------------------------------------------------------------------------------
+# -- unique names ----------------------------------------------------------------------------------
 
 
 class Standard(NamedTuple):
@@ -198,20 +199,18 @@ class _Found:
             seen[id(e)] = e
             kind = type(e)
             if kind is Symbol or isinstance(e, Symbol):
-                known = self.symbols.get(e.name)
-                if known is None:
-                    self.symbols[e.name] = [e]
-                elif e not in known:
-                    known.append(e)
+                known = self.symbols.setdefault(e.name, [])
+                known += [e] * (e not in known)
                 continue
             arguments = e.args
             if not arguments:
                 continue
-            if kind is sympy.MatrixSymbol or getattr(e, "name_kind", "") == "tensor":
+            name_kind = "tensor" if kind is sympy.MatrixSymbol else getattr(e, "name_kind", "")
+            if name_kind == "tensor":
                 self.tensors.add(e.name)
                 stack += arguments[:0:-1]
                 continue
-            if getattr(e, "name_kind", "") == "function":
+            if name_kind == "function":
                 self.functions.add(e.name)
             elif _places(e):
                 self.binds = True
@@ -227,20 +226,16 @@ class _Found:
 
     def is_plain(self, symbol: Symbol) -> bool:
         """Return whether a symbol may keep its name: it is not a Dummy, a function or an entry."""
-        return (
-            type(symbol) is Symbol
-            and symbol.name not in self.functions
-            and ("[" not in symbol.name)
-        )
+        is_name = symbol.name not in self.functions and "[" not in symbol.name
+        return type(symbol) is Symbol and is_name
 
     def refuse_what_does_not_commute(self) -> None:
-        for known in self.symbols.values():
-            for symbol in known:
-                if not symbol.is_commutative:
-                    raise LanguageError(
-                        f"the symbol {symbol.name} is declared commutative=False, and the numbers "
-                        "of the language commute: use a MatrixSymbol for it"
-                    )
+        for symbol in chain.from_iterable(self.symbols.values()):
+            if not symbol.is_commutative:
+                raise LanguageError(
+                    f"the symbol {symbol.name} is declared commutative=False, and the numbers "
+                    "of the language commute: use a MatrixSymbol for it"
+                )
 
 
 class _Scope(NamedTuple):
@@ -292,14 +287,11 @@ class _Renaming:
         """Return new symbols for the free ones that cannot keep theirs; plain symbols go first."""
         claimed: set[str] = set()
         others: list[Symbol] = []
-        for known in found.symbols.values():
-            for symbol in known:
-                if symbol not in free:
-                    continue
-                if symbol.name not in claimed and found.is_plain(symbol):
-                    claimed.add(symbol.name)
-                else:
-                    others.append(symbol)
+        for symbol in chain.from_iterable(found.symbols.values()):
+            if symbol in free and symbol.name not in claimed and found.is_plain(symbol):
+                claimed.add(symbol.name)
+            elif symbol in free:
+                others.append(symbol)
         claimed |= found.tensors | found.functions
         new: dict[Symbol, Symbol] = {}
         for symbol in others:
@@ -319,26 +311,22 @@ class _Renaming:
                 yield name
             name += "′"
 
-    def name(
-        self, index: Symbol, values: Any, scope: _Scope, inside: frozenset[str] | set[str]
+    def _for_all(self, index: Symbol, values: Any, scope: _Scope) -> Symbol:
+        """Return the symbol for a free index of a hypothesis, which holds for all its values."""
+        if index in self.free_in_sides and type(index) is Symbol and index not in self.new:
+            own = _range_in(self.sides, index)
+            if own is None or values is None or _same(own, values):
+                return index
+        return self._index(index, values, scope)
+
+    def _index(
+        self, index: Symbol, values: Any, scope: _Scope, inside: Collection[str] = ()
     ) -> Symbol:
         """Return the symbol for an index that is bound here.
 
         It yields to those that are bound `inside`, so that what is closed stays as it is.
         """
-        outside = {symbol.name for symbol in scope.ranges}
-        return self._index(index, values, outside | inside | self.reserved)
-
-    def _for_all(self, index: Symbol, values: Any, scope: _Scope) -> Symbol:
-        """Return the symbol for a free index of a hypothesis, which holds for all its values."""
-        refused = {symbol.name for symbol in scope.ranges} | self.reserved
-        if index in self.free_in_sides and type(index) is Symbol and index not in self.new:
-            own = _range_in(self.sides, index)
-            if own is None or values is None or _same(own, values):
-                return index
-        return self._index(index, values, refused)
-
-    def _index(self, index: Symbol, values: Any, refused: set[str]) -> Symbol:
+        refused = {symbol.name for symbol in scope.ranges}.union(inside, self.reserved)
         for name in self._names_for(index):
             if name in refused:
                 continue
@@ -380,20 +368,16 @@ class _Renaming:
         for at in places:
             index, *bounds = e.args[at]
             bounds = [self.walk(bound, inner) for bound in bounds]
-            values = self._range((index, *bounds), inner)
+            values = None  # the ranges matter only for deltas that have that of their indices
+            if self.strict:  # j < l runs over what l does
+                count = _count((index, *bounds))
+                values = inner.ranges.get(count, count)
             later = {limit[0].name for limit in _limits(e)[places.index(at) + 1 :]}
-            new = self.name(index, values, inner, later | _bound_names(e.args[0]))
+            new = self._index(index, values, inner, later | _bound_names(e.args[0]))
             arguments[at] = _with(e.args[at], e.args[at].args, [new, *bounds])
             inner = inner.within(index, new, values)
         arguments[0] = self.walk(e.args[0], inner)
         return _with(e, e.args, arguments)
-
-    def _range(self, limit: Sequence[Any], scope: _Scope) -> Any:
-        """Return what an index runs over, where that is asked for; j < l runs over what l does."""
-        if not self.strict:
-            return None
-        values = _count(limit)
-        return scope.ranges.get(values, values)
 
     def _free_indices(self, pair: Pair) -> dict[Symbol, Any]:
         """Return the free indices of a hypothesis, each with its range, None where it is open."""
@@ -433,11 +417,8 @@ def _count(limit: Any) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return bool(a == b or (a is not None and b is not None and _expanded(a) == _expanded(b)))
-
-
-def _expanded(count: Any) -> Any:
-    return sympy.expand(count) if isinstance(count, sympy.Expr) else count
+    are_counts = isinstance(a, sympy.Expr) and isinstance(b, sympy.Expr)
+    return bool(a == b or (are_counts and sympy.expand(a) == sympy.expand(b)))
 
 
 def _parts(expressions: Iterable[Any]) -> Iterator[Any]:

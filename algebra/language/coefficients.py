@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
+from math import prod
 from typing import Any, TypeAlias
 
 import sympy
@@ -158,20 +159,15 @@ def from_sympy(expression: sympy.Expr, nonnegative: Collection[str] = ()) -> Coe
     if isinstance(expression, sympy.Symbol):
         return generator(key(expression))
     if isinstance(expression, sympy.Add):
-        total: Coefficient = 0
-        for term in expression.args:
-            total = total + from_sympy(term, nonnegative)
-        return total
+        return sum(from_sympy(term, nonnegative) for term in expression.args)
     if isinstance(expression, sympy.Mul):
-        product: Coefficient = 1
-        for factor in expression.args:
-            product = product * from_sympy(factor, nonnegative)
-        return product
+        return prod(from_sympy(factor, nonnegative) for factor in expression.args)
     if isinstance(expression, sympy.Pow) and isinstance(expression.exp, sympy.Rational):
         base = from_sympy(expression.base, nonnegative)
         if isinstance(expression.exp, sympy.Integer):
             return power(base, int(expression.exp))
-        roots = _known_nonnegative(expression.base, nonnegative)
+        symbols = expression.base.free_symbols
+        roots = {key(s) for s in symbols if s.is_nonnegative or key(s) in nonnegative}
         return root(base, Fraction(int(expression.exp.p), int(expression.exp.q)), roots, expression)
     if isinstance(expression, sympy.Float):
         raise LanguageError(
@@ -192,10 +188,9 @@ def to_sympy(value: Coefficient) -> sympy.Expr:
 
 def names(value: Coefficient) -> set[str]:
     """Return the names of the symbols in a coefficient."""
-    if not isinstance(value, Scalar):
-        return set()
-    parts = (value.numerator, value.denominator)
-    found = {name for part in parts for monomial in part for name, _ in monomial}
+    value = lift(value)
+    monomials = (*value.numerator, *value.denominator)
+    found = {name for monomial in monomials for name, _ in monomial}
     return {name for name in found if not name.startswith("#")}
 
 
@@ -203,9 +198,8 @@ def degree(value: Coefficient) -> int:
     """Return the largest total degree of a monomial, roots and inverses counted as positive."""
     if not isinstance(value, Scalar):
         return 0
-    parts = (value.numerator, value.denominator)
-    exponents = [[abs(Fraction(e)) for _, e in monomial] for part in parts for monomial in part]
-    return int(max(sum(each, Fraction(1)) for each in exponents))
+    monomials = (*value.numerator, *value.denominator)
+    return 1 + int(max(sum(abs(Fraction(e)) for _, e in monomial) for monomial in monomials))
 
 
 def value_at(
@@ -224,13 +218,12 @@ def value_at(
             product: Any = factor
             for name, exponent in monomial:
                 base = int(name[1:]) if name.startswith("#") else values[name]
-                if isinstance(exponent, int) or exponent.denominator == 1:
-                    whole = int(exponent)
-                    product = (
-                        product * base**whole if whole >= 0 else _divide(product, base**-whole)
-                    )
+                if exponent.denominator != 1:
+                    product = product * root(base, Fraction(exponent))
+                elif exponent >= 0:
+                    product = product * base ** int(exponent)
                 else:
-                    product = product * root(base, exponent)
+                    product = _divide(product, base ** -int(exponent))
             total = total + product
         return total
 
@@ -303,10 +296,6 @@ def _multiply_monomials(a: Monomial, b: Monomial) -> tuple[Monomial, Number]:
     return tuple(sorted((n, e) for n, e in exponents.items() if e)), carry
 
 
-def _known_nonnegative(base: sympy.Expr, nonnegative: Collection[str]) -> set[str]:
-    return {key(s) for s in base.free_symbols if s.is_nonnegative or key(s) in nonnegative}
-
-
 def root(
     base: Coefficient, exponent: Fraction, nonnegative: Collection[str], shown: Any = None
 ) -> Coefficient:
@@ -316,39 +305,34 @@ def root(
     root of a square is its base. `shown` is the expression in error messages. Raises LanguageError
     for a root of a sum, or of a product whose factors may be negative.
     """
-    shown = base if shown is None else shown
+
+    def refused(why: str) -> LanguageError:
+        return LanguageError(f"{short_text(base if shown is None else shown)} is a root of {why}")
+
     value = lift(base)
     if len(value.numerator) != 1 or value.denominator != {ONE: 1}:
-        raise LanguageError(f"{short_text(shown)} is a root of a sum, which is not in the language")
+        raise refused("a sum, which is not in the language")
     ((monomial, factor),) = value.numerator.items()
     lone = factor == 1 and len(monomial) == 1 and monomial[0][1] == 1
     if not lone and not all(n.startswith("#") or n in nonnegative for n, _ in monomial):
-        raise LanguageError(
-            f"{short_text(shown)} is a root of a product whose factors may be negative: "
-            "declare the symbols positive or nonnegative"
+        raise refused(
+            "a product whose factors may be negative: declare the symbols positive or nonnegative"
         )
     if factor < 0:
-        raise LanguageError(
-            f"{short_text(shown)} is a root of a negative number: the language is real"
-        )
+        raise refused("a negative number: the language is real")
     result: Coefficient = scalar({tuple((name, e * exponent) for name, e in monomial): 1})
     fraction = Fraction(factor)
     for whole, sign in ((fraction.numerator, 1), (fraction.denominator, -1)):
         for prime, multiplicity in sympy.factorint(whole, limit=TRIAL_DIVISION).items():
             if not sympy.isprime(prime):
-                raise LanguageError(
-                    f"{short_text(shown)} is a root of a number that is not quickly factored, "
-                    "which is not in the language: name it by a symbol"
+                raise refused(
+                    "a number that is not quickly factored, which is not in the language: name it "
+                    "by a symbol"
                 )
-            result = result * _prime_power(int(prime), sign * multiplicity * exponent)
+            whole_power, rest = divmod(sign * multiplicity * exponent, 1)
+            root_of_prime: Monomial = ((f"#{prime}", rest),) if rest else ONE
+            result = result * scalar({root_of_prime: Fraction(int(prime)) ** whole_power})
     return result
-
-
-def _prime_power(prime: int, exponent: Fraction) -> Coefficient:
-    whole = exponent.__floor__()
-    rest = exponent - whole
-    monomial: Monomial = ((f"#{prime}", rest),) if rest else ONE
-    return scalar({monomial: Fraction(prime) ** whole})
 
 
 def _polynomial_to_sympy(polynomial: Polynomial) -> sympy.Expr:
@@ -356,11 +340,9 @@ def _polynomial_to_sympy(polynomial: Polynomial) -> sympy.Expr:
     for monomial, factor in polynomial.items():
         term: sympy.Expr = sympy.Rational(factor.numerator, factor.denominator)
         for name, exponent in monomial:
-            base = sympy.Integer(name[1:]) if name.startswith("#") else _symbol(name)
+            base = sympy.Symbol(name, positive=True)
+            if name.startswith("#"):
+                base = sympy.Integer(name[1:])
             term *= base ** sympy.Rational(exponent.numerator, exponent.denominator)
         terms.append(term)
     return sympy.Add(*terms)
-
-
-def _symbol(name: str) -> sympy.Symbol:
-    return sympy.Symbol(name, positive=True)

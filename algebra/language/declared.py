@@ -20,6 +20,11 @@ from otimes.algebra.language.shape_messages import not_in_language
 from otimes.algebra.language.unicode import Piece, TextPrinter
 
 
+def argument_at(position: int) -> Any:
+    """Return a property that is the argument of an expression at a position."""
+    return property(lambda e: e.args[position])
+
+
 class Declared(MatrixExpr):
     """A matrix expression that keeps its arguments as given."""
 
@@ -44,10 +49,7 @@ class Declared(MatrixExpr):
         """Return how many values an index among the arguments takes."""
         raise NotImplementedError
 
-    @property
-    def extends_right(self) -> bool:
-        """Whether a factor on its right would be read as part of it, as after a sum sign."""
-        return False
+    extends_right: Any = False  # whether a factor on its right would be read as part of it
 
     def checked_shape(self, reader: Any) -> Any:
         """Return the shape, its parts checked and their names registered by `shapes.Reader`.

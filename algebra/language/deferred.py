@@ -1,7 +1,7 @@
 """Modules that are imported at the first use of an attribute.
 
-Deciding works on exact numbers and must run where NumPy is not installed; only arrays of floats
-import it.
+`decide` computes with exact numbers and must run where NumPy is not installed; only floating-point
+arrays need it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ PACKAGES = {"numpy": "NumPy", "opt_einsum": "opt_einsum", "scipy": "SciPy"}
 
 
 class Deferred:
-    """A module that stands for another, which is imported at the first use of an attribute."""
+    """A proxy of a module, which is imported at the first use of an attribute."""
 
     def __init__(self, module: str) -> None:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what tools ask of every object is no use of the module
+        if name.startswith("__"):  # introspection does not import the module
             raise AttributeError(name)
         try:
             module = import_module(self._module)

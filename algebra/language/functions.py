@@ -39,8 +39,9 @@ QUICK = Fraction(1702, 1000)
 class Function:
     """A function of one number, and what it is on floats, in torch, and on intervals.
 
-    `reflected` is a relation between g(x) and g(-x): "identity" g(x) - g(-x) = x, "odd" their sum
-    is 0, "one" their sum is 1, "inverse" their product is 1. `source` says where it comes from.
+    `at_zero` is g(0) where that is an integer. `reflected` is a relation between g(x) and g(-x):
+    "identity" g(x) - g(-x) = x, "odd" their sum is 0, "one" their sum is 1, "inverse" their product
+    is 1. `exact` returns g(x) where that is rational, else None. `source` says where it comes from.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Function:
     on_interval: Callable[[Any], Any]
     tex: str
     source: str
-    zero_at_zero: bool = False
+    at_zero: int | None = None
     nonnegative: bool = False
     reflected: str | None = None
     exact: Callable[[Any], Any] | None = None
@@ -63,8 +64,9 @@ def value_of(name: str, number: Exact) -> Exact:
     known = KNOWN.get(name)
     if known is None:
         return stand_in(name)(number)
-    if known.exact is not None and not isinstance(number, Interval):
-        found = known.exact(number)
+    if not isinstance(number, Interval):
+        found: Exact | None = known.exact(number) if known.exact else None
+        found = known.at_zero if number == 0 and found is None else found
         if found is not None:
             return found
     return Interval(known.on_interval(bounds(number)))
@@ -179,13 +181,6 @@ def _exact_rsqrt(x: Any) -> Any:
         return None
 
 
-def _at_zero(value: int) -> Callable[[Any], Any]:
-    return lambda x: value if x == 0 else None
-
-
-# -- on floats -------------------------------------------------------------------------------------
-
-
 KNOWN: dict[str, Function] = {
     known.name: known
     for known in (
@@ -196,7 +191,7 @@ KNOWN: dict[str, Function] = {
             _relu,
             r"\operatorname{ReLU}",
             "Fukushima 1969, Visual feature extraction by a multilayered network",
-            zero_at_zero=True,
+            at_zero=0,
             nonnegative=True,
             reflected="identity",
             exact=lambda x: max(x, 0),
@@ -208,9 +203,8 @@ KNOWN: dict[str, Function] = {
             _gelu,
             r"\operatorname{GELU}",
             "Hendrycks and Gimpel 2016, Gaussian error linear units, arXiv:1606.08415",
-            zero_at_zero=True,
+            at_zero=0,
             reflected="identity",
-            exact=_at_zero(0),
         ),
         Function(
             "gelu_tanh",
@@ -219,9 +213,8 @@ KNOWN: dict[str, Function] = {
             _gelu_tanh,
             r"\operatorname{GELU}_{\tanh}",
             "Hendrycks and Gimpel 2016, Gaussian error linear units, arXiv:1606.08415, section 2",
-            zero_at_zero=True,
+            at_zero=0,
             reflected="identity",
-            exact=_at_zero(0),
         ),
         Function(
             "silu",
@@ -230,9 +223,8 @@ KNOWN: dict[str, Function] = {
             lambda x: x * _sigmoid(x),
             r"\operatorname{SiLU}",
             "Elfwing, Uchibe and Doya 2017, Sigmoid-weighted linear units, arXiv:1702.03118",
-            zero_at_zero=True,
+            at_zero=0,
             reflected="identity",
-            exact=_at_zero(0),
         ),
         Function(
             "quick_gelu",
@@ -241,8 +233,7 @@ KNOWN: dict[str, Function] = {
             lambda x: x * _sigmoid(bounds(QUICK) * x),
             r"\operatorname{GELU}_{\sigma}",
             "Hendrycks and Gimpel 2016, Gaussian error linear units, arXiv:1606.08415, section 2",
-            zero_at_zero=True,
-            exact=_at_zero(0),
+            at_zero=0,
         ),
         Function(
             "tanh",
@@ -251,9 +242,8 @@ KNOWN: dict[str, Function] = {
             _tanh,
             r"\tanh",
             "the hyperbolic tangent",
-            zero_at_zero=True,
+            at_zero=0,
             reflected="odd",
-            exact=_at_zero(0),
         ),
         Function(
             "sigmoid",
@@ -274,7 +264,7 @@ KNOWN: dict[str, Function] = {
             "the exponential function",
             nonnegative=True,
             reflected="inverse",
-            exact=_at_zero(1),
+            at_zero=1,
         ),
         Function(
             "rsqrt",

@@ -16,6 +16,18 @@ from mpmath import iv
 PRECISION = 200  # bits
 
 
+def _operator(join: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Interval]:
+    """Return a binary operator of intervals from one of mpmath's."""
+
+    def operator(x: Interval, y: Any) -> Interval:
+        if not isinstance(y, int | Fraction | Interval):
+            return NotImplemented
+        iv.prec = PRECISION
+        return Interval(join(x.bounds, bounds(y)))
+
+    return operator
+
+
 class Interval:
     """A real number between two others."""
 
@@ -24,27 +36,13 @@ class Interval:
     def __init__(self, bounds: Any) -> None:
         self.bounds = bounds
 
-    def __add__(self, other: Any) -> Interval:
-        return _joined(self, other, lambda x, y: x + y)
-
-    def __sub__(self, other: Any) -> Interval:
-        return _joined(self, other, lambda x, y: x - y)
-
-    def __rsub__(self, other: Any) -> Interval:
-        return _joined(self, other, lambda x, y: y - x)
+    __add__ = __radd__ = _operator(lambda x, y: x + y)
+    __sub__, __rsub__ = _operator(lambda x, y: x - y), _operator(lambda x, y: y - x)
+    __truediv__, __rtruediv__ = _operator(lambda x, y: x / y), _operator(lambda x, y: y / x)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, int | Fraction) and other == 0:
-            return 0
-        return _joined(self, other, lambda x, y: x * y)
+        return 0 if isinstance(other, int | Fraction) and other == 0 else _times(self, other)
 
-    def __truediv__(self, other: Any) -> Interval:
-        return _joined(self, other, lambda x, y: x / y)
-
-    def __rtruediv__(self, other: Any) -> Interval:
-        return _joined(self, other, lambda x, y: y / x)
-
-    __radd__ = __add__
     __rmul__ = __mul__
 
     def __neg__(self) -> Interval:
@@ -90,8 +88,4 @@ def bounds(value: Any) -> Any:
     return iv.mpf(fraction.numerator) / iv.mpf(fraction.denominator)
 
 
-def _joined(x: Interval, y: Any, join: Callable[[Any, Any], Any]) -> Interval:
-    if not isinstance(y, int | Fraction | Interval):
-        return NotImplemented
-    iv.prec = PRECISION
-    return Interval(join(x.bounds, bounds(y)))
+_times = _operator(lambda x, y: x * y)

@@ -17,6 +17,8 @@ from sympy.printing.latex import LatexPrinter, greek_letters_set
 CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
 OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
 UNICODE = {"Π": "Pi", "Σ": "Sigma", "Ω": "Omega"}  # what induction calls the first layers
+# what has brackets as a factor of a product
+LOOSE = (sympy.MatMul, sympy.MatAdd, sympy.Add, sympy.KroneckerProduct, sympy.HadamardProduct)
 GREEK = {*greek_letters_set, *CAPITALS}
 
 
@@ -87,29 +89,13 @@ class TexPrinter(LatexPrinter):
         for k, factor in enumerate(e.args):
             text = self._print(factor)
             last = k == len(e.args) - 1
-            open_right = _extends_right(factor) and not last
-            loose = isinstance(
-                factor,
-                sympy.MatMul
-                | sympy.MatAdd
-                | sympy.Add
-                | sympy.KroneckerProduct
-                | sympy.HadamardProduct,
-            )
-            if isinstance(factor, sympy.Integer) and factor == -1 and not last:
-                parts.append("-")
-            elif loose or open_right:
-                parts.append(rf"\left({text}\right)")
-            else:
-                parts.append(text)
+            if isinstance(factor, LOOSE) or (_extends_right(factor) and not last):
+                text = rf"\left({text}\right)"
+            parts.append("-" if factor == -1 and not last else text)
         return r" \, ".join(parts).replace(r"- \, ", "-")
 
     def _print_MatAdd(self, e: Any) -> str:
-        text = ""
-        for k, term in enumerate(e.args):
-            part = self._print(term)
-            text += part if not k else (f" - {part[1:]}" if part.startswith("-") else f" + {part}")
-        return text
+        return " + ".join(map(self._print, e.args)).replace("+ -", "- ")
 
     def _print_Mul(self, e: Any) -> str:
         """Keep the order of a product of traces or entries; SymPy's is as good for the rest."""
@@ -152,11 +138,7 @@ class TexPrinter(LatexPrinter):
             for index, _, last in reversed(e.limits)
         )
         body = self._print(e.args[0])
-        return (
-            rf"{signs} \left({body}\right)"
-            if isinstance(e.args[0], sympy.Add)
-            else (f"{signs} {body}")
-        )
+        return f"{signs} " + (rf"\left({body}\right)" if isinstance(e.args[0], sympy.Add) else body)
 
     def _print_BlockDiagMatrix(self, e: Any) -> str:
         return rf"\operatorname{{diag}}\left({', '.join(map(self._print, e.args))}\right)"
@@ -166,6 +148,10 @@ class TexPrinter(LatexPrinter):
     def index(self, index: Any) -> str:
         """Return an index as the papers count it, from 1."""
         return str(int(index) + 1) if isinstance(index, sympy.Integer) else str(self._print(index))
+
+    def applied(self, function: str, e: Any) -> str:
+        """Return the TeX of a function of an expression."""
+        return rf"{function}\!\left({self._print(e)}\right)"
 
     def bracket(self, e: Any) -> str:
         text = self._print(e)
@@ -194,8 +180,7 @@ def typeset_name(name: str) -> str:
         base = rf"\mathrm{{{base}}}"
     if not parts:
         return base + primes
-    words = [len(p) > 1 and p.islower() and p.isidentifier() for p in parts]
     below = ",".join(
-        rf"\mathrm{{{p}}}" if word else p for p, word in zip(parts, words, strict=True)
+        rf"\mathrm{{{p}}}" if len(p) > 1 and p.islower() and p.isidentifier() else p for p in parts
     )
     return rf"{base}_{{{below}}}{primes}"

@@ -14,7 +14,7 @@ from sympy import Basic, MatrixExpr, Tuple
 
 from otimes.algebra.errors import ShapeError
 from otimes.algebra.language.binders import substituted
-from otimes.algebra.language.declared import Declared
+from otimes.algebra.language.declared import Declared, argument_at
 from otimes.algebra.language.latex import TexPrinter
 from otimes.algebra.language.linear import matmul
 from otimes.algebra.language.unicode import ATOM, PRODUCT, Piece, TextPrinter
@@ -42,9 +42,7 @@ class _OverLayers(Declared):
             raise ShapeError(f"{name} multiplies matrices, not {type(body).__name__}")
         return Tuple(index, count)
 
-    @property
-    def body(self) -> MatrixExpr:
-        return self.args[0]
+    body = argument_at(0)
 
     @property
     def index(self) -> sympy.Symbol:
@@ -65,10 +63,11 @@ class _OverLayers(Declared):
         return inside.union(*[part.free_symbols for part in (self.count, *self.args[2:-1])])
 
     def checked_shape(self, reader: Any) -> tuple[Any, Any]:
-        reader.symbol(self.index)
-        reader.bound.append({self.index: reader.number_of_layers(self.count)})
+        outside = reader.bound
+        count = reader.number_of_layers(self.count)
+        reader.bound = {**outside, reader.symbol(self.index): count}
         shape: tuple[Any, Any] = reader.matrix(self.body, "multiply over layers")
-        reader.bound.pop()
+        reader.bound = outside
         reader.square(shape, self.body, "multiply over layers")
         return shape
 
@@ -115,30 +114,24 @@ class LayerProduct(_OverLayers):
                 f"a LayerProduct over {self.count} layers was asked for its factors: put a number "
                 f"for {self.count}"
             )
-        if self.index not in self.body.free_symbols:
-            return (self.body,) * int(self.count)
-        layers = range(int(self.count))
-        order = layers if self.reverse else reversed(layers)
-        return tuple(self.layer(k) for k in order)
-
-    def _is_power(self) -> bool:
-        """Return whether all layers are alike."""
-        return self.index not in self.body.free_symbols
+        layers = tuple(self.layer(k) for k in range(int(self.count)))
+        return layers if self.reverse else layers[::-1]
 
     @property
     def extends_right(self) -> bool:
-        return not self._is_power()
+        """Whether the layers differ, so that it is not printed as a power."""
+        return self.index in self.body.free_symbols
 
     def text(self, printer: TextPrinter) -> Piece:
         body = printer.inside(self.body, ATOM)
-        if self._is_power():
+        if not self.extends_right:
             return f"{body}^{printer.compact(self.count)}", ATOM
         return f"∏{self._arrow}_{self.index}<{printer.whole(self.count)} {body}", PRODUCT
 
     def tex(self, printer: TexPrinter) -> str:
         """Return the TeX; the order of the limits is that of the layers from left to right."""
         last = printer._print(self._last(printer))
-        if self._is_power():
+        if not self.extends_right:
             body = printer._print(self.body)
             if not isinstance(self.body, sympy.MatrixSymbol):
                 body = rf"\left({body}\right)"
@@ -173,9 +166,7 @@ class OrderSum(_OverLayers):
             raise ShapeError(f"OrderSum was given order {order}: 0 or more is needed")
         return MatrixExpr.__new__(cls, body, limits, order, sympy.sympify(bool(reverse)))
 
-    @property
-    def order(self) -> sympy.Expr:
-        return self.args[2]
+    order = argument_at(2)
 
     def products(self) -> list[MatrixExpr]:
         """Return the terms, products of layers; count and order must be integers."""
@@ -184,13 +175,11 @@ class OrderSum(_OverLayers):
                 f"an OrderSum of order {self.order} over {self.count} layers was asked for its "
                 "terms: put numbers for both"
             )
-        chosen = combinations(range(int(self.count)), int(self.order))
-        found = []
-        for layers in chosen:
-            order = layers if self.reverse else reversed(layers)
-            factors = [self.layer(k) for k in order]
-            found.append(matmul(*factors) if factors else sympy.Identity(self.shape[0]))
-        return found
+        layers = [self.layer(k) for k in range(int(self.count))]
+        if not self.order:
+            return [sympy.Identity(self.shape[0])]
+        chosen = combinations(layers, int(self.order))
+        return [matmul(*(factors if self.reverse else factors[::-1])) for factors in chosen]
 
     extends_right = True
 

@@ -29,9 +29,9 @@ from sympy.core.symbol import Str
 
 from otimes.algebra.errors import LanguageError, ShapeError
 from otimes.algebra.language.binders import substituted
-from otimes.algebra.language.declared import Declared
+from otimes.algebra.language.declared import Declared, argument_at
 from otimes.algebra.language.latex import TexPrinter, typeset_name
-from otimes.algebra.language.sizes import product_of
+from otimes.algebra.language.sizes import check_range, product_of
 from otimes.algebra.language.unicode import ATOM, KRON, PRODUCT, Piece, TextPrinter
 
 Shape = tuple[Any, Any]
@@ -94,23 +94,18 @@ class FamilyMember(Declared):
                 f"write {family.name}[{', '.join('i' * len(family.counts))}]"
             )
         indices = tuple(sympy.sympify(i) for i in indices)
-        for i, count in zip(indices, family.counts, strict=True):
-            if i.is_Integer and (i < 0 or (count.is_Integer and i >= count)):
-                raise ShapeError(
-                    f"index {i} of {family.name} is out of range: it runs from 0 to {count - 1}"
-                )
+        for index, count in zip(indices, family.counts, strict=True):
+            check_range(index, count, family.name)
         return MatrixExpr.__new__(cls, family, *indices)
 
-    @property
-    def family(self) -> Family:
-        return self.args[0]
+    family = argument_at(0)
 
     @property
     def indices(self) -> tuple[sympy.Expr, ...]:
         return tuple(self.args[1:])
 
     @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+    def shape(self) -> Shape:
         return self.family.shape
 
     def count_of(self, index: Any) -> Any:
@@ -149,12 +144,10 @@ class _OverHeads(Declared):
                 )
         return MatrixExpr.__new__(cls, body, *[Tuple(*limit) for limit in limits])
 
-    @property
-    def body(self) -> MatrixExpr:
-        return self.args[0]
+    body = argument_at(0)
 
     @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+    def shape(self) -> Shape:
         return self._of_body(*self.body.shape)
 
     @property
@@ -168,16 +161,14 @@ class _OverHeads(Declared):
         return (self.body.free_symbols - {index for index, _ in self.limits}) | counts
 
     def checked_shape(self, reader: Any) -> Shape:
+        outside = reader.bound
         for index, count in self.limits:
             if not isinstance(index, sympy.Symbol):
                 raise LanguageError(f"{type(self).__name__} sums over {index}: a Symbol is needed")
             reader.size(count)  # within the limits before it
-            reader.bound.append({reader.symbol(index): count})
+            reader.bound = {**reader.bound, reader.symbol(index): count}
         rows, cols = reader.matrix(self.body, "sum over heads")
-        del reader.bound[-len(self.limits) :]
-        for size in (rows, cols):
-            if size.free_symbols & {index for index, _ in self.limits}:
-                raise ShapeError(f"the size {size} depends on an index of {type(self).__name__}")
+        reader.bound = outside
         return self._of_body(rows, cols)
 
     def _of_body(self, rows: Any, cols: Any) -> Shape:
@@ -212,17 +203,15 @@ class HeadSum(_OverHeads):
     def tex(self, printer: TexPrinter) -> str:
         """Return the TeX, counted from 1 as in papers; an order is a number, and starts at 0."""
         orders = {e.order for e in self.body.atoms(MatrixExpr) if hasattr(e, "order")}
+        ranges = [(i, 0, count - 1) if i in orders else (i, 1, count) for i, count in self.limits]
         signs = " ".join(
-            rf"\sum_{{{printer._print(i)}=0}}^{{{printer._print(count - 1)}}}"
-            if i in orders
-            else rf"\sum_{{{printer._print(i)}=1}}^{{{printer._print(count)}}}"
-            for i, count in self.limits
+            rf"\sum_{{{printer._print(i)}={first}}}^{{{printer._print(last)}}}"
+            for i, first, last in ranges
         )
         with printer.counting_from_1(i for i, _ in self.limits if i not in orders):
             body = printer._print(self.body)
-        return f"{signs} " + (
-            rf"\left({body}\right)" if isinstance(self.body, sympy.MatAdd) else body
-        )
+        body = rf"\left({body}\right)" if isinstance(self.body, sympy.MatAdd) else body
+        return f"{signs} {body}"
 
 
 class ConcatHeads(_OverHeads):
@@ -252,23 +241,17 @@ class StackHeads(_OverHeads):
 
 
 class _Vec(Declared):
-    def __new__(cls, matrix: MatrixExpr) -> _Vec:
-        return MatrixExpr.__new__(cls, matrix)
-
     @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+    def shape(self) -> Shape:
         rows, cols = self.args[0].shape
         return rows * cols, sympy.S.One
 
     def checked_shape(self, reader: Any) -> Shape:
         return product_of(reader.unmultiplied(self.args[0], "vectorise")), sympy.S.One
 
-    def text(self, printer: TextPrinter) -> Piece:
-        return f"{type(self).__name__}({printer.whole(self.args[0])})", ATOM
-
     def tex(self, printer: TexPrinter) -> str:
         order = "r" if isinstance(self, vec_rows) else "c"
-        return rf"\operatorname{{vec}}_{order}\!\left({printer._print(self.args[0])}\right)"
+        return printer.applied(rf"\operatorname{{vec}}_{order}", self.args[0])
 
 
 class vec_rows(_Vec):  # noqa: N801 (the name of the operation in the literature)
@@ -286,12 +269,11 @@ class OneHot(Declared):
 
     def __new__(cls, index: Index, size: Any) -> OneHot:
         index, size = sympy.sympify(index), sympy.sympify(size)
-        if index.is_Integer and (index < 0 or (size.is_Integer and index >= size)):
-            raise ShapeError(f"OneHot({index}, {size}) is out of range: 0 to {size - 1} is asked")
+        check_range(index, size, cls.__name__)
         return MatrixExpr.__new__(cls, index, size)
 
     @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+    def shape(self) -> Shape:
         return self.args[1], sympy.S.One
 
     def count_of(self, index: Any) -> Any:

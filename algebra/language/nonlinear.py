@@ -27,7 +27,7 @@ from sympy.core.symbol import Str
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.errors import LanguageError, ShapeError
-from otimes.algebra.language.declared import Declared
+from otimes.algebra.language.declared import Declared, argument_at
 from otimes.algebra.language.functions import KNOWN
 from otimes.algebra.language.latex import TexPrinter, typeset_name
 from otimes.algebra.language.linear import Family, Shape, matadd, matmul
@@ -69,21 +69,18 @@ class RowSoftmax(Declared):
         return shape
 
     def text(self, printer: TextPrinter) -> Piece:
-        return f"softmax({', '.join(map(printer.whole, self.args))})", ATOM
+        return printer.applied("softmax", self.args)
 
     def tex(self, printer: TexPrinter) -> str:
         mask = "" if self.mask is None else rf"_{{{printer._print(self.mask)}}}"
-        return rf"\operatorname{{softmax}}{mask}\!\left({printer._print(self.args[0])}\right)"
+        return printer.applied(rf"\operatorname{{softmax}}{mask}", self.args[0])
 
 
 class CausalMask(Declared):
     """The n × n matrix with ones on and below its diagonal: row i keeps the columns 0 … i."""
 
-    def __new__(cls, size: Any) -> CausalMask:
-        return MatrixExpr.__new__(cls, sympy.sympify(size))
-
     @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
+    def shape(self) -> Shape:
         return self.args[0], self.args[0]
 
     def checked_shape(self, reader: Any) -> Shape:
@@ -115,31 +112,26 @@ class Activation(Declared):
     def name(self) -> str:
         return str(self.args[0].name)
 
-    @property
-    def argument(self) -> MatrixExpr:
-        return self.args[1]
+    argument = argument_at(1)
 
     def checked_shape(self, reader: Any) -> Shape:
         shape: Shape = reader.matrix(self.argument, f"apply {self.name} to the entries of")
         return shape
 
     def text(self, printer: TextPrinter) -> Piece:
-        return f"{self.name}({printer.whole(self.argument)})", ATOM
+        return printer.applied(self.name, [self.argument])
 
     def tex(self, printer: TexPrinter) -> str:
         known = KNOWN.get(self.name)
         name = typeset_name(self.name) if known is None else known.tex
-        return rf"{name}\!\left({printer._print(self.argument)}\right)"
+        return printer.applied(name, self.argument)
 
 
 class _Norm(Declared):
     def __new__(cls, argument: MatrixExpr, eps: Any = 0) -> _Norm:
         return MatrixExpr.__new__(cls, argument, sympy.sympify(eps))
 
-    @property
-    def eps(self) -> sympy.Expr:
-        """What is added to the mean square before its root is taken."""
-        return self.args[1]
+    eps = argument_at(1)  # is added to the mean square before its root is taken
 
     def checked_shape(self, reader: Any) -> Shape:
         shape: Shape = reader.matrix(self.args[0], "normalise the rows of")
@@ -148,13 +140,11 @@ class _Norm(Declared):
         return shape
 
     def text(self, printer: TextPrinter) -> Piece:
-        shown = [self.args[0]] if self.eps == 0 else self.args
-        return f"{type(self).__name__}({', '.join(map(printer.whole, shown))})", ATOM
+        return printer.applied(type(self).__name__, self.args[: 1 if self.eps == 0 else 2])
 
     def tex(self, printer: TexPrinter) -> str:
         eps = "" if self.eps == 0 else rf"_{{{printer._print(self.eps)}}}"
-        argument = printer._print(self.args[0])
-        return rf"\operatorname{{{type(self).__name__}}}{eps}\!\left({argument}\right)"
+        return printer.applied(rf"\operatorname{{{type(self).__name__}}}{eps}", self.args[0])
 
 
 class RMSNorm(_Norm):

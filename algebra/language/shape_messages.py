@@ -1,4 +1,4 @@
-"""Messages about shapes that do not fit: what was asked, what was given, what to do."""
+"""Error messages about shapes: the operation, the shapes given, and a likely correction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def show_shape(shape: Shape | None) -> str:
 
 
 def not_in_language(e: Any) -> str:
-    """Say that a kind of expression is not in the language, and what to do."""
+    """Say that a class of expressions is not supported, and what to write instead."""
     if not isinstance(e, sympy.Basic):
         return (
             f"a SymPy expression was expected and {type(e).__name__} was given: build the two "
@@ -34,17 +34,17 @@ def no_range(e: sympy.KroneckerDelta) -> str:
 
 
 def bad_product(left: Any, x: Shape, right: Any, y: Shape, around: Any) -> str:
-    """Say that two factors of a product do not fit, and the likely mend."""
+    """Say that the inner sizes of a product differ, and suggest a correction."""
     a, b = short_text(left), short_text(right)
     if same_product(x[1], y[1]):
-        mend = f"; did you mean Transpose({b})?"
+        correction = f"; did you mean Transpose({b})?"
     elif same_product(y[1], x[0]):
-        mend = f"; did you mean {b} before {a}?"
+        correction = f"; did you mean {b} before {a}?"
     else:
-        mend = f"; did you mean KroneckerProduct({a}, {b})?"
+        correction = f"; did you mean KroneckerProduct({a}, {b})?"
     return (
         f"cannot multiply {a} ({show_shape(x)}) by {b} ({show_shape(y)}): the inner sizes "
-        f"{whole(x[1])} and {whole(y[0])} differ{mend}{place(around)}"
+        f"{whole(x[1])} and {whole(y[0])} differ{correction}{place(around)}"
     )
 
 
@@ -55,12 +55,12 @@ def full_shape(tensor: Any) -> str:
 
 
 def place(around: Any) -> str:
-    """Return where something was found, to end a message."""
+    """Return the enclosing expression in brackets, to end a message."""
     return f" (in {short_text(around)})"
 
 
 def renamed(origin: Mapping[Any, Any]) -> str:
-    """Say which symbols are called otherwise in a message, as others have their names."""
+    """List the symbols that a message shows under a new name, since another has theirs."""
     names = [new.name for new, old in origin.items() if new.name != old.name]
     return (
         f" ({', '.join(names)}: primes tell different symbols of one name apart)" if names else ""

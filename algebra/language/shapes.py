@@ -1,14 +1,14 @@
-"""The first pass over an expression: is it in the language, and do its shapes fit?
+"""The first pass over an expression, which checks that it is supported and that its shapes match.
 
-SymPy does not compare symbolic shapes (`C*C` with C n×m is accepted) and does not mind two symbols
-of one name, so nothing is read before this pass has agreed. It returns everything that can vary in
-the expression, and it raises ShapeError at the first pair of shapes that do not fit, or
-LanguageError naming every kind of expression that the language does not have.
+SymPy does not compare symbolic shapes (`C*C` with C n×m is accepted) and accepts two symbols with
+one name, so every expression passes this check before it is read. The pass returns everything that
+can vary in the expression. It raises ShapeError at the first pair of shapes that do not match, and
+LanguageError with every class of expressions that is not supported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import lcm
 from typing import Any
 
@@ -32,7 +32,14 @@ from otimes.algebra.language.shape_messages import (
     show_shape,
 )
 from otimes.algebra.language.signature import Signature
-from otimes.algebra.language.sizes import normal_size, product_of, same_product, same_size, whole
+from otimes.algebra.language.sizes import (
+    check_range,
+    normal_size,
+    product_of,
+    same_product,
+    same_size,
+    whole,
+)
 from otimes.algebra.language.trees import key
 from otimes.algebra.language.unicode import short_text
 
@@ -42,7 +49,7 @@ HIGHEST_ROOT = 1_000  # values of a symbol under a root are tried that are power
 
 
 def inspect(*expressions: sympy.Basic) -> Signature:
-    """Return the signature of expressions that are used together; refuse what does not fit."""
+    """Return the signature of expressions that are used together, or raise as above."""
     return inspect_shapes(*expressions)[0]
 
 
@@ -63,7 +70,7 @@ def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | N
 
 
 def shape_of(expression: sympy.Basic) -> Shape | None:
-    """Return the shape of an expression that fits, or None for a scalar."""
+    """Return the shape of an expression, or None for a scalar. Raises as `inspect` does."""
     shape = _Reader().shape(expression)
     return shape and (whole(shape[0]), whole(shape[1]))
 
@@ -87,7 +94,9 @@ class _Reader:
         self.signature = Signature()
         self.symbols: dict[str, sympy.Symbol] = {}
         self.known: dict[Any, Any] = {}
-        self.bound: list[dict[sympy.Symbol, sympy.Expr]] = []
+        self.bound: dict[
+            sympy.Symbol, Any
+        ] = {}  # the indices of the sums around, with their counts
         self.open_deltas: list[sympy.KroneckerDelta] = []  # of free indices whose range comes later
 
     def finish(self) -> Signature:
@@ -161,7 +170,7 @@ class _Reader:
             self.signature.dimensions.add(dimension)
             symbols = sorted(dimension.free_symbols, key=str)
         for symbol in symbols:
-            if any(symbol in scope for scope in self.bound):
+            if symbol in self.bound:
                 raise LanguageError(
                     f"the size {dimension} depends on the index {symbol} that a sum runs over, "
                     "which the language does not have"
@@ -187,11 +196,7 @@ class _Reader:
 
     def index(self, index: Any, count: sympy.Expr, owner: object) -> None:
         if isinstance(index, sympy.Integer):
-            if index < 0 or (isinstance(count, sympy.Integer) and index >= count):
-                raise ShapeError(
-                    f"index {index} of {short_text(owner)} is out of range: it runs from 0 "
-                    f"to {count - 1}"
-                )
+            check_range(index, count, short_text(owner))
             largest = self.signature.fixed.get(count, 0)
             self.signature.fixed[count] = max(largest, int(index))
             return
@@ -200,11 +205,8 @@ class _Reader:
                 f"the index {short_text(index)} of {short_text(owner)} is not in the language: "
                 "a symbol or an integer is"
             )
-        for scope in reversed(self.bound):
-            if index in scope:
-                known = scope[index]
-                break
-        else:
+        known = self.bound.get(index)
+        if known is None:
             known = self.signature.indices.setdefault(key(index), (self.symbol(index), count))[1]
         if known == 0:  # it has no value, so nothing is ever taken at it
             return
@@ -218,7 +220,7 @@ class _Reader:
 
     def scalar_atom(self, e: sympy.Expr) -> None:
         if isinstance(e, sympy.Symbol):
-            if any(e in scope for scope in self.bound):
+            if e in self.bound:
                 raise LanguageError(f"the index {e} is used as a number, not in the language")
             self.signature.scalars[key(e)] = self.symbol(e)
         elif isinstance(e, sympy.Pow):
@@ -248,7 +250,7 @@ class _Reader:
         if all(shape is None for shape in shapes):
             return None
         if isinstance(e, sympy.Add):
-            return self.addends(e.args, shapes, e)
+            return self.same(e.args, shapes, "add", e)
         return self.factors(e.args, shapes, e)
 
     # -- operations ----------------------------------------------------------------------------
@@ -266,22 +268,21 @@ class _Reader:
             self.size(dimension)
         return e.shape
 
-    def addends(self, args: Any, shapes: list[Shape | None], e: sympy.Expr) -> Shape | None:
-        for term, shape in zip(args[1:], shapes[1:], strict=True):
-            self.agree(args[0], shapes[0], term, shape, "add", e)
-        return shapes[0]
-
-    def agree(
-        self, a: Any, x: Shape | None, b: Any, y: Shape | None, verb: str, around: Any
-    ) -> None:
-        if not same_shape(x, y):
-            swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
-            a, b = short_text(a), short_text(b)
-            mend = f"; did you mean Transpose({b})?" if swapped else ""
-            raise ShapeError(
-                f"cannot {verb} {a} ({show_shape(x)}) and {b} ({show_shape(y)}): the shapes "
-                f"differ{mend}{place(around)}"
-            )
+    def same(
+        self, args: Sequence[Any], shapes: Sequence[Shape | None], verb: str, around: Any
+    ) -> Shape | None:
+        """Return the shape that all arguments have."""
+        x = shapes[0]
+        for term, y in zip(args, shapes, strict=True):
+            if not same_shape(x, y):
+                swapped = x is not None and y is not None and same_shape(x, (y[1], y[0]))
+                a, b = short_text(args[0]), short_text(term)
+                correction = f"; did you mean Transpose({b})?" if swapped else ""
+                raise ShapeError(
+                    f"cannot {verb} {a} ({show_shape(x)}) and {b} ({show_shape(y)}): the shapes "
+                    f"differ{correction}{place(around)}"
+                )
+        return x
 
     def factors(self, args: Any, shapes: list[Shape | None], e: sympy.Expr) -> Shape | None:
         result: Shape | None = None
@@ -335,12 +336,8 @@ class _Reader:
         return product_of([rows for rows, _ in shapes]), product_of([cols for _, cols in shapes])
 
     def hadamard(self, e: sympy.HadamardProduct) -> Shape | None:
-        shapes: list[Shape | None] = [
-            self.unmultiplied(a, "multiply elementwise by") for a in e.args
-        ]
-        for factor, shape in zip(e.args[1:], shapes[1:], strict=True):
-            self.agree(e.args[0], shapes[0], factor, shape, "multiply elementwise", e)
-        return shapes[0]
+        shapes = [self.unmultiplied(a, "multiply elementwise by") for a in e.args]
+        return self.same(e.args, shapes, "multiply elementwise", e)
 
     def trace(self, e: sympy.Trace) -> None:
         self.square(self.shape(e.args[0]), e.args[0], "take the trace of")
@@ -372,17 +369,15 @@ class _Reader:
     def range_of_delta(self, e: sympy.KroneckerDelta) -> sympy.Expr | None:
         if len(e.args) > 2:
             return normal_size(e.args[2][1] + 1)
-        for scope in reversed(self.bound):
-            for index in e.args:
-                if index in scope:
-                    return scope[index]
+        bound = [self.bound[index] for index in e.args if index in self.bound]
         free = [self.signature.indices.get(key(index)) for index in e.args if index.is_Symbol]
-        return next((known[1] for known in free if known is not None), None)
+        return next(iter([*bound, *[known[1] for known in free if known is not None]]), None)
 
     def index_sum(self, e: sympy.Sum) -> None:
         """A sum over full ranges of indices; the count of each is its upper limit plus one."""
         if not e.limits:
             raise LanguageError(f"the sum of {short_text(e.function)} runs over no index")
+        outside = self.bound
         for limit in reversed(e.limits):
             if len(limit) != 3 or limit[1] != 0 or not isinstance(limit[0], sympy.Symbol):
                 raise LanguageError(
@@ -392,10 +387,10 @@ class _Reader:
             index, _, last = limit
             count = normal_size(last + 1)
             self.size(count)  # within the limits before it
-            self.bound.append({self.symbol(index): count})
+            self.bound = {**self.bound, self.symbol(index): count}
         if self.shape(e.function) is not None:
             raise ShapeError(f"{short_text(e)} sums matrices: use HeadSum for that")
-        del self.bound[-len(e.limits) :]
+        self.bound = outside
 
     def diag_matrix(self, e: DiagMatrix) -> Shape:
         rows, cols = self.matrix(e.args[0], "make a diagonal matrix of")
@@ -407,15 +402,10 @@ class _Reader:
         size = rows if cols == 1 else cols
         return size, size
 
-    def diagonal_of(self, e: DiagonalOf) -> Shape:
+    def diagonal(self, e: DiagonalOf | DiagonalMatrix) -> Shape:
         rows, cols = self.matrix(e.args[0], "take the diagonal of")
         self.square((rows, cols), e.args[0], "take the diagonal of")
-        return rows, sympy.S.One
-
-    def diagonal_matrix(self, e: DiagonalMatrix) -> Shape:
-        shape = self.matrix(e.args[0], "keep the diagonal of")
-        self.square(shape, e.args[0], "keep the diagonal of")
-        return shape
+        return rows, sympy.S.One if isinstance(e, DiagonalOf) else cols
 
     def hadamard_power(self, e: sympy.HadamardPower) -> Shape:
         shape = self.matrix(e.args[0], "raise the entries of")
@@ -456,11 +446,9 @@ class _Reader:
 
         The layers before layer l are among those that l runs over.
         """
-        for scope in reversed(self.bound):
-            if count in scope:
-                return scope[count]
-        self.size(count)
-        return count
+        if count not in self.bound:
+            self.size(count)
+        return self.bound.get(count, count)
 
 
 _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
@@ -485,8 +473,8 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
     sympy.KroneckerDelta: _Reader.delta,
     sympy.Sum: _Reader.index_sum,
     DiagMatrix: _Reader.diag_matrix,
-    DiagonalOf: _Reader.diagonal_of,
-    DiagonalMatrix: _Reader.diagonal_matrix,
+    DiagonalOf: _Reader.diagonal,
+    DiagonalMatrix: _Reader.diagonal,
     sympy.HadamardPower: _Reader.hadamard_power,
     sympy.ImmutableDenseMatrix: _Reader.explicit,
     sympy.BlockMatrix: _Reader.block_matrix,
@@ -496,15 +484,12 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
 
 def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:
     """Return every part that the language does not have, each as a sentence."""
-    found: list[str] = []
-    for expression in expressions:
-        for part in sympy.preorder_traversal(expression):
-            of_matrices = isinstance(part, sympy.MatrixExpr) or (
-                isinstance(part, sympy.Expr)
-                and any(isinstance(argument, sympy.MatrixExpr) for argument in part.args)
-            )
-            if of_matrices and type(part) not in _READERS and not isinstance(part, Declared):
-                message = not_in_language(part)
-                if message not in found:
-                    found.append(message)
-    return found
+    parts = [part for e in expressions for part in sympy.preorder_traversal(e)]
+    of_matrices = [
+        part
+        for part in parts
+        if isinstance(part, sympy.Expr)
+        and any(isinstance(x, sympy.MatrixExpr) for x in (part, *part.args))
+    ]
+    missing = [e for e in of_matrices if type(e) not in _READERS and not isinstance(e, Declared)]
+    return list(dict.fromkeys(map(not_in_language, missing)))

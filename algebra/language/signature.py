@@ -1,4 +1,4 @@
-"""What can vary in expressions: what has to be given a value before they have one."""
+"""The free variables of expressions: what must be given a value before they have one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from otimes.algebra.language.linear import Family
 
 @dataclass(slots=True)
 class Signature:
-    """What can vary in one or several expressions, each by its name.
+    """The free variables of one or several expressions, by name.
 
     `tensors` are the matrix symbols and families, `sizes` the symbols of dimensions, `indices` the
     free indices with the number of values each runs over, `scalars` the other symbols.
@@ -30,5 +30,5 @@ class Signature:
     masks: set[str] = field(default_factory=set)
     # by the name of a symbol under a root, the degree of the powers that make it rational
     roots: dict[str, int] = field(default_factory=dict)
-    # what the symbols declare and inequalities say; each size is an integer from 1 on besides
+    # of symbols and inequalities; that sizes are positive integers holds in addition
     assumptions: Assumptions = NONE

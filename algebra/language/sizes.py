@@ -36,6 +36,12 @@ def normal_size(dimension: sympy.Expr) -> sympy.Expr:
     return expanded
 
 
+def check_range(index: Any, count: Any, owner: str) -> None:
+    """Raise ShapeError for an integer index that is not among 0 … count - 1."""
+    if index.is_Integer and (index < 0 or (count.is_Integer and index >= count)):
+        raise ShapeError(f"index {index} of {owner} is out of range: it runs from 0 to {count - 1}")
+
+
 def same_size(a: sympy.Expr, b: sympy.Expr) -> bool:
     """Return whether two sizes are equal as polynomials."""
     return bool(a is b or a == b or normal_size(a) == normal_size(b))

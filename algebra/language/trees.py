@@ -1,4 +1,4 @@
-"""Nodes of expressions made again with other arguments, and the names of symbols."""
+"""Expressions rebuilt with other arguments, and the names of symbols."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 
 def key(symbol: sympy.Symbol) -> str:
-    """Return the name that stands for a symbol; dummies of one name are told apart."""
+    """Return the name by which a symbol is known; dummies with one name get different ones."""
     if isinstance(symbol, sympy.Dummy):
         return f"{symbol.name}~{symbol.dummy_index}"
     return str(symbol.name)

@@ -7,12 +7,13 @@ the language does not have is shown as `Name(arguments)`, what is nested too dee
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 import sympy
 from sympy.core.mul import Mul
-from sympy.matrices.expressions.diagonal import DiagMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 SUM, KRON, PRODUCT, ATOM = range(4)  # how tightly a piece of text holds together
@@ -47,14 +48,14 @@ def short_text(expression: sympy.Basic, width: int = 100) -> str:
 
 def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
     """Return a text in lines of at most `width`, broken at spaces, later lines being indented."""
-    lines = [""]
-    for word in text.split(" "):
-        most = width if len(lines) == 1 else width - indent
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > most:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".lstrip()
-    return lines
+    lines = textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.strip() for line in lines] or [""]
 
 
 class TextPrinter:
@@ -145,13 +146,13 @@ class TextPrinter:
     def _print_HadamardPower(self, e: sympy.HadamardPower) -> Piece:
         return f"{self.inside(e.args[0], ATOM)}^(∘{self.whole(e.args[1])})", ATOM
 
-    def _print_Trace(self, e: sympy.Trace) -> Piece:
-        return f"tr({self.whole(e.args[0])})", ATOM
+    def _print_Trace(self, e: Any) -> Piece:
+        return self.applied("tr" if isinstance(e, sympy.Trace) else "diag", e.args)
 
-    def _print_DiagMatrix(self, e: DiagMatrix | sympy.BlockDiagMatrix) -> Piece:
-        return f"diag({', '.join(map(self.whole, e.args))})", ATOM
+    _print_DiagMatrix = _print_BlockDiagMatrix = _print_Trace
 
-    _print_BlockDiagMatrix = _print_DiagMatrix
+    def applied(self, function: str, arguments: Iterable[Any]) -> Piece:
+        return f"{function}({', '.join(map(self.whole, arguments))})", ATOM
 
     def _print_MatrixElement(self, e: MatrixElement) -> Piece:
         row, col = map(self.whole, e.args[1:])
@@ -186,7 +187,7 @@ class TextPrinter:
         if not isinstance(e, sympy.Basic):
             return str(e), ATOM
         if e.args:
-            return f"{type(e).__name__}({', '.join(map(self.whole, e.args))})", ATOM
+            return self.applied(type(e).__name__, e.args)
         if isinstance(e, sympy.Rational):
             text = _digits(e.p) if e.is_Integer else f"{_digits(e.p)}/{_digits(e.q)}"
             return text, ATOM if e.is_Integer and e >= 0 else PRODUCT
@@ -203,15 +204,14 @@ def _is_plain(e: Any) -> bool:
     kinds = sympy.Symbol | sympy.Rational | sympy.Add | Mul | sympy.Pow
     return len(parts) <= PLAIN and all(
         isinstance(part, kinds)
-        and not (isinstance(part, sympy.Rational) and max(map(_bits, (part.p, part.q))) > LONGEST)
+        and not (
+            isinstance(part, sympy.Rational)
+            and int(max(abs(part.p), part.q)).bit_length() > LONGEST
+        )
         for part in parts
     )
 
 
-def _bits(number: int) -> int:
-    return int(number).bit_length()
-
-
 def _digits(number: int) -> str:
-    bits = _bits(number)
+    bits = int(number).bit_length()
     return str(number) if bits <= LONGEST else f"{'-' * (number < 0)}⟨{bits} bits⟩"

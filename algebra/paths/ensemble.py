@@ -33,10 +33,10 @@ expression is their sum, and counts are expressions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, islice, product
+from itertools import combinations, count, groupby, islice, product
 from math import prod
 from typing import Any, overload
 
@@ -56,7 +56,6 @@ from otimes.algebra.paths.layers import (
     plan_of,
     polynomial_of,
     power_of,
-    units_of,
     whole,
 )
 from otimes.algebra.paths.path import Path, Taken
@@ -75,12 +74,10 @@ class PathExpansion:
     def __init__(self, product: MatrixExpr) -> None:
         self.expression = clean_product(product)
         self._plan = plan_of(self.expression)
-        found = list(enumerate(self._plan.slots))
-        if not self._plan.from_left:
-            found.reverse()
+        found = self._plan.applied
         self._layers = [(place, slot) for place, slot in found if isinstance(slot, Layer)]
         self._stacks = [(place, slot) for place, slot in found if isinstance(slot, Stack)]
-        self._suffixes: list[list[int]] = []
+        self._counts_after: dict[int, list[list[int]]] = {}
 
     # -- counting --------------------------------------------------------------------------------
 
@@ -112,26 +109,21 @@ class PathExpansion:
     def mean_order(self) -> Fraction | sympy.Expr:
         """The exact mean order of a path; an expression if a number is symbolic."""
         mean: Any = sympy.S.Zero
-        terms: list[tuple[Count, Sequence[Count]]] = [
-            (times, weights) for weights, times in self._kinds().items()
-        ]
-        terms += [(stack.depth, stack.polynomial) for _, stack in self._stacks]
-        for times, weights in terms:
+        kinds: list[tuple[Sequence[Count], Count]] = [*self._kinds().items()]
+        kinds += [(stack.polynomial, stack.depth) for _, stack in self._stacks]
+        for weights, times in kinds:
             if sum(weights) == 0:
                 raise OtimesError("a product without paths has no mean order")
             orders = sum(k * weight for k, weight in enumerate(weights))
             mean += times * sympy.sympify(orders) / sum(weights)
-        mean = sympy.sympify(mean)
         return Fraction(int(mean.p), int(mean.q)) if mean.is_Rational else mean
 
     # -- paths -----------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Path]:
         endless = any(stack.layer.of_order(1) for _, stack in self._stacks)
-        order = 0
-        while endless or order <= len(self._layers):
+        for order in count() if endless else range(len(self._layers) + 1):
             yield from self._paths(order, together=False)
-            order += 1
 
     def order(self, order: int) -> Iterator[Path]:
         """Return a lazy iterator over the paths of one order."""
@@ -145,7 +137,7 @@ class PathExpansion:
 
     def __getitem__(self, rank: int | slice) -> Path | tuple[Path, ...]:
         self._needs_an_end("a path by its rank")
-        by_order = polynomial_of(Counter(units_of(layer) for _, layer in self._layers))
+        by_order = polynomial_of(Counter(layer.units for _, layer in self._layers))
         total = sum(by_order)
         if isinstance(rank, slice):
             return tuple([self._at(k, by_order) for k in range(*rank.indices(total))])
@@ -181,25 +173,13 @@ class PathExpansion:
         limit = limit if limit is not None else 3 if self._stacks else 16
         if limit < 1:
             raise OtimesError(f"latex needs a limit of at least 1, not {limit}")
-        lines: list[str] = []
-        order = -1
         shown = list(islice(self, limit + 1))
-        for path in shown[:limit]:
-            part = path.latex()
-            sign = "" if not lines else " - " if part.startswith("-") else " + "
-            part = part[1:] if sign == " - " else part
-            if path.order != order:
-                lines.append(f"{sign.lstrip()}{part}")
-                order = path.order
-            else:
-                lines[-1] += f"{sign}{part}"
+        by_order = groupby(shown[:limit], key=lambda path: path.order)
+        lines = [" + ".join(path.latex() for path in paths) for _, paths in by_order]
         if len(shown) > limit:
-            lines.append(rf"+ \cdots \quad ({latex(sympy.sympify(self.count))} \text{{ paths}})")
-        if not lines:
-            return "0"
-        if len(lines) == 1:
-            return lines[0]
-        return r"\begin{aligned} & " + r" \\ & ".join(lines) + r" \end{aligned}"
+            lines.append(rf"\cdots \quad ({latex(sympy.sympify(self.count))} \text{{ paths}})")
+        text = r" \\ & + ".join(lines).replace("+ -", "- ") or "0"
+        return rf"\begin{{aligned}} & {text} \end{{aligned}}" if len(lines) > 1 else text
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex()}$"
@@ -211,44 +191,34 @@ class PathExpansion:
 
     def _kinds(self) -> Counter[tuple[Count, Count]]:
         """Return the number of layers for each pair (terms of order 0, terms of order 1)."""
-        weights = {id(layer.groups): layer.weights for _, layer in self._layers}
+        weights = {id(layer.groups): layer.weights for _, layer in self._layers}  # once for each
         return Counter(weights[id(layer.groups)] for _, layer in self._layers)
 
     def _paths(self, order: int, together: bool) -> Iterator[Path]:
         """Yield the paths of one order, with the heads of a layer as one sum or one by one."""
-        must = [k for k, (_, layer) in enumerate(self._layers) if not layer.of_order(0)]
-        free = [
-            k
-            for k, (_, layer) in enumerate(self._layers)
-            if layer.of_order(0) and layer.of_order(1)
-        ]
-        if not all(layer.groups for _, layer in self._layers):
+        layers = [layer for _, layer in self._layers]
+        must = [k for k, layer in enumerate(layers) if not layer.of_order(0)]
+        free = [k for k, layer in enumerate(layers) if layer.of_order(0) and layer.of_order(1)]
+        if not all(layer.groups for layer in layers):
             return
-        for deep in _shares(order, len(self._stacks)):
+        for deep in product(range(order + 1), repeat=len(self._stacks)):
             left = order - sum(deep) - len(must)
-            if not 0 <= left <= len(free):
-                continue
-            for chosen in combinations(free, left):
-                through = tuple(sorted((*must, *chosen))) if must else chosen
-                wheels = self._wheels(through, deep)
+            for chosen in combinations(free, left) if left >= 0 else ():
+                wheels = self._wheels({*must, *chosen}, deep)
                 total = prod(sum(g.units(together) for g in groups) for _, groups, _ in wheels)
                 for rank in range(total):
                     yield self._turned(wheels, rank, order, together)
 
     def _wheels(
-        self, through: Sequence[int], deep: Sequence[int]
+        self, through: Set[int], deep: Sequence[int]
     ) -> list[tuple[int, tuple[Group, ...], bool]]:
         """Return (slot, groups, whether in a stack) for every slot with a choice."""
         wheels: list[tuple[int, tuple[Group, ...], bool]] = []
-        taking = set(through)
-        plain = self._only_plain_skips
-        for k in through if plain else range(len(self._layers)):
+        for k in sorted(through) if self._only_plain_skips else range(len(self._layers)):
             place, layer = self._layers[k]
-            groups = layer.of_order(int(k in taking))
-            wheels.append((place, groups, False))
-        for (place, stack), times in zip(self._stacks, deep, strict=True):
-            layer = stack.layer
-            wheels += [(place, layer.of_order(1), True)] * times
+            wheels.append((place, layer.of_order(int(k in through)), False))
+        for (place, stack), times in zip(self._stacks, deep, strict=False):
+            wheels += [(place, stack.layer.of_order(1), True)] * times
         return wheels
 
     @cached_property
@@ -290,30 +260,28 @@ class PathExpansion:
         while rank >= by_order[order]:
             rank -= by_order[order]
             order += 1
-        after = self._suffix(order)
-        through: list[int] = []
+        after = self._after(order)
+        through: set[int] = set()
         weight, left = 1, order
         for k, (_, layer) in enumerate(self._layers):
-            skip, head = units_of(layer)
-            taking = weight * head * after[k + 1][left - 1] if left else 0
+            skip, head = layer.units
+            later = after[k + 1]
+            taking = weight * head * later[left - 1] if 0 < left <= len(later) else 0
             if rank < taking:
-                through.append(k)
+                through.add(k)
                 weight, left = weight * head, left - 1
             else:
                 rank, weight = rank - taking, weight * skip
         return self._turned(self._wheels(through, ()), rank, order, together=False)
 
-    def _suffix(self, order: int) -> list[list[int]]:
+    def _after(self, order: int) -> list[list[int]]:
         """Return the numbers of ways to take 0 … `order` heads from the layers k, k + 1, …"""
-        if not self._suffixes or len(self._suffixes[0]) <= order:
-            table = [[1] + [0] * order]
+        if order not in self._counts_after:
+            table = [[1]]
             for _, layer in reversed(self._layers):
-                skip, head = units_of(layer)
-                last = table[-1]
-                row = [skip * last[j] + head * last[j - 1] for j in range(1, order + 1)]
-                table.append([skip * last[0], *row])
-            self._suffixes = table[::-1]
-        return self._suffixes
+                table.append(multiply(table[-1], layer.units)[: order + 1])
+            self._counts_after[order] = table[::-1]
+        return self._counts_after[order]
 
     def _needs_an_end(self, asked: str) -> None:
         if self._stacks:
@@ -346,15 +314,10 @@ def expand_paths(product: Any) -> PathExpansion:
 def _digits(rank: int, limits: Sequence[tuple[Any, Any]]) -> tuple[int, ...]:
     """Return the index values at a rank, the last index varying fastest."""
     digits: list[int] = []
-    for _, count in reversed(limits):
-        rank, digit = divmod(rank, int(count))
+    for _, size in reversed(limits):
+        rank, digit = divmod(rank, int(size))
         digits.append(digit)
     return tuple(reversed(digits))
-
-
-def _shares(order: int, stacks: int) -> Iterator[tuple[int, ...]]:
-    """Yield each way to distribute the order of a path over the stacks."""
-    return (deep for deep in product(range(order + 1), repeat=stacks) if sum(deep) <= order)
 
 
 def _check_order(order: Any) -> None:

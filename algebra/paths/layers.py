@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, prod
 from typing import Any, TypeAlias
 
 import sympy
 from sympy import Identity, MatrixExpr
 
-from otimes.algebra.errors import LanguageError, ShapeError
+from otimes.algebra.errors import LanguageError
 from otimes.algebra.language.binders import standardised
 from otimes.algebra.language.layers import LayerProduct
-from otimes.algebra.language.linear import HeadSum, _OverHeads, matmul
-from otimes.algebra.language.shape_messages import show_shape
+from otimes.algebra.language.linear import HeadSum
 from otimes.algebra.language.shapes import inspect
-from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.unicode import short_text
 
 Count: TypeAlias = Any  # an int, or an expression where a number of heads or layers is a symbol
@@ -69,7 +67,14 @@ class Layer:
     @property
     def weights(self) -> tuple[Count, Count]:
         """The number of terms of order 0 and of order 1."""
-        return weights_of(self.groups)
+        skip, head = (sum(group.count for group in self.of_order(order)) for order in (0, 1))
+        return whole(skip), whole(head)
+
+    @property
+    def units(self) -> tuple[int, int]:
+        """The number of paths through it by order, a sum over symbolic heads counting as one."""
+        skip, head = (sum(g.units(together=False) for g in self.of_order(k)) for k in (0, 1))
+        return skip, head
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,11 @@ class Plan:
     numbers: dict[int, Any]
     names: frozenset[str]
 
+    @property
+    def applied(self) -> list[tuple[int, Slot]]:
+        """The factors with their positions, in the order in which they are applied."""
+        return list(enumerate(self.slots))[:: 1 if self.from_left else -1]
+
 
 def clean_product(product: Any) -> MatrixExpr:
     """Return a product with checked, distinct names; raise LanguageError if it is not a product."""
@@ -122,34 +132,8 @@ def clean_product(product: Any) -> MatrixExpr:
             "matrix product of layers is needed, such as (Identity(n) + A_2) * (Identity(n) + A_1)"
         )
     (product,), _, _ = standardised([product])
-    inspect(_as_sums(product, ()))
+    inspect(product)
     return product
-
-
-def _as_sums(e: Any, bound: tuple[sympy.Symbol, ...]) -> Any:
-    """Return the expression with each LayerProduct replaced by a HeadSum of equal shape and scope.
-
-    A LayerProduct elsewhere, inside a Kronecker product for instance, is kept, and rejected later.
-    """
-    if isinstance(e, LayerProduct):
-        inner = [limit for part in e.body.atoms(_OverHeads) for limit in part.limits]
-        if e.index in bound or any(e.index == index for index, _ in inner):
-            raise LanguageError(f"the index {e.index} of a LayerProduct is bound twice: rename one")
-        if any(e.index in count.free_symbols for _, count in inner):
-            raise LanguageError(
-                f"the number of heads depends on the layer {e.index} of a LayerProduct: write the "
-                "layers out as a product"
-            )
-        rows, cols = e.body.shape
-        if not same_size(rows, cols):
-            raise ShapeError(
-                f"cannot multiply the layers of a LayerProduct, each {show_shape(e.shape)}: a "
-                "square matrix is needed"
-            )
-        return HeadSum(_as_sums(e.body, (*bound, e.index)), (e.index, e.count or 1))
-    if isinstance(e, sympy.MatMul):
-        return matmul(*[_as_sums(factor, bound) for factor in e.args])
-    return e
 
 
 def _slots_of(e: Any, values: Substitution) -> Iterator[Slot]:
@@ -198,34 +182,27 @@ def _groups_of(e: Any, limits: tuple[Any, ...]) -> Iterator[Group]:
 
 def plan_of(product: MatrixExpr) -> Plan:
     """Return the layers of a product from `clean_product`, and their numbering."""
-    slots = tuple(_slots_of(product, {}))
     from_left = any(part.reverse for part in product.atoms(LayerProduct))
-    numbers: dict[int, Any] = {}
+    names = frozenset(symbol.name for symbol in product.free_symbols)
+    plan = Plan(tuple(_slots_of(product, {})), from_left, {}, names)
     number: Any = 0
-    for place in range(len(slots)) if from_left else reversed(range(len(slots))):
-        slot = slots[place]
+    for place, slot in plan.applied:
         if isinstance(slot, Layer):
-            numbers[place] = number
+            plan.numbers[place] = number
             number += 1
         elif isinstance(slot, Stack):
             number += slot.depth * sum(isinstance(s, Layer) for s in slot.slots)
-    names = frozenset(symbol.name for symbol in product.free_symbols)
-    return Plan(slots, from_left, numbers, names)
+    return plan
 
 
 def scale_of_identity(e: Any) -> Any:
     """Return s if the term is s times an identity or a ⊗ of identities, else None."""
     if isinstance(e, Identity):
         return sympy.S.One
-    if isinstance(e, sympy.KroneckerProduct | sympy.MatMul):
-        scale = sympy.S.One
-        for part in e.args:
-            inner = scale_of_identity(part) if getattr(part, "is_Matrix", False) else part
-            if inner is None:
-                return None
-            scale = scale * inner
-        return scale
-    return None
+    if not isinstance(e, sympy.KroneckerProduct | sympy.MatMul):
+        return None
+    parts = [scale_of_identity(p) if getattr(p, "is_Matrix", False) else p for p in e.args]
+    return None if None in parts else prod(parts, start=sympy.S.One)
 
 
 # -- counts: polynomials whose k-th coefficient counts the paths of order k ----------------------
@@ -234,20 +211,6 @@ def scale_of_identity(e: Any) -> Any:
 def whole(count: Any) -> Count:
     """Return an integer count as an int; others unchanged."""
     return int(count) if isinstance(count, int) or count.is_Integer else count
-
-
-def weights_of(groups: Sequence[Group]) -> tuple[Count, Count]:
-    """Return the numbers of terms of order 0 and of order 1."""
-    totals: list[Any] = [sum(g.count for g in groups if g.order == order) for order in (0, 1)]
-    return whole(totals[0]), whole(totals[1])
-
-
-def units_of(layer: Layer) -> tuple[int, int]:
-    """Return the number of paths through a layer by order, a sum over symbolic heads counting 1."""
-    return (
-        sum(group.units(together=False) for group in layer.of_order(0)),
-        sum(group.units(together=False) for group in layer.of_order(1)),
-    )
 
 
 def polynomial_of(kinds: Counter[tuple[Count, Count]]) -> list[Count]:

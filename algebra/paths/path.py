@@ -17,7 +17,7 @@ import sympy
 from sympy import Identity, MatrixExpr, Tuple
 
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.language.binders import substituted
+from otimes.algebra.language.binders import fresh_name, substituted
 from otimes.algebra.language.declared import Declared
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.linear import HeadSum, kron, matmul
@@ -40,10 +40,6 @@ class IncreasingSum(Declared):
 
     def __new__(cls, body: MatrixExpr, indices: Any, count: Any) -> IncreasingSum:
         return MatrixExpr.__new__(cls, body, Tuple(*indices), sympy.sympify(count))
-
-    @property
-    def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
-        return self.args[0].shape
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -136,7 +132,8 @@ class Path:
     def product(self) -> MatrixExpr:
         """The unevaluated product of the terms, without identities."""
         factors, _, limits, layers = self._read()
-        return _summed(_plain(factors), limits, layers)
+        scalars, matrices = _flat(factors)
+        return _summed(_product([*scalars, *matrices]), limits, layers)
 
     @property
     def expression(self) -> MatrixExpr:
@@ -165,9 +162,7 @@ class Path:
         open_layers: list[Any] = []
 
         def fresh(symbol: sympy.Symbol, number: Any) -> sympy.Symbol:
-            name = f"{symbol.name}_{number}" if many else symbol.name
-            while name in used:
-                name += "'"
+            name = fresh_name(f"{symbol.name}_{number}" if many else symbol.name, used)
             used.add(name)
             return sympy.Symbol(name, **symbol.assumptions0)
 
@@ -197,16 +192,15 @@ class Path:
                 factors.append(term(taken, slot.values, number, label))
             else:
                 several = self._stacks.get(place, ())
-                if not several:
-                    skip = slot.layer.of_order(0)[0].expression
-                    factors.append(substituted(skip, slot.values))
-                labels = [fresh(slot.index, k + 1) for k in range(len(several))]
+                labels = [fresh(slot.index, k) for k in range(1, len(several) + 1)]
                 if labels:
                     open_layers.append((labels, slot.depth))
-                order = range(len(several)) if slot.reverse else reversed(range(len(several)))
-                for k in order:
-                    values = {**slot.values, slot.index: labels[k]}
-                    factors.append(term(several[k], values, labels[k], k + 1))
+                else:
+                    skip = slot.layer.of_order(0)[0].expression
+                    factors.append(substituted(skip, slot.values))
+                applied = list(zip(several, labels, range(1, len(several) + 1), strict=True))
+                for taken, label, k in applied[:: 1 if slot.reverse else -1]:
+                    factors.append(term(taken, {**slot.values, slot.index: label}, label, k))
         if not self._plan.from_left:
             steps.reverse()
         return factors, tuple(steps), limits, open_layers
@@ -228,19 +222,15 @@ def _flat(factors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     matrices: list[Any] = []
     identity = None
     for factor in factors:
+        parts = [factor]
         if isinstance(factor, sympy.MatMul):
-            inner_scalars, inner = _flat(factor.args)
-            scalars += inner_scalars
-            parts = inner
-        else:
-            parts = [factor]
+            inner, parts = _flat(factor.args)
+            scalars += inner
         for part in parts:
-            if not getattr(part, "is_Matrix", False):
-                scalars.append(part)
-                continue
-            scale = scale_of_identity(part)
+            is_matrix = getattr(part, "is_Matrix", False)
+            scale = scale_of_identity(part) if is_matrix else None
             if scale is None:
-                matrices.append(part)
+                (matrices if is_matrix else scalars).append(part)
                 continue
             if scale != 1:
                 scalars.append(scale)
@@ -250,10 +240,8 @@ def _flat(factors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return scalars, matrices
 
 
-def _plain(factors: Sequence[Any]) -> MatrixExpr:
-    scalars, matrices = _flat(factors)
-    everything = [*scalars, *matrices]
-    return matmul(*everything) if len(everything) > 1 else everything[0]
+def _product(factors: Sequence[Any]) -> MatrixExpr:
+    return matmul(*factors) if len(factors) > 1 else factors[0]
 
 
 def _mixed(factors: Sequence[Any]) -> MatrixExpr:
@@ -278,10 +266,9 @@ def _mixed(factors: Sequence[Any]) -> MatrixExpr:
         if matrix is None:
             flat = [_flat(column) for column in columns]
             scalars += [scalar for few, _ in flat for scalar in few]
-            matrix = kron(*[matmul(*m) if len(m) > 1 else m[0] for _, m in flat])
+            matrix = kron(*[_product(matrices) for _, matrices in flat])
         result.append(matrix)
-    everything = [*scalars, *result]
-    return matmul(*everything) if len(everything) > 1 else everything[0]
+    return _product([*scalars, *result])
 
 
 def _kron_parts(e: Any) -> list[Any]:

@@ -61,14 +61,10 @@ def diag_matrix(reading: Interpretation, e: DiagMatrix) -> DiagramSum:
     """Return the diagonal matrix of a column or a row: its legs twice."""
     value = reading.value(e.args[0])
     legs = beside(value.rows, value.cols)
-    return reading.collect(
-        legs,
-        legs,
-        (
-            (d._replace(rows=d.rows + d.cols, cols=d.rows + d.cols), c)
-            for d, c in value.terms.items()
-        ),
-    )
+    made = [
+        (d._replace(rows=d.rows + d.cols, cols=d.rows + d.cols), c) for d, c in value.terms.items()
+    ]
+    return reading.collect(legs, legs, made)
 
 
 def diagonal_of(reading: Interpretation, e: DiagonalOf) -> DiagramSum:
@@ -135,5 +131,7 @@ def _unit(
 def _fixed(size: sympy.Expr) -> int:
     """Return a size that is a number: 3 may be cut in n and 3 - n, which fix no place."""
     if not isinstance(size, sympy.Integer):
-        raise Undecided(f"an explicit matrix is cut at {size}, which only numbers can settle")
+        raise Undecided(
+            f"an explicit matrix is cut at {size}: which block an entry is in is unknown"
+        )
     return int(size)

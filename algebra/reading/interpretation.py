@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import product
 from typing import Any
 
 import sympy
@@ -21,6 +23,7 @@ from otimes.algebra.diagrams.legs import Branch, Legs, beside, branches, matched
 from otimes.algebra.diagrams.sums import DiagramSum, Label, Terms, index_name, put
 from otimes.algebra.errors import Undecided
 from otimes.algebra.language import coefficients
+from otimes.algebra.language.binders import fresh_name
 from otimes.algebra.language.coefficients import Coefficient
 from otimes.algebra.language.linear import (
     ConcatHeads,
@@ -78,31 +81,25 @@ class Interpretation:
         self.inverses: dict[str, tuple[Any, Any]] = {}  # name -> (normal form, expression)
         self.inverse_equations: list[tuple[tuple[Any, ...], DiagramSum, DiagramSum]] = []
 
-    def read(self, *expressions: sympy.Basic) -> tuple[DiagramSum, ...]:
-        """Return the values of expressions of one shape, their legs split alike."""
-        return self.read_groups(expressions)[0]
-
-    def read_groups(self, *groups: Sequence[sympy.Basic]) -> list[tuple[DiagramSum, ...]]:
+    def read(self, *groups: Sequence[sympy.Basic]) -> list[tuple[DiagramSum, ...]]:
         """Return the values of groups of expressions; within a group shapes are one, legs alike."""
         while True:
-            self.labels.clear()
-            self._label.clear()
-            self._symbols.clear()
-            self.inverses.clear()
-            self.applied.clear()
+            for table in (self.labels, self._label, self._symbols, self.inverses, self.applied):
+                table.clear()
             self.made = 0
             try:
-                values = [self._alike([self.value(e) for e in group]) for group in groups]
+                values = [self.alike(*map(self.value, group)) for group in groups]
                 self.inverse_equations = self._equations_of_inverses()
                 return values
             except Resplit:
                 continue
 
-    def _alike(self, values: list[DiagramSum]) -> tuple[DiagramSum, ...]:
-        for value in values[1:]:
-            self.dimensions.fit(values[0].rows, value.rows)
-            self.dimensions.fit(values[0].cols, value.cols)
-        return tuple(values)
+    def alike(self, first: DiagramSum, *others: DiagramSum) -> tuple[DiagramSum, ...]:
+        """Return values of one shape, having made sure that the legs of all are split alike."""
+        for value in others:
+            self.dimensions.fit(first.rows, value.rows)
+            self.dimensions.fit(first.cols, value.cols)
+        return first, *others
 
     def _equations_of_inverses(self) -> list[tuple[tuple[Any, ...], DiagramSum, DiagramSum]]:
         """Return E E⁻¹ = I and E⁻¹ E = I for every inverse that was read as a tensor.
@@ -128,10 +125,8 @@ class Interpretation:
 
     def fresh_name(self, name: str) -> str:
         """Return a name for a new box: two expressions that print alike are still two."""
-        taken = {*self.signature.tensors, *self.inverses, *[known.name for known in self.applied]}
-        while name in taken:
-            name += "′"
-        return name
+        applied = [known.name for known in self.applied]
+        return fresh_name(name, {*self.signature.tensors, *self.inverses, *applied})
 
     def value(self, e: Any) -> DiagramSum:
         """Return the value of an expression that `shapes.inspect` has accepted."""
@@ -152,14 +147,18 @@ class Interpretation:
         for diagram, coefficient in made:
             if diagram.named and contradicts(diagram):
                 continue
-            form, loops = canonical(diagram)
-            for sort in loops:
-                coefficient = coefficient * self.dimensions.size(sort)
-            put(terms, form, coefficient)
+            self.put(terms, diagram, coefficient)
             self.made += 1
             if self.made > MAX_TERMS:
                 raise Undecided(f"more than {MAX_TERMS} path terms: too many to expand one by one")
         return DiagramSum(rows, cols, terms)
+
+    def put(self, terms: Terms, diagram: Diagram, coefficient: Coefficient) -> None:
+        """Add a diagram that need not be in canonical form; closed loops are factors."""
+        form, loops = canonical(diagram)
+        for sort in loops:
+            coefficient = coefficient * self.dimensions.size(sort)
+        put(terms, form, coefficient)
 
     def label(self, label: Label) -> int:
         """Return the number of a label, in the order of first occurrence."""
@@ -174,29 +173,26 @@ class Interpretation:
     def tensor(
         self, name: str, shape: tuple[Any, Any], indices: tuple[Any, ...], counts: tuple[Any, ...]
     ) -> DiagramSum:
-        rows, cols = (self.dimensions.legs(dimension) for dimension in shape)
-        opened = self._opened > 0
+        rows, cols = map(self.dimensions.legs, shape)
         fixed: list[int | None] = []
         touched: list[str] = []
         index_sorts: dict[str, Sort] = {}
         for index, count in zip(indices, counts, strict=True):
-            if isinstance(index, sympy.Integer) and not opened:
-                fixed.append(int(index) if count != 1 else None)
-                continue
-            fixed.append(None)
-            for named, sort in self._index(index, count).items():
-                touched.append(named)
-                index_sorts[named] = sort
+            is_fixed = isinstance(index, sympy.Integer) and not self._opened
+            fixed.append(int(index) if is_fixed and count != 1 else None)
+            if not is_fixed:
+                named = self._index(index, count)
+                touched += named
+                index_sorts |= named
         terms: Terms = {}
-        for row_branch in branches(rows):
-            for col_branch in branches(cols):
-                sorts: list[Sort] = []
-                r, c = _open(row_branch, sorts), _open(col_branch, sorts)
-                wires = {n: len(sorts) + k for k, n in enumerate(sorted(index_sorts))}
-                sorts += [index_sorts[n] for n in wires]
-                label = self.label(Label(name, tuple(fixed), rows, cols, row_branch, col_branch))
-                box = (label, *[wires[n] for n in touched], *[w for w in (*r, *c) if w >= 0])
-                terms[Diagram(r, c, tuple(wires.items()), (box,), tuple(sorts))] = 1
+        for row_branch, col_branch in product(branches(rows), branches(cols)):
+            sorts: list[Sort] = []
+            r, c = _open(row_branch, sorts), _open(col_branch, sorts)
+            wires = {n: len(sorts) + k for k, n in enumerate(sorted(index_sorts))}
+            sorts += [index_sorts[n] for n in wires]
+            label = self.label(Label(name, tuple(fixed), rows, cols, row_branch, col_branch))
+            box = (label, *[wires[n] for n in touched], *[w for w in (*r, *c) if w >= 0])
+            terms[Diagram(r, c, tuple(wires.items()), (box,), tuple(sorts))] = 1
         return DiagramSum(rows, cols, terms)
 
     def _index(self, index: Any, count: Any) -> dict[str, Sort]:
@@ -238,17 +234,16 @@ class Interpretation:
         return DiagramSum(legs, legs, terms)
 
     def ones(self, e: sympy.OneMatrix) -> DiagramSum:
-        rows, cols = (self.dimensions.legs(dimension) for dimension in e.args)
+        rows, cols = map(self.dimensions.legs, e.args)
         terms: Terms = {}
-        for row_branch in branches(rows):
-            for col_branch in branches(cols):
-                sorts: list[Sort] = []
-                r, c = _open(row_branch, sorts), _open(col_branch, sorts)
-                terms[Diagram(r, c, (), (), tuple(sorts))] = 1
+        for row_branch, col_branch in product(branches(rows), branches(cols)):
+            sorts: list[Sort] = []
+            r, c = _open(row_branch, sorts), _open(col_branch, sorts)
+            terms[Diagram(r, c, (), (), tuple(sorts))] = 1
         return DiagramSum(rows, cols, terms)
 
     def zero(self, e: sympy.ZeroMatrix) -> DiagramSum:
-        rows, cols = (self.dimensions.legs(dimension) for dimension in e.shape)
+        rows, cols = map(self.dimensions.legs, e.shape)
         return DiagramSum(rows, cols, {})
 
     def one_hot(self, e: OneHot) -> DiagramSum:
@@ -262,40 +257,32 @@ class Interpretation:
     # -- operations ------------------------------------------------------------------------------
 
     def add(self, e: sympy.MatAdd) -> DiagramSum:
-        return self.plus(*[self.value(argument) for argument in e.args])
+        return self.plus(*map(self.value, e.args))
 
     def plus(self, first: DiagramSum, *others: DiagramSum) -> DiagramSum:
         terms = dict(first.terms)
         for value in others:
-            self.dimensions.fit(first.rows, value.rows)
-            self.dimensions.fit(first.cols, value.cols)
+            self.alike(first, value)
             spend(len(value.terms))
             for diagram, coefficient in value.terms.items():
                 put(terms, diagram, coefficient)
         return DiagramSum(first.rows, first.cols, terms)
 
     def mul(self, e: sympy.MatMul) -> DiagramSum:
-        factors = [self.value(argument) for argument in e.args]
-        matrices = [
-            value
-            for value, argument in zip(factors, e.args, strict=True)
-            if getattr(argument, "is_Matrix", False)
-        ]
+        matrices: list[DiagramSum] = []
+        scalars: list[DiagramSum] = []
+        for argument in e.args:
+            is_matrix = getattr(argument, "is_Matrix", False)
+            (matrices if is_matrix else scalars).append(self.value(argument))
         result = self.chain(matrices) if matrices else DiagramSum((), (), {UNIT: 1})
-        for value, argument in zip(factors, e.args, strict=True):
-            if not getattr(argument, "is_Matrix", False):
-                result = self.beside(value, result)
-        return result
+        return reduce(lambda so_far, number: self.beside(number, so_far), scalars, result)
 
     def chain(self, factors: Sequence[DiagramSum]) -> DiagramSum:
         """Return the product of matrices: by halves where they are many, or it is quadratic."""
         if len(factors) >= LONG:
             half = len(factors) // 2
             return self.product(self.chain(factors[:half]), self.chain(factors[half:]))
-        result = factors[0]
-        for factor in factors[1:]:
-            result = self.product(result, factor)
-        return result
+        return reduce(self.product, factors)
 
     def raised(self, base: DiagramSum, exponent: int) -> DiagramSum:
         """Return a power from the first on, by squares where the exponent is large."""
@@ -328,8 +315,7 @@ class Interpretation:
 
     def elementwise(self, a: DiagramSum, b: DiagramSum) -> DiagramSum:
         """Return the Hadamard product: rows joined to rows and columns to columns."""
-        self.dimensions.fit(a.rows, b.rows)
-        self.dimensions.fit(a.cols, b.cols)
+        self.alike(a, b)
 
         def joined(x: Diagram, rows: Wires, cols: Wires) -> Joined | None:
             in_rows, in_cols = matched(x.rows, rows), matched(x.cols, cols)
@@ -374,17 +360,10 @@ class Interpretation:
         return self.collect(value.cols, value.rows, turned)
 
     def kron(self, e: sympy.KroneckerProduct) -> DiagramSum:
-        first, *rest = _fused(e) if self.fuse else e.args
-        result = self.value(first)
-        for factor in rest:
-            result = self.beside(result, self.value(factor))
-        return result
+        return reduce(self.beside, map(self.value, _fused(e) if self.fuse else e.args))
 
     def hadamard(self, e: sympy.HadamardProduct) -> DiagramSum:
-        result = self.value(e.args[0])
-        for factor in e.args[1:]:
-            result = self.elementwise(result, self.value(factor))
-        return result
+        return reduce(self.elementwise, map(self.value, e.args))
 
     def trace(self, e: sympy.Trace) -> DiagramSum:
         value = self.value(e.args[0])
@@ -399,23 +378,13 @@ class Interpretation:
     def hadamard_power(self, e: sympy.HadamardPower) -> DiagramSum:
         base, exponent = self.value(e.args[0]), int(e.args[1])
         if exponent == 0:
-            return self.alike(base, self.ones(sympy.OneMatrix(*e.shape)))
-        result = base
-        for _ in range(exponent - 1):
-            result = self.elementwise(result, base)
-        return result
-
-    def alike(self, base: DiagramSum, value: DiagramSum) -> DiagramSum:
-        """Return a value of the shape of a base, the legs of both split alike."""
-        self.dimensions.fit(base.rows, value.rows)
-        self.dimensions.fit(base.cols, value.cols)
-        return value
+            return self.alike(base, self.ones(sympy.OneMatrix(*e.shape)))[1]
+        return reduce(self.elementwise, [base] * exponent)
 
     def vec(self, e: vec_rows | vec_cols) -> DiagramSum:
         value = self.value(e.args[0])
         by_rows = isinstance(e, vec_rows)
-        slow, fast = (value.rows, value.cols) if by_rows else (value.cols, value.rows)
-        rows = beside(slow, fast)
+        rows = beside(*(value.rows, value.cols) if by_rows else (value.cols, value.rows))
         stood = (
             (d._replace(rows=d.rows + d.cols if by_rows else d.cols + d.rows, cols=()), c)
             for d, c in value.terms.items()

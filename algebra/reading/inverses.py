@@ -6,6 +6,7 @@ An inverse is pushed into products where it can be; else it is a tensor with two
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 import sympy
@@ -37,20 +38,14 @@ def inverse(reading: Interpretation, e: Any) -> DiagramSum:
         return reading.transposed(inverse(reading, e.args[0]))
     factors = [a for a in e.args if getattr(a, "is_Matrix", False)]
     if kind is sympy.KroneckerProduct and all(same_size(*f.shape) for f in factors):
-        result = inverse(reading, factors[0])
-        for factor in factors[1:]:
-            result = reading.beside(result, inverse(reading, factor))
-        return result
+        return reduce(reading.beside, [inverse(reading, factor) for factor in factors])
     if kind is sympy.MatMul and all(same_size(*f.shape) for f in factors):
-        result = inverse(reading, factors[-1])
-        for factor in reversed(factors[:-1]):
-            result = reading.product(result, inverse(reading, factor))
+        result = reduce(reading.product, [inverse(reading, f) for f in reversed(factors)])
         for argument in e.args:
             if not getattr(argument, "is_Matrix", False):
                 number = coefficients.from_sympy(argument, reading.nonnegative)
-                result = reading.beside(
-                    DiagramSum((), (), {UNIT: coefficients.inverse(number)}), result
-                )
+                factor = DiagramSum((), (), {UNIT: coefficients.inverse(number)})
+                result = reading.beside(factor, result)
         return result
     return _new_inverse(reading, e)
 
@@ -81,10 +76,7 @@ def scalar_power(reading: Interpretation, e: sympy.Pow) -> DiagramSum:
         base = reading.value(e.base)
     else:  # as the inverse of a matrix of one entry
         base = inverse(reading, sympy.ImmutableDenseMatrix([[e.base]]))
-    result = DiagramSum((), (), {UNIT: 1})
-    for _ in range(abs(int(e.exp))):
-        result = reading.beside(result, base)
-    return result
+    return reduce(reading.beside, [base] * abs(int(e.exp)), DiagramSum((), (), {UNIT: 1}))
 
 
 def _new_inverse(reading: Interpretation, e: Any) -> DiagramSum:

@@ -16,18 +16,17 @@ normal form of otimes, at once and with no rule applied:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from otimes.algebra.diagrams.canonical import canonical
 from otimes.algebra.diagrams.diagram import DEAD, UNIT, Box, Diagram, Sort, Wire
 from otimes.algebra.diagrams.legs import Branch, branches
-from otimes.algebra.diagrams.sums import DiagramSum, Label, Terms, difference, put
+from otimes.algebra.diagrams.sums import DiagramSum, Label, Terms, difference
 from otimes.algebra.errors import Undecided
 from otimes.algebra.language import coefficients, functions
 from otimes.algebra.language.backends import is_torch
@@ -66,10 +65,9 @@ def activation(reading: Interpretation, e: Activation) -> DiagramSum:
     """Return an activation: in each block, a function of each entry."""
     value = reading.opened(e.argument)
     made = []
-    for row in branches(value.rows):
-        for col in branches(value.cols):
-            here = [term for term in value.terms.items() if _lies(term[0], row, col)]
-            made += _Cell(reading, e, row, col, [here], elementwise=True).result(e.name)
+    for row, col in product(branches(value.rows), branches(value.cols)):
+        here = [term for term in value.terms.items() if _lies(term[0], row, col)]
+        made += _Cell(reading, e, row, col, [here], elementwise=True).result(e.name)
     return reading.collect(value.rows, value.cols, made)
 
 
@@ -78,11 +76,8 @@ def row_softmax(reading: Interpretation, e: RowSoftmax) -> DiagramSum:
 
     Of several blocks of columns, the mask must leave out all but one.
     """
-    values = [reading.opened(argument) for argument in e.args]
+    values = reading.alike(*map(reading.opened, e.args))
     first = values[0]
-    for other in values[1:]:
-        reading.dimensions.fit(first.rows, other.rows)
-        reading.dimensions.fit(first.cols, other.cols)
     blocks = list(branches(first.cols))
     made = []
     for row in branches(first.rows):
@@ -91,7 +86,7 @@ def row_softmax(reading: Interpretation, e: RowSoftmax) -> DiagramSum:
             mask = values[1].terms
             seen = [col for col in blocks if any(_lies(d, row, col) for d in mask)]
         if len(seen) != 1:
-            why = "the rows of a softmax are cut in blocks, which only numbers can settle"
+            why = "the rows of a softmax are cut in blocks: such a softmax has no normal form"
             raise Undecided(why)
         here = [[t for t in v.terms.items() if _lies(t[0], row, seen[0])] for v in values]
         made += _Cell(reading, e, row, seen[0], here, elementwise=False).result(SOFTMAX)
@@ -122,12 +117,8 @@ def mask_size(label: Label) -> str:
 
 def _lies(d: Diagram, row: Sequence[int], col: Sequence[int]) -> bool:
     """Return whether a diagram lies in the blocks that the branches lead to."""
-    pairs = ((d.rows, row), (d.cols, col))
-    return all(
-        min(0, wire) == min(0, mark)
-        for legs, branch in pairs
-        for wire, mark in zip(legs, branch, strict=True)
-    )
+    pairs = zip((*d.rows, *d.cols), (*row, *col), strict=True)
+    return all(min(0, wire) == min(0, mark) for wire, mark in pairs)
 
 
 def on_arrays(known: Applied, arguments: Sequence[Any]) -> Any:
@@ -136,13 +127,10 @@ def on_arrays(known: Applied, arguments: Sequence[Any]) -> Any:
         return functions.on_floats(known.function, arguments[0])
     scores, *mask = arguments
     rows = scores.reshape((*scores.shape[: len(known.slots)], -1))
-    if is_torch(rows):
-        weights = (rows - rows.amax(-1, keepdim=True)).exp()
-        weights = weights * mask[0].reshape(rows.shape) if mask else weights
-        return (weights / weights.sum(-1, keepdim=True)).reshape(scores.shape)
-    weights = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    shifted = rows - (rows.amax if is_torch(rows) else rows.max)(-1, keepdims=True)
+    weights = shifted.exp() if is_torch(rows) else np.exp(shifted)
     weights = weights * mask[0].reshape(rows.shape) if mask else weights
-    return (weights / weights.sum(axis=-1, keepdims=True)).reshape(scores.shape)
+    return (weights / weights.sum(-1, keepdims=True)).reshape(scores.shape)
 
 
 class _Cell:
@@ -159,10 +147,9 @@ class _Cell:
     ) -> None:
         self.reading, self.e, self.row, self.col = reading, e, row, col
         given = [list(argument) for argument in arguments]
-        self.names: dict[str, Sort] = {
-            name: d.sorts[wire] for argument in given for d, _ in argument for name, wire in d.named
-        }
-        self.names = dict(sorted(self.names.items()))
+        diagrams = [d for argument in given for d, _ in argument]
+        named = {name: d.sorts[wire] for d in diagrams for name, wire in d.named}
+        self.names: dict[str, Sort] = dict(sorted(named.items()))
         self.elementwise = elementwise
         self.sorts = [s for s in (*row, *(col if elementwise else ())) if s >= 0]
         self.sorts += self.names.values()
@@ -223,13 +210,9 @@ class _Cell:
         """Return the box with the legs, blocks and free indices of the whole expression."""
         sorts = [*self.sorts, *self.features]
         wires = iter(range(len(sorts)))
-        features = tuple(range(len(self.sorts), len(sorts)))
-
-        def legs(branch: Branch) -> tuple[Wire, ...]:
-            return tuple([next(wires) if item >= 0 else item for item in branch])
-
-        rows = legs(self.row)
-        cols = legs(self.col) if self.elementwise else _along(self.col, features)
+        features = range(len(self.sorts), len(sorts))
+        rows = _along(self.row, wires)
+        cols = _along(self.col, wires if self.elementwise else iter(features))
         named = tuple([(name, next(wires)) for name in self.names])
         boxes: tuple[Box, ...] = ((*label, *order, *features),) if label else ()
         return Diagram(rows, cols, named, boxes, tuple(sorts))
@@ -269,18 +252,14 @@ class _Cell:
                 rows = tuple(d.rows[p] for p in order)
                 gone = set(d.rows) - set(rows)
                 sorts = tuple(DEAD if w in gone else sort for w, sort in enumerate(d.sorts))
-                form, loops = canonical(d._replace(rows=rows, sorts=sorts))
-                for sort in loops:
-                    coefficient = coefficient * self.reading.dimensions.size(sort)
-                put(terms, form, coefficient)
+                self.reading.put(terms, d._replace(rows=rows, sorts=sorts), coefficient)
             result.append(terms)
         return tuple(result)
 
 
-def _along(branch: Branch, wires: Sequence[Wire]) -> tuple[Wire, ...]:
-    """Return the wires of a branch, with the marks of the blocks that it enters."""
-    each = iter(wires)
-    return tuple([next(each) if item >= 0 else item for item in branch])
+def _along(branch: Branch, wires: Iterator[Wire]) -> tuple[Wire, ...]:
+    """Return the next wires for a branch, with the marks of the blocks that it enters."""
+    return tuple([next(wires) if item >= 0 else item for item in branch])
 
 
 def _is_loose(d: Diagram, wire: Wire, others: Sequence[Wire]) -> bool:
@@ -289,11 +268,8 @@ def _is_loose(d: Diagram, wire: Wire, others: Sequence[Wire]) -> bool:
 
 
 def _is_constant_along_rows(d: Diagram) -> bool:
-    columns = d.cols
-    return all(
-        wire not in d.rows and columns.count(wire) == 1 and all(wire not in b[1:] for b in d.boxes)
-        for wire in columns
-    )
+    met = [*d.rows, *d.cols, *[wire for box in d.boxes for wire in box[1:]]]
+    return all(met.count(wire) == 1 for wire in d.cols)
 
 
 def _boxes(terms: Terms) -> list[tuple[int, ...]]:

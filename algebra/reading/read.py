@@ -83,12 +83,12 @@ def read(
     reading = Interpretation(signature, READERS)
     try:
         try:
-            return reading, reading.read_groups(*groups)
+            return reading, reading.read(*groups)
         except Undecided:
             if not steps_left():
                 raise
             reading = Interpretation(signature, READERS, fuse=True)
-            return reading, reading.read_groups(*groups)
+            return reading, reading.read(*groups)
     except Exhausted as spent:
         made = f"the budget was spent after {reading.made} path terms were expanded"
         raise Undecided(str(spent) or made) from None

@@ -9,7 +9,7 @@ import pytest
 import sympy
 from sympy import Identity, MatrixSymbol, OneMatrix, Trace
 
-from otimes.algebra.draw.layout import Picture, lay_out
+from otimes.algebra.draw.layout import SMALL, Picture, lay_out
 from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
@@ -105,7 +105,7 @@ def check(diagram: Any, picture: Picture) -> None:
             assert len(places) == 2
             assert len(strokes) == 1
     for box in picture.boxes:
-        (x, y), w, height = box.centre, box.width / 2, box.height / 2
+        (x, y), w, height = box.at, box.width / 2, box.height / 2
         for port in box.ports:
             px, py = port.at
             on_edge = {
@@ -120,8 +120,8 @@ def check(diagram: Any, picture: Picture) -> None:
         assert len({port.at for port in box.ports}) == len(box.ports)
     for k, one in enumerate(picture.boxes):
         for other in picture.boxes[:k]:
-            apart_x = abs(one.centre[0] - other.centre[0]) - (one.width + other.width) / 2
-            apart_y = abs(one.centre[1] - other.centre[1]) - (one.height + other.height) / 2
+            apart_x = abs(one.at[0] - other.at[0]) - (one.width + other.width) / 2
+            apart_y = abs(one.at[1] - other.at[1]) - (one.height + other.height) / 2
             assert max(apart_x, apart_y) > 5, "boxes stand apart"
     for x, y in [p for stroke in picture.strokes for p in stroke.points]:
         assert -0.01 <= x <= picture.width + 0.01
@@ -149,21 +149,21 @@ def test_wires_end_at_ports_in_random_diagrams() -> None:
 
 def test_the_same_diagram_has_the_same_picture() -> None:
     for expression in EXPRESSIONS.values():
-        assert pictures(expression) == pictures(expression)
+        assert repr(pictures(expression)) == repr(pictures(expression))
 
 
 def test_an_identity_is_a_straight_line() -> None:
     ((_, picture),) = pictures(kron(Identity(n), W))
     (line,) = [stroke for stroke in picture.strokes if stroke.wire == 0]
     assert len({y for _, y in line.points}) == 1
-    assert {y for _, y in line.points}.isdisjoint({box.centre[1] for box in picture.boxes})
+    assert {y for _, y in line.points}.isdisjoint({box.at[1] for box in picture.boxes})
 
 
 def test_a_product_is_drawn_as_it_is_written() -> None:
     ((_, picture),) = pictures(A * B * C)
-    names = [box.name.base for box in sorted(picture.boxes, key=lambda box: box.centre)]
+    names = [box.name.base for box in sorted(picture.boxes, key=lambda box: box.at)]
     assert names == ["A", "B", "C"]
-    assert len({box.centre[1] for box in picture.boxes}) == 1
+    assert len({box.at[1] for box in picture.boxes}) == 1
     assert {p.side for box in picture.boxes for p in box.ports if p.kind == "row"} == {"left"}
     ((_, turned),) = pictures(A.T)
     assert {p.side for p in turned.boxes[0].ports if p.kind == "row"} == {"right"}
@@ -172,7 +172,15 @@ def test_a_product_is_drawn_as_it_is_written() -> None:
 def test_a_trace_goes_round_its_boxes() -> None:
     ((_, picture),) = pictures(Trace(A * B))
     (round_,) = [stroke for stroke in picture.strokes if stroke.bends == "round"]
-    assert min(y for _, y in round_.points) < min(b.centre[1] - b.height / 2 for b in picture.boxes)
+    assert min(y for _, y in round_.points) < min(b.at[1] - b.height / 2 for b in picture.boxes)
+
+
+def test_a_caption_lies_in_the_frame_of_its_picture() -> None:
+    x = MatrixSymbol("x", n, 1)
+    blocks = sympy.BlockMatrix([[A, x], [sympy.ZeroMatrix(1, n), Identity(1)]])
+    found = pictures(blocks)
+    assert {picture.caption for _, picture in found} == {"block 0, 0", "block 0, 1", "block 1, 1"}
+    assert all(picture.width >= SMALL * len(picture.caption) for _, picture in found)
 
 
 def test_an_index_that_is_free_has_its_name_and_a_hidden_one_its_size() -> None:

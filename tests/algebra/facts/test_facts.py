@@ -385,6 +385,8 @@ NOT_SAID: list[tuple[str, Any, list[Any]]] = [
     ("projection", 2 * A, [proj_a]),
     ("projection", X * Z, [(X * Z * X, X)]),
     ("identity", X * Z, [(Z * X, Identity(m))]),
+    ("identity", matmul(Inverse(A), Inverse(A)), []),
+    ("projection", matmul(Inverse(A), Inverse(A)), []),
     ("orthonormal_rows", X, [(X.T * X, Identity(m))]),
     ("invertible", A, [proj_a]),
     ("invertible", A + B, [Fact("invertible", A), Fact("invertible", B)]),

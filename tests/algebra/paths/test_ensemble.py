@@ -303,7 +303,7 @@ WRONG: list[tuple[Any, type[OtimesError], str]] = [
     (Symbol("x"), LanguageError, "expand_paths was given Symbol x: a matrix product"),
     (matmul(A, W_E), ShapeError, "cannot multiply A .n × n. by W_E .d × V."),
     (matadd(Identity(d), A), ShapeError, "cannot add"),
-    (LayerProduct(W_E, (l, L)), ShapeError, "each d × V: a square matrix is needed"),
+    (LayerProduct(W_E, (l, L)), ShapeError, r"W_E \(d × V\): a square matrix is needed"),
     (LayerProduct(Family("P", (3,), n, n)[l], (l, L)), ShapeError, "runs over 3 values"),
     (matmul(DFT(n), matadd(Identity(n), A)), LanguageError, "DFT is not in the language"),
 ]

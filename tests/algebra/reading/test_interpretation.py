@@ -36,7 +36,7 @@ F = Family("F", (H,), n, d)
 
 def read(*expressions: Any) -> tuple[Interpretation, tuple[DiagramSum, ...]]:
     reading = Interpretation(inspect(*expressions), READERS)
-    return reading, reading.read(*expressions)
+    return reading, reading.read(expressions)[0]
 
 
 def only(expression: Any) -> Diagram:
