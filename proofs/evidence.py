@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -214,8 +214,3 @@ class Report:
 
 def _with_tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(each) if isinstance(each, list) else each for key, each in data.items()}
-
-
-def worst_of(evidence: Sequence[ModelEvidence]) -> float:
-    """Return the largest error/bound over the models that a claim applies to; 0 without any."""
-    return max((e.ratio for e in evidence if e.applies), default=0.0)

@@ -20,10 +20,9 @@ from otimes.algebra.mutations import mutants
 from otimes.algebra.verdict import decide
 from otimes.numeric.binding import Run, recorded
 from otimes.numeric.rounding import contract_bounded, recorded_bound, walk_bounded, worst_ratio
-from otimes.proofs.catalogue import catalogue
-from otimes.proofs.checks.identities import on_model
+from otimes.proofs.checks.identities import names_theorem, on_model
 from otimes.proofs.claims import Definition, equations
-from otimes.proofs.evidence import Check, Findings, ProofEvidence
+from otimes.proofs.evidence import Findings, ProofEvidence
 from otimes.proofs.exact import EXAMPLES, ExactEvidence
 from otimes.proofs.hypotheses import SEED, assignments
 from otimes.proofs.mutants import MutantEvidence
@@ -49,14 +48,9 @@ def check_definition(claim: Definition, runs: Sequence[Run], quick: bool) -> Fin
         _examples(claim),
         tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
         None if quick else _mutants(claim),
-        tuple(_obeyed(name) for name in claim.obeys),
+        tuple(names_theorem("obeys", name) for name in claim.obeys),
         claim.on_models,
     )
-
-
-def _obeyed(name: str) -> Check:
-    known = any(theorem.name == name for theorem in catalogue())
-    return Check(f"obeys {name}", known, "" if known else "there is no such theorem")
 
 
 def _is_exact(claim: Definition) -> bool:

@@ -18,7 +18,7 @@ from otimes.proofs.exact import ExactEvidence, check_exactly
 from otimes.proofs.hypotheses import unmet
 from otimes.proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
 from otimes.proofs.on_models import ModelEvidence, check_on_model, valued
-from otimes.proofs.theorem import Theorem
+from otimes.proofs.theorem import DECLARED, Theorem
 
 
 def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findings:
@@ -116,6 +116,12 @@ def _differs_on(claim: NonIdentity, run: Run) -> ModelEvidence:
         return ModelEvidence(run.model, False, True, why=why)
     why = "" if least > 1 else f"the sides are equal within rounding at {where}"
     return ModelEvidence(run.model, True, least > 1, 0.0, 0.0, where, why)
+
+
+def names_theorem(relation: str, name: str) -> Check:
+    """Return the check that a theorem to which a claim is related exists."""
+    known = name in DECLARED
+    return Check(f"{relation} {name}", known, "" if known else "there is no such theorem")
 
 
 def on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) -> ModelEvidence:

@@ -16,9 +16,9 @@ from otimes.numeric.model import Model, load_model
 from otimes.numeric.random_weights import random_model
 from otimes.numeric.rounding import smallest_noticed, worst_ratio
 from otimes.numeric.tokenizer import sample_tokens
-from otimes.proofs.catalogue import catalogue
+from otimes.proofs.checks.identities import names_theorem
 from otimes.proofs.claims import ErrorLaw, Method, Observation
-from otimes.proofs.evidence import Check, Findings, ProofEvidence, ProofStatus
+from otimes.proofs.evidence import Findings, ProofEvidence, ProofStatus
 from otimes.proofs.on_models import COARSEST, PROMPT_TOKENS, ModelEvidence
 
 NEAREST = 0.25  # orders are multiples of one half
@@ -46,18 +46,13 @@ def check_method(claim: Method, runs: Sequence[Run], quick: bool) -> Findings:
     """Return whether a function agrees with plain loops, and the theorems it rests on exist."""
     models = [*[_model(run.model) for run in runs], _random_model()]
     evidence = tuple(_agrees(claim, model) for model in models)
-    rests = tuple(_rests_on(name) for name in claim.rests_on)
+    rests = tuple(names_theorem("rests on", name) for name in claim.rests_on)
     return Findings(
         ProofEvidence("checked", f"{claim.function}, by {', '.join(claim.rests_on)}"),
         models=evidence,
         more=rests,
         needs_models=True,
     )
-
-
-def _rests_on(name: str) -> Check:
-    known = any(theorem.name == name for theorem in catalogue())
-    return Check(f"rests on {name}", known, "" if known else "there is no such theorem")
 
 
 def _agrees(claim: Method, model: Model) -> ModelEvidence:

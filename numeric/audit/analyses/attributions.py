@@ -29,10 +29,11 @@ def direct_logit_attribution(asked: Asked, replaced: Replaced) -> Array:
         asked = replace(asked, screening=False)
     heads = np.stack([_written(asked, replaced, layer) for layer in layers])
     scaled_by = replaced.get("by", lambda final, heads: final)
-    if isinstance(scaled_by, str):
+    if scaled_by == "first":
+        by = asked.places(["resid_pre.0"])["resid_pre.0"]
+    elif isinstance(scaled_by, str):
         each = asked.places([f"{scaled_by}.{layer}" for layer in layers])
-        by = np.stack(list(each.values()))
-        by = by[:, None] if by.ndim == 3 else by
+        by = np.stack(list(each.values()))[:, None]
     else:
         by = scaled_by(asked.places(["final"])["final"], heads)
     heads = normed(asked, heads, by, replaced)
@@ -125,6 +126,35 @@ PATTERNS: dict[str, Callable[..., Array]] = {
 }
 
 
+STEPS: dict[str, Replaced] = {
+    "per-part norm statistics: each part is divided by its own scale": {
+        "by": lambda final, heads: heads
+    },
+    "the scale of the last position at every position": {"by": lambda final, heads: final[-1:]},
+    "the scale of the first position at every position": {"by": lambda final, heads: final[:1]},
+    "the scale of the mean position at every position": {
+        "by": lambda final, heads: final.mean(0, keepdims=True)
+    },
+    "the scale of the first stream, the embedding, and not of the last": {"by": "first"},
+    **{
+        f"the scale of the stream {says} the own layer ({place})": {"by": place}
+        for place, says in {
+            "resid_pre": "before",
+            "resid_mid": "after the attention of",
+            "resid_post": "after",
+            "attn_out": "that all heads together write in",
+        }.items()
+    },
+    "keys for values": {"read": "k"},
+    "queries for values": {"read": "q"},
+    "parts that are not centred: their mean is not subtracted": {"centred": "no"},
+    "parts that are not divided by the scale of the final norm": {"scale": lambda *statistics: 1.0},
+    "b_O added to every head": {"b_O": 1},
+    "heads without b_V": {"b_V": "none"},
+}
+"""The mistakes that do not depend on the model, with the steps that each replaces."""
+
+
 def _values(asked: Asked, layer: int, replaced: Replaced) -> Array:
     """Return the values of the heads [head, pos, d_head], or what replaces them."""
     model, read, values = asked.model, replaced.get("read", "v"), replaced.get("values", "")
@@ -152,32 +182,7 @@ def attribution_mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]
     for targets, short in (("own", 0), ("next", 1)):
         if len(shape) == 3 and asked.tokens is not None and n_pos == len(asked.tokens) - short:
             yield Swap(f"the logits of the {targets} tokens only", {"targets": targets})
-    yield Swap(
-        "per-part norm statistics: each part is divided by its own scale",
-        {"by": lambda final, heads: heads},
-    )
-    yield Swap(
-        "the scale of the last position at every position", {"by": lambda final, heads: final[-1:]}
-    )
-    yield Swap(
-        "the scale of the first stream, the embedding, and not of the last",
-        {"by": lambda final, heads: asked.places(["resid_pre.0"])["resid_pre.0"]},
-    )
-    yield Swap(
-        "the scale of the first position at every position", {"by": lambda final, heads: final[:1]}
-    )
-    yield Swap(
-        "the scale of the mean position at every position",
-        {"by": lambda final, heads: final.mean(0, keepdims=True)},
-    )
-    kinds = {
-        "resid_pre": "before",
-        "resid_mid": "after the attention of",
-        "resid_post": "after",
-        "attn_out": "that all heads together write in",
-    }
-    for place, says in kinds.items():
-        yield Swap(f"the scale of the stream {says} the own layer ({place})", {"by": place})
+    yield from (Swap(says, steps) for says, steps in STEPS.items())
     for says, pattern in PATTERNS.items():
         yield Swap(says, {"pattern": pattern})
     for by in range(1, model.n_heads):
@@ -198,21 +203,9 @@ def attribution_mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]
         yield Swap("values of the stream before its norm", {"values": "stream"})
         if model.config.d_mlp:
             yield Swap("values of what ln2 gives, another norm", {"values": "other_norm"})
-    yield Swap("keys for values", {"read": "k"})
-    yield Swap("queries for values", {"read": "q"})
-    yield Swap("parts that are not centred: their mean is not subtracted", {"centred": "no"})
-    yield Swap(
-        "parts that are not divided by the scale of the final norm",
-        {"scale": lambda *statistics: 1.0},
-    )
-    yield Swap("b_O shared out among the heads", {"b_O": 1 / model.n_heads})
-    yield Swap("b_O added to every head", {"b_O": 1})
-    yield Swap("heads without b_V", {"b_V": "none"})
-    yield Swap("the bias of the final norm added to every part", {"bias": 1})
-    yield Swap(
-        "the bias of the final norm shared out among the parts",
-        {"bias": 1 / (model.n_layers * model.n_heads)},
-    )
-    yield Swap("b_U added to every part", {"b_U": 1})
-    yield Swap("b_U shared out among the parts", {"b_U": 1 / (model.n_layers * model.n_heads)})
+    shares = {"heads": model.n_heads, "parts": model.n_layers * model.n_heads}
+    yield Swap("b_O shared out among the heads", {"b_O": 1 / shares["heads"]})
+    for bias, called in (("bias", "the bias of the final norm"), ("b_U", "b_U")):
+        yield Swap(f"{called} added to every part", {bias: 1})
+        yield Swap(f"{called} shared out among the parts", {bias: 1 / shares["parts"]})
     yield from norm_mistakes(asked)

@@ -131,43 +131,45 @@ def changes_of_a_circuit(letters: tuple[str, str], asked: Asked) -> Iterator[Swa
                     )
                 },
             )
-    n_heads = asked.model.n_heads
-    heads = [circuit(letters, layer, each) for each in range(n_heads)]
-    every = matadd(*heads)
-    yield Swap("the sum over all heads of the layer", {whole: every})
-    mean = matmul(Rational(1, n_heads), every)
-    yield Swap("the mean over all heads of the layer", {whole: mean})
-    if n_heads > 1:
-        others = matadd(*heads[:head], *heads[head + 1 :])
-        yield Swap("the sum over the other heads of the layer", {whole: others})
-    up_to = matadd(*heads[: head + 1])
-    yield Swap("the sum over the heads of the layer up to this one", {whole: up_to})
     yield from _gains(letters, left, right, layer, asked.model.n_layers)
-    if letters == OV:
-        says = "a circuit with the identity added: the residual stream"
-        yield Swap(says, {whole: matadd(whole, Identity(d))})
-        yield Swap("a circuit less the identity", {whole: matadd(whole, matmul(-1, Identity(d)))})
-    half, turned = Rational(1, 2), Transpose(whole)
-    yield Swap("the symmetric part of the circuit", {whole: matmul(half, matadd(whole, turned))})
-    less = matadd(whole, matmul(-1, turned))
-    yield Swap("the antisymmetric part of the circuit", {whole: matmul(half, less)})
     reads, writes = ("reads", "writes") if letters == OV else ("queries", "keys")
     centring = matadd(Identity(d), matmul(-1 / d, sympy.OneMatrix(d, d)))
     first, second = {left: matmul(centring, left)}, {right: matmul(right, centring)}
     yield Swap(f"what it {reads} centred: the column means subtracted", first)
     yield Swap(f"what it {writes} centred: the row means subtracted", second)
     yield Swap("a circuit centred on both sides", {**first, **second})
+    for says, made in _other_matrices(letters, layer, head, asked.model.n_heads):
+        yield Swap(says, {whole: made})
+
+
+def _other_matrices(
+    letters: tuple[str, str], layer: int, head: int, n_heads: int
+) -> Iterator[tuple[str, sympy.MatrixExpr]]:
+    """Yield what is made of the circuits of a layer in the place of the circuit of a head."""
+    heads = [circuit(letters, layer, each) for each in range(n_heads)]
+    whole, every, half = heads[head], matadd(*heads), Rational(1, 2)
+    turned, identity = Transpose(whole), Identity(d)
+    yield "the sum over all heads of the layer", every
+    yield "the mean over all heads of the layer", matmul(Rational(1, n_heads), every)
+    if n_heads > 1:
+        others = matadd(*heads[:head], *heads[head + 1 :])
+        yield "the sum over the other heads of the layer", others
+    yield "the sum over the heads of the layer up to this one", matadd(*heads[: head + 1])
+    if letters == OV:
+        yield "a circuit with the identity added: the residual stream", matadd(whole, identity)
+        yield "a circuit less the identity", matadd(whole, matmul(-1, identity))
+    yield "the symmetric part of the circuit", matmul(half, matadd(whole, turned))
+    antisymmetric = matmul(half, matadd(whole, matmul(-1, turned)))
+    yield "the antisymmetric part of the circuit", antisymmetric
     rows = row_scaled(Activation(RSQRT, DiagonalOf(matmul(whole, turned))), whole)
-    yield Swap("a circuit whose rows are normalised to length one", {whole: rows})
+    yield "a circuit whose rows are normalised to length one", rows
     columns = row_scaled(Activation(RSQRT, DiagonalOf(matmul(turned, whole))), turned)
-    says = "a circuit whose columns are normalised to length one"
-    yield Swap(says, {whole: Transpose(columns)})
+    yield "a circuit whose columns are normalised to length one", Transpose(columns)
     length = sympy.Pow(Trace(matmul(turned, whole)), -half)
-    yield Swap("a circuit divided by its Frobenius norm", {whole: matmul(length, whole)})
-    diagonal = HadamardProduct(whole, Identity(d))
-    says = "a circuit whose diagonal is set to zero"
-    yield Swap(says, {whole: matadd(whole, matmul(-1, diagonal))})
-    yield Swap("the circuit applied twice", {whole: matmul(whole, whole)})
+    yield "a circuit divided by its Frobenius norm", matmul(length, whole)
+    diagonal = matmul(-1, HadamardProduct(whole, identity))
+    yield "a circuit whose diagonal is set to zero", matadd(whole, diagonal)
+    yield "the circuit applied twice", matmul(whole, whole)
 
 
 def _other_factors(

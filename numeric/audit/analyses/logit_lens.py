@@ -99,31 +99,10 @@ def lens_mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]:
             "the first stream is missing: the stream after each layer", {"rows": "without_first"}
         )
         yield Swap("what each layer adds, and not the stream", {"made": "increments_only"})
-    yield Swap("no bias of the final norm", {"bias": 0})
-    yield Swap("no b_U", {"b_U": 0})
-    yield Swap("b_U twice", {"b_U": 2})
-    yield Swap("the bias of the final norm twice", {"bias": 2})
-    yield Swap("no bias of the final norm and no b_U", {"bias": 0, "b_U": 0})
-    yield Swap("no gain and no bias of the final norm", {"gain": np.ones_like, "bias": 0})
-    yield Swap("the bias of the final norm added before its gain", {"bias": "before gain"})
-    yield Swap("streams that are not centred: no mean is subtracted", {"centred": "no"})
-    yield Swap("streams that are not divided by their scale", {"scale": lambda *statistics: 1.0})
-    yield Swap("the scale of the first stream, the embedding, in every row", {"by": "first"})
-    yield Swap("the scale of the last position at every position", {"by": "last_position"})
-    yield Swap("the scale of the first position at every position", {"by": "first_position"})
-    yield Swap("what each layer adds, and not the stream", {"made": "increments"})
-    yield Swap("streams a layer late: off by one", {"rows": "late"})
-    yield Swap("streams a layer early: off by one", {"rows": "early"})
-    yield Swap(
-        "the embedding of the tokens without positions in the first row", {"rows": "no_positions"}
-    )
+    yield from (Swap(says, steps) for says, steps in STEPS.items())
     if model.config.final_norm:
-        yield Swap(
-            "the last stream normalised before the final norm: the norm twice",
-            {"rows": "final_normed"},
-        )
-    yield Swap("the last stream in every row", {"rows": "last"})
-    yield Swap("the first stream in every row", {"rows": "first"})
+        says = "the last stream normalised before the final norm: the norm twice"
+        yield Swap(says, {"rows": "final_normed"})
     if not model.n_layers:
         return
     for part, says in PARTS.items():
@@ -139,6 +118,27 @@ def lens_mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]:
     yield from norm_mistakes(asked)
 
 
+STEPS: dict[str, Replaced] = {
+    "no bias of the final norm": {"bias": 0},
+    "no b_U": {"b_U": 0},
+    "b_U twice": {"b_U": 2},
+    "the bias of the final norm twice": {"bias": 2},
+    "no bias of the final norm and no b_U": {"bias": 0, "b_U": 0},
+    "no gain and no bias of the final norm": {"gain": np.ones_like, "bias": 0},
+    "the bias of the final norm added before its gain": {"bias": "before gain"},
+    "streams that are not centred: no mean is subtracted": {"centred": "no"},
+    "streams that are not divided by their scale": {"scale": lambda *statistics: 1.0},
+    "the scale of the first stream, the embedding, in every row": {"by": "first"},
+    "the scale of the last position at every position": {"by": "last_position"},
+    "the scale of the first position at every position": {"by": "first_position"},
+    "what each layer adds, and not the stream": {"made": "increments"},
+    "streams a layer late: off by one": {"rows": "late"},
+    "streams a layer early: off by one": {"rows": "early"},
+    "the embedding of the tokens without positions in the first row": {"rows": "no_positions"},
+    "the last stream in every row": {"rows": "last"},
+    "the first stream in every row": {"rows": "first"},
+}
+"""The mistakes that do not depend on the model, with the steps that each replaces."""
 PARTS = {
     "b_O": "b_O: the biases of attention are missing",
     "b_out": "b_out: the biases of the MLPs are missing",

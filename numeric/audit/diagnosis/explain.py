@@ -15,12 +15,13 @@ from otimes.numeric.audit.diagnosis.fit import fitted, seen_at
 from otimes.numeric.audit.diagnosis.fit_constants import another_number
 from otimes.numeric.audit.diagnosis.fit_norm import forms_of
 from otimes.numeric.audit.diagnosis.screening import Sieve
+from otimes.numeric.audit.mistakes.norms import other_eps
 from otimes.numeric.audit.mistakes.registry import known_mistakes, of_kind
 from otimes.numeric.audit.precision.lower_precision import coarser_step, explained
 from otimes.numeric.audit.precision.tolerated import IN_SINGLE
 from otimes.numeric.audit.reference.comparison import Comparison, head_ratios_of
 from otimes.numeric.audit.reference.edits import config_to
-from otimes.numeric.audit.reference.evaluator import Mistake, layer_of, placed
+from otimes.numeric.audit.reference.evaluator import NORMS, Mistake, layer_of, placed
 from otimes.numeric.progress import tracked
 from otimes.numeric.rounding.linear import Array
 from otimes.numeric.rounding.places import kind_of
@@ -68,7 +69,7 @@ def known_mistake(compared: Comparison, place: str, beside: tuple[Mistake, ...] 
     found: dict[tuple[bool, int], list[str]] = {}
     # Steps of lower precision have many ties, and are not matched entry by entry.
     every = [m for m in known_mistakes(compared.model.config) if not (beside and m.coarse_step)]
-    whole = {mistake.name: mistake for mistake in every}
+    whole = {mistake.says: mistake for mistake in every}
     if layers and layers[0] > 0:
         every = [mistake for mistake in every if not mistake.in_first]
     sieve = _sieve(compared, place, beside)
@@ -80,15 +81,11 @@ def known_mistake(compared: Comparison, place: str, beside: tuple[Mistake, ...] 
             variants = sieve.kept(variants, TRIED)
         done = ""
         for variant in variants if sieve is None else tracked(variants, TRIED):
-            if variant.name != done and _fits(compared, place, variant, beside):
-                done = variant.name
-                said = variant.says
-                if variant.layer is not None and len(layers) > 1:
-                    said = f"{said} (in layer {variant.layer})"
-                made = (whole[variant.name], *beside)
+            if variant.says != done and _fits(compared, place, variant, beside):
+                done = variant.says
+                made = (whole[done], *beside)
                 key = (not _elsewhere_too(compared, place, made, kinds), rank)
-                if said not in found.setdefault(key, []):
-                    found[key].append(said)
+                found.setdefault(key, []).append(f"{done}{variant.where}")
     if found:
         return f"matches {'; or '.join(found[min(found)][:NAMED])}"
     return ""
@@ -147,7 +144,7 @@ def leaning(compared: Comparison, place: str) -> str:
     recorded is found from the next activation of its layer.
     """
     kinds, layers = _acting_on(compared, place)
-    norms = [kind for kind in ("ln1", "ln2", "ln_final") if kind in kinds]
+    norms = [kind for kind in NORMS if kind in kinds]
     rows = sum(len(prompt.tokens) for prompt in compared.prompts)
     if rows < 8 or not norms or (kind_of(place) not in norms and len(layers) > 2):
         return ""
@@ -156,11 +153,10 @@ def leaning(compared: Comparison, place: str) -> str:
     for norm in norms:
         if norm != kind_of(place) and not _along(here, compared, place, norm):
             continue
-        for mistake in of_kind(known_mistakes(compared.model.config), {norm}):
-            if mistake.name.startswith("eps_"):
-                there = float(np.linalg.norm(_off(compared, place, mistake)))
-                if there * LEANING < np.linalg.norm(here):
-                    fitting.append((there, mistake.says, norm))
+        for mistake in other_eps(compared.model.config, (norm,)):
+            there = float(np.linalg.norm(_off(compared, place, mistake)))
+            if there * LEANING < np.linalg.norm(here):
+                fitting.append((there, mistake.says, norm))
     if not fitting:
         return ""
     _, says, norm = min(fitting)
@@ -174,7 +170,7 @@ NUDGE = 1 + 2.0**-10
 def _along(here: Array, compared: Comparison, place: str, norm: str) -> bool:
     """Return whether an error has the direction of the derivative by ε of a norm."""
     eps = NUDGE * (compared.model.config.norm_eps or 0.0)
-    along = here - _off(compared, place, Mistake("eps", "", {norm: config_to(norm_eps=eps)}))
+    along = here - _off(compared, place, Mistake("", {norm: config_to(norm_eps=eps)}))
     length = float(along @ along)
     if not length or not np.isfinite(length):
         return False
@@ -218,11 +214,9 @@ def _where(mistake: Mistake, layers: list[int]) -> Iterator[Mistake]:
     The final norm may have another ε than those of the blocks.
     """
     yield mistake
-    norms = [kind for kind in ("ln1", "ln2", "ln_final") if kind in mistake.acts]
-    if len(norms) == len(mistake.acts) > 1:
-        for kind in norms:
-            says = f"{mistake.says} (in {kind} only)"
-            yield replace(mistake, says=says, acts={kind: mistake.acts[kind]})
+    if len(mistake.acts) > 1 and {*mistake.acts} <= {*NORMS}:
+        for kind, act in mistake.acts.items():
+            yield replace(mistake, where=f" (in {kind} only)", acts={kind: act})
     if len(layers) > 1:
         ends = {"embed", "final", "ln_final", "logits"}
         if not set(mistake.acts) <= ends:

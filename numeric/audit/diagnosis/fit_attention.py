@@ -10,11 +10,11 @@ import numpy as np
 from scipy.special import expit
 
 from otimes.numeric.audit.diagnosis.fit import ANYWHERE, Form, Seen, number
-from otimes.numeric.audit.reference.edits import weights_to, with_config
-from otimes.numeric.audit.reference.evaluator import Act, Evaluator, Mistake, Operation, layer_of
+from otimes.numeric.audit.reference.edits import not_turned, weights_to
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, layer_of
 from otimes.numeric.functions import causal_mask
-from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At, kind_of
+from otimes.numeric.rounding.linear import Array
+from otimes.numeric.rounding.places import kind_of
 from otimes.numeric.rounding.precision import stored_as
 
 FACTORS = (2.0, 4.0, 8.0, 16.0, 0.5, 0.25, 0.125)
@@ -25,7 +25,7 @@ def turned_otherwise(seen: Seen) -> Iterator[str]:
     config = seen.config
     if config.positions != "rotary" or len(seen.reference.tokens) < 3:
         return
-    plain = _unturned(seen)
+    plain = computed(seen, not_turned)
     half = config.rotary_dims // 2
     pair = np.arange(half)
     if config.rotary_layout == "interleaved":
@@ -71,25 +71,10 @@ def turned_otherwise(seen: Seen) -> Iterator[str]:
         yield "rotary positions over the wrong axis: each head is rotated by its own number"
 
 
-def _unturned(seen: Seen) -> Array:
-    def act(at: At, operation: Operation) -> Near:
-        return operation(with_config(at, positions="none", rotary_dims=0, rotary_stretch=()))
-
-    return computed(seen, act)
-
-
 def computed(seen: Seen, act: Act) -> Array:
     """Return the activation with a mistake made there, from the recorded inputs."""
-    mistake = Mistake("", "", {kind_of(seen.place): act})
-    reference = seen.reference
-    evaluator = Evaluator(
-        reference.model,
-        reference.tokens,
-        reference.shown,
-        mistakes=(mistake,),
-        parts=reference.parts,
-    )
-    return evaluator.near(seen.place).value
+    mistake = Mistake("", {kind_of(seen.place): act})
+    return seen.reference.with_mistake(mistake).near(seen.place).value
 
 
 def _after_turning(seen: Seen) -> str:
@@ -98,13 +83,9 @@ def _after_turning(seen: Seen) -> str:
     if not seen.config.has(name):
         return ""
     bias = seen.part(name, layer_of(seen.place))[:, None]
-    if seen.is_(computed(seen, _without(name)) + bias):
+    if seen.is_(computed(seen, weights_to(**{name: np.zeros_like})) + bias):
         return f"{name}, the bias, added after the rotation and not before"
     return ""
-
-
-def _without(name: str) -> Act:
-    return weights_to(**{name: np.zeros_like})
 
 
 def _said_of_angles(seen: Seen, phase: Array, right: Array) -> str:

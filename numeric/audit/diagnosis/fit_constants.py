@@ -54,7 +54,7 @@ class Unknown:
     def mistake(self, factor: float, layer: int | None = None) -> Mistake:
         """Return the mistake with that factor, in one layer or in all."""
         acts = dict.fromkeys(self.kinds, self.act(factor))
-        return Mistake(f"number_{self.kinds[0]}", self.says, acts, layer=layer)
+        return Mistake(self.says, acts, layer=layer)
 
 
 FACTORED = {

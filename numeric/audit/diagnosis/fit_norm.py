@@ -44,7 +44,7 @@ def _unit(seen: Seen, rows: Array) -> Array:
     return np.asarray(centred(rows, kind) / norm_scale(rows, kind, seen.config.norm_eps))
 
 
-def _streams(seen: Seen, computed_too: bool = False) -> dict[str, Array]:
+def _streams(seen: Seen) -> dict[str, Array]:
     """Return the activations of the stream that may have been read by mistake."""
     layer = layer_of(seen.place)
     layers = range(seen.config.n_layers) if layer is None else (layer, max(layer - 1, 0))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from otimes.numeric.audit.reference.edits import with_config, with_weights
+from otimes.numeric.audit.reference.edits import unturned, with_config, with_weights
 from otimes.numeric.audit.reference.evaluator import Evaluator, Mistake, layer_of
 from otimes.numeric.progress import tracked
 from otimes.numeric.rounding.functions import rotated
@@ -36,7 +36,7 @@ ALIKE = 1e-12
 
 
 Causal = dict[tuple[str, int, str, frozenset[str]], bool]
-"""Whether a mistake is causal, by hook point, number of tokens, name and kinds."""
+"""Whether a mistake is causal, by hook point, number of tokens, mistake and kinds."""
 
 
 class Sieve:
@@ -191,11 +191,11 @@ class FirstTokens:
 
         Tested in the first and the last layer, for each kind of hook point separately.
         """
-        key = self.sieve.place, self.length, mistake.name, frozenset(mistake.acts)
+        key = self.sieve.place, self.length, mistake.says, frozenset(mistake.acts)
         causal = self.sieve.causal
         if key not in causal:
             causal[key] = all(
-                self._alike(Mistake("", "", {kind: act}, layer=layer_of(name)), name)
+                self._alike(Mistake("", {kind: act}, layer=layer_of(name)), name)
                 for kind, act in mistake.acts.items()
                 for name in _ends(self.sieve.of_kind.get(kind, []))
             )
@@ -295,7 +295,7 @@ class _Stack:
         weights = Weights(self.plain.parts, place, length)
         at = At(config, nears, weights, number * length if flat else length, p=VALUES_ONLY)
         if kind in ("q", "k") and config.positions == "rotary":
-            at = with_config(at, positions="none", rotary_dims=0)
+            at = unturned(at)
         if kind == "logits":
             at = self.prompt.sieve.of_columns(at)
         with np.errstate(all="ignore"):

@@ -7,8 +7,10 @@ import numpy as np
 
 from otimes.numeric.audit.mistakes.scores import capped_at
 from otimes.numeric.audit.reference.edits import (
+    after,
     moved_after,
-    other_place,
+    reading,
+    rounded,
     scaled,
     weights_to,
     with_inputs,
@@ -20,242 +22,155 @@ from otimes.numeric.rounding.functions import normalised
 from otimes.numeric.rounding.linear import Array, Near, added
 from otimes.numeric.rounding.places import At
 
+EPS = 1e-5
+"""The ε of norms in PyTorch."""
+
+LATE = "tokens off by one: each position embeds the token before"
+TOKENS: dict[str, Callable[[Array, int], Array]] = {
+    LATE: lambda t, size: np.roll(t, 1),
+    "the vocabulary off by one: token t embeds as t + 1": lambda t, size: (t + 1) % size,
+    "tokens off by one: each position embeds the token after": lambda t, size: np.roll(t, -1),
+    "the vocabulary off by one: token t embeds as t - 1": lambda t, size: (t - 1) % size,
+    f"{LATE}, and the first is used twice": lambda t, size: np.append(t[:1], t[:-1]),
+    f"{LATE}, and the first token 0": lambda t, size: np.append(0 * t[:1], t[:-1]),
+}
+"""The tokens that are embedded by mistake, from the right ones and d_vocab."""
+
+ROWS: dict[str, Callable[[Array], Array]] = {
+    "positions off by one: the first vector is used twice": lambda p: np.maximum(p - 1, 0),
+    "positions counted from the end": lambda p: p[::-1],
+    "positions off by one at the end: the last position reads the vector of the one before": (
+        lambda p: np.minimum(p, max(len(p) - 2, 0))
+    ),
+    "positions that start again in the middle of the prompt": lambda p: p % max(len(p) // 2, 1),
+    "the first position vector at every position": lambda p: 0 * p,
+}
+"""The rows of W_pos that positions read by mistake."""
+
 
 def mistakes(config: Config) -> Iterator[Mistake]:
     """Yield the mistakes of embedding, positions, final norm and unembedding."""
     yield from _embedding(config)
     if config.positions in ("learned", "shortformer"):
         yield from _positions(config)
-    yield from _unembedding(config)
+    yield from _final(config)
+    for says, act, rank in _unembedding(config):
+        yield Mistake(says, {"logits": act}, rank)
 
 
 def _embedding(config: Config) -> Iterator[Mistake]:
-    for name, says, factor in (
-        ("times_root", "the embedding multiplied by √d_model", config.d_model**0.5),
-        ("over_root", "the embedding divided by √d_model", config.d_model**-0.5),
-    ):
-        yield Mistake(f"embedding_{name}", says, {"embed": _times(factor)})
-    for by in (1, -1):
-        yield Mistake(
-            f"token_off_{by}",
-            "tokens off by one: each position embeds the token "
-            + ("before" if by == 1 else "after"),
-            {"embed": _tokens(partial(np.roll, shift=by))},
-        )
-        yield Mistake(
-            f"vocabulary_off_{by}",
-            f"the vocabulary off by one: token t embeds as t {'+' if by == 1 else '-'} 1",
-            {"embed": _tokens(_added(by, config.d_vocab))},
-        )
-
-    yield Mistake(
-        "token_late",
-        "tokens off by one: each position embeds the token before, and the first is used twice",
-        {"embed": _tokens(lambda t: np.concatenate([t[:1], t[:-1]]))},
-    )
-    yield Mistake(
-        "token_late_after_0",
-        "tokens off by one: each position embeds the token before, and the first token 0",
-        {"embed": _tokens(lambda t: np.concatenate([0 * t[:1], t[:-1]]))},
-    )
-    if config.n_layers:
-        for norm, called in (("layer", "a LayerNorm"), ("rms", "an RMSNorm")):
-            for eps in dict.fromkeys((config.norm_eps or EPS, EPS, 1e-12)):
-                yield Mistake(
-                    f"embedding_{norm}_normalised_{eps:g}",
-                    f"the embedding normalised: {called} (ε = {eps:g}, no gain, no bias) before "
-                    "the first layer",
-                    {"resid_pre": _normalised_start(norm, eps)},
-                )
+    root = config.d_model**0.5
+    yield Mistake("the embedding multiplied by √d_model", {"embed": _times(root)})
+    yield Mistake("the embedding divided by √d_model", {"embed": _times(1 / root)})
+    for says, change in TOKENS.items():
+        yield Mistake(says, {"embed": _tokens(change)})
+    for norm, called in (("layer", "a LayerNorm"), ("rms", "an RMSNorm")):
+        for eps in dict.fromkeys((config.norm_eps or EPS, EPS, 1e-12)) if config.n_layers else ():
+            says = (
+                f"the embedding normalised: {called} (ε = {eps:g}, no gain, no bias) before the "
+                "first layer"
+            )
+            yield Mistake(says, {"resid_pre": _at_start(partial(_normalised, norm, eps))})
 
 
-EPS = 1e-5
-"""The ε of norms in PyTorch."""
+def _at_start(change: Callable[[At, Near], Near]) -> Act:
+    """Return the change of the stream before the first layer."""
+    return after(lambda at, near: change(at, near) if "embed" in at.inputs else near)
 
 
-def _normalised_start(norm: str, eps: float) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        near = operation(at)
-        if "embed" not in at.inputs:
-            return near
-        ones = Near.exactly(np.ones(at.config.d_model))
-        return normalised(near, norm, eps, ones, None, at.p)
-
-    return act
+def _normalised(norm: str, eps: float, at: At, near: Near) -> Near:
+    return normalised(near, norm, eps, Near.exactly(np.ones(at.config.d_model)), None, at.p)
 
 
 def _times(factor: float) -> Act:
+    return after(lambda at, near: rounded(scaled(near, factor), at))
+
+
+def _tokens(change: Callable[[Array, int], Array]) -> Act:
     def act(at: At, operation: Operation) -> Near:
-        near = scaled(operation(at), factor)
-        return Near(near.value, near.error + 3 * at.p.unit * np.abs(near.value))
-
-    return act
-
-
-def _added(by: int, size: int) -> Callable[[Array], Array]:
-    return lambda tokens: (tokens + by) % size
-
-
-def _tokens(change: Callable[[Array], Array]) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        tokens = Near.exactly(change(at.only().value.astype(np.int64)))
-        return operation(with_inputs(at, tokens=tokens))
+        tokens = change(at.only().value.astype(np.int64), at.config.d_vocab)
+        return operation(with_inputs(at, tokens=Near.exactly(tokens)))
 
     return act
 
 
 def _positions(config: Config) -> Iterator[Mistake]:
-    kinds = ("resid_pre", "final") if config.positions == "learned" else ("qk_in",)
+    learned = config.positions == "learned"
+    kinds = ("resid_pre", "final") if learned else ("qk_in",)
 
-    def positions(name: str, says: str, change: Callable[[At], Array], rank: int = 1) -> Mistake:
+    def positions(says: str, change: Callable[[At], Array], rank: int = 1) -> Mistake:
         def act(at: At, operation: Operation) -> Near:
-            if config.positions == "learned" and "embed" not in at.inputs:
+            if learned and "embed" not in at.inputs:
                 return operation(at)
             return operation(with_weights(at, W_pos=change(at)))
 
-        return Mistake(name, says, dict.fromkeys(kinds, act), rank)
+        return Mistake(says, dict.fromkeys(kinds, act), rank)
 
-    def rows(offset: int) -> Callable[[At], Array]:
-        def change(at: At) -> Array:
-            whole = at.weights.model.part("W_pos", slice(None))
-            index = np.clip(np.arange(at.n_pos) + offset, 0, len(whole) - 1)
-            if offset < 0:
-                index = (np.arange(at.n_pos) + offset) % len(whole)
-            return np.asarray(whole[index])
-
-        return change
-
-    def repeated_start(at: At) -> Array:
-        whole = at.weights.model.part("W_pos", slice(at.n_pos))
-        return np.asarray(whole[np.maximum(np.arange(at.n_pos) - 1, 0)])
-
-    yield positions(
-        "positions_missing", "without position vectors", lambda at: 0 * at.weights["W_pos"], 0
-    )
-    for offset in (1, 2, -1, 3, 4, 5, 6, 7, 8):
+    yield positions("without position vectors", lambda at: 0 * at.weights["W_pos"], 0)
+    yield positions("position vectors added twice", lambda at: 2 * at.weights["W_pos"])
+    for by in (1, 2, -1, 3, 4, 5, 6, 7, 8):
+        off = f"positions off by {'one' if abs(by) == 1 else by}"
         yield positions(
-            f"positions_off_{offset}",
-            f"positions off by {abs(offset) if offset != 1 and offset != -1 else 'one'}: "
-            f"position p reads vector p {offset:+d}",
-            rows(offset),
+            f"{off}: position p reads vector p {by:+d}", partial(_rows, partial(np.add, by))
         )
-    yield positions(
-        "positions_late", "positions off by one: the first vector is used twice", repeated_start
-    )
-    yield positions(
-        "positions_twice", "position vectors added twice", lambda at: 2 * at.weights["W_pos"]
-    )
-    yield positions(
-        "positions_reversed", "positions counted from the end", lambda at: at.weights["W_pos"][::-1]
-    )
-    yield positions(
-        "positions_last_twice",
-        "positions off by one at the end: the last position reads the vector of the one before",
-        lambda at: at.weights["W_pos"][[*range(at.n_pos - 1), max(at.n_pos - 2, 0)]],
-    )
-    yield positions(
-        "positions_restart",
-        "positions that start again in the middle of the prompt",
-        lambda at: at.weights["W_pos"][np.arange(at.n_pos) % max(at.n_pos // 2, 1)],
-    )
-    yield positions(
-        "positions_same",
-        "the first position vector at every position",
-        lambda at: np.repeat(at.weights["W_pos"][:1], at.n_pos, axis=0),
-    )
-    if config.positions == "learned":
+    for says, rows in ROWS.items():
+        yield positions(says, partial(_rows, rows))
+    if learned:
         root = config.d_model**0.5
-        yield Mistake(
-            "embedding_and_positions_times_root",
-            "the embedding, with its positions, multiplied by √d_model",
-            {"resid_pre": lambda at, op: scaled(op(at), root if "embed" in at.inputs else 1.0)},
-        )
-        yield Mistake(
-            "positions_in_every_layer",
-            "position vectors added again before every layer",
-            {"resid_pre": _positions_again},
-        )
-        yield Mistake(
-            "embedding_scaled_before_positions",
-            "the embedding multiplied by √d_model before positions are added",
-            {
-                kind: lambda at, op: (
-                    added(at.p, scaled(at.only(), config.d_model**0.5), at.weight("W_pos"))
-                    if "embed" in at.inputs
-                    else op(at)
-                )
-                for kind in kinds
-            },
-        )
+        says = "the embedding, with its positions, multiplied by √d_model"
+        yield Mistake(says, {"resid_pre": _at_start(lambda at, near: scaled(near, root))})
+        says = "position vectors added again before every layer"
+        yield Mistake(says, {"resid_pre": after(_positions_again)})
+        says = "the embedding multiplied by √d_model before positions are added"
+        start = _at_start(lambda at, near: added(at.p, scaled(at.only(), root), at.weight("W_pos")))
+        yield Mistake(says, dict.fromkeys(kinds, start))
 
 
-def _positions_again(at: At, operation: Operation) -> Near:
-    near = operation(at)
+def _rows(rows: Callable[[Array], Array], at: At) -> Array:
+    whole = at.weights.model.part("W_pos", slice(None))
+    return np.asarray(whole[np.minimum(rows(np.arange(at.n_pos)), len(whole) - 1)])
+
+
+def _positions_again(at: At, near: Near) -> Near:
     return near if "embed" in at.inputs else added(at.p, near, at.weight("W_pos"))
 
 
-def _unembedding(config: Config) -> Iterator[Mistake]:
-    def logits(name: str, says: str, act: Act, rank: int = 1) -> Mistake:
-        return Mistake(name, says, {"logits": act}, rank)
-
+def _final(config: Config) -> Iterator[Mistake]:
     if config.final_norm:
-        yield logits("final_norm_missing", "without the final norm", _reads("final"), 0)
+        yield Mistake("without the final norm", {"logits": reading("final")}, 0)
         if config.n_layers:
             last = config.n_layers - 1
-            yield Mistake(
-                "final_reads_mid",
-                "a final norm that reads the stream before the last MLP",
-                {"ln_final": _reads(f"resid_mid.{last}")},
-            )
-            yield Mistake(
-                "last_block_lost",
-                "the last block left out",
-                {"ln_final": _reads(f"resid_pre.{last}")},
-            )
+            says = "a final norm that reads the stream before the last MLP"
+            yield Mistake(says, {"ln_final": reading(f"resid_mid.{last}")})
+            yield Mistake("the last block left out", {"ln_final": reading(f"resid_pre.{last}")})
+
+
+def _unembedding(config: Config) -> Iterator[tuple[str, Act, int]]:
     if not config.tied:
-        yield logits("tied", "a tied unembedding: W_Eᵀ for W_U", lambda at, op: op(_tied(at)), 0)
-        if config.d_model == config.d_vocab:
-            yield logits("W_U_transposed", "W_U transposed", weights_to(W_U=np.transpose))
-    elif config.d_model == config.d_vocab:
-        yield logits("W_E_for_transpose", "W_E for its transpose", weights_to(W_U=np.transpose))
-    for name, says, factor in (
-        ("over_root", "logits divided by √d_model", config.d_model**-0.5),
-        ("over_width", "logits divided by d_model", 1 / config.d_model),
-        ("times_root", "logits multiplied by √d_model", config.d_model**0.5),
-        ("negative", "logits of the wrong sign", -1.0),
-    ):
-        yield logits(f"logits_{name}", says, _times(factor))
+        yield "a tied unembedding: W_Eᵀ for W_U", _tied, 0
+    if config.d_model == config.d_vocab:
+        says = "W_E for its transpose" if config.tied else "W_U transposed"
+        yield says, weights_to(W_U=np.transpose), 1
+    yield "logits divided by √d_model", _times(config.d_model**-0.5), 1
+    yield "logits divided by d_model", _times(1 / config.d_model), 1
+    yield "logits multiplied by √d_model", _times(config.d_model**0.5), 1
+    yield "logits of the wrong sign", _times(-1.0), 1
     for cap in (15.0, 30.0, 50.0):
-        yield logits(f"logits_capped_{cap:g}", f"logits soft-capped at {cap:g}", capped_at(cap))
-    yield logits("log_probabilities", "log-probabilities and not logits", _log_probabilities)
-    yield logits("probabilities", "probabilities and not logits", _probabilities)
-    for by in (1, -1):
-        yield logits(
-            f"logits_shifted_{by}",
-            f"logits off by one position ({'later' if by == 1 else 'earlier'})",
-            moved_after(partial(np.roll, shift=by, axis=0)),
-        )
-        yield logits(
-            f"vocabulary_shifted_{by}",
-            "logits off by one token of the vocabulary",
-            moved_after(partial(np.roll, shift=by, axis=1)),
-        )
+        yield f"logits soft-capped at {cap:g}", capped_at(cap), 1
+    yield "log-probabilities and not logits", after(_log_probabilities), 1
+    yield "probabilities and not logits", after(_probabilities), 1
+    for by, which in ((1, "later"), (-1, "earlier")):
+        rolled = partial(np.roll, shift=by)
+        yield f"logits off by one position ({which})", moved_after(partial(rolled, axis=0)), 1
+        says = f"logits off by one token of the vocabulary (token t has those of t {-by:+d})"
+        yield says, moved_after(partial(rolled, axis=1)), 1
 
 
-def _reads(place: str) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        (kind,) = at.inputs
-        return operation(with_inputs(at, **{kind: other_place(at, place)}))
-
-    return act
+def _tied(at: At, operation: Operation) -> Near:
+    return operation(with_weights(at, W_U=at.weights.model.part("W_E").T))
 
 
-def _tied(at: At) -> At:
-    return with_weights(at, W_U=at.weights.model.part("W_E").T)
-
-
-def _log_probabilities(at: At, operation: Operation) -> Near:
-    near = operation(at)
+def _log_probabilities(at: At, near: Near) -> Near:
     highest = near.value.max(axis=-1, keepdims=True)
     total = highest + np.log(np.exp(near.value - highest).sum(axis=-1, keepdims=True))
     most = np.array(near.error).max(axis=-1, keepdims=True)
@@ -264,7 +179,7 @@ def _log_probabilities(at: At, operation: Operation) -> Near:
     return Near(value, near.error + most + own)
 
 
-def _probabilities(at: At, operation: Operation) -> Near:
-    near = _log_probabilities(at, operation)
+def _probabilities(at: At, logits: Near) -> Near:
+    near = _log_probabilities(at, logits)
     value = np.exp(near.value)
     return Near(value, value * np.expm1(np.minimum(near.error, 1.0)) + at.p.unit)

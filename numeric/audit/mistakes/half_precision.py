@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from otimes.numeric.audit.precision.lower_precision import (
-    NORMS,
     computed_in,
     in_type,
     rounded_after,
@@ -15,7 +14,7 @@ from otimes.numeric.audit.precision.lower_precision import (
     rounded_rows,
 )
 from otimes.numeric.audit.reference.edits import weights_to
-from otimes.numeric.audit.reference.evaluator import Act, Mistake
+from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake
 from otimes.numeric.config import Config
 from otimes.numeric.forward import place_names
 from otimes.numeric.rounding.places import WEIGHTS, kind_of
@@ -32,37 +31,31 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     norms = tuple(norm for norm in NORMS if norm in kinds and config.norm != "none")
     for dtype in ("bfloat16", "float16"):
 
-        def step(name: str, says: str, acts: dict[str, Act], dtype: str = dtype) -> Mistake:
-            return Mistake(f"{name}_in_{dtype}", f"{says} {dtype}", acts, 4, coarse_step=True)
+        def step(says: str, acts: dict[str, Act], dtype: str = dtype) -> Mistake:
+            return Mistake(f"{says} {dtype}", acts, 4, coarse_step=True)
 
         half = "a half-precision step:"
         after, before = rounded_after(dtype), rounded_before(dtype)
         for kind in ROUNDED:
             if kind in kinds:
-                yield step(kind, f"{half} {kind} is rounded to", {kind: after})
+                yield step(f"{half} {kind} is rounded to", {kind: after})
         if "pattern" in kinds:
             whole = {"pattern": computed_in(dtype)}
-            yield step("softmax", f"{half} the softmax is computed in", whole)
+            yield step(f"{half} the softmax is computed in", whole)
             cache = {"k": after, "v": after}
-            yield step("cache", f"{half} keys and values (a cache) are rounded to", cache)
+            yield step(f"{half} keys and values (a cache) are rounded to", cache)
         if norms:
+            yield step(f"{half} what a norm reads is rounded to", dict.fromkeys(norms, before))
             yield step(
-                "norm_reads",
-                f"{half} what a norm reads is rounded to",
-                dict.fromkeys(norms, before),
-            )
-            yield step(
-                "norm_rows",
                 f"{half} normalised rows, before the gain, are rounded to",
-                {norm: rounded_rows(dtype, norm) for norm in norms},
+                dict.fromkeys(norms, rounded_rows(dtype)),
             )
             if len(norms) > 1:
                 every = dict.fromkeys(norms, after)
-                yield step("norms", f"{half} every norm is rounded to", every)
-        for kind, names in WEIGHTS.items():
-            for name in names:
-                if kind in kinds and name.startswith("W_") and config.has(name):
-                    act = weights_to(**{name: partial(in_type, dtype=dtype)})
-                    yield step(
-                        name, f"weights in half precision: {name} is rounded to", {kind: act}
-                    )
+                yield step(f"{half} every norm is rounded to", every)
+        for name in dict.fromkeys(name for kind in WEIGHTS for name in WEIGHTS[kind]):
+            acting = [kind for kind in kinds if name in WEIGHTS.get(kind, ())]
+            if acting and name.startswith("W_") and config.has(name):
+                act = weights_to(**{name: partial(in_type, dtype=dtype)})
+                says = f"weights in half precision: {name} is rounded to"
+                yield step(says, dict.fromkeys(acting, act))

@@ -7,8 +7,8 @@ sum (Xiong et al. 2020). Both have the same weights, so that only numbers tell w
 from collections.abc import Iterator
 from dataclasses import replace
 
+from otimes.numeric.audit.mistakes.mlp import SEQUENTIAL
 from otimes.numeric.audit.reference.edits import (
-    has_bias,
     other_place,
     reading,
     with_inputs,
@@ -28,7 +28,6 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     yield from _post_norm(config) if config.post_norm else _pre_norm(config)
     if not config.parallel:
         yield Mistake(
-            "norm_of_part",
             "norms of what attention and the MLP write, before it is added, and not of the stream "
             "(x + norm(part(x)))",
             {
@@ -43,52 +42,28 @@ def mistakes(config: Config) -> Iterator[Mistake]:
 def _gains(config: Config) -> Iterator[Mistake]:
     """Yield norms with the gain and bias of another norm."""
     if config.d_mlp:
-        yield Mistake(
-            "norms_swapped",
-            "the two norms of the block in the wrong order: each has the other's gain and bias",
-            {"ln1": _affine_of("ln1", "ln2"), "ln2": _affine_of("ln2", "ln1")},
-        )
-        yield Mistake(
-            "one_norm",
-            "one norm for attention and MLP: the MLP's has the gain and bias of attention's",
-            {"ln2": _affine_of("ln2", "ln1")},
-        )
+        says = "the two norms of the block in the wrong order: each has the other's gain and bias"
+        yield Mistake(says, {"ln1": _affine_of("ln2"), "ln2": _affine_of("ln1")})
+        says = "one norm for attention and MLP: the MLP's has the gain and bias of attention's"
+        yield Mistake(says, {"ln2": _affine_of("ln1")})
     if config.final_norm:
-        last = config.n_layers - 1
-        yield Mistake(
-            "final_norm_before_last",
-            "a final norm with the gain and bias of the last block's norm",
-            {"ln_final": _affine_of("ln_final", "ln1", last)},
-        )
+        says = "a final norm with the gain and bias of the last block's norm"
+        yield Mistake(says, {"ln_final": _affine_of("ln1", config.n_layers - 1)})
 
 
 def _pre_norm(config: Config) -> Iterator[Mistake]:
     """Yield the mistakes of a pre-norm block."""
     if config.parallel:
-        yield Mistake(
-            "sequential_for_parallel",
-            "a sequential block for a parallel one: the MLP reads the stream after attention",
-            {"ln2": reading("resid_mid")},
-            0,
-        )
+        says = "a sequential block for a parallel one: the MLP reads the stream after attention"
+        yield Mistake(says, {"ln2": reading("resid_mid")}, 0)
         return
     acts: dict[str, Act] = {"ln1": _passed_on, "resid_post": _normed_after}
     if config.d_mlp:
         acts["ln2"] = lambda at, op: _normed("ln1", at, at.only())
-        yield Mistake(
-            "parallel_for_sequential",
-            "a parallel block for a sequential one: the MLP reads the stream before attention",
-            {"ln2": reading("resid_pre")},
-            0,
-        )
-        yield Mistake(
-            "mlp_reads_attention",
-            "an MLP that reads what attention wrote, and not the stream",
-            {"ln2": reading("attn_out")},
-        )
-    yield Mistake(
-        "post_norm", "post-norm for pre-norm: norms after each sum of the stream", acts, 0
-    )
+        parallel, of_attention = SEQUENTIAL
+        yield Mistake(parallel, {"ln2": reading("resid_pre")}, 0)
+        yield Mistake(of_attention, {"ln2": reading("attn_out")})
+    yield Mistake("post-norm for pre-norm: norms after each sum of the stream", acts, 0)
 
 
 def _post_norm(config: Config) -> Iterator[Mistake]:
@@ -100,24 +75,16 @@ def _post_norm(config: Config) -> Iterator[Mistake]:
     reads: dict[str, Act] = dict.fromkeys(("qk_in", "v"), _reads_norm)
     acts: dict[str, Act] = {**reads, "ln1": reading("resid_pre"), "resid_post": _unnormed_after}
     if config.d_mlp:
-        acts["mlp_pre"] = _mlp_reads_second
-        if config.gated:
-            acts["mlp_post"] = _mlp_reads_second
-        yield Mistake(
-            "residual_unnormalised",
-            "the residual connection around the MLP takes the sum after attention, and not the norm"
-            " of it",
-            {"resid_post": _unnormed_after},
-        )
+        acts |= dict.fromkeys(("mlp_pre", "mlp_post")[: 1 + config.gated], _mlp_reads_second)
+        around = "the residual connection around the MLP"
+        says = f"{around} takes the sum after attention, and not the norm of it"
+        yield Mistake(says, {"resid_post": _unnormed_after})
     says = "pre-norm for post-norm: norms before attention and MLP, not after"
     stream = dict.fromkeys(("resid_pre", "final"), _last_sum(config))
-    yield Mistake("pre_norm", says, {**acts, "ln2": reading("resid_mid"), **stream}, 0)
-    yield Mistake("pre_norm_returned", says, {**acts, "ln2": _passed_on}, 0)
-    yield Mistake(
-        "attention_normalised",
-        "attention reads the norm of the stream, and not the stream as it is",
-        reads,
-    )
+    yield Mistake(says, {**acts, "ln2": reading("resid_mid"), **stream}, 0)
+    yield Mistake(f"{says} (the last sum is returned)", {**acts, "ln2": _passed_on}, 0)
+    says = "attention reads the norm of the stream, and not the stream as it is"
+    yield Mistake(says, reads)
 
 
 def _normed(norm: str, at: At, rows: Near) -> Near:
@@ -169,18 +136,11 @@ def _part_normed(norm: str, part: str) -> Act:
     return act
 
 
-def _affine_of(norm: str, other: str, layer: int | None = None) -> Act:
+def _affine_of(other: str, layer: int | None = None) -> Act:
     def act(at: At, operation: Operation) -> Near:
-        model = at.weights.model
-        changed = {}
-        for part in ("gain", "bias"):
-            if not has_bias(at, f"{norm}_{part}"):
-                continue
-            index = at.weights.layer if layer is None else layer
-            whole = slice(None)
-            changed[f"{norm}_{part}"] = model.part(
-                f"{other}_{part}", whole if other == "ln_final" else index
-            )
+        norm, index = at.weights.kind, at.weights.layer if layer is None else layer
+        parts = [part for part in ("gain", "bias") if at.config.has(f"{norm}_{part}")]
+        changed = {f"{norm}_{p}": at.weights.model.part(f"{other}_{p}", index) for p in parts}
         return operation(with_weights(at, **changed))
 
     return act

@@ -6,12 +6,14 @@ from functools import partial
 import numpy as np
 
 from otimes.numeric.audit.reference.edits import (
+    after,
+    given,
     moved,
     moved_after,
-    other_place,
+    reading,
     scaled,
-    with_config,
-    with_inputs,
+    unturned,
+    weights_from,
     with_weights,
 )
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
@@ -21,186 +23,127 @@ from otimes.numeric.rounding.linear import Array, Near, added
 from otimes.numeric.rounding.places import At
 
 LETTERS = {"q": "Q", "k": "K", "v": "V"}
+NAMES = {"q": "queries", "k": "keys", "v": "values"}
+Change = Callable[[Array], Array]
+
+SPLITS: dict[str, Change] = {
+    "a wrong head stride (features split as d_head × heads and not heads × d_head)": (
+        lambda flat: flat.reshape(*flat.shape[:-2], *flat.shape[:-3:-1]).swapaxes(-1, -2)
+    ),
+    "a wrong head stride (heads × d_head laid out as d_head × heads)": (
+        lambda flat: flat.swapaxes(-1, -2).reshape(flat.shape)
+    ),
+    "heads in reverse order": lambda flat: flat[..., ::-1, :],
+    "heads off by one": partial(np.roll, shift=1, axis=-2),
+    "heads off by one, the other way": partial(np.roll, shift=-1, axis=-2),
+    "the features of each head in reverse order": lambda flat: flat[..., ::-1],
+}
+"""What becomes of features [..., head, d_head] that are split wrongly into heads."""
+
+FUSED: dict[str, Change] = {
+    "its heads' q, k and v lie together, and it is cut in thirds": (
+        lambda columns: columns.swapaxes(-3, -2).reshape(columns.shape)
+    ),
+    "q, k and v lie in thirds, and it is cut head by head": (
+        lambda columns: columns.reshape(
+            *columns.shape[:-3], columns.shape[-2], 3, columns.shape[-1]
+        ).swapaxes(-3, -2)
+    ),
+}
+"""What becomes of the columns [..., q k v, head, d_head] of a fused matrix that is cut wrongly."""
+
+BEFORE = "each position has those of the position before"
+STALE: dict[str, Change] = {
+    BEFORE: lambda array: np.append(array[..., :1, :], array[..., :-1, :], axis=-2),
+    "the last position has those of the one before": (
+        lambda array: np.append(array[..., :-1, :], array[..., -2:, :][..., :1, :], axis=-2)
+    ),
+    f"{BEFORE}, and the first has zeros": (
+        lambda array: np.append(0 * array[..., :1, :], array[..., :-1, :], axis=-2)
+    ),
+    f"{BEFORE}, and the first those of the last": partial(np.roll, shift=1, axis=-2),
+}
+
+ROOT_MEAN_SQUARE = "each divided by its root mean square"
+NORMALISED: dict[str, Callable[[At, Near], Near]] = {
+    ROOT_MEAN_SQUARE: lambda at, near: _normalised(at, near, 0.0),
+    f"{ROOT_MEAN_SQUARE}, with ε = 1e-06": lambda at, near: _normalised(at, near, 1e-6),
+    "each divided by its length": (
+        lambda at, near: scaled(_normalised(at, near, 0.0), at.config.d_head**-0.5)
+    ),
+}
+"""How queries or keys are normalised by mistake; a rotation preserves their lengths."""
 
 
 def mistakes(config: Config) -> Iterator[Mistake]:
     """Yield the mistakes of queries, keys and values."""
     if not config.n_layers:
         return
-    roles = ("Q", "K", "V")
-    names = {"q": "queries", "k": "keys", "v": "values"}
-    for kind, name in names.items():
-        for other in roles:
+    yield from _orders()
+    several = (("q", "k", "v"), ("q",), ("k",), ("v",), ("q", "k"))
+    for kinds in several:
+        which = " and ".join(NAMES[kind] for kind in kinds)
+        if config.n_heads > 1:
+            for says, act in _splits(config):
+                yield Mistake(f"{says}: {which}", dict.fromkeys(kinds, act))
+        if config.norm != "none" and not config.post_norm:
+            says = f"attention reads the stream and not the norm of it: {which}"
+            yield Mistake(says, dict.fromkeys(kinds, reading("resid_pre")), 0)
+    if config.kv_heads == config.n_heads > 1:
+        for says, order in FUSED.items():
+            says = f"a fused q, k, v matrix interleaved wrongly: {says}"
+            yield Mistake(says, dict.fromkeys(NAMES, _fused(order)))
+    if config.kv_heads < config.n_heads:
+        yield from _groups(config)
+    for kinds in (("k",), ("v",), ("k", "v")):
+        which = " and ".join(NAMES[kind] for kind in kinds)
+        for says, change in STALE.items():
+            yield Mistake(f"stale {which}: {says}", dict.fromkeys(kinds, moved_after(change)))
+        yield Mistake(f"{which} of the position after", dict.fromkeys(kinds, moved_after(_after)))
+    for says, normal in NORMALISED.items():
+        acts = dict.fromkeys(("q", "k"), after(normal))
+        yield Mistake(f"queries and keys normalised: {says}", acts)
+
+
+def _after(array: Array) -> Array:
+    return np.append(array[..., 1:, :], array[..., -1:, :], axis=-2)
+
+
+def _orders() -> Iterator[Mistake]:
+    """Yield weights for queries, keys and values that are taken for one another."""
+    wrong = "q, k and v in the wrong order:"
+    for kind, name in NAMES.items():
+        for other in LETTERS.values():
             if other != LETTERS[kind]:
                 yield Mistake(
-                    f"{kind}_from_W_{other}",
-                    f"q, k and v in the wrong order: {name} made with W_{other}",
-                    {kind: _from_other(other)},
+                    f"{wrong} {name} made with W_{other}", {kind: _made_with(kind, other)}
                 )
-    for order in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
-        said = ", ".join(roles[i].lower() for i in order)
-        acts = {kind: _from_other(roles[order[i]]) for i, kind in enumerate(names) if order[i] != i}
-        yield Mistake(
-            f"order_{said.replace(', ', '')}",
-            f"q, k and v in the wrong order: the fused matrix is split as {said}",
-            acts,
-        )
-    share = config.n_heads // config.kv_heads
-    if share == 1 and config.n_heads > 1:
-        for name, says, source, target in (
-            (
-                "heads_in_thirds",
-                "its heads' q, k and v lie together, and it is cut in thirds",
-                1,
-                0,
-            ),
-            ("thirds_in_heads", "q, k and v lie in thirds, and it is cut head by head", 0, 1),
-        ):
-            acts = {kind: _refused(kind, source, target) for kind in names}
-            yield Mistake(name, f"a fused q, k, v matrix interleaved wrongly: {says}", acts)
-    if config.n_heads > 1:
-        for kinds in (("q", "k", "v"), ("q",), ("k",), ("v",), ("q", "k")):
-            which = " and ".join(names[kind] for kind in kinds)
-            for name, says, order_of in SPLITS:
-                for biased in (True, False):
-                    acts = {kind: _heads_split(order_of, biased) for kind in kinds}
-                    which_bias = "" if biased else "_before_bias"
-                    if biased or config.biases:
-                        yield Mistake(
-                            f"{name}_{''.join(kinds)}{which_bias}", f"{says}: {which}", acts
-                        )
-            for biased in (True, False):
-                yield Mistake(
-                    f"view_{''.join(kinds)}{'' if biased else '_before_bias'}",
-                    "a wrong head stride (a view as [heads, positions] where a transpose is "
-                    f"needed): {which}",
-                    {kind: _viewed(biased) for kind in kinds},
-                )
-    if share > 1:
-        yield Mistake(
-            "groups_tiled",
-            "grouped keys and values repeated in the wrong order: tiled (head h reads group h mod "
-            f"{config.kv_heads}) and not interleaved",
-            {kind: _regrouped(lambda h, share, groups: h % groups) for kind in ("k", "v")},
-        )
-        for kind in ("k", "v"):
-            yield Mistake(
-                f"groups_tiled_{kind}",
-                f"grouped {names[kind]} repeated in the wrong order: tiled and not interleaved",
-                {kind: _regrouped(lambda h, share, groups: h % groups)},
-            )
-        yield Mistake(
-            "groups_first",
-            "grouped keys and values of the first group used by all heads",
-            {kind: _regrouped(lambda h, share, groups: 0) for kind in ("k", "v")},
-        )
-        yield Mistake(
-            "groups_reversed",
-            "groups of keys and values in reverse order",
-            {kind: _regrouped(lambda h, share, groups: groups - 1 - h // share) for kind in "kv"},
-        )
-    for kinds in (("q", "k", "v"), ("q",), ("k",), ("v",), ("q", "k")):
-        which = " and ".join(names[kind] for kind in kinds)
-        if config.norm != "none" and not config.post_norm:
-            yield Mistake(
-                f"unnormalised_{''.join(kinds)}",
-                f"attention reads the stream and not the norm of it: {which}",
-                dict.fromkeys(kinds, _from_place("resid_pre")),
-                0,
-            )
-    for kinds in (("k",), ("v",), ("k", "v")):
-        which, key = " and ".join(names[kind] for kind in kinds), "".join(kinds)
-        for name, says, act in STALE:
-            made = dict.fromkeys(kinds, act)
-            yield Mistake(f"{name}_{key}", f"stale {which}: {says}", made)
-        made = dict.fromkeys(kinds, _shifted(-1))
-        yield Mistake(f"early_{key}", f"{which} of the position after", made)
-    for name, eps, says in NORMALISED:
-        acts = dict.fromkeys(("q", "k"), _normalised(name, eps))
-        yield Mistake(f"qk_norm_{name}_{eps:g}", f"queries and keys normalised: {says}", acts)
+    for order in ("qvk", "kqv", "kvq", "vqk", "vkq"):
+        pairs = zip(NAMES, order, strict=True)
+        acts = {kind: _made_with(kind, LETTERS[by]) for kind, by in pairs if kind != by}
+        yield Mistake(f"{wrong} the fused matrix is split as {', '.join(order)}", acts)
 
 
-def _late(array: Array) -> Array:
-    return np.concatenate([0 * array[..., :1, :], array[..., :-1, :]], axis=-2)
+def _made_with(kind: str, other: str) -> Act:
+    return weights_from(**{f"W_{LETTERS[kind]}": f"W_{other}"})
 
 
-def _last_stale(array: Array) -> Array:
-    rows = np.arange(array.shape[-2])
-    rows[-1] = max(len(rows) - 2, 0)
-    return array[..., rows, :]
+def _splits(config: Config) -> Iterator[tuple[str, Act]]:
+    """Yield the wrong splits of a projection into heads, with the bias or before it is added."""
+    view = "a wrong head stride (a view as [heads, positions] where a transpose is needed)"
+    for biased in (True, False) if config.biases else (True,):
+        before = "" if biased else ", before the bias is added"
+        for says, order in SPLITS.items():
+            yield f"{says}{before}", _heads_split(order, biased)
+        yield f"{view}{before}", _viewed(biased)
 
 
-def _shifted(by: int) -> Act:
-    def shift(array: Array) -> Array:
-        rows = np.clip(np.arange(array.shape[-2]) - by, 0, array.shape[-2] - 1)
-        return array[..., rows, :]
-
-    return moved_after(shift)
+def _share(at: At) -> int:
+    """Return the number of heads that have the same weights: those of a group."""
+    return 1 if at.weights.kind == "q" else at.config.n_heads // at.config.kv_heads
 
 
-STALE: tuple[tuple[str, str, Act], ...] = (
-    ("stale", "each position has those of the position before", _shifted(1)),
-    ("stale_last", "the last position has those of the one before", moved_after(_last_stale)),
-    (
-        "late",
-        "each position has those of the position before, and the first has zeros",
-        moved_after(_late),
-    ),
-    (
-        "rolled",
-        "each position has those of the position before, and the first those of the last",
-        moved_after(partial(np.roll, shift=1, axis=-2)),
-    ),
-)
-
-NORMALISED = (
-    ("rms", 0.0, "each divided by its root mean square"),
-    ("rms", 1e-6, "each divided by its root mean square, with ε = 1e-06"),
-    ("length", 0.0, "each divided by its length"),
-)
-
-
-def _normalised(name: str, eps: float) -> Act:
-    """Return the change to normalised queries or keys; a rotation preserves their lengths."""
-
-    def act(at: At, operation: Operation) -> Near:
-        near = operation(at)
-        ones = Near.exactly(np.ones(at.config.d_head))
-        rows = normalised(near, "rms", eps, ones, None, at.p)
-        return scaled(rows, at.config.d_head**-0.5) if name == "length" else rows
-
-    return act
-
-
-SPLITS: tuple[tuple[str, str, Callable[[Array], Array]], ...] = (
-    (
-        "head_stride",
-        "a wrong head stride (features split as d_head × heads and not heads × d_head)",
-        lambda flat: flat.reshape(*flat.shape[:-2], flat.shape[-1], flat.shape[-2]).swapaxes(
-            -1, -2
-        ),
-    ),
-    (
-        "head_stride_back",
-        "a wrong head stride (heads × d_head laid out as d_head × heads)",
-        lambda flat: flat.swapaxes(-1, -2).reshape(flat.shape),
-    ),
-    ("heads_reversed", "heads in reverse order", lambda flat: flat[..., ::-1, :]),
-    ("heads_rolled", "heads off by one", lambda flat: np.roll(flat, 1, axis=-2)),
-    (
-        "heads_rolled_back",
-        "heads off by one, the other way",
-        lambda flat: np.roll(flat, -1, axis=-2),
-    ),
-    (
-        "head_features_reversed",
-        "the features of each head in reverse order",
-        lambda flat: flat[..., ::-1],
-    ),
-)
-
-
-def _heads_split(order: Callable[[Array], Array], biased: bool) -> Act:
+def _heads_split(order: Change, biased: bool) -> Act:
     """Return the change to another split of the projection into heads.
 
     What is cut is [..., head, d_head] side by side, before any rotation, and the bias with it if
@@ -208,8 +151,7 @@ def _heads_split(order: Callable[[Array], Array], biased: bool) -> Act:
     """
 
     def act(at: At, operation: Operation) -> Near:
-        letter = LETTERS[at.weights.kind]
-        share = 1 if letter == "Q" else at.config.n_heads // at.config.kv_heads
+        letter, share = LETTERS[at.weights.kind], _share(at)
         weight = at.weights[f"W_{letter}"][::share]  # of each group once
         weight = np.moveaxis(order(np.moveaxis(weight, 0, 1)), 1, 0)
         changed = {f"W_{letter}": np.repeat(weight, share, axis=0)}
@@ -225,81 +167,64 @@ def _viewed(biased: bool) -> Act:
     """Return the change to [pos, head, d_head] reshaped to [head, pos, d_head]."""
 
     def act(at: At, operation: Operation) -> Near:
-        letter = LETTERS[at.weights.kind]
-        share = 1 if letter == "Q" else at.config.n_heads // at.config.kv_heads
+        share, config, bias = _share(at), at.config, f"b_{LETTERS[at.weights.kind]}"
 
         def view(array: Array) -> Array:
             once = array[::share]
             return np.repeat(np.moveaxis(once, 0, 1).reshape(once.shape), share, axis=0)
 
-        bias = f"b_{letter}"
-        config = at.config
-        bare = with_config(at, positions="none", rotary_dims=0)
         if biased or bias not in config.biases:
-            made = moved(operation(bare), view)
+            made = moved(operation(unturned(at)), view)
         else:
-            without = with_weights(bare, **{bias: np.zeros_like(at.weights[bias])})
+            without = with_weights(unturned(at), **{bias: np.zeros_like(at.weights[bias])})
             made = moved(operation(without), view)
             made = added(at.p, made, Near.exactly(np.array(at.weights[bias][:, None])))
-        if config.positions != "rotary" or letter == "V":
+        if config.positions != "rotary" or at.weights.kind == "v":
             return made
         return rotated(made, *config.rotation, p=at.p)
 
     return act
 
 
-def _from_other(other: str) -> Act:
+def _fused(order: Change) -> Act:
+    """Return the change to a fused matrix of one layout read in another."""
+
     def act(at: At, operation: Operation) -> Near:
-        letter = LETTERS[at.weights.kind]
-        changed = {f"W_{letter}": at.weights[f"W_{other}"]}
-        if f"b_{letter}" in at.config.biases:
-            changed[f"b_{letter}"] = at.weights[f"b_{other}"]
-        return operation(with_weights(at, **changed))
+        kind = at.weights.kind
+
+        def read(name: str) -> Array:
+            fused = np.stack([at.weights[f"{name}_{letter}"] for letter in LETTERS.values()])
+            columns = order(np.moveaxis(fused, (0, 1), (-3, -2)))
+            return np.moveaxis(columns[..., "qkv".index(kind), :, :], -2, 0)
+
+        names = [name for name in "Wb" if at.config.has(f"{name}_{LETTERS[kind]}")]
+        return operation(with_weights(at, **{f"{n}_{LETTERS[kind]}": read(n) for n in names}))
 
     return act
 
 
-def _refused(kind: str, source: int, target: int) -> Act:
-    """Return the change to a fused matrix of one layout read in another.
-
-    The axes of the columns are (q k v, head, d_head) in layout 0 and (head, q k v, d_head) in 1.
-    """
-    number = "qkv".index(kind)
-
-    def read(parts: list[Array]) -> Array:
-        fused = np.stack(parts)  # [3, head, ..., d_head]
-        heads, last = fused.shape[1], fused.shape[-1]
-        columns = np.moveaxis(fused, (0, 1), (-3, -2))  # [..., 3, head, d_head]
-        if source == 1:
-            columns = columns.swapaxes(-3, -2)
-        flat = columns.reshape(*columns.shape[:-3], 3 * heads * last)
-        shape = (3, heads, last) if target == 0 else (heads, 3, last)
-        cut = flat.reshape(*flat.shape[:-1], *shape)
-        part = cut[..., number, :, :] if target == 0 else cut[..., :, number, :]
-        return np.moveaxis(part, -2, 0)
-
-    def act(at: At, operation: Operation) -> Near:
-        letter = LETTERS[kind]
-        changed = {f"W_{letter}": read([at.weights[f"W_{each}"] for each in "QKV"])}
-        if f"b_{letter}" in at.config.biases:
-            changed[f"b_{letter}"] = read([at.weights[f"b_{each}"] for each in "QKV"])
-        return operation(with_weights(at, **changed))
-
-    return act
+def _groups(config: Config) -> Iterator[Mistake]:
+    """Yield keys and values of the wrong groups: as they are repeated, or as heads read them."""
+    share, groups = config.n_heads // config.kv_heads, config.kv_heads
+    every = np.arange(config.n_heads)
+    tiled = f"in the wrong order: tiled (head h reads group h mod {groups}) and not interleaved"
+    orders: dict[str, Change] = {
+        tiled: lambda a: a[every % groups * share],
+        "of the first group used by all heads": lambda a: a[0 * every],
+        "in reverse order of the groups": lambda a: a[::-1],
+        "averaged over the groups, for all heads": (
+            lambda a: np.broadcast_to(a.mean(axis=0), a.shape)
+        ),
+    }
+    for says, order in orders.items():
+        stored: dict[str, Act] = dict.fromkeys(("k", "v"), moved_after(order))
+        read: dict[str, Act] = {"scores": given(k=order), "z": given(v=order)}
+        for how, acts in ((", as they are repeated", stored), ("", read)):
+            yield Mistake(f"grouped keys and values {says}{how}", acts)
+            for name, (kind, act) in zip(("keys", "values"), acts.items(), strict=True):
+                yield Mistake(f"grouped {name} {says}{how}", {kind: act})
 
 
-def _regrouped(group: Callable[[int, int, int], int]) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        share = at.config.n_heads // at.config.kv_heads
-        heads = [group(h, share, at.config.kv_heads) * share for h in range(at.config.n_heads)]
-        return moved(operation(at), lambda array: array[heads])
-
-    return act
-
-
-def _from_place(kind: str) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        (name,) = at.inputs
-        return operation(with_inputs(at, **{name: other_place(at, kind)}))
-
-    return act
+def _normalised(at: At, near: Near, eps: float) -> Near:
+    ones = Near.exactly(np.ones(at.config.d_head))
+    return normalised(near, "rms", eps, ones, None, at.p)

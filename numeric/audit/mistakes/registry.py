@@ -1,7 +1,7 @@
 """The known mistakes of a forward pass: one registry of one record, `Mistake`.
 
-Each entry has a name, a description, the operations of the reference that it replaces, by hook
-point, and a rank. `known_mistakes(config)` lists those that apply to such a model. A mistake is the
+Each entry has a description, the operations of the reference that it replaces, by hook point, and a
+rank. `known_mistakes(config)` lists those that apply to such a model. A mistake is the
 diagnosis only if the reference with it reproduces the recorded activations within its own bound
 (`diagnose`). They are tried by rank, and the first that fits is named first.
 

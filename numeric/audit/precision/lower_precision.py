@@ -11,8 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from otimes.numeric.audit.reference.comparison import Comparison
-from otimes.numeric.audit.reference.edits import after, with_config, with_inputs, with_weights
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.edits import (
+    after,
+    unturned,
+    with_inputs,
+    with_weights,
+)
+from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Array, Near
@@ -117,10 +122,11 @@ def computed_in(dtype: str) -> Act:
     return _both(rounded_before(dtype), rounded_after(dtype))
 
 
-def rounded_rows(dtype: str, norm: str) -> Act:
+def rounded_rows(dtype: str) -> Act:
     """Return the act of rounding normalised rows to a dtype before gain and bias."""
 
     def act(at: At, operation: Operation) -> Near:
+        norm = at.weights.kind
         gain = at.weights[f"{norm}_gain"]
         plain = {f"{norm}_gain": np.ones_like(gain)}
         biased = at.config.has(f"{norm}_bias")
@@ -137,14 +143,13 @@ def _turned_in(dtype: str) -> Act:
     """Return the act of rounding queries or keys to a dtype before the rotary embedding."""
 
     def act(at: At, operation: Operation) -> Near:
-        plain = operation(with_config(at, positions="none", rotary_dims=0))
+        plain = operation(unturned(at))
         stored = Near(in_type(plain.value, dtype), plain.error)
         return rotated(stored, *at.config.rotation, p=at.p)
 
     return act
 
 
-NORMS = ("ln1", "ln2", "ln_final")
 CALLED = {
     "pattern": "the softmax",
     "mlp_post": "the activation",
@@ -157,7 +162,7 @@ def _steps(config: Config, kind: str, dtype: str) -> Iterator[Mistake]:
     called, what = size(dtype), CALLED.get(kind, kind)
 
     def step(says: str, act: Act) -> Mistake:
-        return Mistake("coarser", f"a {called}-precision step: {says}", {kind: act})
+        return Mistake(f"a {called}-precision step: {says}", {kind: act})
 
     whole = computed_in(dtype)
     yield step(f"it is rounded to {dtype}", rounded_after(dtype))
@@ -172,7 +177,7 @@ def _steps(config: Config, kind: str, dtype: str) -> Iterator[Mistake]:
         yield step(f"{read} is rounded to {dtype} where it is read", rounded_before(dtype, read))
     if kind in NORMS:
         says = f"normalised rows are rounded to {dtype} before the gain"
-        yield step(says, rounded_rows(dtype, kind))
+        yield step(says, rounded_rows(dtype))
     if kind in ("q", "k") and config.positions == "rotary":
         yield step(f"it is rounded to {dtype} before it is turned", _turned_in(dtype))
     for which, prefixes in (("weights", ("W_",)), ("weights and biases", ("W_", "b_", "ln"))):

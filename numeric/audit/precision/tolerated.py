@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from otimes.numeric.audit.reference.comparison import Comparison
-from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, with_config
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, unturned
+from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Near
 from otimes.numeric.rounding.places import At
@@ -41,7 +41,7 @@ def _angles_in_float32(at: At, operation: Operation) -> Near:
     config = at.config
     if at.p.exact or config.positions != "rotary":
         return operation(at)
-    plain = operation(with_config(at, positions="none", rotary_dims=0))
+    plain = operation(unturned(at))
     p = Precision(at.p.unit, SINGLE, at.p.tiny)
     return rotated(plain, *config.rotation, p=p)
 
@@ -64,35 +64,31 @@ def _root_of(digits: float) -> Act:
 ROOT_SHORT = (float(np.float32(ROOT)), 0.7978845608, 0.79788456)
 """√(2/π) as written in code for single precision."""
 
-NORMS = ("ln1", "ln2", "ln_final")
 IN_SINGLE = Mistake(
-    "single_inside",
     "norms, softmax and rotary angles are computed in float32",
     dict.fromkeys((*NORMS, "pattern", "q", "k"), _in_float32),
     coarse=SINGLE,
 )
 
 
-def _in_single(name: str, what: str, *kinds: str, act: Act = _in_float32) -> Mistake:
-    says = f"{what} computed in float32"
-    return Mistake(f"{name}_in_float32", says, dict.fromkeys(kinds, act), coarse=SINGLE)
+def _in_single(what: str, *kinds: str, act: Act = _in_float32) -> Mistake:
+    return Mistake(f"{what} computed in float32", dict.fromkeys(kinds, act), coarse=SINGLE)
 
 
 _STORED = "the steps of an activation or a norm are stored one by one"
-_STEPS = (Mistake("stored_steps", _STORED, dict.fromkeys(("mlp_post", *NORMS), _step_by_step)),)
+_STEPS = (Mistake(_STORED, dict.fromkeys(("mlp_post", *NORMS), _step_by_step)),)
 TOLERATED: dict[str, tuple[Mistake, ...]] = {
     "float64": (
         *(
             Mistake(
-                f"root_{digits:.12g}",
                 f"tanh GELU has {digits:.12g} for √(2/π), which is right to single precision",
                 {"mlp_post": _root_of(digits)},
             )
             for digits in ROOT_SHORT
         ),
-        _in_single("norm", "the norm is", *NORMS),
-        _in_single("softmax", "the softmax is", "pattern"),
-        _in_single("angles", "the rotary angles are", "q", "k", act=_angles_in_float32),
+        _in_single("the norm is", *NORMS),
+        _in_single("the softmax is", "pattern"),
+        _in_single("the rotary angles are", "q", "k", act=_angles_in_float32),
     ),
     "float16": _STEPS,
     "bfloat16": _STEPS,

@@ -41,7 +41,7 @@ class Cache:
     evaluators: dict[Precision, list[Evaluator]] = field(default_factory=dict)
     expected: dict[tuple[Precision, str], list[Near]] = field(default_factory=dict)
     causal: dict[tuple[str, int, str, frozenset[str]], bool] = field(default_factory=dict)
-    """Which mistakes look ahead, by hook point, number of tokens, name and kinds."""
+    """Which mistakes look ahead, by hook point, number of tokens, mistake and kinds."""
 
 
 @dataclass(frozen=True, slots=True)

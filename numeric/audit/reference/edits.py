@@ -44,20 +44,30 @@ def only(at: At, near: Near) -> At:
     return replace(at, inputs={kind: near})
 
 
+def unturned(at: At) -> At:
+    """Return the arguments of an operation with no rotary positions."""
+    return with_config(at, positions="none", rotary_dims=0)
+
+
+def not_turned(at: At, operation: Operation) -> Near:
+    """Act: do not rotate queries or keys."""
+    return operation(unturned(at))
+
+
 def other_place(at: At, name: str) -> Near:
     """Return another activation, recorded or else expected."""
     assert at.read is not None  # the evaluator gives it to all
     return at.read(name)
 
 
-def has_bias(at: At, name: str) -> bool:
-    """Return whether the model has that bias or gain."""
-    return at.config.has(name)
-
-
 def scaled(near: Near, factor: Any) -> Near:
     """Return an activation times a factor."""
     return Near(near.value * factor, near.error * np.abs(factor))
+
+
+def rounded(near: Near, at: At) -> Near:
+    """Return an activation with the error of a few roundings more."""
+    return Near(near.value, near.error + 3 * at.p.unit * np.abs(near.value))
 
 
 def moved(near: Near, function: Callable[[Array], Array]) -> Near:
@@ -72,6 +82,16 @@ def weights_to(**functions: Callable[[Array], Array]) -> Act:
         return operation(
             with_weights(at, **{name: f(at.weights[name]) for name, f in functions.items()})
         )
+
+    return act
+
+
+def affine_to(**functions: Callable[[Array], Array]) -> Act:
+    """Return the act of using another `gain` or `bias` of a norm, a function of the right one."""
+
+    def act(at: At, operation: Operation) -> Near:
+        named = {f"{at.weights.kind}_{part}": f for part, f in functions.items()}
+        return weights_to(**named)(at, operation)
 
     return act
 
@@ -98,11 +118,34 @@ def of_layer(layer: int) -> Act:
     return act
 
 
-def reading(kind: str) -> Act:
-    """Return the act of reading another activation than the right one."""
+def reading(name: str) -> Act:
+    """Return the act of reading another activation; the gate of an MLP stays the right one."""
 
     def act(at: At, operation: Operation) -> Near:
-        return operation(only(at, other_place(at, kind)))
+        kinds = [kind for kind in at.inputs if kind != "mlp_pre"]
+        return operation(with_inputs(at, **dict.fromkeys(kinds, other_place(at, name))))
+
+    return act
+
+
+def inputs_from(**names: str) -> Act:
+    """Return the act of reading other activations of the layer, by the kind of the right one."""
+
+    def act(at: At, operation: Operation) -> Near:
+        nears = {kind: other_place(at, name) for kind, name in names.items()}
+        return operation(with_inputs(at, **nears))
+
+    return act
+
+
+def weights_from(**names: str) -> Act:
+    """Return the act of using other weights, by the name of the right one, with their biases."""
+
+    def act(at: At, operation: Operation) -> Near:
+        pairs = [*names.items()]
+        pairs += [(f"b{name[1:]}", f"b{other[1:]}") for name, other in pairs]
+        changed = {name: at.weights[other] for name, other in pairs if at.config.has(name)}
+        return operation(with_weights(at, **changed))
 
     return act
 

@@ -24,6 +24,8 @@ from otimes.numeric.rounding.precision import VALUES_ONLY, Precision, known
 Operation = Callable[[At], Near]
 Act = Callable[[At, Operation], Near]
 
+NORMS = ("ln1", "ln2", "ln_final")
+
 FAR = 2
 """Error bounds are propagated over at most this many unrecorded operations."""
 
@@ -32,15 +34,16 @@ FAR = 2
 class Mistake:
     """A wrong version of some operations.
 
-    `acts` maps kinds of hook points to functions of the inputs of the operation and of the right
-    operation, which return the wrong output. `layer` None: in every layer.
+    `says` describes it, and no other known mistake of a model. `acts` maps kinds of hook points to
+    functions of the inputs of the operation and of the right operation, which return the wrong
+    output. `layer` None: in every layer; `where` says so in words, if it is not made everywhere.
     """
 
-    name: str
     says: str
     acts: Mapping[str, Act]
     rank: int = 1
     layer: int | None = None
+    where: str = ""
     coarse: float = 0.0
     """The unit roundoff of a step that is right, but computed in lower precision."""
     coarse_step: bool = False
@@ -48,9 +51,9 @@ class Mistake:
     in_first: bool = False
     """Whether it would show in the first layer: if that is right, it was not made."""
 
-    def at(self, layer: int | None) -> "Mistake":
+    def at(self, layer: int) -> "Mistake":
         """Return the same mistake in one layer only."""
-        return replace(self, layer=layer)
+        return replace(self, layer=layer, where=f" (in layer {layer})")
 
 
 @dataclass(slots=True)

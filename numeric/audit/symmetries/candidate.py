@@ -1,14 +1,14 @@
 """A rewrite that leaves the logits unchanged, and what rewrites are found with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from otimes.numeric.audit.mistakes.registry import known_mistakes
 from otimes.numeric.audit.reference.comparison import Comparison
-from otimes.numeric.audit.reference.evaluator import Mistake, layer_of
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, layer_of
 from otimes.numeric.rounding.linear import Array, Near
+from otimes.numeric.rounding.places import kind_of
 
 Replaced = list[dict[str, Near]]
 
@@ -47,21 +47,17 @@ def unseen(compared: Comparison, says: str, place: str, **options: bool) -> Rewr
     return Rewrite(says, hidden(compared), frozenset({place}), by_itself=True, **options)
 
 
-def changed(compared: Comparison, name: str, change: Callable[[Near], Near]) -> Replaced:
-    """Return the activations with one of them transformed."""
-    return [{**p.places, name: change(p.places[name])} for p in compared.prompts]
+def changed(compared: Comparison, changes: Mapping[str, Callable[[Near], Near]]) -> Replaced:
+    """Return the activations with some of them transformed."""
+    return [
+        {n: changes[n](near) if n in changes else near for n, near in p.places.items()}
+        for p in compared.prompts
+    ]
 
 
-def named(compared: Comparison, name: str) -> Mistake | None:
-    """Return the known mistake of that name, if it applies to the model."""
-    found = [m for m in known_mistakes(compared.model.config) if m.name == name]
-    return found[0] if found else None
-
-
-def explains(compared: Comparison, place: str, name: str) -> bool:
-    """Return whether a known mistake explains an activation."""
-    mistake = named(compared, name)
-    return mistake is not None and compared.ratio(place, (mistake,)) <= 1
+def explains(compared: Comparison, place: str, act: Act) -> bool:
+    """Return whether a change of its operation explains an activation."""
+    return compared.ratio(place, (Mistake("", {kind_of(place): act}),)) <= 1
 
 
 def here(compared: Comparison, place: str, kinds: tuple[str, ...]) -> list[str]:

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 
 from otimes.numeric.audit.reference.comparison import Comparison, ratio_of
+from otimes.numeric.audit.reference.edits import not_turned, weights_to
 from otimes.numeric.audit.reference.evaluator import Mistake, layer_of
 from otimes.numeric.audit.symmetries.candidate import (
     Rewrite,
@@ -14,7 +15,6 @@ from otimes.numeric.audit.symmetries.candidate import (
     hidden,
     hiding,
     in_a_basis,
-    named,
     resolved,
     unseen,
 )
@@ -32,8 +32,7 @@ def queries_and_keys(compared: Comparison, place: str) -> Iterator[Rewrite]:
     q, k = f"q.{layer}", f"k.{layer}"
     wrong = [n for n in here(compared, place, ("q", "k")) if compared.ratio(n) > 1]
     if config.positions == "rotary":
-        before = {"q": "rotary_k_only", "k": "rotary_q_only"}
-        if wrong and all(explains(compared, n, before[kind_of(n)]) for n in wrong):
+        if wrong and all(explains(compared, n, not_turned) for n in wrong):
             says = f"{' and '.join(wrong)} recorded before the rotation"
             yield Rewrite(
                 says,
@@ -63,8 +62,8 @@ def queries_and_keys(compared: Comparison, place: str) -> Iterator[Rewrite]:
 def _before_or_after_rotation(compared: Comparison) -> Iterator[tuple[tuple[Mistake, ...], str]]:
     """Yield the two stages at which queries and keys are recorded, as a mistake and in words."""
     yield (), ""
-    unturned = named(compared, "rotary_missing")
-    if unturned is not None:
+    if compared.model.config.positions == "rotary":
+        unturned = Mistake("", {"q": not_turned, "k": not_turned})
         yield (unturned,), ", recorded before the rotation"
 
 
@@ -103,7 +102,8 @@ def _turned(compared: Comparison, near: Near) -> Near:
 def _other_key_bias(compared: Comparison, place: str) -> Iterator[Rewrite]:
     """Yield that the keys of each head are shifted by one vector, which softmax cancels."""
     says, free = "b_K is dropped, which shifts all scores of a query alike", False
-    if not explains(compared, place, "b_K_missing"):
+    dropped = weights_to(b_K=np.zeros_like)
+    if "b_K" not in compared.model.config.biases or not explains(compared, place, dropped):
         nears = compared.expected(place)
         rows = [
             p.places[place].value - n.value for p, n in zip(compared.prompts, nears, strict=True)

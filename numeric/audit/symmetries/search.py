@@ -10,14 +10,16 @@ error that this adds, or treated as not recorded: the next are then judged by wh
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from otimes.numeric.audit.precision.tolerated import tolerated_steps
 from otimes.numeric.audit.reference.comparison import Comparison, tells
-from otimes.numeric.audit.reference.edits import with_weights
-from otimes.numeric.audit.reference.evaluator import Act, Evaluator, Mistake, Operation, layer_of
+from otimes.numeric.audit.reference.edits import affine_to, moved, times, weights_to
+from otimes.numeric.audit.reference.evaluator import Evaluator, Operation, layer_of
 from otimes.numeric.audit.symmetries.candidate import (
     Rewrite,
     changed,
@@ -74,20 +76,18 @@ def confirmed(compared: Comparison, rewrite: Rewrite, depth: int = DEEP) -> bool
     return False
 
 
-def _gain_pulled_out(norm: str) -> Act:
+def _gain_pulled_out(at: At, operation: Operation) -> Near:
     """Return the norm without its gain, and with b / g for its bias: (x + b / g) g = x g + b."""
-
-    def act(at: At, operation: Operation) -> Near:
-        gain, bias = at.weights[f"{norm}_gain"], at.weights[f"{norm}_bias"]
-        changed = {f"{norm}_gain": np.ones_like(gain), f"{norm}_bias": bias / gain}
-        return operation(with_weights(at, **changed))
-
-    return act
+    gain = at.weights[f"{at.weights.kind}_gain"]
+    return affine_to(gain=np.ones_like, bias=lambda bias: bias / gain)(at, operation)
 
 
-GAIN_PULLED_OUT = Mistake(
-    "gain_pulled_out", "", {norm: _gain_pulled_out(norm) for norm in ("ln1", "ln2", "ln_final")}
-)
+FOLDED_NORMS = {
+    "gain and bias are folded into what reads it": affine_to(gain=np.ones_like, bias=np.zeros_like),
+    "the bias is folded into what reads it": affine_to(bias=np.zeros_like),
+    "the gain is folded into what reads it": affine_to(gain=np.ones_like),
+    "the gain is folded into what reads it, and the bias divided by it": _gain_pulled_out,
+}
 
 
 def _folded_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
@@ -97,23 +97,16 @@ def _folded_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
     ):
         yield from _bias_passed_on(compared, place)
         return  # what it gives is added to, as well as read
-    for name, what in (
-        ("norm_affine_missing", "gain and bias are folded into what reads it"),
-        ("norm_bias_missing", "the bias is folded into what reads it"),
-        ("gain_missing", "the gain is folded into what reads it"),
-    ):
-        if explains(compared, place, name):
-            yield hiding(compared, what, place)
+    for says, act in FOLDED_NORMS.items():
+        if (config.norm == "layer" or "bias" not in says) and explains(compared, place, act):
+            yield hiding(compared, says, place)
             return
-    if compared.model.config.norm == "layer" and compared.ratio(place, (GAIN_PULLED_OUT,)) <= 1:
-        says = "the gain is folded into what reads it, and the bias divided by it"
-        yield hiding(compared, says, place)
 
 
 def _bias_passed_on(compared: Comparison, place: str) -> Iterator[Rewrite]:
     """Yield that the bias of a post-norm is moved to what reads it, and to the next sum."""
     config, kind, layer = compared.model.config, kind_of(place), layer_of(place)
-    if config.norm != "layer" or not explains(compared, place, "norm_bias_missing"):
+    if config.norm != "layer" or not explains(compared, place, affine_to(bias=np.zeros_like)):
         return
     assert layer is not None  # such norms are of a layer
     bias = compared.model.part(f"{kind}_bias", layer)
@@ -122,13 +115,10 @@ def _bias_passed_on(compared: Comparison, place: str) -> Iterator[Rewrite]:
         after = layer + 1
         same |= {f"{passes_on(config)}.{layer}", f"resid_pre.{after}", f"qk_in.{after}"}
         written = f"attn_out.{after}"
-    back, away = _plus(bias, compared.unit), _plus(-bias, compared.unit)
-    places = [
-        {n: back(v) if n in same else away(v) if n == written else v for n, v in p.places.items()}
-        for p in compared.prompts
-    ]
+    changes = dict.fromkeys(same, _plus(bias, compared.unit))
+    changes[written] = _plus(-bias, compared.unit)
     says = "the bias is moved into what reads it, and into what is added next"
-    yield Rewrite(says, places, frozenset(same), must_change=True)
+    yield Rewrite(says, changed(compared, changes), frozenset(same), must_change=True)
 
 
 def _heads_in_another_order(compared: Comparison, place: str, depth: int) -> Iterator[Rewrite]:
@@ -142,19 +132,10 @@ def _heads_in_another_order(compared: Comparison, place: str, depth: int) -> Ite
         ours = _per_head(compared, kind, layer, ours=True)
         if shown is None or ours is None or not np.isfinite(shown).all():
             continue
-        distance = ((shown[:, None] - ours[None]) ** 2).sum(axis=-1)
-        rows, columns = linear_sum_assignment(distance)
-        order = np.empty(heads, dtype=int)
-        order[columns] = rows  # our head h is shown as order[h]
-        if (order == np.arange(heads)).all():
+        order = _order(((shown[:, None] - ours[None]) ** 2).sum(axis=-1))
+        if order is None:
             continue
-        places = [
-            {
-                n: Near(v.value[order], np.asarray(v.error)[order]) if n in own else v
-                for n, v in p.places.items()
-            }
-            for p in compared.prompts
-        ]
+        places = changed(compared, dict.fromkeys(own, partial(moved, function=itemgetter(order))))
         trial = compared.with_places(places)
         good = [each for each in own if trial.ratio(each) <= 1 < compared.ratio(each)]
         if any(compared.ratio(each) <= 1 < trial.ratio(each) for each in own):
@@ -178,6 +159,16 @@ def _heads_in_another_order(compared: Comparison, place: str, depth: int) -> Ite
             says = f"heads are permuted: {', '.join(str(int(h)) for h in order)}"
             yield Rewrite(says, places, frozenset(own), by_itself=True)
             return
+
+
+def _order(distance: Array) -> Array | None:
+    """Return the permutation of least distance [recorded, ours], None if it is the identity.
+
+    What is ours at h was recorded at order[h].
+    """
+    rows, columns = linear_sum_assignment(distance)
+    order = rows[np.argsort(columns)]
+    return None if (order == np.arange(len(order))).all() else np.asarray(order)
 
 
 def _inside_heads(compared: Comparison, place: str) -> Iterator[Rewrite]:
@@ -260,12 +251,9 @@ def _value_bias(compared: Comparison, place: str) -> Iterator[Rewrite]:
         back = _plus(bias[:, None], compared.unit)
         written = np.einsum("hk,hkd->hd", bias, compared.model.part("W_O", layer))
         changes = {v: back, z: back, f"head_out.{layer}": _plus(written[:, None], compared.unit)}
-        trial = compared.with_places(changed(compared, place, changes[place]))
+        trial = compared.with_places(changed(compared, {place: changes[place]}))
         if trial.ratio(place) <= 1:
-            places = [
-                {n: changes[n](near) if n in changes else near for n, near in p.places.items()}
-                for p in compared.prompts
-            ]
+            places = changed(compared, changes)
             yield Rewrite("b_V is moved into b_O", places, frozenset(changes))
             return
 
@@ -298,14 +286,15 @@ def _shifted_scores(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 def _unscaled_scores(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    if explains(compared, place, "scale_missing"):
+    if explains(compared, place, times(compared.model.config.d_head**0.5)):
         says = "scores are recorded before they are divided by √d_head"
         yield hiding(compared, says, place)
 
 
 def _bias_later(compared: Comparison, place: str) -> Iterator[Rewrite]:
     bias = "b_O" if kind_of(place) == "attn_out" else "b_out"
-    if explains(compared, place, f"{bias}_missing"):
+    biased = bias in compared.model.config.biases
+    if biased and explains(compared, place, weights_to(**{bias: np.zeros_like})):
         says = f"recorded before {bias} is added"
         yield hiding(compared, says, place)
 
@@ -318,18 +307,11 @@ def _neurons_in_another_order(compared: Comparison, place: str) -> Iterator[Rewr
     if not np.isfinite(shown).all() or ours.shape[1] > 8192:
         return
     squares = (shown**2).sum(0)[:, None] + (ours**2).sum(0)[None]
-    rows, columns = linear_sum_assignment(squares - 2 * shown.T @ ours)
-    order = np.empty(len(rows), dtype=int)
-    order[columns] = rows
-    if (order == np.arange(len(order))).all():
+    order = _order(squares - 2 * shown.T @ ours)
+    if order is None:
         return
-    places = [
-        {
-            n: Near(v.value[:, order], np.asarray(v.error)[:, order]) if n in own else v
-            for n, v in p.places.items()
-        }
-        for p in compared.prompts
-    ]
+    columns = itemgetter((slice(None), order))
+    places = changed(compared, dict.fromkeys(own, partial(moved, function=columns)))
     trial = compared.with_places(places)
     if trial.ratio(place) <= 1:
         says = "neurons of the MLP are permuted"

@@ -23,15 +23,22 @@ def test_the_other_order_is_the_pass_of_the_other_model(kind: str) -> None:
     before = model.config.norm_order == "pre"
     other = replace(model.config, norm_order="post" if before else "pre")
     right = model.changed({}, other).forward(TOKENS)
-    names = ("post_norm",) if before else ("pre_norm", "pre_norm_returned")
+    other_order = "post-norm for pre-norm" if before else "pre-norm for post-norm"
     for mistake in known_mistakes(model.config):
-        if mistake.name in names:
+        if mistake.says.startswith(other_order):
             wrong = Evaluator(model, TOKENS, {}, mistakes=(mistake,))
             for place in ("q.1", "z.1", "mlp_post.1", "logits"):
                 if place in right:
                     # Other orders of a few hundred roundings, of numbers of order one.
                     assert np.abs(wrong.near(place).value - right[place]).max() < 1e-11, place
     assert np.abs(model.forward(TOKENS)["logits"] - right["logits"]).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", {**KINDS, **POST_NORM})
+def test_no_two_mistakes_have_one_description(kind: str) -> None:
+    """What looks ahead is remembered by it, and a fit is named once."""
+    said = [mistake.says for mistake in known_mistakes({**KINDS, **POST_NORM}[kind])]
+    assert len(said) == len({*said})
 
 
 @pytest.mark.parametrize("kind", POST_NORM)
@@ -41,4 +48,4 @@ def test_every_mistake_can_be_made_where_nothing_is_shown(kind: str) -> None:
     right = model.forward(TOKENS)["logits"]
     for mistake in known_mistakes(model.config):
         made = Evaluator(model, TOKENS, {}, mistakes=(mistake,))
-        assert made.near("logits").value.shape == right.shape, mistake.name
+        assert made.near("logits").value.shape == right.shape, mistake.says

@@ -61,7 +61,7 @@ def test_every_mistake_makes_of_the_first_tokens_what_it_makes_of_them_in_the_pr
             for trial, value in zip(chunk, values, strict=True):
                 right = first.compared(alone[id(trial.mistake)][: first.length])
                 np.testing.assert_allclose(
-                    value, right, rtol=SAME, atol=SAME, err_msg=trial.mistake.name
+                    value, right, rtol=SAME, atol=SAME, err_msg=trial.mistake.says
                 )
                 made += 1
         assert made > 0.8 * len(every)
@@ -75,17 +75,18 @@ def test_what_explains_a_place_is_kept_and_most_of_the_rest_is_not() -> None:
         shown = _by_itself(plain, every[number])
         sieve = Sieve(plain.whole, "logits", shown, np.full(shown.shape, 1e-12), 1e-10)
         kept = sieve.kept(every, "")
-        assert any(each is every[number] for each in kept), every[number].name
+        assert any(each is every[number] for each in kept), every[number].says
         right = plain.whole.near("logits").value
         if np.abs(shown - right).max() > 1e-6:
-            assert len(kept) < 0.1 * len(every), every[number].name
+            assert len(kept) < 0.1 * len(every), every[number].says
 
 
 def test_a_mistake_that_looks_ahead_is_known_to() -> None:
     sieve = _sieve(GPT2)
-    made = {each.name: sieve.prompts[0].trial(each) for each in known_mistakes(GPT2)}
-    assert made["mask_absent"] is None
-    one = next(each for each in known_mistakes(GPT2) if each.name == "mask_absent").at(1)
+    unmasked = "a softmax without the causal mask"
+    (mistake,) = (each for each in known_mistakes(GPT2) if each.says == unmasked)
+    assert sieve.prompts[0].trial(mistake) is None
+    one = mistake.at(1)
     trial = sieve.prompts[0].trial(one)
     assert trial is not None
     assert {*trial.made} == {"pattern.1", "z.1"}
