@@ -203,14 +203,6 @@ def _one_hot(e: OneHot, a: Assignment, indices: dict[str, int]) -> Any:
     return column
 
 
-def _add(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
-    values = [_value(argument, a, indices) for argument in e.args]
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
-
-
 def _mul(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     matrices = [argument for argument in e.args if argument.is_Matrix]
     numbers = [_value(argument, a, indices) for argument in e.args if not argument.is_Matrix]
@@ -309,35 +301,6 @@ def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
     return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
 
 
-def _transpose(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
-    return _value(e.args[0], a, indices).T
-
-
-def _kron(e: sympy.KroneckerProduct, a: Assignment, indices: dict[str, int]) -> Any:
-    return reduce(a.operations.kron, [_value(argument, a, indices) for argument in e.args])
-
-
-def _hadamard(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
-    values = [_value(argument, a, indices) for argument in e.args]
-    result = values[0]
-    for value in values[1:]:
-        result = result * value
-    return result
-
-
-def _trace(e: sympy.Trace, a: Assignment, indices: dict[str, int]) -> Any:
-    value = _value(e.args[0], a, indices)
-    return sum((value[i, i] for i in range(value.shape[0])), 0)
-
-
-def _vec_rows(e: vec_rows, a: Assignment, indices: dict[str, int]) -> Any:
-    return _value(e.args[0], a, indices).reshape(-1, 1)
-
-
-def _vec_cols(e: vec_cols, a: Assignment, indices: dict[str, int]) -> Any:
-    return _value(e.args[0], a, indices).T.reshape(-1, 1)
-
-
 def _element(e: MatrixElement, a: Assignment, indices: dict[str, int]) -> Any:
     return _value(e.args[0], a, indices)[_at(e.args[1], indices), _at(e.args[2], indices)]
 
@@ -358,15 +321,6 @@ def _diag_matrix(e: DiagMatrix, a: Assignment, indices: dict[str, int]) -> Any:
     for k, entry in enumerate(entries):
         result[k, k] = entry
     return result
-
-
-def _diagonal_of(e: DiagonalOf, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.operations.diagonal(_value(e.args[0], a, indices))
-
-
-def _diagonal_matrix(e: DiagonalMatrix, a: Assignment, indices: dict[str, int]) -> Any:
-    value = _value(e.args[0], a, indices)
-    return value * a.operations.identity(len(value))
 
 
 def _hadamard_power(e: sympy.HadamardPower, a: Assignment, indices: dict[str, int]) -> Any:
@@ -464,7 +418,29 @@ def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     return a.operations.concatenate(parts, 1 if isinstance(e, ConcatHeads) else 0)
 
 
+_OF_VALUES: dict[type, Callable[..., Any]] = {
+    sympy.Add: lambda _, *values: reduce(operator.add, values),
+    sympy.MatAdd: lambda _, *values: reduce(operator.add, values),
+    sympy.HadamardProduct: lambda _, *values: reduce(operator.mul, values),
+    sympy.KroneckerProduct: lambda ops, *values: reduce(ops.kron, values),
+    sympy.Transpose: lambda _, x: x.T,
+    sympy.Adjoint: lambda _, x: x.T,
+    sympy.Trace: lambda _, x: sum((x[i, i] for i in range(len(x))), 0),
+    vec_rows: lambda _, x: x.reshape(-1, 1),
+    vec_cols: lambda _, x: x.T.reshape(-1, 1),
+    DiagonalOf: lambda ops, x: ops.diagonal(x),
+    DiagonalMatrix: lambda ops, x: x * ops.identity(len(x)),
+}
+"""The value from the operations and the values of the arguments, where no more is needed."""
+
+
+def _of_values(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    values = [_value(argument, a, indices) for argument in e.args]
+    return _OF_VALUES[type(e)](a.operations, *values)
+
+
 _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
+    **dict.fromkeys(_OF_VALUES, _of_values),
     sympy.Symbol: _symbol,
     sympy.Dummy: _symbol,
     sympy.MatrixSymbol: _matrix_symbol,
@@ -473,26 +449,15 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.OneMatrix: _ones,
     sympy.ZeroMatrix: _zeros,
     OneHot: _one_hot,
-    sympy.MatAdd: _add,
-    sympy.Add: _add,
     sympy.MatMul: _mul,
     sympy.Mul: _mul,
     sympy.MatPow: _power,
     sympy.Inverse: _power,
     sympy.Pow: _scalar_power,
-    sympy.Transpose: _transpose,
-    sympy.Adjoint: _transpose,
-    sympy.KroneckerProduct: _kron,
-    sympy.HadamardProduct: _hadamard,
-    sympy.Trace: _trace,
-    vec_rows: _vec_rows,
-    vec_cols: _vec_cols,
     MatrixElement: _element,
     sympy.KroneckerDelta: _delta,
     sympy.Sum: _index_sum,
     DiagMatrix: _diag_matrix,
-    DiagonalOf: _diagonal_of,
-    DiagonalMatrix: _diagonal_matrix,
     sympy.HadamardPower: _hadamard_power,
     sympy.ImmutableDenseMatrix: _explicit,
     sympy.BlockMatrix: _block_matrix,

@@ -7,7 +7,6 @@ the NumPy functions called here.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,68 +34,12 @@ FUNCTION = 60  # work steps for an irrational value of a function
 MOST_ENTRIES = 1_000_000  # of one exact array: a larger one is no small example
 
 
-class Operations(ABC):
-    """The operations on one type of numbers and its matrices."""
+class Exact:
+    """Operations on integers, Fractions and Intervals, and ExactArrays of them.
 
-    @abstractmethod
-    def rational(self, number: sympy.Rational) -> Any:
-        """Return a rational number in this type of numbers."""
-
-    @abstractmethod
-    def zeros(self, rows: int, cols: int) -> Any:
-        """Return a writable matrix of zeros."""
-
-    @abstractmethod
-    def ones(self, rows: int, cols: int) -> Any:
-        """Return a matrix of ones."""
-
-    @abstractmethod
-    def identity(self, size: int) -> Any:
-        """Return an identity matrix."""
-
-    @abstractmethod
-    def lower_triangle(self, size: int) -> Any:
-        """Return the matrix with ones on and below the diagonal."""
-
-    @abstractmethod
-    def dot(self, x: Any, y: Any) -> Any:
-        """Return the product of two matrices."""
-
-    @abstractmethod
-    def product(self, factors: Sequence[Any]) -> Any:
-        """Return the product of one or more matrices."""
-
-    @abstractmethod
-    def kron(self, x: Any, y: Any) -> Any:
-        """Return the Kronecker product of two matrices."""
-
-    @abstractmethod
-    def concatenate(self, parts: Sequence[Any], axis: int) -> Any:
-        """Return the concatenation of matrices along axis 0 or 1."""
-
-    @abstractmethod
-    def diagonal(self, matrix: Any) -> Any:
-        """Return the diagonal of a square matrix as a column."""
-
-    @abstractmethod
-    def inverse(self, matrix: Any) -> Any:
-        """Return the inverse of a square matrix."""
-
-    @abstractmethod
-    def activation(self, name: str, matrix: Any) -> Any:
-        """Return the matrix with an activation applied to each entry."""
-
-    @abstractmethod
-    def softmax(self, scores: Any, mask: Any) -> Any:
-        """Return the softmax of each row, with exp(s) multiplied by the entries of a mask."""
-
-    @abstractmethod
-    def check_power(self, exponent: Any) -> None:
-        """Raise OtimesError for an exponent whose power would be too large."""
-
-
-class Exact(Operations):
-    """Operations on integers, Fractions and Intervals, and ExactArrays of them."""
+    Shapes are (rows, cols). Raises OtimesError where a result would be too large, and for a
+    singular matrix.
+    """
 
     def rational(self, number: sympy.Rational) -> Number:
         return int(number) if number.is_Integer else Fraction(int(number.p), int(number.q))
@@ -111,6 +54,7 @@ class Exact(Operations):
         return exact_arrays.identity(size)
 
     def lower_triangle(self, size: int) -> ExactArray:
+        """Return the matrix with ones on and below the diagonal."""
         return exact_arrays.lower_triangle(size)
 
     def dot(self, x: ExactArray, y: ExactArray) -> ExactArray:
@@ -134,6 +78,7 @@ class Exact(Operations):
         return exact_arrays.concatenate(parts, axis)
 
     def diagonal(self, matrix: ExactArray) -> ExactArray:
+        """Return the diagonal of a square matrix as a column."""
         size = len(matrix)
         return ExactArray((size, 1), matrix.flat[:: size + 1])
 
@@ -145,6 +90,7 @@ class Exact(Operations):
         return matrix.map(lambda entry: functions.value_of(name, entry))
 
     def softmax(self, scores: ExactArray, mask: ExactArray) -> ExactArray:
+        """Return the softmax of each row, with exp(s) multiplied by the entries of a mask."""
         spend(FUNCTION * len(scores.flat))
         rows = []
         for row, weights_of_mask in zip(scores.rows(), mask.rows(), strict=True):
@@ -170,8 +116,11 @@ EXACT = Exact()
 
 
 @dataclass(frozen=True, slots=True)
-class Floating(Operations):
-    """Operations on floats: `made` creates an array from numbers, `apply` evaluates functions."""
+class Floating:
+    """The operations of `Exact` on floats.
+
+    `made` creates an array from numbers, `apply` evaluates functions.
+    """
 
     made: Callable[[Any], Any]
     apply: Callable[[str, Sequence[Any]], Any]
@@ -221,6 +170,9 @@ class Floating(Operations):
 
     def check_power(self, exponent: Any) -> None:
         return  # all floats have the same cost
+
+
+Operations = Exact | Floating
 
 
 def as_floats(array: Any) -> Any:

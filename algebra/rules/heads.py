@@ -78,32 +78,28 @@ def head_sum_hadamard(e: Any) -> Iterator[Any]:
             yield HeadSum(elementwise(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
 
 
-@rule(Transpose, example=Transpose(HeadSum(As[h], (h, H))))
+@rule(Transpose, of=HeadSum, example=Transpose(HeadSum(As[h], (h, H))))
 def head_sum_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is HeadSum:
-        yield HeadSum(Transpose(e.args[0].body), *e.args[0].limits)
+    yield HeadSum(Transpose(e.args[0].body), *e.args[0].limits)
 
 
-@rule(HeadSum, example=HeadSum(total(As[h], Bs[h]), (h, H)))
+@rule(HeadSum, of=MatAdd, example=HeadSum(total(As[h], Bs[h]), (h, H)))
 def head_sum_add(e: Any) -> Iterator[Any]:
-    if type(e.body) is MatAdd:
-        yield total(*[HeadSum(x, *e.limits) for x in e.body.args])
+    yield total(*[HeadSum(x, *e.limits) for x in e.body.args])
 
 
-@rule(HeadSum, example=HeadSum(product(c, As[h]), (h, H)))
+@rule(HeadSum, of=MatMul, example=HeadSum(product(c, As[h]), (h, H)))
 def head_sum_smul(e: Any) -> Iterator[Any]:
-    if type(e.body) is MatMul:
-        numbers, matrices = split_scalars(e.body)
-        out = [c for c in numbers if not mentions(c, bound(e))]
-        inside = [c for c in numbers if mentions(c, bound(e))]
-        if out:
-            yield product(*out, HeadSum(product(*inside, *matrices), *e.limits))
+    numbers, matrices = split_scalars(e.body)
+    out = [c for c in numbers if not mentions(c, bound(e))]
+    inside = [c for c in numbers if mentions(c, bound(e))]
+    if out:
+        yield product(*out, HeadSum(product(*inside, *matrices), *e.limits))
 
 
-@rule(HeadSum, example=HeadSum(ZeroMatrix(n, n), (h, H)))
+@rule(HeadSum, of=ZeroMatrix, example=HeadSum(ZeroMatrix(n, n), (h, H)))
 def head_sum_zero(e: Any) -> Iterator[Any]:
-    if type(e.body) is ZeroMatrix:
-        yield e.body
+    yield e.body
 
 
 @rule(HeadSum, example=HeadSum(A, (h, H)))
@@ -114,9 +110,9 @@ def head_sum_const(e: Any) -> Iterator[Any]:
             yield product(count, HeadSum(e.body, *rest) if rest else e.body)
 
 
-@rule(HeadSum, example=HeadSum(HeadSum(Ags[g, h], (h, H)), (g, G)), bookkeeping=True)
+@rule(HeadSum, of=HeadSum, example=HeadSum(HeadSum(Ags[g, h], (h, H)), (g, G)), bookkeeping=True)
 def head_sum_nested(e: Any) -> Iterator[Any]:
-    if type(e.body) is HeadSum and not set(bound(e)) & set(bound(e.body)):
+    if not set(bound(e)) & set(bound(e.body)):
         yield HeadSum(e.body.body, *e.limits, *e.body.limits)
 
 
@@ -166,16 +162,14 @@ def concat_mul_stack(e: Any) -> Iterator[Any]:
                     yield with_pair(e, k, HeadSum(product(x.body, other.body), *x.limits))
 
 
-@rule(Transpose, example=Transpose(ConcatHeads(As[h], (h, H))))
+@rule(Transpose, of=ConcatHeads, example=Transpose(ConcatHeads(As[h], (h, H))))
 def concat_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is ConcatHeads:
-        yield StackHeads(Transpose(e.args[0].body), *e.args[0].limits)
+    yield StackHeads(Transpose(e.args[0].body), *e.args[0].limits)
 
 
-@rule(Transpose, example=Transpose(StackHeads(As[h], (h, H))))
+@rule(Transpose, of=StackHeads, example=Transpose(StackHeads(As[h], (h, H))))
 def stack_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is StackHeads:
-        yield ConcatHeads(Transpose(e.args[0].body), *e.args[0].limits)
+    yield ConcatHeads(Transpose(e.args[0].body), *e.args[0].limits)
 
 
 @rule(MatMul, example=product(B, ConcatHeads(As[h], (h, H))))
@@ -310,46 +304,40 @@ def vec_cols_vec_rows(e: Any) -> Iterator[Any]:
         yield vec_rows(inner.args[0])
 
 
-@rule(vec_rows, vec_cols, example=vec_rows(total(A, B)))
+@rule(vec_rows, vec_cols, of=MatAdd, example=vec_rows(total(A, B)))
 def vec_add(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatAdd:
-        yield total(*[type(e)(x) for x in e.args[0].args])
+    yield total(*[type(e)(x) for x in e.args[0].args])
 
 
-@rule(vec_rows, vec_cols, example=vec_rows(product(c, A)))
+@rule(vec_rows, vec_cols, of=MatMul, example=vec_rows(product(c, A)))
 def vec_smul(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatMul:
-        numbers, matrices = split_scalars(e.args[0])
-        if numbers:
-            yield product(*numbers, type(e)(product(*matrices)))
+    numbers, matrices = split_scalars(e.args[0])
+    if numbers:
+        yield product(*numbers, type(e)(product(*matrices)))
 
 
-@rule(vec_rows, vec_cols, example=vec_rows(HeadSum(As[h], (h, H))))
+@rule(vec_rows, vec_cols, of=HeadSum, example=vec_rows(HeadSum(As[h], (h, H))))
 def vec_head_sum(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is HeadSum:
-        yield HeadSum(type(e)(e.args[0].body), *e.args[0].limits)
+    yield HeadSum(type(e)(e.args[0].body), *e.args[0].limits)
 
 
-@rule(vec_rows, example=vec_rows(product(u, w)))
+@rule(vec_rows, of=MatMul, example=vec_rows(product(u, w)))
 def vec_rows_outer(e: Any) -> Iterator[Any]:
     """Write the vec of an outer product as a Kronecker product of columns."""
-    if type(e.args[0]) is MatMul:
-        factors = e.args[0].args
-        for k, x, _ in pairs(e.args[0]):
-            if x.shape[1] == 1 and all(map(is_matrix, factors)):
-                yield tensor(product(*factors[: k + 1]), Transpose(product(*factors[k + 1 :])))
+    factors = e.args[0].args
+    for k, x, _ in pairs(e.args[0]):
+        if x.shape[1] == 1 and all(map(is_matrix, factors)):
+            yield tensor(product(*factors[: k + 1]), Transpose(product(*factors[k + 1 :])))
 
 
-@rule(vec_rows, vec_cols, example=vec_rows(OneMatrix(n, d)))
+@rule(vec_rows, vec_cols, of=OneMatrix, example=vec_rows(OneMatrix(n, d)))
 def vec_ones(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is OneMatrix:
-        yield OneMatrix(e.shape[0], 1)
+    yield OneMatrix(e.shape[0], 1)
 
 
-@rule(vec_rows, vec_cols, example=vec_rows(ZeroMatrix(n, d)))
+@rule(vec_rows, vec_cols, of=ZeroMatrix, example=vec_rows(ZeroMatrix(n, d)))
 def vec_zero(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is ZeroMatrix:
-        yield ZeroMatrix(*e.shape)
+    yield ZeroMatrix(*e.shape)
 
 
 @rule(vec_rows, vec_cols, example=vec_rows(u))
@@ -375,7 +363,6 @@ def kron_column_row(e: Any) -> Iterator[Any]:
             yield product(y, x)
 
 
-@rule(vec_rows, vec_cols, example=vec_rows(elementwise(A, B)))
+@rule(vec_rows, vec_cols, of=HadamardProduct, example=vec_rows(elementwise(A, B)))
 def vec_hadamard(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is HadamardProduct:
-        yield elementwise(*[type(e)(x) for x in e.args[0].args])
+    yield elementwise(*[type(e)(x) for x in e.args[0].args])

@@ -76,71 +76,63 @@ def along(size: Any, names: list[Any], limits: list[Limit]) -> Any:
 # -- entries ------------------------------------------------------------------------------------
 
 
-@rule(MatrixElement, example=entry(product(A, B), row, col), binds=True)
+@rule(MatrixElement, of=MatMul, example=entry(product(A, B), row, col), binds=True)
 def entry_mul(e: Any) -> Iterator[Any]:
     """Expand all the factors of a product at once; scalars stay in front."""
     matrix, i, j = e.args
-    if type(matrix) is MatMul:
-        numbers, factors = split_scalars(matrix)
-        names = fresh(len(factors), e)
-        limits: list[Limit] = []
-        places = [i, *[along(x.shape[1], names, limits) for x in factors[:-1]], j]
-        parts = [entry(x, places[k], places[k + 1]) for k, x in enumerate(factors)]
-        if len(parts) > 1 or numbers:
-            yield scalar_product(*numbers, index_sum(scalar_product(*parts), *limits))
+    numbers, factors = split_scalars(matrix)
+    names = fresh(len(factors), e)
+    limits: list[Limit] = []
+    places = [i, *[along(x.shape[1], names, limits) for x in factors[:-1]], j]
+    parts = [entry(x, places[k], places[k + 1]) for k, x in enumerate(factors)]
+    if len(parts) > 1 or numbers:
+        yield scalar_product(*numbers, index_sum(scalar_product(*parts), *limits))
 
 
-@rule(MatrixElement, example=entry(total(A, B), row, col))
+@rule(MatrixElement, of=MatAdd, example=entry(total(A, B), row, col))
 def entry_add(e: Any) -> Iterator[Any]:
     matrix, i, j = e.args
-    if type(matrix) is MatAdd:
-        yield sympy.Add(*[entry(x, i, j) for x in matrix.args], evaluate=False)
+    yield sympy.Add(*[entry(x, i, j) for x in matrix.args], evaluate=False)
 
 
-@rule(MatrixElement, example=entry(Transpose(A), row, col))
+@rule(MatrixElement, of=Transpose, example=entry(Transpose(A), row, col))
 def entry_transpose(e: Any) -> Iterator[Any]:
     matrix, i, j = e.args
-    if type(matrix) is Transpose:
-        yield entry(matrix.args[0], j, i)
+    yield entry(matrix.args[0], j, i)
 
 
-@rule(MatrixElement, example=entry(elementwise(A, B), row, col))
+@rule(MatrixElement, of=HadamardProduct, example=entry(elementwise(A, B), row, col))
 def entry_hadamard(e: Any) -> Iterator[Any]:
     matrix, i, j = e.args
-    if type(matrix) is HadamardProduct:
-        yield scalar_product(*[entry(x, i, j) for x in matrix.args])
+    yield scalar_product(*[entry(x, i, j) for x in matrix.args])
 
 
-@rule(MatrixElement, example=entry(Identity(n), row, col))
+@rule(MatrixElement, of=Identity, example=entry(Identity(n), row, col))
 def entry_one(e: Any) -> Iterator[Any]:
     matrix, i, j = e.args
-    if type(matrix) is Identity:
-        yield delta(i, j, matrix.shape[0])
+    yield delta(i, j, matrix.shape[0])
 
 
-@rule(MatrixElement, example=entry(OneMatrix(n, n), row, col), bookkeeping=True)
+@rule(MatrixElement, of=OneMatrix, example=entry(OneMatrix(n, n), row, col), bookkeeping=True)
 def entry_ones(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is OneMatrix:
-        yield sympy.S.One
+    yield sympy.S.One
 
 
-@rule(MatrixElement, example=entry(ZeroMatrix(n, n), row, col), bookkeeping=True)
+@rule(MatrixElement, of=ZeroMatrix, example=entry(ZeroMatrix(n, n), row, col), bookkeeping=True)
 def entry_zero(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is ZeroMatrix:
-        yield sympy.S.Zero
+    yield sympy.S.Zero
 
 
-@rule(MatrixElement, example=entry(OneHot(other, n), row, sympy.S.Zero))
+@rule(MatrixElement, of=OneHot, example=entry(OneHot(other, n), row, sympy.S.Zero))
 def entry_one_hot(e: Any) -> Iterator[Any]:
     matrix, i, _ = e.args
-    if type(matrix) is OneHot:
-        yield delta(matrix.args[0], i, matrix.args[1])
+    yield delta(matrix.args[0], i, matrix.args[1])
 
 
-@rule(MatrixElement, example=entry(HeadSum(As[h], (h, H)), row, col))
+@rule(MatrixElement, of=HeadSum, example=entry(HeadSum(As[h], (h, H)), row, col))
 def entry_head_sum(e: Any) -> Iterator[Any]:
     matrix, i, j = e.args
-    if type(matrix) is HeadSum and not {i, j} & set(bound(matrix)):
+    if not {i, j} & set(bound(matrix)):
         yield index_sum(entry(matrix.body, i, j), *matrix.limits)
 
 
@@ -166,11 +158,10 @@ def matrix_of_entries(e: Any) -> Iterator[Any]:
 # -- sums ---------------------------------------------------------------------------------------
 
 
-@rule(Sum, example=index_sum(A[row, col] + B[row, col], (col, n)))
+@rule(Sum, of=sympy.Add, example=index_sum(A[row, col] + B[row, col], (col, n)))
 def sum_add(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is sympy.Add:
-        terms = [stated(Sum, x, *e.args[1:]) for x in e.args[0].args]
-        yield sympy.Add(*terms, evaluate=False)
+    terms = [stated(Sum, x, *e.args[1:]) for x in e.args[0].args]
+    yield sympy.Add(*terms, evaluate=False)
 
 
 @rule(Sum, example=index_sum(c * A[row, col], (col, n)))

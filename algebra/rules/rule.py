@@ -46,7 +46,8 @@ class Rule:
     A rule either builds its results, or (where there are too many to list: an order, arithmetic)
     tests whether it takes one expression to another. `example` is an expression that it rewrites,
     and the reading of the rule is that use of it. `after` is the result for a rule that builds
-    none. `premises` are the equations under which the example is true.
+    none. `premises` are the equations under which the example is true. `of`, if given, is the type
+    that the first argument of the expression must have.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Rule:
     binds: bool = False  # the result has a new bound index, whose name is arbitrary
     after: Expression = None
     premises: tuple[Equation, ...] = ()
+    of: type | None = None
 
     @property
     def equation(self) -> Equation:
@@ -83,7 +85,8 @@ class Rule:
 
     def results(self, e: Expression) -> Iterator[Expression]:
         """Yield the results of rewriting the whole expression from left to right."""
-        if self.build is not None and type(e) in self.kinds:
+        fits = type(e) in self.kinds and (self.of is None or type(e.args[0]) is self.of)
+        if self.build is not None and fits:
             yield from _results(self.build, e)
 
     def relates(self, before: Expression, after: Expression) -> bool:
@@ -104,12 +107,20 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(
-    *kinds: type, example: Expression, bookkeeping: bool = False, binds: bool = False
+    *kinds: type,
+    example: Expression,
+    of: type | None = None,
+    bookkeeping: bool = False,
+    binds: bool = False,
 ) -> Callable[[Build], Rule]:
-    """Declare a rule by a generator of its results, which gives it its name."""
+    """Declare a rule by a generator of its results, which gives it its name.
+
+    `of` restricts it to expressions whose first argument has this type: of=MatMul for (A B)ᵀ.
+    """
 
     def declare(build: Build) -> Rule:
-        return register(Rule(build.__name__, example, kinds, build, None, bookkeeping, binds))
+        new = Rule(build.__name__, example, kinds, build, None, bookkeeping, binds, of=of)
+        return register(new)
 
     return declare
 

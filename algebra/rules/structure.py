@@ -153,9 +153,9 @@ def block_nested(e: Any) -> Iterator[Any]:
         )
 
 
-@rule(Inverse, example=Inverse(BlockDiagMatrix(A, B)))
+@rule(Inverse, of=BlockDiagMatrix, example=Inverse(BlockDiagMatrix(A, B)))
 def block_diag_inv(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is BlockDiagMatrix and all(same_size(*x.shape) for x in e.args[0].args):
+    if all(same_size(*x.shape) for x in e.args[0].args):
         yield BlockDiagMatrix(*[Inverse(x) for x in e.args[0].args])
 
 
@@ -167,27 +167,24 @@ def _alike(a: Rows, b: Rows) -> bool:
     )
 
 
-@rule(Transpose, example=Transpose(BlockMatrix([[A, B]])))
+@rule(Transpose, of=BlockMatrix, example=Transpose(BlockMatrix([[A, B]])))
 def block_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is BlockMatrix:
-        columns = zip(*rows_of(e.args[0]), strict=True)
-        yield blocks([[Transpose(x) for x in column] for column in columns])
+    columns = zip(*rows_of(e.args[0]), strict=True)
+    yield blocks([[Transpose(x) for x in column] for column in columns])
 
 
-@rule(Trace, example=Trace(BlockMatrix([[A, B], [C, D]])))
+@rule(Trace, of=BlockMatrix, example=Trace(BlockMatrix([[A, B], [C, D]])))
 def trace_block(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is BlockMatrix:
-        rows = rows_of(e.args[0])
-        diagonal = [row[k] for k, row in enumerate(rows) if k < len(row)]
-        if len(rows) == len(rows[0]) and all(same_size(*x.shape) for x in diagonal):
-            yield sympy.Add(*[Trace(x) for x in diagonal], evaluate=False)
+    rows = rows_of(e.args[0])
+    diagonal = [row[k] for k, row in enumerate(rows) if k < len(row)]
+    if len(rows) == len(rows[0]) and all(same_size(*x.shape) for x in diagonal):
+        yield sympy.Add(*[Trace(x) for x in diagonal], evaluate=False)
 
 
-@rule(KroneckerProduct, example=tensor(BlockMatrix([[A, B]]), C))
+@rule(KroneckerProduct, of=BlockMatrix, example=tensor(BlockMatrix([[A, B]]), C))
 def block_kron(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is BlockMatrix:
-        rest = e.args[1:]
-        yield blocks([[tensor(x, *rest) for x in row] for row in rows_of(e.args[0])])
+    rest = e.args[1:]
+    yield blocks([[tensor(x, *rest) for x in row] for row in rows_of(e.args[0])])
 
 
 @rule(BlockDiagMatrix, example=BlockDiagMatrix(A, B))
@@ -218,45 +215,40 @@ def inv_mul(e: Any) -> Iterator[Any]:
             yield with_pair(e, k, Identity(y.shape[0]))
 
 
-@rule(Inverse, example=Inverse(product(A, B)))
+@rule(Inverse, of=MatMul, example=Inverse(product(A, B)))
 def mul_inv_rev(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatMul:
-        numbers, matrices = split_scalars(e.args[0])
-        if len(matrices) > 1 and all(same_size(*x.shape) for x in matrices):
-            inverted = [sympy.Pow(c, -1, evaluate=False) for c in numbers]
-            yield product(*inverted, *[Inverse(x) for x in reversed(matrices)])
+    numbers, matrices = split_scalars(e.args[0])
+    if len(matrices) > 1 and all(same_size(*x.shape) for x in matrices):
+        inverted = [sympy.Pow(c, -1, evaluate=False) for c in numbers]
+        yield product(*inverted, *[Inverse(x) for x in reversed(matrices)])
 
 
-@rule(Inverse, example=Inverse(product(c, A)))
+@rule(Inverse, of=MatMul, example=Inverse(product(c, A)))
 def smul_inv(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatMul:
-        numbers, matrices = split_scalars(e.args[0])
-        if numbers and len(matrices) == 1:
-            yield product(sympy.Pow(scalar_product(*numbers), -1), Inverse(matrices[0]))
+    numbers, matrices = split_scalars(e.args[0])
+    if numbers and len(matrices) == 1:
+        yield product(sympy.Pow(scalar_product(*numbers), -1), Inverse(matrices[0]))
 
 
-@rule(Inverse, example=Inverse(Inverse(A)))
+@rule(Inverse, of=Inverse, example=Inverse(Inverse(A)))
 def inv_inv(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is Inverse:
-        yield e.args[0].args[0]
+    yield e.args[0].args[0]
 
 
-@rule(Inverse, example=Inverse(Identity(n)), bookkeeping=True)
+@rule(Inverse, of=Identity, example=Inverse(Identity(n)), bookkeeping=True)
 def one_inv(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is Identity:
-        yield e.args[0]
+    yield e.args[0]
 
 
-@rule(Inverse, example=Inverse(tensor(A, B)))
+@rule(Inverse, of=KroneckerProduct, example=Inverse(tensor(A, B)))
 def kron_inv(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is KroneckerProduct and all(same_size(*x.shape) for x in e.args[0].args):
+    if all(same_size(*x.shape) for x in e.args[0].args):
         yield tensor(*[Inverse(x) for x in e.args[0].args])
 
 
-@rule(Transpose, example=Transpose(Inverse(A)))
+@rule(Transpose, of=Inverse, example=Transpose(Inverse(A)))
 def transpose_inv(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is Inverse:
-        yield Inverse(Transpose(e.args[0].args[0]))
+    yield Inverse(Transpose(e.args[0].args[0]))
 
 
 # -- diagonal matrices --------------------------------------------------------------------------

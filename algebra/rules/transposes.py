@@ -42,68 +42,58 @@ from otimes.algebra.rules.symbols import A, B, C, D, c, d, n, u, v
 # -- transposes ---------------------------------------------------------------------------------
 
 
-@rule(Transpose, example=Transpose(product(A, B)))
+@rule(Transpose, of=MatMul, example=Transpose(product(A, B)))
 def transpose_mul(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatMul:
-        numbers, matrices = split_scalars(e.args[0])
-        if len(matrices) > 1:
-            yield product(*numbers, *[Transpose(x) for x in reversed(matrices)])
+    numbers, matrices = split_scalars(e.args[0])
+    if len(matrices) > 1:
+        yield product(*numbers, *[Transpose(x) for x in reversed(matrices)])
 
 
-@rule(Transpose, example=Transpose(product(c, A)))
+@rule(Transpose, of=MatMul, example=Transpose(product(c, A)))
 def transpose_smul(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatMul:
-        numbers, matrices = split_scalars(e.args[0])
-        if numbers and len(matrices) == 1:
-            yield product(*numbers, Transpose(matrices[0]))
+    numbers, matrices = split_scalars(e.args[0])
+    if numbers and len(matrices) == 1:
+        yield product(*numbers, Transpose(matrices[0]))
 
 
-@rule(Transpose, example=Transpose(total(A, B)))
+@rule(Transpose, of=MatAdd, example=Transpose(total(A, B)))
 def transpose_add(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatAdd:
-        yield total(*[Transpose(x) for x in e.args[0].args])
+    yield total(*[Transpose(x) for x in e.args[0].args])
 
 
-@rule(Transpose, example=Transpose(Transpose(A)))
+@rule(Transpose, of=Transpose, example=Transpose(Transpose(A)))
 def transpose_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is Transpose:
-        yield e.args[0].args[0]
+    yield e.args[0].args[0]
 
 
-@rule(Transpose, example=Transpose(tensor(A, B)))
+@rule(Transpose, of=KroneckerProduct, example=Transpose(tensor(A, B)))
 def kron_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is KroneckerProduct:
-        yield tensor(*[Transpose(x) for x in e.args[0].args])
+    yield tensor(*[Transpose(x) for x in e.args[0].args])
 
 
-@rule(Transpose, example=Transpose(elementwise(A, B)))
+@rule(Transpose, of=HadamardProduct, example=Transpose(elementwise(A, B)))
 def hadamard_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is HadamardProduct:
-        yield elementwise(*[Transpose(x) for x in e.args[0].args])
+    yield elementwise(*[Transpose(x) for x in e.args[0].args])
 
 
-@rule(Transpose, example=Transpose(Identity(n)), bookkeeping=True)
+@rule(Transpose, of=Identity, example=Transpose(Identity(n)), bookkeeping=True)
 def one_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is Identity:
-        yield e.args[0]
+    yield e.args[0]
 
 
-@rule(Transpose, example=Transpose(ZeroMatrix(n, d)), bookkeeping=True)
+@rule(Transpose, of=ZeroMatrix, example=Transpose(ZeroMatrix(n, d)), bookkeeping=True)
 def zero_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is ZeroMatrix:
-        yield ZeroMatrix(*reversed(e.args[0].shape))
+    yield ZeroMatrix(*reversed(e.args[0].shape))
 
 
-@rule(Transpose, example=Transpose(OneMatrix(n, d)), bookkeeping=True)
+@rule(Transpose, of=OneMatrix, example=Transpose(OneMatrix(n, d)), bookkeeping=True)
 def ones_transpose(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is OneMatrix:
-        yield OneMatrix(*reversed(e.args[0].shape))
+    yield OneMatrix(*reversed(e.args[0].shape))
 
 
-@rule(Transpose, example=Transpose(MatPow(A, 2, evaluate=False)))
+@rule(Transpose, of=MatPow, example=Transpose(MatPow(A, 2, evaluate=False)))
 def transpose_pow(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatPow:
-        yield MatPow(Transpose(e.args[0].base), e.args[0].exp, evaluate=False)
+    yield MatPow(Transpose(e.args[0].base), e.args[0].exp, evaluate=False)
 
 
 @rule(Adjoint, example=Adjoint(A), bookkeeping=True)
@@ -144,44 +134,38 @@ def trace_transpose(e: Any) -> Iterator[Any]:
         yield Trace(again(body.args[0]))
 
 
-@rule(Trace, example=Trace(tensor(A, B)))
+@rule(Trace, of=KroneckerProduct, example=Trace(tensor(A, B)))
 def trace_kron(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is KroneckerProduct:
-        factors = e.args[0].args
-        if all(same_size(*x.shape) for x in factors):
-            yield scalar_product(*[Trace(x) for x in factors])
+    factors = e.args[0].args
+    if all(same_size(*x.shape) for x in factors):
+        yield scalar_product(*[Trace(x) for x in factors])
 
 
-@rule(Trace, example=Trace(total(A, B)))
+@rule(Trace, of=MatAdd, example=Trace(total(A, B)))
 def trace_add(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatAdd:
-        yield sympy.Add(*[Trace(x) for x in e.args[0].args], evaluate=False)
+    yield sympy.Add(*[Trace(x) for x in e.args[0].args], evaluate=False)
 
 
-@rule(Trace, example=Trace(product(c, A)))
+@rule(Trace, of=MatMul, example=Trace(product(c, A)))
 def trace_smul(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is MatMul:
-        numbers, matrices = split_scalars(e.args[0])
-        if numbers and matrices:
-            yield scalar_product(*numbers, Trace(product(*matrices)))
+    numbers, matrices = split_scalars(e.args[0])
+    if numbers and matrices:
+        yield scalar_product(*numbers, Trace(product(*matrices)))
 
 
-@rule(Trace, example=Trace(Identity(n)))
+@rule(Trace, of=Identity, example=Trace(Identity(n)))
 def trace_one(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is Identity:
-        yield e.args[0].shape[0]
+    yield e.args[0].shape[0]
 
 
-@rule(Trace, example=Trace(OneMatrix(n, n)))
+@rule(Trace, of=OneMatrix, example=Trace(OneMatrix(n, n)))
 def trace_ones(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is OneMatrix:
-        yield e.args[0].shape[0]
+    yield e.args[0].shape[0]
 
 
-@rule(Trace, example=Trace(ZeroMatrix(n, n)))
+@rule(Trace, of=ZeroMatrix, example=Trace(ZeroMatrix(n, n)))
 def trace_zero(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is ZeroMatrix:
-        yield sympy.S.Zero
+    yield sympy.S.Zero
 
 
 @rule(MatMul, example=product(Transpose(u), v, Transpose(u)))
@@ -206,12 +190,11 @@ def one_by_one(e: Any) -> Iterator[Any]:
         yield product(*numbers, Trace(product(*matrices)), Identity(1))
 
 
-@rule(Trace, example=Trace(elementwise(A, Identity(n))))
+@rule(Trace, of=HadamardProduct, example=Trace(elementwise(A, Identity(n))))
 def trace_hadamard_one(e: Any) -> Iterator[Any]:
-    if type(e.args[0]) is HadamardProduct:
-        for k, x in enumerate(e.args[0].args):
-            if type(x) is Identity:
-                yield Trace(elementwise(*without(e.args[0], k)))
+    for k, x in enumerate(e.args[0].args):
+        if type(x) is Identity:
+            yield Trace(elementwise(*without(e.args[0], k)))
 
 
 @rule(Trace, example=Trace(product(elementwise(A, B), C)))

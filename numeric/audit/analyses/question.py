@@ -198,7 +198,9 @@ class _Values(dict[Any, Array]):
         if not isinstance(node, sympy.MatMul) or not all(each.is_Matrix for each in node.args):
             return np.asarray(tree_value(node, self.numbers)[:, :columns])
         *factors, last = (self[factor] for factor in node.args)
-        return self.numbers.operations.product([*factors, last[:, :columns]])
+        operations: Any = self.numbers.operations
+        product: Array = operations.product([*factors, last[:, :columns]])
+        return product
 
 
 Formula = Callable[[Asked, Replaced], Array]
