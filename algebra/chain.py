@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import indent
 from typing import Any
 
-from otimes.algebra.errors import RuleError
+from otimes.algebra.errors import LanguageError, RuleError, ShapeError
 from otimes.algebra.explain.derivation import Step, one_step
+from otimes.algebra.facts.equations import stated
+from otimes.algebra.language.assumptions import inequalities_of
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.rules.given import as_pair
 from otimes.algebra.verdict import Verdict, decide
@@ -16,42 +19,99 @@ from otimes.algebra.verdict import Verdict, decide
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link of an author's own chain: the judge's verdict, and the rule if one rule does it."""
+    """One link of an author's own chain: the judge's verdict, and the rule if one rule does it.
+
+    `verdict` is None if the link cannot be decided at all, as its shapes differ; `error` says why.
+    """
 
     before: Any
     after: Any
-    verdict: Verdict
+    verdict: Verdict | None
     step: Step | None
+    error: str = ""
+
+    @property
+    def status(self) -> str:
+        """The status of the verdict, or "invalid"."""
+        return self.verdict.status if self.verdict else "invalid"
+
+    @property
+    def reason(self) -> str:
+        """Why, in one sentence."""
+        return self.verdict.reason if self.verdict else self.error
 
     def __str__(self) -> str:
         found = self.step.rule if self.step else "no single rule"
-        why = f"{self.verdict.status}, by {found}"
-        if self.verdict.status != "proved":
-            why = f"{self.verdict.status}: {self.verdict.reason}"
+        why = f"{self.status}, by {found}"
+        if self.status != "proved":
+            why = f"{self.status}: {self.reason}"
         return f"{unicode_text(self.before)} = {unicode_text(self.after)}   ({why})"
 
 
-def check_chain(expressions: Sequence[Any], given: Sequence[Any] = ()) -> tuple[Link, ...]:
+class Chain(tuple[Link, ...]):
+    """The links of a chain e0 = e1 = … = en, in their order."""
+
+    __slots__ = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every link is proved."""
+        return all(link.status == "proved" for link in self)
+
+    @property
+    def first_failure(self) -> int | None:
+        """The number of the first link that is not proved, from 1; None if there is none."""
+        return next((k for k, link in enumerate(self, 1) if link.status != "proved"), None)
+
+    def __str__(self) -> str:
+        """Return the links by number, each failing one with its counterexample."""
+        lines = []
+        for number, link in enumerate(self, 1):
+            lines.append(f"{number}. {link}")
+            if link.verdict is not None and link.verdict.counterexample is not None:
+                lines.append(indent(str(link.verdict.counterexample), "       "))
+        failed = [str(k) for k, link in enumerate(self, 1) if link.status != "proved"]
+        summary = f"not proved: {', '.join(failed)}" if failed else "all are proved"
+        return "\n".join([*lines, f"{len(self)} links, {summary}"])
+
+    __repr__ = __str__
+
+
+def check_chain(expressions: Sequence[Any], given: Sequence[Any] = ()) -> Chain:
     """Return one link for each pair of neighbours of a chain e0 = e1 = … = en, as `calc` does.
 
-    A link that is not proved has its verdict; a proved link names its rule when one use of
-    one rule explains it, and otherwise holds no step: `explain` may find several.
+    `given` are the hypotheses of `decide`. A proved link names its rule when one use of one rule
+    explains it, and otherwise holds no step: `explain` may find several. A link that is not proved
+    has its verdict, with the counterexample, and the links after it are checked all the same.
     Raises RuleError when there is nothing to check.
 
     >>> from sympy import MatrixSymbol, Symbol, Transpose
     >>> from otimes.algebra.language.linear import matmul
     >>> n = Symbol("n")
     >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
-    >>> (link,) = check_chain([Transpose(matmul(A, B)), matmul(Transpose(B), Transpose(A))])
-    >>> print(link)
-    (A B)ᵀ = Bᵀ Aᵀ   (proved, by transpose_mul)
+    >>> found = check_chain([Transpose(matmul(A, B)), matmul(B.T, A.T), matmul(A.T, B.T)])
+    >>> print(found)
+    1. (A B)ᵀ = Bᵀ Aᵀ   (proved, by transpose_mul)
+    2. Bᵀ Aᵀ = Aᵀ Bᵀ   (refuted: the sides differ at exact numbers)
+           n = 2
+           B = np.array([[0, 0], [0, 1]])
+           A = np.array([[0, 0], [1, 0]])
+           # left side 0, right side 1 at row 0, column 1
+    2 links, not proved: 2
+    >>> found.first_failure
+    2
     """
     if len(expressions) < 2:
         raise RuleError(f"a chain has at least two expressions, and {len(expressions)} was given")
-    pairs = tuple(as_pair(each) for each in given)
-    links = []
-    for before, after in pairwise(expressions):
-        verdict = decide(before, after, pairs)
-        step = one_step(before, after, pairs) if verdict.status == "proved" else None
-        links.append(Link(before, after, verdict, step))
-    return tuple(links)
+    equations = (each for each in stated(given).given if inequalities_of(each) is None)
+    pairs = tuple(map(as_pair, equations))
+    return Chain(_link(before, after, given, pairs) for before, after in pairwise(expressions))
+
+
+def _link(before: Any, after: Any, given: Sequence[Any], pairs: tuple[Any, ...]) -> Link:
+    try:
+        verdict = decide(before, after, given)
+    except (ShapeError, LanguageError) as error:
+        return Link(before, after, None, None, str(error))
+    step = one_step(before, after, pairs) if verdict.status == "proved" else None
+    return Link(before, after, verdict, step)

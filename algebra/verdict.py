@@ -9,23 +9,31 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from typing import Any, NamedTuple
 
-from otimes.algebra.budget import Budget
+import sympy
+
+from otimes.algebra.budget import Budget, steps_left
 from otimes.algebra.decide.admissible import presupposed
 from otimes.algebra.decide.certificate import certificate_of
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import Counterexample, shrink
 from otimes.algebra.decide.decide import decision
 from otimes.algebra.decide.decision import Decision, Proof, Status
+from otimes.algebra.decide.display import counterexample_html, counterexample_latex
 from otimes.algebra.decide.entailment import Use
+from otimes.algebra.decide.nonnegative import under_nonnegative
 from otimes.algebra.decide.trials import note_on_models
 from otimes.algebra.errors import LanguageError, Refuted, Undecided
 from otimes.algebra.explain.derivation import Derivation
 from otimes.algebra.explain.search import explain
+from otimes.algebra.facts.equations import Need, stated, usual_hypotheses
+from otimes.algebra.language.latex import latex
 from otimes.algebra.language.signature import Signature
 
 MODEL = 2.0  # units for finding numbers at which the hypotheses of a proof hold
+NEED, NEEDED = 0.3, 10.0  # units for trying one more hypothesis, and for all of them
 
 
 class Verdict:
@@ -38,8 +46,9 @@ class Verdict:
     the way in which it was found, one of `decide.STRATEGIES`; `.work` is how many steps it took.
     """
 
-    def __init__(self, decision: Decision) -> None:
+    def __init__(self, decision: Decision, places: Sequence[int] | None = None) -> None:
         self._decision = decision
+        self._places = places  # of each hypothesis, the number of that of the user
         self._claim = decision.claim
         self._proof = decision.proof
         self.status: Status = decision.status
@@ -79,7 +88,40 @@ class Verdict:
         """
         if self._proof is None:
             return ()
-        return tuple(sorted(_used(self._claim, self._proof))) if self._claim else ()
+        if self._claim is None:
+            return ()
+        numbers, places = _used(self._claim, self._proof), self._places
+        return tuple(sorted(numbers if places is None else {places[k] for k in numbers}))
+
+    @cached_property
+    def would_need(self) -> tuple[Need, ...]:
+        """The usual hypotheses under each of which a refuted claim is true, the smallest first.
+
+        Each of those in `usual_hypotheses` was tried, beside the hypotheses that are given. Empty
+        if the claim was not refuted, or if none of them suffices. `needed.given` can be given to
+        `decide`.
+
+        >>> from sympy import MatrixSymbol, Symbol
+        >>> n = Symbol("n")
+        >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
+        >>> [str(need) for need in decide(A * B, B * A).would_need]
+        ['A is diagonal and B is diagonal', 'A commutes with B', 'A times B is the identity', \
+'B times A is the identity']
+        """
+        claim = self._claim
+        if self.status != "refuted" or claim is None:
+            return ()
+        found: list[Need] = []
+        with Budget(NEEDED):
+            for need in usual_hypotheses(claim.lhs, claim.rhs, claim.signature):
+                if not steps_left():
+                    break
+                if any(set(other.given) < set(need.given) for other in found if other.given):
+                    continue  # less suffices
+                tried = _decide(need.lhs, need.rhs, (*claim.hypotheses, *need.given), NEED)
+                if tried.status == "proved" and "no numbers were found" not in tried.reason:
+                    found.append(need)
+        return tuple(found)
 
     @property
     def derived(self) -> Derived | None:
@@ -112,6 +154,32 @@ class Verdict:
     def __repr__(self) -> str:
         return f"<{self.status}: {self.reason}>"
 
+    def _sides(self) -> str:
+        """Return the claim as TeX."""
+        claim = self._claim
+        if claim is None:
+            return ""
+        sign = r"\neq" if self.status == "refuted" else "="
+        return f"{latex(claim.lhs)} {sign} {latex(claim.rhs)}"
+
+    def _repr_latex_(self) -> str:
+        if self.steps is not None and len(self.steps):
+            return self.steps._repr_latex_()
+        found = self.counterexample
+        rows = [self._sides(), *([counterexample_latex(found)] if found else [])]
+        return "$$\n" + "\n\\qquad\n".join(filter(None, rows)) + "\n$$"
+
+    def _repr_html_(self) -> str:
+        """Return the claim, its status and why; then the steps or the counterexample."""
+        parts = [f"<div><b>{self.status}</b>: {escape(self.reason)}</div>"]
+        if sides := self._sides():
+            parts.append(f"<div>$$ {escape(sides)} $$</div>")
+        if self.counterexample is not None:
+            parts.append(counterexample_html(self.counterexample))
+        elif self.steps is not None and len(self.steps):
+            parts.append(self.steps._repr_html_())
+        return "".join(parts)
+
 
 def _used(claim: Claim, proof: Proof) -> set[int]:
     """Return the hypotheses that a proof uses, and the proofs of the premises of its axioms."""
@@ -142,17 +210,21 @@ class Derived(NamedTuple):
     uses: tuple[Use, ...]
 
 
-def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:
+def decide(
+    lhs: Any, rhs: Any = None, given: Sequence[Any] = (), budget: float | None = None
+) -> Verdict:
     """Return whether lhs = rhs for all sizes and all values of its symbols.
 
-    `lhs`, `rhs`: SymPy expressions (matrices or scalars) or exact numbers; symbols for sizes mean
-    every integer from 1 on, and so does every length that is named, as H - 2 heads: what a claim
-    presupposes in this way, its counterexample says. Other scalars are real numbers with the signs
-    and parities that their symbols declare. `given`: equations that hold besides, as pairs or
-    `sympy.Eq`, where a free index means all its values, and inequalities of scalars such as
-    `sympy.Ne(a*b, 1)` or `a > 0`. `budget`: how much work may be done before it is given up, 20
-    when None, in units of a million steps, which take about a second each. It is work and not time,
-    so that the verdict is the same on every machine and under any load.
+    `decide(sympy.Eq(lhs, rhs))` asks the same. `lhs`, `rhs`: SymPy expressions (matrices or
+    scalars) or exact numbers; symbols for sizes mean every integer from 1 on, and so does every
+    length that is named, as H - 2 heads: what a claim presupposes in this way, its counterexample
+    says. Other scalars are real numbers with the signs and parities that their symbols declare.
+    `given`: equations that hold besides, as pairs or `sympy.Eq`, where a free index means all its
+    values; inequalities of scalars such as `sympy.Ne(a*b, 1)` or `a > 0`; and properties of
+    matrices, as `Fact`, `attention_pattern(A)` or SymPy's `Q.orthogonal(P)`. `budget`: how much
+    work may be done before it is given up, 20 when None, in units of a million steps, which take
+    about a second each. It is work and not time, so that the verdict is the same on every machine
+    and under any load.
     Raises ShapeError when shapes do not fit, LanguageError naming what is not in the language; what
     a symbol declares and cannot be honoured (complex, prime) is not.
 
@@ -167,10 +239,34 @@ def decide(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None =
     B = np.array([[0, 0], [1, 0]])
     # left side 1, right side 0 at row 1, column 0
     """
-    return Verdict(decision(lhs, rhs, given, budget))
+    lhs, rhs, given = _sides(lhs, rhs, given)
+    return _decide(lhs, rhs, given, budget)
 
 
-def prove(lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None) -> Verdict:
+def _decide(lhs: Any, rhs: Any, given: Any, budget: float | None) -> Verdict:
+    said = stated(given)
+    found = decision(lhs, rhs, said.given, budget)
+    return Verdict(under_nonnegative(found, said.nonnegative), said.places)
+
+
+def _sides(lhs: Any, rhs: Any, given: Any) -> tuple[Any, Any, Any]:
+    """Return both sides and the hypotheses, where the claim may be a `sympy.Eq`."""
+    if isinstance(lhs, sympy.Eq):
+        if rhs is not None and not given:
+            given = rhs
+        elif rhs is not None:
+            raise LanguageError("decide was given an equation and another side: give one of them")
+        return lhs.lhs, lhs.rhs, given
+    if rhs is None:
+        evaluated = lhs in (sympy.true, sympy.false, True, False)
+        why = "SymPy has evaluated the equation" if evaluated else "there is no right side"
+        raise LanguageError(f"decide was given {lhs} alone: {why}; write decide(lhs, rhs)")
+    return lhs, rhs, given
+
+
+def prove(
+    lhs: Any, rhs: Any = None, given: Sequence[Any] = (), budget: float | None = None
+) -> Verdict:
     """Return the proof of lhs = rhs, or raise Refuted (with its counterexample) or Undecided."""
     verdict = decide(lhs, rhs, given, budget)
     if verdict.status == "refuted":

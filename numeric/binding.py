@@ -130,6 +130,10 @@ class Case:
         return ", ".join(f"{name} {value}" for name, value in self.where.items())
 
 
+class UnboundSymbol(OtimesError):
+    """A symbol of a statement is bound to no weight or activation of a model."""
+
+
 def run_of(model: Model, tokens: Sequence[int]) -> Run:
     """Return the weights and the recorded activations of a model on a prompt, layers stacked."""
     return run_from_places(model, tokens, model.forward(tokens))
@@ -168,13 +172,13 @@ def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterato
 
     Yields nothing when the model lacks an array that the statement needs (no layers, no heads), or
     has fewer layers than a source names.
-    Raises OtimesError naming a symbol that is bound to no array of a model.
+    Raises UnboundSymbol naming a symbol that is bound to no array of a model.
     """
     sources = {}
     for name in signature.tensors:
         source = source_of(name, bind)
         if source is None or source.name not in AXES:
-            raise OtimesError(
+            raise UnboundSymbol(
                 f"the symbol {name} is bound to no array of a model: bind it to one of"
                 f" {', '.join(AXES)}"
             )

@@ -65,9 +65,10 @@ TENSORS: dict[str, tuple[str, ...]] = {
 class Config:
     """The architecture and sizes of a transformer; by default attention-only without norms.
 
-    `n_kv_heads` None means as many as `n_heads`. A rotary angle at position p is
-    p · rotary_base^(-2i/rotary_dims); layout "interleaved" (GPT-J) rotates dimensions 2i and 2i + 1
-    as a pair, "half" (GPT-NeoX, Llama) i and i + rotary_dims/2. `rotary_stretch` is (), (factor,),
+    `n_kv_heads` None means as many as `n_heads`. `d_vocab` 0 means no vocabulary, as in a layer of
+    torch.nn. A rotary angle at position p is p · rotary_base^(-2i/rotary_dims); layout
+    "interleaved" (GPT-J) rotates dimensions 2i and 2i + 1 as a pair, "half" (GPT-NeoX, Llama) i and
+    i + rotary_dims/2. `rotary_stretch` is (), (factor,),
     (factor, low, high, context) as in Llama 3.1, or these four and a scale, which is YaRN
     (`functions.rotary_frequencies`). A model in which attention and MLP share one norm (GPT-J) has
     the same weights in ln1 and ln2.
@@ -108,7 +109,7 @@ class Config:
 
     def _wrong_types(self) -> Iterable[str]:
         """Yield a message for each field of the wrong type or out of range."""
-        least = {"n_layers": 0, "rotary_dims": 0, "d_mlp": 0}
+        least = {"n_layers": 0, "rotary_dims": 0, "d_mlp": 0, "d_vocab": 0}
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type in (int, int | None):
@@ -214,6 +215,25 @@ class Config:
         """
         plain = self.norm == "none" and not self.d_mlp and not self.biases
         return plain and self.positions in ("none", "shortformer")
+
+    def summary(self) -> tuple[str, ...]:
+        """Return the architecture in a few words.
+
+        >>> gpt2_config().summary()[:3]
+        ('12 layers of 12 heads', 'd_model=768', 'd_head=64')
+        """
+        shared = f" on {self.kv_heads} key/value heads" if self.kv_heads != self.n_heads else ""
+        mlp = f"{'gated ' if self.gated else ''}MLP of {self.d_mlp} ({self.activation})"
+        norms = {"layer": "LayerNorm", "rms": "RMSNorm", "none": "no norms"}[self.norm]
+        return (
+            f"{self.n_layers} layers of {self.n_heads} heads{shared}",
+            f"d_model={self.d_model}",
+            f"d_head={self.d_head}",
+            f"d_vocab={self.d_vocab}",
+            "no positions" if self.positions == "none" else f"{self.positions} positions",
+            (mlp + (" in parallel" if self.parallel else "")) if self.d_mlp else "no MLP",
+            norms + (" after each sum" if self.post_norm else ""),
+        )
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight of the model, by name."""

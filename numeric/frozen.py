@@ -35,6 +35,7 @@ from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.config import check_pre_norm
 from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from otimes.numeric.functions import ACTIVATION, GATE, norm_scale
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import read_position, read_prompt
 
@@ -261,16 +262,17 @@ class FrozenPass:
 
 
 def freeze(
-    model: Model, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
+    model: ModelSource, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
 ) -> FrozenPass:
     """Return the frozen pass of a prompt, given as text or token ids; the model is run once.
 
     Raises: OtimesError for a dtype other than float64 and float32, or an unknown `mlp`.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> freeze(load_model("two_layer"), [5, 6, 7]).patterns[1].shape
     (4, 3, 3)
     """
+    model = load_model(model)
     try:
         kind = np.dtype(dtype)
     except TypeError:

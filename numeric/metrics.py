@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from otimes.algebra.errors import OtimesError
-from otimes.numeric.model import Model
+from otimes.numeric.load import ModelSource, load_model
 
 PERIOD = 32
 """The default length of the repeated sequence in a prompt, in tokens."""
@@ -34,13 +34,14 @@ def repeated_prompts(
 
 
 def losses(
-    model: Model, tokens: Sequence[int] | Integer[np.ndarray, " pos"]
+    model: ModelSource, tokens: Sequence[int] | Integer[np.ndarray, " pos"]
 ) -> Float[np.ndarray, " predicted"]:
     r"""Return the loss of predicting each next token, $-\log softmax(logits_i)_{t_{i+1}}$, in nats.
 
     Entry i is the loss of token i + 1 of the prompt; the first token is not predicted.
     Raises: OtimesError for a prompt of fewer than two tokens.
     """
+    model = load_model(model)
     targets = np.asarray(tokens)[1:]
     if len(targets) == 0:
         raise OtimesError("a loss needs a prompt of at least two tokens, got one")
@@ -51,30 +52,33 @@ def losses(
     return by_token
 
 
-def mean_loss(model: Model, prompts: Int[np.ndarray, "prompt pos"]) -> float:
+def mean_loss(model: ModelSource, prompts: Int[np.ndarray, "prompt pos"]) -> float:
     """Return the loss averaged over all predicted tokens of all prompts, in nats."""
+    model = load_model(model)
     return float(np.mean([losses(model, prompt) for prompt in prompts]))
 
 
 def repeat_losses(
-    model: Model, prompts: Int[np.ndarray, "prompt two_periods"]
+    model: ModelSource, prompts: Int[np.ndarray, "prompt two_periods"]
 ) -> tuple[float, float]:
     """Return the mean losses on the first and on the second half of repeated prompts, in nats.
 
     The first token of the second half belongs to neither: the repetition is not predictable yet.
     """
+    model = load_model(model)
     period = prompts.shape[1] // 2
     by_position = np.mean([losses(model, prompt) for prompt in prompts], axis=0)
     return float(by_position[: period - 1].mean()), float(by_position[period:].mean())
 
 
 def mean_attention(
-    model: Model,
+    model: ModelSource,
     prompts: Int[np.ndarray, "prompt pos"],
     queries: Int[np.ndarray, " pair"],
     keys: Int[np.ndarray, " pair"],
 ) -> Float[np.ndarray, "n_layers n_heads"]:
     """Return the attention $A_{q k}$ of each head, averaged over the pairs (q, k) and prompts."""
+    model = load_model(model)
     total = np.zeros((model.n_layers, model.n_heads))
     patterns = [f"pattern.{layer}" for layer in range(model.n_layers)]
     for prompt in prompts:
@@ -85,25 +89,27 @@ def mean_attention(
 
 
 def previous_token_score(
-    model: Model, prompts: Int[np.ndarray, "prompt pos"] | None = None
+    model: ModelSource, prompts: Int[np.ndarray, "prompt pos"] | None = None
 ) -> Float[np.ndarray, "n_layers n_heads"]:
     """Return the mean attention to the previous token, $mean_i A_{i, i-1}$, of each head.
 
     A perfect previous-token head has the score 1. Source: Olsson et al. 2022.
     """
+    model = load_model(model)
     prompts = repeated_prompts(model.d_vocab) if prompts is None else prompts
     queries = np.arange(1, prompts.shape[1])
     return mean_attention(model, prompts, queries, queries - 1)
 
 
 def prefix_matching_score(
-    model: Model, prompts: Int[np.ndarray, "prompt two_periods"] | None = None
+    model: ModelSource, prompts: Int[np.ndarray, "prompt two_periods"] | None = None
 ) -> Float[np.ndarray, "n_layers n_heads"]:
     """Return the mean attention from a repeated token to the token after its earlier occurrence.
 
     On p random tokens repeated once: $mean_{i ≥ p} A_{i, i-p+1}$ of each head. A perfect induction
     head has the score 1. Source: Olsson et al. 2022, “Per-head analysis”.
     """
+    model = load_model(model)
     prompts = repeated_prompts(model.d_vocab) if prompts is None else prompts
     period = prompts.shape[1] // 2
     queries = np.arange(period, 2 * period)

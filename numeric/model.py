@@ -1,5 +1,7 @@
 """The class `Model`: a transformer as NumPy arrays, and its file format.
 
+`otimes.numeric.load.load_model` makes one of a folder, a checkpoint or a live module.
+
 A model folder has three files:
 
 - `config.json`: the fields of `Config`, without those with default values;
@@ -7,35 +9,40 @@ A model folder has three files:
 - `card.json`: the model card: how the model was trained, and its metrics.
 
 Models are validated on loading: the shapes of a `Model` are right and all entries finite. The
-stored weights are memory-mapped; the forward pass converts them layer by layer (`Model.layer`).
-Attributes such as `model.W_Q` are float64.
+stored weights are memory-mapped, or shared with the module that they come from; the forward pass
+converts them layer by layer (`Model.layer`). Attributes such as `model.W_Q` are float64.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Integer
-from safetensors.numpy import save
 
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.config import TENSORS, Config, listed
-from otimes.numeric.files import json_bytes, read_json, read_weights, refuse_pickle, write_whole
+from otimes.numeric.files import json_bytes, read_json, write_weights, write_whole
 from otimes.numeric.forward import forward_pass, place_names
 from otimes.numeric.layer import Layer
-from otimes.numeric.tokenizer import BUNDLED
+from otimes.numeric.processing import (
+    centre_unembedding,
+    centre_writers,
+    fold_norm_biases,
+    fold_norm_gains,
+)
+from otimes.numeric.tensors import (
+    StoredTensor,
+    Tensor,
+    as_floats,
+    dtype_name,
+    stored_arrays,
+)
 
-__all__ = [
-    "Config",
-    "Model",
-    "bundled_models",
-    "checked_model",
-    "load_model",
-    "make_model",
-    "save_model",
-]
+__all__ = ["Config", "Model", "checked_model", "make_model", "save_model"]
+
+OF_THE_VOCABULARY = ("W_E", "W_U", "b_U")
 
 
 class Whole:
@@ -53,19 +60,23 @@ class Whole:
         return whole[self.name]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Model:
     """A transformer: its configuration, its weights (read-only) and its reference forward pass.
 
     Row convention: rows of the residual stream are positions, and weights act on the right. Tensors
     that the model lacks are 0 (`W_pos`, biases) or 1 (gains). In grouped-query attention each head
     has a copy of its group's `W_K` and `W_V`, so that head h of layer l is always `W_Q[l, h]`,
-    `W_K[l, h]`, `W_V[l, h]`, `W_O[l, h]`. `weights` are the tensors as stored.
+    `W_K[l, h]`, `W_V[l, h]`, `W_O[l, h]`. `weights` are the tensors as stored: NumPy arrays, and
+    `StoredTensor` for those that are stored in one array per layer, or in bfloat16.
+
+    A layer of torch.nn has no vocabulary: `d_vocab` is 0, and `W_E`, `W_U` and `forward` raise an
+    error.
     """
 
     name: str
     config: Config
-    weights: Mapping[str, np.ndarray] = field(repr=False)
+    weights: Mapping[str, Tensor] = field(repr=False)
     card: dict[str, Any] = field(default_factory=dict, repr=False)
     _whole: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
@@ -129,6 +140,10 @@ class Model:
         """The position embedding: "none", "learned", "shortformer" or "rotary"."""
         return self.config.positions
 
+    def __repr__(self) -> str:
+        dtypes = sorted({dtype_name(each) for each in self.weights.values()})
+        return f"<{self.name}: {', '.join([*self.config.summary(), *dtypes])}>"
+
     def forward(
         self,
         tokens: Sequence[int] | Integer[np.ndarray, " pos"],
@@ -161,7 +176,10 @@ class Model:
         """Return a tensor, or its part at `index` of the first axis, in float64, read-only.
 
         Only this part is converted. What is stored as float64 is not copied.
+        Raises: OtimesError for a tensor over the vocabulary where the model has none.
         """
+        if self.config.d_vocab == 0 and name in OF_THE_VOCABULARY:
+            raise OtimesError(f"{self._without_vocabulary()}, and has no {name}")
         if name == "W_U" and self.config.tied:
             part = np.asarray(self.weights["W_E"].T[index], dtype=np.float64)
         elif name in self.weights:
@@ -177,7 +195,57 @@ class Model:
         part.flags.writeable = False
         return part
 
-    def changed(self, weights: Mapping[str, np.ndarray], config: Config | None = None) -> "Model":
+    def fold_norms(self) -> "Model":
+        """Return the model with the gains and biases of norms folded into the weights that read.
+
+        The norms then only subtract the mean (LayerNorm) and divide by the scale. The function of
+        the model is unchanged: $(x̂ · g + b) W + c = x̂ (diag(g) W) + (b W + c)$. Computed weights
+        are float64, the others are shared. A tied model becomes untied.
+
+        Raises: RuleError where something else than a linear map reads a norm: for
+        norm_order "post", and for shortformer positions with gains other than 1.
+        Proved by: norm_gain_and_bias_fold. Source: Elhage et al. 2021.
+
+        >>> from otimes.numeric.config import gpt2_config
+        >>> from otimes.numeric.random_weights import random_model
+        >>> model = random_model(gpt2_config(n_layers=1, n_heads=2, d_model=8, d_head=4, d_mlp=16,
+        ...                                  d_vocab=11, n_ctx=5))
+        >>> folded = model.fold_norms()
+        >>> bool((folded.ln1_gain == 1).all()), folded.config.tied
+        (True, False)
+        """
+        return fold_norm_gains(fold_norm_biases(self))
+
+    def center(self, unembedding: bool = False) -> "Model":
+        """Return the model with the mean subtracted from what is written to the residual stream.
+
+        The stream then has mean 0 at every position, where LayerNorm equals RMSNorm: the
+        new model has norm "rms". Biases of the norms are folded. The logits are unchanged; with
+        `unembedding`, the mean over the vocabulary is subtracted from the logits as well, which
+        leaves the probabilities unchanged.
+
+        Raises: RuleError unless the residual stream is read through LayerNorms only.
+        Proved by: centring_folds_into_writers, centred_writers_keep_mean_zero,
+        centred_unembedding_keeps_probabilities.
+        """
+        centred = centre_writers(fold_norm_biases(self))
+        return centre_unembedding(centred) if unembedding else centred
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the model to a folder that `otimes.load_model` reads, and return the folder.
+
+        Weights keep the dtypes in which they are stored. A model that is in the folder already is
+        overwritten. Raises: OtimesError if the folder cannot be written, or holds a checkpoint of
+        Hugging Face.
+        """
+        path = Path(folder)
+        try:
+            save_model(path, self.config, self.weights, self.card)
+        except OSError as error:
+            raise OtimesError(f"cannot write {path}: {error.strerror or error}") from None
+        return path
+
+    def changed(self, weights: Mapping[str, Tensor], config: Config | None = None) -> "Model":
         """Return a copy of the model with some weights replaced, and optionally the configuration.
 
         Tensors that the new configuration lacks are dropped, and so is the card. The copy shares
@@ -190,6 +258,8 @@ class Model:
 
     def check_tokens(self, tokens: Sequence[int] | Integer[np.ndarray, " pos"]) -> np.ndarray:
         """Return a prompt as an int64 array of token ids. Raises: OtimesError if it is invalid."""
+        if self.config.d_vocab == 0:
+            raise OtimesError(self._without_vocabulary())
         try:
             array = np.asarray(tokens)
         except ValueError:
@@ -221,9 +291,14 @@ class Model:
             )
         return array.astype(np.int64)
 
+    def _without_vocabulary(self) -> str:
+        return (
+            f"{self.name} has no vocabulary: it reads vectors of the residual stream and no tokens"
+        )
+
 
 def make_model(
-    name: str, config: Config, weights: Mapping[str, np.ndarray], card: dict[str, Any] | None = None
+    name: str, config: Config, weights: Mapping[str, Tensor], card: dict[str, Any] | None = None
 ) -> Model:
     """Return a model with float64 copies of the weights.
 
@@ -231,7 +306,7 @@ def make_model(
     """
     copies = {
         tensor: each.astype(np.float64)
-        if isinstance(each, np.ndarray) and each.dtype.kind in "fiu"
+        if isinstance(each, np.ndarray | StoredTensor) and each.dtype.kind in "fiu"
         else each
         for tensor, each in weights.items()
     }
@@ -239,7 +314,7 @@ def make_model(
 
 
 def checked_model(
-    name: str, config: Config, weights: Mapping[str, np.ndarray], card: dict[str, Any] | None = None
+    name: str, config: Config, weights: Mapping[str, Tensor], card: dict[str, Any] | None = None
 ) -> Model:
     """Return a model with read-only views of the weights, which are not copied.
 
@@ -257,10 +332,10 @@ def checked_model(
             f"model {name}: the weights have {listed(surplus)}, which a model with the"
             f" configuration {config.to_json()} does not have"
         )
-    arrays = {}
+    arrays: dict[str, Tensor] = {}
     for tensor, shape in shapes.items():
         array = weights[tensor]
-        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+        if not isinstance(array, np.ndarray | StoredTensor) or array.dtype.kind != "f":
             kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
             raise OtimesError(
                 f"model {name}: {tensor} is {kind}; a weight must be a floating-point NumPy array"
@@ -271,83 +346,54 @@ def checked_model(
                 f" but the configuration requires {shape}"
             )
         _check_finite(array, f"model {name}: {tensor}")
-        arrays[tensor] = array.view()
-        arrays[tensor].flags.writeable = False
+        arrays[tensor] = _read_only(array)
     return Model(name=name, config=config, weights=arrays, card=card or {})
 
 
-def _check_finite(array: np.ndarray, what: str) -> None:
-    """Raise OtimesError naming the first non-finite entry; the array is read in blocks."""
-    if not array.size:
-        return
-    rows = max(1, 2**20 * len(array) // array.size)
-    for start in range(0, len(array), rows):
-        wrong = ~np.isfinite(array[start : start + rows])
-        if wrong.any():
-            first, *others = (int(i) for i in np.argwhere(wrong)[0])
-            entry = (start + first, *others)
-            raise OtimesError(f"{what} is not finite: its entry {entry} is {array[entry]}")
+def _read_only(tensor: Tensor) -> Tensor:
+    """Return a read-only view of a tensor; the arrays themselves are not changed."""
+    if isinstance(tensor, StoredTensor):
+        return tensor.read_only()
+    view = tensor.view()
+    view.flags.writeable = False
+    return view
 
 
-def bundled_models() -> tuple[str, ...]:
-    """Return the names of the bundled models, the smallest first."""
-    found = (path.parent.name for path in BUNDLED.glob("*/weights.safetensors"))
-    known = ("zero_layer", "one_layer", "two_layer", "induction", "gpt2_tiny")
-    order = {name: place for place, name in enumerate(known)}
-    return tuple(sorted(found, key=lambda name: (order.get(name, len(order)), name)))
+def _check_finite(tensor: Tensor, what: str) -> None:
+    """Raise OtimesError naming the first non-finite entry; the arrays are read in blocks."""
+    parts = stored_arrays(tensor)
+    for number, part in enumerate(parts):
+        for start, block in _blocks(part):
+            wrong = ~np.isfinite(block)
+            if wrong.any():
+                first, *others = (int(i) for i in np.argwhere(wrong)[0])
+                stacked = (number,) if tensor.ndim > part.ndim else ()
+                entry = (*stacked, start + first, *others)
+                raise OtimesError(f"{what} is not finite: its entry {entry} is {tensor[entry]}")
 
 
-def load_model(name_or_folder: str | Path) -> Model:
-    """Return a bundled model by name, or the model in a folder.
-
-    Raises: OtimesError if there is no such model, or its files are not valid.
-
-    >>> load_model("two_layer").W_Q.shape
-    (2, 4, 128, 32)
-    """
-    if isinstance(name_or_folder, str) and name_or_folder in bundled_models():
-        folder = BUNDLED / name_or_folder
-    else:
-        folder = _folder(name_or_folder)
-    config = Config.from_json(read_json(folder / "config.json"), str(folder / "config.json"))
-    weights = read_weights(folder / "weights.safetensors")
-    card_file = folder / "card.json"
-    card = read_json(card_file) if card_file.exists() else {}
-    return checked_model(folder.resolve().name, config, weights, card)
-
-
-def _folder(asked: str | Path) -> Path:
-    """Return the path of a model folder. Raises: OtimesError if there is none."""
-    if not isinstance(asked, str | Path):
-        raise OtimesError(f"a model is loaded by its name or its folder, got {asked!r}")
-    folder = Path(asked)
-    try:
-        is_file, is_folder = folder.is_file(), folder.is_dir()
-    except OSError:  # not a valid file name
-        is_file = is_folder = False
-    if is_file:
-        refuse_pickle(folder)
-        raise OtimesError(
-            f"{folder} is a file; a model is a folder with config.json and weights.safetensors"
-        )
-    if not is_folder:
-        raise OtimesError(
-            f"there is no model {str(asked)!r}: it is neither bundled"
-            f" ({', '.join(bundled_models())}) nor a folder"
-        )
-    return folder
+def _blocks(array: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
+    """Yield an array in blocks of rows, each with the number of its first row."""
+    rows = max(1, 2**20 * len(array) // max(array.size, 1))
+    for start in range(0, len(array) if array.size else 0, rows):
+        yield start, as_floats(array[start : start + rows])
 
 
 def save_model(
-    folder: Path, config: Config, weights: Mapping[str, np.ndarray], card: dict[str, Any]
+    folder: Path, config: Config, weights: Mapping[str, Tensor], card: dict[str, Any]
 ) -> None:
     """Write a model folder, the weights last, so that an interrupted run leaves no valid model.
 
-    The weights keep their dtypes.
+    The weights keep their dtypes. Raises: OtimesError if the folder holds a checkpoint of Hugging
+    Face.
     """
+    settings = folder / "config.json"
+    if settings.is_file() and "model_type" in read_json(settings):
+        raise OtimesError(
+            f"{folder} holds a checkpoint of Hugging Face, which is not overwritten: give another"
+            " folder"
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "config.json", json_bytes(config.to_json()))
+    write_whole(settings, json_bytes(config.to_json()))
     write_whole(folder / "card.json", json_bytes(card))
-    # safetensors writes the raw memory of an array, so it must be C-contiguous.
-    by_rows = {name: np.ascontiguousarray(weight) for name, weight in weights.items()}
-    write_whole(folder / "weights.safetensors", save(by_rows))
+    write_weights(folder / "weights.safetensors", weights)

@@ -5,10 +5,13 @@
     one axis        a bar chart: attributions by token or component
     anything else   heat maps: patterns, scores, lenses, attributions by source
 
-The global state of matplotlib is not changed: a figure is returned, to be shown or saved.
+The global state of matplotlib is not changed: a figure is returned, to be saved, or shown by a
+notebook, which needs no `%matplotlib`.
 """
 
 from collections.abc import Sequence
+from functools import cache
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +24,26 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 36
 
+UNITS = {
+    "direct logit": "logits",
+    "logit lens": "logits",
+    "input": "logits",
+    "integrated": "logits",
+    "occlusion": "logits",
+    "relevance": "logits",
+    "perturbation": "logits",
+    "pattern": "attention, sums to 1",
+    "rollout": "share",
+}
+"""The units of quantities, by a word in their kind; the others have none."""
+
 
 def plot(result: Named) -> "Figure":
     """Return a figure of a result: a scatter plot of eigenvalues, a bar chart, or heat maps.
 
     Raises: OtimesError if matplotlib is missing, or for more than 36 panels.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise OtimesError("plots need matplotlib: pip install 'otimes[plot]'") from None
+    figure_of = _figure_class()
     if not isinstance(result, Named):
         raise OtimesError(
             f"cannot plot {type(result).__name__}: plot takes the named arrays that functions of"
@@ -48,11 +61,28 @@ def plot(result: Named) -> "Figure":
             for i in range(len(entries))
         ]
         _few(len(flat), result)
-        return _planes(Figure, result, flat)
+        return _planes(figure_of, result, flat)
     if len(result.axes) == 1:
-        return _bars(Figure, result)
+        return _bars(figure_of, result)
     _few(len(panels), result)
-    return _matrices(Figure, result, panels)
+    return _matrices(figure_of, result, panels)
+
+
+@cache
+def _figure_class() -> Any:
+    """Return a class of figures that a notebook shows by itself."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise OtimesError("plots need matplotlib: pip install 'otimes[plot]'") from None
+
+    class Plot(Figure):
+        def _repr_png_(self) -> bytes:
+            buffer = BytesIO()
+            self.savefig(buffer, format="png", dpi=110)
+            return buffer.getvalue()
+
+    return Plot
 
 
 def _planes(figure_of: Any, result: Named, panels: list[tuple[str, np.ndarray]]) -> "Figure":
@@ -66,6 +96,7 @@ def _planes(figure_of: Any, result: Named, panels: list[tuple[str, np.ndarray]])
         size = np.abs(found).sum()
         score = f"  Σλ/Σ|λ| = {found.real.sum() / size:.2f}" if size else ""
         axis.set(title=title + score, xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+        axis.set(xlabel="Re λ", ylabel="Im λ")
     figure.suptitle(result.kind)
     return figure
 
@@ -77,10 +108,18 @@ def _bars(figure_of: Any, result: Named) -> "Figure":
     places = np.arange(len(result.values))
     colours = np.where(result.values < 0, "#c2410c", "#00857a")
     axis.barh(places, result.values, color=colours)
+    if (result.values < 0).any() and (result.values > 0).any():
+        from matplotlib.patches import Patch
+
+        handles = [
+            Patch(color="#00857a", label="positive"),
+            Patch(color="#c2410c", label="negative"),
+        ]
+        axis.legend(handles=handles, fontsize=8)
     axis.axvline(0, color="0.6", linewidth=0.8)
     axis.set_yticks(places, _plain(result._names(result.axes[0])), fontsize=8)
     axis.invert_yaxis()
-    axis.set(xlabel=result.kind, ylabel=result.axes[0])
+    axis.set(xlabel=_with_unit(result.kind), ylabel=result.axes[0])
     axis.set_title(*_plain([result.about]), fontsize=9)
     return figure
 
@@ -107,9 +146,17 @@ def _matrices(figure_of: Any, result: Named, panels: list[Any]) -> "Figure":
             ticks(range(0, len(labels), every), _plain(labels[::every]), fontsize=7)
         axis.tick_params(axis="x", rotation=90)
     figure.colorbar(
-        image, ax=axes, label=result.kind + ("" if unit is None else " / random baseline")
+        image,
+        ax=axes,
+        label=_with_unit(result.kind) if unit is None else f"{result.kind} / random baseline",
     )
     return figure
+
+
+def _with_unit(kind: str) -> str:
+    """Return the name of a quantity with its unit, for an axis."""
+    unit = next((unit for word, unit in UNITS.items() if word in kind), "")
+    return f"{kind} ({unit})" if unit else kind
 
 
 def _plain(labels: Sequence[str]) -> list[str]:

@@ -18,15 +18,31 @@ transformer architectures”; the first two folds and both centrings of weights 
 TransformerLens does when it loads a model.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from otimes.algebra.errors import RuleError
 from otimes.numeric.config import BIASES, Config, check_pre_norm
-from otimes.numeric.model import Model
+from otimes.numeric.forward import Weights
+from otimes.numeric.tensors import Tensor
 
 ATTENTION_READS = ("Q", "K", "V")
+
+Model = TypeVar("Model", bound="Changeable")
+
+
+class Changeable(Weights, Protocol):
+    """The part of `Model` that is needed to change its weights."""
+
+    @property
+    def weights(self) -> Mapping[str, Tensor]:
+        """The tensors as stored."""
+
+    def changed(self: Model, weights: Mapping[str, Tensor], config: Config | None = None) -> Model:
+        """Return a copy with some weights replaced, and optionally the configuration."""
 
 
 def fold_norm_biases(model: Model) -> Model:
@@ -43,17 +59,17 @@ def fold_norm_biases(model: Model) -> Model:
         return model
     changed = {}
     for letter in ATTENTION_READS:
-        moved = np.einsum("ld,lhdk->lhk", model.ln1_bias, _stored(model, f"W_{letter}"))
+        moved = np.einsum("ld,lhdk->lhk", model.part("ln1_bias"), _stored(model, f"W_{letter}"))
         changed[f"b_{letter}"] = _stored(model, f"b_{letter}") + moved
-    changed["ln1_bias"] = np.zeros_like(model.ln1_bias)
+    changed["ln1_bias"] = np.zeros_like(model.part("ln1_bias"))
     if config.d_mlp:
         for name in _mlp_reads(config):
-            moved = np.einsum("ld,ldm->lm", model.ln2_bias, _stored(model, f"W_{name}"))
+            moved = np.einsum("ld,ldm->lm", model.part("ln2_bias"), _stored(model, f"W_{name}"))
             changed[f"b_{name}"] = _stored(model, f"b_{name}") + moved
-        changed["ln2_bias"] = np.zeros_like(model.ln2_bias)
+        changed["ln2_bias"] = np.zeros_like(model.part("ln2_bias"))
     if config.final_norm:
-        changed["b_U"] = model.b_U + model.ln_final_bias @ model.W_U
-        changed["ln_final_bias"] = np.zeros_like(model.ln_final_bias)
+        changed["b_U"] = model.part("b_U") + model.part("ln_final_bias") @ model.part("W_U")
+        changed["ln_final_bias"] = np.zeros_like(model.part("ln_final_bias"))
     return model.changed(changed, _with_biases(config, changed))
 
 
@@ -73,7 +89,7 @@ def fold_norm_gains(model: Model) -> Model:
     if config.norm == "none":
         return model
     _need_no_norm_biases(model, "fold the gains")
-    if config.positions == "shortformer" and (model.ln1_gain != 1).any():
+    if config.positions == "shortformer" and (model.part("ln1_gain") != 1).any():
         raise RuleError(
             "cannot fold the gains of a shortformer model: its position embeddings are added after"
             " the gain, and would need different values in every layer"
@@ -81,16 +97,16 @@ def fold_norm_gains(model: Model) -> Model:
     model = untie(model) if config.final_norm else model
     changed = {}
     for letter in ATTENTION_READS:
-        gain = model.ln1_gain[:, None, :, None]
+        gain = model.part("ln1_gain")[:, None, :, None]
         changed[f"W_{letter}"] = gain * _stored(model, f"W_{letter}")
-    changed["ln1_gain"] = np.ones_like(model.ln1_gain)
+    changed["ln1_gain"] = np.ones_like(model.part("ln1_gain"))
     if config.d_mlp:
         for name in _mlp_reads(config):
-            changed[f"W_{name}"] = model.ln2_gain[:, :, None] * _stored(model, f"W_{name}")
-        changed["ln2_gain"] = np.ones_like(model.ln2_gain)
+            changed[f"W_{name}"] = model.part("ln2_gain")[:, :, None] * _stored(model, f"W_{name}")
+        changed["ln2_gain"] = np.ones_like(model.part("ln2_gain"))
     if config.final_norm:
-        changed["W_U"] = model.ln_final_gain[:, None] * model.W_U
-        changed["ln_final_gain"] = np.ones_like(model.ln_final_gain)
+        changed["W_U"] = model.part("ln_final_gain")[:, None] * model.part("W_U")
+        changed["ln_final_gain"] = np.ones_like(model.part("ln_final_gain"))
     return model.changed(changed)
 
 
@@ -110,7 +126,7 @@ def centre_readers(model: Model) -> Model:
         raise RuleError(f"cannot centre the reading weights: norm is {config.norm!r}, not 'layer'")
     _need_no_norm_biases(model, "centre the reading weights")
     for gain in ("ln1_gain", "ln2_gain", "ln_final_gain"):
-        if (getattr(model, gain) != 1).any():
+        if (model.part(gain) != 1).any():
             raise RuleError(f"cannot centre the reading weights: {gain} is not 1; fold it first")
     if config.positions == "shortformer":
         raise RuleError(
@@ -159,9 +175,9 @@ def fold_value_biases(model: Model) -> Model:
     """
     if "b_V" not in model.config.biases:
         return model
-    moved = np.einsum("lhk,lhkd->ld", model.b_V, model.W_O)
+    moved = np.einsum("lhk,lhkd->ld", model.part("b_V"), model.part("W_O"))
     biases = tuple({*model.config.biases, "b_O"} - {"b_V"})
-    return model.changed({"b_O": model.b_O + moved}, replace(model.config, biases=biases))
+    return model.changed({"b_O": model.part("b_O") + moved}, replace(model.config, biases=biases))
 
 
 def drop_key_biases(model: Model) -> Model:
@@ -176,7 +192,7 @@ def drop_key_biases(model: Model) -> Model:
     config = model.config
     if "b_K" not in config.biases:
         return model
-    turned = np.argwhere(model.b_K[..., : config.rotary_dims])
+    turned = np.argwhere(model.part("b_K")[..., : config.rotary_dims])
     if turned.size:
         layer, head, entry = (int(i) for i in turned[0])
         raise RuleError(
@@ -198,9 +214,9 @@ def centre_unembedding(model: Model) -> Model:
     Proved by: centred_unembedding_keeps_probabilities.
     """
     model = untie(model)
-    changed = {"W_U": _centred(model.W_U, axis=-1)}
+    changed = {"W_U": _centred(model.part("W_U"), axis=-1)}
     if "b_U" in model.config.biases:
-        changed["b_U"] = _centred(model.b_U, axis=-1)
+        changed["b_U"] = _centred(model.part("b_U"), axis=-1)
     return model.changed(changed)
 
 
@@ -211,7 +227,7 @@ def untie(model: Model) -> Model:
     """
     if not model.config.tied:
         return model
-    return model.changed({"W_U": model.W_E.T}, replace(model.config, tied=False))
+    return model.changed({"W_U": model.part("W_E").T}, replace(model.config, tied=False))
 
 
 def _mlp_reads(config: Config) -> tuple[str, ...]:
@@ -221,7 +237,7 @@ def _mlp_reads(config: Config) -> tuple[str, ...]:
     return ("in", "gate") if config.gated else ("in",)
 
 
-def _stored(model: Model, name: str) -> np.ndarray:
+def _stored(model: Changeable, name: str) -> np.ndarray:
     """Return a tensor as stored: with n_kv_heads heads for keys and values; zeros if absent."""
     if name in model.weights:
         return np.asarray(model.weights[name], dtype=np.float64)
@@ -238,7 +254,7 @@ def _centred(array: np.ndarray, axis: int) -> np.ndarray:
     return centred
 
 
-def _need_no_norm_biases(model: Model, what: str) -> None:
+def _need_no_norm_biases(model: Changeable, what: str) -> None:
     for bias in ("ln1_bias", "ln2_bias", "ln_final_bias"):
-        if getattr(model, bias).any():
+        if model.part(bias).any():
             raise RuleError(f"cannot {what}: {bias} is not zero; apply fold_norm_biases first")

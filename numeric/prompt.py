@@ -21,7 +21,7 @@ class Prompt(NamedTuple):
 def read_prompt(model: Model, prompt: str | Sequence[int] | np.ndarray) -> Prompt:
     """Return a prompt that was given as text or as token ids.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> read_prompt(load_model("one_layer"), "x = 1").strings
     ('x', ' =', ' 1')
 

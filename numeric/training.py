@@ -30,6 +30,7 @@ from torch.nn.functional import cross_entropy
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.config import BIASES, Config, gpt2_config
 from otimes.numeric.corpus import D_VOCAB, Source, encode_source, read_source
+from otimes.numeric.files import check_writable
 from otimes.numeric.metrics import mean_loss
 from otimes.numeric.model import make_model, save_model
 from otimes.numeric.model_card import figures
@@ -124,28 +125,41 @@ def train(
     own, `recipe` replaces the recipe called `name`, and `source` the standard library. `device` is
     a torch device, by default "cuda" if there is one, else "cpu".
 
-    Raises: OtimesError for an unknown recipe, or one that does not fit the tokenizer and the text.
+    Raises: OtimesError, before the training, for an unknown recipe, for one that does not fit the
+    tokenizer and the text, for a device that torch cannot use, and a folder that cannot be written.
     """
     if recipe is None:
         if name not in RECIPES:
             raise OtimesError(f"unknown recipe {name!r}; the recipes are {', '.join(RECIPES)}")
         recipe = RECIPES[name]
+    where = _usable(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    folder = Path(out_folder) / name
+    check_writable(folder, folder=True)
     tokenizer = load_tokenizer()
     source = read_source() if source is None else source
     train_text, held_out_text = encode_source(source, tokenizer)
     _check_recipe(recipe, tokenizer.d_vocab, len(train_text), len(held_out_text))
 
     rng = np.random.default_rng(seed)
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     with _repeatable(where):
         torch_model = TorchModel(recipe.config, initial_weights(recipe, rng)).to(where)
         _optimise(torch_model, recipe, train_text, rng, on_progress)
 
     weights = {tensor: value.cpu().numpy() for tensor, value in torch_model.weights().items()}
     card = make_card(name, recipe, seed, weights, source, (train_text, held_out_text))
-    folder = Path(out_folder) / name
     save_model(folder, recipe.config, weights, card)
     return folder
+
+
+def _usable(device: str) -> torch.device:
+    """Return a device of torch. Raises: OtimesError if there is none of that name."""
+    try:
+        found = torch.device(device)
+        torch.ones(1, device=found).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        first = str(error).partition("\n")[0]
+        raise OtimesError(f"torch cannot compute on the device {device!r}: {first}") from None
+    return found
 
 
 def _check_recipe(recipe: Recipe, d_vocab: int, n_train: int, n_held_out: int) -> None:

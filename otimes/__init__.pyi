@@ -1,5 +1,6 @@
 """The public API: each name with the module that it is imported from on first use."""
 
+from .algebra.chain import check_chain as check_chain
 from .algebra.decide.axioms import AXIOMS as AXIOMS
 from .algebra.errors import LanguageError as LanguageError
 from .algebra.errors import OtimesError as OtimesError
@@ -62,11 +63,22 @@ from .numeric.circuits.translators import fit_translator as fit_translator
 from .numeric.circuits.trigrams import skip_trigrams as skip_trigrams
 from .numeric.circuits.virtual import virtual_weights as virtual_weights
 from .numeric.induction_by_hand import induction_by_hand as induction_by_hand
-from .numeric.model import load_model as load_model
+from .numeric.load import load_model as load_model
 from .numeric.paths.ensemble import paths as paths
 from .numeric.plot import plot as plot
 from .numeric.random_weights import random_model as random_model
 from .proofs.catalogue import catalogue as catalogue
+from .proofs.claims import Bound as Bound
+from .proofs.claims import Definition as Definition
+from .proofs.claims import Entries as Entries
+from .proofs.claims import ErrorLaw as ErrorLaw
+from .proofs.claims import NonIdentity as NonIdentity
+from .proofs.claims import Property as Property
+from .proofs.claims import Square as Square
+from .proofs.claims import Statement as Statement
+from .proofs.selection import lemma as lemma
+from .proofs.selection import load_theorems as load_theorems
+from .proofs.theorem import theorem as theorem
 from .proofs.verification import verify as verify
 
 __version__: str

@@ -73,10 +73,7 @@ def write_page(summary: Summary, file: str) -> None:
     """Write the summary as an HTML page."""
     from otimes.numeric.paths.views import html_page
 
-    try:
-        Path(file).write_text(html_page(summary), encoding="utf-8")
-    except OSError as error:
-        raise ot.OtimesError(f"cannot write {file}: {error.strerror}") from None
+    Path(file).write_text(html_page(summary), encoding="utf-8")
 
 
 def path_report(summary: Summary) -> str:

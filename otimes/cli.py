@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from shutil import get_terminal_size
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from otimes.proofs.cache import Cache
-    from otimes.proofs.evidence import Report
+    from otimes.proofs.evidence import Report, TheoremReport
 
 ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
+MOST_FOUND = 10
+"""The number of theorems that `otimes search` prints."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -37,15 +41,19 @@ def cli() -> None:
     """The mathematics of transformer circuits, proved for all sizes and checked on real models."""
 
 
-@cli.command(short_help="Prove and check all theorems, or the given ones.")
-@click.argument("theorems", metavar="[THEOREM]...", nargs=-1)
+@cli.command(short_help="Prove and check all theorems, the given ones, or those of a file.")
+@click.argument("theorems", metavar="[THEOREM | FILE | FOLDER]...", nargs=-1)
+@click.option("-k", "keyword", metavar="EXPR", help="Only those whose name or title matches.")
 @click.option("--chapter", type=int, metavar="N", help="Only the theorems of this chapter.")
-@click.option("--model", "models", metavar="NAME", multiple=True, help="Only on this model.")
+@click.option(
+    "--model", "models", metavar="MODEL", multiple=True, help="Only on this model: name or folder."
+)
 @click.option("--quick", is_flag=True, help="Proofs and exact numbers only: no models, no mutants.")
 @click.option("--fresh", is_flag=True, help="Ignore the cache and run all checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def verify(
     theorems: tuple[str, ...],
+    keyword: str | None,
     chapter: int | None,
     models: tuple[str, ...],
     quick: bool,
@@ -56,9 +64,16 @@ def verify(
 
     Each is proved for all sizes, checked exactly on random integers and on trained models within a
     computed rounding bound, and its mutants are refuted.
+
+    FILE is a Python file that declares theorems of your own, with `otimes.theorem`, and FOLDER one
+    with such files. EXPR is a word, or words combined by and, or, not, as in pytest.
     """
     with _cache(fresh) as cache:
-        names = _names(theorems, chapter)
+        names: Any = _names(theorems, chapter)
+        if keyword is not None:
+            from otimes.proofs.selection import selected
+
+            names = selected(ot.catalogue() if names is None else names, keyword)
         with _progress("verifying") as on_progress:
             report = ot.verify(names, models or None, on_progress, quick=quick, cache=cache)
     if as_json:
@@ -68,19 +83,126 @@ def verify(
     return ALL_WELL if report.passed else FELL_SHORT
 
 
+@cli.command("list", short_help="List the theorems of the catalogue, or of a file.")
+@click.argument("files", metavar="[FILE | FOLDER]...", nargs=-1)
+@click.option("-k", "keyword", metavar="EXPR", help="Only those whose name or title matches.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def list_theorems(files: tuple[str, ...], keyword: str | None, as_json: bool) -> int:
+    """List the theorems of the catalogue by chapter, or those that files declare."""
+    from otimes import _catalogue
+
+    with _cache(False) as cache:
+        if files:
+            from otimes.proofs.selection import load_theorems
+
+            own = [theorem for file in files for theorem in load_theorems(file)]
+            entries = [_catalogue.entry(theorem) for theorem in own]
+        else:
+            entries = _catalogue.index(cache)
+    if keyword is not None:
+        entries = [each for each in entries if _catalogue.matches(keyword, each)]
+    if as_json:
+        _print_json({"schema": 1, "theorems": entries})
+        return ALL_WELL
+    width = get_terminal_size((100, 24)).columns
+    click.echo("\n".join([*_catalogue.lines(entries, width, not files)]).lstrip("\n"))
+    click.echo(f"\n{len(entries)} theorems")
+    return ALL_WELL
+
+
+@cli.command(short_help="Find the theorems that words are about.")
+@click.argument("words", metavar="WORD...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def search(words: tuple[str, ...], as_json: bool) -> int:
+    """Find the theorems of the catalogue that words are about, the best first.
+
+    Synonyms of the field count: RoPE and rotary, fold and absorb, MLP and feed-forward.
+    """
+    from otimes import _catalogue
+
+    with _cache(False) as cache:
+        found = _catalogue.search(_catalogue.index(cache), words)
+    if as_json:
+        _print_json({"schema": 1, "theorems": found})
+        return ALL_WELL if found else FELL_SHORT
+    if not found:
+        _stop(f"no theorem is about {' '.join(words)!r}", FELL_SHORT)
+    width = get_terminal_size((100, 24)).columns
+    click.echo("\n".join(_catalogue.lines(found[:MOST_FOUND], width)))
+    if len(found) > MOST_FOUND:
+        click.echo(f"\n{len(found) - MOST_FOUND} more: give more words, or --json")
+    return ALL_WELL
+
+
 @cli.command(short_help="Print a theorem and the evidence for it.")
-@click.argument("theorem", metavar="THEOREM")
+@click.argument("theorem", metavar="THEOREM | FILE::NAME")
 @click.option("--fresh", is_flag=True, help="Ignore the cache and run all checks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def show(theorem: str, fresh: bool, as_json: bool) -> int:
     """Print the statement of a theorem, its source, and the evidence for it."""
-    with _cache(fresh) as cache, _progress("verifying") as on_progress:
-        report = ot.verify((theorem,), None, on_progress, cache=cache)
+    with _cache(fresh) as cache:
+        shown = _kept(theorem, cache)
+        if shown is None:
+            with _progress("verifying") as on_progress:
+                report = ot.verify((theorem,), None, on_progress, cache=cache)
+            shown = {
+                "json": report.to_json(),
+                "text": "\n\n".join(_theorem_text(each) for each in report.theorems),
+                "passed": report.passed,
+            }
+            _keep(report, shown, cache)
     if as_json:
-        _print_json(report.to_json())
+        _print_json(shown["json"])
     else:
-        _print_theorem(report)
+        click.echo(shown["text"])
+    return ALL_WELL if shown["passed"] else FELL_SHORT
+
+
+@cli.command(short_help="Write pages of theorems, as Markdown with diagrams.")
+@click.argument("theorems", metavar="THEOREM | FILE | FOLDER...", nargs=-1, required=True)
+@click.option("-k", "keyword", metavar="EXPR", help="Only those whose name or title matches.")
+@click.option("--out", required=True, metavar="FOLDER", help="The folder of the pages.")
+@click.option("--quick", is_flag=True, help="Proofs and exact numbers only: no models, no mutants.")
+def pages(theorems: tuple[str, ...], keyword: str | None, out: str, quick: bool) -> int:
+    """Verify theorems and write a page for each: statement, steps, diagrams and evidence.
+
+    The pages are Markdown with TeX formulas, which GitHub and Jupyter show, with an index.
+    """
+    from otimes.numeric.files import check_writable
+
+    check_writable(Path(out), folder=True)
+    with _cache(False) as cache:
+        from otimes.proofs.pages import write_pages
+        from otimes.proofs.selection import selected
+
+        chosen = selected(theorems, keyword)
+        with _progress("verifying") as on_progress:
+            report = ot.verify(chosen, None, on_progress, quick=quick, cache=cache)
+    click.echo(write_pages(report, out)[-1])
     return ALL_WELL if report.passed else FELL_SHORT
+
+
+def _kept(theorem: str, cache: Cache) -> dict[str, Any] | None:
+    """Return what an earlier `otimes show` printed of a theorem of the catalogue, if it is kept."""
+    modules = cache.load(cache.key("modules"))
+    if not modules or theorem not in modules:
+        return None
+    return cache.load(_shown_key(theorem, modules[theorem], cache))
+
+
+def _keep(report: Report, shown: dict[str, Any], cache: Cache) -> None:
+    """Keep what is printed of a theorem of the catalogue, with evidence marked as of the cache."""
+    (found, *more) = report.theorems
+    if more or found.theorem.own or not report.passed:
+        return
+    cache.store(cache.key("modules"), {each.name: each.state.__module__ for each in ot.catalogue()})
+    again = replace(report, theorems=(replace(found, from_cache=True),))
+    kept = {**shown, "json": again.to_json(), "text": _theorem_text(again.theorems[0])}
+    cache.store(_shown_key(found.theorem.name, found.theorem.state.__module__, cache), kept)
+
+
+def _shown_key(theorem: str, module: str, cache: Cache) -> str:
+    return cache.key("shown", theorem, get_terminal_size((100, 24)).columns, module=module)
 
 
 @cli.command(short_help="List the items of the inventory and their theorems.")
@@ -166,6 +288,7 @@ def paths(
     """
     from otimes._paths import path_report, paths_of, summary_of, write_page
 
+    _check_writable(html)
     on_prompt = paths_of(ot.load_model(model), prompt, tokens, mlp)
     summary = summary_of(on_prompt, position, token, top)
     if html is not None:
@@ -189,17 +312,23 @@ def audit(folder: str, tokens: str | None, html: str | None, as_json: bool) -> i
     model folder of otimes, or the name of a bundled model.
     """
     prompt = None if tokens is None else _numbers(tokens)
+    _check_writable(html)
     report = import_module("otimes.numeric.audit.checkpoint").audit_folder(folder, prompt)
     if html is not None:
-        try:
-            Path(html).write_text(report.html(), encoding="utf-8")
-        except OSError as error:
-            raise ot.OtimesError(f"cannot write {html}: {error.strerror}") from None
+        Path(html).write_text(report.html(), encoding="utf-8")
     if as_json:
         _print_json(report.to_json())
     else:
         click.echo(str(report))
     return ALL_WELL if report.passed else FELL_SHORT
+
+
+def _check_writable(file: str | None) -> None:
+    """Raise OtimesError if an output file cannot be written, before anything is computed."""
+    if file is not None:
+        from otimes.numeric.files import check_writable
+
+        check_writable(Path(file))
 
 
 def _numbers(tokens: str) -> list[int]:
@@ -269,6 +398,7 @@ def main() -> NoReturn:
     """Run the command line; expected errors are printed as one sentence, with an exit status."""
     # The matrices are small and the work uses several processes: BLAS threads would slow it down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli.main(prog_name="otimes", standalone_mode=False)
         sys.stdout.flush()
@@ -283,7 +413,15 @@ def main() -> NoReturn:
         # The reader has closed the pipe; this keeps Python from reporting it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = FELL_SHORT
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        _stop(f"cannot read or write{where}: {error.strerror or error}", ASKED_WRONGLY)
     sys.exit(status)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    """End by an exception, so that workers are stopped and the terminal is restored."""
+    sys.exit(128 + number)
 
 
 def _stop(sentence: str, status: int) -> NoReturn:
@@ -342,25 +480,25 @@ def _print_report(report: Report) -> None:
     click.echo(report.summary())
 
 
-def _print_theorem(report: Report) -> None:
-    """Print a theorem's statement, prose, convention and source, and the evidence for it."""
+def _theorem_text(found: TheoremReport) -> str:
+    """Return a theorem's statement, prose, convention and source, and the evidence for it."""
     from otimes._table import block, evidence, shortcomings
+    from otimes.proofs.evidence import Report
 
-    (found,) = report.theorems
     theorem = found.theorem
-    click.echo(f"{theorem.name}: {theorem.title}\n")
-    click.echo(f"    {theorem.text()}\n")
-    for symbol, shape in theorem.symbols().items():
-        click.echo(f"    {symbol}: {shape}")
-    click.echo(f"\n{theorem.prose}\n")
-    click.echo(f"convention  {theorem.convention}")
-    click.echo(f"source      {theorem.source}")
-    click.echo(f"TeX         {theorem.latex()}\n")
-    for check, seen in evidence(found):
-        click.echo(f"{check:12}{seen}")
+    parts = [f"{theorem.name}: {theorem.title}"]
+    if found.proof.status != "error":
+        symbols = [f"    {symbol}: {shape}" for symbol, shape in theorem.symbols().items()]
+        parts += [f"    {theorem.text()}", "\n".join(symbols)]
+    about = [f"convention  {theorem.convention}"]
+    about += [f"source      {theorem.source}"] if theorem.source else []
+    if found.proof.status != "error":
+        about.append(f"TeX         {theorem.latex()}")
+    parts += [theorem.prose, "\n".join(about)]
+    parts.append("\n".join(f"{check:12}{seen}" for check, seen in evidence(found)))
     chain = theorem.steps() if found.proof.status == "proved" else None
     if chain is not None:
         width = get_terminal_size((100, 24)).columns
-        click.echo(f"\nstep by step\n\n{indent(chain.text(width - 4), '    ')}")
-    for heading, detail in shortcomings(report):
-        click.echo(f"\n{block(heading, detail)}")
+        parts.append(f"step by step\n\n{indent(chain.text(width - 4), '    ')}")
+    parts += [block(heading, detail) for heading, detail in shortcomings(Report((found,)))]
+    return "\n\n".join(filter(None, parts))

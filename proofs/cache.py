@@ -27,7 +27,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 PACKAGES = ("algebra", "numeric", "proofs")
-NOT_USED = ("numeric/audit", "numeric/importers")
+NOT_USED = ("numeric/audit",)
 """Folders that no check imports."""
 CATALOGUE = "proofs/catalogue"
 LIBRARIES = ("hypothesis", "mpmath", "numpy", "opt_einsum", "safetensors", "scipy", "sympy")
@@ -61,11 +61,13 @@ class Cache:
         self._code = self._digest_of_code()
 
     def key(self, *asked: Any, module: str = "", models: tuple[str, ...] = ()) -> str:
-        """Return the key of what was asked about an entry of a module, on models or folders."""
+        """Return the key of what was asked about an entry of a module, on models or paths."""
         files = [self._modules[each] for each in self._referred_to(module)] if module else []
         for folder in {Path(name).absolute() for name in models}:
             if folder.is_dir():
                 files += self._read(folder)
+            elif folder.is_file():
+                files += self._take([folder, folder.with_name("config.json")])
         digests = [self._files[path][1] for path in sorted(files)]
         return _sha(self._code, repr((asked, models)), *digests)
 
@@ -117,6 +119,11 @@ class Cache:
         for at, inner, names in os.walk(folder):
             inner[:] = [n for n in inner if n != "__pycache__" and Path(at, n) not in skipped]
             found += [Path(at, name) for name in names]
+        return self._take(found)
+
+    def _take(self, paths: list[Path]) -> list[Path]:
+        """Take the digests of those files that exist and were not read yet; return these files."""
+        found = [path for path in paths if path.is_file()]
         for path in sorted(found):
             if path not in self._files:
                 stamp = _stamp(path)

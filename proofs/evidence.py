@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
 
+from otimes.numeric.tables import to_pandas
 from otimes.proofs.exact import ExactEvidence
 from otimes.proofs.mutants import MutantEvidence
 from otimes.proofs.on_models import ModelEvidence
 from otimes.proofs.theorem import Theorem
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 SCHEMA = 2
+
+COLUMNS = (
+    "theorem",
+    "title",
+    "passed",
+    "proof",
+    "examples",
+    "models",
+    "worst error/bound",
+    "mutants refuted",
+    "seconds",
+)
+"""The columns of `Report.rows`."""
 
 ProofStatus = Literal[
     "proved",
@@ -177,6 +195,40 @@ class Report:
         """How many of the reports an earlier command made."""
         return sum(each.from_cache for each in self.theorems)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each theorem: its name, its title, and the outcome of each check."""
+        return [
+            {
+                "theorem": each.theorem.name,
+                "title": each.theorem.title,
+                "passed": each.passed,
+                "proof": each.proof.status,
+                "examples": each.exact.examples if each.exact else None,
+                "models": sum(model.applies for model in each.models),
+                "worst error/bound": max((m.ratio for m in each.models if m.applies), default=None),
+                "mutants refuted": each.mutants.refuted if each.mutants else None,
+                "seconds": round(each.seconds, 3),
+            }
+            for each in self.theorems
+        ]
+
+    def to_pandas(self) -> DataFrame:
+        """Return `rows` as a pandas DataFrame. Raises: OtimesError if pandas is not installed."""
+        return to_pandas(self.rows(), COLUMNS)
+
+    def __str__(self) -> str:
+        """Return a line for each theorem, and the summary."""
+        lines = [f"{each.theorem.name}: {each.state}" for each in self.theorems]
+        return "\n".join([*lines, self.summary()])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
+        lines = "".join(
+            f"<tr>{''.join(f'<td>{_cell(row[column])}</td>' for column in COLUMNS)}</tr>"
+            for row in self.rows()
+        )
+        return f"<p>{escape(self.summary())}</p><table><tr>{head}</tr>{lines}</table>"
+
     def summary(self) -> str:
         """Return a one-line summary: `12 theorems: 12 proved, 12 exact, …`."""
         theorems = self.theorems
@@ -214,3 +266,11 @@ class Report:
 
 def _with_tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(each) if isinstance(each, list) else each for key, each in data.items()}
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "<b>no</b>"
+    if isinstance(value, float):
+        return f"{value:.2g}"
+    return "" if value is None else escape(str(value))

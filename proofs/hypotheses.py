@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 import sympy
-from sympy import HadamardProduct, Identity, OneMatrix, Transpose, ZeroMatrix
 
 from otimes.algebra.decide.counterexample import draw_assignment, draw_at
 from otimes.algebra.decide.satisfy import holds, satisfying
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, exact_array, tree_value
 from otimes.algebra.facts import Fact
-from otimes.algebra.language.linear import Family, FamilyMember, matmul
-from otimes.algebra.language.nonlinear import CausalMask
+from otimes.algebra.facts.equations import ONE_EQUATION
+from otimes.algebra.language.linear import Family, FamilyMember
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.verdict import decide
@@ -177,29 +176,6 @@ def _is_nonnegative(fact: Fact, assignment: Assignment) -> bool:
 
 def _as_equation(fact: Fact) -> tuple[Any, Any]:
     """Return a declared property as an equation."""
-    x = fact.subject
-    rows, cols = x.shape
-    made: dict[str, Callable[[], tuple[Any, Any]]] = {
-        "zero": lambda: (x, ZeroMatrix(rows, cols)),
-        "identity": lambda: (x, Identity(rows)),
-        "orthogonal": lambda: (matmul(Transpose(x), x), Identity(cols)),
-        "orthonormal_columns": lambda: (matmul(Transpose(x), x), Identity(cols)),
-        "orthonormal_rows": lambda: (matmul(x, Transpose(x)), Identity(rows)),
-        "diagonal": lambda: (x, HadamardProduct(x, Identity(rows))),
-        "lower_triangular": lambda: (x, HadamardProduct(x, CausalMask(rows))),
-        "upper_triangular": lambda: (x, HadamardProduct(x, Transpose(CausalMask(rows)))),
-        "projection": lambda: (matmul(x, x), x),
-        "symmetric": lambda: (Transpose(x), x),
-        "antisymmetric": lambda: (Transpose(x), matmul(-1, x)),
-        "rows_sum_to_one": lambda: (matmul(x, OneMatrix(cols, 1)), OneMatrix(rows, 1)),
-        "columns_sum_to_one": lambda: (matmul(OneMatrix(1, rows), x), OneMatrix(1, cols)),
-        "rows_sum_to": lambda: (
-            matmul(x, OneMatrix(cols, 1)),
-            matmul(fact.value, OneMatrix(rows, 1)),
-        ),
-        "commutes_with": lambda: (matmul(x, fact.value), matmul(fact.value, x)),
-        "times_is_identity": lambda: (matmul(x, fact.value), Identity(rows)),
-    }
-    if fact.name not in made:
+    if fact.name not in ONE_EQUATION or fact.name == "invertible":
         raise OtimesError(f"exact values cannot be drawn for the hypothesis “{fact}”")
-    return made[fact.name]()
+    return ONE_EQUATION[fact.name](fact.subject, fact.value)

@@ -9,7 +9,7 @@ prose of the page, and its return value is the claim, usually an equation.
         return Statement(kron(A, B) * kron(C, D), kron(A * C, B * D))
 
 The proof, the exact check, the check on models, the mutants and the page are derived from the
-claim.
+claim. In a file of your own, `@theorem` alone is enough; `otimes verify FILE` checks its theorems.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from html import escape
+from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import sympy
 
@@ -31,6 +33,7 @@ from otimes.algebra.language.signature import Signature
 from otimes.numeric.binding import WEIGHT_AXES
 from otimes.proofs.claims import Bound, Claim, Lemma, Statement, equations
 from otimes.proofs.render import SIGNS, TEX, said
+from otimes.proofs.theorem_files import PREFIX, described, from_file, line_of
 
 if TYPE_CHECKING:
     from otimes.algebra.explain.derivation import Derivation
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 Convention = Literal["row", "column", "either"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Theorem:
     """An entry of the catalogue; `.claim()` builds its claim."""
 
@@ -51,16 +54,32 @@ class Theorem:
     prose: str
     state: Callable[[], Claim]
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
+    def __reduce__(self) -> tuple[Any, tuple[str, ...]]:
         """Pickle by reference, as a function is: an entry is a variable of its module."""
-        return resolve_name, (f"{self.state.__module__}:{self.name}",)
+        module = self.state.__module__
+        if module.startswith(PREFIX):
+            return from_file, (self.state.__code__.co_filename, self.name)
+        return resolve_name, (f"{module}:{self.name}",)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a theorem of a user, and not of the catalogue."""
+        return not self.state.__module__.startswith("otimes.")
 
     def claim(self) -> Claim:
-        """Return the claim; raise ConventionError if it mixes the two conventions."""
+        """Return the claim. Raises: OtimesError if it cannot be built.
+
+        An equation may be stated as a pair or as `sympy.Eq`. A ConventionError says that the claim
+        mixes the row and the column convention.
+        """
         try:
-            claim = self.state()
-        except (ValueError, TypeError) as error:  # from SymPy's constructors
-            raise OtimesError(f"{self.name} cannot be stated: {error}") from error
+            stated = self.state()
+        except OtimesError:
+            raise
+        except Exception as error:  # the function of a user, or a constructor of SymPy
+            where = line_of(error, Path(self.state.__code__.co_filename))
+            raise OtimesError(f"{self.name} cannot be stated{where}: {described(error)}") from error
+        claim = _claim_of(self.name, stated)
         if claim.expressions:
             check_convention(self, inspect(*claim.expressions))
         return claim
@@ -86,11 +105,41 @@ class Theorem:
         """Return a derivation from one side of an equation to the other by named rules, or None."""
         return _steps(self)
 
+    def __repr__(self) -> str:
+        try:
+            return f"<theorem {self.name}: {self.text()}>"
+        except OtimesError as error:
+            return f"<theorem {self.name}: {error}>"
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.latex()}\n$$"
+
+    def _repr_html_(self) -> str:
+        """Return the title, the formula, the prose and the source."""
+        tex = f"<div>$$ {escape(self.latex())} $$</div>" if self.latex() else ""
+        source = f"<div><i>{escape(self.source)}</i></div>" if self.source else ""
+        heading = f"<div><b>{escape(self.title)}</b> <code>{self.name}</code></div>"
+        return f"{heading}{tex}<div>{escape(self.prose)}</div>{source}"
+
     def symbols(self) -> dict[str, str]:
         """Return the shape of each matrix symbol and family, `n × d` with index counts first."""
         expressions = self.claim().expressions
         tensors = inspect(*expressions).tensors if expressions else {}
         return {name: " × ".join(_sizes(tensor)) for name, tensor in tensors.items()}
+
+
+def _claim_of(name: str, stated: Any) -> Claim:
+    """Return what a theorem's function returned as a claim."""
+    if isinstance(stated, Claim):
+        return stated
+    if isinstance(stated, sympy.Eq):
+        return Statement(stated.lhs, stated.rhs)
+    if isinstance(stated, tuple) and len(stated) == 2:
+        return Statement(*stated)
+    hint = "return otimes.Statement(lhs, rhs)"
+    if stated in (sympy.true, sympy.false, True, False):
+        hint = f"SymPy evaluates Eq(lhs, rhs) at once; {hint}"
+    raise OtimesError(f"{name} returns {stated!r}, which is not a claim: {hint}")
 
 
 @cache
@@ -104,40 +153,73 @@ def _steps(theorem: Theorem) -> Derivation | None:
     return decide(stated.lhs, stated.rhs, equations(stated.given)).steps
 
 
+@overload
+def theorem(state: Callable[[], Any], /) -> Theorem: ...
+
+
+@overload
 def theorem(
     *,
-    title: str,
-    chapter: int,
-    source: str,
+    title: str = "",
+    chapter: int = 0,
+    source: str = "",
     covers: Sequence[str] = (),
     convention: Convention = "either",
-) -> Callable[[Callable[[], Claim]], Theorem]:
-    """Declare a theorem: the function returns its claim, the docstring is its prose."""
+) -> Callable[[Callable[[], Any]], Theorem]: ...
 
-    def declare(state: Callable[[], Claim]) -> Theorem:
+
+def theorem(
+    state: Callable[[], Any] | None = None,
+    /,
+    *,
+    title: str = "",
+    chapter: int = 0,
+    source: str = "",
+    covers: Sequence[str] = (),
+    convention: Convention = "either",
+) -> Theorem | Callable[[Callable[[], Any]], Theorem]:
+    """Declare a theorem: the function returns its claim, the docstring is its prose.
+
+    The claim is a `Statement`, a pair of its sides, or another kind of `proofs/claims.py`. `title`
+    is by default the name of the function, in words; `chapter` and `covers` are those of the
+    catalogue. In the `convention` "row" or "column", weights of the other shape are refused.
+
+    >>> from sympy import MatrixSymbol, Symbol
+    >>> n = Symbol("n")
+    >>> A, B = MatrixSymbol("A", n, n), MatrixSymbol("B", n, n)
+    >>> @theorem
+    ... def product_of_sum():
+    ...     return Statement((A + B) * A, A**2 + B * A)
+    >>> product_of_sum
+    <theorem product_of_sum: (A + B) A = B A + A²>
+    """
+
+    def declare(state: Callable[[], Any]) -> Theorem:
         prose = python_inspect.cleandoc(state.__doc__ or "")
-        if not prose:
-            raise OtimesError(
-                f"the theorem {state.__name__} needs a docstring, the prose of its page"
-            )
         name, ids = state.__name__, tuple(covers)
-        new = Theorem(name, title, chapter, convention, source, ids, prose, state)
-        DECLARED[name] = new
+        called = title or name.replace("_", " ").capitalize()
+        new = Theorem(name, called, chapter, convention, source, ids, prose, state)
+        (OWN if new.own else DECLARED)[name] = new
         return new
 
-    return declare
+    return declare if state is None else declare(state)
 
 
 DECLARED: dict[str, Theorem] = {}
-"""Every theorem by its name; importing a chapter of the catalogue adds its theorems."""
+"""Every theorem of the catalogue by its name; importing a chapter adds its theorems."""
+
+OWN: dict[str, Theorem] = {}
+"""The theorems of users by name, the last declared if there are several."""
 
 
 def find(name: str) -> Theorem:
     """Return the theorem of this name; an OtimesError names similar ones if there is none."""
-    if name in DECLARED:
-        return DECLARED[name]
-    near = get_close_matches(name, DECLARED, n=3) or DECLARED
-    raise OtimesError(f"there is no theorem {name!r}; there are {', '.join(near)}")
+    for declared in (DECLARED, OWN):
+        if name in declared:
+            return declared[name]
+    near = get_close_matches(name, [*DECLARED, *OWN], n=3)
+    hint = f"similar names are {', '.join(near)}" if near else "`otimes search` finds theorems"
+    raise OtimesError(f"there is no theorem {name!r}; {hint}")
 
 
 def lemma(name: str, **at: Any) -> Lemma:

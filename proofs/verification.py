@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from otimes.algebra.errors import OtimesError
 from otimes.numeric.binding import Run, run_of
 from otimes.numeric.config import check_pre_norm
 from otimes.numeric.definitions import pattern_ratios
-from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.load import ModelSource, bundled_models, load_model
+from otimes.numeric.model import Model
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.cache import Cache
-from otimes.proofs.catalogue import catalogue, find
+from otimes.proofs.catalogue import catalogue
 from otimes.proofs.checks import check
 from otimes.proofs.evidence import DefinitionEvidence, Report, TheoremReport
 from otimes.proofs.on_models import PROMPT_TOKENS
+from otimes.proofs.selection import Asked, selected
 from otimes.proofs.theorem import Theorem
+from otimes.proofs.workers import process_pool
 
 OnProgress = Callable[[int, int, str], None]
 
 
 def verify(
-    names: Sequence[str] | None = None,
-    models: Sequence[str] | None = None,
+    theorems: Asked | Iterable[Asked] | None = None,
+    models: Sequence[ModelSource] | None = None,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
     quick: bool = False,
@@ -35,36 +39,69 @@ def verify(
 ) -> Report:
     """Return the report on theorems (all of them by default) on models (all bundled by default).
 
+    `theorems` are theorems, names of the catalogue, or Python files and folders that declare some.
+    A theorem of a user may apply to none of the models; one of the catalogue must apply to one.
+    `models` are names, folders, or anything else that `load_model` reads.
     `executor` runs the checks of each theorem: by default a process pool, or any
     `concurrent.futures.Executor`. `on_progress(done, total, name)` is called after each theorem.
     `quick` omits models and mutants: only proofs and exact checks are run. Reports that passed are
     read from `cache` and stored there. Raises OtimesError for an unknown theorem or model.
     """
-    theorems = catalogue() if names is None else tuple(find(name) for name in names)
-    chosen = tuple(bundled_models() if models is None else [str(name) for name in models])
-    for name in chosen:
-        # Report a missing or damaged model before any work is done.
-        check_pre_norm(load_model(name).config, "the theorems are checked on models")
-    keys = {t.name: _key(cache, t, chosen, quick) for t in theorems}
-    done: dict[str, TheoremReport] = {}
+    chosen_theorems = catalogue() if theorems is None else selected(theorems)
+    with TemporaryDirectory(prefix="otimes-") as folder:
+        chosen = tuple(bundled_models() if models is None else _by_name(models, Path(folder)))
+        if any(name.startswith(folder) for name in chosen):
+            cache = None  # a live model has no file whose digest could be a key
+        for name in chosen:
+            _loaded(name)  # report a missing or damaged model before any work is done
+        return _verified(
+            chosen_theorems, chosen, models is not None, on_progress, executor, quick, cache
+        )
+
+
+def _by_name(models: Sequence[ModelSource], folder: Path) -> Iterator[str]:
+    """Yield the name or path of each model; those that have none are saved in the folder.
+
+    The processes that check the theorems then map their weights, instead of copying them.
+    """
+    for number, source in enumerate(models):
+        if isinstance(source, str | Path):
+            yield str(source)
+        else:
+            model = load_model(source)
+            yield str(model.save(folder / str(number) / model.name))
+
+
+def _verified(
+    theorems: Sequence[Theorem],
+    chosen: tuple[str, ...],
+    models_named: bool,
+    on_progress: OnProgress | None,
+    executor: Executor | None,
+    quick: bool,
+    cache: Cache | None,
+) -> Report:
+    keys = {theorem: _key(cache, theorem, chosen, quick) for theorem in theorems}
+    done: dict[Theorem, TheoremReport] = {}
     for report in _reports(theorems, keys, chosen, executor, quick, cache):
-        done[report.theorem.name] = replace(report, models_named=models is not None)
-        _tell(on_progress, len(done), len(keys), report.theorem.name)
+        theorem = report.theorem
+        done[theorem] = replace(report, models_named=models_named or theorem.own)
+        _tell(on_progress, len(done), len(keys), theorem.name)
     if cache is not None:
         cache.prune()
     definitions = [_definition(name, cache) for name in chosen]
-    return Report(tuple(done[t.name] for t in theorems), tuple(filter(None, definitions)))
+    return Report(tuple(done[theorem] for theorem in theorems), tuple(filter(None, definitions)))
 
 
 def _key(cache: Cache | None, theorem: Theorem, models: tuple[str, ...], quick: bool) -> str:
-    if cache is None:
+    if cache is None or theorem.own:  # a file of a user may depend on anything
         return ""
     return cache.key(theorem.name, quick, module=theorem.state.__module__, models=models)
 
 
 def _reports(
     theorems: Sequence[Theorem],
-    keys: Mapping[str, str],
+    keys: Mapping[Theorem, str],
     models: Sequence[str],
     executor: Executor | None,
     quick: bool,
@@ -73,14 +110,16 @@ def _reports(
     """Yield the reports on theorems: first those of the cache, then as they are made."""
     missing = []
     for theorem in theorems:
-        data = cache and cache.load(keys[theorem.name])
+        key = keys[theorem]
+        data = cache and key and cache.load(key)
         if data:
             yield TheoremReport.from_json(theorem, {**data, "from_cache": True})
         else:
             missing.append(theorem)
     for report in _made(missing, models, executor, quick):
-        if cache is not None and report.passed:
-            cache.store(keys[report.theorem.name], report.to_json())
+        key = keys[report.theorem]
+        if cache is not None and key and report.passed:
+            cache.store(key, report.to_json())
         yield report
 
 
@@ -88,21 +127,28 @@ def _made(
     theorems: Sequence[Theorem], models: Sequence[str], executor: Executor | None, quick: bool
 ) -> Iterator[TheoremReport]:
     """Yield the reports on theorems as they are made."""
-    if executor is None and len(theorems) > 1:
-        ignore = (signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
-        with ProcessPoolExecutor(initializer=signal.signal, initargs=ignore) as own:
-            yield from _made(theorems, models, own, quick)
+    in_notebook = any(theorem.state.__module__ == "__main__" for theorem in theorems)
+    if executor is None and len(theorems) > 1 and not in_notebook:
+        with process_pool() as own:
+            for future in as_completed(_submit(own, theorems, models, quick)):
+                yield future.result()
     elif executor is None:
         for theorem in theorems:
             yield verify_theorem(theorem, models, quick)
     else:
-        futures = [executor.submit(_verify_named, t.name, models, quick) for t in theorems]
+        futures = _submit(executor, theorems, models, quick)
         try:
             for future in as_completed(futures):
                 yield future.result()
         finally:
             for future in futures:
                 future.cancel()
+
+
+def _submit(
+    executor: Executor, theorems: Sequence[Theorem], models: Sequence[str], quick: bool
+) -> list[Future[TheoremReport]]:
+    return [executor.submit(_verify_one, theorem, models, quick) for theorem in theorems]
 
 
 def _definition(model: str, cache: Cache | None) -> DefinitionEvidence | None:
@@ -145,21 +191,40 @@ def verify_on_runs(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -
         time.perf_counter() - start,
         more=found.more,
         needs_models=found.needs_models,
-        kind=theorem.state().kind,
+        kind=_kind(theorem),
     )
 
 
-def _verify_named(name: str, models: Sequence[str], quick: bool) -> TheoremReport:
+def _kind(theorem: Theorem) -> str:
     try:
-        return verify_theorem(find(name), models, quick)
+        return theorem.claim().kind
+    except OtimesError:  # which is reported as the result of the proof
+        return "identity"
+
+
+def _verify_one(theorem: Theorem, models: Sequence[str], quick: bool) -> TheoremReport:
+    try:
+        return verify_theorem(theorem, models, quick)
     except Exception as error:  # re-raised with the name of the entry
-        error.add_note(f"while verifying {name}")
+        error.add_note(f"while verifying {theorem.name}")
         raise
 
 
 @lru_cache(maxsize=8)
 def _run(model: str) -> Run:
-    return run_of(load_model(model if not Path(model).is_dir() else Path(model)), _prompt())
+    loaded = _loaded(model)
+    return run_of(loaded, [token % loaded.d_vocab for token in _prompt()][: loaded.n_ctx])
+
+
+def _loaded(model: str) -> Model:
+    """Return a model by its name or path. Raises: OtimesError if the checks do not apply to it."""
+    loaded = load_model(model if not Path(model).is_dir() else Path(model))
+    check_pre_norm(loaded.config, "the theorems are checked on models")
+    if not loaded.d_vocab:
+        raise OtimesError(
+            f"the theorems are checked on prompts, and {loaded.name} has no vocabulary"
+        )
+    return loaded
 
 
 @lru_cache(maxsize=1)

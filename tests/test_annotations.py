@@ -26,7 +26,7 @@ with install_import_hook("otimes.numeric", "tests.test_annotations.checked"):
     from otimes.numeric.circuits import behaviour, composition, copying, embedding_space
     from otimes.numeric.circuits import heads, lens, trigrams, virtual
     from otimes.numeric.forward import forward_pass
-    from otimes.numeric.model import bundled_models, load_model
+    from otimes.numeric.load import bundled_models, load_model
     from otimes.numeric.paths.ensemble import paths
     from otimes.numeric.paths.loss import loss_table
     from otimes.proofs.verification import verify

@@ -14,14 +14,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations, islice, permutations
 from pathlib import Path
 from typing import Any
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
-from otimes.algebra.language.functions import KNOWN
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.linear import OneHot, matadd, matmul
 from otimes.algebra.language.nonlinear import (
@@ -37,48 +36,41 @@ from otimes.algebra.language.sizes import same_size
 
 Equation = tuple[Any, Any]
 Proves = Callable[[Any, Any], bool]
-Says = Callable[[Any], Iterator[tuple[Any, ...]]]
+Values = Callable[[Any], Iterator[tuple[int, dict[str, Any]]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An axiom for one subject: an equation, and the premises that it was proved from.
-
-    The subject is a function that occurs, or a pair of them; None for the general statement.
-    """
+    """A form of an axiom for values of its symbols: an equation, and its premises."""
 
     axiom: str
+    form: int
+    values: dict[str, Any]
     lhs: Any
     rhs: Any
-    premises: tuple[Equation, ...] = ()
-    subject: Any = None
+    premises: tuple[Equation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
     """A fact that is taken as true, with its source and its statement in general matrices.
 
-    `says_of` yields (lhs, rhs, premise, …) for a function that occurs in a claim, or for a pair of
-    functions where `of_pairs`; a reading, which is built into the normal form, has none.
+    `values_of` yields (form, values of its symbols) for a function that occurs in a claim, or for a
+    pair of functions where `of_pairs`; a reading, which is built into the normal form, has none.
     """
 
     name: str
     says: str
     source: str
     example: Instance
-    says_of: Says | None = None
+    values_of: Values | None = None
     of_pairs: bool = False
 
-    @property
-    def built_in(self) -> bool:
-        """Whether the axiom is part of the normal form."""
-        return self.says_of is None
-
     def of(self, subject: Any) -> Iterator[Instance]:
-        """Yield the instances of the axiom for a subject."""
-        if self.says_of is not None and isinstance(subject, tuple) == self.of_pairs:
-            for lhs, rhs, *premises in self.says_of(subject):
-                yield Instance(self.name, lhs, rhs, tuple(premises), subject)
+        """Yield the instances of the axiom for a function, or for a pair of functions."""
+        if self.values_of is not None and isinstance(subject, tuple) == self.of_pairs:
+            for form, values in self.values_of(subject):
+                yield instance(self.name, form, values)
 
     def to_json(self) -> dict[str, Any]:
         """Return the axiom as plain data: its name, words, source, and statement in TeX."""
@@ -131,8 +123,24 @@ def _expression(tree: Any, symbols: dict[str, Any]) -> Any:
     return _MADE[kind](*[_expression(arg, symbols) for arg in args])
 
 
-def _example(name: str, form: dict[str, Any]) -> Instance:
+def instance(name: str, form: int, values: dict[str, Any]) -> Instance:
+    """Return a form of an axiom for these values of its symbols."""
+    schema = STATEMENTS[name]["forms"][form]
+    symbols = {
+        length: size
+        for matrix, shape in schema["matrices"].items()
+        for length, size in zip(shape, values[matrix].shape, strict=True)
+    } | values
+    lhs, rhs = (_expression(schema[side], symbols) for side in ("lhs", "rhs"))
+    premises = [
+        (_expression(x, symbols), _expression(y, symbols)) for x, y in schema.get("premises", ())
+    ]
+    return Instance(name, form, values, lhs, rhs, tuple(premises))
+
+
+def _example(name: str) -> Instance:
     """Return the general statement of an axiom."""
+    form = STATEMENTS[name]["forms"][0]
     lengths = [n for shape in form["matrices"].values() for n in shape if isinstance(n, str)]
     symbols: dict[str, Any] = {
         n: sympy.Symbol(n, integer=True, positive=True) for n in (*form.get("sizes", ()), *lengths)
@@ -143,218 +151,138 @@ def _example(name: str, form: dict[str, Any]) -> Instance:
     symbols |= {n: of[n] for n in form.get("others", ())}
     for matrix, shape in form["matrices"].items():
         symbols[matrix] = sympy.MatrixSymbol(matrix, *[symbols.get(n, n) for n in shape])
-    premises = [
-        (_expression(x, symbols), _expression(y, symbols)) for x, y in form.get("premises", ())
+    return instance(name, 0, symbols)
+
+
+def _by_its_function(name: str) -> Values:
+    """Return the values for a subject that is written f(X, ...) in the forms of an axiom."""
+    forms = [
+        (number, function, form.get("functions"))
+        for number, form in enumerate(STATEMENTS[name]["forms"])
+        for function in islice(_functions_of_symbols([form["lhs"], form["rhs"]]), 1)
     ]
-    lhs, rhs = _expression(form["lhs"], symbols), _expression(form["rhs"], symbols)
-    return Instance(name, lhs, rhs, tuple(premises))
+
+    def values_of(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+        args = _arguments(e)
+        for number, (kind, *parameters), functions in forms:
+            if kind == type(e).__name__ and len(args) == len(parameters):
+                pairs = list(zip(parameters, args, strict=True))
+                fixed = all(p == a for p, a in pairs if isinstance(p, str))
+                if fixed and (functions is None or args[0] in functions):
+                    yield number, {p[1]: a for p, a in pairs if p[0] == "?"}
+
+    return values_of
+
+
+def _functions_of_symbols(tree: Any) -> Iterator[Any]:
+    """Yield the functions f(X, ...) of symbols alone in a schema."""
+    if isinstance(tree, list):
+        if tree[0] in FUNCTIONS and all(isinstance(p, str) or p[0] == "?" for p in tree[1:]):
+            yield tree
+        for part in tree:
+            yield from _functions_of_symbols(part)
 
 
 def _stated() -> dict[str, Axiom]:
-    return {
-        name: Axiom(name, one["says"], one["source"], _example(name, one["forms"][0]))
-        for name, one in (DATA["axioms"] | DATA["readings"]).items()
-    }
+    found = {}
+    for name, one in STATEMENTS.items():
+        values_of = _by_its_function(name) if name in DATA["axioms"] else None
+        found[name] = Axiom(name, one["says"], one["source"], _example(name), values_of)
+    return found
 
 
 DATA = json.loads(Path(__file__).parents[1].joinpath("axioms.json").read_text(encoding="utf-8"))
+STATEMENTS = DATA["axioms"] | DATA["readings"]
+FUNCTIONS = ("RowSoftmax", "CausalMask", "Activation", "RMSNorm", "LayerNorm")
 AXIOMS = _stated()
 MAX_FUNCTIONS = 60  # in one claim, with those that axioms bring in
-GATE = {"silu": sympy.Integer(1), "quick_gelu": sympy.Rational(851, 500)}  # x sigmoid(c x)
 
 
-def _relation(name: str, of_pairs: bool = False) -> Callable[[Says], None]:
-    """Declare what an axiom says of a function that occurs: (lhs, rhs, premise, …)."""
+# -- which instances -------------------------------------------------------------------------------
 
-    def declare(says_of: Says) -> None:
-        AXIOMS[name] = replace(AXIOMS[name], says_of=says_of, of_pairs=of_pairs)
+
+def _subjects(name: str, of_pairs: bool = False) -> Callable[[Values], None]:
+    """Declare the (form, values) of an axiom for a function, where its form alone does not say."""
+
+    def declare(values_of: Values) -> None:
+        AXIOMS[name] = replace(AXIOMS[name], values_of=values_of, of_pairs=of_pairs)
 
     return declare
 
 
-def _ones(rows: Any, cols: Any) -> Any:
-    return sympy.OneMatrix(rows, cols)
-
-
-def _same_shape(e: Any, f: Any) -> bool:
-    return all(map(same_size, e.shape, f.shape))
-
-
-def _square(e: Any) -> Any:
-    return sympy.HadamardPower(e, 2)
-
-
-# -- functions: relations --------------------------------------------------------------------------
-
-
-@_relation("softmax_sum")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, RowSoftmax):
-        rows, cols = e.shape
-        yield matmul(e, _ones(cols, 1)), _ones(rows, 1)
-
-
-@_relation("softmax_mask")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, RowSoftmax) and e.mask is not None:
-        zero_or_one = (sympy.HadamardProduct(e.mask, e.mask, evaluate=False), e.mask)
-        yield sympy.HadamardProduct(e, e.mask, evaluate=False), e, zero_or_one
-
-
-@_relation("softmax_exp", of_pairs=True)
-def _(pair: Any) -> Iterator[tuple[Any, ...]]:
+@_subjects("softmax_exp", of_pairs=True)
+def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     for weights, e in permutations(pair):
-        is_exp = isinstance(e, Activation) and e.name == "exp"
-        if is_exp and isinstance(weights, RowSoftmax) and _same_shape(weights, e):
-            shown = e if weights.mask is None else sympy.HadamardProduct(e, weights.mask)
-            total = matmul(shown, _ones(e.shape[1], e.shape[1]))
-            yield sympy.HadamardProduct(RowSoftmax(e.argument, *weights.args[1:]), total), shown
+        if isinstance(weights, RowSoftmax) and _is(e, "exp") and _same_shape(weights, e):
+            mask = weights.args[1:]
+            yield len(mask), {"S": e.argument, **dict(zip("M", mask, strict=False))}
 
 
-@_relation("causal_mask_is_mask")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, CausalMask):
-        yield sympy.HadamardProduct(e, e, evaluate=False), e
+@_subjects("exp_sum")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if _is(e, "exp") and isinstance(e.argument, sympy.MatAdd):
+        first, *rest = e.argument.args
+        yield 0, {"X": first, "Y": rest[0] if len(rest) == 1 else matadd(*rest)}
 
 
-@_relation("causal_mask_diagonal")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, CausalMask):
-        yield DiagonalOf(e), _ones(e.shape[0], 1)
+@_subjects("sigmoid_tanh")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if _is(e, "tanh"):
+        yield 0, {"X": e.argument}
+    elif _is(e, "sigmoid") and isinstance(e.argument, sympy.MatMul) and e.argument.args[0] == 2:
+        yield 0, {"X": product_of(e.argument.args[1:])}
 
 
-@_relation("causal_mask_order")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, CausalMask):
-        yield matadd(e, sympy.Transpose(e)), matadd(_ones(*e.shape), sympy.Identity(e.shape[0]))
+@_subjects("relu_idempotent")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if _is(e, "relu") and _is(e.argument, "relu"):
+        yield 0, {"X": e.argument.argument}
 
 
-@_relation("causal_mask_first")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, CausalMask):
-        rows = e.shape[0]
-        yield matmul(e, OneHot(sympy.Integer(0), rows)), _ones(rows, 1)
+@_subjects("relu_square")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if _is(e, "relu") and (root := entrywise_root(e.argument)):
+        yield 0, {"X": root}
 
 
-@_relation("activation_transpose")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation):  # which the reading knows, but for a symmetric argument
-        yield Activation(e.name, sympy.Transpose(e.argument)), sympy.Transpose(e)
-
-
-@_relation("activation_reflected")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if _reflection(e) == "identity":
-        turned = Activation(e.name, matmul(-1, e.argument))
-        yield matadd(e, matmul(-1, turned)), e.argument
-
-
-@_relation("activation_odd")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if _reflection(e) == "odd":
-        yield Activation(e.name, matmul(-1, e.argument)), matmul(-1, e)
-
-
-@_relation("sigmoid_reflected")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if _reflection(e) == "one":
-        yield matadd(e, Activation(e.name, matmul(-1, e.argument))), _ones(*e.shape)
-
-
-@_relation("sigmoid_gate")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation) and e.name in GATE:
-        gate = Activation("sigmoid", matmul(GATE[e.name], e.argument))
-        yield e, sympy.HadamardProduct(e.argument, gate, evaluate=False)
-
-
-@_relation("sigmoid_tanh")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation) and e.name == "tanh":
-        gate = Activation("sigmoid", matmul(2, e.argument))
-        yield matmul(2, gate), matadd(_ones(*e.shape), e)
-
-
-@_relation("exp_sum")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation) and e.name == "exp" and isinstance(e.argument, sympy.MatAdd):
-        powers = [Activation("exp", term) for term in first_and_rest(e.argument)]
-        yield e, sympy.HadamardProduct(*powers, evaluate=False)
-
-
-@_relation("exp_reflected")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if _reflection(e) == "inverse":
-        turned = Activation(e.name, matmul(-1, e.argument))
-        yield sympy.HadamardProduct(e, turned, evaluate=False), _ones(*e.shape)
-
-
-@_relation("relu_idempotent")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation) and e.name == "relu":
-        inner = e.argument
-        if isinstance(inner, Activation) and inner.name == "relu":
-            yield e, inner
-
-
-@_relation("relu_square")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation) and e.name == "relu" and (root := entrywise_root(e.argument)):
-        yield e, _square(root)
-
-
-@_relation("relu_parts")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation) and e.name == "relu":
-        turned = Activation("relu", matmul(-1, e.argument))
-        yield sympy.HadamardProduct(e, turned, evaluate=False), sympy.ZeroMatrix(*e.shape)
-
-
-@_relation("relu_scale_columns")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
+@_subjects("relu_scale_columns")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     factors = _factors(e)
-    if factors and isinstance(e, Activation) and e.name == "relu" and _is_squares(factors[-1]):
-        yield e, matmul(Activation("relu", _product(factors[:-1])), factors[-1])
+    if factors and _is(e, "relu") and _is_squares(factors[-1]):
+        w = factors[-1].args[0].args[0]
+        yield int(w.shape[1] != 1), {"S": product_of(factors[:-1]), "w": w}
 
 
-@_relation("rsqrt_square")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    if isinstance(e, Activation) and e.name == RSQRT:
-        yield sympy.HadamardProduct(_square(e), e.argument, evaluate=False), _ones(*e.shape)
+@_subjects("function_choose_rows")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if factors := _factors(e):
+        values = {"P": factors[0], "X": product_of(factors[1:])}
+        form = [RowSoftmax, Activation, RMSNorm, LayerNorm].index(type(e))
+        yield form, values | dict(zip("?gee"[form], _parameters(e), strict=False))
 
 
-@_relation("function_choose_rows")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    factors = _factors(e)
-    if factors:
-        chosen, rest = factors[0], _product(factors[1:])
-        yield e, matmul(chosen, _applied_to(e, rest)), *_chooses(chosen)
+@_subjects("activation_choose_columns")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if isinstance(e, Activation) and (factors := _factors(e)):
+        yield 0, {"g": e.name, "S": product_of(factors[:-1]), "Q": factors[-1]}
 
 
-@_relation("activation_choose_columns")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
-    factors = _factors(e)
-    if factors and isinstance(e, Activation):
-        chosen, rest = factors[-1], _product(factors[:-1])
-        yield e, matmul(_applied_to(e, rest), chosen), *_chooses(sympy.Transpose(chosen))
-
-
-@_relation("softmax_permute_columns")
-def _(e: Any) -> Iterator[tuple[Any, ...]]:
+@_subjects("softmax_permute_columns")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     factors = _factors(e)
     if factors and isinstance(e, RowSoftmax) and same_size(*factors[-1].shape):
-        chosen, rest = factors[-1], _product(factors[:-1])
-        premises = (*_chooses(chosen), _chooses(sympy.Transpose(chosen))[1])
-        yield e, matmul(_applied_to(e, rest), chosen), *premises
+        yield 0, {"S": product_of(factors[:-1]), "Q": factors[-1]}
 
 
-@_relation("function_congruence", of_pairs=True)
-def _(pair: Any) -> Iterator[tuple[Any, ...]]:
+@_subjects("function_congruence", of_pairs=True)
+def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     e, f = pair
     mine, theirs = _matrices(e), _matrices(f)
     alike = type(e) is type(f) and _parameters(e) == _parameters(f)
-    if alike and len(mine) == len(theirs) and _same_shape(e, f):
-        yield e, f, *zip(mine, theirs, strict=True)
+    if mine and alike and len(mine) == len(theirs) and _same_shape(e, f):
+        form = len(mine) - 1 or [RowSoftmax, None, Activation, RMSNorm, LayerNorm].index(type(e))
+        values = dict([*zip("SM", mine, strict=False), *zip("TN", theirs, strict=False)])
+        yield form, values | dict(zip("??gee"[form], _parameters(e), strict=False))
 
 
 # -- what a claim needs ----------------------------------------------------------------------------
@@ -377,7 +305,10 @@ def instances(expressions: Sequence[Any], proves: Proves) -> list[Instance]:
             if len(nodes) < MAX_FUNCTIONS:
                 nodes += [f for f in functions_in(instance.rhs) if f not in nodes]
     roots = [e for e in nodes if isinstance(e, Activation) and e.name == RSQRT]
-    pairs = [*combinations(nodes, 2), *[(e, Activation(RSQRT, _ones(*e.shape))) for e in roots]]
+    pairs = [
+        *combinations(nodes, 2),
+        *[(e, Activation(RSQRT, sympy.OneMatrix(*e.shape))) for e in roots],
+    ]
     return found + [instance for pair in pairs for instance in _said_of(pair, proves)]
 
 
@@ -398,10 +329,12 @@ def functions_in(e: Any) -> Iterator[Any]:
             yield from functions_in(definition(node))
 
 
-def _reflection(e: Any) -> str | None:
-    if not isinstance(e, Activation) or e.name not in KNOWN:
-        return None
-    return KNOWN[e.name].reflected
+def _is(e: Any, name: str) -> bool:
+    return isinstance(e, Activation) and e.name == name
+
+
+def _same_shape(e: Any, f: Any) -> bool:
+    return all(map(same_size, e.shape, f.shape))
 
 
 def _factors(e: Any) -> tuple[Any, ...]:
@@ -422,12 +355,6 @@ def _is_squares(e: Any) -> bool:
     )
 
 
-def first_and_rest(e: Any) -> tuple[Any, Any]:
-    """Return a sum as its first term and the others."""
-    first, *rest = e.args
-    return first, rest[0] if len(rest) == 1 else matadd(*rest)
-
-
 def entrywise_root(e: Any) -> Any:
     """Return X where an expression is written as the entrywise square of X, else None."""
     factors: Counter[Any] = Counter()
@@ -441,8 +368,13 @@ def entrywise_root(e: Any) -> Any:
     return roots[0] if len(roots) == 1 else sympy.HadamardProduct(*roots, evaluate=False)
 
 
-def _product(factors: tuple[Any, ...]) -> Any:
+def product_of(factors: Sequence[Any]) -> Any:
+    """Return the product as stated; a single factor as it is."""
     return factors[0] if len(factors) == 1 else matmul(*factors)
+
+
+def _arguments(e: Any) -> tuple[Any, ...]:
+    return (e.name, e.argument) if isinstance(e, Activation) else tuple(e.args)
 
 
 def _matrices(e: Any) -> tuple[Any, ...]:
@@ -451,18 +383,4 @@ def _matrices(e: Any) -> tuple[Any, ...]:
 
 def _parameters(e: Any) -> tuple[Any, ...]:
     """Return what a function has besides matrices: its name, or the eps of a norm."""
-    return tuple(a for a in e.args if not getattr(a, "is_Matrix", False))
-
-
-def _applied_to(e: Any, argument: Any) -> Any:
-    """Return the same function of another argument."""
-    if isinstance(e, Activation):
-        return Activation(e.name, argument)
-    return type(e)(argument, *e.args[1:])
-
-
-def _chooses(chosen: Any) -> tuple[Equation, Equation]:
-    """Return what says that each row of a matrix is zero but for a single one."""
-    rows, cols = chosen.shape
-    squared = sympy.HadamardProduct(chosen, chosen, evaluate=False)
-    return (squared, chosen), (matmul(chosen, _ones(cols, 1)), _ones(rows, 1))
+    return tuple(a for a in _arguments(e) if not getattr(a, "is_Matrix", False))

@@ -17,14 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from otimes.algebra.decide.axioms import DATA, Instance, entrywise_root, first_and_rest
-from otimes.algebra.decide.entailment import Use
+from otimes.algebra.decide.axioms import DATA, Instance, product_of
+from otimes.algebra.decide.entailment import Use, factors_of
 from otimes.algebra.diagrams.diagram import DEAD
 from otimes.algebra.diagrams.legs import Blocks, Legs
 from otimes.algebra.errors import LanguageError
@@ -39,7 +39,6 @@ from otimes.algebra.language.linear import (
     HeadSum,
     OneHot,
     StackHeads,
-    matmul,
     vec_cols,
     vec_rows,
 )
@@ -401,7 +400,7 @@ class Writer:
             lhs, rhs = claim.given[number]
             sign = 1 if isinstance(rhs, sympy.Identity | sympy.ZeroMatrix) else -1
             product = lhs if sign == 1 else rhs
-            factors = _factors(product)
+            factors = factors_of(product)
             where = [inner.indices[one] for one in names]
             premise = {"fact": number, "coefficient": sign, "at": where}
             proved: dict[str, Any] = {"rule": "cancel", "splits": self.splits(claim, proof, scope)}
@@ -409,7 +408,7 @@ class Writer:
             counts = [self.tree(count, scope) for _, count in limits]
             if name == "turned":
                 parts = {"E": factors[: at[0]], "F": factors[at[0] :]}
-                values = {k: self.tree(_product(v), inner) for k, v in parts.items()}
+                values = {k: self.tree(product_of(v), inner) for k, v in parts.items()}
                 made = ["axiom", counts, "inverse_of_square", 0, values, [proved]]
             else:
                 first = isinstance(factors[0], sympy.Transpose) and factors[0].args[0] == factors[1]
@@ -437,11 +436,11 @@ class Writer:
             verdict = proof.axioms[1][pair]
             proofs.append(self.proof(verdict.claim, verdict.proof, inner))
         counts = [self.tree(count, scope) for _, count in limits]
-        form, values = _instance(said)
-        shown = {k: v if isinstance(v, str) else self.tree(v, inner) for k, v in values.items()}
+        values = said.values.items()
+        shown = {k: v if isinstance(v, str) else self.tree(v, inner) for k, v in values}
         if said.axiom == "rsqrt_square":
-            shown["X"] = self.radicand(claim, said.subject.argument, inner)
-        made = ["axiom", counts, said.axiom, form, shown, proofs]
+            shown["X"] = self.radicand(claim, said.values["X"], inner)
+        made = ["axiom", counts, said.axiom, said.form, shown, proofs]
         return self.fact(facts, made, len(claim.given)), names
 
     def radicand(self, claim: Any, e: Any, scope: Scope) -> Tree:
@@ -484,10 +483,9 @@ class Writer:
             elif name not in scope.latest and name not in self.frozen:
                 free.append([scope.indices[name][1], context.at(wire)])
         boxes = [context.box(box) for box in d.boxes]
-        rows, cols = iter(use.context.rows), iter(use.context.cols)
         hole = [
-            [one for leg in legs for one in ([leg] if leg < 0 else context.at(next(wires)))]
-            for legs, wires in ((use.relation.rows, rows), (use.relation.cols, cols))
+            context.legs(use.relation.rows, use.context.rows),
+            context.legs(use.relation.cols, use.context.cols),
         ]
         every = [
             context.at(at[name]) if name in at and name not in self.frozen else context.first(count)
@@ -596,20 +594,20 @@ class _Context:
             return []
         return [-2] if wire in self.latest else [-1, wire]
 
-    def legs(self, wires: Sequence[int]) -> list[int]:
-        return [one for wire in wires for one in ([wire] if wire < 0 else self.at(wire))]
+    def legs(self, legs: Iterable[int], wires: Iterable[int] | None = None) -> list[int]:
+        """Return the index of legs: marks and wires, or marks and places for the given wires."""
+        free = iter([leg for leg in legs if leg >= 0] if wires is None else wires)
+        return [k for leg in legs for k in ([leg] if leg < 0 else self.at(next(free)))]
 
     def first(self, count: Any) -> list[int]:
         """Return the first index of a range, for an index that a fact does not depend on."""
 
         def of(legs: Legs) -> list[int]:
-            return [
-                one
+            parts = [
+                [-1, *of(leg[0])] if isinstance(leg, Blocks) else self.at(self.fresh(leg))
                 for leg in legs
-                for one in (
-                    [-1, *of(leg[0])] if isinstance(leg, Blocks) else self.at(self.fresh(leg))
-                )
             ]
+            return [k for part in parts for k in part]
 
         return of(self.reading.dimensions.legs(count))
 
@@ -654,16 +652,7 @@ class _Context:
                 indices.append(0)
             else:
                 indices.append(self.local(next(left), count, counts))
-        row = [
-            one
-            for item in label.row_branch
-            for one in ([item] if item < 0 else self.at(next(left)))
-        ]
-        col = [
-            one
-            for item in label.col_branch
-            for one in ([item] if item < 0 else self.at(next(left)))
-        ]
+        row, col = self.legs(label.row_branch, left), self.legs(label.col_branch, left)
         if is_causal_mask(label):
             tree = ["CausalMask", writer.tree(self.reading.dimensions.total(label.rows), scope)]
         elif label.name in self.reading.inverses:
@@ -715,9 +704,8 @@ class _Context:
             else:
                 names[name] = index
         ends = iter([slots[place] for place in range(len(own))])
-        row = [one for item in known.row for one in ([item] if item < 0 else self.at(next(ends)))]
-        rest = iter(features) if known.function == SOFTMAX else ends
-        col = [one for item in known.col for one in ([item] if item < 0 else self.at(next(rest)))]
+        row = self.legs(known.row, ends)
+        col = self.legs(known.col, features if known.function == SOFTMAX else ends)
         scope = self.scope
         inner = replace(
             scope,
@@ -834,69 +822,6 @@ def _mark(value: int, count: Any) -> list[int]:
 
 def _marks(place: Sequence[int], shape: Any) -> list[list[int]]:
     return [_mark(k, size) for k, size in zip(place, shape, strict=True)] or [[], []]
-
-
-def _factors(e: Any) -> list[Any]:
-    if isinstance(e, sympy.MatMul):
-        return [factor for a in e.args for factor in _factors(a)]
-    if isinstance(e, sympy.MatPow) and e.exp.is_Integer and e.exp > 0:
-        return _factors(e.base) * int(e.exp)
-    return [e]
-
-
-def _product(factors: Sequence[Any]) -> Any:
-    return factors[0] if len(factors) == 1 else matmul(*factors)
-
-
-def _instance(said: Instance) -> tuple[int, dict[str, Any]]:
-    """Return the number of the form of an axiom, and what stands for its symbols."""
-    name, e = said.axiom, said.subject
-    if name == "gram_zero":
-        return cast("tuple[int, dict[str, Any]]", e)
-    if name == "function_congruence":
-        one, other = e
-        if isinstance(one, RowSoftmax):
-            pairs = [*zip("SM", one.args, strict=False), *zip("TN", other.args, strict=False)]
-            return len(one.args) - 1, dict(pairs)
-        if isinstance(one, Activation):
-            return 2, {"g": one.name, "S": one.argument, "T": other.argument}
-        return 3 + isinstance(one, LayerNorm), {"e": one.eps, "S": one.args[0], "T": other.args[0]}
-    if name == "softmax_exp":
-        weights, power = e if isinstance(e[0], RowSoftmax) else e[::-1]
-        return len(weights.args) - 1, dict(
-            zip("SM", (power.argument, *weights.args[1:]), strict=False)
-        )
-    if name in ("softmax_sum", "softmax_mask"):
-        masked = len(e.args) > 1
-        return int(masked and name == "softmax_sum"), dict(zip("SM", e.args, strict=False))
-    if name.startswith("causal_mask"):
-        return 0, {"n": e.args[0]}
-    if name == "relu_idempotent":
-        return 0, {"X": e.argument.argument}
-    if name in ("relu_parts", "rsqrt_square", "sigmoid_gate", "sigmoid_tanh"):
-        return int(e.name == "quick_gelu"), {"X": e.argument}
-    if name == "relu_square":
-        return 0, {"X": entrywise_root(e.argument)}
-    if name == "exp_sum":
-        return 0, dict(zip("XY", first_and_rest(e.argument), strict=True))
-    if name == "activation_transpose":
-        return 0, {"g": e.name, "S": e.argument}
-    factors = list(getattr(e.args[-1] if isinstance(e, Activation) else e.args[0], "args", ()))
-    if name == "relu_scale_columns":
-        w = factors[-1].args[0].args[0]
-        return int(w.shape[1] != 1), {"S": _product(factors[:-1]), "w": w}
-    if name == "function_choose_rows":
-        parts: dict[str, Any] = {"P": factors[0], "X": _product(factors[1:])}
-        if isinstance(e, Activation):
-            return 1, {**parts, "g": e.name}
-        if isinstance(e, RowSoftmax):
-            return 0, parts
-        return 2 + isinstance(e, LayerNorm), {**parts, "e": e.eps}
-    if name == "activation_choose_columns":
-        return 0, {"g": e.name, "S": _product(factors[:-1]), "Q": factors[-1]}
-    if name == "softmax_permute_columns":
-        return 0, {"S": _product(factors[:-1]), "Q": factors[-1]}
-    return 0, {"g": e.name, "X": e.argument}
 
 
 def to_json(made: Mapping[str, Any]) -> str:

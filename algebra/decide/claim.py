@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,7 @@ class Claim:
         (self.lhs, self.rhs, *compared), pairs, self.origin = standardised(sides, hypotheses)
         self.given = tuple(pairs)
         self.within: frozenset[tuple[Any, Any]] = frozenset()  # claims it is a premise of
+        self.condition: Callable[[Assignment], bool] = lambda _: True  # what is no equation
         pairs_compared = zip(compared[::2], compared[1::2], strict=True)
         self.inequalities = tuple(
             type(each)(*pair, evaluate=False)
@@ -81,7 +82,8 @@ class Claim:
 
     def allows(self, assignment: Assignment) -> bool:
         """Return whether the hypotheses hold at these numbers."""
-        return admits(self.signature, assignment) and holds(self.given, assignment)
+        fits = admits(self.signature, assignment) and self.condition(assignment)
+        return fits and holds(self.given, assignment)
 
 
 def _split(given: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...], tuple[int, ...]]:

@@ -30,6 +30,7 @@ from otimes.algebra.decide.admissible import (
     grown,
     presupposed,
 )
+from otimes.algebra.decide.display import counterexample_html, counterexample_latex
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, array_shape, exact_value
 from otimes.algebra.evaluate.exact_arrays import ExactArray, as_numpy
@@ -61,6 +62,7 @@ class Counterexample:
     `presupposes` are the inequalities of sizes without which the claim names a length below 1.
     At large sizes `nonzero` has the nonzero entries of each array by their place; it is empty
     otherwise.
+    `expressions` are the two sides, and `values` what they are at these numbers.
     """
 
     sizes: dict[sympy.Symbol, int]
@@ -74,6 +76,8 @@ class Counterexample:
     presupposes: tuple[Relational, ...] = ()
     warning: str = ""  # where it could be smaller on a faster machine
     nonzero: Mapping[str, Mapping[tuple[int, ...], Number]] = field(default_factory=dict)
+    expressions: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    values: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
     def with_symbols(self, origin: Mapping[sympy.Symbol, sympy.Symbol]) -> Counterexample:
         """Return it keyed by the symbols of the user, where those of the claim are others."""
@@ -88,6 +92,12 @@ class Counterexample:
 
         sizes, indices = own(self.sizes), own(self.indices)
         return replace(self, sizes=sizes, indices=indices, scalars=own(self.scalars))
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{counterexample_latex(self)}\n$$"
+
+    def _repr_html_(self) -> str:
+        return counterexample_html(self)
 
     def __str__(self) -> str:
         """Return the counterexample as lines that paste into Python after `import numpy as np`."""
@@ -290,6 +300,8 @@ def shrink(
         functions={name: stand_in(name) for name in sorted(names - KNOWN.keys())},
         presupposes=presupposed(signature),
         warning=work.warning("how small this is"),
+        expressions=(lhs, rhs),
+        values=(exact_value(lhs, a), exact_value(rhs, a)),
     )
 
 

@@ -18,10 +18,8 @@ from itertools import chain
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
-import sympy
-
 from otimes.algebra.budget import LEAST, STEPS, Budget, Exhausted, limited, steps_left
-from otimes.algebra.decide.axioms import Instance, instances
+from otimes.algebra.decide.axioms import instance, instances
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED
 from otimes.algebra.decide.decision import Axioms, Decision, InductionProof, Mode, Proof
@@ -247,15 +245,13 @@ def by_gram_matrix(question: Question) -> Decision | None:
         return None
     x = matadd(claim.lhs, matmul(-1, claim.rhs))
     x = claim.lhs if claim.rhs.is_ZeroMatrix else x
-    for form, factors in enumerate(((sympy.Transpose(x), x), (x, sympy.Transpose(x)))):
-        gram = matmul(*factors)
-        premise = Claim(gram, sympy.ZeroMatrix(*gram.shape), claim.hypotheses)
+    for form in (0, 1):
+        said = instance("gram_zero", form, {"X": x})
+        premise = Claim(*said.premises[0], claim.hypotheses)
         premise.within = claim.within | {claim.sides}
         found = _within(GRAM, partial(decided, premise, question.axioms))
         if found is not None and found.status == "proved":
-            zero = sympy.ZeroMatrix(*x.shape)
-            said = Instance("gram_zero", x, zero, (premise.sides,), (form, {"X": x}))
-            return decided(claim, ([*instances, said], {**premises, premise.sides: found}))
+            return decided(claim, ([*instances, said], {**premises, said.premises[0]: found}))
     return None
 
 

@@ -104,7 +104,7 @@ def consequences(
     Square M N = I gives N M = I (finite dimension). XᵀX = 0 gives X = 0 (the language is real).
     """
     for product, other in ((left, right), (right, left)):
-        factors = _factors(product)
+        factors = factors_of(product)
         if isinstance(other, sympy.Identity):
             for k in range(1, len(factors)):
                 if same_size(factors[0].shape[0], factors[k].shape[0]):
@@ -116,12 +116,12 @@ def consequences(
                 yield ("root", number), whole, sympy.ZeroMatrix(*whole.shape)
 
 
-def _factors(e: Any) -> list[Any]:
+def factors_of(e: Any) -> list[Any]:
     """Return the matrices of a product without scalars, flat; one expression is its own factor."""
     if isinstance(e, sympy.MatMul) and all(a.is_Matrix for a in e.args):
-        return [factor for a in e.args for factor in _factors(a)]
+        return [factor for a in e.args for factor in factors_of(a)]
     if isinstance(e, sympy.MatPow) and e.exp.is_Integer and e.exp > 0:
-        return _factors(e.base) * int(e.exp)
+        return factors_of(e.base) * int(e.exp)
     return [e]
 
 
@@ -186,9 +186,9 @@ def _multiples(
     yield (), False
     if units:
         yield (), True
-    factors_of = [c for relation in relations for _, c in relation.terms]
-    names = set().union(*map(coefficients.names, (*factors_of, *target.values())))
-    sums = assumed.divisors([_polynomial(c) for c in factors_of], names)
+    values = [c for relation in relations for _, c in relation.terms]
+    names = set().union(*map(coefficients.names, (*values, *target.values())))
+    sums = assumed.divisors([_polynomial(c) for c in values], names)
     factors = [coefficients.scalar(polynomial) for polynomial in sums[:MAX_SUMS]]
     for factor in factors:
         yield (factor,), False

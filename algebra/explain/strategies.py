@@ -122,9 +122,10 @@ TRANSPOSES = _names("""
 GIVEN = ["by_hypothesis"]
 AXIOMS = _names("""
     activation_zero activation_ones softmax_constant softmax_shift softmax_sum
-    causal_mask_is_mask causal_mask_diagonal causal_mask_order activation_reflected
-    activation_odd sigmoid_reflected exp_reflected relu_idempotent relu_parts rsqrt_square
-    norm_scale softmax_exp by_premises
+    causal_mask_is_mask causal_mask_diagonal causal_mask_order causal_mask_first
+    activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh exp_sum
+    exp_reflected relu_idempotent relu_square relu_parts rsqrt_square norm_scale softmax_exp
+    by_premises
 """)
 FUNCTIONS = _names("""
     activation_repeat relu_scale rsqrt_scale activation_block function_stack

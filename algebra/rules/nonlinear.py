@@ -387,8 +387,9 @@ def _declared(axiom: Axiom, *kinds: type) -> Rule:
 
 for _name in (
     *("softmax_sum", "causal_mask_is_mask", "causal_mask_diagonal", "causal_mask_order"),
-    *("activation_reflected", "activation_odd", "sigmoid_reflected"),
-    *("exp_reflected", "relu_idempotent", "relu_parts", "relu_scale_columns"),
+    *("causal_mask_first", "activation_reflected", "activation_odd", "sigmoid_reflected"),
+    *("sigmoid_gate", "sigmoid_tanh", "exp_sum", "exp_reflected", "relu_idempotent"),
+    *("relu_square", "relu_parts", "relu_scale_columns"),
     *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),
     "softmax_exp",
 ):

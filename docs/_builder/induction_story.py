@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.paths.induction import Induction, induction
 from otimes.numeric.paths.scores import COMPOSITIONS
 from words import table

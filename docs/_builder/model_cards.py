@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from otimes.numeric.model import Model, bundled_models, load_model
+from otimes.numeric.load import bundled_models, load_model
+from otimes.numeric.model import Model
 from words import code, count, table
 
 LOSSES = {

@@ -30,13 +30,14 @@ from otimes.numeric.attribution.target import Target, Tokens, read_target
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.config import check_pre_norm
 from otimes.numeric.functions import centred, norm_scale
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import ModelSource, load_model
+from otimes.numeric.model import Model
 from otimes.numeric.prompt import Prompt, read_prompt
 from otimes.numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
 
 
 def direct_logit_attribution(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,
@@ -58,7 +59,7 @@ def direct_logit_attribution(
 
     Raises: OtimesError for an invalid prompt, token or position.
     """
-    loaded = load_model(model) if isinstance(model, str) else model
+    loaded = load_model(model)
     read = read_prompt(loaded, prompt)
     return DirectLogits(loaded, read, read_target(loaded, read, target, foil, position))
 

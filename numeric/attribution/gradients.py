@@ -24,7 +24,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.numeric.attribution.question import Rows, StandIn, ask
 from otimes.numeric.attribution.target import Tokens
 from otimes.numeric.circuits.result import Named
-from otimes.numeric.model import Model
+from otimes.numeric.load import ModelSource
 from otimes.numeric.progress import tracked
 
 RULES = ("gauss", "midpoint", "right")
@@ -32,7 +32,7 @@ SCORES = ("norm", "times input")
 
 
 def input_gradient(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,
@@ -57,7 +57,7 @@ def input_gradient(
 
 
 def gradient_norms(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,
@@ -80,7 +80,7 @@ def gradient_norms(
 
 
 def gradient_times_input(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,
@@ -101,7 +101,7 @@ def gradient_times_input(
 
 
 def integrated_gradients(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,
@@ -136,7 +136,7 @@ def integrated_gradients(
 
 
 def smooth_grad(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,

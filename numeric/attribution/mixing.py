@@ -29,14 +29,15 @@ from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.circuits.result import Named
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import ModelSource, load_model
+from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
 from otimes.numeric.prompt import Prompt, read_prompt
 
 OF_LAYERS = ("attention", "distance")
 
 
-def value_norms(model: Model | str, prompt: Any) -> Named:
+def value_norms(model: ModelSource, prompt: Any) -> Named:
     r"""Return $\|a_{ij} v_j\|_2$ of every head [layer, head, query, key].
 
     It depends on the basis of the head's values: $W_V → W_V M$, $W_O → M^{-1} W_O$ leaves the
@@ -50,7 +51,7 @@ def value_norms(model: Model | str, prompt: Any) -> Named:
     return _of_heads(model, prompt, "value norm", through_W_O=False)
 
 
-def output_value_norms(model: Model | str, prompt: Any) -> Named:
+def output_value_norms(model: ModelSource, prompt: Any) -> Named:
     r"""Return $\|a_{ij} v_j W_O\|_2$ of every head [layer, head, query, key].
 
     The norm of the vector that a head writes at position i for source j.
@@ -62,7 +63,7 @@ def output_value_norms(model: Model | str, prompt: Any) -> Named:
     return _of_heads(model, prompt, "output value norm", through_W_O=True)
 
 
-def context_mixing(model: Model | str, prompt: Any, method: str = "distance") -> Named:
+def context_mixing(model: ModelSource, prompt: Any, method: str = "distance") -> Named:
     r"""Return the contribution of each key position to each query position [layer, query, key].
 
     Rows sum to 1.
@@ -96,7 +97,7 @@ def context_mixing(model: Model | str, prompt: Any, method: str = "distance") ->
 
 
 def attention_rollout(
-    model: Model | str, prompt: Any, method: str = "attention", residual: bool = True
+    model: ModelSource, prompt: Any, method: str = "attention", residual: bool = True
 ) -> Named:
     r"""Return $\hat A^l ⋯ \hat A^1$ after every layer l [layer, query, key]; rows sum to 1.
 
@@ -126,7 +127,7 @@ def attention_rollout(
     return Named(f"rollout of {method}", rolled, mixing.axes, mixing.labels)
 
 
-def _of_heads(model: Model | str, prompt: Any, kind: str, *, through_W_O: bool) -> Named:
+def _of_heads(model: ModelSource, prompt: Any, kind: str, *, through_W_O: bool) -> Named:
     loaded, read = _read(model, prompt)
     layers = range(loaded.n_layers)
     record = [f"{place}.{layer}" for layer in layers for place in ("pattern", "v")]
@@ -160,6 +161,6 @@ def _by_distance(
     return shares
 
 
-def _read(model: Model | str, prompt: Any) -> tuple[Model, Prompt]:
-    loaded = load_model(model) if isinstance(model, str) else model
+def _read(model: ModelSource, prompt: Any) -> tuple[Model, Prompt]:
+    loaded = load_model(model)
     return loaded, read_prompt(loaded, prompt)

@@ -16,12 +16,12 @@ from otimes.algebra.errors import OtimesError
 from otimes.numeric.attribution.question import StandIn, ask
 from otimes.numeric.attribution.target import Tokens
 from otimes.numeric.circuits.result import Named
-from otimes.numeric.model import Model
+from otimes.numeric.load import ModelSource
 from otimes.numeric.progress import tracked
 
 
 def occlusion(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,
@@ -52,7 +52,7 @@ def occlusion(
 
 
 def perturbation(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,

@@ -11,7 +11,8 @@ from otimes.numeric.attribution.reverse import Goal, reverse_pass, run, value
 from otimes.numeric.attribution.target import Tokens, read_target
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.forward import forward_pass
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import ModelSource, load_model
+from otimes.numeric.model import Model
 from otimes.numeric.prompt import Prompt, read_prompt, read_token
 
 Rows = Float[np.ndarray, "pos d_model"]
@@ -81,9 +82,9 @@ class Question:
         return Named(kind, every, ("position",), labels, about=about, whole=whole)
 
 
-def ask(model: Model | str, prompt: Any, target: Tokens, foil: Tokens, position: Any) -> Question:
+def ask(model: ModelSource, prompt: Any, target: Tokens, foil: Tokens, position: Any) -> Question:
     """Return the logit at one position of a prompt as a function; the arguments are checked."""
-    loaded = load_model(model) if isinstance(model, str) else model
+    loaded = load_model(model)
     read = read_prompt(loaded, prompt)
     if np.ndim(position) or position is None:
         raise OtimesError(f"position must be a single index here, got position={position!r}")

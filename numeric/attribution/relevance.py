@@ -29,11 +29,11 @@ from otimes.numeric.attribution.reverse import reverse_pass, run, value
 from otimes.numeric.attribution.target import Tokens
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.forward import Places
-from otimes.numeric.model import Model
+from otimes.numeric.load import ModelSource
 
 
 def relevance(
-    model: Model | str,
+    model: ModelSource,
     prompt: Any,
     target: Tokens = None,
     foil: Tokens = None,

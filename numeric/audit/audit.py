@@ -27,9 +27,10 @@ from otimes.numeric.audit.precision_findings import closest, in_lower_precision
 from otimes.numeric.audit.report import Report, report
 from otimes.numeric.config import Config, listed
 from otimes.numeric.importers import torch_layers
-from otimes.numeric.importers.load import KNOWN, check_reference, imported, kind_of_module
+from otimes.numeric.importers.modules import KNOWN, check_reference, kind_of_module
 from otimes.numeric.importers.transformer_lens import STILL
 from otimes.numeric.importers.unwrap import module_run_by, name_of, unwrapped
+from otimes.numeric.load import load_model
 from otimes.numeric.model import Model
 
 GENERIC_TOKENS = 32
@@ -80,7 +81,7 @@ def audit(
             f"modules that need none are {listed(KNOWN)}"
         )
     source = unwrapped(implementation if weights is None else weights)
-    model = imported(source, config)
+    model = load_model(source, config)
     rows, output = None, "logits"
     if kind_of_module(source) in torch_layers.KINDS.values():
         model, rows = torch_layers.on_vectors(model, tokens)
@@ -140,7 +141,7 @@ def _on_generic_copy(
     from otimes.numeric.audit.capture import modules
 
     copy = modules.generic(module, still)
-    model, rows = imported(copy), read
+    model, rows = load_model(copy), read
     if kind in torch_layers.KINDS.values():
         model, rows = torch_layers.on_vectors(model, read)
     captures = modules.captures_of(copy, rows, model, kind)

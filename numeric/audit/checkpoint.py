@@ -3,7 +3,6 @@
 A folder of this package is run by its torch model; one of Hugging Face by the library.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ import numpy as np
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.audit.audit import audit, audit_call
 from otimes.numeric.audit.report import Report
-from otimes.numeric.files import read_json
-from otimes.numeric.importers.load import of_folder
+from otimes.numeric.load import is_hugging_face, load_model
 from otimes.numeric.model import Model
 
 LENGTH = 32
@@ -24,11 +22,11 @@ def audit_folder(folder: str, tokens: list[int] | None = None) -> Report:
 
     Raises: OtimesError when there is no such checkpoint, or the library that runs it is missing.
     """
-    model = of_folder(folder)
+    model = load_model(folder)
     prompt = drawn(model) if tokens is None else list(tokens)
     model.check_tokens(prompt)
     try:
-        if _of_hugging_face(Path(folder)):
+        if is_hugging_face(folder):
             return audit(_loaded(folder), prompt, name=model.name)
         return _with_twin(model, prompt)
     except ModuleNotFoundError as missing:
@@ -42,11 +40,6 @@ def drawn(model: Model) -> list[int]:
     """Return a random prompt of a fixed seed."""
     length = min(LENGTH, model.n_ctx)
     return [int(t) for t in np.random.default_rng(0).integers(0, model.d_vocab, length)]
-
-
-def _of_hugging_face(folder: Path) -> bool:
-    settings = folder / "config.json"
-    return settings.exists() and "model_type" in read_json(settings)
 
 
 def _loaded(folder: str) -> Any:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from otimes.numeric.audit.capture.collect import Capture
@@ -85,6 +86,9 @@ class Report:
             "notes": list(self.notes),
             "places": [{"place": place, "ratio": ratio} for place, ratio in self.ratios.items()],
         }
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def html(self) -> str:
         """Return the report as an HTML page with a map of the hook points."""

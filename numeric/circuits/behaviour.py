@@ -11,15 +11,17 @@ from jaxtyping import Int
 
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.circuits.weights import check_head
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.metrics import prefix_matching_score, previous_token_score, repeated_prompts
-from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
 from otimes.numeric.prompt import read_prompt
 
 SCORES = ("previous token", "duplicate token", "prefix matching")
 
 
-def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None = None) -> Named:
+def head_behaviour(
+    model: ModelSource, prompts: Int[np.ndarray, "prompt pos"] | None = None
+) -> Named:
     r"""Return three scores of each head [score, layer, head], from 0 to 1.
 
     previous token: mean over i of $A_{i, i-1}$; duplicate token: mean of
@@ -27,10 +29,11 @@ def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None =
     prompts that repeat with period p): $A_{i, i-p+1}$.
     Source: Olsson et al. 2022; Wang et al. 2023, “Interpretability in the wild”.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> head_behaviour(load_model("induction")).at(score="prefix matching").values.max() > 0.5
     np.True_
     """
+    model = load_model(model)
     prompts = repeated_prompts(model.d_vocab) if prompts is None else prompts
     values = (
         previous_token_score(model, prompts),
@@ -40,15 +43,16 @@ def head_behaviour(model: Model, prompts: Int[np.ndarray, "prompt pos"] | None =
     return Named("attention score", np.stack(values), ("score", "layer", "head"), {"score": SCORES})
 
 
-def head_patterns(model: Model, prompt: str | Sequence[int], layer: int) -> Named:
+def head_patterns(model: ModelSource, prompt: str | Sequence[int], layer: int) -> Named:
     """Return the attention patterns of a layer on a prompt [head, query, key], with its tokens.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> head_patterns(load_model("one_layer"), "x = x", 0)
     <attention pattern [head 4, query 3, key 3] float64>
 
     Raises: OtimesError for a layer out of range, or an invalid prompt.
     """
+    model = load_model(model)
     check_head(model, layer, 0)
     tokens, strings = read_prompt(model, prompt)
     pattern = model.forward(tokens, [f"pattern.{layer}"])[f"pattern.{layer}"]
@@ -56,16 +60,17 @@ def head_patterns(model: Model, prompt: str | Sequence[int], layer: int) -> Name
     return Named("attention pattern", pattern, ("head", "query", "key"), labels)
 
 
-def duplicate_token_score(model: Model, prompts: Int[np.ndarray, "prompt pos"]) -> np.ndarray:
+def duplicate_token_score(model: ModelSource, prompts: Int[np.ndarray, "prompt pos"]) -> np.ndarray:
     """Return the mean attention to earlier occurrences of the same token [layer, head].
 
     The mean is over the positions of all prompts whose token occurred before; NaN if none did.
     Source: Wang et al. 2023, “Interpretability in the wild”, duplicate token heads.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> duplicate_token_score(load_model("one_layer"), np.array([[7, 3, 7]])).shape
     (1, 4)
     """
+    model = load_model(model)
     total = np.zeros((model.n_layers, model.n_heads))
     count = 0
     places = [f"pattern.{layer}" for layer in range(model.n_layers)]

@@ -27,12 +27,13 @@ from otimes.numeric.circuits.factored import triangles
 from otimes.numeric.circuits.heads import turned_by
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.circuits.weights import Precision, check_dtype, check_folded, head_names, weight
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
 
 
 def composition_scores(
-    model: Model,
+    model: ModelSource,
     kinds: str = "QKV",
     *,
     distance: int | None = None,
@@ -47,13 +48,14 @@ def composition_scores(
     stream is ignored; by default if norms are LayerNorms (set True after `centre_writers`).
     Proved by: composition_core.  Source: Elhage et al. 2021.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> scores = composition_scores(load_model("induction"), "K")
     >>> scores.top(1)[0][0]["writer"]
     '0.1'
 
     Raises: OtimesError for invalid kinds or distance; RuleError if gains are not folded.
     """
+    model = load_model(model)
     if not kinds or set(kinds) - set("QKV") or len(set(kinds)) < len(kinds):
         raise OtimesError(f"kinds must be distinct letters out of 'QKV', got {kinds!r}")
     check_dtype(dtype)

@@ -22,13 +22,16 @@ from otimes.numeric.circuits.weights import (
     gains_before_heads,
     weight,
 )
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
 
 CIRCUITS = {"full": "W_E W_V W_O W_U", "bare": "W_V W_O"}
 
 
-def ov_eigenvalues(model: Model, circuit: str = "full", dtype: Precision = np.float64) -> Named:
+def ov_eigenvalues(
+    model: ModelSource, circuit: str = "full", dtype: Precision = np.float64
+) -> Named:
     r"""Return the eigenvalues of all OV circuits [layer, head, eigenvalue], complex, by size.
 
     `circuit` "full" is $W_E W_V W_O W_U$ (d_vocab × d_vocab), "bare" $W_V W_O$ (d_model × d_model).
@@ -36,12 +39,13 @@ def ov_eigenvalues(model: Model, circuit: str = "full", dtype: Precision = np.fl
     which are used here; $W_U W_E$ is computed once for all heads.
     Proved by: full_ov_trace, power_sums_of_AB_and_BA.  Source: Elhage et al. 2021.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> ov_eigenvalues(load_model("one_layer"))
     <eigenvalues of W_E W_V W_O W_U [layer 1, head 4, eigenvalue 32] complex128>
 
     Raises: RuleError if norm gains are not folded; OtimesError for an unknown circuit.
     """
+    model = load_model(model)
     if circuit not in CIRCUITS:
         raise OtimesError(f"circuit must be 'full' or 'bare', got {circuit!r}")
     gains = ("ln_final_gain",) if circuit == "full" else ()
@@ -69,7 +73,9 @@ def small_eigenvalues(
     return eigenvalues(small)
 
 
-def copying_scores(model: Model, circuit: str = "full", dtype: Precision = np.float64) -> Named:
+def copying_scores(
+    model: ModelSource, circuit: str = "full", dtype: Precision = np.float64
+) -> Named:
     r"""Return $\sum Re λ / \sum |λ|$ of each head's OV circuit [layer, head], from −1 to 1.
 
     1: all eigenvalues are positive, and attending to a token tends to increase its logit (a copying
@@ -77,10 +83,11 @@ def copying_scores(model: Model, circuit: str = "full", dtype: Precision = np.fl
     sum over tokens of the effect on their own logit; single tokens may differ in sign.
     Proved by: full_ov_trace.  Source: Elhage et al. 2021, “Detecting copying behavior”.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> float(copying_scores(load_model("induction")).values[1].max().round(2))
     1.0
     """
+    model = load_model(model)
     found = ov_eigenvalues(model, circuit, dtype)
     return Named(
         f"copying score of {CIRCUITS[circuit]}",

@@ -30,6 +30,7 @@ from otimes.numeric.circuits.factored import Factored, triangle
 from otimes.numeric.circuits.heads import ov_circuit, qk_circuit, token_labels
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.circuits.weights import BLOCK_BYTES, blocks, check_folded, check_head, weight
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
 
@@ -39,8 +40,9 @@ WRITES = ("W_O", "W_out")
 OF_HEADS = ("W_Q", "W_K", "W_V", "W_O", "W_OV", "W_QK")
 
 
-def vocabulary(model: Model, table: str = "W_U") -> Float[np.ndarray, "d_model d_vocab"]:
+def vocabulary(model: ModelSource, table: str = "W_U") -> Float[np.ndarray, "d_model d_vocab"]:
     """Return E: W_U, or the transpose of W_E."""
+    model = load_model(model)
     if table == "W_U":
         check_folded(model, "the embedding space of W_U", "ln_final_gain")
         return weight(model, "W_U")
@@ -49,18 +51,19 @@ def vocabulary(model: Model, table: str = "W_U") -> Float[np.ndarray, "d_model d
     raise OtimesError(f"table must be 'W_U' or 'W_E', got {table!r}")
 
 
-def right_inverse(model: Model, inverse: str = "pseudo", table: str = "W_U") -> Factored:
+def right_inverse(model: ModelSource, inverse: str = "pseudo", table: str = "W_U") -> Factored:
     r"""Return E' [d_vocab, d_model], factored; $E E' = I$ except for "transpose".
 
     "pseudo": $E^T (E E^T)^{-1}$, the one of smallest norm; "basis": zero except at d_model tokens,
     chosen by QR with pivoting; "transpose": $E^T$. Proved by: pseudo_inverse_is_inverse.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> right_inverse(load_model("zero_layer")).shape
     (1024, 128)
 
     Raises: RuleError if the rows of E are linearly dependent, so that there is no right inverse.
     """
+    model = load_model(model)
     if inverse not in INVERSES:
         raise OtimesError(f"inverse must be one of {', '.join(INVERSES)}, got {inverse!r}")
     E = vocabulary(model, table)
@@ -79,16 +82,17 @@ def right_inverse(model: Model, inverse: str = "pseudo", table: str = "W_U") -> 
     return Factored(left, np.linalg.inv(E[:, chosen]), names)
 
 
-def inverse_defects(model: Model, table: str = "W_U") -> Named:
+def inverse_defects(model: ModelSource, table: str = "W_U") -> Named:
     r"""Return how far each E' is from a right inverse, $‖E E' - I‖_F / √d$ [inverse].
 
     The last entry is the transpose times the best scalar factor, which measures the spread of the
     singular values of E. A right inverse has 0, and E' = 0 has 1.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> inverse_defects(load_model("zero_layer")).values[0] < 1e-10
     np.True_
     """
+    model = load_model(model)
     E, d = vocabulary(model, table), model.d_model
     defects = []
     for inverse in INVERSES:
@@ -102,7 +106,7 @@ def inverse_defects(model: Model, table: str = "W_U") -> Named:
 
 
 def projected(
-    model: Model,
+    model: ModelSource,
     name: str,
     layer: int,
     head: int | None = None,
@@ -117,12 +121,13 @@ def projected(
     returns the largest entries with their tokens.
     Proved by: embedding_space_reads, embedding_space_OV, embedding_space_QK.  Source: Dar et al.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> projected(load_model("one_layer"), "W_OV", 0, 3).shape
     (1024, 1024)
 
     Raises: OtimesError for an unknown weight, layer or head.
     """
+    model = load_model(model)
     if name not in (*READS, *WRITES, "W_OV", "W_QK"):
         known = ", ".join((*READS, *WRITES, "W_OV", "W_QK"))
         raise OtimesError(f"unknown weight {name!r}; the weights are {known}")
@@ -189,7 +194,7 @@ class Alignment:
 
 
 def align_layers(
-    A: Model, B: Model, names: Sequence[str] = ("W_OV",), table: str = "W_U"
+    A: ModelSource, B: ModelSource, names: Sequence[str] = ("W_OV",), table: str = "W_U"
 ) -> Alignment:
     """Return the one-to-one pairing of the layers of two models with the largest total similarity.
 
@@ -201,11 +206,13 @@ def align_layers(
     `scipy.optimize.linear_sum_assignment`. Source: Dar et al. 2023, §4.3; the matching of rows with
     their best partners is our choice.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> model = load_model("two_layer")
     >>> align_layers(model, model).pairs
     ((0, 0), (1, 1))
     """
+    B = load_model(B)
+    A = load_model(A)
     E_A, E_B = vocabulary(A, table), vocabulary(B, table)
     total = np.zeros((A.n_layers, B.n_layers))
     for name in names:
@@ -232,7 +239,7 @@ class Stitching:
     residual: float
 
 
-def stitching_map(A: Model, B: Model, table: str = "W_U") -> Stitching:
+def stitching_map(A: ModelSource, B: ModelSource, table: str = "W_U") -> Stitching:
     r"""Return $K = E_A E_B'$ (pseudo-inverse), which maps the residual stream of A to that of B.
 
     It is the least-squares solution of $K E_B = E_A$, from the R factor of $[E_B^T E_A^T]$, which
@@ -240,12 +247,14 @@ def stitching_map(A: Model, B: Model, table: str = "W_U") -> Stitching:
     for B = A, and the rotation if B is A with a rotated residual stream.
     Proved by: stitching_to_itself.  Source: Dar et al. 2023, §4.4.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> stitching_map(load_model("one_layer"), load_model("two_layer")).K.shape
     (128, 128)
 
     Raises: OtimesError if the vocabularies differ; RuleError if E_B has no right inverse.
     """
+    B = load_model(B)
+    A = load_model(A)
     E_A, E_B = vocabulary(A, table), vocabulary(B, table)
     if E_A.shape[1] != E_B.shape[1]:
         raise OtimesError(

@@ -26,21 +26,25 @@ from otimes.numeric.circuits.weights import (
 )
 from otimes.numeric.config import Config
 from otimes.numeric.functions import rotate
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.tokenizer import load_tokenizer
 
 
-def ov_circuit(model: Model, layer: int, head: int, dtype: Precision = np.float64) -> Factored:
+def ov_circuit(
+    model: ModelSource, layer: int, head: int, dtype: Precision = np.float64
+) -> Factored:
     """Return the OV circuit $W_V W_O$ [d_model, d_model], of rank ≤ d_head.
 
     Proved by: head_is_kron_row.  Source: Elhage et al. 2021, “Observations about attention heads”.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> ov_circuit(load_model("one_layer"), 0, 3).shape
     (128, 128)
 
     Raises: OtimesError for a head out of range; RuleError if norm gains are not folded.
     """
+    model = load_model(model)
     check_head(model, layer, head)
     check_folded(model, "an OV circuit", *gains_before_heads(model))
     check_dtype(dtype)
@@ -49,7 +53,7 @@ def ov_circuit(model: Model, layer: int, head: int, dtype: Precision = np.float6
 
 
 def qk_circuit(
-    model: Model,
+    model: ModelSource,
     layer: int,
     head: int,
     dtype: Precision = np.float64,
@@ -62,12 +66,13 @@ def qk_circuit(
     Proved by: scores_through_W_QK, rotary_scores_by_distance.  Source: Elhage et al. 2021; Su et
     al. 2021, §3.2.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> qk_circuit(load_model("one_layer"), 0, 3).rank_bound
     32
 
     Raises: OtimesError for an invalid head or distance; RuleError if norm gains are not folded.
     """
+    model = load_model(model)
     check_head(model, layer, head)
     check_folded(model, "a QK circuit", *gains_before_heads(model))
     check_dtype(dtype)
@@ -77,7 +82,7 @@ def qk_circuit(
 
 
 def full_ov(
-    model: Model,
+    model: ModelSource,
     layer: int,
     head: int,
     dtype: Precision = np.float64,
@@ -89,10 +94,11 @@ def full_ov(
     norms, up to a positive factor per position. `tokens` are the strings of the vocabulary.
     Proved by: one_layer_expansion.  Source: Elhage et al. 2021, “Splitting attention head terms”.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> full_ov(load_model("one_layer"), 0, 3).shape
     (1024, 1024)
     """
+    model = load_model(model)
     check_folded(model, "a full OV circuit", "ln_final_gain")
     labels = token_labels(model, tokens)
     bare = ov_circuit(model, layer, head, dtype)
@@ -101,7 +107,7 @@ def full_ov(
 
 
 def full_qk(
-    model: Model,
+    model: ModelSource,
     layer: int,
     head: int,
     dtype: Precision = np.float64,
@@ -114,10 +120,11 @@ def full_qk(
     positions, biases and norms are ignored.
     Proved by: scores_through_W_QK, scores_with_positions.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> full_qk(load_model("one_layer"), 0, 3).rank_bound
     32
     """
+    model = load_model(model)
     check_head(model, layer, head)
     check_folded(model, "a full QK circuit", "ln1_gain")
     labels = token_labels(model, tokens)

@@ -25,14 +25,14 @@ from otimes.numeric.circuits.heads import token_labels
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.circuits.weights import BLOCK_BYTES, blocks, weight
 from otimes.numeric.functions import centred, norm_scale
-from otimes.numeric.model import Model
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.prompt import read_prompt
 
 SCALES = ("final", "own")
 
 
 def logit_lens(
-    model: Model,
+    model: ModelSource,
     prompt: str | Sequence[int],
     scale: str = "final",
     positions: Any = slice(-1, None),
@@ -45,12 +45,13 @@ def logit_lens(
     list or slice, by default the last position.
     Proved by: logits_are_sum_of_components.  Source: nostalgebraist 2020.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> logit_lens(load_model("two_layer"), "for x in", positions=[0, 1]).values.shape
     (3, 2, 1024)
 
     Raises: OtimesError for an unknown scale or an invalid prompt.
     """
+    model = load_model(model)
     if scale not in SCALES:
         raise OtimesError(
             "scale must be 'final' (of the final residual stream) or 'own' (of each residual"
@@ -112,18 +113,19 @@ class Bands:
         return slice(self.edges[band], self.edges[band + 1])
 
 
-def spectral_bands(model: Model, n_bands: int = 8, block_bytes: int = BLOCK_BYTES) -> Bands:
+def spectral_bands(model: ModelSource, n_bands: int = 8, block_bytes: int = BLOCK_BYTES) -> Bands:
     """Return the left singular vectors of W_U, in bands of equal width.
 
     They are computed from the R factor of W_Uᵀ, over blocks of tokens: V is not needed.
     Proved by: bands_resolve_identity, bands_intertwine.  Source: Cancedda 2024.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> len(spectral_bands(load_model("zero_layer"), 4))
     4
 
     Raises: OtimesError unless 1 ≤ n_bands ≤ d_model.
     """
+    model = load_model(model)
     d = model.d_model
     if not 1 <= n_bands <= d:
         raise OtimesError(f"n_bands must be from 1 to d_model={d}, got {n_bands}")
@@ -134,15 +136,16 @@ def spectral_bands(model: Model, n_bands: int = 8, block_bytes: int = BLOCK_BYTE
     return Bands(U, np.pad(S, (0, d - len(S))), edges)
 
 
-def band_energy(model: Model, prompt: str | Sequence[int], n_bands: int = 8) -> Named:
+def band_energy(model: ModelSource, prompt: str | Sequence[int], n_bands: int = 8) -> Named:
     """Return the fraction of the squared norm in each band [activation, position, band].
 
     The activations are the residual streams before each layer, and the final one.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> band_energy(load_model("zero_layer"), "x = 1", 4).axes
     ('activation', 'position', 'band')
     """
+    model = load_model(model)
     tokens, _ = read_prompt(model, prompt)
     streams = [*(f"resid_pre.{layer}" for layer in range(model.n_layers)), "final"]
     places = model.forward(tokens, streams)

@@ -7,10 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.tables import text_table, to_pandas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SHOWN_ROWS, SHOWN_COLUMNS = 24, 16
 """The number of rows and columns displayed of a table."""
@@ -135,6 +140,46 @@ class Named:
     def _sum(self) -> str:
         return f"sum {self.values.sum():.4g} of {self.whole:.4g}"
 
+    def __str__(self) -> str:
+        """Return the values as tables over the last two axes, cut as in a notebook."""
+        parts = [f"{self.kind}{f' ({self.about})' if self.about else ''}"]
+        if self.baseline is not None:
+            parts[0] += f", random baseline {self.baseline:.4g}"
+        if self.whole is not None:
+            parts[0] += f", {self._sum()}"
+        for count, (title, rows, columns, entries) in enumerate(self._tables()):
+            if count == SHOWN_ROWS:
+                parts.append("and more")
+                break
+            shown = entries[:SHOWN_ROWS, :SHOWN_COLUMNS].tolist()
+            lines = [
+                [self._visible(name, -2), *map(_number, line)]
+                for name, line in zip(rows, shown, strict=False)
+            ]
+            if shown:
+                head = ["", *(self._visible(name, -1) for name in columns[:SHOWN_COLUMNS])]
+                table = text_table(head, lines)
+                parts.append(f"{title}\n{table}" if title else table)
+            if entries.shape[0] > SHOWN_ROWS or entries.shape[1] > SHOWN_COLUMNS:
+                parts.append(f"the first entries of {entries.shape[0]} × {entries.shape[1]}")
+        return "\n".join(parts)
+
+    def _visible(self, name: str, axis: int) -> str:
+        """Return a label with visible white space; a name that is no label is left as it is."""
+        labelled = len(self.axes) >= -axis and self.axes[axis] in self.labels
+        return _visible(name) if labelled else name
+
+    def to_pandas(self) -> "DataFrame":
+        """Return a pandas DataFrame with a row for each entry: the axes, then the value.
+
+        Axes with labels hold the label, others the number. Raises: OtimesError without pandas.
+        """
+        rows = (
+            {**self._place(flat), self.kind: value.item()}
+            for flat, value in enumerate(self.values.ravel())
+        )
+        return to_pandas(rows, [*self.axes, self.kind])
+
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{escape(self.kind)}</b> {escape(self.about)}</p>"]
         if self.baseline is not None:
@@ -162,8 +207,11 @@ class Named:
 
 def visible_text(label: str) -> str:
     """Return a label as HTML, with visible characters for white space."""
-    shown = label.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
-    return f"<code>{escape(shown)}</code>"
+    return f"<code>{escape(_visible(label))}</code>"
+
+
+def _visible(label: str) -> str:
+    return label.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
 
 
 def _number(value: float | complex) -> str:

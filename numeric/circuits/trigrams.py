@@ -31,7 +31,7 @@ from otimes.numeric.circuits.factored import Factored, largest
 from otimes.numeric.circuits.heads import full_ov, full_qk
 from otimes.numeric.circuits.result import visible_text
 from otimes.numeric.circuits.weights import BLOCK_BYTES, Precision, blocks
-from otimes.numeric.model import Model
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.progress import tracked
 
 
@@ -157,7 +157,7 @@ class Attention:
 
 
 def skip_trigrams(
-    model: Model,
+    model: ModelSource,
     layer: int,
     head: int,
     k: int = 50,
@@ -175,12 +175,13 @@ def skip_trigrams(
     output. Two d_vocab × d_vocab matrices are computed, one block at a time.
     Proved by: one_layer_expansion, skip_trigrams_rank_one.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> print(skip_trigrams(load_model("one_layer"), 0, 1, 2)[1])
     ' SMALL' … ' CYRILLIC' → ' LETTER'  +3.19
 
     Raises: OtimesError for a head out of range, or k < 1.
     """
+    model = load_model(model)
     if k < 1:
         raise OtimesError(f"k must be at least 1, got {k}")
     chosen = (

@@ -13,6 +13,7 @@ from otimes.algebra.errors import OtimesError, RuleError
 from otimes.numeric.circuits.factored import Factored
 from otimes.numeric.circuits.heads import token_labels
 from otimes.numeric.circuits.weights import Precision, check_dtype, check_folded, check_head, weight
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 
 WRITERS = "'embed', 'positions', 'head 0.3', 'mlp 2'"
@@ -20,7 +21,7 @@ READERS = "'head 1.0 Q', 'head 1.0 K', 'head 1.0 V', 'mlp 2', 'gate 2', 'unembed
 
 
 def virtual_weights(
-    model: Model, writer: str, reader: str, dtype: Precision = np.float64
+    model: ModelSource, writer: str, reader: str, dtype: Precision = np.float64
 ) -> Factored:
     """Return $W_{write} W_{read}$ [writer's coordinates, reader's coordinates], factored.
 
@@ -30,13 +31,14 @@ def virtual_weights(
     positive factor per position.
     Proved by: logits_are_sum_of_components, residual_update.  Source: Elhage et al. 2021.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> virtual_weights(load_model("two_layer"), "head 0.1", "head 1.2 K").shape
     (32, 32)
 
     Raises: OtimesError for an unknown writer or reader, or a writer after the reader; RuleError if
     norm gains are not folded.
     """
+    model = load_model(model)
     check_dtype(dtype)
     W_write, written, rows = _writer(model, writer, dtype)
     W_read, read, columns, gain = _reader(model, reader, dtype)

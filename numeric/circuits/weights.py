@@ -70,8 +70,7 @@ def check_folded(model: Model, what: str, *gains: str) -> None:
         if gain in model.weights and (np.asarray(model.weights[gain]) != 1).any():
             raise RuleError(
                 f"{what} needs norm gains of 1, and {gain} of {model.name} is not 1; fold the norms"
-                " into the weights first, with fold_norm_gains(fold_norm_biases(model)) of"
-                " otimes.numeric.processing"
+                " into the weights first, with model.fold_norms()"
             )
 
 

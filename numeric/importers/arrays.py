@@ -1,14 +1,19 @@
 """Tensors of torch as arrays of NumPy."""
 
+import sys
 from typing import Any
 
 import numpy as np
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.tensors import BFLOAT16
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """Return a torch or NumPy tensor as an array, without a copy if possible."""
+    """Return a torch or NumPy tensor as an array that shares its memory, if that is on the CPU.
+
+    The array of a tensor in bfloat16 has the dtype `BFLOAT16`.
+    """
     if not hasattr(tensor, "detach"):
         return np.asarray(tensor)
     if str(tensor.device).partition(":")[0] == "meta":
@@ -23,5 +28,5 @@ def array_of(tensor: Any) -> np.ndarray:
         raise OtimesError(f"the module holds quantised weights ({tensor.dtype}): not supported")
     tensor = tensor.detach().cpu()
     if str(tensor.dtype) == "torch.bfloat16":
-        tensor = tensor.float()
+        return np.asarray(tensor.view(sys.modules["torch"].int16).numpy().view(BFLOAT16))
     return np.asarray(tensor.numpy())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from otimes.algebra.errors import OtimesError
+from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.config import Config, listed
 from otimes.numeric.importers.huggingface_settings import (
     ACTIVATION,
@@ -19,8 +19,27 @@ from otimes.numeric.importers.huggingface_settings import (
     WITHOUT_EFFECT_IF,
 )
 from otimes.numeric.model import Model, checked_model
+from otimes.numeric.tensors import BFLOAT16, StoredTensor, Tensor, dtype_name, stack, tensor_of
 
 Tensors = Mapping[str, np.ndarray]
+
+
+class Settings(dict[str, Any]):
+    """The settings of a checkpoint; those that are needed and missing raise an OtimesError."""
+
+    def __init__(self, name: str, content: Mapping[str, Any]) -> None:
+        super().__init__(content)
+        self.name = name
+
+    def __missing__(self, key: str) -> Any:
+        raise OtimesError(f"the config.json of {self.name} lacks {key}")
+
+    def size(self, key: str) -> int:
+        """Return a setting that is a positive integer."""
+        value = self[key]
+        if type(value) is not int or value < 1:
+            raise OtimesError(f"{self.name} has {key}={value!r}; it must be a positive integer")
+        return value
 
 
 def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors) -> Model:
@@ -36,8 +55,8 @@ def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors
     body = BODY[kind]
     if not any(each.startswith(body) for each in tensors):  # without an unembedding
         tensors = {body + each: array for each, array in tensors.items()}
-    config, weights = READERS[kind](name, settings, tensors)
-    return checked_model(name, config, weights)
+    config, weights = READERS[kind](name, Settings(name, settings), tensors)
+    return checked_model(name, config, {key: tensor_of(each) for key, each in weights.items()})
 
 
 def unknown(settings: Mapping[str, Any], kind: str) -> list[str]:
@@ -82,27 +101,28 @@ def activation(name: str, said: str) -> str:
     return ACTIVATION[said]
 
 
-def stacked(tensors: Tensors, pattern: str, layers: int, change: Callable[..., Any]) -> np.ndarray:
-    """Return one tensor of every layer, changed and stacked along a first axis."""
-    every = [change(tensor(tensors, pattern.format(layer))) for layer in range(layers)]
-    for layer, each in enumerate(every):
-        if each.shape != every[0].shape:
-            raise OtimesError(
-                f"{pattern.format(layer)} and that of layer 0 have different shapes: as they are "
-                f"read {each.shape} and {every[0].shape}"
-            )
-    return np.stack(every)
+def stacked(
+    tensors: Tensors, pattern: str, layers: int, shape: tuple[int, ...], change: Callable[..., Any]
+) -> StoredTensor:
+    """Return one tensor of every layer, stacked along a first axis without a copy.
+
+    `shape` is that of the stored tensor of a layer; `change` returns a view of it.
+    """
+    return stack([change(tensor(tensors, pattern.format(layer), shape)) for layer in range(layers)])
 
 
-def tensor(tensors: Tensors, name: str) -> np.ndarray:
-    """Return a tensor by its name, or say that the checkpoint lacks it, or has it quantised."""
+def tensor(tensors: Tensors, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a tensor by its name. Raises: OtimesError if it is missing, quantised or misshapen."""
     if name not in tensors:
         raise OtimesError(f"the checkpoint lacks {name}; it has {listed(list(tensors)[:6])} …")
-    if tensors[name].dtype.kind != "f":
-        raise OtimesError(
-            f"{name} holds {tensors[name].dtype}: quantised weights are not supported"
+    found = tensors[name]
+    if found.dtype.kind != "f" and found.dtype != BFLOAT16:
+        raise OtimesError(f"{name} holds {dtype_name(found)}: quantised weights are not supported")
+    if found.shape != shape:
+        raise ShapeError(
+            f"{name} has shape {found.shape}, but the settings of the checkpoint require {shape}"
         )
-    return tensors[name]
+    return found
 
 
 def as_is(array: np.ndarray) -> np.ndarray:
@@ -121,23 +141,22 @@ def query_scale(settings: Mapping[str, Any], layer: int, d_head: int) -> float:
     return scale
 
 
-def _gpt2(
-    name: str, settings: Mapping[str, Any], tensors: Tensors
-) -> tuple[Config, dict[str, np.ndarray]]:
-    layers, heads, d = settings["n_layer"], settings["n_head"], settings["n_embd"]
-    dh = d // heads
+def _gpt2(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dict[str, Tensor]]:
+    layers, heads, d = (settings.size(key) for key in ("n_layer", "n_head", "n_embd"))
+    dh, n_ctx, d_vocab = d // heads, settings.size("n_positions"), settings.size("vocab_size")
+    d_mlp = settings.get("n_inner") or 4 * d
     prefix = BODY["gpt2"]
-    tied, ends = _ends(tensors, f"{prefix}wte.weight")
+    tied, ends = _ends(tensors, f"{prefix}wte.weight", d_vocab, d)
     block = prefix + "h.{}."
     config = Config(
         n_layers=layers,
         n_heads=heads,
         d_model=d,
         d_head=dh,
-        d_vocab=settings["vocab_size"],
-        n_ctx=settings["n_positions"],
+        d_vocab=d_vocab,
+        n_ctx=n_ctx,
         positions="learned",
-        d_mlp=settings.get("n_inner") or 4 * d,
+        d_mlp=d_mlp,
         activation=activation(name, settings["activation_function"]),
         norm="layer",
         norm_eps=settings["layer_norm_epsilon"],
@@ -147,17 +166,21 @@ def _gpt2(
     )
     weights = {
         **ends,
-        "W_pos": tensor(tensors, f"{prefix}wpe.weight"),
+        "W_pos": tensor(tensors, f"{prefix}wpe.weight", (n_ctx, d)),
         "W_O": stacked(
-            tensors, block + "attn.c_proj.weight", layers, lambda w: w.reshape(heads, dh, d)
+            tensors,
+            block + "attn.c_proj.weight",
+            layers,
+            (heads * dh, d),
+            lambda w: w.reshape(heads, dh, d),
         ),
-        "b_O": stacked(tensors, block + "attn.c_proj.bias", layers, as_is),
-        "W_in": stacked(tensors, block + "mlp.c_fc.weight", layers, as_is),
-        "b_in": stacked(tensors, block + "mlp.c_fc.bias", layers, as_is),
-        "W_out": stacked(tensors, block + "mlp.c_proj.weight", layers, as_is),
-        "b_out": stacked(tensors, block + "mlp.c_proj.bias", layers, as_is),
-        "ln_final_gain": tensor(tensors, f"{prefix}ln_f.weight"),
-        "ln_final_bias": tensor(tensors, f"{prefix}ln_f.bias"),
+        "b_O": stacked(tensors, block + "attn.c_proj.bias", layers, (d,), as_is),
+        "W_in": stacked(tensors, block + "mlp.c_fc.weight", layers, (d, d_mlp), as_is),
+        "b_in": stacked(tensors, block + "mlp.c_fc.bias", layers, (d_mlp,), as_is),
+        "W_out": stacked(tensors, block + "mlp.c_proj.weight", layers, (d_mlp, d), as_is),
+        "b_out": stacked(tensors, block + "mlp.c_proj.bias", layers, (d,), as_is),
+        "ln_final_gain": tensor(tensors, f"{prefix}ln_f.weight", (d,)),
+        "ln_final_bias": tensor(tensors, f"{prefix}ln_f.bias", (d,)),
     }
     for number, letter in enumerate("QKV"):
         # Conv1D: inputs are the rows; the columns are q, k and v side by side, each by heads.
@@ -165,12 +188,14 @@ def _gpt2(
             tensors,
             block + "attn.c_attn.weight",
             layers,
+            (d, 3 * heads * dh),
             lambda w, n=number: w.reshape(d, 3, heads, dh)[:, n].swapaxes(0, 1),
         )
         weights[f"b_{letter}"] = stacked(
             tensors,
             block + "attn.c_attn.bias",
             layers,
+            (3 * heads * dh,),
             lambda b, n=number: b.reshape(3, heads, dh)[n],
         )
     scales = np.array([query_scale(settings, layer, dh) for layer in range(layers)])
@@ -180,45 +205,45 @@ def _gpt2(
             shape = (layers, *[1] * (queries.ndim - 1))
             weights[query] = queries.astype(np.float64) * scales.reshape(shape)
     for ours, theirs in (("ln1", "ln_1"), ("ln2", "ln_2")):
-        weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, as_is)
-        weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, as_is)
+        weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, (d,), as_is)
+        weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, (d,), as_is)
     return config, weights
 
 
-def _ends(tensors: Tensors, embedding: str) -> tuple[bool, dict[str, np.ndarray]]:
+def _ends(
+    tensors: Tensors, embedding: str, d_vocab: int, d_model: int
+) -> tuple[bool, dict[str, Tensor]]:
     """Return whether the tensors are tied, and W_E, with W_U if they are not."""
-    W_E = tensor(tensors, embedding)
-    head = next((tensors[name] for name in HEADS if name in tensors), None)
-    if head is None or head is W_E or np.array_equal(head, W_E):
+    W_E = tensor(tensors, embedding, (d_vocab, d_model))
+    head = next((name for name in HEADS if name in tensors), None)
+    if head is None or tensors[head] is W_E or np.array_equal(tensors[head], W_E):
         return True, {"W_E": W_E}
-    return False, {"W_E": W_E, "W_U": head.T}
+    return False, {"W_E": W_E, "W_U": tensor(tensors, head, (d_vocab, d_model)).T}
 
 
-def _rotary_sizes(
-    name: str, settings: Mapping[str, Any], d_head: int, fraction: float
-) -> dict[str, Any]:
+def _rotary_sizes(name: str, settings: Settings, d_head: int, fraction: float) -> dict[str, Any]:
     """Return the fields that GPT-NeoX and Llama have in common."""
     return {
-        "n_layers": settings["num_hidden_layers"],
-        "n_heads": settings["num_attention_heads"],
-        "d_model": settings["hidden_size"],
+        "n_layers": settings.size("num_hidden_layers"),
+        "n_heads": settings.size("num_attention_heads"),
+        "d_model": settings.size("hidden_size"),
         "d_head": d_head,
-        "d_vocab": settings["vocab_size"],
-        "n_ctx": settings["max_position_embeddings"],
-        "d_mlp": settings["intermediate_size"],
+        "d_vocab": settings.size("vocab_size"),
+        "n_ctx": settings.size("max_position_embeddings"),
+        "d_mlp": settings.size("intermediate_size"),
         "activation": activation(name, settings["hidden_act"]),
         "final_norm": True,
         **_rotary(name, settings, d_head, fraction),
     }
 
 
-def _rotary(name: str, settings: Mapping[str, Any], d_head: int, fraction: float) -> dict[str, Any]:
+def _rotary(name: str, settings: Settings, d_head: int, fraction: float) -> dict[str, Any]:
     """Return the settings of rotary embeddings; refuse frequencies of other kinds.
 
     `fraction` of a head is rotated unless the settings say otherwise.
     """
     rope = dict(settings.get("rope_parameters") or settings.get("rope_scaling") or {})
-    rope.setdefault("original_max_position_embeddings", settings["max_position_embeddings"])
+    rope.setdefault("original_max_position_embeddings", settings.size("max_position_embeddings"))
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind not in STRETCH:
         raise OtimesError(
@@ -227,7 +252,7 @@ def _rotary(name: str, settings: Mapping[str, Any], d_head: int, fraction: float
         )
     if kind == "yarn":
         refuse(name, rope, {"truncate": (True, None)})
-        rope |= _of_yarn(rope, settings["max_position_embeddings"])
+        rope |= _of_yarn(rope, settings.size("max_position_embeddings"))
     lacks = [each for each in STRETCH[kind] if rope.get(each) is None]
     if lacks:
         raise OtimesError(f"{name} has rope_type={kind!r} without {listed(lacks)}")
@@ -261,15 +286,13 @@ def _of_yarn(rope: Mapping[str, Any], longest: int) -> dict[str, float]:
     }
 
 
-def _gpt_neox(
-    name: str, settings: Mapping[str, Any], tensors: Tensors
-) -> tuple[Config, dict[str, np.ndarray]]:
-    layers, heads = settings["num_hidden_layers"], settings["num_attention_heads"]
-    d = settings["hidden_size"]
-    dh = d // heads
+def _gpt_neox(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dict[str, Tensor]]:
+    layers, heads = settings.size("num_hidden_layers"), settings.size("num_attention_heads")
+    d = settings.size("hidden_size")
+    dh, d_mlp = d // heads, settings.size("intermediate_size")
     biased = bool(settings.get("attention_bias", True))
     block = "gpt_neox.layers.{}."
-    tied, ends = _ends(tensors, "gpt_neox.embed_in.weight")
+    tied, ends = _ends(tensors, "gpt_neox.embed_in.weight", settings.size("vocab_size"), d)
     config = Config(
         **_rotary_sizes(name, settings, dh, 0.25),
         parallel=bool(settings.get("use_parallel_residual", True)),
@@ -281,17 +304,25 @@ def _gpt_neox(
     weights = {
         **ends,
         "W_O": stacked(
-            tensors, block + "attention.dense.weight", layers, lambda w: w.T.reshape(heads, dh, d)
+            tensors,
+            block + "attention.dense.weight",
+            layers,
+            (d, heads * dh),
+            lambda w: w.T.reshape(heads, dh, d),
         ),
-        "W_in": stacked(tensors, block + "mlp.dense_h_to_4h.weight", layers, np.transpose),
-        "b_in": stacked(tensors, block + "mlp.dense_h_to_4h.bias", layers, as_is),
-        "W_out": stacked(tensors, block + "mlp.dense_4h_to_h.weight", layers, np.transpose),
-        "b_out": stacked(tensors, block + "mlp.dense_4h_to_h.bias", layers, as_is),
-        "ln_final_gain": tensor(tensors, "gpt_neox.final_layer_norm.weight"),
-        "ln_final_bias": tensor(tensors, "gpt_neox.final_layer_norm.bias"),
+        "W_in": stacked(
+            tensors, block + "mlp.dense_h_to_4h.weight", layers, (d_mlp, d), np.transpose
+        ),
+        "b_in": stacked(tensors, block + "mlp.dense_h_to_4h.bias", layers, (d_mlp,), as_is),
+        "W_out": stacked(
+            tensors, block + "mlp.dense_4h_to_h.weight", layers, (d, d_mlp), np.transpose
+        ),
+        "b_out": stacked(tensors, block + "mlp.dense_4h_to_h.bias", layers, (d,), as_is),
+        "ln_final_gain": tensor(tensors, "gpt_neox.final_layer_norm.weight", (d,)),
+        "ln_final_bias": tensor(tensors, "gpt_neox.final_layer_norm.bias", (d,)),
     }
     if biased:
-        weights["b_O"] = stacked(tensors, block + "attention.dense.bias", layers, as_is)
+        weights["b_O"] = stacked(tensors, block + "attention.dense.bias", layers, (d,), as_is)
     fused = block + "attention.query_key_value."
     for number, letter in enumerate("QKV"):
         # Linear: inputs are the columns; the rows are heads, and in each q, k and v.
@@ -299,29 +330,32 @@ def _gpt_neox(
             tensors,
             fused + "weight",
             layers,
+            (3 * heads * dh, d),
             lambda w, n=number: w.reshape(heads, 3, dh, d)[:, n].swapaxes(1, 2),
         )
         if biased:
             weights[f"b_{letter}"] = stacked(
-                tensors, fused + "bias", layers, lambda b, n=number: b.reshape(heads, 3, dh)[:, n]
+                tensors,
+                fused + "bias",
+                layers,
+                (3 * heads * dh,),
+                lambda b, n=number: b.reshape(heads, 3, dh)[:, n],
             )
     for ours, theirs in (("ln1", "input_layernorm"), ("ln2", "post_attention_layernorm")):
-        weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, as_is)
-        weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, as_is)
+        weights[f"{ours}_gain"] = stacked(tensors, block + f"{theirs}.weight", layers, (d,), as_is)
+        weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, (d,), as_is)
     return config, weights
 
 
-def _llama(
-    name: str, settings: Mapping[str, Any], tensors: Tensors
-) -> tuple[Config, dict[str, np.ndarray]]:
-    layers, heads = settings["num_hidden_layers"], settings["num_attention_heads"]
-    d = settings["hidden_size"]
+def _llama(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dict[str, Tensor]]:
+    layers, heads = settings.size("num_hidden_layers"), settings.size("num_attention_heads")
+    d = settings.size("hidden_size")
     dh = settings.get("head_dim") or d // heads
-    groups = settings.get("num_key_value_heads") or heads
+    groups, d_mlp = settings.get("num_key_value_heads") or heads, settings.size("intermediate_size")
     biased = bool(settings.get("attention_bias", False))
     mlp_biased = bool(settings.get("mlp_bias", False))
     block = "model.layers.{}."
-    tied, ends = _ends(tensors, "model.embed_tokens.weight")
+    tied, ends = _ends(tensors, "model.embed_tokens.weight", settings.size("vocab_size"), d)
     config = Config(
         **_rotary_sizes(name, settings, dh, 1.0),
         n_kv_heads=groups,
@@ -337,29 +371,42 @@ def _llama(
     weights = {
         **ends,
         "W_O": stacked(
-            tensors, block + "self_attn.o_proj.weight", layers, lambda w: w.T.reshape(heads, dh, d)
+            tensors,
+            block + "self_attn.o_proj.weight",
+            layers,
+            (d, heads * dh),
+            lambda w: w.T.reshape(heads, dh, d),
         ),
-        "ln1_gain": stacked(tensors, block + "input_layernorm.weight", layers, as_is),
-        "ln2_gain": stacked(tensors, block + "post_attention_layernorm.weight", layers, as_is),
-        "ln_final_gain": tensor(tensors, "model.norm.weight"),
+        "ln1_gain": stacked(tensors, block + "input_layernorm.weight", layers, (d,), as_is),
+        "ln2_gain": stacked(
+            tensors, block + "post_attention_layernorm.weight", layers, (d,), as_is
+        ),
+        "ln_final_gain": tensor(tensors, "model.norm.weight", (d,)),
     }
     for letter, count in (("Q", heads), ("K", groups), ("V", groups)):
         part = block + f"self_attn.{letter.lower()}_proj."
         weights[f"W_{letter}"] = stacked(
-            tensors, part + "weight", layers, lambda w, c=count: w.reshape(c, dh, d).swapaxes(1, 2)
+            tensors,
+            part + "weight",
+            layers,
+            (count * dh, d),
+            lambda w, c=count: w.reshape(c, dh, d).swapaxes(1, 2),
         )
         if biased:
             weights[f"b_{letter}"] = stacked(
-                tensors, part + "bias", layers, lambda b, c=count: b.reshape(c, dh)
+                tensors, part + "bias", layers, (count * dh,), lambda b, c=count: b.reshape(c, dh)
             )
     if biased:
-        weights["b_O"] = stacked(tensors, block + "self_attn.o_proj.bias", layers, as_is)
+        weights["b_O"] = stacked(tensors, block + "self_attn.o_proj.bias", layers, (d,), as_is)
     for ours, theirs in (("in", "up_proj"), ("gate", "gate_proj"), ("out", "down_proj")):
+        shape = (d, d_mlp) if ours == "out" else (d_mlp, d)
         weights[f"W_{ours}"] = stacked(
-            tensors, block + f"mlp.{theirs}.weight", layers, np.transpose
+            tensors, block + f"mlp.{theirs}.weight", layers, shape, np.transpose
         )
         if mlp_biased:
-            weights[f"b_{ours}"] = stacked(tensors, block + f"mlp.{theirs}.bias", layers, as_is)
+            weights[f"b_{ours}"] = stacked(
+                tensors, block + f"mlp.{theirs}.bias", layers, shape[:1], as_is
+            )
     return config, weights
 
 

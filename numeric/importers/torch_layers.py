@@ -17,6 +17,7 @@ from otimes.numeric.forward import passes_on
 from otimes.numeric.importers.arrays import array_of
 from otimes.numeric.importers.huggingface import refuse
 from otimes.numeric.model import Model, checked_model
+from otimes.numeric.tensors import Tensor, stack, tensor_of
 
 KINDS = {
     "TransformerEncoderLayer": "encoder_layer",
@@ -33,7 +34,7 @@ ONLY: dict[str, tuple[Any, ...]] = {"add_bias_kv": (False,), "add_zero_attn": (F
 
 
 def of_module(module: Any, kind: str) -> Model:
-    """Return the reference model of a layer, a stack or attention, with a placeholder for W_E.
+    """Return the reference model of a layer, a stack or attention, without a vocabulary.
 
     Raises: OtimesError naming every setting that the reference does not have.
     """
@@ -61,19 +62,20 @@ def of_module(module: Any, kind: str) -> Model:
     if kind != "attention":
         weights |= _rest(layers)
     if norm is not None:
-        weights["ln_final_gain"], weights["ln_final_bias"] = _gain_and_bias(norm)
+        gain, bias = _gain_and_bias(norm)
+        weights |= {"ln_final_gain": tensor_of(gain), "ln_final_bias": tensor_of(bias)}
     d_model = kinds[0]["d_model"]
     config = Config(
         n_layers=len(layers),
         d_head=d_model // kinds[0]["n_heads"],
-        d_vocab=1,
+        d_vocab=0,
         n_ctx=1,
         positions="none",
         tied=True,
         biases=biased,
         **kinds[0],
     )
-    return checked_model(name, config, {"W_E": np.zeros((1, d_model)), **weights})
+    return checked_model(name, config, {"W_E": np.zeros((0, d_model)), **weights})
 
 
 def on_vectors(model: Model, vectors: Any) -> tuple[Model, np.ndarray]:
@@ -169,37 +171,39 @@ def _activation(name: str, activation: Any) -> str:
     return ACTIVATION[said]
 
 
-def _attention_weights(attentions: list[Any]) -> dict[str, np.ndarray]:
+def _attention_weights(attentions: list[Any]) -> dict[str, Tensor]:
     """Return W_Q … b_O; of the fused rows, those of q, k and v stand below each other by heads."""
     heads, d = attentions[0].num_heads, attentions[0].embed_dim
     dh = d // heads
-    fused = np.stack(
-        [array_of(each.in_proj_weight).reshape(3, heads, dh, d) for each in attentions]
+    rows = [array_of(each.in_proj_weight).reshape(3, heads, dh, d) for each in attentions]
+    weights: dict[str, Tensor] = {
+        f"W_{letter}": stack([each[n].swapaxes(-1, -2) for each in rows])
+        for n, letter in enumerate("QKV")
+    }
+    weights["W_O"] = stack(
+        [array_of(each.out_proj.weight).T.reshape(heads, dh, d) for each in attentions]
     )
-    outs = [array_of(each.out_proj.weight).T.reshape(heads, dh, d) for each in attentions]
-    weights = {f"W_{letter}": fused[:, n].swapaxes(-1, -2) for n, letter in enumerate("QKV")}
-    weights["W_O"] = np.stack(outs)
     if attentions[0].in_proj_bias is not None:
-        biases = np.stack(
-            [array_of(each.in_proj_bias).reshape(3, heads, dh) for each in attentions]
-        )
-        weights |= {f"b_{letter}": biases[:, n] for n, letter in enumerate("QKV")}
-        weights["b_O"] = np.stack([array_of(each.out_proj.bias) for each in attentions])
+        biases = [array_of(each.in_proj_bias).reshape(3, heads, dh) for each in attentions]
+        weights |= {
+            f"b_{letter}": stack([each[n] for each in biases]) for n, letter in enumerate("QKV")
+        }
+        weights["b_O"] = stack([array_of(each.out_proj.bias) for each in attentions])
     return weights
 
 
-def _rest(layers: list[Any]) -> dict[str, np.ndarray]:
+def _rest(layers: list[Any]) -> dict[str, Tensor]:
     """Return the weights of norms and MLP."""
-    weights = {}
+    weights: dict[str, Tensor] = {}
     for ours, theirs in (("in", "linear1"), ("out", "linear2")):
         parts = [getattr(layer, theirs) for layer in layers]
-        weights[f"W_{ours}"] = np.stack([array_of(part.weight).T for part in parts])
+        weights[f"W_{ours}"] = stack([array_of(part.weight).T for part in parts])
         if parts[0].bias is not None:
-            weights[f"b_{ours}"] = np.stack([array_of(part.bias) for part in parts])
+            weights[f"b_{ours}"] = stack([array_of(part.bias) for part in parts])
     for number in (1, 2):
         pairs = [_gain_and_bias(getattr(layer, f"norm{number}")) for layer in layers]
         gains, biases = zip(*pairs, strict=True)
-        weights[f"ln{number}_gain"], weights[f"ln{number}_bias"] = np.stack(gains), np.stack(biases)
+        weights[f"ln{number}_gain"], weights[f"ln{number}_bias"] = stack(gains), stack(biases)
     return weights
 
 

@@ -9,6 +9,7 @@ from otimes.numeric.config import Config, listed
 from otimes.numeric.importers.arrays import array_of
 from otimes.numeric.importers.huggingface import refuse
 from otimes.numeric.model import Model, checked_model
+from otimes.numeric.tensors import Tensor, stack, tensor_of
 
 ACTIVATION = {
     "gelu_new": "gelu_tanh",
@@ -75,7 +76,7 @@ def of_module(module: Any) -> Model:
     rotary = cfg.positional_embedding_type == "rotary"
     weights = _weights(cfg, state)
     # In a gated MLP it is added after the product, and not to what the gate multiplies.
-    if cfg.gated_mlp and weights.pop("b_in", np.zeros(1)).any():
+    if cfg.gated_mlp and np.any(weights.pop("b_in", np.zeros(1))):
         raise OtimesError(
             "the HookedTransformer has gated_mlp with a b_in that is not zero, which it adds after "
             "the product: that is not supported"
@@ -106,8 +107,10 @@ def of_module(module: Any) -> Model:
     for name, shape in shapes.items():  # a folded norm has neither gain nor bias
         if name.startswith("ln") and name not in weights:
             fill = np.ones if name.endswith("_gain") else np.zeros
-            weights[name] = fill(shape, dtype=weights["W_E"].dtype)
-    return checked_model("HookedTransformer", config, {n: weights[n] for n in shapes})
+            weights[name] = fill(shape, dtype=tensor_of(weights["W_E"]).dtype)
+    return checked_model(
+        "HookedTransformer", config, {name: tensor_of(weights[name]) for name in shapes}
+    )
 
 
 def _stretch(cfg: Any) -> tuple[float, ...]:
@@ -122,9 +125,9 @@ def _stretch(cfg: Any) -> tuple[float, ...]:
     )
 
 
-def _weights(cfg: Any, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _weights(cfg: Any, state: dict[str, np.ndarray]) -> dict[str, Tensor]:
     """Return the tensors by our names, those of each layer stacked."""
-    weights = {"W_E": state["embed.W_E"], "W_U": state["unembed.W_U"]}
+    weights: dict[str, Tensor] = {"W_E": state["embed.W_E"], "W_U": state["unembed.W_U"]}
     if "pos_embed.W_pos" in state:
         weights["W_pos"] = state["pos_embed.W_pos"]
     if "unembed.b_U" in state:
@@ -153,7 +156,7 @@ def _weights(cfg: Any, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     for ours, theirs in stacked.items():
         names = [f"blocks.{layer}.{theirs}" for layer in range(cfg.n_layers)]
         if names and all(name in state for name in names):
-            weights[ours] = np.stack([state[name] for name in names])
+            weights[ours] = stack([state[name] for name in names])
     for ours, theirs in (("ln_final_gain", "ln_final.w"), ("ln_final_bias", "ln_final.b")):
         if theirs in state:
             weights[ours] = state[theirs]

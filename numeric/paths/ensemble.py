@@ -7,7 +7,6 @@ computed on demand.
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.frozen import FrozenPass, MLPKind, Token, freeze
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import ModelSource, load_model
+from otimes.numeric.model import Model
 from otimes.numeric.paths.closure import Closure, close
 from otimes.numeric.paths.orders import check_path, order_streams, path_stream, replay_streams
 from otimes.numeric.paths.pairs import single_heads, triples, virtual_heads
@@ -29,7 +29,7 @@ Positions = int | Sequence[int] | np.ndarray | None
 
 
 def paths(
-    model: Model | str | Path, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
+    model: ModelSource, tokens: Any, dtype: Any = np.float64, mlp: MLPKind = "sources"
 ) -> "Paths":
     """Return the ensemble of paths of a model (or a bundled model's name, or a folder) on a prompt.
 
@@ -53,7 +53,7 @@ def paths(
     >>> len(on_prompt.top(5, -1, 9))
     5
     """
-    loaded = model if isinstance(model, Model) else load_model(model)
+    loaded = load_model(model)
     return Paths(freeze(loaded, tokens, dtype, mlp))
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.metrics import (
     losses,
     prefix_matching_score,
@@ -73,11 +74,12 @@ class Induction:
         return _above(self.previous_token)
 
 
-def induction(model: Model, period: int = 24, n_prompts: int = 2) -> Induction:
+def induction(model: ModelSource, period: int = 24, n_prompts: int = 2) -> Induction:
     """Return the four analyses of a model on repeated random tokens.
 
     Raises: OtimesError if 2 · `period` exceeds n_ctx, or if the model has no induction head.
     """
+    model = load_model(model)
     if 2 * period > model.n_ctx:
         raise OtimesError(
             f"{model.name} takes at most n_ctx={model.n_ctx} tokens, and {period} repeated tokens"

@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.frozen import FrozenPass, MLPKind, freeze
-from otimes.numeric.model import Model
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.paths.orders import order_streams, path_stream
 
 POSITIONS_AT_ONCE = 32
@@ -59,7 +59,7 @@ class LossTable:
 
 
 def loss_table(
-    model: Model,
+    model: ModelSource,
     prompts: Sequence[Sequence[int] | np.ndarray],
     virtual_heads: bool = False,
     mlp: MLPKind = "sources",
@@ -70,11 +70,12 @@ def loss_table(
     `mlp` is "sources" or "gates", as in `paths`. Losses before the position `start` are ignored.
     Raises: OtimesError for prompts of fewer than two tokens, or `start` out of range.
 
-    >>> from otimes.numeric.model import load_model
+    >>> from otimes.numeric.load import load_model
     >>> table = loss_table(load_model("one_layer"), [range(20)])
     >>> [term.name for term in table.terms]
     ['direct', 'order 1', 'layer 0', '0.0', '0.1', '0.2', '0.3']
     """
+    model = load_model(model)
     if not len(prompts) or min(len(prompt) for prompt in prompts) < 2:
         raise OtimesError("a loss needs at least one prompt, and at least two tokens in each")
     if not 0 <= start < min(len(prompt) for prompt in prompts) - 1:

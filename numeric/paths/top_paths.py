@@ -24,7 +24,9 @@ bound on all unvisited paths.
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +38,10 @@ from otimes.numeric.paths.directions import Directions, at_the_end
 from otimes.numeric.paths.orders import Heads, direct_streams, path_name
 from otimes.numeric.paths.pairs import order_one_z
 from otimes.numeric.rounding import UNIT_ROUNDOFF, gamma
+from otimes.numeric.tables import text_table, to_pandas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 TAILS_AT_ONCE = 64
 
@@ -78,6 +84,41 @@ class TopPaths:
 
     def __getitem__(self, index: int) -> Path:
         return self.paths[index]
+
+    def __str__(self) -> str:
+        """Return the paths as a table, and whether they are proven to be the largest."""
+        rows = [[path_name(path.heads), str(path.order), f"{path.value:+.4f}"] for path in self]
+        return f"{text_table(['path', 'order', 'logit'], rows)}\n{self._proof()}"
+
+    def to_pandas(self) -> "DataFrame":
+        """Return a pandas DataFrame with a row for each path: its name, heads, order and logit.
+
+        Raises: OtimesError if pandas is not installed.
+        """
+        rows = (
+            {
+                "path": path_name(path.heads),
+                "heads": path.heads,
+                "order": path.order,
+                "logit": path.value,
+            }
+            for path in self
+        )
+        return to_pandas(rows, ["path", "heads", "order", "logit"])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(path_name(path.heads))}</th><td>{path.order}</td>"
+            f"<td>{path.value:+.4f}</td></tr>"
+            for path in self
+        )
+        head = "<tr><th>path</th><th>order</th><th>logit</th></tr>"
+        return f"<table>{head}{rows}</table><p>{escape(self._proof())}</p>"
+
+    def _proof(self) -> str:
+        if self.proven:
+            return f"proven to be the largest; {self.visited} paths visited"
+        return f"not proven: others are at most {self.bound:.3g}; {self.visited} paths visited"
 
 
 BUDGET = 1024

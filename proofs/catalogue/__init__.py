@@ -5,8 +5,11 @@ A theorem is a decorated function; `proofs/claims.py` has the kinds of claims th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from html import escape
 from importlib import import_module
+from itertools import groupby
 
 from otimes.proofs.theorem import Theorem, find
 
@@ -60,8 +63,33 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
 """The title of each chapter, its folder, and the files in it in reading order."""
 
 
+class Theorems(tuple[Theorem, ...]):
+    """Theorems in reading order; printed as a list of names and titles, by chapter."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self)} theorems"]
+        for chapter, members in self._chapters():
+            lines += ["", chapter, *(f"  {each.name}: {each.title}" for each in members)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{len(self)} theorems</p>"]
+        for chapter, members in self._chapters():
+            items = "".join(
+                f"<li><code>{each.name}</code> {escape(each.title)}</li>" for each in members
+            )
+            parts.append(f"<details><summary>{escape(chapter)}</summary><ul>{items}</ul></details>")
+        return "".join(parts)
+
+    def _chapters(self) -> Iterator[tuple[str, list[Theorem]]]:
+        for number, members in groupby(self, key=lambda theorem: theorem.chapter):
+            yield f"{number} {CHAPTERS[number][0]}", list(members)
+
+
 @lru_cache(maxsize=1)
-def catalogue() -> tuple[Theorem, ...]:
+def catalogue() -> Theorems:
     """Return every theorem, chapter by chapter, in the order of the files."""
     found: list[Theorem] = []
     for _, folder, files in CHAPTERS.values():
@@ -69,7 +97,7 @@ def catalogue() -> tuple[Theorem, ...]:
             module = import_module(f"otimes.proofs.catalogue.{folder}.{file}")
             entries = [entry for entry in vars(module).values() if isinstance(entry, Theorem)]
             found += [entry for entry in entries if entry.state.__module__ == module.__name__]
-    return tuple(found)
+    return Theorems(found)
 
 
 catalogue()  # importing a chapter declares its theorems, so that `find` knows them all

@@ -9,7 +9,7 @@ from typing import Any
 from otimes.algebra.decide.certificate import to_json
 from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
 from otimes.algebra.verdict import Verdict, decide
-from otimes.numeric.binding import Run
+from otimes.numeric.binding import Run, UnboundSymbol
 from otimes.numeric.rounding import worst_ratio
 from otimes.proofs import replay
 from otimes.proofs.claims import Lemma, NonIdentity, Statement, as_pair, equations
@@ -125,9 +125,15 @@ def names_theorem(relation: str, name: str) -> Check:
 
 
 def on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) -> ModelEvidence:
-    """Return the result on a model; an error counts as a failure."""
+    """Return the result on a model; an error counts as a failure.
+
+    A claim about symbols that are no quantities of a model does not apply to it.
+    """
     try:
         return check(claim, run)
+    except UnboundSymbol as error:
+        why = str(error).partition(": ")[0]
+        return ModelEvidence(run.model, False, True, why=f"{why} (Statement takes bind=)")
     except OtimesError as error:
         return ModelEvidence(run.model, True, False, why=str(error))
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.binding import Run
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.random_weights import random_model
 from otimes.numeric.rounding import smallest_noticed, worst_ratio
 from otimes.numeric.tokenizer import sample_tokens

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from otimes.numeric.audit.audit import audit
-from otimes.numeric.importers.load import imported
+from otimes.numeric.load import load_model
 from tests.bench.gpt2 import GPT2LMHeadModel
 
 SMALL = {"layers": 4, "heads": 4, "width": 256, "vocabulary": 5000}
@@ -77,7 +77,7 @@ def measured(dtype: str, way: str, small: bool, repeats: int) -> dict[str, float
     most = resident("VmHWM") - before + weights
     assert report.passed, report
     wall, processor = cost(runs[way], repeats)
-    reference = imported(module)
+    reference = load_model(module)
     own = module.double()
     theirs = cost(lambda: call_double(own, tokens), repeats + 1)
     ours = cost(lambda: reference.forward(tokens, ["logits"]), repeats + 1)

@@ -30,7 +30,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from otimes.numeric.model import load_model, save_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import save_model
 from otimes.numeric.random_weights import random_model
 from tests.bench.agreement import apart, error_over_bound
 
@@ -81,7 +82,7 @@ import numpy as np
 from otimes.numeric.attribution.direct import direct_logit_attribution
 from otimes.numeric.circuits.composition import composition_scores
 from otimes.numeric.circuits.copying import ov_eigenvalues
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 dtype = np.float32 if bits == 32 else np.float64
 model = load_model(folder)
 if what.startswith("eigen"):
@@ -140,7 +141,7 @@ WRITTEN_OUT = (
     MEASURE
     + """
 import numpy as np
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 dtype = np.float32 if bits == 32 else np.float64
 model = load_model(folder)
 L, H = model.n_layers, model.n_heads

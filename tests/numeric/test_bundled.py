@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from otimes.numeric.load import bundled_models, load_model
 from otimes.numeric.metrics import losses, prefix_matching_score, repeated_prompts
-from otimes.numeric.model import bundled_models, load_model
 from otimes.numeric.model_card import figures
 from otimes.numeric.tokenizer import BUNDLED, load_tokenizer, sample_tokens
 

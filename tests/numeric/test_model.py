@@ -11,7 +11,8 @@ import pytest
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.config import Config
 from otimes.numeric.files import read_weights
-from otimes.numeric.model import bundled_models, load_model, make_model, save_model
+from otimes.numeric.load import bundled_models, load_model
+from otimes.numeric.model import make_model, save_model
 from tests.numeric.random_models import (
     EVERY,
     FULL,
@@ -175,8 +176,8 @@ def test_a_folder_in_place_of_a_file_is_named(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("asked", [None, 3, b"two_layer"])
-def test_a_model_is_asked_for_by_name_or_folder(asked: object) -> None:
-    with pytest.raises(OtimesError, match="by its name or its folder, got"):
+def test_what_is_no_source_of_weights_is_named(asked: object) -> None:
+    with pytest.raises(OtimesError, match="by its name, from a folder or file, .*, got"):
         load_model(asked)  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from otimes.algebra.errors import OtimesError, ShapeError
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.prompt import read_position, read_prompt, read_token
 from otimes.numeric.tokenizer import load_tokenizer
 from tests.numeric.random_models import random_model

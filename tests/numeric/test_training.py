@@ -14,7 +14,7 @@ import otimes.numeric.training
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.config import Config, gpt2_config
 from otimes.numeric.corpus import Source, encode_source, read_source, train_tokenizer
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.tokenizer import BUNDLED, load_tokenizer, sample_text
 from otimes.numeric.training import (
     RECIPES,
@@ -155,12 +155,11 @@ def test_two_runs_on_a_cuda_device_agree(tmp_path: Path) -> None:
 def test_an_interrupted_run_leaves_no_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(path: Path, content: bytes) -> None:
-        if path.name == "weights.safetensors":
-            raise KeyboardInterrupt
-        path.write_bytes(content)
+    def interrupted(path: Path, tensors: object) -> None:
+        path.with_name(f"{path.name}.unfinished").write_bytes(b"some")
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(otimes.numeric.model, "write_whole", interrupted)
+    monkeypatch.setattr(otimes.numeric.model, "write_weights", interrupted)
     with pytest.raises(KeyboardInterrupt):
         small_train(tmp_path)
     with pytest.raises(OtimesError, match=r"it has no weights.safetensors"):

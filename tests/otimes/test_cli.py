@@ -52,7 +52,11 @@ class Otimes:
 
 
 @pytest.fixture
-def otimes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Otimes:
+def otimes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Otimes:
+    # What `show` prints is kept, and the reports of these tests are no real ones.
+    monkeypatch.setenv("OTIMES_CACHE", str(tmp_path / "cache"))
     return Otimes(monkeypatch, capsys)
 
 
@@ -102,8 +106,9 @@ def test_what_came_from_the_cache_is_told(otimes: Otimes) -> None:
 
 @pytest.mark.parametrize("command", [("verify",), ("show", "kron_mul_kron"), ("coverage",)])
 def test_fresh_takes_nothing_from_the_cache(
-    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("OTIMES_CACHE", str(tmp_path / "cache"))
     seen: list[bool] = []
 
     def answer(*_: Any, cache: Any, **__: Any) -> Report:
@@ -136,7 +141,7 @@ def test_show_json(otimes: Otimes) -> None:
 def test_an_unknown_theorem_names_the_near_ones(otimes: Otimes, command: str) -> None:
     ran = otimes(command, "kron_mul_kro")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith("there is no theorem 'kron_mul_kro'; there are kron_mul_kron")
+    assert ran.err.startswith("there is no theorem 'kron_mul_kro'; similar names are kron_mul_kron")
     assert len(ran.err.splitlines()) == 1
 
 

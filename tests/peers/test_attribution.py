@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from otimes.numeric.attribution.gradients import integrated_gradients, line_integral
-from otimes.numeric.importers.load import imported
+from otimes.numeric.load import load_model
 from tests.peers.makers import KINDS
 
 pytest.importorskip("transformers")
@@ -35,7 +35,7 @@ def theirs(module: torch.nn.Module, rule: str) -> np.ndarray:
 def test_captum_agrees(kind: str, rule: str) -> None:
     torch.manual_seed(2)
     module = KINDS[kind](attn_implementation="eager").double().eval()
-    model = imported(module)
+    model = load_model(module)
     baseline = np.full(model.d_model, 0.1)
     ours = integrated_gradients(
         model, PROMPT, TARGET, baseline=baseline, n_steps=STEPS, rule=rule

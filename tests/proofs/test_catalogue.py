@@ -10,7 +10,7 @@ import pickle
 import pytest
 
 from otimes._table import block, shortcomings
-from otimes.numeric.model import bundled_models
+from otimes.numeric.load import bundled_models
 from otimes.proofs.catalogue import CHAPTERS, catalogue, find
 from otimes.proofs.claims import Example, Lemma, Statement
 from otimes.proofs.evidence import Report

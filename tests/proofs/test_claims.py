@@ -26,7 +26,8 @@ from otimes.algebra.facts import Fact, attention_pattern
 from otimes.algebra.language.linear import HeadSum, OneHot, matadd, matmul
 from otimes.algebra.language.nonlinear import RowSoftmax
 from otimes.numeric.binding import Run, Source, run_of
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.symbols import A, X, d, d_head, m, n, row
 from otimes.proofs.claims import (

@@ -11,7 +11,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.linear import matadd, matmul
 from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from otimes.numeric.binding import Run, run_of
-from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.load import bundled_models, load_model
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.claims import Statement
 from otimes.proofs.on_models import ModelEvidence, check_on_model

@@ -11,7 +11,8 @@ import pytest
 
 import otimes.numeric.forward
 from otimes.numeric.binding import Run, run_from_places, run_of
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.random_weights import random_model
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue import catalogue, find

@@ -174,8 +174,7 @@ def test_all_axioms_that_are_relations_are_met() -> None:
     facts = [fact for name in CLAIMS for fact in _certificate(name)["proof"].get("facts", [])]
     met = {fact[2] for fact in facts}
     assert met <= set(replay.AXIOMS["axioms"])
-    known = {name for name, axiom in AXIOMS.items() if not axiom.built_in}
-    assert met >= known
+    assert met >= set(replay.AXIOMS["axioms"]) - {"inverse", "inverse_of_square", "gram_zero"}
     assert any(fact[1] for fact in facts)  # for all heads
 
 

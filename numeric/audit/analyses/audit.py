@@ -64,6 +64,7 @@ from otimes.numeric.audit.findings import Finding, Gauge
 from otimes.numeric.audit.reference.error_estimates import GRANTED, RUNS
 from otimes.numeric.audit.report import Report
 from otimes.numeric.config import listed
+from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, worst_ratio
 
@@ -100,7 +101,12 @@ OTHERS = ("folded_weights", "svd")
 
 
 def audit_analysis(
-    name: str, value: Any, model: Model, tokens: Any = None, layer: Any = None, head: Any = None
+    name: str,
+    value: Any,
+    model: ModelSource,
+    tokens: Any = None,
+    layer: Any = None,
+    head: Any = None,
 ) -> Report:
     """Return the report on something computed from a model; see the module for names and shapes.
 
@@ -114,13 +120,9 @@ def audit_analysis(
 
     Raises: OtimesError for an analysis that is not known, or a question that is not complete.
     """
+    model = load_model(model)
     if name not in SAYS and name not in OTHERS:
         raise OtimesError(f"there is no analysis {name!r}; known are {listed([*SAYS, *OTHERS])}")
-    if not isinstance(model, Model):
-        raise OtimesError(
-            f"an analysis is audited against a model that ot.load_model reads, got a "
-            f"{type(model).__name__}"
-        )
     asked = Asked(model, _prompt(tokens, model), layer, head)
     if name == "folded_weights":
         return folded_weights(value, model)

@@ -32,7 +32,8 @@ from otimes.numeric.attribution.gradients import (
 )
 from otimes.numeric.attribution.question import Question, ask
 from otimes.numeric.binding import Source
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.rounding import gamma
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.sources import PRIMER

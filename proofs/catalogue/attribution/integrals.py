@@ -20,7 +20,8 @@ from otimes.numeric.attribution.gradients import (
     nodes,
     smooth_grad,
 )
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.rounding import gamma
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.attribution.gradients import (

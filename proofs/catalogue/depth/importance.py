@@ -11,7 +11,8 @@ import numpy as np
 from sympy import MatrixExpr, MatrixSymbol, Rational
 
 from otimes.algebra.language.linear import matadd, matmul
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.paths.loss import LossTable, loss_table
 from otimes.numeric.rounding import gamma
 from otimes.numeric.tokenizer import sample_tokens

@@ -9,6 +9,7 @@ import numpy as np
 from otimes.numeric.circuits.behaviour import head_behaviour
 from otimes.numeric.circuits.composition import composition_scores
 from otimes.numeric.induction_by_hand import induction_by_hand
+from otimes.numeric.load import load_model
 from otimes.numeric.metrics import (
     losses,
     mean_attention,
@@ -16,7 +17,6 @@ from otimes.numeric.metrics import (
     repeat_losses,
     repeated_prompts,
 )
-from otimes.numeric.model import load_model
 from otimes.numeric.tokenizer import load_tokenizer, sample_tokens
 from otimes.proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
 from otimes.proofs.claims import Observation, Observed

@@ -26,7 +26,7 @@ from otimes.algebra.facts import Fact
 from otimes.algebra.language.linear import ConcatHeads, HeadSum, OneHot, matadd, matmul
 from otimes.numeric.binding import Source
 from otimes.numeric.config import gpt2_config, llama_config
-from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.load import bundled_models, load_model
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.mlp_and_norm.parts import (
     WITH_PLAIN_MLP,

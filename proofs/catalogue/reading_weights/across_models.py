@@ -28,7 +28,8 @@ from otimes.numeric.circuits.embedding_space import (
     stitching_map,
     vocabulary,
 )
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.proofs.catalogue.reading_weights.embedding_space import (
     RIGHT_INVERSE,
     ROUNDOFF,

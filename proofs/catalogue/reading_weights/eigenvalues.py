@@ -25,7 +25,8 @@ from otimes.algebra.language.linear import HeadSum, OneHot, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation
 from otimes.numeric.binding import Source
 from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.tokenizer import load_tokenizer
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import L, V, d, d_head, l, n, p, q, row, size

@@ -27,7 +27,8 @@ from otimes.numeric.circuits.embedding_space import (
     projected,
     vocabulary,
 )
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.proofs.catalogue.sources import DAR, GEVA
 from otimes.proofs.catalogue.symbols import V, X, d, d_head, m, n, row, size
 from otimes.proofs.claims import (

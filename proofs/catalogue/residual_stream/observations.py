@@ -6,7 +6,8 @@ import numpy as np
 from sympy import Identity, MatrixSymbol, ZeroMatrix
 
 from otimes.algebra.language.linear import matadd, matmul
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.tokenizer import load_tokenizer, sample_tokens
 from otimes.proofs.catalogue.sources import FRAMEWORK
 from otimes.proofs.catalogue.symbols import X, d, n

@@ -18,7 +18,8 @@ from otimes.algebra.language.nonlinear import RowSoftmax
 from otimes.algebra.language.trees import stated
 from otimes.numeric.circuits.trigrams import skip_trigrams
 from otimes.numeric.corpus import read_source
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.rounding import UNIT_ROUNDOFF
 from otimes.numeric.tokenizer import byte_alphabet, load_tokenizer, sample_tokens
 from otimes.proofs.catalogue.sources import FRAMEWORK

@@ -20,7 +20,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 from otimes.algebra.facts import Fact
 from otimes.algebra.language.linear import OneHot, kron, matadd, matmul, vec_rows
 from otimes.algebra.language.nonlinear import Activation, RowSoftmax
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.sources import FRAMEWORK
 from otimes.proofs.catalogue.symbols import V, column, d, n, row

@@ -5,7 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model
 
 TARGET, FOIL, POSITION = 3, 5, 4

@@ -19,7 +19,7 @@ from otimes.numeric.attribution.gradients import (
     smooth_grad,
 )
 from otimes.numeric.attribution.question import ask
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from tests.numeric.attribution.by_torch import gradients
 from tests.numeric.attribution.cases import FOIL, POSITION, TARGET, case, near, with_rows
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model

@@ -13,7 +13,7 @@ from otimes.numeric.attribution.mixing import (
     output_value_norms,
     value_norms,
 )
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.attribution.cases import case, near
 from tests.numeric.loops import by_loops

@@ -5,7 +5,7 @@ import pytest
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.attribution.occlusion import occlusion, perturbation
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.attribution.cases import FOIL, POSITION, TARGET, case, near, with_rows
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model

@@ -191,7 +191,7 @@ def test_values_that_cannot_be_read_are_refused(name, value, says) -> None:
 
 
 def test_what_is_no_model_is_refused() -> None:
-    with pytest.raises(ot.OtimesError, match="a model that ot.load_model reads, got a dict"):
+    with pytest.raises(ot.OtimesError, match="the weights lack W_E, W_Q, W_K and W_O"):
         ot.audit_analysis("ov_circuit", ARRAY, {"W_V": ARRAY}, **HEAD)
 
 

@@ -8,7 +8,7 @@ import torch
 
 import otimes as ot
 from otimes.numeric.importers.huggingface import model_of
-from otimes.numeric.importers.load import of_mapping
+from otimes.numeric.load import of_mapping
 from otimes.numeric.model import save_model
 from otimes.numeric.random_weights import random_model
 from tests.numeric.audit.catalogue import GPT2, KINDS, LLAMA, NEOX
@@ -106,7 +106,7 @@ def test_sizes_are_read_off_a_mapping(config) -> None:
         ),
         (
             lambda: ot.audit(len, TOKENS, weights=3),
-            "there is no importer for int: known are GPT2LM",
+            "a model is loaded by its name, from a folder or file, .* got 3",
         ),
         (
             lambda: ot.audit(len, TOKENS, weights=dict(MODEL.weights)),

@@ -5,7 +5,7 @@ import numpy as np
 from otimes.numeric.circuits.behaviour import head_behaviour
 from otimes.numeric.circuits.composition import composition_scores
 from otimes.numeric.circuits.copying import copying_scores
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.model_card import copying_score
 
 

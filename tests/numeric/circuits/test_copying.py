@@ -5,7 +5,7 @@ import pytest
 
 from otimes.algebra.errors import OtimesError, RuleError
 from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.circuits.plainly import MODELS, heads, mul, near, ov, table, trace
 from tests.numeric.random_models import KINDS, random_model

@@ -15,7 +15,7 @@ from otimes.numeric.circuits.embedding_space import (
     stitching_map,
     vocabulary,
 )
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.random_weights import random_model as drawn
 from tests.numeric.circuits.plainly import MODELS, near, ov, qk
 from tests.numeric.random_models import KINDS, random_model

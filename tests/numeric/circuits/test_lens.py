@@ -8,8 +8,8 @@ import pytest
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.circuits.behaviour import duplicate_token_score, head_behaviour
 from otimes.numeric.circuits.lens import band_energy, logit_lens, spectral_bands
+from otimes.numeric.load import load_model
 from otimes.numeric.metrics import repeated_prompts
-from otimes.numeric.model import load_model
 from tests.numeric.circuits.plainly import MODELS, mul, near, table
 from tests.numeric.loops import norm as norm_by_loops
 from tests.numeric.random_models import KINDS, TINY_TOKENS, random_model

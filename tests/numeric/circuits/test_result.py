@@ -12,7 +12,7 @@ from otimes.numeric.circuits.composition import composition_scores
 from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
 from otimes.numeric.circuits.lens import logit_lens
 from otimes.numeric.circuits.result import Named
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.plot import plot
 from otimes.numeric.tokenizer import load_tokenizer
 

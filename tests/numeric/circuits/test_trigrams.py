@@ -9,7 +9,7 @@ import pytest
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.circuits.trigrams import skip_trigrams
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.random_weights import random_model as drawn
 from otimes.numeric.tokenizer import load_tokenizer
 from tests.numeric.circuits.plainly import MODELS, across, mul, near, ov, qk, table

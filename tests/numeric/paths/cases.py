@@ -7,7 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from otimes.numeric.model import Model, load_model
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
 from otimes.numeric.paths.ensemble import Paths, paths
 from otimes.numeric.tokenizer import sample_tokens
 from tests.numeric.paths.enumeration import Enumeration

@@ -9,7 +9,7 @@ import pytest
 
 from otimes.numeric.frozen import FrozenPass, MLPKind
 from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP
-from otimes.numeric.model import bundled_models, load_model
+from otimes.numeric.load import bundled_models, load_model
 from otimes.numeric.paths.ensemble import paths
 from otimes.numeric.random_weights import random_model
 from otimes.numeric.tokenizer import sample_tokens

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.load import load_model
 from otimes.numeric.metrics import repeated_prompts
-from otimes.numeric.model import load_model
 from otimes.numeric.paths.ensemble import paths
 from otimes.numeric.paths.induction import Induction, induction
 from otimes.numeric.paths.loss import loss_table

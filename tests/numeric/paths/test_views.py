@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from otimes.numeric.model import load_model
+from otimes.numeric.load import load_model
 from otimes.numeric.paths.ensemble import paths
 from otimes.numeric.paths.views import html_page, png
 from otimes.numeric.tokenizer import load_tokenizer

@@ -1,0 +1,96 @@
+"""Live modules of other libraries as reference models.
+
+A module is recognised by the name of its class, so that unused libraries need not be installed.
+Each setting is supported, known to have no effect, or refused by name: an ignored setting would
+make a correct implementation look wrong, or a wrong one right. Rotary frequencies are computed from
+the settings in float64, not read from the buffers of a module, which are float32.
+
+    Hugging Face        GPT-2, GPT-NeoX, Llama (`huggingface`)
+    TransformerLens     HookedTransformer (`transformer_lens`)
+    torch.nn            TransformerEncoderLayer, TransformerEncoder, MultiheadAttention
+                        (`torch_layers`)
+"""
+
+from typing import Any
+
+from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import listed
+from otimes.numeric.importers import huggingface, torch_layers, transformer_lens
+from otimes.numeric.importers.arrays import array_of
+from otimes.numeric.importers.unwrap import unwrapped
+from otimes.numeric.model import Model
+
+HUGGING_FACE = {
+    "GPT2LMHeadModel": "gpt2",
+    "GPT2Model": "gpt2",
+    "GPTNeoXForCausalLM": "gpt_neox",
+    "GPTNeoXModel": "gpt_neox",
+    "LlamaForCausalLM": "llama",
+    "LlamaModel": "llama",
+}
+
+NORMS = ("ln_", "norm", "input_layernorm", "post_attention_layernorm", "final_layer_norm")
+"""Prefixes of the names of norms in Hugging Face modules."""
+
+KNOWN = (*HUGGING_FACE, "HookedTransformer", *torch_layers.KINDS)
+"""The known classes of live modules."""
+
+
+def of_module(source: Any) -> Model:
+    """Return the reference model of a live module, which is not changed; weights are shared.
+
+    Raises: OtimesError for a class that is not known, or a setting that is not supported.
+    """
+    source = unwrapped(source)
+    kind = kind_of_module(source)
+    if kind == "lens":
+        return transformer_lens.of_module(source)
+    if kind in torch_layers.KINDS.values():
+        return torch_layers.of_module(source, str(kind))
+    if kind is not None:
+        return of_hugging_face(source, kind)
+    check_reference(source)
+    raise OtimesError(
+        f"there is no importer for {type(source).__name__} of {type(source).__module__}: known "
+        f"classes are {listed(KNOWN)}; load another module as a mapping of the canonical names to "
+        "its tensors, with config="
+    )
+
+
+def kind_of_module(module: Any) -> str | None:
+    """Return the kind of a live module, None if it is not a known one."""
+    for each in type(module).__mro__:
+        library = each.__module__.partition(".")[0]
+        if each.__name__ in HUGGING_FACE and library == "transformers":
+            return HUGGING_FACE[each.__name__]
+        if each.__name__ == "HookedTransformer" and library == "transformer_lens":
+            return "lens"
+        if each.__name__ in torch_layers.KINDS and each.__module__.startswith("torch.nn."):
+            return torch_layers.KINDS[each.__name__]
+    return None
+
+
+def check_reference(source: Any) -> None:
+    """Raise OtimesError if a module is one of torch.nn that computes what the reference cannot."""
+    for each in type(source).__mro__:
+        why = torch_layers.WITHOUT_REFERENCE.get(each.__name__)
+        if why and each.__module__.startswith("torch.nn."):
+            raise OtimesError(f"{each.__name__} of torch.nn cannot be audited: {why}")
+
+
+def of_hugging_face(module: Any, kind: str) -> Model:
+    """Return the reference model of a live Hugging Face module."""
+    for name, part in module.named_modules():
+        if type(part).__name__ == "Identity" and name.rpartition(".")[2].startswith(NORMS):
+            raise OtimesError(
+                f"{type(module).__name__} has Identity for {name}: the reference has a norm there"
+            )
+    settings = module.config.to_dict()
+    state = module.state_dict()
+    packed = [name for name in state if "_packed_params" in name]
+    if packed:
+        raise OtimesError(f"the module holds quantised weights ({packed[0]}): not supported")
+    tensors = {
+        name: array_of(tensor) for name, tensor in state.items() if hasattr(tensor, "detach")
+    }
+    return huggingface.model_of(type(module).__name__, kind, settings, tensors)

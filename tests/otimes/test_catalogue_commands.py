@@ -1,0 +1,84 @@
+"""`otimes list`, `search` and `show`: what they find, and that it is kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from otimes._catalogue import entry, search
+from otimes.proofs.catalogue import catalogue
+
+ENTRIES = [entry(theorem) for theorem in catalogue()]
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "among"),
+    [
+        ("layer norm fold", "norm_gain_and_bias_fold", 1),
+        ("folding LayerNorm", "norm_gain_and_bias_fold", 1),
+        ("RoPE shift", "rotary_scores_ignore_a_shift", 1),
+        ("rotary offset", "rotary_scores_ignore_a_shift", 1),
+        ("mixed product", "kron_mul_kron", 1),
+        ("kronecker transpose", "kron_transpose", 1),
+        ("softmax translation", "softmax_ignores_row_constants", 1),
+        ("value bias", "value_bias_passes_through", 1),
+        ("GQA keys", "grouped_keys_are_repeated", 2),
+        ("FFN neurons", "feed_forward_is_sum_over_neurons", 3),
+        ("tied unembedding", "tied_unembedding_is_transpose", 1),
+        ("integrated gradients completeness", "integrated_gradients_are_complete", 1),
+        ("Welch", "welch_bound", 2),
+        ("Eckart Young", "eckart_young", 1),
+        ("gauge QK rotary", "rotary_qk_gauge", 1),
+    ],
+)
+def test_words_of_the_field_find_the_theorem(query: str, name: str, among: int) -> None:
+    found = [each["name"] for each in search(ENTRIES, query.split())]
+    assert name in found[:among], found[:5]
+
+
+@pytest.mark.parametrize("query", ["zzzz", "", "the of"])
+def test_words_about_nothing_find_nothing(query: str) -> None:
+    assert search(ENTRIES, query.split()) == []
+
+
+def test_every_theorem_is_found_by_its_name() -> None:
+    for each in ENTRIES:
+        best = search(ENTRIES, each["name"].split("_"))
+        assert each["name"] in [found["name"] for found in best[:6]], each["name"]
+
+
+def otimes(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "otimes", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"OTIMES_CACHE": str(cache), "PATH": ""},
+    )
+
+
+def test_what_is_kept_needs_no_catalogue(tmp_path: Path) -> None:
+    """The second time, nothing that takes long is imported."""
+    for arguments in (("list",), ("search", "rope"), ("show", "kron_mul_kron")):
+        first, again = (otimes(tmp_path / "cache", *arguments) for _ in range(2))
+        assert first.returncode == again.returncode == 0
+        note = "checks      from the cache (--fresh runs them again)\n"
+        assert again.stdout.replace(note, "") == first.stdout
+        assert "sympy" in first.stderr or arguments[0] != "list"
+        assert "sympy" not in again.stderr
+        assert "otimes.proofs.catalogue" not in again.stderr
+
+
+def test_json(tmp_path: Path) -> None:
+    found = json.loads(otimes(tmp_path, "search", "fold", "--json").stdout)
+    assert found["schema"] == 1
+    assert {"name", "title", "text", "latex", "prose", "source"} <= found["theorems"][0].keys()
+    found = json.loads(otimes(tmp_path, "list", "-k", "kron and transpose", "--json").stdout)
+    assert [each["name"] for each in found["theorems"]] == ["kron_transpose"]
+    ran = otimes(tmp_path, "search", "zzzz")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "no theorem is about 'zzzz'" in ran.stderr
