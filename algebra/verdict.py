@@ -31,6 +31,7 @@ from otimes.algebra.explain.search import explain
 from otimes.algebra.facts.equations import Need, stated, usual_hypotheses
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.signature import Signature
+from otimes.algebra.notation.text import read_claim
 
 MODEL = 2.0  # units for finding numbers at which the hypotheses of a proof hold
 NEED, NEEDED = 0.3, 10.0  # units for trying one more hypothesis, and for all of them
@@ -211,7 +212,12 @@ class Derived(NamedTuple):
 
 
 def decide(
-    lhs: Any, rhs: Any = None, given: Sequence[Any] = (), budget: float | None = None
+    lhs: Any,
+    rhs: Any = None,
+    given: Sequence[Any] = (),
+    budget: float | None = None,
+    *,
+    shapes: str | None = None,
 ) -> Verdict:
     """Return whether lhs = rhs for all sizes and all values of its symbols.
 
@@ -225,6 +231,8 @@ def decide(
     work may be done before it is given up, 20 when None, in units of a million steps, which take
     about a second each. It is work and not time, so that the verdict is the same on every machine
     and under any load.
+    Sides and hypotheses may be strings in LaTeX or Unicode, whose symbols `shapes` declares (see
+    `parse`); one string may be a whole equation.
     Raises ShapeError when shapes do not fit, LanguageError naming what is not in the language; what
     a symbol declares and cannot be honoured (complex, prime) is not.
 
@@ -238,7 +246,13 @@ def decide(
     A = np.array([[0, 0], [0, 1]])
     B = np.array([[0, 0], [1, 0]])
     # left side 1, right side 0 at row 1, column 0
+    >>> decide("(A ⊗ B)(C ⊗ D) = A C ⊗ B D").status
+    'proved'
+    >>> decide("A (X + 𝟏 b)", "A X + 𝟏 b", ["A 1 = 1"], shapes="A: n n, X: n d, b: 1 d").status
+    'proved'
     """
+    if isinstance(lhs, str) or isinstance(rhs, str) or any(isinstance(g, str) for g in given):
+        lhs, rhs, given = read_claim(lhs, rhs, given, shapes)
     lhs, rhs, given = _sides(lhs, rhs, given)
     return _decide(lhs, rhs, given, budget)
 
@@ -265,10 +279,18 @@ def _sides(lhs: Any, rhs: Any, given: Any) -> tuple[Any, Any, Any]:
 
 
 def prove(
-    lhs: Any, rhs: Any = None, given: Sequence[Any] = (), budget: float | None = None
+    lhs: Any,
+    rhs: Any = None,
+    given: Sequence[Any] = (),
+    budget: float | None = None,
+    *,
+    shapes: str | None = None,
 ) -> Verdict:
-    """Return the proof of lhs = rhs, or raise Refuted (with its counterexample) or Undecided."""
-    verdict = decide(lhs, rhs, given, budget)
+    """Return the proof of lhs = rhs, or raise Refuted (with its counterexample) or Undecided.
+
+    The arguments are those of `decide`.
+    """
+    verdict = decide(lhs, rhs, given, budget, shapes=shapes)
     if verdict.status == "refuted":
         raise Refuted(f"false:\n{verdict.counterexample}", verdict.counterexample)
     if verdict.status == "undecided":

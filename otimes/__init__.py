@@ -11,8 +11,17 @@
 `__init__.pyi` lists the public names and their modules.
 """
 
+from typing import Any
+
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 __version__ = "0.1.0"
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Add the cell magic `%%check` to a notebook, by `%load_ext otimes`."""
+    from otimes.proofs.documents.check import check_cell
+
+    ipython.register_magic_function(check_cell, "cell", "check")

@@ -26,6 +26,8 @@ from .algebra.language.nonlinear import LayerNorm as LayerNorm
 from .algebra.language.nonlinear import RMSNorm as RMSNorm
 from .algebra.language.nonlinear import RowSoftmax as RowSoftmax
 from .algebra.normal_form import normal_form as normal_form
+from .algebra.notation.text import parse as parse
+from .algebra.notation.tokens import NotationError as NotationError
 from .algebra.paths.ensemble import expand_paths as expand_paths
 from .algebra.verdict import Verdict as Verdict
 from .algebra.verdict import decide as decide
@@ -76,9 +78,12 @@ from .proofs.claims import NonIdentity as NonIdentity
 from .proofs.claims import Property as Property
 from .proofs.claims import Square as Square
 from .proofs.claims import Statement as Statement
+from .proofs.documents.check import check_document as check_document
 from .proofs.selection import lemma as lemma
 from .proofs.selection import load_theorems as load_theorems
 from .proofs.theorem import theorem as theorem
 from .proofs.verification import verify as verify
 
 __version__: str
+
+def load_ipython_extension(ipython: object) -> None: ...

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from otimes.proofs.cache import Cache
+    from otimes.proofs.documents.report import DocumentReport
     from otimes.proofs.evidence import Report, TheoremReport
 
 ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
@@ -255,6 +256,75 @@ def axioms(as_json: bool) -> int:
     return ALL_WELL
 
 
+@cli.command(short_help="Prove or refute an equation.")
+@click.argument("equation", metavar="EQUATION")
+@click.option("--shapes", metavar="TEXT", help="Shapes of symbols, as in 'A: n n, W_V: d d_head'.")
+@click.option("--given", multiple=True, metavar="EQUATION", help="A hypothesis; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def prove(equation: str, shapes: str | None, given: tuple[str, ...], as_json: bool) -> int:
+    """Prove or refute an equation in LaTeX or Unicode: "(A ⊗ B)(C ⊗ D) = A C ⊗ B D".
+
+    Capitals that are not declared are matrices of the shapes that the equation requires.
+    """
+    from otimes._check import prove_text
+
+    verdict, content = prove_text(equation, shapes, given)
+    if as_json:
+        _print_json(content)
+    else:
+        click.echo(f"{content['reading']}\n{verdict.status}: {verdict.reason}")
+        if verdict.status == "proved" and verdict.steps is not None:
+            width = get_terminal_size((100, 24)).columns
+            click.echo(verdict.steps.text(width))
+        if content["counterexample"]:
+            click.echo(content["counterexample"])
+    return ALL_WELL if verdict.status == "proved" else FELL_SHORT
+
+
+@cli.command(short_help="Check the equations of documents.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--notation", metavar="NAME", help="primer, framework, or a TOML file.")
+@click.option("--sarif", metavar="FILE", help="Also write the results in SARIF.")
+@click.option("--html", metavar="FILE", help="Also write the document with marks, as HTML.")
+@click.option("--github", is_flag=True, help="Print annotations for GitHub Actions.")
+@click.option("--fix", is_flag=True, help="Print the proposed edits; nothing is changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def check(
+    files: tuple[str, ...],
+    notation: str | None,
+    sarif: str | None,
+    html: str | None,
+    github: bool,
+    fix: bool,
+    as_json: bool,
+) -> int:
+    """Check every equation in Markdown, LaTeX (.tex) or Jupyter files.
+
+    Each is proved, refuted with a counterexample, or reported with the reason why it is neither.
+    Exit status 1: an equation is refuted, or its shapes do not conform.
+    """
+    from otimes import _check
+
+    if html is not None and len(files) != 1:
+        raise click.UsageError("--html takes one FILE")
+    with _progress("checking") as on_progress:
+        reports = _check.check_files(files, notation, on_progress)
+    if sarif is not None:
+        _check.write_sarif(reports, sarif)
+    if html is not None:
+        _check.write(html, reports[0].html())
+    if as_json:
+        _print_json(import_module("otimes.proofs.documents.report").to_json(reports))
+    elif fix:
+        click.echo("\n".join(_check.fixes(reports) or ["no edits are proposed"]))
+    elif github:
+        lines = import_module("otimes.proofs.documents.report").github_annotations(reports)
+        click.echo("\n".join([*lines, *[report.summary() for report in reports]]))
+    else:
+        _print_reports(reports)
+    return ALL_WELL if all(report.passed for report in reports) else FELL_SHORT
+
+
 @cli.command(short_help="Decompose a logit by paths through heads.")
 @click.argument("model", metavar="MODEL")
 @click.option("--prompt", metavar="TEXT", help="The prompt as text; by default the bundled sample.")
@@ -454,6 +524,21 @@ def _print_json(content: dict[str, Any]) -> None:
     """Print data as JSON; NaN and infinity become null, as JSON lacks them."""
     finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
     click.echo(json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _print_reports(reports: list[DocumentReport]) -> None:
+    """Print a table for each document on a terminal, one line for each equation elsewhere."""
+    from otimes._check import table
+
+    for report in reports:
+        if sys.stdout.isatty():
+            from rich.console import Console
+
+            Console().print(table(report))
+            click.echo("\n".join(f"note: {note}" for note in report.notes))
+            click.echo(report.summary())
+        else:
+            click.echo(str(report))
 
 
 def _print_report(report: Report) -> None:

@@ -21,6 +21,7 @@ LAYERS = {
         "errors",
         "budget",
         "language",
+        "notation",
         "mutations",
         "diagrams",
         "reading",

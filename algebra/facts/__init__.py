@@ -40,17 +40,19 @@ from otimes.algebra.language.shape_messages import show_shape
 from otimes.algebra.language.shapes import inspect, shape_of
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.notation.text import read_expression
 
 __all__ = ["OTHER_NAMES", "PROPERTIES", "Fact", "Facts", "attention_pattern", "facts"]
 
 
-def facts(expr: Any, given: Sequence[Any] = ()) -> Facts:
+def facts(expr: Any, given: Sequence[Any] = (), *, shapes: str | None = None) -> Facts:
     """Return the properties that a matrix expression has for all sizes ≥ 1, with derivations.
 
     `given`: `Fact(property, A)` declares a property; a pair (lhs, rhs) or `sympy.Eq` is recognised
     by its form (A 1 = 1, Aᵀ = A, P P = P, Qᵀ Q = I, A B = B A, E F = I, …, up to normal form);
     unrecognised ones are listed in `.unused`. An equation of scalars, such as (a + b, 1), is used
     to simplify coefficients. A property that is not in the result is unknown, not false.
+    The expression and equations may be strings, whose symbols `shapes` declares (see `parse`).
     Raises ShapeError for mismatched shapes, LanguageError for unsupported expressions, Undecided
     for an expression that is nested too deeply.
 
@@ -58,7 +60,11 @@ def facts(expr: Any, given: Sequence[Any] = ()) -> Facts:
     >>> W_V, W_O = sympy.MatrixSymbol("W_V", d, k), sympy.MatrixSymbol("W_O", k, d)
     >>> facts(W_V * W_O).rank_at_most
     Min(d, k)
+    >>> facts("A B", given=["A 1 = 1", "B 1 = 1"], shapes="A: n n, B: n n").holds("rows_sum_to_one")
+    True
     """
+    if isinstance(expr, str):
+        expr, given = read_expression(expr, given, shapes)
     try:
         return _facts(expr, given)
     except RecursionError:

@@ -317,3 +317,64 @@ def test_paths_of_a_model_with_another_vocabulary(otimes: Otimes, tmp_path: Path
     ran = otimes("paths", str(tmp_path / "mine"), "--tokens", "1,2,3", "--token", "7")
     assert ran.status == 0
     assert ran.out.startswith("mine: the logit of '#7' (token 7) after position 2")
+
+
+WRONG = "$A, B \\in \\mathbb{R}^{n \\times n}$ and $(AB)^T = A^T B^T$, $A + B = B + A$.\n"
+
+
+def test_a_document_with_a_wrong_equation_ends_with_1(otimes: Otimes, tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text(WRONG)
+    ran = otimes("check", str(file))
+    assert (ran.status, ran.err) == (1, "")
+    assert f"{file}:1:41: refuted: (AB)^T = A^T B^T" in ran.out
+    assert ran.out.splitlines()[-1].endswith("3 equations: 1 proved, 1 refuted, 1 definition")
+    file.write_text("$A, B \\in \\mathbb{R}^{n \\times n}$, $A + B = B + A$")
+    assert otimes("check", str(file)).status == 0
+
+
+def test_check_writes_json_sarif_html_annotations_and_edits(otimes: Otimes, tmp_path: Path) -> None:
+    file, sarif, html = tmp_path / "a.md", tmp_path / "a.sarif", tmp_path / "a.html"
+    file.write_text(WRONG)
+    ran = otimes("check", str(file), "--json", "--sarif", str(sarif), "--html", str(html))
+    assert (ran.status, ran.err) == (1, "")
+    assert json.loads(ran.out)["documents"][0]["counts"]["refuted"] == 1
+    assert json.loads(sarif.read_text())["runs"][0]["results"][0]["ruleId"] == "refuted"
+    assert html.read_text().startswith("<!doctype html>")
+    assert otimes("check", str(file), "--github").out.startswith("::error file=")
+    assert "+ (A B)^{T} = B^{T} A^{T}" in otimes("check", str(file), "--fix").out
+    assert file.read_text() == WRONG
+
+
+def test_check_refuses_what_is_no_document(otimes: Otimes, tmp_path: Path) -> None:
+    ran = otimes("check", str(tmp_path / "a.md"))
+    assert (ran.status, ran.out) == (2, "")
+    assert "cannot read" in ran.err
+    assert otimes("check").status == 2
+    assert otimes("check", "a.md", "b.md", "--html", "c").status == 2
+
+
+def test_prove_shows_the_steps_or_the_counterexample(otimes: Otimes) -> None:
+    ran = otimes("prove", "(A ⊗ B)(C ⊗ D) = A C ⊗ B D")
+    assert ran.status == 0
+    assert "kron_mul_kron" in ran.out
+    ran = otimes("prove", "A X = X A", "--shapes", "A: n n, X: n n")
+    assert ran.status == 1
+    assert "refuted" in ran.out
+    assert "np.array" in ran.out
+    ran = otimes("prove", "P P X = P X", "--given", "P P = P", "--json")
+    assert json.loads(ran.out)["verdict"] == "proved"
+    assert otimes("prove", "A +").status == 2
+    assert otimes("prove", "A X = X", "--shapes", "A: n d, X: n n").status == 2
+
+
+def test_the_cell_magic_checks_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    magics: dict[str, Any] = {}
+
+    class Shell:
+        def register_magic_function(self, function: Any, kind: str, name: str) -> None:
+            magics[f"{kind} {name}"] = function
+
+    ot.load_ipython_extension(Shell())
+    magics["cell check"]("", WRONG)
+    assert "refuted" in capsys.readouterr().out

@@ -1,0 +1,11 @@
+"""Formulas as people write them, in LaTeX or Unicode, read into statements of the language.
+
+tokens       the words of a formula, each with its offset
+tree         the syntax tree, and its LaTeX
+slots        subscripts and superscripts: labels, indices, ranges
+parser       tokens -> syntax tree
+dimensions   sizes with unknowns, and their unification
+symbols      what symbols stand for: shapes, sizes, functions, and where each was declared
+elaborate    syntax tree -> SymPy, with the shapes that the formula requires
+text         `parse`, and the strings that `decide`, `prove` and `facts` accept
+"""

@@ -1,0 +1,56 @@
+"""Which slots of which symbols a sum binds, and what the sums of a formula run over.
+
+`x_j` under a sum over j is a member of a family; then `x_i` in the same formula is another member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from otimes.algebra.notation.symbols import key_of
+from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, children
+
+Place = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Bindings:
+    """The places of bound indices by key of symbol, and the explicit ranges of each index."""
+
+    places: dict[str, set[Place]] = field(default_factory=dict)
+    ranges: dict[str, set[str]] = field(default_factory=dict)
+    letters: set[str] = field(default_factory=set)
+
+
+def bindings_of(terms: Iterable[Node]) -> Bindings:
+    """Return which slots are bound somewhere in terms that belong together."""
+    found = Bindings()
+    for term in terms:
+        _collect(term, frozenset(), found)
+    return found
+
+
+def _collect(node: Node, bound: frozenset[str], found: Bindings) -> None:
+    if isinstance(node, Indexed):
+        found.letters |= {*node.indices}
+        if node.kind == "from":
+            from otimes.algebra.notation.tree import latex
+
+            upper = "" if node.upper is None else latex(node.upper)
+            for index in node.indices:
+                found.ranges.setdefault(index, set()).add(f"{node.lower}:{upper}")
+        _collect(node.body, bound | {*node.indices}, found)
+        return
+    if isinstance(node, Name):
+        for place, slot in slots_at(node):
+            if slot.kind == "index" and slot.text in bound:
+                found.places.setdefault(key_of(node), set()).add(place)
+    for child in children(node):
+        _collect(child, bound, found)
+
+
+def slots_at(name: Name) -> list[tuple[Place, Slot]]:
+    """Return the slots of a symbol with their places."""
+    below = [(("sub", k), slot) for k, slot in enumerate(name.sub)]
+    return below + [(("sup", k), slot) for k, slot in enumerate(name.sup)]

@@ -1,0 +1,261 @@
+"""What the symbols of formulas stand for: shapes, sizes and functions, as they were declared.
+
+Symbols are known by their keys, which leave out indices: the key of `W_V^{l,h}` is `W_V`. Of an
+undeclared symbol only its typography is known, by the habits of the field: capitals are matrices,
+bold small letters vectors, small letters with two indices the entries of a matrix.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.dimensions import Size
+from otimes.algebra.notation.tree import Name, Node, Number, Slot, bare
+
+Kind = Literal["matrix", "vector", "column", "row", "scalar", "size", "index", "function"]
+MARKS = {"hat": "\u0302", "widehat": "\u0302", "tilde": "\u0303", "widetilde": "\u0303",
+         "bar": "\u0304", "overline": "\u0304", "vec": "\u20d7", "dot": "\u0307",
+         "ddot": "\u0308", "check": "\u030c", "underline": "\u0332"}  # fmt: skip
+VECTORS = frozenset("xyzuvwqkrhbes")
+SIZE_LETTERS = frozenset("ndmkpqrsHLNVDTM")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a symbol stands for. `line` is where the document says so, 0 where it does not.
+
+    `trusted`: whether it is declared, or plain from the formula, and not only from its typography.
+    """
+
+    kind: Kind
+    rows: Size = ()
+    cols: Size = ()
+    line: int = 0
+    trusted: bool = True
+
+
+@dataclass(slots=True)
+class Symbols:
+    """The symbols that are known, by their keys, and the habits of a document.
+
+    `labelled` are the keys whose number above is a layer or a head, and no power; `convention` is
+    the side on which weights act: "row", "column" or unknown; `vec` is "rows" or "cols";
+    `elementwise` are functions that act entry by entry.
+    """
+
+    known: dict[str, Declared] = field(default_factory=dict)
+    labelled: set[str] = field(default_factory=set)
+    functions: set[str] = field(default_factory=set)
+    elementwise: set[str] = field(default_factory=set)
+    convention: str = ""
+    vec: str = ""
+
+    def copy(self) -> Symbols:
+        """Return symbols to which more can be added without changing these."""
+        return Symbols(
+            dict(self.known),
+            set(self.labelled),
+            set(self.functions),
+            set(self.elementwise),
+            self.convention,
+            self.vec,
+        )
+
+    def lookup(self, name: Name) -> tuple[str, Declared | None]:
+        """Return the key under which a symbol is declared, and what it stands for."""
+        for key in keys(name):
+            if key in self.known:
+                return key, self.known[key]
+        folded = key_of(name).casefold()
+        if name.sub and name.sub[0].kind in ("label", "index") and len(folded) > 1:
+            for key, known in self.known.items():  # W_u for W_U
+                if key[0] == name.base[0] and key.casefold() == folded:
+                    return key, known
+        return key_of(name), None
+
+    def sizes(self) -> set[str]:
+        """Return the names of sizes."""
+        found = {key for key, known in self.known.items() if known.kind == "size"}
+        for known in self.known.values():
+            found |= {str(a) for size in (known.rows, known.cols) for a in size}
+        return found
+
+    def is_labelled(self, name: Name) -> bool:
+        """Return whether a number above the symbol is a label, and no power."""
+        return any(key in self.labelled for key in keys(name))
+
+
+def keys(name: Name) -> list[str]:
+    """Return the keys that a symbol may be declared under, the most specific first."""
+    found = []
+    for styled in (True, False):
+        style = name.style if styled or name.style == "cal" else ""
+        for sup in (True, False):
+            labels = [s.text for s in name.sup if s.kind == "label"] if sup else []
+            found.append(_key(name, style, labels))
+    return list(dict.fromkeys(found))
+
+
+def key_of(name: Name) -> str:
+    r"""Return the key of a symbol without its indices and its style.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> key_of(parse_formula(r"\mathbf{W}_{V}^{l,h}")[0].terms[0])
+    'W_V'
+    """
+    return keys(name)[-1]
+
+
+def _key(name: Name, style: str, labels: list[str]) -> str:
+    base = letters(name.base, style)
+    for mark in name.marks:
+        base += "'" if mark == "'" else MARKS.get(mark, "")
+    sub = [slot.text for slot in name.sub if slot.kind == "label" or _is_name_part(name, slot)]
+    text = unicodedata.normalize("NFC", base)
+    text += "_" + ",".join(sub) if sub else ""
+    text += f"[{name.select}]" if name.select else ""
+    return text + (f"^{','.join(labels)}" if labels else "")
+
+
+def _is_name_part(name: Name, slot: Slot) -> bool:
+    """Return whether a small letter below is part of the name: `d_h`, `d_k`, but not `x_i`."""
+    return (name.base == "d" and slot.kind == "index") or (
+        name.base == "W" and slot.kind == "index"
+    )
+
+
+def letters(base: str, style: str) -> str:
+    r"""Return the letter of a symbol in Unicode, bold and script ones as such.
+
+    >>> letters("x", "bf"), letters("V", "cal"), letters(r"\alpha", "")
+    ('𝐱', '𝒱', 'alpha')
+    """
+    if base.startswith("\\"):
+        return base[1:]
+    if len(base) == 1 and base.isascii() and base.isalpha():
+        name = f"{'CAPITAL' if base.isupper() else 'SMALL'} {base.upper()}"
+        try:
+            if style == "bf":
+                return unicodedata.lookup(f"MATHEMATICAL BOLD {name}")
+            if style == "cal":
+                return unicodedata.lookup(f"MATHEMATICAL BOLD SCRIPT {name}".replace("BOLD ", ""))
+        except KeyError:
+            return f"{base}_{style}"
+        if style:
+            return f"{base}_{style}"
+    return base
+
+
+def text_of(name: Name, without: Iterable[tuple[str, int]] = ()) -> str:
+    """Return a symbol as one word, with the slots at some places left open."""
+    open_at = set(without)
+    base = letters(name.base, name.style)
+    for mark in name.marks:
+        base += "'" if mark == "'" else MARKS.get(mark, "")
+    text = unicodedata.normalize("NFC", base)
+    for where, sign, slots in (("sub", "_", name.sub), ("sup", "^", name.sup)):
+        parts = ["•" if (where, k) in open_at else slot.text for k, slot in enumerate(slots)]
+        if parts and not all(part == "•" for part in parts):
+            inside = ",".join(parts)
+            plain = inside.replace("_", "").isalnum()
+            text += sign + (inside if plain else f"{{{inside}}}")
+    return text + (f"⟨{name.select}⟩" if name.select else "")
+
+
+def default(name: Name) -> Declared | None:
+    """Return what an undeclared symbol stands for by its typography; None where that is open."""
+    base = name.base
+    indices = [slot for slot in name.sub if slot.kind in ("index", "number", "expression")]
+    if base.startswith("\\"):
+        capital = base[1].isupper()
+        return Declared("matrix" if capital else "scalar", trusted=False)
+    if name.style == "cal" or len(base) > 1:
+        return None
+    if base.isupper():
+        weight = base == "W" or name.style == "bf"
+        return Declared("matrix", trusted=weight)
+    if len(indices) >= 2:
+        return Declared("scalar", trusted=False)
+    if name.style == "bf":
+        return Declared("vector", trusted=True)
+    if base in VECTORS or (base in "anp" and name.style):
+        return Declared("vector", trusted=False)
+    return Declared("scalar", trusted=False)
+
+
+def size_of(node: Node) -> Size | None:
+    r"""Return the size that a formula names, `d_h`, `4d`, `n \cdot d`, or None if it is none."""
+    from otimes.algebra.notation.tree import Norm, Product
+
+    node = bare(node)
+    if isinstance(node, Number):
+        return (int(node.text),) if node.text.isdigit() and int(node.text) > 0 else None
+    if isinstance(node, Norm) and node.mark == "|":
+        return size_of(node.argument)
+    if isinstance(node, Name):
+        return (text_of(node),)
+    if isinstance(node, Product) and "/" not in node.marks:
+        parts = [size_of(factor) for factor in node.factors]
+        return None if None in parts else tuple(a for part in parts for a in part or ())
+    return None
+
+
+def declarations(shapes: str) -> Symbols:
+    """Return the symbols that a text declares: `"A: n n, W_V: d k, a: scalar, n: size"`.
+
+    A name is followed by a colon and its numbers of rows and columns, or by what it is: scalar,
+    size, function. Raises OtimesError for what is not of this form.
+
+    >>> declarations("A: n n, a: scalar").known["A"].rows
+    ('n',)
+    """
+    from otimes.algebra.notation.parser import parse_formula
+
+    symbols = Symbols()
+    for part in shapes.replace(";", ",").replace("\n", ",").split(","):
+        if not part.strip():
+            continue
+        name, colon, said = part.partition(":")
+        words = said.replace("×", " ").replace(r"\times", " ").split()
+        usage = f"shapes= has {part.strip()!r}, and needs 'A: n d' (rows, columns) or 'a: scalar'"
+        if not colon or not words or len(words) > 2:
+            raise OtimesError(usage)
+        run = name.strip()
+        (statement,) = parse_formula(
+            run, words=[run] if run.isalpha() else [], plain="\\" not in run
+        )
+        symbol = bare(statement.terms[0])
+        if not isinstance(symbol, Name):
+            raise OtimesError(usage)
+        symbols.known[keys(symbol)[0]] = _declared(words, usage)
+        if words[0] == "function":
+            symbols.functions.add(symbol.base)
+    return symbols
+
+
+def _declared(words: list[str], usage: str) -> Declared:
+    if len(words) == 1:
+        kind = words[0]
+        if kind == "scalar":
+            return Declared("scalar")
+        if kind == "size":
+            return Declared("size")
+        if kind == "function":
+            return Declared("function")
+        raise OtimesError(usage)
+    rows, cols = (_size_word(word, usage) for word in words)
+    return Declared("matrix", rows, cols)
+
+
+def _size_word(word: str, usage: str) -> Size:
+    from otimes.algebra.notation.parser import parse_formula
+
+    (statement,) = parse_formula(word, plain="\\" not in word)
+    size = size_of(statement.terms[0])
+    if size is None:
+        raise OtimesError(usage)
+    return size

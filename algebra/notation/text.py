@@ -1,0 +1,164 @@
+"""Statements as strings: `parse`, and what `decide`, `prove` and `facts` make of strings.
+
+>>> parse("A ⊗ W_O W_V", shapes="A: n n, W_O: d k, W_V: k d")
+KroneckerProduct(A, W_O*W_V)
+>>> shown(parse("A 1 = 1", shapes="A: n n"))
+'A 1_n×1 = 1_n×1'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import sympy
+
+from otimes.algebra.errors import LanguageError
+from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.notation.elaborate import Elaborated, Undeclared, elaborate
+from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.symbols import Symbols, declarations
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import Node, Statement
+
+EQUALITIES = frozenset(("=", r"\equiv"))
+
+
+class Claim(NamedTuple):
+    """An equation with its hypotheses, as `decide` takes them."""
+
+    lhs: Any
+    rhs: Any
+    given: list[Any]
+
+
+def parse(text: str, shapes: str | None = None) -> Any:
+    r"""Return the statement that a formula makes, as a SymPy expression or `sympy.Eq`.
+
+    `text` is LaTeX or Unicode: `"A ⊗ W_O W_V"`, `r"\sum_{h=1}^H A^h \otimes W_O^h W_V^h"`.
+    `shapes` declares symbols: `"A: n n, W_V: k d, a: scalar"`, rows before columns. A capital that
+    is not declared is a matrix of the shape that the formula requires; a small letter must be
+    declared. Raises ShapeError where shapes do not conform, NotationError for what cannot be read.
+
+    >>> from otimes.algebra.language.unicode import unicode_text
+    >>> print(unicode_text(parse(r"\sum_{h=1}^H A^h \otimes W_O^h W_V^h")))
+    Σ_h A[h] ⊗ W_O[h] W_V[h]
+    """
+    symbols = declarations(shapes or "")
+    (terms,) = _read([text], symbols)
+    found = _elaborated(terms, symbols, text)
+    if len(found) == 1:
+        return found[0]
+    if len(found) == 2:
+        return sympy.Eq(*found, evaluate=False)
+    raise NotationError("a chain of equations is several statements: parse each link")
+
+
+def read_claim(
+    lhs: Any, rhs: Any = None, given: Sequence[Any] = (), shapes: str | None = None
+) -> Claim:
+    """Return a claim whose sides and hypotheses may be strings, with one shape for each symbol.
+
+    With `rhs` None, `lhs` is an equation. Symbols have the same shapes in the claim and in the
+    hypotheses. Raises as `parse` does.
+
+    >>> read_claim("P P X = P X", given=["P^2 = P"], shapes="P: n n, X: n d").given
+    [Eq(P**2, P)]
+    """
+    symbols = declarations(shapes or "")
+    strings = [each for each in (lhs, rhs, *given) if isinstance(each, str)]
+    sides = dict(zip(strings, _read(strings, symbols), strict=True))
+    if isinstance(lhs, str) and (rhs is None or isinstance(rhs, str)):
+        terms = [*sides[lhs], *([] if rhs is None else sides[rhs])]
+        source = lhs if rhs is None else ""
+        if len(terms) != 2:
+            raise NotationError("an equation with two sides is needed, such as 'A B = C'")
+        both = _elaborated_with(terms, symbols, source, bool(given))
+        lhs, rhs = both.terms
+        _remember(symbols, both)
+    else:
+        lhs, rhs = (
+            _elaborated(sides[side], symbols, side)[0] if isinstance(side, str) else side
+            for side in (lhs, rhs)
+        )
+        if rhs is None:
+            raise LanguageError("decide needs two sides, or one string with an equation")
+    return Claim(lhs, rhs, [_hypothesis(each, sides, symbols) for each in given])
+
+
+def read_expression(
+    text: str, given: Sequence[Any] = (), shapes: str | None = None
+) -> tuple[Any, list[Any]]:
+    """Return an expression and its hypotheses, of which some are strings.
+
+    >>> read_expression("A B", ["A B = B A"], shapes="A: n n, B: n n")
+    (A*B, [Eq(A*B, B*A)])
+    """
+    claim = read_claim(text, text, given, shapes)
+    return claim.lhs, claim.given
+
+
+def _hypothesis(each: Any, sides: dict[str, tuple[Node, ...]], symbols: Symbols) -> Any:
+    if not isinstance(each, str):
+        return each
+    terms = _elaborated(sides[each], symbols, each)
+    if len(terms) != 2:
+        raise NotationError(f"the hypothesis {each!r} is not an equation with two sides")
+    return sympy.Eq(*terms, evaluate=False)
+
+
+def _read(texts: Sequence[str], symbols: Symbols) -> list[tuple[Node, ...]]:
+    """Return the terms of each text, which is one expression or a chain of equations."""
+    words = {re.sub(r"[_^].*", "", key) for key in symbols.known}
+    found = []
+    for text in texts:
+        statements = parse_formula(text, symbols.functions, words, plain="\\" not in text)
+        if len(statements) != 1:
+            raise NotationError(f"one statement is needed, and {text!r} has {len(statements)}")
+        found.append(_terms(statements[0]))
+    return found
+
+
+def _terms(statement: Statement) -> tuple[Node, ...]:
+    for relation in statement.relations:
+        if relation not in EQUALITIES:
+            raise NotationError(f"{relation} is not an equation", statement.span)
+    return statement.terms
+
+
+def _elaborated(terms: Sequence[Node], symbols: Symbols, source: str) -> list[Any]:
+    return _elaborated_with(terms, symbols, source, False).terms
+
+
+def _elaborated_with(
+    terms: Sequence[Node], symbols: Symbols, source: str, several: bool
+) -> Elaborated:
+    found = elaborate(terms, symbols, source)
+    open_ones = [key for key, kind in found.undeclared.items() if kind != "matrix"]
+    if open_ones:
+        raise Undeclared(
+            f"it is not declared what {', '.join(open_ones)} stands for: add it to shapes, as in "
+            f"'{open_ones[0]}: d 1' or '{open_ones[0]}: scalar'"
+        )
+    return found
+
+
+def _remember(symbols: Symbols, found: Elaborated) -> None:
+    """Give the symbols of a claim, in its hypotheses, the shapes that they have in the claim."""
+    from otimes.algebra.notation.symbols import Declared
+
+    for key, shape in found.shapes.items():
+        if key not in symbols.known and shape is not None:
+            symbols.known[key] = Declared("matrix", *shape)
+
+
+def shown(expression: Any) -> str:
+    """Return a statement as one line of Unicode.
+
+    >>> shown(parse("A B = C"))
+    'A B = C'
+    """
+    if isinstance(expression, sympy.Eq):
+        return f"{unicode_text(expression.lhs)} = {unicode_text(expression.rhs)}"
+    return unicode_text(expression)

@@ -1,0 +1,169 @@
+r"""The tokens of a formula, each with its offset; Unicode mathematics is read as its LaTeX.
+
+Spacing, sizes of brackets, colours and the like mean nothing and are skipped. A comment runs from %
+to the end of its line.
+
+>>> [token.text for token in tokenize(r"A \otimes W_{O}^\top")]
+['A', '\\otimes', 'W', '_', '{', 'O', '}', '^', '\\top']
+>>> [token.text for token in tokenize("Wᵀ ⊗ I₂")]
+['W', '^', '{', '\\top', '}', '\\otimes', 'I', '_', '{', '2', '}']
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.vocabulary import SEPARATORS, SPACING, TEXTS, WITHOUT_MEANING
+
+LONGEST = 20_000  # characters of one formula
+SAME = {
+    "⊗": r"\otimes", "⊙": r"\odot", "∘": r"\circ", "·": r"\cdot", "⋅": r"\cdot", "×": r"\times",
+    "∗": "*", "−": "-", "–": "-", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx",
+    "∈": r"\in", "≜": r"\triangleq", "≔": ":=", "→": r"\to", "←": r"\leftarrow", "∝": r"\propto",
+    "∑": r"\sum", "∏": r"\prod", "√": r"\sqrt", "∇": r"\nabla", "∂": r"\partial", "∞": r"\infty",
+    "…": r"\dots", "⋯": r"\cdots", "⋮": r"\vdots", "⋱": r"\ddots", "‖": r"\|", "∥": r"\|",
+    "′": "'", "″": "''", "𝟏": r"\mathbf1", "𝟙": r"\mathbf1", "ℝ": r"\mathbb{R}", "†": r"\dagger",
+    "⊤": r"\top", "⊕": r"\oplus", "≡": r"\equiv", "ℓ": r"\ell", "∀": r"\forall",
+    "⟨": r"\langle", "⟩": r"\rangle", "≪": r"\ll", "≫": r"\gg", "∼": r"\sim",
+    "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\epsilon",
+    "ζ": r"\zeta", "η": r"\eta", "θ": r"\theta", "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu",
+    "ν": r"\nu", "ξ": r"\xi", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma", "τ": r"\tau",
+    "φ": r"\phi", "ϕ": r"\varphi", "χ": r"\chi", "ψ": r"\psi", "ω": r"\omega", "Γ": r"\Gamma",
+    "Δ": r"\Delta", "Θ": r"\Theta", "Λ": r"\Lambda", "Ξ": r"\Xi", "Π": r"\Pi", "Σ": r"\Sigma",
+    "Φ": r"\Phi", "Ψ": r"\Psi", "Ω": r"\Omega",
+}  # fmt: skip
+SYNONYMS = {
+    r"\leq": r"\le", r"\leqslant": r"\le", r"\geq": r"\ge", r"\geqslant": r"\ge", r"\neq": r"\ne",
+    r"\cdotp": r"\cdot", r"\ldots": r"\dots", r"\gets": r"\leftarrow", r"\dotsc": r"\dots",
+    r"\rightarrow": r"\to", r"\intercal": r"\top", r"\lVert": r"\|", r"\rVert": r"\|",
+    r"\Vert": r"\|", r"\coloneqq": ":=", r"\coloneq": ":=", r"\defeq": ":=",
+     r"\transpose": r"\top",
+    r"\lbrack": "[", r"\rbrack": "]", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\dotsb": r"\cdots",
+    r"\prime": "'", r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\ast": "*",
+    r"\tfrac": r"\frac", r"\dfrac": r"\frac", r"\colon": ":",
+}  # fmt: skip
+RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᵀʰˡⁿⁱʲᵏᵐ", "0123456789+-Thlnijkm", strict=True))
+LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", "0123456789+-aehijklmnoprstuvx", strict=True))
+WORD = re.compile(
+    r"\\(?:[A-Za-z]+\*?|.)|[0-9]+(?:\{,\}[0-9]{3})+|[0-9]+(?:\.[0-9]+)?|:=|==|''+|&|[^\W\d_]|.",
+    re.DOTALL,
+)
+
+
+class NotationError(OtimesError):
+    """A formula cannot be read; `.span` is the part of it that is the reason, as offsets."""
+
+    def __init__(self, message: str, span: tuple[int, int] = (0, 0)) -> None:
+        super().__init__(message)
+        self.span = span
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a formula: its text in LaTeX, and the offsets where it begins and ends.
+
+    `kind` is "letter", "number", "command", "word" (text in roman type, the whole word) or "mark".
+    `spaced` says whether white space precedes it.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    spaced: bool = False
+
+
+def tokenize(formula: str) -> list[Token]:
+    r"""Return the tokens of a formula. Raises NotationError for one that is far too long.
+
+    >>> tokenize(r"\mathrm{softmax}(S)")[0]
+    Token(kind='word', text='softmax', start=0, end=16, spaced=False)
+    """
+    if len(formula) > LONGEST:
+        raise NotationError(f"the formula has {len(formula)} characters; {LONGEST} are read")
+    found: list[Token] = []
+    at, spaced = 0, False
+    while at < len(formula):
+        here = formula[at]
+        if here.isspace() or here == "~" or here in "\u200b\ufeff":
+            at, spaced = at + 1, True
+            continue
+        if here == "%":
+            line = formula.find("\n", at)
+            at = len(formula) if line < 0 else line
+            continue
+        if here in RAISED or here in LOWERED:
+            at = _script(formula, at, found)
+            continue
+        if here in SAME:
+            parts = WORD.findall(SAME[here])
+            found += [Token(_kind(part), part, at, at + 1, spaced) for part in parts]
+            at, spaced = at + 1, False
+            continue
+        text = WORD.match(formula, at).group()  # type: ignore[union-attr]
+        end = at + len(text)
+        if text in TEXTS:
+            words, end = _argument(formula, end)
+            if words is not None:
+                found.append(Token("word", words, at, end, spaced))
+                at, spaced = end, False
+                continue
+        if text in WITHOUT_MEANING:
+            at, spaced = _argument(formula, end)[1], True
+            continue
+        if text in SPACING:
+            if text in SEPARATORS:
+                found.append(Token("mark", r"\quad", at, end, True))
+            at, spaced = end, True
+            # `\left.` is an empty bracket
+            if text in (r"\left", r"\right") and formula[at : at + 1] == ".":
+                at += 1
+            continue
+        text = SYNONYMS.get(text, text).replace("{,}", "")
+        found.append(Token(_kind(text), text, at, end, spaced))
+        at, spaced = end, False
+    return found
+
+
+def _kind(text: str) -> str:
+    if text[0] == "\\" and len(text) > 1 and text[1].isalpha():
+        return "command"
+    if text[0].isdigit():
+        return "number"
+    return "letter" if text.isalpha() else "mark"
+
+
+def _script(formula: str, at: int, found: list[Token]) -> int:
+    """Read a run of raised or lowered characters as a superscript or a subscript."""
+    table, sign = (RAISED, "^") if formula[at] in RAISED else (LOWERED, "_")
+    end = at
+    while end < len(formula) and formula[end] in table:
+        end += 1
+    found += [Token("mark", sign, at, at + 1), Token("mark", "{", at, at + 1)]
+    for k in range(at, end):
+        text = table[formula[k]]
+        if text == "T":
+            text = r"\top"
+        found.append(Token(_kind(text), text, k, k + 1))
+    found.append(Token("mark", "}", end - 1, end))
+    return end
+
+
+def _argument(formula: str, at: int) -> tuple[str | None, int]:
+    """Return the braced argument of a command as text, and where it ends."""
+    while at < len(formula) and formula[at].isspace():
+        at += 1
+    if formula[at : at + 1] != "{":
+        letter = formula[at : at + 1]
+        return (letter, at + 1) if letter.isalpha() else (None, at)
+    depth = 0
+    for k in range(at, len(formula)):
+        depth += (formula[k] == "{") - (formula[k] == "}")
+        if depth == 0:
+            inner = formula[at + 1 : k]
+            nested = any(c in inner for c in "\\{}_^$")
+            plain = re.sub(r"\\[,;:! ]", " ", inner)
+            return (None, at) if nested and plain == inner else (plain, k + 1)
+    return None, at

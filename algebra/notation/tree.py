@@ -1,0 +1,377 @@
+"""The syntax tree of a formula: what was written, before anything is known of its symbols.
+
+Every node has the offsets of the text it was read from, `span`, which do not count when nodes are
+compared. `latex` prints a tree back; the text that it gives is read as the same tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+from otimes.algebra.notation.vocabulary import PREFIXED
+
+Span = tuple[int, int]
+NOWHERE: Span = (0, 0)
+
+
+class Slot(NamedTuple):
+    r"""One entry of a subscript or superscript: `OV`, `l`, `l-1`, `2`, `\le i`.
+
+    `kind` is "label", "index", "number", "expression" or "range".
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A part of a formula."""
+
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Node):
+    """A decimal number as written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Node):
+    r"""A symbol with its decorations: `\hat{\mathbf{W}}_{OV}^{l,h}`.
+
+    `select` is a selection of rows or columns, as `:,w` in `W_{U[:,w]}`.
+    """
+
+    base: str
+    style: str = ""
+    marks: tuple[str, ...] = ()
+    sub: tuple[Slot, ...] = ()
+    sup: tuple[Slot, ...] = ()
+    select: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Node):
+    """A sum; `signs` has "+" or "-" for each term, and "" for a first term without sign."""
+
+    terms: tuple[Node, ...]
+    signs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Node):
+    r"""A product; `marks` has what stands before each factor: "", `\cdot`, `\times` or "/"."""
+
+    factors: tuple[Node, ...]
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Node):
+    r"""Factors joined by `\otimes` (Kronecker), `\odot` or `\circ` (entry by entry)."""
+
+    mark: str
+    factors: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Power(Node):
+    """A node with an exponent: `T` for the transpose, `-1`, `+`, or an expression."""
+
+    base: Node
+    exponent: str | Node
+
+
+@dataclass(frozen=True, slots=True)
+class Fraction(Node):
+    r"""`\frac{…}{…}`."""
+
+    above: Node
+    below: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Root(Node):
+    r"""`\sqrt[degree]{…}`, the degree empty for a square root."""
+
+    argument: Node
+    degree: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed(Node):
+    r"""A sum or product over an index: `\sum_{j \le i}`, `\prod_{l=1}^{L}`, `\sum_h`.
+
+    `indices` are the bound letters; `kind` is "all", "from" (`lower` to `upper`), "in" or "range"
+    (`lower` is then the set or the condition as text).
+    """
+
+    mark: str
+    indices: tuple[str, ...]
+    kind: str
+    lower: str
+    upper: Node | None
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Node):
+    """A function of arguments; `below` is a subscript after them, as in `h(x)_i`."""
+
+    function: Name
+    arguments: tuple[Node, ...]
+    below: tuple[Slot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Node):
+    """An entry of a matrix expression: `(AB)_{ij}`, `A[i, j]`."""
+
+    base: Node
+    indices: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Norm(Node):
+    r"""`\|X\|_F`, `|x|`; `kind` is the subscript, `mark` the bracket."""
+
+    argument: Node
+    kind: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Node):
+    """A matrix written out, row by row; None stands for an empty cell.
+
+    A list in round brackets, `bracket` "(", does not say whether it is a row or a column.
+    """
+
+    rows: tuple[tuple[Node | None, ...], ...]
+    bracket: str = "["
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Node):
+    """A node in brackets, which are kept so that the formula can be printed back."""
+
+    inner: Node
+    bracket: str = "("
+
+
+@dataclass(frozen=True, slots=True)
+class Dots(Node):
+    r"""`\cdots` and the like: something left out."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Space(Node):
+    r"""A space of matrices, `\mathbb{R}^{n \times d}`; without sizes, of numbers."""
+
+    sizes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Node):
+    r"""A chain `terms[0] relations[0] terms[1] …`; one term alone is an expression.
+
+    `subjects` are further symbols of which the same is said, as in `A, B \in …`; `after` is the
+    arrow that leads from the statement before, or the word that makes it a condition.
+    """
+
+    terms: tuple[Node, ...]
+    relations: tuple[str, ...] = ()
+    subjects: tuple[Node, ...] = ()
+    after: str = ""
+
+
+def children(node: Node) -> Iterator[Node]:
+    """Yield the nodes directly inside a node, in the order they are written."""
+    kind: Any = type(node)
+    for name in _parts(kind):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _nodes(value)
+
+
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """Return the names of the fields of a kind of node that may hold nodes."""
+    if kind in (Name, Number, Dots):
+        return ()
+    return tuple(each.name for each in fields(kind) if each.name != "span")
+
+
+def _nodes(value: tuple[Any, ...]) -> Iterator[Node]:
+    for part in value:
+        if isinstance(part, Node):
+            yield part
+        elif isinstance(part, tuple):
+            yield from _nodes(part)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes in it."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        yield here
+        stack += [*children(here)][::-1]
+
+
+def bare(node: Node) -> Node:
+    """Return a node without the brackets around it."""
+    while isinstance(node, Group):
+        node = node.inner
+    return node
+
+
+def restyled(node: Any, style: str) -> Any:
+    r"""Return a tree whose names are set in a style, as by `\mathbf{…}`."""
+    if isinstance(node, Name):
+        return node if node.style else replace(node, style=style)
+    if isinstance(node, Slot):
+        return node
+    if isinstance(node, tuple):
+        return tuple(restyled(part, style) for part in node)
+    if isinstance(node, Node):
+        parts = {f.name: restyled(getattr(node, f.name), style) for f in fields(node)}
+        return replace(node, **{**parts, "span": node.span})
+    return node
+
+
+# -- printing back ---------------------------------------------------------------------------------
+
+
+def latex(node: Any) -> str:
+    r"""Return the LaTeX of a tree.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> print(latex(parse_formula(r"\left(A\otimes W_O W_V\right)^T = B")[0]))
+    (A \otimes W_{O} W_{V})^{T} = B
+    """
+    return _WRITE[type(node)](node)
+
+
+def _name(e: Name) -> str:
+    text = e.base
+    if len(text) > 1 and text[0] != "\\":
+        text = rf"\mathrm{{{text}}}"
+    if e.style:
+        text = rf"\math{e.style}{{{text}}}"
+    for mark in e.marks:
+        text = text + mark if mark == "'" else rf"\{mark}{{{text}}}"
+    sub = ",".join(map(_slot, e.sub)) + (f"[{e.select}]" if e.select else "")
+    sup = ",".join(map(_slot, e.sup))
+    return text + (f"_{{{sub}}}" if sub else "") + (f"^{{{sup}}}" if sup else "")
+
+
+def _slot(slot: Slot) -> str:
+    plain = slot.kind != "label" or len(slot.text) == 1 or slot.text.startswith("\\")
+    return slot.text if plain or "_" in slot.text else rf"\mathrm{{{slot.text}}}"
+
+
+def _sum(e: Sum) -> str:
+    pairs = zip(e.signs, e.terms, strict=True)
+    return " ".join(f"{sign} {latex(term)}".strip() for sign, term in pairs)
+
+
+def _product(e: Product) -> str:
+    pairs = zip(e.marks, e.factors, strict=True)
+    return " ".join(f"{mark} {latex(factor)}".strip() for mark, factor in pairs)
+
+
+def _power(e: Power) -> str:
+    exponent = e.exponent if isinstance(e.exponent, str) else latex(e.exponent)
+    base = latex(e.base)
+    return f"{{{base}}}^{{{exponent}}}" if "^" in _tail(base, e.base) else f"{base}^{{{exponent}}}"
+
+
+def _tail(text: str, node: Node) -> str:
+    return text if isinstance(node, Name | Power) else ""
+
+
+def _indexed(e: Indexed) -> str:
+    indices = ",".join(e.indices)
+    below = {
+        "all": indices or r"\mathrm{all}",
+        "from": f"{indices}={e.lower}",
+        "in": rf"{indices} \in {e.lower}",
+        "range": e.lower,
+    }[e.kind]
+    above = "" if e.upper is None else f"^{{{latex(e.upper)}}}"
+    return rf"{e.mark}_{{{below}}}{above} {latex(e.body)}"
+
+
+def _norm(e: Norm) -> str:
+    return f"{e.mark} {latex(e.argument)} {e.mark}" + (f"_{{{e.kind}}}" if e.kind else "")
+
+
+def _grid(e: Grid) -> str:
+    if e.bracket == "(":
+        return f"({', '.join(latex(c) for c in e.rows[0])})"
+    rows = [" & ".join("" if c is None else latex(c) for c in row) for row in e.rows]
+    return r"\begin{bmatrix} " + r" \\ ".join(rows) + r" \end{bmatrix}"
+
+
+def _group(e: Group) -> str:
+    close = {"(": ")", "[": "]", r"\{": r"\}"}[e.bracket]
+    return f"{e.bracket}{latex(e.inner)}{close}"
+
+
+def _statement(e: Statement) -> str:
+    text = latex(e.terms[0])
+    for relation, term in zip(e.relations, e.terms[1:], strict=True):
+        text += f" {relation} {latex(term)}"
+    return ", ".join([*map(latex, e.subjects), text])
+
+
+def _space(e: Space) -> str:
+    sizes = r" \times ".join(map(latex, e.sizes))
+    return r"\mathbb{R}" + (f"^{{{sizes}}}" if sizes else "")
+
+
+def _apply(e: Apply) -> str:
+    if e.function.base in PREFIXED:
+        return f"{latex(e.function)} {latex(e.arguments[0])}"
+    below = f"_{{{','.join(map(_slot, e.below))}}}" if e.below else ""
+    return f"{latex(e.function)}({', '.join(map(latex, e.arguments))}){below}"
+
+
+def _entry(e: Entry) -> str:
+    return f"{latex(e.base)}[{', '.join(slot.text for slot in e.indices)}]"
+
+
+def _root(e: Root) -> str:
+    return rf"\sqrt{f'[{e.degree}]' if e.degree else ''}{{{latex(e.argument)}}}"
+
+
+_WRITE: dict[type, Any] = {
+    Number: lambda e: e.text,
+    Name: _name,
+    Sum: _sum,
+    Product: _product,
+    Tensor: lambda e: f" {e.mark} ".join(map(latex, e.factors)),
+    Power: _power,
+    Fraction: lambda e: rf"\frac{{{latex(e.above)}}}{{{latex(e.below)}}}",
+    Root: _root,
+    Indexed: _indexed,
+    Apply: _apply,
+    Entry: _entry,
+    Norm: _norm,
+    Grid: _grid,
+    Group: _group,
+    Dots: lambda e: e.text,
+    Space: _space,
+    Statement: _statement,
+}

@@ -1,0 +1,123 @@
+"""The words of formulas: which commands are letters, relations, spacing, functions, labels."""
+
+from __future__ import annotations
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text that white space separates."""
+    return frozenset(text.split())
+
+
+# -- what means nothing to us ----------------------------------------------------------------------
+
+SPACING = words(
+    r"""
+    \, \; \: \! \> \quad \qquad \thinspace \medspace \thickspace \enspace \hfill \left \right
+    \middle
+    \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \Biggl \Biggr \bigm \Bigm
+    \displaystyle
+    \textstyle \scriptstyle \limits \nolimits \nonumber \notag \relax \strut \allowbreak \nobreak
+    """
+) | {"\\ "}
+# Commands whose braced argument says nothing either: space, names of equations, colours.
+WITHOUT_MEANING = words(r"\hspace \vspace \label \color \phantom \hphantom \vphantom \mspace")
+SEPARATORS = words(r"\quad \qquad")
+TEXTS = words(
+    r"""
+    \text \mathrm \operatorname \operatorname* \textrm \textit \textbf \mathit \mathsf \textsf
+    \texttt
+    \mathtt \mbox
+    """
+)
+
+# -- operations ------------------------------------------------------------------------------------
+
+RELATIONS = words(
+    r"""
+    = := == < > \approx \triangleq \equiv \le \ge \in \to \leftarrow \ne \sim \propto \simeq \cong
+    \ll \gg \subset \subseteq \notin \mapsto
+    """
+)
+ARROWS = words(r"\Rightarrow \implies \Leftrightarrow \iff \Longrightarrow")
+TENSORS = words(r"\otimes \odot \circ")
+PRODUCTS = words(r"\cdot \times / *")
+BIG = words(r"\sum \prod")
+PREFIXED = words(r"\nabla \partial")
+RANGES = words(r"\le \ge < > \ne")
+TRANSPOSES = words(r"T \top")
+CONJUGATES = words(r"\dagger +")
+DOTS = words(r"\cdots \dots \vdots \ddots \leftarrow \rightarrow \to \top \perp \bot |")
+
+# -- letters and their decorations -----------------------------------------------------------------
+
+GREEK = words(
+    r"""
+    \alpha \beta \gamma \delta \epsilon \zeta \eta \theta \kappa \lambda \mu \nu \xi \pi \rho \sigma
+    \tau \phi \chi \psi \omega \Gamma \Delta \Theta \Lambda \Xi \Pi \Sigma \Phi \Psi \Omega
+    \ell \infty
+    \vartheta \varepsilon \varphi \varrho \varsigma \imath \jmath
+    """
+)
+STYLES = {
+    r"\mathbf": "bf",
+    r"\boldsymbol": "bf",
+    r"\bm": "bf",
+    r"\mathcal": "cal",
+    r"\mathbb": "bb",
+    r"\mathscr": "cal",
+    r"\mathfrak": "frak",
+}
+ACCENTS = words(
+    r"""
+    \hat \tilde \bar \vec \overline \widehat \widetilde \dot \ddot \underline \check
+    """
+)
+LABELS = words(
+    """
+    in out mid pre post ffn mlp attn head model max min res emb pos enc dec rot dir abs rel up gate
+    down final key query val src dst ref tok voc new old eff full
+    """
+)
+
+# -- environments ----------------------------------------------------------------------------------
+
+MATRICES = words(
+    """
+    matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix psmallmatrix bsmallmatrix array
+    """
+)
+LINES = words(
+    """
+    align align* aligned gather gather* gathered split multline multline* equation equation*
+    eqnarray eqnarray* alignat alignat* cases
+    """
+)
+
+# -- names of several letters ----------------------------------------------------------------------
+
+NAMED = {
+    r"\exp": "exp", r"\log": "log", r"\ln": "log", r"\max": "max", r"\min": "min", r"\det": "det",
+    r"\arg": "arg", r"\tanh": "tanh", r"\dim": "dim", r"\ker": "ker", r"\Tr": "tr", r"\tr": "tr",
+    r"\sup": "sup", r"\sin": "sin", r"\cos": "cos",
+}  # fmt: skip
+PREFIXES = words("tr Tr rank det diag")  # may stand before a symbol without brackets
+ROWWISE = words("FFN MLP SAE LN RMSNorm LayerNorm layernorm RMS attn")
+ELEMENTWISE = {
+    "ReLU": "relu", "relu": "relu", "GELU": "gelu", "GeLU": "gelu", "gelu": "gelu", "SiLU": "silu",
+    "silu": "silu", "tanh": "tanh", "sigmoid": "sigmoid",
+}  # fmt: skip
+BEYOND = words(
+    """
+    rank det log exp max min argmax argmin mask Mask concat Concat span sign dim ker sup sin cos var
+    Var Cov mean arg Embed Unembed
+    """
+)
+FUNCTIONS = (
+    ROWWISE
+    | BEYOND
+    | set(ELEMENTWISE)
+    | words(r"f g softmax Softmax Attn tr Tr diag Diag vec vecr vecc \sigma \phi \mu \psi")
+)
+WORDS = {each for each in FUNCTIONS if len(each) > 1 and each[0] != "\\"} | words("Id DLA")
+CONDITIONS = words("where with if for when whenever provided")
+JOINING = CONDITIONS | words("where and with if for so then thus hence or i.e. but")

@@ -1,0 +1,328 @@
+"""What is known of the symbols at a line of a document: declarations, definitions, hypotheses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from otimes.algebra.notation.dimensions import Size
+from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.symbols import Declared, Symbols, key_of, keys, size_of
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import (
+    Apply,
+    Group,
+    Name,
+    Node,
+    Number,
+    Power,
+    Product,
+    Slot,
+    Space,
+    Statement,
+    bare,
+    latex,
+    walk,
+)
+
+BELOW = 8  # lines below an equation at which a declaration still counts for it
+NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
+DEEPEST = 4  # definitions within definitions that are put in
+LONGEST = 400  # nodes of a side after that
+# What the literature calls the products of the weights of a head, by convention.
+CIRCUITS = {
+    ("OV", "row"): ("V", "O", ""),
+    ("OV", "column"): ("O", "V", ""),
+    ("QK", "row"): ("Q", "K", "second"),
+    ("QK", "column"): ("Q", "K", "first"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`lhs` was defined as `rhs` on a line."""
+
+    lhs: Node
+    rhs: Node
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """An equation that may hold, where it is said, and whether it was declared to hold."""
+
+    lhs: Node
+    rhs: Node
+    origin: str
+    declared: bool
+
+    def __str__(self) -> str:
+        where = f" ({self.origin})" if self.origin else ""
+        return f"{latex(self.lhs)} = {latex(self.rhs)}{where}"
+
+
+@dataclass(slots=True)
+class Context:
+    """What a document has said; definitions are added as they are met."""
+
+    base: Symbols
+    declared: list[tuple[str, Declared]] = field(default_factory=list)
+    definitions: dict[str, list[Definition]] = field(default_factory=dict)
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    words: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
+    kinds: dict[str, Declared] = field(default_factory=dict)  # by key, of any shape
+    labelled: dict[str, set[int]] = field(default_factory=dict)  # the lines of labels above
+    local: set[tuple[str, int]] = field(default_factory=set)  # declarations for one paragraph
+    wrong: set[tuple[str, int]] = field(default_factory=set)  # those that equations contradict
+    in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
+
+    def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
+        """Return what symbols stand for at a line: the last declaration before it, or the next.
+
+        `without` are declarations, by key and line, that are left out.
+        """
+        symbols = self.base.copy()
+        best: dict[str, Declared] = {}
+        for key, known in sorted(self.declared, key=lambda pair: pair[1].line):
+            if (key, known.line) in without or (key, known.line) in self.wrong:
+                continue
+            local = (key, known.line) in self.local
+            above, below = (4, 1) if local else (line, BELOW)
+            if line - above <= known.line <= line + below:
+                best[key] = known
+        symbols.known.update(best)
+        folded = {key.casefold() for key in symbols.known}
+        for key, kind in self.kinds.items():
+            if key.casefold() not in folded:
+                symbols.known[key] = kind
+        symbols.labelled |= {
+            key for key, rows in self.labelled.items() if any(abs(r - line) <= NEAR for r in rows)
+        }
+        for key, line_of in without:
+            if symbols.known.get(key) and symbols.known[key].line == line_of:
+                del symbols.known[key]
+        return symbols
+
+    def lines_of(self, nodes: Iterable[Node], line: int) -> list[tuple[str, int]]:
+        """Return the declarations that are used for the symbols in terms, by key and line."""
+        symbols = self.symbols_at(line)
+        found = []
+        for node in nodes:
+            for e in walk(node):
+                if isinstance(e, Name):
+                    key, known = symbols.lookup(e)
+                    if known is not None and known.line and known.kind != "size":
+                        found.append((key, known.line))
+        return list(dict.fromkeys(found))
+
+    def define(self, lhs: Node, rhs: Node, line: int) -> None:
+        self.definitions.setdefault(latex(lhs), []).append(Definition(lhs, rhs, line))
+
+    def unfolded(
+        self, node: Node, used: dict[str, Definition], only: Collection[str] | None = None
+    ) -> Node:
+        """Return a term with definitions put in for what they define.
+
+        `only` are the symbols, as LaTeX, whose definitions may be used.
+        """
+        for _ in range(DEEPEST):
+            known = {
+                text: found[0]
+                for text, found in self.definitions.items()
+                if only is None or text in only
+            }
+            changed = _replaced(node, known, used)
+            if changed == node or sum(1 for _ in walk(changed)) > LONGEST:
+                return node
+            node = changed
+        return node
+
+    def candidates(self, nodes: Sequence[Node], line: int) -> Iterator[Hypothesis]:
+        """Yield hypotheses that the text offers for the symbols in terms, then the literature's."""
+        names = {e for node in nodes for e in walk(node) if isinstance(e, Name)}
+        mine = {key_of(name) for name in names}
+        for hypothesis in self.hypotheses:
+            about = {key_of(e) for e in _names_in(hypothesis.lhs, hypothesis.rhs)}
+            itself = [latex(hypothesis.lhs), latex(hypothesis.rhs)] == [latex(n) for n in nodes]
+            if not hypothesis.declared and about & mine and not itself:
+                yield hypothesis
+        for word, about_keys, said in self.words:
+            for name in sorted(names, key=latex):
+                if key_of(name) in about_keys:
+                    yield from _by_word(word, name, sorted(names, key=latex), said)
+        yield from self.circuits(names)
+
+    def circuits(self, names: Collection[Name]) -> Iterator[Hypothesis]:
+        """Yield what W_OV and W_QK stand for in the literature, for those that occur."""
+        sides = [self.base.convention] if self.base.convention else ["row", "column"]
+        for name in sorted(names, key=latex):
+            label = name.sub[-1].text if name.sub and name.base == "W" else ""
+            if label not in ("OV", "QK", "ov", "qk"):
+                continue
+            for side in sides:
+                first, second, turned = CIRCUITS[label.upper(), side]
+                parts = [_relabelled(name, part, label.islower()) for part in (first, second)]
+                if turned == "first":
+                    parts[0] = Power(parts[0], "T")
+                elif turned == "second":
+                    parts[1] = Power(parts[1], "T")
+                product = Product(tuple(parts), ("", ""))
+                yield Hypothesis(name, product, f"as in the literature, {side} convention", False)
+
+    def declared_hypotheses(self, nodes: Sequence[Node]) -> list[Hypothesis]:
+        """Return the declared hypotheses about symbols in terms."""
+        names = {e for node in nodes for e in walk(node) if isinstance(e, Name)}
+        mine = {key_of(name) for name in names}
+        found = []
+        for hypothesis in self.hypotheses:
+            about = {key_of(e) for e in _names_in(hypothesis.lhs, hypothesis.rhs)}
+            if hypothesis.declared and about & mine:
+                found += _instances(hypothesis, names)
+        return found
+
+
+def _names_in(*nodes: Node) -> Iterator[Name]:
+    constants = ("I", "Id")
+    return (
+        e for node in nodes for e in walk(node) if isinstance(e, Name) and e.base not in constants
+    )
+
+
+def _relabelled(name: Name, label: str, small: bool) -> Node:
+    slot = Slot("label" if not small else "index", label.lower() if small else label)
+    return replace(name, sub=(*name.sub[:-1], slot))
+
+
+def _instances(hypothesis: Hypothesis, names: Collection[Name]) -> list[Hypothesis]:
+    """Return a hypothesis for the decorations that its first symbol has in a claim."""
+    own = list(_names_in(hypothesis.lhs, hypothesis.rhs))
+    if any(name.sup for name in own):
+        return [hypothesis]
+    found = {}
+    for name in names:
+        if any(key_of(name) == key_of(e) for e in own):
+            decorated = [_decorated(side, name) for side in (hypothesis.lhs, hypothesis.rhs)]
+            found[latex(decorated[0]), latex(decorated[1])] = replace(
+                hypothesis, lhs=decorated[0], rhs=decorated[1]
+            )
+    return [*found.values()]
+
+
+def _decorated(node: Any, like: Name) -> Any:
+    """Return a term whose symbols have the superscripts and the style of another."""
+    if isinstance(node, Name):
+        if node.base in ("I", "Id", "1", "0"):
+            return node
+        return replace(node, sup=like.sup, style=like.style or node.style)
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple(_decorated(part, like) for part in node)
+    if isinstance(node, Node):
+        return replace(
+            node, **{f.name: _decorated(getattr(node, f.name), like) for f in fields(node)}
+        )
+    return node
+
+
+def _replaced(node: Any, known: dict[str, Definition], used: dict[str, Definition]) -> Any:
+    if isinstance(node, Name | Apply):
+        text = latex(node)
+        if text in known:
+            used[text] = known[text]
+            return Group(known[text].rhs)
+        if isinstance(node, Name):
+            return node
+        return replace(node, arguments=_replaced(node.arguments, known, used))
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple(_replaced(part, known, used) for part in node)
+    if isinstance(node, Node):
+        return replace(
+            node, **{f.name: _replaced(getattr(node, f.name), known, used) for f in fields(node)}
+        )
+    return node
+
+
+def _by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator[Hypothesis]:
+    turned, identity = Power(name, "T"), Name("I")
+    ones = Name("1", "bf")
+    origin = f"“{word}”, line {line}"
+    if word in ("orthogonal", "permutation", "rotation", "orthonormal columns"):
+        yield Hypothesis(Product((turned, name), ("", "")), identity, origin, False)
+    elif word == "row-stochastic":
+        yield Hypothesis(Product((name, ones), ("", "")), ones, origin, False)
+    elif word == "symmetric":
+        yield Hypothesis(turned, name, origin, False)
+    elif word == "idempotent":
+        yield Hypothesis(Product((name, name), ("", "")), name, origin, False)
+    elif word == "commute":
+        for other in names:
+            if latex(other) > latex(name):
+                ab, ba = Product((name, other), ("", "")), Product((other, name), ("", ""))
+                yield Hypothesis(ab, ba, origin, False)
+
+
+# -- declarations in formulas ----------------------------------------------------------------------
+
+
+def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared]]:
+    r"""Yield what a membership such as `A, B \in \mathbb{R}^{n \times d}` declares of symbols."""
+    if statement.relations != (r"\in",) or not isinstance(statement.terms[1], Space):
+        return
+    sizes = [size_of(size) for size in statement.terms[1].sizes]
+    for subject in (*statement.subjects, statement.terms[0]):
+        name = bare(subject)
+        if isinstance(name, Name):
+            declared = declared_as(sizes, line)
+            if declared is not None:
+                yield keys(name)[0], declared
+
+
+def declared_as(sizes: Sequence[Size | None], line: int) -> Declared | None:
+    """Return what a member of a space of so many sizes is."""
+    known = [size for size in sizes if size is not None]
+    if len(known) != len(sizes) or len(sizes) > 2:
+        return None
+    if not known:
+        return Declared("scalar", line=line)
+    if len(known) == 1:
+        return Declared("vector", known[0], line=line)
+    return Declared("matrix", known[0], known[1], line)
+
+
+def is_constant(node: Node) -> bool:
+    """Return whether a term is an identity, a zero or ones."""
+    inner = bare(node)
+    if isinstance(inner, Number):
+        return inner.text in ("0", "1")
+    return isinstance(inner, Name) and (
+        inner.base in ("I", "Id") or (inner.base in ("0", "1") and bool(inner.style))
+    )
+
+
+HEADS = re.compile(
+    r"^\s*&?\s*(\\?[A-Za-z]+)(?:\s*[_^]\s*(?:\{[^{}]*\}|\\?\w))*\s*(?:\\left)?\(([^()=+]{1,40})"
+    r"(?:\\right)?\)(?:\s*[_^]\s*(?:\{[^{}]*\}|\w))*\s*&?\s*(?::=|=|\\triangleq|\\coloneqq)"
+)
+
+
+def functions_in(formulas: Iterable[str]) -> set[str]:
+    r"""Return the letters that formulas define as functions: `h` of `h(x) = …`.
+
+    >>> sorted(functions_in([r"h(x) = W x", "A(B + C) = AB + AC", r"\mathcal{L}(x) = 1"]))
+    ['h']
+    """
+    found = set()
+    for tex in formulas:
+        match = HEADS.match(tex)
+        if match is None or (len(match[1]) > 1 and match[1][0] != "\\"):
+            continue
+        try:
+            statements = parse_formula(match[2])
+        except NotationError:
+            continue
+        if statements and all(
+            not s.relations and isinstance(bare(s.terms[0]), Name) for s in statements
+        ):
+            found.add(match[1])
+    return found

@@ -1,0 +1,439 @@
+"""The verdict on one equation, or one link of a chain, in the context of its document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
+from typing import Any
+
+import sympy
+
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.notation.elaborate import (
+    Elaborated,
+    FormulaShapeError,
+    Undeclared,
+    check_shapes,
+    elaborate,
+)
+from otimes.algebra.notation.symbols import Symbols, key_of
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import Grid, Name, Node, Power, Product, Slot, bare, latex, walk
+from otimes.algebra.verdict import Verdict, decide
+from otimes.proofs.documents.context import Context, Definition, Hypothesis, is_constant
+from otimes.proofs.documents.suggestions import shown_edit, suggestion
+
+BUDGET = 4.0  # units of work for one equation
+TRIAL = 0.5  # units for an attempt: a hypothesis, an edit
+MOST_HYPOTHESES = 12
+VERDICTS = (
+    "proved",
+    "refuted",
+    "shape",
+    "definition",
+    "needs-hypothesis",
+    "undecided",
+    "unread",
+)
+
+
+@dataclass(slots=True)
+class Found:
+    """A verdict with its reasons; `reading` is the statement that was decided."""
+
+    verdict: str
+    why: str = ""
+    counterexample: Any = None
+    suggestion: str = ""
+    reading: str = ""
+    hypotheses: tuple[str, ...] = ()
+    span: tuple[int, int] | None = None
+    blamed: list[tuple[str, int]] = field(default_factory=list)  # declarations, by key and line
+
+
+class Judge:
+    """Decides the links of a document, with what it has declared and defined so far."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
+        """Return the verdict on lhs = rhs."""
+        try:
+            return self._claim(lhs, rhs, self.context.symbols_at(line), line, source)
+        except FormulaShapeError as error:
+            return self._conflict(error, lhs, rhs, line, source)
+
+    def _claim(self, lhs: Node, rhs: Node, symbols: Symbols, line: int, source: str) -> Found:
+        """Return the verdict, or raise FormulaShapeError."""
+        try:
+            return self._decided(lhs, rhs, symbols, line, source)
+        except Undeclared as error:
+            found = self._by_definitions(lhs, rhs, symbols) or self._unfolded(
+                lhs, rhs, symbols, line
+            )
+            found = found or self._by_order_of_vec(lhs, rhs, symbols)
+            return found or Found("undecided", str(error), span=error.span)
+        except NotationError as error:
+            return Found("undecided", str(error), span=error.span)
+        except FormulaShapeError:
+            raise
+        except OtimesError as error:
+            return Found("undecided", str(error))
+
+    def _decided(self, lhs: Node, rhs: Node, symbols: Symbols, line: int, source: str) -> Found:
+        read = elaborate([lhs, rhs], symbols, source)
+        reading = f"{unicode_text(read.terms[0])} = {unicode_text(read.terms[1])}"
+        verdict = decide(read.terms[0], read.terms[1], budget=BUDGET)
+        if verdict.status == "proved":
+            readings = [doubt for doubt in read.doubts if " was read " in doubt or "rows" in doubt]
+            return Found("proved", "; ".join([verdict.reason, *readings]), reading=reading)
+        found = self._by_definitions(lhs, rhs, symbols) or self._by_hypotheses(
+            lhs, rhs, symbols, line
+        )
+        found = (
+            found or self._as_powers(lhs, rhs, symbols) or self._unfolded(lhs, rhs, symbols, line)
+        )
+        if found is not None:
+            return found
+        if verdict.status == "undecided":
+            return Found("undecided", verdict.reason, reading=reading)
+        if not any(isinstance(e, Name | Grid) for side in (lhs, rhs) for e in walk(side)):
+            why = "these numbers are not exactly equal; they may be rounded"
+            return Found("undecided", why, reading=reading)
+        return self._refuted(lhs, rhs, symbols, read, verdict, reading)
+
+    def _unfolded(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
+        """Judge the claim that remains when what stands on one side only is put in."""
+        left, right = ({latex(e) for e in walk(side)} for side in (lhs, rhs))
+        one_sided = (left ^ right) & self.context.definitions.keys()
+        used: dict[str, Definition] = {}
+        a, b = (self.context.unfolded(side, used, one_sided) for side in (lhs, rhs))
+        if not used:
+            return None
+        try:
+            found = self._decided(a, b, symbols, line, "")
+        except (OtimesError, FormulaShapeError):
+            return None
+        names = "; ".join(f"{text} as on line {d.line}" for text, d in sorted(used.items()))
+        found.why = f"{found.why}; with {names}"
+        return found
+
+    def _by_order_of_vec(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+        """Return that a claim is true if vec stacks the columns, or the rows, but not both."""
+        if symbols.vec:
+            return None
+        true = []
+        for order, said in (("cols", "columns"), ("rows", "rows")):
+            ordered = symbols.copy()
+            ordered.vec = order
+            verdict, reading = self._attempt(lhs, rhs, (), ordered)
+            if verdict is not None and verdict.status == "proved":
+                true.append((said, reading))
+        if len(true) != 1:
+            return None
+        return Found("needs-hypothesis", f"true if vec stacks the {true[0][0]}", reading=true[0][1])
+
+    def _as_powers(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+        """Return that a claim is true if numbers above symbols are powers, or else labels."""
+        numbers = {
+            key_of(e)
+            for side in (lhs, rhs)
+            for e in walk(side)
+            if isinstance(e, Name) and e.sup and e.sup[0].kind == "number" and e.sup[0].text != "1"
+        }
+        if not numbers:
+            return None
+        other = symbols.copy()
+        other.labelled ^= numbers
+        verdict, reading = self._attempt(lhs, rhs, (), other)
+        if verdict is None or verdict.status != "proved":
+            return None
+        kinds = " and ".join(
+            f"the number above {key} is a {'power' if key in symbols.labelled else 'label'}"
+            for key in sorted(numbers)
+        )
+        return Found("needs-hypothesis", f"true if {kinds}", reading=reading)
+
+    # -- what makes it true ------------------------------------------------------------------------
+
+    def _by_definitions(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+        """Try the claim with what the document has defined put in: first what is on one side."""
+        left, right = ({latex(e) for e in walk(side)} for side in (lhs, rhs))
+        one_sided = sorted((left ^ right) & self.context.definitions.keys())
+        for only in (*[[text] for text in one_sided], one_sided, None):
+            used: dict[str, Definition] = {}
+            a, b = (self.context.unfolded(side, used, only) for side in (lhs, rhs))
+            if not used:
+                continue
+            given = self.context.declared_hypotheses([a, b])
+            for attempt in ([], given) if given else ([],):
+                verdict, reading = self._attempt(a, b, attempt, symbols)
+                if verdict is not None and verdict.status == "proved":
+                    hypotheses = tuple(str(attempt[k]) for k in verdict.used)
+                    names = [f"{text} as on line {d.line}" for text, d in sorted(used.items())]
+                    why = f"with {'; '.join(names)}{_given(hypotheses)}"
+                    return Found("proved", why, reading=reading, hypotheses=hypotheses)
+        return None
+
+    def _by_hypotheses(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
+        """Try the claim under hypotheses: those that are declared, then those that are offered."""
+        declared = self.context.declared_hypotheses([lhs, rhs])
+        if declared:
+            verdict, reading = self._attempt(lhs, rhs, declared, symbols)
+            if verdict is not None and verdict.status == "proved":
+                used = tuple(str(declared[k]) for k in verdict.used)
+                return Found("proved", _given(used).strip("; "), reading=reading, hypotheses=used)
+        offered = list(self.context.candidates([lhs, rhs], line))[:MOST_HYPOTHESES]
+        attempts = [[each] for each in offered]
+        if len(offered) > 1:
+            attempts.append(offered)
+        definitions: dict[str, Definition] = {}
+        left, right = (self.context.unfolded(side, definitions) for side in (lhs, rhs))
+        sides = [(lhs, rhs)] + ([(left, right)] if definitions else [])
+        for a, b in sides:
+            for attempt in attempts:
+                verdict, reading = self._attempt(a, b, [*declared, *attempt], symbols)
+                if verdict is not None and verdict.status == "proved":
+                    every = [*declared, *attempt]
+                    used = tuple(str(every[k]) for k in verdict.used)
+                    why = f"true given {'; '.join(used)}, which is not declared"
+                    return Found("needs-hypothesis", why, reading=reading, hypotheses=used)
+        return None
+
+    def _attempt(
+        self, lhs: Node, rhs: Node, given: Sequence[Hypothesis], symbols: Symbols
+    ) -> tuple[Verdict | None, str]:
+        """Return the verdict under hypotheses, or None where they cannot be stated together."""
+        terms = [lhs, rhs]
+        for hypothesis in given:
+            terms += [hypothesis.lhs, hypothesis.rhs]
+        starts = range(2, len(terms), 2)
+        try:
+            read = elaborate(terms, symbols, starts=starts)
+            pairs = [sympy.Eq(*read.terms[k : k + 2], evaluate=False) for k in starts]
+            if any(isinstance(pair, sympy.logic.boolalg.BooleanAtom) for pair in pairs):
+                return None, ""
+            verdict = decide(
+                read.terms[0], read.terms[1], given=pairs, budget=TRIAL if given else BUDGET
+            )
+        except OtimesError:
+            return None, ""
+        return verdict, f"{unicode_text(read.terms[0])} = {unicode_text(read.terms[1])}"
+
+    # -- what is false -----------------------------------------------------------------------------
+
+    def _refuted(
+        self,
+        lhs: Node,
+        rhs: Node,
+        symbols: Symbols,
+        read: Elaborated,
+        verdict: Verdict,
+        reading: str,
+    ) -> Found:
+        """Return that a claim is false, or why a counterexample does not settle it."""
+        assumption = assumed(lhs, rhs)
+        constant = is_constant(lhs) or is_constant(rhs)
+        if assumption and not constant:
+            return Found("needs-hypothesis", assumption, reading=reading)
+        edit = suggestion(lhs, rhs, lambda a, b: self._holds(a, b, symbols))
+        if assumption and not edit:
+            return Found("needs-hypothesis", assumption, reading=reading)
+        proposed = shown_edit(*edit, "=") if edit else ""
+        alike = self._attempt(_plainly_labelled(lhs), _plainly_labelled(rhs), (), symbols)[0]
+        if alike is not None and alike.status == "proved":
+            why = "true if labels that differ only in how they are written are the same"
+            return Found("needs-hypothesis", why, suggestion=proposed, reading=reading)
+        doubts = list(read.doubts)
+        if read.undeclared:
+            taken = [f"{key} for a {kind}" for key, kind in sorted(read.undeclared.items())]
+            doubts.append(f"{', '.join(taken)} was taken, and that is not declared")
+        only, declared = self._one_sided(lhs, rhs, symbols) if not edit else ([], True)
+        if only and declared:
+            cancelling = self._cancelling(lhs, rhs, symbols)
+            if cancelling:
+                return Found("needs-hypothesis", f"true given {cancelling}", reading=reading)
+        elif only:
+            doubts.append(f"{', '.join(only)} on one side only")
+        if not doubts:
+            counterexample = verdict.counterexample
+            why = "the sides differ at exact numbers"
+            return Found("refuted", why, counterexample, proposed, reading)
+        why = f"not proved, and numbers do not settle it: {'; '.join(doubts)}"
+        kind = "needs-hypothesis" if only and not declared else "undecided"
+        return Found(kind, why, suggestion=proposed, reading=reading)
+
+    def _holds(self, lhs: Node, rhs: Node, symbols: Symbols) -> bool:
+        verdict, _ = self._attempt(lhs, rhs, (), symbols)
+        return verdict is not None and verdict.status == "proved"
+
+    def _one_sided(self, lhs: Node, rhs: Node, symbols: Symbols) -> tuple[list[str], bool]:
+        """Return the symbols on one side only, and whether they need no explanation.
+
+        If both sides have some, the equation may be what says what one of them is. If one side has
+        them all, and they are declared, it claims that they do not matter.
+        """
+        left, right = ({_without_indices(e): e for e in _symbols(side)} for side in (lhs, rhs))
+        only = sorted(left.keys() ^ right.keys())
+        both = bool(left.keys() - right.keys()) and bool(right.keys() - left.keys())
+        names = {**left, **right}
+        known = all(symbols.lookup(names[text])[1] is not None for text in only)
+        return only[:4], known and not both
+
+    def _cancelling(self, lhs: Node, rhs: Node, symbols: Symbols) -> str:
+        """Return two neighbours on one side whose product would have to be the identity."""
+        left, right = (set(map(latex, _symbols(side))) for side in (lhs, rhs))
+        for e in (e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Product)):
+            for a, b in pairwise(map(bare, e.factors)):
+                if {latex(a), latex(b)} <= left ^ right:
+                    given = Hypothesis(Product((a, b), ("", "")), Name("I"), "", False)
+                    verdict, _ = self._attempt(lhs, rhs, [given], symbols)
+                    if verdict is not None and verdict.status == "proved":
+                        return str(given)
+        return ""
+
+    # -- shapes ------------------------------------------------------------------------------------
+
+    def shapes(
+        self, terms: Sequence[Node], line: int, source: str, symbols: Symbols | None = None
+    ) -> Found | None:
+        """Return that terms, equal by the formula, do not conform, or None where they do."""
+        try:
+            check_shapes(terms, symbols or self.context.symbols_at(line), source)
+        except FormulaShapeError as error:
+            return self._blame(error, terms, line, source)
+        except OtimesError:
+            return None
+        return None
+
+    def _conflict(
+        self, error: FormulaShapeError, lhs: Node, rhs: Node, line: int, source: str
+    ) -> Found:
+        """Return the verdict where the shapes of a claim and the declarations do not fit.
+
+        If the claim is proved with a declared shape the other way round, the declaration is wrong.
+        """
+        for turned in self._transposed(lhs, rhs, line):
+            symbols = self.context.symbols_at(line)
+            for key, _ in turned:
+                known = symbols.known[key]
+                symbols.known[key] = replace(known, rows=known.cols, cols=known.rows)
+            try:
+                found = self._claim(lhs, rhs, symbols, line, source)
+            except ShapeError:
+                continue
+            if found.verdict == "proved" or found.why.startswith("true given"):
+                found.blamed = turned
+                return found
+        found = self._blame(error, [lhs, rhs], line, source)
+        symbols = self.context.symbols_at(line)
+        edit = suggestion(lhs, rhs, lambda a, b: self._holds(a, b, symbols))
+        found.suggestion = shown_edit(*edit, "=") if edit else ""
+        return found
+
+    def _transposed(self, lhs: Node, rhs: Node, line: int) -> list[list[tuple[str, int]]]:
+        """Return the declarations that may be transposed: each one, and those of a line."""
+        symbols = self.context.symbols_at(line)
+        used = [
+            (key, at)
+            for key, at in self.context.lines_of([lhs, rhs], line)
+            if symbols.known[key].kind == "matrix"
+            and symbols.known[key].rows != symbols.known[key].cols
+        ]
+        of_lines = [[each for each in used if each[1] == at] for at in sorted({a for _, a in used})]
+        found = [[each] for each in used] + of_lines
+        unique = {tuple(subset): subset for subset in found}
+        return [*unique.values()]
+
+    def _blame(
+        self, error: FormulaShapeError, terms: Sequence[Node], line: int, source: str
+    ) -> Found:
+        elsewhere = [
+            (key, at)
+            for key, at in self.context.lines_of(terms, line)
+            if (len(key) < 3 and not self.context.in_scope(at, line))
+            or (at != line and (key, at) in self.context.local)
+        ]
+        if elsewhere:  # a letter may mean something else in another section
+            try:
+                keys = {key for key, _ in elsewhere}
+                every = [(key, known.line) for key, known in self.context.declared if key in keys]
+                check_shapes(terms, self.context.symbols_at(line, every), source)
+            except FormulaShapeError:
+                pass
+            else:
+                where = "; ".join(
+                    f"{key} is declared in another section, line {at}" for key, at in elsewhere
+                )
+                return Found("undecided", f"{error}, but {where}", span=error.span)
+        lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})
+        said = f" (shapes from line {', '.join(map(str, lines))})" if lines else ""
+        return Found("shape", f"{error}{said}", span=error.span)
+
+
+def _plainly_labelled(node: Any) -> Any:
+    """Return a term in which `h_1` and `h1`, `W_v` and `W_V` are written alike."""
+    if isinstance(node, Slot):
+        text = re.sub(r"\\mathrm|[{}_]", "", node.text)
+        label = node.kind == "label" or len(text) != 1
+        return Slot("label" if label else node.kind, text.casefold() if len(text) > 1 else text)
+    if isinstance(node, tuple):
+        return tuple(_plainly_labelled(part) for part in node)
+    if isinstance(node, Node):
+        parts = {f.name: _plainly_labelled(getattr(node, f.name)) for f in fields(node)}
+        return replace(node, **{**parts, "span": node.span})
+    return node
+
+
+def _without_indices(name: Name) -> str:
+    """Return a symbol as text without the indices below it."""
+    labels = tuple(slot for slot in name.sub if slot.kind == "label")
+    return latex(replace(name, sub=labels))
+
+
+def _given(hypotheses: Sequence[str]) -> str:
+    return f"; given {'; '.join(hypotheses)}" if hypotheses else ""
+
+
+def _symbols(node: Node) -> list[Name]:
+    """Return the symbols of a term that can stand for anything."""
+    return [
+        e
+        for e in walk(node)
+        if isinstance(e, Name) and e.base not in ("I", "Id") and not is_constant(e)
+        and len(e.base) < 3
+    ]  # fmt: skip
+
+
+def assumed(lhs: Node, rhs: Node) -> str:
+    """Return why an equation can only be an assumption about its symbols, or an empty string.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> (equation,) = parse_formula("P^2 = P")
+    >>> assumed(*equation.terms)
+    'it is an assumption about P, and holds only if it is made'
+    """
+    names = {key_of(e) for side in (lhs, rhs) for e in _symbols(side)}
+    about = ", ".join(sorted(names))
+    text = f"it is an assumption about {about}, and holds only if it is made"
+    if is_constant(lhs) or is_constant(rhs):
+        return text
+    left, right = _factors(lhs), _factors(rhs)
+    if len(names) == 1 and (len(left) == 1 or len(right) == 1):
+        return text
+    if len(left) == 2 and left == right[::-1] and left != right:
+        return f"it says that {left[0]} and {left[1]} commute, which is an assumption"
+    return ""
+
+
+def _factors(node: Node) -> list[str]:
+    inner = bare(node)
+    if isinstance(inner, Product):
+        return [latex(bare(factor)) for factor in inner.factors]
+    if isinstance(inner, Power) and isinstance(bare(inner.base), Product):
+        return ["", "", ""]
+    return [latex(inner)]

@@ -1,0 +1,343 @@
+"""What sentences and tables say of symbols: shapes, sizes, convention, and words for hypotheses.
+
+Formulas are replaced by marks first, so that the patterns see `⟦3⟧ has ⟦4⟧ rows and ⟦5⟧ columns`.
+Only plain sentences are taken as declarations; nothing is concluded from what is merely near.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from otimes.algebra.notation.dimensions import Size
+from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.symbols import Declared, keys, size_of
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import Name, Node, Product, bare
+from otimes.proofs.documents.source import Document, Formula
+
+M = r"⟦(\d+)⟧"
+LIST = rf"((?:{M}\s*(?:,|and|,\s*and|&)\s*)*{M})"
+ROWS_COLS = re.compile(rf"{M} has {M} rows and {M} columns", re.IGNORECASE)
+IS_SHAPE = re.compile(
+    rf"{LIST}\s+(?:is|are)\s+(?:both\s+|all\s+)?(?:an?\s+)?(?:matrix|matrices)?\s*"
+    rf"(?:of (?:shape|size|dimensions?)\s+)?{M}(?:\s+and\s+vice[- ]versa for {M})?",
+    re.IGNORECASE,
+)
+IS_SIZE = re.compile(
+    rf"{M}\s+(?:is|denotes|be)\s+(?:the\s+)?(?:number of|sequence length|length|context length|"
+    r"(?:\w+\s)?dimension(?:ality)?|vocabulary size|size)",
+    re.IGNORECASE,
+)
+SIZE_NAMED = re.compile(
+    rf"(?:number of [\w ]+?|sequence length|(?:\w+ )?dimension(?:ality)?|vocabulary size)\s+{M}",
+    re.IGNORECASE,
+)
+IS_SCALAR = re.compile(
+    rf"{LIST}\s+(?:is|are|be)\s+(?:an?\s+)?(?:real\s+)?(?:scalars?|(?:real )?numbers?)\b"
+    rf"|\bscalars?\s+{LIST}",
+    re.IGNORECASE,
+)
+IS_VECTOR = re.compile(
+    rf"{LIST}\s+(?:is|are|be)\s+(?:considered\s+)?(?:an?\s+)?(row|column)\s+vectors?"
+    rf"|\b(row|column) vectors?\s+{LIST}",
+    re.IGNORECASE,
+)
+ACTIVATION = re.compile(
+    rf"(?:activation function|nonlinearity|non-linearity)\s+(?:{M}|(g)\b)", re.IGNORECASE
+)
+RANK = re.compile(rf"{M}[^.⟦]*?\brank\s+(?:(?:of\s+)?at most\s+|≤\s*|of\s+)?{M}", re.IGNORECASE)
+INVERSE = re.compile(
+    rf"(?<!pseudo)(?<!pseudo-)\binverse of (?:the )?(?:{M}|((?:un)?embedding) matrix)",
+    re.IGNORECASE,
+)
+NAMED_SHAPE = re.compile(rf"((?:un)?embedding) matrix(?: \w+)? is {M}", re.IGNORECASE)
+LOCALLY = re.compile(r"\b(?:if|when|where|for|any|every|suppose)\b", re.IGNORECASE)
+HYPOTHESES = {
+    "orthogonal": re.compile(r"\borthogonal\b(?! to\b)", re.IGNORECASE),
+    "permutation": re.compile(r"\bpermutations?\b", re.IGNORECASE),
+    "rotation": re.compile(r"\brotation\b|\bunitary\b", re.IGNORECASE),
+    "row-stochastic": re.compile(r"row[- ]stochastic|rows? (?:each )?sums? to (?:one|1)|"
+                                 r"each row (?:adds up|sums) to (?:one|1)", re.IGNORECASE),
+    "symmetric": re.compile(r"(?<!anti)(?<!non)(?<!a)\bsymmetric\b", re.IGNORECASE),
+    "idempotent": re.compile(r"\bidempotent\b|\bprojection matrix\b|\bprojector\b", re.IGNORECASE),
+    "orthonormal columns": re.compile(r"orthonormal columns", re.IGNORECASE),
+    "commute": re.compile(r"\bcommut(?:e|es|ing)\b", re.IGNORECASE),
+    "invertible": re.compile(r"\binvertible\b|\bnonsingular\b", re.IGNORECASE),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A declaration of a symbol in the text: its key, what it is, and the offset of the words.
+
+    `local`: it counts for its paragraph only, as after “if” or “where”.
+    """
+
+    key: str
+    declared: Declared
+    offset: int
+    text: str
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word for a hypothesis beside a symbol: `orthogonal`, with the keys of the symbols."""
+
+    word: str
+    keys: tuple[str, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """A property that a sentence asserts of a symbol.
+
+    `what` is "rank" (at most a size), "inverse" (that it has one), or "shape" (two sizes).
+    """
+
+    what: str
+    key: str
+    sizes: tuple[Size, ...]
+    offset: int
+    text: str
+
+
+class Prose:
+    """The text of a document with its formulas as marks."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.formulas = document.formulas
+        pieces, offsets, at = [], [], 0
+        spans = sorted(
+            [(f.start, f.end, f"⟦{k}⟧") for k, f in enumerate(document.formulas)]
+            + [(start, end, "") for start, end in document.hidden]
+        )
+        text = document.text
+        for start, end, mark in spans:
+            if start < at:
+                continue
+            before = _without_delimiter(text[at:start]) if mark else text[at:start]
+            pieces.append(before)
+            offsets.append((sum(map(len, pieces[-1:])), at))
+            pieces.append(mark)
+            offsets.append((len(mark), start))
+            at = end + _delimiter_after(text, end) if mark else end
+        pieces.append(text[at:])
+        offsets.append((len(pieces[-1]), at))
+        self.text = "".join(pieces)
+        self._pieces = offsets
+
+    def offset(self, at: int) -> int:
+        """Return the offset in the document of a character of the text with marks."""
+        begun = 0
+        for length, start in self._pieces:
+            if at < begun + max(length, 1):
+                return start + min(at - begun, length)
+            begun += length
+        return len(self.document.text)
+
+    def node(self, number: str | None) -> Node | None:
+        """Return what a marked formula is, when it is one expression."""
+        if number is None:
+            return None
+        formula: Formula = self.formulas[int(number)]
+        try:
+            statements = parse_formula(formula.tex, plain=formula.plain)
+        except NotationError:
+            return None
+        if len(statements) != 1 or statements[0].relations:
+            return None
+        return bare(statements[0].terms[0])
+
+    def subjects(self, text: str) -> list[Name]:
+        """Return the symbols that formulas in a stretch of text are, or are about, as in A ∈ ….
+
+        A formula with an operation is about none of its symbols.
+        """
+        found = []
+        for number in re.findall(M, text):
+            formula = self.formulas[int(number)]
+            try:
+                statements = parse_formula(formula.tex, plain=formula.plain)
+            except NotationError:
+                continue
+            for statement in statements:
+                if statement.relations in ((), (r"\in",)):
+                    terms = (*statement.subjects, statement.terms[0])
+                    found += [name for term in terms if isinstance(name := bare(term), Name)]
+        return found
+
+    def names(self, listed: str | None) -> list[Name]:
+        found = [self.node(number) for number in re.findall(M, listed or "")]
+        return [node for node in found if isinstance(node, Name)]
+
+
+def _without_delimiter(text: str) -> str:
+    return re.sub(r"(?:\$\$|\$|\\\(|\\\[|`)\Z", "", text)
+
+
+def _delimiter_after(text: str, at: int) -> int:
+    for mark in ("$$", "$", r"\)", r"\]", "`"):
+        if text.startswith(mark, at):
+            return len(mark)
+    return 0
+
+
+def said_in(prose: Prose) -> tuple[list[Said], list[Word], str, set[str]]:
+    """Return the declarations, the words for hypotheses, the convention and the activations."""
+    said = [*_sentences(prose), *_table(prose.document)]
+    elementwise = {
+        node.base
+        for match in ACTIVATION.finditer(prose.text)
+        if isinstance(node := (prose.node(match[1]) or Name("g")), Name)
+    }
+    return said, [*_words(prose)], convention_of(prose.text), elementwise
+
+
+def convention_of(text: str) -> str:
+    """Return the convention that a text says it uses: "row", "column", or "" where it is open.
+
+    >>> convention_of("the vector is considered a row vector")
+    'row'
+    """
+    row = re.search(r"\brow vectors?\b|\bright[- ]multipl", text, re.IGNORECASE)
+    column = re.search(r"\bcolumn vectors?\b|\bleft[- ]multipl", text, re.IGNORECASE)
+    return "" if bool(row) == bool(column) else "row" if row else "column"
+
+
+def _sentences(prose: Prose) -> Iterator[Said]:
+    text = prose.text
+    for match in ROWS_COLS.finditer(text):
+        sizes = [size_of(node) if (node := prose.node(n)) else None for n in match.groups()[1:]]
+        yield from _matrices(prose, prose.names(match[0].split(" has ")[0]), sizes, match)
+    for match in IS_SHAPE.finditer(text):
+        numbers = re.findall(M, match[0])
+        other = match.groups()[-1]
+        shape = prose.node(match.groups()[-2])
+        sizes = _shape(shape)
+        names = prose.names(match[1])
+        yield from _matrices(prose, names, sizes, match)
+        if other is not None and len(numbers) > 2:
+            turned = [*reversed(sizes)] if sizes else []
+            yield from _matrices(prose, prose.names(f"⟦{other}⟧"), turned, match)
+    for pattern in (IS_SIZE, SIZE_NAMED):
+        for match in pattern.finditer(text):
+            node = prose.node(match[1])
+            if isinstance(node, Name) and not node.sup:
+                yield _said(prose, node, Declared("size", line=_line(prose, match)), match)
+    for match in IS_SCALAR.finditer(text):
+        for name in prose.names(match[0]):
+            yield _said(prose, name, Declared("scalar", line=_line(prose, match)), match)
+    for match in IS_VECTOR.finditer(text):
+        for name in prose.names(match[0]):
+            # on which side matrices stand is the convention of the text, which it may change
+            yield _said(prose, name, Declared("vector", line=_line(prose, match)), match)
+
+
+def _matrices(
+    prose: Prose, names: list[Name], sizes: list[Size | None], match: re.Match[str]
+) -> Iterator[Said]:
+    if len(sizes) != 2 or sizes[0] is None or sizes[1] is None:
+        return
+    declared = Declared("matrix", sizes[0], sizes[1], _line(prose, match))
+    for name in names:
+        yield _said(prose, name, declared, match)
+
+
+def _shape(node: Node | None) -> list[Size | None]:
+    """Return the two sizes of a product written with ×."""
+    if isinstance(node, Product) and node.marks.count(r"\times") == 1 and "/" not in node.marks:
+        at = node.marks.index(r"\times")
+        parts = node.factors[:at], node.factors[at:]
+        return [size_of(Product(part, ("",) * len(part))) for part in parts]
+    return []
+
+
+def _said(prose: Prose, name: Name, declared: Declared, match: re.Match[str]) -> Said:
+    before = prose.text[max(0, match.start() - 50) : match.start()]
+    local = bool(LOCALLY.search(before.rpartition(". ")[2]))
+    offset = prose.offset(match.start())
+    return Said(keys(name)[0], declared, offset, _text(prose, match), local)
+
+
+def asserted_in(prose: Prose) -> Iterator[Asserted]:
+    """Yield what sentences assert of ranks, inverses and shapes."""
+    for match in RANK.finditer(prose.text):
+        name, bound = prose.node(match[1]), prose.node(match[2])
+        size = None if bound is None else size_of(bound)
+        if isinstance(name, Name) and size is not None:
+            yield _asserted("rank", keys(name)[-1], (size,), prose, match)
+    for match in INVERSE.finditer(prose.text):
+        before = prose.text[max(0, match.start() - 60) : match.start()]
+        if re.search(r"\b(?:no|not|right|left|has|pseudo|one-sided)\b[^.]*$", before):
+            continue
+        node = prose.node(match[1])
+        key = keys(node)[-1] if isinstance(node, Name) else ""
+        if match[2]:
+            key = "W_E" if match[2].lower() == "embedding" else "W_U"
+        if key:
+            yield _asserted("inverse", key, (), prose, match)
+    for match in NAMED_SHAPE.finditer(prose.text):
+        key = "W_E" if match[1].lower() == "embedding" else "W_U"
+        sizes = [size for size in _shape(prose.node(match[2])) if size is not None]
+        if len(sizes) == 2:
+            yield _asserted("shape", key, tuple(sizes), prose, match)
+
+
+def _asserted(
+    what: str, key: str, sizes: tuple[Size, ...], prose: Prose, match: re.Match[str]
+) -> Asserted:
+    return Asserted(what, key, sizes, prose.offset(match.start()), _text(prose, match))
+
+
+def _text(prose: Prose, match: re.Match[str]) -> str:
+    text = re.sub(M, lambda m: prose.formulas[int(m[1])].tex.strip(), match[0])
+    return " ".join(text.split())
+
+
+def _line(prose: Prose, match: re.Match[str]) -> int:
+    return prose.document.row(prose.offset(match.start()))
+
+
+def _words(prose: Prose) -> Iterator[Word]:
+    """Yield the words for hypotheses, with the symbols of the same sentence before and after."""
+    for sentence in re.finditer(r"(?:[^.!?\n]|\n(?!\s*\n)|[.!?](?!\s))+", prose.text):
+        for word, pattern in HYPOTHESES.items():
+            found = pattern.search(sentence[0])
+            if found is None:
+                continue
+            named = prose.subjects(sentence[0])
+            if named:
+                offset = prose.offset(sentence.start() + found.start())
+                yield Word(word, tuple(keys(name)[-1] for name in named), offset)
+
+
+def _table(document: Document) -> Iterator[Said]:
+    """Yield what tables of symbols declare: a row with a symbol and a shape."""
+    for line in re.finditer(r"(?m)^\s*\|(.+)\|\s*$", document.text):
+        cells = [cell.strip().strip("$`") for cell in line[1].split("|")]
+        shapes = [cell for cell in cells[1:] if re.search(r"×|\\times", cell)]
+        if len(cells) < 2 or len(shapes) != 1 or not cells[0]:
+            continue
+        try:
+            (symbol,) = parse_formula(cells[0], plain="\\" not in cells[0])
+            (shape,) = parse_formula(
+                re.sub(r"\\mathbb\{?R\}?\^", "", shapes[0]).strip("{}"), plain="\\" not in shapes[0]
+            )
+        except (NotationError, ValueError):
+            continue
+        name, sizes = bare(symbol.terms[0]), _shape(bare(shape.terms[0]))
+        if (
+            isinstance(name, Name)
+            and len(sizes) == 2
+            and None not in sizes
+            and not symbol.relations
+        ):
+            rows, cols = sizes
+            number = document.row(line.start())
+            declared = Declared("matrix", rows or (), cols or (), number)
+            yield Said(keys(name)[0], declared, line.start(), line[0].strip())

@@ -1,0 +1,154 @@
+"""A document as text: its formulas and the prose around them, each with its position."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from otimes.algebra.errors import OtimesError
+
+HEADING = re.compile(r"(?m)^(#{1,6})\s|^\s*\\(part|chapter|(?:sub){0,2}section)\*?\{")
+LARGEST = 20_000_000  # characters of one document
+# `<!-- otimes … -->` in Markdown and `% otimes …` in LaTeX.
+COMMENT = re.compile(r"<!--\s*otimes\b:?(.*?)-->|(?m:^[ \t]*%+\s*otimes\b:?([^\n]*)$)", re.DOTALL)
+
+
+class DocumentError(OtimesError):
+    """A document cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula of a document: the text that is read, and where each character comes from.
+
+    `offsets` are the offsets in the document of the characters of `tex`; without them, the
+    characters follow each other from `start`. `plain`: Unicode in a code span, no LaTeX.
+    """
+
+    tex: str
+    start: int
+    end: int
+    display: bool
+    plain: bool = False
+    offsets: tuple[int, ...] = ()
+    problem: str = ""  # why its macros could not be expanded
+
+    def offset(self, at: int) -> int:
+        """Return the offset in the document of a character of the formula."""
+        if self.offsets:
+            return self.offsets[min(at, len(self.offsets) - 1)]
+        return self.start + at
+
+
+@dataclass
+class Document:
+    """The text of a document and its formulas in order.
+
+    `hidden` are the stretches that are no prose: code, comments. `cells` are the offsets at which
+    the cells of a notebook begin.
+    """
+
+    name: str
+    text: str
+    formulas: list[Formula] = field(default_factory=list)
+    hidden: list[tuple[int, int]] = field(default_factory=list)
+    cells: Sequence[int] = ()
+    comments: list[Comment] = field(default_factory=list)
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """The offsets at which lines begin."""
+        return [0, *[match.end() for match in re.finditer("\n", self.text)]]
+
+    @cached_property
+    def prose(self) -> str:
+        """The text with code and comments blanked."""
+        pieces, at = [], 0
+        for start, end in sorted([*self.hidden, *[(c.start, c.end) for c in self.comments]]):
+            if end > at:
+                start = max(start, at)
+                pieces += [self.text[at:start], " " * (end - start)]
+                at = end
+        return "".join([*pieces, self.text[at:]])
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return the line and the column of an offset, both counted from 1.
+
+        In a notebook, lines are counted within the cell.
+        """
+        line = bisect_right(self.lines, offset)
+        column = offset - self.lines[line - 1] + 1
+        if self.cells:
+            begin = self.cells[bisect_right(self.cells, offset) - 1]
+            line -= bisect_right(self.lines, begin) - 1
+        return line, column
+
+    def row(self, offset: int) -> int:
+        """Return the line of an offset in the whole text, counted from 1."""
+        return bisect_right(self.lines, offset)
+
+    def named_lines(self, text: str) -> str:
+        """Return a text about lines of the whole text, with the lines of cells in a notebook."""
+        if not self.cells:
+            return text
+
+        def named(match: re.Match[str]) -> str:
+            offset = self.lines[min(int(match[1]), len(self.lines)) - 1]
+            return f"line {self.position(offset)[0]} of cell {self.cell(offset)}"
+
+        return re.sub(r"\bline (\d+)", named, text)
+
+    @cached_property
+    def headings(self) -> list[tuple[int, int]]:
+        """The rows of headings, with their levels."""
+        levels = {"part": 0, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4}
+        found = []
+        for match in HEADING.finditer(self.prose):
+            level = len(match[1]) if match[1] else levels[match[2]]
+            found.append((self.row(match.start()), level))
+        return found
+
+    def is_in_scope(self, said: int, row: int) -> bool:
+        """Return whether what is said on one row is in the section of another, or around it."""
+        at = bisect_right(self.headings, (said, 99)) - 1
+        if at < 0 or row < said:
+            return at < 0 or row >= self.headings[at][0]
+        level = self.headings[at][1]
+        return not any(here <= level and said < at_row <= row for at_row, here in self.headings)
+
+    def cell(self, offset: int) -> int | None:
+        """Return the cell of a notebook that an offset is in, counted from 1."""
+        return bisect_right(self.cells, offset) if self.cells else None
+
+    def before(self, formula: Formula, length: int = 240) -> str:
+        """Return the prose before a formula, in the same paragraph."""
+        start = max(0, formula.start - length)
+        return self.prose[start : formula.start].rpartition("\n\n")[2]
+
+    def sentence_before(self, formula: Formula) -> str:
+        """Return the words between the end of the last sentence and a formula."""
+        return re.split(r"(?<=[.!?])\s", self.before(formula))[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What a comment in a document says to otimes, and where."""
+
+    text: str
+    start: int
+    end: int
+
+
+def comments_in(text: str) -> list[Comment]:
+    """Return the comments for otimes in a text.
+
+    >>> [comment.text for comment in comments_in("a <!-- otimes: A: n n --> b")]
+    ['A: n n']
+    """
+    return [
+        Comment((match[1] or match[2] or "").strip(), match.start(), match.end())
+        for match in COMMENT.finditer(text)
+    ]

@@ -1,0 +1,142 @@
+"""The smallest edit that makes a false equation true: a transpose, a swap, another index.
+
+Each edit is tried by deciding the edited equation; the first that is proved is proposed, in the
+order in which people make the mistakes. Nothing is ever applied by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+from otimes.algebra.notation.tree import (
+    Group,
+    Name,
+    Node,
+    Power,
+    Product,
+    Sum,
+    Tensor,
+    bare,
+    latex,
+)
+
+MOST = 48  # edits that are tried
+
+
+def suggestion(
+    lhs: Node, rhs: Node, holds: Callable[[Node, Node], bool]
+) -> tuple[Node, Node] | None:
+    """Return the sides with one edit, of the right one or else of the left, that makes it hold."""
+    tried: set[tuple[str, str]] = {(latex(lhs), latex(rhs))}
+    left = set(_names(lhs))
+    right = set(_names(rhs))
+    candidates = [(lhs, edited) for edited in edits(rhs, left)]
+    candidates += [(edited, rhs) for edited in edits(lhs, right)]
+    for pair in candidates:
+        text = latex(pair[0]), latex(pair[1])
+        if text in tried or text[0] == text[1]:
+            continue
+        if len(tried) > MOST:
+            return None
+        tried.add(text)
+        if holds(*pair):
+            return pair
+    return None
+
+
+def edits(node: Node, others: set[Name]) -> Iterator[Node]:
+    """Yield a term with one edit: swaps, transposes, exchanged indices, a missing factor."""
+    yield from _everywhere(node, _swaps)
+    yield from _everywhere(node, _transposes)
+    yield from _everywhere(node, _signs)
+    yield from _everywhere(node, partial(_renamed, others=others))
+    missing = sorted(others - set(_names(node)), key=latex)
+    if len(missing) <= 2:
+        for name in missing:
+            yield from _everywhere(node, partial(_with_factor, name=name))
+
+
+def _names(node: Node) -> Iterator[Name]:
+    from otimes.algebra.notation.tree import walk
+
+    return (e for e in walk(node) if isinstance(e, Name))
+
+
+def _everywhere(node: Node, edit: Callable[[Node], Iterator[Node]]) -> Iterator[Node]:
+    """Yield the node with the edit made at each place."""
+    yield from edit(node)
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, Node):
+            for edited in _everywhere(value, edit):
+                yield _changed(node, each.name, edited)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+            for k, part in enumerate(value):
+                for edited in _everywhere(part, edit):
+                    changed = (*value[:k], edited, *value[k + 1 :])
+                    yield _changed(node, each.name, changed)
+
+
+def _changed(node: Node, name: str, value: Any) -> Node:
+    return replace(node, **{name: value})
+
+
+def _swaps(e: Node) -> Iterator[Node]:
+    if isinstance(e, Product | Tensor):
+        for k in range(len(e.factors) - 1):
+            a, b = e.factors[k : k + 2]
+            factors = (*e.factors[:k], b, a, *e.factors[k + 2 :])
+            if not (isinstance(e, Product) and "/" in e.marks):
+                yield replace(e, factors=factors)
+        if isinstance(e, Product) and len(e.factors) == 3 and "/" not in e.marks:
+            yield replace(e, factors=e.factors[::-1])
+
+
+def _transposes(e: Node) -> Iterator[Node]:
+    if isinstance(e, Power) and e.exponent == "T":
+        yield e.base
+    elif (isinstance(e, Name) and _is_capital(e)) or (
+        isinstance(e, Group) and isinstance(bare(e), Product | Tensor | Sum)
+    ):
+        yield Power(e, "T")
+
+
+def _is_capital(e: Name) -> bool:
+    return len(e.base) == 1 and e.base.isupper() and e.base != "I"
+
+
+def _signs(e: Node) -> Iterator[Node]:
+    if isinstance(e, Sum):
+        for k, sign in enumerate(e.signs):
+            turned = "-" if sign in ("", "+") else "+" if k else ""
+            yield replace(e, signs=(*e.signs[:k], turned, *e.signs[k + 1 :]))
+
+
+def _renamed(e: Node, others: set[Name]) -> Iterator[Node]:
+    """Exchange two indices, or take the decorations that the symbol has on the other side."""
+    if not isinstance(e, Name):
+        return
+    if len(e.sub) == 2 and all(slot.kind == "index" for slot in e.sub):
+        yield replace(e, sub=e.sub[::-1])
+    for other in sorted(others, key=latex):
+        if other.base == e.base and other != e:
+            yield replace(other, span=e.span)
+
+
+def _with_factor(e: Node, name: Name) -> Iterator[Node]:
+    """Put a symbol that the other side has before, between or after factors."""
+    if isinstance(e, Product) and all(mark != "/" for mark in e.marks):
+        for k in range(len(e.factors) + 1):
+            factors = (*e.factors[:k], name, *e.factors[k:])
+            yield Product(factors, ("",) * len(factors))
+    elif isinstance(e, Name) and _is_capital(e):
+        yield Product((name, e), ("", ""))
+        yield Product((e, name), ("", ""))
+
+
+def shown_edit(lhs: Node, rhs: Node, relation: str) -> str:
+    """Return the edited equation as LaTeX."""
+    return f"{latex(lhs)} {relation} {latex(rhs)}"
