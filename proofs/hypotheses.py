@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -92,6 +93,18 @@ def assignments(
         if assignment is not None:
             found += 1
             yield assignment.in_numpy()
+
+
+def values_under(
+    given: Sequence[Any], *expressions: Any, count: int, largest: int = 3
+) -> Iterator[tuple[Assignment, tuple[Any, ...]]]:
+    """Yield assignments at which hypotheses hold, with the exact values of expressions there.
+
+    Where one is undefined (a singular matrix, an irrational root), nothing is yielded.
+    """
+    for assignment in assignments(given, *expressions, count=count, largest=largest):
+        with suppress(OtimesError):
+            yield assignment, tuple(tree_value(each, assignment) for each in expressions)
 
 
 def signature_of(given: Sequence[Any], *expressions: Any) -> Signature:

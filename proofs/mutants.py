@@ -7,7 +7,7 @@ and the mutant is listed. A mutant whose shapes do not fit is decided again with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
@@ -25,12 +25,13 @@ from otimes.algebra.language.signature import Signature
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.mutations import OPERATORS, mutants
 from otimes.algebra.verdict import decide
-from otimes.proofs.claims import Example, Lemma, equations
+from otimes.proofs.claims import Example, Lemma, equations, sides_of
 from otimes.proofs.hypotheses import SEED, drawer, signature_of, unmet
 
 WORK_EACH = 10.0  # units of work
 WORK_FIRST = 5.0  # to look for numbers before anything else, under hypotheses
 WITHOUT = "without a hypothesis"
+REFUTED, STILL_TRUE, ILL_SHAPED = "refuted", "still true", "ill shaped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,22 @@ class MutantEvidence:
     escaped: tuple[str, ...]
     ill_shaped: int
 
+    @classmethod
+    def of(cls, verdicts: Iterable[tuple[Any, str]]) -> MutantEvidence:
+        """Return the evidence of mutants with their verdicts: three are known, others escaped."""
+        found: dict[str, list[str]] = {REFUTED: [], STILL_TRUE: [], ILL_SHAPED: []}
+        escaped = []
+        for mutant, verdict in verdicts:
+            if verdict == STILL_TRUE:
+                found[verdict].append(str(mutant))
+            elif verdict in found:
+                found[verdict].append("")
+            else:
+                escaped.append(f"{mutant}: {verdict}")
+        return cls(
+            len(found[REFUTED]), tuple(found[STILL_TRUE]), tuple(escaped), len(found[ILL_SHAPED])
+        )
+
     @property
     def passed(self) -> bool:
         """Whether every mutant was accounted for, and at least one was refuted."""
@@ -70,26 +87,22 @@ def check_mutants(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any] = ())
     The claim without one of its hypotheses is a mutant too: if it still holds, the hypothesis is
     superfluous.
     """
-    refuted = ill_shaped = 0
-    still_true, escaped = [], []
+    return MutantEvidence.of(_verdicts(lhs, rhs, given))
+
+
+def _verdicts(
+    lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]
+) -> Iterator[tuple[WrongClaim, str]]:
     draws = _Draws(given)
     for k, mutant in chain(_fewer_hypotheses(lhs, rhs, given), _all_given(lhs, rhs, given)):
         verdict = _judge(mutant.lhs, mutant.rhs, k, draws if k is given else _Draws(k))
-        if verdict is None:
-            sides = [side for pair in equations(k) for side in pair]
-            left, right, *sides = with_equal_sizes(mutant.lhs, mutant.rhs, *sides)
+        if verdict == ILL_SHAPED:
+            left, right, *sides = with_equal_sizes(mutant.lhs, mutant.rhs, *sides_of(k))
             examples = [each for each in given if isinstance(each, Example)]
             alike = [*zip(sides[::2], sides[1::2], strict=True), *examples]
             verdict = _judge(left, right, alike, _Draws(alike))
-        if verdict is None:
-            ill_shaped += 1
-        elif verdict == "refuted":
-            refuted += 1
-        elif verdict == "still true" and mutant.operator != WITHOUT:
-            still_true.append(str(mutant))
-        else:
-            escaped.append(f"{mutant}: {verdict}")
-    return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
+        superfluous = verdict == STILL_TRUE and mutant.operator == WITHOUT
+        yield mutant, "holds all the same" if superfluous else verdict
 
 
 def wrong_claims(lhs: sympy.Basic, rhs: sympy.Basic) -> Iterator[WrongClaim]:
@@ -156,25 +169,25 @@ class _Draws:
         return drawn
 
 
-def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], draws: _Draws) -> str | None:
-    """Return `refuted`, `still true`, another word for what went wrong, or None if ill shaped."""
+def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], draws: _Draws) -> str:
+    """Return one of the three verdicts that are known, or a word for what went wrong."""
     pairs = equations(given)
     try:
         signature = signature_of(given, lhs, rhs)
         if not same_shape(shape_of(lhs), shape_of(rhs)):
-            return None
+            return ILL_SHAPED
         if given:  # numbers are found sooner than it is found out that nothing follows
             with suppress(OtimesError), Budget(WORK_FIRST):
                 if search(lhs, rhs, signature, 4, draws.again()) is not None:
-                    return "refuted"
+                    return REFUTED
         verdict = decide(lhs, rhs, pairs, budget=WORK_EACH)
         if verdict.status != "proved":
             return verdict.status if verdict.status == "refuted" else verdict.reason
         with Budget(WORK_EACH):
             trial = search(lhs, rhs, signature, 4, draws.again())
     except (ShapeError, LanguageError):
-        return None
-    return "still true" if trial is None else "proved, but the exact evaluator disagrees"
+        return ILL_SHAPED
+    return STILL_TRUE if trial is None else "proved, but the exact evaluator disagrees"
 
 
 def with_equal_sizes(*expressions: Any) -> tuple[Any, ...]:

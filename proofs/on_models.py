@@ -8,7 +8,7 @@ rounding bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ import sympy
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.arrays import Evaluator, Values
-from otimes.algebra.facts import Fact
 from otimes.algebra.language.binders import substituted
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family
@@ -90,66 +89,63 @@ def silent(claim: Statement | Definition, run: Run) -> str:
 def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
     """Return the result of checking an identity on a run of one model."""
     if why := silent(stated, run):
-        return ModelEvidence(run.model, False, True, why=why)
-    stated = at_numbers(with_activation(stated, run.config))
-    sides = [side for pair in equations(stated.given) for side in pair]
-    signature = inspect(stated.lhs, stated.rhs, *sides, *stated.places.values())
-    compare: _Comparer | None = None  # set by the first case; a model without layers has none
+        return out_of_scope(run, why)
     worst, where, sensitivity, blind, any_case = 0.0, "", 0.0, 0.0, False
-    for bind in stated.bind:
-        for case in cases(signature, run, bind):
-            any_case = True
-            compare = compare or _Comparer(stated, run)
-            noticed: dict[str, float] = {}
-            for comparison in compare(case):
-                if comparison.ratio >= worst:
-                    worst = comparison.ratio
-                    where = ", ".join(filter(None, (comparison.what, str(case))))
-                blind = max(blind, comparison.whole)
-                for name, change in comparison.noticed.items():
-                    noticed[name] = min(noticed.get(name, np.inf), change)
-            sensitivity = max([sensitivity, *noticed.values()])
-        if any_case:
-            break
+    for case, comparisons in _compared(stated, run):
+        any_case = True
+        noticed: dict[str, float] = {}
+        for comparison in comparisons:
+            if comparison.ratio >= worst:
+                worst, where = comparison.ratio, at(comparison.what, case)
+            blind = max(blind, comparison.whole)
+            for name, change in comparison.noticed.items():
+                noticed[name] = min(noticed.get(name, np.inf), change)
+        sensitivity = max([sensitivity, *noticed.values()])
     if not any_case:
-        why = "the model has no heads or layers that the statement is about"
-        return ModelEvidence(run.model, False, True, why=why)
+        return out_of_scope(run, "the model has no heads or layers that the statement is about")
     if stated.given and sensitivity > COARSEST:
         why = f"its hypotheses do not hold there: the least detected change is {sensitivity:.1g}"
-        return ModelEvidence(run.model, False, True, why=why)
-    passed = worst <= 1.0 and blind <= COARSEST
-    why = "" if worst <= 1.0 else f"error/bound {worst:.3g} at {where}"
-    if not passed and not why:
+        return out_of_scope(run, why)
+    found = worst_of(run, [(worst, where)])
+    if found.passed and blind > COARSEST:
         why = f"the bound is so wide that a relative change of {blind:.1g} would not be detected"
-    return ModelEvidence(run.model, True, passed, worst, sensitivity, where, why)
+        found = replace(found, passed=False, why=why)
+    return replace(found, sensitivity=sensitivity)
 
 
-def with_activation(stated: Statement, config: Config) -> Statement:
-    """Return a statement about an arbitrary activation g for the activation of a model.
+def out_of_scope(run: Run, why: str) -> ModelEvidence:
+    """Return the evidence of a claim that does not apply to a model."""
+    return ModelEvidence(run.model, False, True, why=why)
 
-    A model without an activation has no MLP, so such a statement does not apply to it.
+
+def worst_of(run: Run, ratios: Iterable[tuple[float, str]], none: str = "") -> ModelEvidence:
+    """Return the evidence of comparisons, each an error/bound and its position.
+
+    Without any, the claim does not apply, for the reason `none`.
+    """
+    worst, where, any_case = 0.0, "", False
+    for ratio, at in ratios:
+        any_case = True
+        if ratio >= worst:
+            worst, where = ratio, at
+    if not any_case:
+        return out_of_scope(run, none)
+    why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
+    return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)
+
+
+def at(what: str, case: Case) -> str:
+    """Return what was compared, with its layer and head."""
+    return ", ".join(filter(None, (what, str(case))))
+
+
+def _on_config(expressions: Sequence[Any], config: Config) -> list[Any]:
+    """Return expressions with the model's activation for an arbitrary one, and indices fixed.
+
+    A model without an activation has no MLP, so a statement about one does not apply to it.
     """
     own = config.activation
-    if own is None:
-        return stated
-    sides = [_with_activation(side, own) for side in (stated.lhs, stated.rhs)]
-    places = {at: _with_activation(part, own) for at, part in stated.places.items()}
-    return replace(stated, lhs=sides[0], rhs=sides[1], places=places)
-
-
-def at_numbers(stated: Statement) -> Statement:
-    """Return a statement with its free indices fixed: position or head 1, 2, …; layer 0."""
-    pairs = equations(stated.given)
-    sides = [side for pair in pairs for side in pair]
-    parts = [stated.lhs, stated.rhs, *stated.places.values(), *sides]
-    numbered = with_numbers(parts)
-    if numbered == parts:
-        return stated
-    places = dict(zip(stated.places, numbered[2:], strict=False))
-    sides = numbered[2 + len(places) :]
-    given: list[Any] = [each for each in stated.given if isinstance(each, Fact)]
-    given += zip(sides[::2], sides[1::2], strict=True)
-    return replace(stated, lhs=numbered[0], rhs=numbered[1], places=places, given=given)
+    return with_numbers([e if own is None else _with_activation(e, own) for e in expressions])
 
 
 def with_numbers(expressions: Sequence[Any]) -> list[Any]:
@@ -176,45 +172,65 @@ def _with_activation(e: Any, own: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Valued:
-    """Values and rounding bounds of expressions at one layer and head of a model, all 2-D."""
+class Contracted:
+    """The value of an expression on a model, 2-D, with its rounding bound and shares of factors."""
 
-    case: Case
-    evaluators: Sequence[Evaluator]
-    values: Sequence[Values]
-    found: Sequence[tuple[np.ndarray, np.ndarray]]
+    evaluator: Evaluator
+    values: Values
+    value: np.ndarray
+    bound: np.ndarray
+    shares: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, evaluator: Evaluator, values: Values) -> Contracted:
+        """Return the value by contraction of the normal form."""
+        found = contract_bounded(evaluator, values)
+        shape = [int(np.prod([values.size(d) for d in legs])) for legs in evaluator.shape]
+        shares = {name: np.reshape(share, shape) for name, share in found.shares.items()}
+        return cls(
+            evaluator, values, found.value.reshape(shape), found.bound.reshape(shape), shares
+        )
+
+    def against(self, what: str, other: np.ndarray, total: np.ndarray) -> _Comparison:
+        """Return the comparison with another value; `total` bounds the difference."""
+        noticed = {name: smallest_noticed(share, total) for name, share in self.shares.items()}
+        whole = smallest_noticed(self.value, total) if np.any(self.value) else 0.0
+        return _Comparison(what, worst_ratio(self.value, other, total), noticed, whole)
 
 
-def valued(expressions: Sequence[Any], bind: Sequence[Binding], run: Run) -> Iterator[Valued]:
+def valued(
+    expressions: Sequence[Any], bind: Sequence[Binding], run: Run
+) -> Iterator[tuple[Case, list[Contracted]]]:
     """Yield the values of expressions with their bounds, for every layer and head that applies.
 
     The first binding that the model can satisfy is used.
     """
     deep = any(e.has(LayerProduct, OrderSum) for e in expressions)
-    own = run.config.activation
-    if own is not None:
-        expressions = [_with_activation(e, own) for e in expressions]
-    expressions = with_numbers(expressions)
+    expressions = _on_config(expressions, run.config)
     signature = inspect(*expressions)
     evaluators: list[Evaluator] = []
-    for each in bind:
-        for case in cases(signature, run, each):
-            if not evaluators:
-                numbers = depths(signature, run.n_layers) if deep else {}
-                at = [at_depth(e, numbers) if deep else e for e in expressions]
-                evaluators = [Evaluator(e) for e in at]
-            sizes = _sizes_of(signature, case)
-            values = [
-                evaluator.values({**given_to(evaluator.signature, case, run), **sizes})
-                for evaluator in evaluators
-            ]
-            found = []
-            for evaluator, on in zip(evaluators, values, strict=True):
-                bounded = contract_bounded(evaluator, on)
-                shape = _matrix_shape(evaluator, on)
-                found.append((bounded.value.reshape(shape), bounded.bound.reshape(shape)))
-            yield Valued(case, evaluators, values, found)
-        if evaluators:
+    for case in _cases(signature, run, bind):
+        if not evaluators:
+            numbers = depths(signature, run.n_layers) if deep else {}
+            evaluators = [Evaluator(at_depth(e, numbers) if deep else e) for e in expressions]
+        sizes = _sizes_of(signature, case)
+        yield (
+            case,
+            [
+                Contracted.of(e, e.values({**given_to(e.signature, case, run), **sizes}))
+                for e in evaluators
+            ],
+        )
+
+
+def _cases(signature: Signature, run: Run, binds: Sequence[Binding]) -> Iterator[Case]:
+    """Yield the layers and heads under the first binding that the model can satisfy."""
+    for bind in binds:
+        any_case = False
+        for case in cases(signature, run, bind):
+            any_case = True
+            yield case
+        if any_case:
             return
 
 
@@ -238,6 +254,19 @@ def given_to(signature: Any, case: Case, run: Run) -> dict[str, Any]:
     return {**heads, **arrays, **_numbers(signature, run)}
 
 
+def _compared(stated: Statement, run: Run) -> Iterator[tuple[Case, Iterator[_Comparison]]]:
+    """Yield the layers and heads that a statement applies to, each with its comparisons."""
+    lhs, rhs, *rest = _on_config(stated.expressions, run.config)
+    sides = rest[: len(rest) - len(stated.places)]
+    places = dict(zip(stated.places, rest[len(sides) :], strict=True))
+    given = list(zip(sides[::2], sides[1::2], strict=True))
+    stated = replace(stated, lhs=lhs, rhs=rhs, places=places, given=given)
+    compare: _Comparer | None = None  # of the first case; a model without layers has none
+    for case in _cases(inspect(*stated.expressions), run, stated.bind):
+        compare = compare or _Comparer(stated, run)
+        yield case, compare(case)
+
+
 class _Comparer:
     """The comparisons of one statement on one run; each expression is read once."""
 
@@ -258,63 +287,40 @@ class _Comparer:
 
     def __call__(self, case: Case) -> Iterator[_Comparison]:
         """Compare both sides with each other, and every recorded activation with its expression."""
-        values = self._values(self.left, case)
-        contracted = contract_bounded(self.left, values)
-        shape = _matrix_shape(self.left, values)
-        left, bound = contracted.value.reshape(shape), contracted.bound.reshape(shape)
-        right, right_bound = walk_bounded(self.right, self._values_of_right(values, case))
-        total = bound + right_bound
+        left = self._contracted(self.left, case)
+        right, right_bound = walk_bounded(self.right, self._values_of_right(left.values, case))
+        total = left.bound + right_bound
         if self.derived is not None:
-            numbers = {**values.sizes, **self._given(self.derived.signature, case)}
-            total = total + carried(self.derived, numbers).reshape(shape)
-        noticed = {
-            name: smallest_noticed(np.reshape(share, shape), total)
-            for name, share in contracted.shares.items()
-        }
-        ratio, whole = worst_ratio(left, right, total), _whole(left, total)
-        yield _Comparison("left side against right side", ratio, noticed, whole)
+            given = given_to(self.derived.signature, case, self.run)
+            numbers = {**left.values.sizes, **given}
+            total = total + carried(self.derived, numbers).reshape(total.shape)
+        yield left.against("left side against right side", right, total)
         for place, part in self.parts.items():
-            if place != "logits" or self.stated.depth in (None, self.run.n_layers):
-                yield from self._place(place, part, case)
+            if place == "logits" and self.stated.depth not in (None, self.run.n_layers):
+                continue
+            seen = recorded(place, layout_of(part), case, self.run)
+            if seen is None:
+                continue
+            found = self._contracted(self.places[place], case)
+            if seen.shape != found.value.shape:
+                rows, cols = found.value.shape
+                raise OtimesError(
+                    f"the expression for the activation {place} is {rows} × {cols} "
+                    f"on {self.run.model}, and the recorded activation is {seen.shape}"
+                )
+            bound = found.bound + recorded_bound(part, found.evaluator, found.values)
+            yield found.against(f"recorded {place}", seen, bound)
 
-    def _place(self, place: str, part: sympy.Basic, case: Case) -> Iterator[_Comparison]:
-        seen = recorded(place, layout_of(part), case, self.run)
-        if seen is None:
-            return
-        evaluator = self.places[place]
-        values = self._values(evaluator, case)
-        contracted = contract_bounded(evaluator, values)
-        shape = _matrix_shape(evaluator, values)
-        if seen.shape != shape:
-            raise OtimesError(
-                f"the expression for the activation {place} is {shape[0]} × {shape[1]} "
-                f"on {self.run.model}, and the recorded activation is {seen.shape}"
-            )
-        bound = contracted.bound.reshape(shape) + recorded_bound(part, evaluator, values)
-        noticed = {
-            name: smallest_noticed(np.reshape(share, shape), bound)
-            for name, share in contracted.shares.items()
-        }
-        value = contracted.value.reshape(shape)
-        ratio, whole = worst_ratio(value, seen, bound), _whole(value, bound)
-        yield _Comparison(f"recorded {place}", ratio, noticed, whole)
-
-    def _values(self, evaluator: Evaluator, case: Case) -> Values:
-        return evaluator.values(self._given(evaluator.signature, case))
+    def _contracted(self, evaluator: Evaluator, case: Case) -> Contracted:
+        given = given_to(evaluator.signature, case, self.run)
+        return Contracted.of(evaluator, evaluator.values(given))
 
     def _values_of_right(self, values: Values, case: Case) -> Values:
         """Return values for the right side, which may have symbols that the left side has not."""
         signature = inspect(self.right)
         spoken_of = {*signature.sizes, *signature.scalars}  # of a number d only, d is a scalar
         shown = {name: size for name, size in values.sizes.items() if name in spoken_of}
-        return Values(signature, {**self._given(signature, case), **shown})
-
-    def _given(self, signature: Any, case: Case) -> dict[str, Any]:
-        return given_to(signature, case, self.run)
-
-
-def _whole(value: np.ndarray, bound: np.ndarray) -> float:
-    return smallest_noticed(value, bound) if np.any(value) else 0.0
+        return Values(signature, {**given_to(signature, case, self.run), **shown})
 
 
 def depths(signature: Signature, n_layers: int) -> dict[sympy.Symbol, int]:
@@ -343,8 +349,3 @@ def _numbers(signature: Any, run: Run) -> dict[str, float]:
     """Return the `eps` of the model's norms, and fixed generic values for other free scalars."""
     generic = {name: 0.75 + 0.5 * k for k, name in enumerate(sorted(signature.scalars))}
     return {**generic, "eps": run.config.norm_eps} if "eps" in generic else generic
-
-
-def _matrix_shape(evaluator: Evaluator, values: Values) -> tuple[int, int]:
-    rows, cols = (int(np.prod([values.size(d) for d in legs])) for legs in evaluator.shape)
-    return rows, cols

@@ -43,6 +43,7 @@ LONGEST = (
     "proofs/test_catalogue.py",
     "proofs/test_cache.py",
     "numeric/audit/test_fitted.py",
+    "proofs/test_replay_trees.py",
     "proofs/test_replay_functions.py",
     "otimes/test_wheel.py",
     "numeric/paths/test_orders.py",

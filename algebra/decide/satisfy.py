@@ -23,15 +23,15 @@ from typing import Any, NamedTuple
 
 import sympy
 
-from otimes.algebra.budget import spend, weight
+from otimes.algebra.budget import spend
 from otimes.algebra.decide.admissible import admits, special
 from otimes.algebra.decide.counterexample import draw_assignment
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.evaluate.echelon import reduce_rows
 from otimes.algebra.evaluate.exact import (
     Assignment,
     array_shape,
     exact_inverse,
-    exact_quotient,
     exact_value,
 )
 from otimes.algebra.evaluate.exact_arrays import ExactArray, identity, stack, zeros
@@ -292,19 +292,7 @@ def _solutions(systems: Sequence[_System], shape: tuple[int, ...]) -> _Space | N
         for row, b in zip(matrix, target, strict=True)
     ]
     width = prod(shape)
-    pivots: list[int] = []
-    for column in range(width):
-        at = next((i for i in range(len(pivots), len(rows)) if rows[i][column]), None)
-        if at is None:
-            continue
-        k = len(pivots)
-        spend(1 + (len(rows) * width * max(weight(x) for x in rows[at]) >> 4))
-        rows[k], rows[at] = rows[at], rows[k]
-        rows[k] = [exact_quotient(x, rows[k][column]) for x in rows[k]]
-        for i, row in enumerate(rows):
-            if i != k and row[column]:
-                rows[i] = [x - row[column] * y for x, y in zip(row, rows[k], strict=True)]
-        pivots.append(column)
+    pivots = reduce_rows(rows, width)
     if any(row[width] for row in rows[len(pivots) :]):
         return None
     point: list[Number] = [0] * width

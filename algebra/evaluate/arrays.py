@@ -282,10 +282,6 @@ class Evaluator:
         matrix = arguments[0].reshape(rows, rows)
         return import_module("torch").linalg.inv(matrix) if is_torch(matrix) else _inv(matrix)
 
-    def is_made(self, name: str) -> bool:
-        """Return whether a box is a mask, an inverse or a function, not a symbol."""
-        return name in self.masks or name in self.inverted or name in self.applied
-
     def _sum(
         self, whole: DiagramSum, values: Values, arrays: dict[str, Any], absolute: bool = False
     ) -> Any:

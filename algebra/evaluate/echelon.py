@@ -1,4 +1,4 @@
-"""Sparse elimination over the rationals."""
+"""Elimination over the rationals: of sparse rows one by one, and of a dense matrix."""
 
 from __future__ import annotations
 
@@ -39,6 +39,36 @@ class Echelon:
             for mine, other in zip((row, combination), self._pivots[pivot], strict=True):
                 spend(len(other) * (self.cost + weight(factor)) >> 4)
                 _subtract(mine, other, factor)
+
+
+def reduce_rows(rows: list[list[Any]], width: int) -> list[int]:
+    """Bring rows into reduced echelon form in place; return the pivot columns below `width`.
+
+    The entries are integers, Fractions and Intervals.
+    """
+    pivots: list[int] = []
+    for column in range(width):
+        k = len(pivots)
+        at = next((i for i in range(k, len(rows)) if rows[i][column]), None)
+        if at is None:
+            continue
+        spend(1 + (len(rows) * len(rows[at]) * max(map(weight, rows[at])) >> 4))
+        rows[k], rows[at] = rows[at], rows[k]
+        rows[k] = [exact_quotient(x, rows[k][column]) for x in rows[k]]
+        for i, row in enumerate(rows):
+            if i == k or row[column] == 0:  # an Interval that contains zero is not equal to it
+                continue
+            rows[i] = [x - row[column] * y for x, y in zip(row, rows[k], strict=True)]
+        pivots.append(column)
+    return pivots
+
+
+def exact_quotient(a: Any, b: Any) -> Any:
+    """Return a / b for integers, Fractions and Intervals; an int where it is integral."""
+    if isinstance(a, int) and isinstance(b, int):
+        whole, rest = divmod(a, b)
+        return Fraction(a, b) if rest else whole
+    return a / b
 
 
 def _over(row: Row, scale: Any) -> Row:

@@ -24,7 +24,6 @@ from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.evaluate.exact_arrays import ExactArray, as_exact, as_numpy
 from otimes.algebra.evaluate.operations import EXACT, Floating, Operations, as_floats, work
 from otimes.algebra.evaluate.operations import exact_inverse as exact_inverse
-from otimes.algebra.evaluate.operations import exact_quotient as exact_quotient
 from otimes.algebra.evaluate.operations import on_floats as on_floats
 from otimes.algebra.language.deferred import Deferred
 from otimes.algebra.language.intervals import Interval
@@ -163,28 +162,8 @@ def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
     return a.sizes[name] if name in a.sizes else a.scalars[name]
 
 
-def _rational(e: sympy.Rational, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.operations.rational(e)
-
-
-def _matrix_symbol(e: sympy.MatrixSymbol, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.arrays[e.name]
-
-
 def _at(index: Any, indices: dict[str, int]) -> int:
     return int(index) if index.is_Integer else indices[key(index)]
-
-
-def _member(e: FamilyMember, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.arrays[e.family.name][tuple(_at(i, indices) for i in e.indices)]
-
-
-def _identity(e: sympy.Identity, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.operations.identity(a.size(e.shape[0]))
-
-
-def _ones(e: sympy.OneMatrix, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.operations.ones(*_shape(e, a))
 
 
 def _zeros(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
@@ -301,14 +280,6 @@ def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
     return base**exponent if exponent >= 0 else Fraction(1) / base**-exponent
 
 
-def _element(e: MatrixElement, a: Assignment, indices: dict[str, int]) -> Any:
-    return _value(e.args[0], a, indices)[_at(e.args[1], indices), _at(e.args[2], indices)]
-
-
-def _delta(e: sympy.KroneckerDelta, a: Assignment, indices: dict[str, int]) -> int:
-    return int(_at(e.args[0], indices) == _at(e.args[1], indices))
-
-
 def _index_sum(e: sympy.Sum, a: Assignment, indices: dict[str, int]) -> Any:
     *inner, (index, _, last) = e.limits
     body = sympy.Sum(e.function, *inner) if inner else e.function
@@ -391,18 +362,6 @@ def _orders(e: OrderSum, a: Assignment, indices: dict[str, int]) -> Any:
     return sums[order]
 
 
-def _activation(e: Activation, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.operations.activation(e.name, _value(e.argument, a, indices))
-
-
-def _norm(e: RMSNorm | LayerNorm, a: Assignment, indices: dict[str, int]) -> Any:
-    return _value(definition(e), a, indices)
-
-
-def _causal_mask(e: CausalMask, a: Assignment, indices: dict[str, int]) -> Any:
-    return a.operations.lower_triangle(a.size(e.args[0]))
-
-
 def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
     scores = _value(e.args[0], a, indices)
     mask = a.operations.ones(*scores.shape) if e.mask is None else _value(e.mask, a, indices)
@@ -439,23 +398,22 @@ def _of_values(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     return _OF_VALUES[type(e)](a.operations, *values)
 
 
+_RATIONALS = (sympy.Integer, sympy.Rational, *map(type, map(sympy.Rational, (0, 1, -1, 0.5))))
 _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     **dict.fromkeys(_OF_VALUES, _of_values),
-    sympy.Symbol: _symbol,
-    sympy.Dummy: _symbol,
-    sympy.MatrixSymbol: _matrix_symbol,
-    FamilyMember: _member,
-    sympy.Identity: _identity,
-    sympy.OneMatrix: _ones,
+    **dict.fromkeys(_RATIONALS, lambda e, a, _: a.operations.rational(e)),
+    **dict.fromkeys((sympy.Symbol, sympy.Dummy), _symbol),
+    sympy.MatrixSymbol: lambda e, a, _: a.arrays[e.name],
+    FamilyMember: lambda e, a, at: a.arrays[e.family.name][tuple(_at(i, at) for i in e.indices)],
+    sympy.Identity: lambda e, a, _: a.operations.identity(a.size(e.shape[0])),
+    sympy.OneMatrix: lambda e, a, _: a.operations.ones(*_shape(e, a)),
     sympy.ZeroMatrix: _zeros,
     OneHot: _one_hot,
-    sympy.MatMul: _mul,
-    sympy.Mul: _mul,
-    sympy.MatPow: _power,
-    sympy.Inverse: _power,
+    **dict.fromkeys((sympy.MatMul, sympy.Mul), _mul),
+    **dict.fromkeys((sympy.MatPow, sympy.Inverse), _power),
     sympy.Pow: _scalar_power,
-    MatrixElement: _element,
-    sympy.KroneckerDelta: _delta,
+    MatrixElement: lambda e, a, at: _value(e.args[0], a, at)[tuple(_at(i, at) for i in e.args[1:])],
+    sympy.KroneckerDelta: lambda e, _, at: int(_at(e.args[0], at) == _at(e.args[1], at)),
     sympy.Sum: _index_sum,
     DiagMatrix: _diag_matrix,
     sympy.HadamardPower: _hadamard_power,
@@ -464,24 +422,12 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     sympy.BlockDiagMatrix: _block_diagonal,
     LayerProduct: _layers,
     OrderSum: _orders,
-    Activation: _activation,
-    RMSNorm: _norm,
-    LayerNorm: _norm,
-    CausalMask: _causal_mask,
+    Activation: lambda e, a, at: a.operations.activation(e.name, _value(e.argument, a, at)),
+    **dict.fromkeys((RMSNorm, LayerNorm), lambda e, a, at: _value(definition(e), a, at)),
+    CausalMask: lambda e, a, _: a.operations.lower_triangle(a.size(e.args[0])),
     RowSoftmax: _row_softmax,
-    HeadSum: _over_heads,
-    ConcatHeads: _over_heads,
-    StackHeads: _over_heads,
+    **dict.fromkeys((HeadSum, ConcatHeads, StackHeads), _over_heads),
 }
-for _kind in (
-    sympy.Integer,
-    sympy.Rational,
-    sympy.core.numbers.Zero,
-    sympy.core.numbers.One,
-    sympy.core.numbers.NegativeOne,
-    sympy.core.numbers.Half,
-):
-    _EVALUATORS[_kind] = _rational
 
 
 def array_shape(tensor: sympy.MatrixSymbol | Family, assignment: Assignment) -> tuple[int, ...]:

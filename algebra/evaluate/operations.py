@@ -18,6 +18,7 @@ import sympy
 from otimes.algebra.budget import spend, weight
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate import exact_arrays
+from otimes.algebra.evaluate.echelon import reduce_rows
 from otimes.algebra.evaluate.exact_arrays import ExactArray
 from otimes.algebra.language import functions
 from otimes.algebra.language.deferred import Deferred
@@ -191,14 +192,6 @@ def on_floats(name: str, arguments: Sequence[Any]) -> Any:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def exact_quotient(a: Any, b: Any) -> Any:
-    """Return a / b for integers, Fractions and Intervals; an int where it is integral."""
-    if isinstance(a, int) and isinstance(b, int):
-        whole, rest = divmod(a, b)
-        return Fraction(a, b) if rest else whole
-    return a / b
-
-
 def exact_inverse(matrix: Any) -> ExactArray:
     """Return the inverse of a square array of integers or Fractions; OtimesError if singular."""
     matrix = exact_arrays.as_exact(matrix)
@@ -208,17 +201,8 @@ def exact_inverse(matrix: Any) -> ExactArray:
         + [int(i == j) for j in range(size)]
         for i, row in enumerate(matrix.rows())
     ]
-    for k in range(size):
-        spend(1 + (size * size * max(map(weight, rows[k])) >> 3))
-        pivot = next((i for i in range(k, size) if rows[i][k]), None)
-        if pivot is None:
-            raise OtimesError("an inverted matrix is singular at these values")
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [exact_quotient(x, rows[k][k]) for x in rows[k]]
-        for i in range(size):
-            if i == k or rows[i][k] == 0:  # an interval that contains zero is not equal to it
-                continue
-            rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
+    if len(reduce_rows(rows, size)) < size:
+        raise OtimesError("an inverted matrix is singular at these values")
     return exact_arrays.from_rows([row[size:] for row in rows], size)
 
 

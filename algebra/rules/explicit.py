@@ -79,13 +79,12 @@ def _entry(e: Any, i: int, j: int) -> Any:
 @rule(MatMul, example=product(row_ab, row_pq.T))
 def explicit_mul(e: Any) -> Iterator[Any]:
     """Multiply two explicit matrices."""
-    for k, x, y in pairs(e):
-        if is_explicit(x) and is_explicit(y):
-            made = [
-                sympy.Add(*[x[i, s] * y[s, j] for s in range(x.cols)])
-                for i, j in every(range(x.rows), range(y.cols))
-            ]
-            yield with_pair(e, k, matrix(x.rows, y.cols, made))
+    for k, x, y in pairs(e, ImmutableDenseMatrix, ImmutableDenseMatrix):
+        made = [
+            sympy.Add(*[x[i, s] * y[s, j] for s in range(x.cols)])
+            for i, j in every(range(x.rows), range(y.cols))
+        ]
+        yield with_pair(e, k, matrix(x.rows, y.cols, made))
 
 
 @rule(MatMul, example=product(c, row_ab))
@@ -96,18 +95,17 @@ def explicit_smul(e: Any) -> Iterator[Any]:
         yield matrix(x.rows, x.cols, [sympy.Mul(*numbers, y) for y in x])
 
 
-@rule(MatAdd, example=total(row_ab, row_pq))
-def explicit_add(e: Any) -> Iterator[Any]:
+def _entry_by_entry(e: Any) -> Iterator[Any]:
+    make = sympy.Add if type(e) is MatAdd else sympy.Mul
     if all(map(is_explicit, e.args)):
         columns = zip(*e.args, strict=True)
-        yield matrix(e.args[0].rows, e.args[0].cols, [sympy.Add(*entries) for entries in columns])
+        yield matrix(e.args[0].rows, e.args[0].cols, [make(*entries) for entries in columns])
 
 
-@rule(HadamardProduct, example=HadamardProduct(row_ab, row_pq))
-def explicit_hadamard(e: Any) -> Iterator[Any]:
-    if all(map(is_explicit, e.args)):
-        columns = zip(*e.args, strict=True)
-        yield matrix(e.args[0].rows, e.args[0].cols, [sympy.Mul(*entries) for entries in columns])
+rule(MatAdd, example=total(row_ab, row_pq), name="explicit_add")(_entry_by_entry)
+rule(HadamardProduct, example=HadamardProduct(row_ab, row_pq), name="explicit_hadamard")(
+    _entry_by_entry
+)
 
 
 @rule(Transpose, example=Transpose(row_ab))
@@ -126,15 +124,14 @@ def explicit_trace(e: Any) -> Iterator[Any]:
 
 @rule(KroneckerProduct, example=tensor(row_ab, row_pq))
 def explicit_kron(e: Any) -> Iterator[Any]:
-    for k in range(len(e.args) - 1):
-        x, y = e.args[k : k + 2]
-        if is_explicit(x) and is_explicit(y) and len(x) * len(y) <= LARGEST:
+    for k, x, y in pairs(e, ImmutableDenseMatrix, ImmutableDenseMatrix):
+        if len(x) * len(y) <= LARGEST:
             made = [
                 x[i, j] * y[s, t]
                 for i, s, j, t in every(*map(range, (x.rows, y.rows, x.cols, y.cols)))
             ]
             whole = matrix(x.rows * y.rows, x.cols * y.cols, made)
-            yield tensor(*e.args[:k], whole, *e.args[k + 2 :])
+            yield with_pair(e, k, whole)
 
 
 @rule(KroneckerProduct, example=tensor(matrix(1, 1, [a]), A))

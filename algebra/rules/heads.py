@@ -8,7 +8,6 @@ from typing import Any
 
 import sympy
 from sympy import (
-    HadamardProduct,
     Identity,
     KroneckerProduct,
     MatAdd,
@@ -27,11 +26,14 @@ from otimes.algebra.language.linear import (
     vec_cols,
     vec_rows,
 )
+from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.rules.rule import (
     bound,
     elementwise,
+    equation,
     is_matrix,
     mentions,
+    of_type,
     pairs,
     product,
     relation,
@@ -41,7 +43,9 @@ from otimes.algebra.rules.rule import (
     split_scalars,
     tensor,
     total,
+    with_argument,
     with_pair,
+    without,
 )
 from otimes.algebra.rules.symbols import A, Ags, As, B, Bs, C, G, H, c, d, g, h, n, row, u, w
 
@@ -62,25 +66,27 @@ def head_sum_mul(e: Any) -> Iterator[Any]:
             yield product(*numbers, HeadSum(inside, *x.limits))
 
 
-@rule(KroneckerProduct, example=tensor(A, HeadSum(Bs[h], (h, H))))
-def head_sum_kron(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        others = e.args[:k] + e.args[k + 1 :]
-        if type(x) is HeadSum and not any(mentions(y, bound(x)) for y in others):
-            yield HeadSum(tensor(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
+def _into_the_sum(e: Any) -> Iterator[Any]:
+    for k, x in of_type(e, HeadSum):
+        if not any(mentions(y, bound(x)) for y in without(e, k)):
+            yield HeadSum(with_argument(e, k, x.body), *x.limits)
 
 
-@rule(HadamardProduct, example=elementwise(A, HeadSum(Bs[h], (h, H))))
-def head_sum_hadamard(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        others = e.args[:k] + e.args[k + 1 :]
-        if type(x) is HeadSum and not any(mentions(y, bound(x)) for y in others):
-            yield HeadSum(elementwise(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
+for _name, _make in {"head_sum_kron": tensor, "head_sum_hadamard": elementwise}.items():
+    _example = _make(A, HeadSum(Bs[h], (h, H)))
+    rule(type(_example), example=_example, name=_name)(_into_the_sum)
 
 
-@rule(Transpose, of=HeadSum, example=Transpose(HeadSum(As[h], (h, H))))
-def head_sum_transpose(e: Any) -> Iterator[Any]:
-    yield HeadSum(Transpose(e.args[0].body), *e.args[0].limits)
+for _name, _sum, _turned in (
+    ("head_sum_transpose", HeadSum, HeadSum),
+    ("concat_transpose", ConcatHeads, StackHeads),
+    ("stack_transpose", StackHeads, ConcatHeads),
+):
+    equation(
+        _name,
+        Transpose(_sum(As[h], (h, H))),
+        lambda x, turned=_turned: turned(Transpose(x.body), *x.limits),
+    )
 
 
 @rule(HeadSum, of=MatAdd, example=HeadSum(total(As[h], Bs[h]), (h, H)))
@@ -97,9 +103,7 @@ def head_sum_smul(e: Any) -> Iterator[Any]:
         yield product(*out, HeadSum(product(*inside, *matrices), *e.limits))
 
 
-@rule(HeadSum, of=ZeroMatrix, example=HeadSum(ZeroMatrix(n, n), (h, H)))
-def head_sum_zero(e: Any) -> Iterator[Any]:
-    yield e.body
+equation("head_sum_zero", HeadSum(ZeroMatrix(n, n), (h, H)), lambda body, *_: body)
 
 
 @rule(HeadSum, example=HeadSum(A, (h, H)))
@@ -140,12 +144,10 @@ def index_rename(before: Any, after: Any) -> bool:
 
 @rule(MatMul, example=product(Trace(HeadSum(As[h], (h, H))), B))
 def trace_head_sum_smul(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        if type(x) is Trace and type(x.args[0]) is HeadSum:
-            inner, others = x.args[0], e.args[:k] + e.args[k + 1 :]
-            if not any(mentions(y, bound(inner)) for y in others):
-                body = product(*e.args[:k], Trace(inner.body), *e.args[k + 1 :])
-                yield HeadSum(body, *inner.limits)
+    for k, x in of_type(e, Trace):
+        inner = x.args[0]
+        if type(inner) is HeadSum and not any(mentions(y, bound(inner)) for y in without(e, k)):
+            yield HeadSum(with_argument(e, k, Trace(inner.body)), *inner.limits)
 
 
 # -- concatenated heads, and stacked heads ------------------------------------------------------
@@ -153,23 +155,13 @@ def trace_head_sum_smul(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(ConcatHeads(As[h], (h, H)), StackHeads(Bs[h], (h, H))))
 def concat_mul_stack(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is ConcatHeads and type(y) is StackHeads and len(x.limits) == len(y.limits):
+    for k, x, y in pairs(e, ConcatHeads, StackHeads):
+        if len(x.limits) == len(y.limits):
             same = all(same_size(a[1], b[1]) for a, b in zip(x.limits, y.limits, strict=True))
             if same and same_size(x.body.shape[1], y.body.shape[0]):
                 other = y if bound(x) == bound(y) else renamed(y, bound(x))
                 if other is not None and not mentions(y, bound(x)):
                     yield with_pair(e, k, HeadSum(product(x.body, other.body), *x.limits))
-
-
-@rule(Transpose, of=ConcatHeads, example=Transpose(ConcatHeads(As[h], (h, H))))
-def concat_transpose(e: Any) -> Iterator[Any]:
-    yield StackHeads(Transpose(e.args[0].body), *e.args[0].limits)
-
-
-@rule(Transpose, of=StackHeads, example=Transpose(StackHeads(As[h], (h, H))))
-def stack_transpose(e: Any) -> Iterator[Any]:
-    yield ConcatHeads(Transpose(e.args[0].body), *e.args[0].limits)
 
 
 @rule(MatMul, example=product(B, ConcatHeads(As[h], (h, H))))
@@ -183,9 +175,9 @@ def mul_concat(e: Any) -> Iterator[Any]:
 @rule(MatMul, example=product(StackHeads(As[h], (h, H)), B))
 def stack_mul(e: Any) -> Iterator[Any]:
     k = next(k for k, x in enumerate(e.args) if is_matrix(x) or k == len(e.args) - 1)
-    x, others = e.args[k], e.args[:k] + e.args[k + 1 :]
+    x, others = e.args[k], without(e, k)
     if type(x) is StackHeads and others and not any(mentions(y, bound(x)) for y in others):
-        yield StackHeads(product(*e.args[:k], x.body, *e.args[k + 1 :]), *x.limits)
+        yield StackHeads(with_argument(e, k, x.body), *x.limits)
 
 
 @rule(ConcatHeads, example=ConcatHeads(StackHeads(Ags[g, h], (g, G)), (h, H)))
@@ -208,8 +200,8 @@ def concat_add(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(ConcatHeads(As[h], (h, H)), tensor(Identity(H), B)))
 def concat_mul_one_kron(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is ConcatHeads and type(y) is KroneckerProduct and type(y.args[0]) is Identity:
+    for k, x, y in pairs(e, ConcatHeads, KroneckerProduct):
+        if type(y.args[0]) is Identity:
             heads = sympy.Mul(*[count for _, count in x.limits])
             right = tensor(*y.args[1:])
             if same_size(heads, y.args[0].shape[0]) and not mentions(y, bound(x)):
@@ -218,8 +210,8 @@ def concat_mul_one_kron(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(tensor(Identity(H), B), StackHeads(As[h], (h, H))))
 def one_kron_mul_stack(e: Any) -> Iterator[Any]:
-    for k, y, x in pairs(e):
-        if type(x) is StackHeads and type(y) is KroneckerProduct and type(y.args[0]) is Identity:
+    for k, y, x in pairs(e, KroneckerProduct, StackHeads):
+        if type(y.args[0]) is Identity:
             heads = sympy.Mul(*[count for _, count in x.limits])
             left = tensor(*y.args[1:])
             if same_size(heads, y.args[0].shape[0]) and not mentions(y, bound(x)):
@@ -255,8 +247,8 @@ def one_hot_one(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(Transpose(OneHot(row, n)), OneHot(row, n)))
 def one_hot_mul(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(y) is OneHot and x == Transpose(y):
+    for k, x, y in pairs(e, Transpose, OneHot):
+        if x.args[0] == y:
             yield with_pair(e, k, Identity(1))
 
 
@@ -265,8 +257,8 @@ def one_hot_mul(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(tensor(A, B), vec_rows(C)))
 def vec_rows_mul(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is KroneckerProduct and type(y) is vec_rows and len(x.args) == 2:
+    for k, x, y in pairs(e, KroneckerProduct, vec_rows):
+        if len(x.args) == 2:
             (left, right), inner = x.args, y.args[0]
             if same_size(left.shape[1], inner.shape[0]):
                 factors = inner.args if type(inner) is MatMul else (inner,)
@@ -278,17 +270,16 @@ def vec_rows_mul(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(Transpose(vec_rows(A)), vec_rows(B)))
 def vec_dot(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        stood = type(x) is Transpose and type(x.args[0])
-        if stood in (vec_rows, vec_cols) and type(y) is stood:
+    for k, x, y in pairs(e, Transpose):
+        if type(y) in (vec_rows, vec_cols) and type(y) is type(x.args[0]):
             inner = product(Transpose(x.args[0].args[0]), y.args[0])
             yield with_pair(e, k, Trace(inner), Identity(1))
 
 
 @rule(MatMul, example=product(tensor(Transpose(B), A), vec_cols(C)))
 def vec_cols_mul(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is KroneckerProduct and type(y) is vec_cols and len(x.args) == 2:
+    for k, x, y in pairs(e, KroneckerProduct, vec_cols):
+        if len(x.args) == 2:
             (left, right), inner = x.args, y.args[0]
             if same_size(left.shape[1], inner.shape[1]):
                 turned = left.args[0] if type(left) is Transpose else Transpose(left)
@@ -304,9 +295,21 @@ def vec_cols_vec_rows(e: Any) -> Iterator[Any]:
         yield vec_rows(inner.args[0])
 
 
-@rule(vec_rows, vec_cols, of=MatAdd, example=vec_rows(total(A, B)))
-def vec_add(e: Any) -> Iterator[Any]:
-    yield total(*[type(e)(x) for x in e.args[0].args])
+def _vec_of_each(e: Any) -> Iterator[Any]:
+    yield rebuilt(e.args[0], map(type(e), e.args[0].args))
+
+
+def _vec_of_constant(e: Any) -> Iterator[Any]:
+    yield type(e.args[0])(*e.shape)
+
+
+for _name, _example, _results in (
+    ("vec_add", total(A, B), _vec_of_each),
+    ("vec_hadamard", elementwise(A, B), _vec_of_each),
+    ("vec_ones", OneMatrix(n, d), _vec_of_constant),
+    ("vec_zero", ZeroMatrix(n, d), _vec_of_constant),
+):
+    rule(vec_rows, vec_cols, of=type(_example), example=vec_rows(_example), name=_name)(_results)
 
 
 @rule(vec_rows, vec_cols, of=MatMul, example=vec_rows(product(c, A)))
@@ -330,16 +333,6 @@ def vec_rows_outer(e: Any) -> Iterator[Any]:
             yield tensor(product(*factors[: k + 1]), Transpose(product(*factors[k + 1 :])))
 
 
-@rule(vec_rows, vec_cols, of=OneMatrix, example=vec_rows(OneMatrix(n, d)))
-def vec_ones(e: Any) -> Iterator[Any]:
-    yield OneMatrix(e.shape[0], 1)
-
-
-@rule(vec_rows, vec_cols, of=ZeroMatrix, example=vec_rows(ZeroMatrix(n, d)))
-def vec_zero(e: Any) -> Iterator[Any]:
-    yield ZeroMatrix(*e.shape)
-
-
 @rule(vec_rows, vec_cols, example=vec_rows(u))
 def vec_column(e: Any) -> Iterator[Any]:
     if e.args[0].shape[1] == 1:
@@ -361,8 +354,3 @@ def kron_column_row(e: Any) -> Iterator[Any]:
             yield product(x, y)
         elif x.shape[0] == 1 and y.shape[1] == 1:
             yield product(y, x)
-
-
-@rule(vec_rows, vec_cols, of=HadamardProduct, example=vec_rows(elementwise(A, B)))
-def vec_hadamard(e: Any) -> Iterator[Any]:
-    yield elementwise(*[type(e)(x) for x in e.args[0].args])

@@ -8,10 +8,8 @@ from typing import Any
 
 import sympy
 from sympy import (
-    HadamardProduct,
     Identity,
     KroneckerDelta,
-    MatAdd,
     MatMul,
     OneMatrix,
     Sum,
@@ -30,6 +28,7 @@ from otimes.algebra.rules.rule import (
     OF_MATRICES,
     bound,
     elementwise,
+    equation,
     fresh,
     limits_of,
     mentions,
@@ -89,44 +88,25 @@ def entry_mul(e: Any) -> Iterator[Any]:
         yield scalar_product(*numbers, index_sum(scalar_product(*parts), *limits))
 
 
-@rule(MatrixElement, of=MatAdd, example=entry(total(A, B), row, col))
-def entry_add(e: Any) -> Iterator[Any]:
-    matrix, i, j = e.args
-    yield sympy.Add(*[entry(x, i, j) for x in matrix.args], evaluate=False)
-
-
-@rule(MatrixElement, of=Transpose, example=entry(Transpose(A), row, col))
-def entry_transpose(e: Any) -> Iterator[Any]:
-    matrix, i, j = e.args
-    yield entry(matrix.args[0], j, i)
-
-
-@rule(MatrixElement, of=HadamardProduct, example=entry(elementwise(A, B), row, col))
-def entry_hadamard(e: Any) -> Iterator[Any]:
-    matrix, i, j = e.args
-    yield scalar_product(*[entry(x, i, j) for x in matrix.args])
-
-
-@rule(MatrixElement, of=Identity, example=entry(Identity(n), row, col))
-def entry_one(e: Any) -> Iterator[Any]:
-    matrix, i, j = e.args
-    yield delta(i, j, matrix.shape[0])
-
-
-@rule(MatrixElement, of=OneMatrix, example=entry(OneMatrix(n, n), row, col), bookkeeping=True)
-def entry_ones(e: Any) -> Iterator[Any]:
-    yield sympy.S.One
-
-
-@rule(MatrixElement, of=ZeroMatrix, example=entry(ZeroMatrix(n, n), row, col), bookkeeping=True)
-def entry_zero(e: Any) -> Iterator[Any]:
-    yield sympy.S.Zero
-
-
-@rule(MatrixElement, of=OneHot, example=entry(OneHot(other, n), row, sympy.S.Zero))
-def entry_one_hot(e: Any) -> Iterator[Any]:
-    matrix, i, _ = e.args
-    yield delta(matrix.args[0], i, matrix.args[1])
+equation(
+    "entry_add",
+    entry(total(A, B), row, col),
+    lambda x, i, j: sympy.Add(*[entry(y, i, j) for y in x.args], evaluate=False),
+)
+equation("entry_transpose", entry(Transpose(A), row, col), lambda x, i, j: entry(x.args[0], j, i))
+equation(
+    "entry_hadamard",
+    entry(elementwise(A, B), row, col),
+    lambda x, i, j: scalar_product(*[entry(y, i, j) for y in x.args]),
+)
+equation("entry_one", entry(Identity(n), row, col), lambda x, i, j: delta(i, j, x.shape[0]))
+equation("entry_ones", entry(OneMatrix(n, n), row, col), lambda *_: sympy.S.One, bookkeeping=True)
+equation("entry_zero", entry(ZeroMatrix(n, n), row, col), lambda *_: sympy.S.Zero, bookkeeping=True)
+equation(
+    "entry_one_hot",
+    entry(OneHot(other, n), row, sympy.S.Zero),
+    lambda x, i, _: delta(x.args[0], i, x.args[1]),
+)
 
 
 @rule(MatrixElement, of=HeadSum, example=entry(HeadSum(As[h], (h, H)), row, col))
@@ -158,10 +138,11 @@ def matrix_of_entries(e: Any) -> Iterator[Any]:
 # -- sums ---------------------------------------------------------------------------------------
 
 
-@rule(Sum, of=sympy.Add, example=index_sum(A[row, col] + B[row, col], (col, n)))
-def sum_add(e: Any) -> Iterator[Any]:
-    terms = [stated(Sum, x, *e.args[1:]) for x in e.args[0].args]
-    yield sympy.Add(*terms, evaluate=False)
+equation(
+    "sum_add",
+    index_sum(A[row, col] + B[row, col], (col, n)),
+    lambda body, *limits: sympy.Add(*[stated(Sum, x, *limits) for x in body.args], evaluate=False),
+)
 
 
 @rule(Sum, example=index_sum(c * A[row, col], (col, n)))

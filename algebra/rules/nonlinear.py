@@ -107,8 +107,8 @@ def norm_row(e: Any) -> Iterator[Any]:
 
 
 def _row_inside(e: Any, *kinds: type) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(y) in kinds and type(x) is Transpose and type(x.args[0]) is OneHot:
+    for k, x, y in pairs(e, Transpose):
+        if type(y) in kinds and type(x.args[0]) is OneHot:
             arguments = [product(x, a) if is_matrix(a) else a for a in y.args]
             yield with_pair(e, k, rebuilt(y, arguments))
 
@@ -142,9 +142,8 @@ def softmax_unseen_columns(e: Any) -> Iterator[Any]:
 def activation_row(e: Any) -> Iterator[Any]:
     """Take a row or a column inside an activation."""
     yield from _row_inside(e, Activation)
-    for k, x, y in pairs(e):
-        if type(x) is Activation and type(y) is OneHot:
-            yield with_pair(e, k, Activation(x.name, product(x.argument, y)))
+    for k, x, y in pairs(e, Activation, OneHot):
+        yield with_pair(e, k, Activation(x.name, product(x.argument, y)))
 
 
 @rule(Activation, example=Activation("g", Transpose(A)))

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import sympy
-from sympy import Identity, KroneckerProduct, MatAdd, MatMul, MatPow, ZeroMatrix
+from sympy import HadamardProduct, Identity, KroneckerProduct, MatAdd, MatMul, MatPow, ZeroMatrix
 
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.language import coefficients
+from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.rules.rule import (
+    MAKE,
     OF_MATRICES,
+    elementwise,
     is_matrix,
+    of_type,
     pairs,
     product,
     relation,
@@ -23,38 +27,28 @@ from otimes.algebra.rules.rule import (
     split_scalars,
     tensor,
     total,
+    with_argument,
     with_pair,
-    without,
 )
 from otimes.algebra.rules.symbols import A, B, C, D, a, b, c, d, n
 
 # -- brackets and order -------------------------------------------------------------------------
 
 
-@rule(MatMul, example=product(product(A, B), C), bookkeeping=True)
-def mul_assoc(e: Any) -> Iterator[Any]:
-    """Remove the brackets of one factor of a product, or of all of them."""
-    inner = [k for k, x in enumerate(e.args) if type(x) is MatMul]
+def _without_brackets(e: Any) -> Iterator[Any]:
+    """Remove the brackets of one argument, or of all of them."""
+    inner = [k for k, _ in of_type(e, type(e))]
     for k in inner:
-        yield product(*e.args[:k], *e.args[k].args, *e.args[k + 1 :])
-    if len(inner) > 1:
-        yield product(*[y for x in e.args for y in (x.args if type(x) is MatMul else (x,))])
+        yield with_argument(e, k, *e.args[k].args)
+    if len(inner) > 1 and type(e) in (MatMul, MatAdd):
+        yield rebuilt(e, [y for x in e.args for y in (x.args if type(x) is type(e) else (x,))])
 
 
-@rule(MatAdd, example=total(total(A, B), C), bookkeeping=True)
-def add_assoc(e: Any) -> Iterator[Any]:
-    inner = [k for k, x in enumerate(e.args) if type(x) is MatAdd]
-    for k in inner:
-        yield total(*e.args[:k], *e.args[k].args, *e.args[k + 1 :])
-    if len(inner) > 1:
-        yield total(*[y for x in e.args for y in (x.args if type(x) is MatAdd else (x,))])
-
-
-@rule(KroneckerProduct, example=tensor(tensor(A, B), C), bookkeeping=True)
-def kron_assoc(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        if type(x) is KroneckerProduct:
-            yield tensor(*e.args[:k], *x.args, *e.args[k + 1 :])
+for _name, _make in zip(("mul", "add", "kron", "hadamard"), MAKE.values(), strict=True):
+    _example = _make(_make(A, B), C)
+    rule(type(_example), example=_example, bookkeeping=True, name=_name + "_assoc")(
+        _without_brackets
+    )
 
 
 @relation(MatAdd, example=(total(A, B), total(B, A)), bookkeeping=True)
@@ -68,19 +62,17 @@ def add_comm(before: Any, after: Any) -> bool:
 @rule(MatMul, example=product(A, total(B, C)))
 def mul_add(e: Any) -> Iterator[Any]:
     """Distribute a product over a sum that has a matrix on its left."""
-    for k, x in enumerate(e.args):
-        if type(x) is MatAdd and any(is_matrix(y) for y in e.args[:k]):
-            yield total(*[product(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
+    for k, x in of_type(e, MatAdd):
+        if any(map(is_matrix, e.args[:k])):
+            yield total(*[with_argument(e, k, t) for t in x.args])
 
 
 @rule(MatMul, example=product(total(A, B), C))
 def add_mul(e: Any) -> Iterator[Any]:
     """Distribute a product over a sum that is its first matrix."""
-    for k, x in enumerate(e.args):
-        if type(x) is MatAdd and not any(is_matrix(y) for y in e.args[:k]):
-            if any(is_matrix(y) for y in e.args[k + 1 :]):
-                yield total(*[product(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
-            return
+    for k, x in of_type(e, MatAdd):
+        if not any(map(is_matrix, e.args[:k])) and any(map(is_matrix, e.args[k + 1 :])):
+            yield total(*[with_argument(e, k, t) for t in x.args])
 
 
 @rule(MatMul, example=product(c, total(A, B)))
@@ -90,11 +82,13 @@ def smul_add(e: Any) -> Iterator[Any]:
         yield total(*[product(*numbers, t) for t in matrices[0].args])
 
 
-@rule(KroneckerProduct, example=tensor(A, total(B, C)))
-def kron_add(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        if type(x) is MatAdd:
-            yield total(*[tensor(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
+def _over_a_sum(e: Any) -> Iterator[Any]:
+    for k, x in of_type(e, MatAdd):
+        yield total(*[with_argument(e, k, t) for t in x.args])
+
+
+rule(KroneckerProduct, example=tensor(A, total(B, C)), name="kron_add")(_over_a_sum)
+rule(HadamardProduct, example=elementwise(A, total(B, C)), name="hadamard_add")(_over_a_sum)
 
 
 # -- the mixed product --------------------------------------------------------------------------
@@ -103,12 +97,9 @@ def kron_add(e: Any) -> Iterator[Any]:
 @rule(MatMul, example=product(tensor(A, B), tensor(C, D)))
 def kron_mul_kron(e: Any) -> Iterator[Any]:
     """Multiply factor by factor, grouping adjacent factors so that the inner sizes match."""
-    for k, x, y in pairs(e):
-        if type(x) is KroneckerProduct and type(y) is KroneckerProduct:
-            groups = matched(x, y)
-            if groups is not None:
-                mixed = [product(tensor(*a), tensor(*b)) for a, b in groups]
-                yield with_pair(e, k, tensor(*mixed))
+    for k, x, y in pairs(e, KroneckerProduct, KroneckerProduct):
+        if (groups := matched(x, y)) is not None:
+            yield with_pair(e, k, tensor(*[product(tensor(*a), tensor(*b)) for a, b in groups]))
 
 
 def matched(x: Any, y: Any) -> list[tuple[list[Any], list[Any]]] | None:
@@ -145,52 +136,45 @@ def _divides(part: Any, whole: Any) -> bool:
 @rule(MatMul, example=product(Identity(n), A), bookkeeping=True)
 def one_mul(e: Any) -> Iterator[Any]:
     """Drop an identity that has a matrix on its right."""
-    for k, x, _ in pairs(e):
-        if type(x) is Identity:
-            yield product(*without(e, k))
+    for k, _, _ in pairs(e, Identity):
+        yield with_argument(e, k)
 
 
 @rule(MatMul, example=product(A, Identity(n)), bookkeeping=True)
 def mul_one(e: Any) -> Iterator[Any]:
     """Drop an identity that has a matrix on its left."""
-    for k, _, y in pairs(e):
-        if type(y) is Identity:
-            yield product(*without(e, k + 1))
+    for k, _, _ in pairs(e, None, Identity):
+        yield with_argument(e, k + 1)
 
 
 @rule(KroneckerProduct, example=tensor(Identity(n), Identity(d)))
 def kron_one_one(e: Any) -> Iterator[Any]:
-    for k in range(len(e.args) - 1):
-        x, y = e.args[k : k + 2]
-        if type(x) is Identity and type(y) is Identity:
-            yield tensor(*e.args[:k], Identity(x.shape[0] * y.shape[0]), *e.args[k + 2 :])
+    for k, x, y in pairs(e, Identity, Identity):
+        yield with_pair(e, k, Identity(x.shape[0] * y.shape[0]))
 
 
-@rule(MatMul, example=product(A, ZeroMatrix(n, d)))
-def mul_zero(e: Any) -> Iterator[Any]:
-    if any(type(x) is ZeroMatrix for x in e.args) or any(x == 0 for x in e.args):
+def _zero(e: Any) -> Iterator[Any]:
+    if any(type(x) is ZeroMatrix or x == 0 for x in e.args):
         yield ZeroMatrix(*e.shape)
+
+
+rule(MatMul, example=product(A, ZeroMatrix(n, d)), name="mul_zero")(_zero)
+rule(KroneckerProduct, example=tensor(A, ZeroMatrix(n, d)), name="kron_zero")(_zero)
+rule(HadamardProduct, example=elementwise(A, ZeroMatrix(n, n)), name="hadamard_zero")(_zero)
 
 
 @rule(MatAdd, example=total(A, ZeroMatrix(n, n)), bookkeeping=True)
 def add_zero(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        if type(x) is ZeroMatrix:
-            yield total(*without(e, k))
-
-
-@rule(KroneckerProduct, example=tensor(A, ZeroMatrix(n, d)))
-def kron_zero(e: Any) -> Iterator[Any]:
-    if any(type(x) is ZeroMatrix for x in e.args):
-        yield ZeroMatrix(*e.shape)
+    for k, _ in of_type(e, ZeroMatrix):
+        yield with_argument(e, k)
 
 
 @rule(KroneckerProduct, example=tensor(A, Identity(1)), bookkeeping=True)
 def kron_one(e: Any) -> Iterator[Any]:
     """Drop an identity of size one, on either side of ⊗."""
-    for k, x in enumerate(e.args):
-        if type(x) is Identity and x.shape[0] == 1 and len(e.args) > 1:
-            yield tensor(*without(e, k))
+    for k, x in of_type(e, Identity):
+        if x.shape[0] == 1 and len(e.args) > 1:
+            yield with_argument(e, k)
 
 
 # -- powers -------------------------------------------------------------------------------------
@@ -249,16 +233,19 @@ def smul_smul(e: Any) -> Iterator[Any]:
 def one_smul(e: Any) -> Iterator[Any]:
     for k, x in enumerate(e.args):
         if x == 1 and len(e.args) > 1:
-            yield product(*without(e, k))
+            yield with_argument(e, k)
 
 
-@rule(KroneckerProduct, example=tensor(A, product(c, B)))
-def kron_smul(e: Any) -> Iterator[Any]:
-    """Take the scalars out of all the factors of ⊗."""
+def _scalars_out(e: Any) -> Iterator[Any]:
+    """Take the scalars out of all the factors."""
     scaled = [split_scalars(x) if type(x) is MatMul else ([], [x]) for x in e.args]
     numbers = [c for found, _ in scaled for c in found]
     if numbers:
-        yield product(*numbers, tensor(*[product(*matrices) for _, matrices in scaled]))
+        yield product(*numbers, rebuilt(e, [product(*matrices) for _, matrices in scaled]))
+
+
+rule(KroneckerProduct, example=tensor(A, product(c, B)), name="kron_smul")(_scalars_out)
+rule(HadamardProduct, example=elementwise(A, product(c, B)), name="hadamard_smul")(_scalars_out)
 
 
 @rule(MatAdd, example=total(product(a, A), product(b, A)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import sympy
@@ -112,17 +113,34 @@ def rule(
     of: type | None = None,
     bookkeeping: bool = False,
     binds: bool = False,
+    name: str = "",
 ) -> Callable[[Build], Rule]:
-    """Declare a rule by a generator of its results, which gives it its name.
+    """Declare a rule by a generator of its results, which gives it its name if none is given.
 
     `of` restricts it to expressions whose first argument has this type: of=MatMul for (A B)ᵀ.
     """
 
     def declare(build: Build) -> Rule:
-        new = Rule(build.__name__, example, kinds, build, None, bookkeeping, binds, of=of)
-        return register(new)
+        called = name or build.__name__
+        return register(Rule(called, example, kinds, build, None, bookkeeping, binds, of=of))
 
     return declare
+
+
+def equation(
+    name: str, example: Expression, result: Callable[..., Expression], bookkeeping: bool = False
+) -> Rule:
+    """Declare a rule with one result, `result(*e.args)`, for all e of the type of the example.
+
+    The first argument has the type that it has in the example, or any if that is a matrix symbol.
+    """
+    first = type(example.args[0])
+    of = None if first is sympy.MatrixSymbol else first
+
+    def build(e: Any) -> Iterator[Expression]:
+        yield result(*e.args)
+
+    return register(Rule(name, example, (type(example),), build, None, bookkeeping, of=of))
 
 
 def relation(
@@ -278,6 +296,24 @@ def elementwise(*factors: Expression) -> Expression:
     return factors[0] if len(factors) == 1 else sympy.HadamardProduct(*factors)
 
 
+MAKE: dict[type, Callable[..., Expression]] = {
+    sympy.MatMul: product,
+    sympy.MatAdd: total,
+    sympy.KroneckerProduct: tensor,
+    sympy.HadamardProduct: elementwise,
+}
+
+
+def with_argument(e: Expression, k: int, *new: Expression) -> Expression:
+    """Return a product or sum with its argument k replaced by `new`."""
+    return MAKE[type(e)](*e.args[:k], *new, *e.args[k + 1 :])
+
+
+def of_type(e: Expression, kind: type) -> Iterator[tuple[int, Expression]]:
+    """Yield (position, argument) for the arguments of exactly this type."""
+    return ((k, x) for k, x in enumerate(e.args) if type(x) is kind)
+
+
 def scalar_product(*factors: Expression) -> Expression:
     """Return the unevaluated product of scalars; 1 if there are none."""
     if not factors:
@@ -291,21 +327,24 @@ def split_scalars(e: Expression) -> tuple[list[Expression], list[Expression]]:
     return numbers, [x for x in e.args if is_matrix(x)]
 
 
-def pairs(e: Expression) -> Iterator[tuple[int, Expression, Expression]]:
-    """Yield (position, factor, next factor) for adjacent matrices of a product."""
-    for k in range(len(e.args) - 1):
-        if is_matrix(e.args[k]) and is_matrix(e.args[k + 1]):
-            yield k, e.args[k], e.args[k + 1]
+def pairs(
+    e: Expression, first: type | None = None, second: type | None = None
+) -> Iterator[tuple[int, Expression, Expression]]:
+    """Yield (position, factor, next factor) for adjacent matrices of a product, of these types."""
+    for k, (x, y) in enumerate(pairwise(e.args)):
+        typed = (first is None or type(x) is first) and (second is None or type(y) is second)
+        if typed and is_matrix(x) and is_matrix(y):
+            yield k, x, y
 
 
 def with_pair(e: Expression, k: int, *new: Expression) -> Expression:
     """Return a product with its factors k and k + 1 replaced by `new`."""
-    return product(*e.args[:k], *new, *e.args[k + 2 :])
+    return MAKE[type(e)](*e.args[:k], *new, *e.args[k + 2 :])
 
 
 def without(e: Expression, k: int) -> tuple[Expression, ...]:
     """Return the arguments of a node except the one at position k."""
-    return tuple(e.args[:k]) + tuple(e.args[k + 1 :])
+    return (*e.args[:k], *e.args[k + 1 :])
 
 
 def same_size(a: Expression, b: Expression) -> bool:

@@ -14,7 +14,6 @@ from sympy import (
     Identity,
     Inverse,
     KroneckerProduct,
-    MatAdd,
     MatMul,
     OneMatrix,
     Trace,
@@ -24,7 +23,9 @@ from sympy import (
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 
 from otimes.algebra.rules.rule import (
+    MAKE,
     elementwise,
+    equation,
     pairs,
     product,
     rule,
@@ -56,14 +57,13 @@ def blocks(rows: Rows) -> Any:
 
 @rule(MatMul, example=product(BlockMatrix([[A, B]]), BlockMatrix([[C], [D]])))
 def block_mul(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is BlockMatrix and type(y) is BlockMatrix:
-            left, right = rows_of(x), rows_of(y)
-            inner = [(a.shape[1], row[0].shape[0]) for a, row in zip(left[0], right, strict=False)]
-            if len(left[0]) == len(right) and all(same_size(a, b) for a, b in inner):
-                columns = list(zip(*right, strict=True))
-                rows = [[_dot(row, column) for column in columns] for row in left]
-                yield with_pair(e, k, blocks(rows))
+    for k, x, y in pairs(e, BlockMatrix, BlockMatrix):
+        left, right = rows_of(x), rows_of(y)
+        inner = [(a.shape[1], row[0].shape[0]) for a, row in zip(left[0], right, strict=False)]
+        if len(left[0]) == len(right) and all(same_size(a, b) for a, b in inner):
+            columns = list(zip(*right, strict=True))
+            made = [[_dot(row, column) for column in columns] for row in left]
+            yield with_pair(e, k, blocks(made))
 
 
 def _dot(row: Any, column: Any) -> Any:
@@ -86,33 +86,17 @@ def mul_block(e: Any) -> Iterator[Any]:
         yield blocks([[product(*numbers, x, *matrices[1:]) for x in row] for row in rows_of(first)])
 
 
-@rule(MatAdd, example=total(BlockMatrix([[A, B]]), BlockMatrix([[C, D]])))
-def block_add(e: Any) -> Iterator[Any]:
+def _block_by_block(e: Any) -> Iterator[Any]:
     if all(type(x) is BlockMatrix for x in e.args):
-        first, *rest = [rows_of(x) for x in e.args]
+        first, *rest = tables = [rows_of(x) for x in e.args]
         if all(_alike(first, other) for other in rest):
-            columns = range(len(first[0]))
-            everything = [first, *rest]
-            yield blocks(
-                [
-                    [total(*[x[i][j] for x in everything]) for j in columns]
-                    for i in range(len(first))
-                ]
-            )
+            lines = [zip(*line, strict=True) for line in zip(*tables, strict=True)]
+            yield blocks([[MAKE[type(e)](*parts) for parts in line] for line in lines])
 
 
-@rule(HadamardProduct, example=elementwise(BlockMatrix([[A, B]]), BlockMatrix([[C, D]])))
-def block_hadamard(e: Any) -> Iterator[Any]:
-    if all(type(x) is BlockMatrix for x in e.args):
-        first, *rest = [rows_of(x) for x in e.args]
-        if all(_alike(first, other) for other in rest):
-            everything = [first, *rest]
-            yield blocks(
-                [
-                    [elementwise(*[x[i][j] for x in everything]) for j in range(len(first[0]))]
-                    for i in range(len(first))
-                ]
-            )
+for _name, _make in {"block_add": total, "block_hadamard": elementwise}.items():
+    _example = _make(BlockMatrix([[A, B]]), BlockMatrix([[C, D]]))
+    rule(type(_example), example=_example, name=_name)(_block_by_block)
 
 
 @rule(
@@ -167,10 +151,11 @@ def _alike(a: Rows, b: Rows) -> bool:
     )
 
 
-@rule(Transpose, of=BlockMatrix, example=Transpose(BlockMatrix([[A, B]])))
-def block_transpose(e: Any) -> Iterator[Any]:
-    columns = zip(*rows_of(e.args[0]), strict=True)
-    yield blocks([[Transpose(x) for x in column] for column in columns])
+equation(
+    "block_transpose",
+    Transpose(BlockMatrix([[A, B]])),
+    lambda x: blocks([[Transpose(y) for y in column] for column in zip(*rows_of(x), strict=True)]),
+)
 
 
 @rule(Trace, of=BlockMatrix, example=Trace(BlockMatrix([[A, B], [C, D]])))
@@ -181,10 +166,11 @@ def trace_block(e: Any) -> Iterator[Any]:
         yield sympy.Add(*[Trace(x) for x in diagonal], evaluate=False)
 
 
-@rule(KroneckerProduct, of=BlockMatrix, example=tensor(BlockMatrix([[A, B]]), C))
-def block_kron(e: Any) -> Iterator[Any]:
-    rest = e.args[1:]
-    yield blocks([[tensor(x, *rest) for x in row] for row in rows_of(e.args[0])])
+equation(
+    "block_kron",
+    tensor(BlockMatrix([[A, B]]), C),
+    lambda x, *rest: blocks([[tensor(y, *rest) for y in line] for line in rows_of(x)]),
+)
 
 
 @rule(BlockDiagMatrix, example=BlockDiagMatrix(A, B))
@@ -203,15 +189,15 @@ def block_diag(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(A, Inverse(A)))
 def mul_inv(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(y) is Inverse and y.args[0] == x:
+    for k, x, y in pairs(e, None, Inverse):
+        if y.args[0] == x:
             yield with_pair(e, k, Identity(x.shape[0]))
 
 
 @rule(MatMul, example=product(Inverse(A), A))
 def inv_mul(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is Inverse and x.args[0] == y:
+    for k, x, y in pairs(e, Inverse):
+        if x.args[0] == y:
             yield with_pair(e, k, Identity(y.shape[0]))
 
 
@@ -230,14 +216,8 @@ def smul_inv(e: Any) -> Iterator[Any]:
         yield product(sympy.Pow(scalar_product(*numbers), -1), Inverse(matrices[0]))
 
 
-@rule(Inverse, of=Inverse, example=Inverse(Inverse(A)))
-def inv_inv(e: Any) -> Iterator[Any]:
-    yield e.args[0].args[0]
-
-
-@rule(Inverse, of=Identity, example=Inverse(Identity(n)), bookkeeping=True)
-def one_inv(e: Any) -> Iterator[Any]:
-    yield e.args[0]
+equation("inv_inv", Inverse(Inverse(A)), lambda x, _: x.args[0])
+equation("one_inv", Inverse(Identity(n)), lambda x, _: x, bookkeeping=True)
 
 
 @rule(Inverse, of=KroneckerProduct, example=Inverse(tensor(A, B)))
@@ -246,9 +226,7 @@ def kron_inv(e: Any) -> Iterator[Any]:
         yield tensor(*[Inverse(x) for x in e.args[0].args])
 
 
-@rule(Transpose, of=Inverse, example=Transpose(Inverse(A)))
-def transpose_inv(e: Any) -> Iterator[Any]:
-    yield Inverse(Transpose(e.args[0].args[0]))
+equation("transpose_inv", Transpose(Inverse(A)), lambda x: Inverse(Transpose(x.args[0])))
 
 
 # -- diagonal matrices --------------------------------------------------------------------------
@@ -262,15 +240,12 @@ def diag_hadamard(e: Any) -> Iterator[Any]:
         yield elementwise(Identity(size), product(column, OneMatrix(1, size)))
 
 
-@rule(DiagonalMatrix, example=DiagonalMatrix(A))
-def diagonal_hadamard(e: Any) -> Iterator[Any]:
-    yield elementwise(Identity(e.shape[0]), e.args[0])
-
-
-@rule(DiagonalOf, example=DiagonalOf(A))
-def diagonal_of_ones(e: Any) -> Iterator[Any]:
-    size = e.args[0].shape[0]
-    yield product(elementwise(Identity(size), e.args[0]), OneMatrix(size, 1))
+equation("diagonal_hadamard", DiagonalMatrix(A), lambda x: elementwise(Identity(x.shape[0]), x))
+equation(
+    "diagonal_of_ones",
+    DiagonalOf(A),
+    lambda x: product(elementwise(Identity(x.shape[0]), x), OneMatrix(x.shape[0], 1)),
+)
 
 
 @rule(MatMul, example=product(elementwise(Identity(n), product(u, OneMatrix(1, n))), A))

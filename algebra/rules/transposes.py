@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import sympy
@@ -12,7 +13,6 @@ from sympy import (
     HadamardProduct,
     Identity,
     KroneckerProduct,
-    MatAdd,
     MatMul,
     MatPow,
     OneMatrix,
@@ -22,9 +22,12 @@ from sympy import (
 )
 
 from otimes.algebra.language.linear import HeadSum
+from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.rules.rule import (
     elementwise,
+    equation,
     is_matrix,
+    of_type,
     pairs,
     product,
     relation,
@@ -34,6 +37,7 @@ from otimes.algebra.rules.rule import (
     split_scalars,
     tensor,
     total,
+    with_argument,
     with_pair,
     without,
 )
@@ -56,49 +60,22 @@ def transpose_smul(e: Any) -> Iterator[Any]:
         yield product(*numbers, Transpose(matrices[0]))
 
 
-@rule(Transpose, of=MatAdd, example=Transpose(total(A, B)))
-def transpose_add(e: Any) -> Iterator[Any]:
-    yield total(*[Transpose(x) for x in e.args[0].args])
-
-
-@rule(Transpose, of=Transpose, example=Transpose(Transpose(A)))
-def transpose_transpose(e: Any) -> Iterator[Any]:
-    yield e.args[0].args[0]
-
-
-@rule(Transpose, of=KroneckerProduct, example=Transpose(tensor(A, B)))
-def kron_transpose(e: Any) -> Iterator[Any]:
-    yield tensor(*[Transpose(x) for x in e.args[0].args])
-
-
-@rule(Transpose, of=HadamardProduct, example=Transpose(elementwise(A, B)))
-def hadamard_transpose(e: Any) -> Iterator[Any]:
-    yield elementwise(*[Transpose(x) for x in e.args[0].args])
-
-
-@rule(Transpose, of=Identity, example=Transpose(Identity(n)), bookkeeping=True)
-def one_transpose(e: Any) -> Iterator[Any]:
-    yield e.args[0]
-
-
-@rule(Transpose, of=ZeroMatrix, example=Transpose(ZeroMatrix(n, d)), bookkeeping=True)
-def zero_transpose(e: Any) -> Iterator[Any]:
-    yield ZeroMatrix(*reversed(e.args[0].shape))
-
-
-@rule(Transpose, of=OneMatrix, example=Transpose(OneMatrix(n, d)), bookkeeping=True)
-def ones_transpose(e: Any) -> Iterator[Any]:
-    yield OneMatrix(*reversed(e.args[0].shape))
+for _name, _make in {
+    "transpose_add": total,
+    "kron_transpose": tensor,
+    "hadamard_transpose": elementwise,
+}.items():
+    equation(_name, Transpose(_make(A, B)), lambda x: rebuilt(x, map(Transpose, x.args)))
+equation("transpose_transpose", Transpose(Transpose(A)), lambda x: x.args[0])
+for _name, _of in {"zero_transpose": ZeroMatrix, "ones_transpose": OneMatrix}.items():
+    equation(_name, Transpose(_of(n, d)), lambda x: type(x)(*reversed(x.shape)), bookkeeping=True)
+equation("one_transpose", Transpose(Identity(n)), lambda x: x, bookkeeping=True)
+equation("adjoint_transpose", Adjoint(A), Transpose, bookkeeping=True)
 
 
 @rule(Transpose, of=MatPow, example=Transpose(MatPow(A, 2, evaluate=False)))
 def transpose_pow(e: Any) -> Iterator[Any]:
     yield MatPow(Transpose(e.args[0].base), e.args[0].exp, evaluate=False)
-
-
-@rule(Adjoint, example=Adjoint(A), bookkeeping=True)
-def adjoint_transpose(e: Any) -> Iterator[Any]:
-    yield Transpose(e.args[0])
 
 
 @rule(Transpose, example=Transpose(product(Transpose(u), v)))
@@ -141,9 +118,7 @@ def trace_kron(e: Any) -> Iterator[Any]:
         yield scalar_product(*[Trace(x) for x in factors])
 
 
-@rule(Trace, of=MatAdd, example=Trace(total(A, B)))
-def trace_add(e: Any) -> Iterator[Any]:
-    yield sympy.Add(*[Trace(x) for x in e.args[0].args], evaluate=False)
+equation("trace_add", Trace(total(A, B)), lambda x: sympy.Add(*map(Trace, x.args), evaluate=False))
 
 
 @rule(Trace, of=MatMul, example=Trace(product(c, A)))
@@ -153,19 +128,9 @@ def trace_smul(e: Any) -> Iterator[Any]:
         yield scalar_product(*numbers, Trace(product(*matrices)))
 
 
-@rule(Trace, of=Identity, example=Trace(Identity(n)))
-def trace_one(e: Any) -> Iterator[Any]:
-    yield e.args[0].shape[0]
-
-
-@rule(Trace, of=OneMatrix, example=Trace(OneMatrix(n, n)))
-def trace_ones(e: Any) -> Iterator[Any]:
-    yield e.args[0].shape[0]
-
-
-@rule(Trace, of=ZeroMatrix, example=Trace(ZeroMatrix(n, n)))
-def trace_zero(e: Any) -> Iterator[Any]:
-    yield sympy.S.Zero
+equation("trace_one", Trace(Identity(n)), lambda x: x.shape[0])
+equation("trace_ones", Trace(OneMatrix(n, n)), lambda x: x.shape[0])
+equation("trace_zero", Trace(ZeroMatrix(n, n)), lambda _: sympy.S.Zero)
 
 
 @rule(MatMul, example=product(Transpose(u), v, Transpose(u)))
@@ -192,9 +157,8 @@ def one_by_one(e: Any) -> Iterator[Any]:
 
 @rule(Trace, of=HadamardProduct, example=Trace(elementwise(A, Identity(n))))
 def trace_hadamard_one(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args[0].args):
-        if type(x) is Identity:
-            yield Trace(elementwise(*without(e.args[0], k)))
+    for k, _ in of_type(e.args[0], Identity):
+        yield Trace(with_argument(e.args[0], k))
 
 
 @rule(Trace, example=Trace(product(elementwise(A, B), C)))
@@ -218,40 +182,11 @@ def hadamard_comm(before: Any, after: Any) -> bool:
     return type(after) is HadamardProduct and Counter(before.args) == Counter(after.args)
 
 
-@rule(HadamardProduct, example=elementwise(elementwise(A, B), C), bookkeeping=True)
-def hadamard_assoc(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        if type(x) is HadamardProduct:
-            yield elementwise(*e.args[:k], *x.args, *e.args[k + 1 :])
-
-
-@rule(HadamardProduct, example=elementwise(A, total(B, C)))
-def hadamard_add(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        if type(x) is MatAdd:
-            yield total(*[elementwise(*e.args[:k], t, *e.args[k + 1 :]) for t in x.args])
-
-
-@rule(HadamardProduct, example=elementwise(A, product(c, B)))
-def hadamard_smul(e: Any) -> Iterator[Any]:
-    """Take the scalars out of all the factors."""
-    scaled = [split_scalars(x) if type(x) is MatMul else ([], [x]) for x in e.args]
-    numbers = [c for found, _ in scaled for c in found]
-    if numbers:
-        yield product(*numbers, elementwise(*[product(*matrices) for _, matrices in scaled]))
-
-
 @rule(HadamardProduct, example=elementwise(A, OneMatrix(n, n)), bookkeeping=True)
 def hadamard_ones(e: Any) -> Iterator[Any]:
-    for k, x in enumerate(e.args):
-        if type(x) is OneMatrix and len(e.args) > 1:
-            yield elementwise(*without(e, k))
-
-
-@rule(HadamardProduct, example=elementwise(A, ZeroMatrix(n, n)))
-def hadamard_zero(e: Any) -> Iterator[Any]:
-    if any(type(x) is ZeroMatrix for x in e.args):
-        yield ZeroMatrix(*e.shape)
+    for k, _ in of_type(e, OneMatrix):
+        if len(e.args) > 1:
+            yield with_argument(e, k)
 
 
 @rule(HadamardProduct, example=elementwise(tensor(A, B), tensor(C, D)))
@@ -275,10 +210,8 @@ def _same_shapes(x: Any, y: Any) -> bool:
 @rule(MatMul, example=product(elementwise(A, B), OneMatrix(n, 1)))
 def hadamard_mul_ones(e: Any) -> Iterator[Any]:
     """Write the row sums of A ∘ B as the diagonal of A Bᵀ."""
-    for k, x, y in pairs(e):
-        if type(x) is not HadamardProduct or type(y) is not OneMatrix or y.shape[1] != 1:
-            continue
-        if len(x.args) == 2 and Identity not in map(type, x.args):
+    for k, x, y in pairs(e, HadamardProduct, OneMatrix):
+        if y.shape[1] == 1 and len(x.args) == 2 and Identity not in map(type, x.args):
             rows = x.shape[0]
             diagonal = elementwise(Identity(rows), product(x.args[0], Transpose(x.args[1])))
             yield with_pair(e, k, diagonal, OneMatrix(rows, 1))
@@ -286,9 +219,8 @@ def hadamard_mul_ones(e: Any) -> Iterator[Any]:
 
 @rule(HadamardProduct, example=elementwise(Identity(n), Identity(n)))
 def hadamard_one_one(e: Any) -> Iterator[Any]:
-    ones = [k for k, x in enumerate(e.args) if type(x) is Identity]
-    if len(ones) > 1:
-        yield elementwise(*without(e, ones[1]))
+    for k, _ in islice(of_type(e, Identity), 1, 2):
+        yield with_argument(e, k)
 
 
 @rule(HadamardProduct, example=elementwise(Identity(n), A))
@@ -296,16 +228,15 @@ def hadamard_one_transpose(e: Any) -> Iterator[Any]:
     if any(type(x) is Identity for x in e.args):
         for k, x in enumerate(e.args):
             if type(x) is not Identity:
-                yield elementwise(*e.args[:k], Transpose(x), *e.args[k + 1 :])
+                yield with_argument(e, k, Transpose(x))
 
 
 @rule(MatMul, example=product(elementwise(Identity(n), A), elementwise(Identity(n), B)))
 def diagonal_mul_diagonal(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is HadamardProduct and type(y) is HadamardProduct:
-            ones = [j for j, z in enumerate(y.args) if type(z) is Identity]
-            if ones and any(type(z) is Identity for z in x.args):
-                yield with_pair(e, k, elementwise(*x.args, *without(y, ones[0])))
+    for k, x, y in pairs(e, HadamardProduct, HadamardProduct):
+        if any(of_type(x, Identity)):
+            for j, _ in islice(of_type(y, Identity), 1):
+                yield with_pair(e, k, elementwise(*x.args, *without(y, j)))
 
 
 # -- ones ---------------------------------------------------------------------------------------
@@ -313,8 +244,8 @@ def diagonal_mul_diagonal(e: Any) -> Iterator[Any]:
 
 @rule(MatMul, example=product(OneMatrix(n, d), OneMatrix(d, n)))
 def ones_mul_ones(e: Any) -> Iterator[Any]:
-    for k, x, y in pairs(e):
-        if type(x) is OneMatrix and type(y) is OneMatrix and x.shape[1] != 1:
+    for k, x, y in pairs(e, OneMatrix, OneMatrix):
+        if x.shape[1] != 1:
             yield with_pair(e, k, x.shape[1], OneMatrix(x.shape[0], y.shape[1]))
 
 
@@ -327,11 +258,8 @@ def ones_outer(e: Any) -> Iterator[Any]:
 
 @rule(KroneckerProduct, example=tensor(OneMatrix(n, 1), OneMatrix(d, 1)))
 def kron_ones_ones(e: Any) -> Iterator[Any]:
-    for k in range(len(e.args) - 1):
-        x, y = e.args[k : k + 2]
-        if type(x) is OneMatrix and type(y) is OneMatrix:
-            sizes = [a * b for a, b in zip(x.shape, y.shape, strict=True)]
-            yield tensor(*e.args[:k], OneMatrix(*sizes), *e.args[k + 2 :])
+    for k, x, y in pairs(e, OneMatrix, OneMatrix):
+        yield with_pair(e, k, OneMatrix(x.shape[0] * y.shape[0], x.shape[1] * y.shape[1]))
 
 
 @rule(OneMatrix, example=OneMatrix(1, 1), bookkeeping=True)

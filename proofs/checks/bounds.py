@@ -9,19 +9,18 @@ import numpy as np
 import sympy
 
 from otimes.algebra.decide.satisfy import holds
-from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.arrays import Values
 from otimes.algebra.evaluate.exact import Assignment, exact_array, tree_value
 from otimes.algebra.facts import Fact, facts
 from otimes.algebra.language.intervals import Interval, bounds
 from otimes.algebra.language.shapes import inspect
 from otimes.numeric.binding import Run
-from otimes.proofs.checks.identities import on_model, proof_of
+from otimes.proofs.checks.identities import on_models, proof_of
 from otimes.proofs.checks.properties import has
 from otimes.proofs.claims import Bound, Entries, equations, sides_of
 from otimes.proofs.evidence import Check, Findings, ProofEvidence
 from otimes.proofs.exact import EXAMPLES, ExactEvidence, check_exactly
-from otimes.proofs.hypotheses import assignments
+from otimes.proofs.hypotheses import values_under
 from otimes.proofs.mutants import check_mutants
 from otimes.proofs.on_models import ModelEvidence, check_on_model, valued
 
@@ -38,7 +37,7 @@ def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
     return Findings(
         proof,
         _exact(claim),
-        tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
+        on_models(_on_model, claim, runs),
         None if quick else check_mutants(behind.lhs, behind.rhs, behind.given),
         (_tight(claim),),
         claim.on_models,
@@ -69,12 +68,9 @@ def _exact(claim: Bound) -> ExactEvidence:
 def _search(claim: Bound) -> ExactEvidence:
     """Return whether the bound holds at all exact values tried that satisfy the hypotheses."""
     tried = 0
-    for assignment in assignments(claim.given, claim.smaller, claim.larger, count=EXAMPLES):
-        try:
-            smaller, larger = _both(claim, assignment)
-        except OtimesError:  # undefined there: an irrational root, a division by zero
-            continue
-        tried += 1
+    drawn = values_under(claim.given, claim.smaller, claim.larger, count=EXAMPLES)
+    for tried, (assignment, sides) in enumerate(drawn, start=1):
+        smaller, larger = map(_number, sides)
         if _exceeds(smaller, larger):
             return ExactEvidence(False, tried, f"{smaller} > {larger} at {assignment}")
     nothing = "no numbers were found at which the hypotheses hold and both sides have a value"
@@ -91,17 +87,13 @@ def _tight(claim: Bound) -> Check:
     spoken = [*sides_of(claim.given), *[fact.subject for fact in declared]]
     values = Values(inspect(*sides, *spoken), arrays)
     assignment = Assignment(values.sizes, values.arrays, values.indices, values.scalars)
-    smaller, larger = _both(claim, assignment)
+    smaller, larger = (_number(tree_value(side, assignment)) for side in sides)
     for fact in declared:
         if not has(fact, tree_value(fact.subject, assignment), assignment):
             return Check("tight", False, f"the tight case does not satisfy {fact}")
     if not holds(equations(claim.given), assignment):
         return Check("tight", False, "the tight case does not satisfy the hypotheses")
     return Check("tight", bool(smaller == larger), f"{smaller} and {larger} at {claim.tight}")
-
-
-def _both(claim: Bound, assignment: Assignment) -> tuple[Any, Any]:
-    return tuple(_number(tree_value(side, assignment)) for side in (claim.smaller, claim.larger))
 
 
 def _exceeds(a: Any, b: Any) -> bool:
@@ -124,12 +116,11 @@ def _on_model(claim: Bound, run: Run) -> ModelEvidence:
     if not behind.applies or not behind.passed:
         return behind
     worst, where = behind.ratio, behind.where
-    for each in valued((claim.smaller, claim.larger), claim.bind, run):
-        (smaller, small_bound), (larger, large_bound) = each.found
-        over = float(np.max(smaller - larger))
-        allowed = float(np.max(small_bound + large_bound))
+    for case, (smaller, larger) in valued((claim.smaller, claim.larger), claim.bind, run):
+        over = float(np.max(smaller.value - larger.value))
+        allowed = float(np.max(smaller.bound + larger.bound))
         ratio = max(0.0, over / allowed) if allowed else (0.0 if over <= 0 else float("inf"))
         if ratio >= worst:
-            worst, where = ratio, str(each.case)
+            worst, where = ratio, str(case)
     why = "" if worst <= 1 else f"the bound is exceeded at {where}"
     return ModelEvidence(run.model, True, worst <= 1, worst, behind.sensitivity, where, why)

@@ -16,29 +16,33 @@ from otimes.algebra.evaluate.exact import Assignment, tree_value
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.shapes import inspect
-from otimes.algebra.mutations import mutants
+from otimes.algebra.mutations import Mutant, mutants
 from otimes.algebra.verdict import decide
 from otimes.numeric.binding import Run, recorded
 from otimes.numeric.rounding import contract_bounded, recorded_bound, walk_bounded, worst_ratio
-from otimes.proofs.checks.identities import names_theorem, on_model
+from otimes.proofs.checks.identities import names_theorem, on_models
 from otimes.proofs.claims import Definition, equations
 from otimes.proofs.evidence import Findings, ProofEvidence
 from otimes.proofs.exact import EXAMPLES, ExactEvidence
 from otimes.proofs.hypotheses import SEED, assignments
-from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.mutants import ILL_SHAPED, REFUTED, STILL_TRUE, MutantEvidence
 from otimes.proofs.on_models import (
     ModelEvidence,
+    at,
     at_depth,
     depths,
+    out_of_scope,
     places_of,
     silent,
     valued,
     with_numbers,
+    worst_of,
 )
 from otimes.proofs.theorem import layout_of
 
 FUNCTIONS = (RowSoftmax, Activation, LayerNorm, RMSNorm)
 BUDGET = 5.0  # work units
+NOWHERE = "the definition does not apply to the model"
 
 
 def check_definition(claim: Definition, runs: Sequence[Run], quick: bool) -> Findings:
@@ -46,15 +50,11 @@ def check_definition(claim: Definition, runs: Sequence[Run], quick: bool) -> Fin
     return Findings(
         ProofEvidence("defined", f"{claim.name} is this expression"),
         _examples(claim),
-        tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
-        None if quick else _mutants(claim),
+        on_models(_on_model, claim, runs),
+        None if quick else MutantEvidence.of(_mutants(claim)),
         tuple(names_theorem("obeys", name) for name in claim.obeys),
         claim.on_models,
     )
-
-
-def _is_exact(claim: Definition) -> bool:
-    return not claim.value.has(*FUNCTIONS)
 
 
 def _named(assignment: Assignment) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _both(
 
     With nonlinear functions they are floats with a rounding bound; otherwise exact.
     """
-    if _is_exact(claim):
+    if not claim.value.has(*FUNCTIONS):
         for assignment in assignments(claim.given, claim.value, count=count):
             try:
                 value = tree_value(expression, assignment)
@@ -133,62 +133,49 @@ def _as_matrix(plain: Any, like: Any) -> Any:
     return plain
 
 
-def _mutants(claim: Definition) -> MutantEvidence:
-    """Return the check that the loops differ from each mutant of the expression."""
-    refuted = ill_shaped = 0
-    still_true: list[str] = []
-    escaped: list[str] = []
+def _mutants(claim: Definition) -> Iterator[tuple[Mutant, str]]:
+    """Yield whether the loops differ from each mutant of the expression."""
+    sizes = inspect(claim.value).sizes.keys()
     for mutant in mutants(claim.value):
         try:
-            if (
-                inspect(mutant.expression, claim.value).sizes.keys()
-                != inspect(claim.value).sizes.keys()
-            ):
-                ill_shaped += 1
-                continue
-            told = any(
-                _differ(v, p, b) for _, v, p, b in _both(claim, mutant.expression, EXAMPLES // 2)
-            )
+            both = _both(claim, mutant.expression, EXAMPLES // 2)
+            if inspect(mutant.expression, claim.value).sizes.keys() != sizes:
+                verdict = ILL_SHAPED
+            elif any(_differ(value, plain, bound) for _, value, plain, bound in both):
+                verdict = REFUTED
+            else:
+                verdict = "the loops agree with it, too"
         except (ShapeError, LanguageError, ValueError):
-            ill_shaped += 1
-            continue
-        if told:
-            refuted += 1
-            continue
-        verdict = decide(mutant.expression, claim.value, equations(claim.given), budget=BUDGET)
-        if verdict.status == "proved":
-            still_true.append(str(mutant))
-        else:
-            escaped.append(f"{mutant}: the loops agree with it, too")
-    return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
+            verdict = ILL_SHAPED
+        if verdict not in (REFUTED, ILL_SHAPED):
+            given = equations(claim.given)
+            if decide(mutant.expression, claim.value, given, budget=BUDGET).status == "proved":
+                verdict = STILL_TRUE
+        yield mutant, verdict
 
 
 def _on_model(claim: Definition, run: Run) -> ModelEvidence:
     """Return whether the expression equals, on a model, the recorded activation or the loops."""
-    if why := silent(claim, run):
-        return ModelEvidence(run.model, False, True, why=why)
-    worst, where, any_case = 0.0, "", False
+    why = silent(claim, run)
+    return out_of_scope(run, why) if why else worst_of(run, _ratios(claim, run), NOWHERE)
+
+
+def _ratios(claim: Definition, run: Run) -> Iterator[tuple[float, str]]:
+    """Yield error/bound of each comparison on a model, and where."""
     (defined,) = with_numbers([claim.value])
     if defined.has(LayerProduct, OrderSum):  # one for each layer of the model
         defined = at_depth(defined, depths(inspect(defined), run.n_layers))
-    for each in valued((claim.value,), claim.bind, run):
-        any_case = True
-        (value, bound), on = each.found[0], each.values[0]
-        total = bound + recorded_bound(defined, each.evaluators[0], on)
-        against: list[tuple[str, Any]] = []
-        for place in claim.places:
-            seen = recorded(place, layout_of(claim.value), each.case, run)
-            if seen is not None:
-                against.append((f"recorded {place}", seen))
+    for case, (found,) in valued((claim.value,), claim.bind, run):
+        on = found.values
+        total = found.bound + recorded_bound(defined, found.evaluator, on)
+        against: dict[str, Any] = {
+            f"recorded {place}": recorded(place, layout_of(claim.value), case, run)
+            for place in claim.places
+        }
         if not claim.places:
             numbers = {**on.sizes, **on.scalars, **places_of([claim.value]), **on.arrays}
-            against.append(("plain loops", _as_matrix(claim.plain(**numbers), value)))
-        for what, plain in against:
-            ratio = worst_ratio(value, np.asarray(plain, dtype=np.float64), total)
-            if ratio >= worst:
-                worst, where = ratio, ", ".join(filter(None, (what, str(each.case))))
-    if not any_case:
-        why = "the definition does not apply to the model"
-        return ModelEvidence(run.model, False, True, why=why)
-    why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
-    return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)
+            against["plain loops"] = _as_matrix(claim.plain(**numbers), found.value)
+        for what, plain in against.items():
+            if plain is not None:
+                ratio = worst_ratio(found.value, np.asarray(plain, dtype=np.float64), total)
+                yield ratio, at(what, case)

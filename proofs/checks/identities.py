@@ -17,7 +17,7 @@ from otimes.proofs.evidence import Check, Findings, ProofEvidence
 from otimes.proofs.exact import ExactEvidence, check_exactly
 from otimes.proofs.hypotheses import unmet
 from otimes.proofs.mutants import MutantEvidence, check_mutants, with_equal_sizes
-from otimes.proofs.on_models import ModelEvidence, check_on_model, valued
+from otimes.proofs.on_models import ModelEvidence, check_on_model, out_of_scope, valued
 from otimes.proofs.theorem import DECLARED, Theorem
 
 
@@ -26,9 +26,7 @@ def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findi
     return Findings(
         proof=proof_of(stated),
         exact=check_exactly(stated.lhs, stated.rhs, stated.given),
-        models=tuple(on_model(check_on_model, stated, run) for run in runs)
-        if stated.on_models
-        else (),
+        models=on_models(check_on_model, stated, runs),
         mutants=None if quick else check_mutants(stated.lhs, stated.rhs, stated.given),
         more=tuple(_as_printed(number, form, stated) for number, form in stated.printed.items()),
         needs_models=stated.on_models,
@@ -51,12 +49,8 @@ def proof_of(stated: Statement) -> ProofEvidence:
 
 
 def _hypothesis_name(given: Sequence[Any], number: int) -> str:
-    each = [one for one in given if isinstance(one, Lemma) or _is_equation(one)][number]
+    each = [one for one in given if equations([one])][number]
     return each.name if isinstance(each, Lemma) else f"hypothesis {number + 1}"
-
-
-def _is_equation(one: Any) -> bool:
-    return bool(equations([one]))
 
 
 def _replayed(verdict: Verdict, used: tuple[str, ...]) -> ProofEvidence:
@@ -93,9 +87,7 @@ def check_failure(claim: NonIdentity, runs: Sequence[Run], quick: bool) -> Findi
     if verdict.status == "refuted":
         return Findings(
             ProofEvidence("fails", str(verdict.counterexample)),
-            models=tuple(on_model(_differs_on, claim, run) for run in runs)
-            if claim.on_models
-            else (),
+            models=on_models(_differs_on, claim, runs),
             needs_models=claim.on_models,
         )
     if status == "proved":
@@ -105,15 +97,13 @@ def check_failure(claim: NonIdentity, runs: Sequence[Run], quick: bool) -> Findi
 
 def _differs_on(claim: NonIdentity, run: Run) -> ModelEvidence:
     """Return whether the sides differ by more than their bounds in every layer and head."""
-    least, where = float("inf"), ""
-    for each in valued((claim.lhs, claim.rhs), claim.bind, run):
-        (left, left_bound), (right, right_bound) = each.found
-        ratio = worst_ratio(left, right, left_bound + right_bound)
-        if ratio < least:
-            least, where = ratio, str(each.case)
-    if not where and least == float("inf"):
-        why = "the claim does not apply to the model"
-        return ModelEvidence(run.model, False, True, why=why)
+    ratios = [
+        (worst_ratio(left.value, right.value, left.bound + right.bound), str(case))
+        for case, (left, right) in valued((claim.lhs, claim.rhs), claim.bind, run)
+    ]
+    if not ratios:
+        return out_of_scope(run, "the claim does not apply to the model")
+    least, where = min(ratios, key=lambda each: each[0])
     why = "" if least > 1 else f"the sides are equal within rounding at {where}"
     return ModelEvidence(run.model, True, least > 1, 0.0, 0.0, where, why)
 
@@ -124,8 +114,15 @@ def names_theorem(relation: str, name: str) -> Check:
     return Check(f"{relation} {name}", known, "" if known else "there is no such theorem")
 
 
-def on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) -> ModelEvidence:
-    """Return the result on a model; an error counts as a failure.
+def on_models(
+    check: Callable[[Any, Run], ModelEvidence], claim: Any, runs: Sequence[Run]
+) -> tuple[ModelEvidence, ...]:
+    """Return the results on models, if the claim is checked there; an error counts as a failure."""
+    return tuple(_on_model(check, claim, run) for run in runs) if claim.on_models else ()
+
+
+def _on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) -> ModelEvidence:
+    """Return the result on a model.
 
     A claim about symbols that are no quantities of a model does not apply to it.
     """

@@ -5,7 +5,7 @@ Whether exact values have a property is decided entry by entry here, independent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.errors import LanguageError, ShapeError
 from otimes.algebra.evaluate.exact import Assignment, tree_value
 from otimes.algebra.facts import Fact, facts
 from otimes.algebra.facts.bounds import Numbers
@@ -22,13 +22,13 @@ from otimes.algebra.language.shapes import inspect
 from otimes.algebra.mutations import mutants
 from otimes.numeric.binding import Run
 from otimes.numeric.rounding import UNIT_ROUNDOFF
-from otimes.proofs.checks.identities import on_model
+from otimes.proofs.checks.identities import on_models
 from otimes.proofs.claims import Property, as_pair
 from otimes.proofs.evidence import Check, Findings, ProofEvidence
 from otimes.proofs.exact import EXAMPLES, ExactEvidence
-from otimes.proofs.hypotheses import assignments, unmet
-from otimes.proofs.mutants import WITHOUT, MutantEvidence
-from otimes.proofs.on_models import ModelEvidence, valued
+from otimes.proofs.hypotheses import unmet, values_under
+from otimes.proofs.mutants import ILL_SHAPED, REFUTED, STILL_TRUE, WITHOUT, MutantEvidence
+from otimes.proofs.on_models import ModelEvidence, out_of_scope, valued, worst_of
 
 U = UNIT_ROUNDOFF["float64"]
 
@@ -38,8 +38,8 @@ def check_property(claim: Property, runs: Sequence[Run], quick: bool) -> Finding
     return Findings(
         _derived(claim),
         _examples(claim),
-        tuple(on_model(_on_model, claim, run) for run in runs) if claim.on_models else (),
-        None if quick else _mutants(claim),
+        on_models(_on_model, claim, runs),
+        None if quick else MutantEvidence.of(_mutants(claim)),
         _of_rank(claim) if claim.fact.name == "rank_at_most" else (),
         claim.on_models,
     )
@@ -80,12 +80,8 @@ def _lacking(
 ) -> tuple[Assignment | None, int]:
     """Return values that lack the property, if found, and the number of values tried."""
     tried = 0
-    for assignment in assignments(given, fact.subject, count=count, largest=largest):
-        try:
-            value = tree_value(fact.subject, assignment)
-        except OtimesError:  # a singular matrix
-            continue
-        tried += 1
+    drawn = values_under(given, fact.subject, count=count, largest=largest)
+    for tried, (assignment, (value,)) in enumerate(drawn, start=1):
         if not has(fact, value, assignment):
             return assignment, tried
     return None, tried
@@ -112,11 +108,7 @@ def _lowest(claim: Property) -> Check:
 def _attained(claim: Property) -> Check:
     """Return whether the rank bound is attained at some exact values."""
     best: tuple[int, str] = (-1, "")
-    for assignment in assignments(claim.given, claim.fact.subject, count=EXAMPLES):
-        try:
-            value = tree_value(claim.fact.subject, assignment)
-        except OtimesError:  # a singular matrix
-            continue
+    for assignment, (value,) in values_under(claim.given, claim.fact.subject, count=EXAMPLES):
         if _rank(value) == _size(claim.fact.value, assignment):
             sizes = ", ".join(f"{name} = {size}" for name, size in assignment.sizes.items())
             best = max(best, (_rank(value), sizes))
@@ -125,46 +117,41 @@ def _attained(claim: Property) -> Check:
     return Check("attained", True, f"the rank is {best[0]} at {best[1]}")
 
 
-def _mutants(claim: Property) -> MutantEvidence:
-    """Return the check of mutants: a hypothesis is removed, or the subject is changed.
+def _mutants(claim: Property) -> Iterator[tuple[str, str]]:
+    """Yield the verdicts on mutants: a hypothesis is removed, or the subject is changed.
 
     Each mutant must fail at some exact values, or still be derived.
     """
-    refuted = ill_shaped = 0
-    still_true: list[str] = []
-    escaped: list[str] = []
-    changed = [
-        (mutant.name, mutant.expression, claim.given) for mutant in mutants(claim.fact.subject)
-    ]
-    fewer = [
-        (WITHOUT, claim.fact.subject, [*claim.given[:k], *claim.given[k + 1 :]])
-        for k in range(len(claim.given))
-    ]
-    for operator, subject, given in [*fewer, *changed]:
-        try:
-            fact = replace(claim.fact, subject=subject)
-            if not _sizes_in(fact) <= inspect(subject).sizes.keys():
-                ill_shaped += 1  # the bound has a size that is not in the mutant
-                continue
-            lacking, tried = _lacking(fact, given, 4)
-        except (ShapeError, LanguageError):
-            ill_shaped += 1
-            continue
-        if lacking is not None:
-            refuted += 1
-        elif operator == WITHOUT:
-            escaped.append(f"{fact} holds with fewer hypotheses, or nothing shows that it does not")
-        elif tried and derives(fact, given) is not None:
-            still_true.append(f"{operator}: {fact}")
-        else:
-            escaped.append(f"{operator}: {fact} (neither derived nor refuted by {tried} examples)")
+    subject, given = claim.fact.subject, claim.given
+    for k in range(len(given)):
+        verdict = _verdict(claim.fact, [*given[:k], *given[k + 1 :]])
+        if verdict not in (REFUTED, ILL_SHAPED):
+            verdict = "it holds with fewer hypotheses, or nothing shows that it does not"
+        yield f"{WITHOUT}: {claim.fact}", verdict
+    for mutant in mutants(subject):
+        fact = replace(claim.fact, subject=mutant.expression)
+        yield f"{mutant.name}: {fact}", _verdict(fact, given)
     if claim.fact.name == "rank_at_most":
         lower = replace(claim.fact, value=claim.fact.value - 1)
-        if _lacking(lower, claim.given)[0] is not None:
-            refuted += 1
+        if _lacking(lower, given)[0] is not None:
+            yield f"{lower}", REFUTED
         elif claim.attained:
-            escaped.append(f"{lower}, one less than claimed, is not refuted")
-    return MutantEvidence(refuted, tuple(still_true), tuple(escaped), ill_shaped)
+            yield f"{lower}, one less than claimed", "it is not refuted"
+
+
+def _verdict(fact: Fact, given: Sequence[Any]) -> str:
+    """Return whether a mutant fails at some exact values, or is still derived."""
+    try:
+        if not _sizes_in(fact) <= inspect(fact.subject).sizes.keys():
+            return ILL_SHAPED  # the bound has a size that is not in the mutant
+        lacking, tried = _lacking(fact, given, 4)
+    except (ShapeError, LanguageError):
+        return ILL_SHAPED
+    if lacking is not None:
+        return REFUTED
+    if tried and derives(fact, given) is not None:
+        return STILL_TRUE
+    return f"neither derived nor refuted by {tried} examples"
 
 
 # -- properties of exact values --------------------------------------------------------------------
@@ -265,31 +252,28 @@ def has(fact: Fact, value: Any, assignment: Assignment) -> bool:
 
 def _on_model(claim: Property, run: Run) -> ModelEvidence:
     """Return whether the value on a model has the property within its rounding bound."""
+    if claim.fact.name not in RESIDUALS and claim.fact.name != "rank_at_most":
+        why = f"“{claim.fact.name}” is not a property that can be checked on rounded values"
+        return out_of_scope(run, why)
+    nothing = "the claim does not apply to the model, or could not fail there"
+    return worst_of(run, _ratios(claim, run), nothing)
+
+
+def _ratios(claim: Property, run: Run) -> Iterator[tuple[float, str]]:
+    """Yield error/bound at each layer and head where a model could lack the property."""
     fact = claim.fact
-    if fact.name not in RESIDUALS and fact.name != "rank_at_most":
-        why = f"“{fact.name}” is not a property that can be checked on rounded values"
-        return ModelEvidence(run.model, False, True, why=why)
-    worst, where, any_case = 0.0, "", False
     extra = [fact.value] if fact.value is not None and fact.value.is_Matrix else []
-    for each in valued((fact.subject, *extra), claim.bind, run):
-        value, bound = each.found[0]
+    for case, (found, *_) in valued((fact.subject, *extra), claim.bind, run):
+        value, bound = found.value, found.bound
         if fact.name == "rank_at_most":
-            most = int(each.values[0].size(fact.value))
-            if most >= min(value.shape):
-                continue  # no matrix of this shape has a larger rank
-            ratio = _beyond_rank(value, bound, most)
+            most = int(found.values.size(fact.value))
+            if most < min(value.shape):  # no matrix of this shape has a larger rank
+                yield _beyond_rank(value, bound, most), str(case)
         else:
             residual, allowed = RESIDUALS[fact.name](value, bound)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = float(np.max(np.where(residual == 0, 0.0, residual / allowed), initial=0.0))
-        any_case = True
-        if ratio >= worst:
-            worst, where = ratio, str(each.case)
-    if not any_case:
-        why = "the claim does not apply to the model, or could not fail there"
-        return ModelEvidence(run.model, False, True, why=why)
-    why = "" if worst <= 1 else f"error/bound {worst:.3g} at {where}"
-    return ModelEvidence(run.model, True, worst <= 1, worst, 0.0, where, why)
+                ratios = np.where(residual == 0, 0.0, residual / allowed)
+            yield float(np.max(ratios, initial=0.0)), str(case)
 
 
 def _beyond_rank(value: np.ndarray, bound: np.ndarray, most: int) -> float:

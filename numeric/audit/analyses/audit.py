@@ -21,6 +21,7 @@ Conventions: rows, so that W_OV = W_V W_O. Source: Elhage et al. 2021; nostalgeb
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -69,10 +70,13 @@ from otimes.numeric.model import Model
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, worst_ratio
 
 SAYS: dict[str, tuple[Formula, Mistakes]] = {
-    "ov_circuit": (ov_circuit, circuit_mistakes(OV)),
-    "qk_circuit": (qk_circuit, circuit_mistakes(QK)),
+    "ov_circuit": (ov_circuit, partial(circuit_mistakes, OV)),
+    "qk_circuit": (qk_circuit, partial(circuit_mistakes, QK)),
     "copying_score": (copying_score, copying_mistakes),
-    **{f"{kind}_composition": (composition(kind), composition_mistakes(kind)) for kind in "qkv"},
+    **{
+        f"{kind}_composition": (partial(composition, kind), partial(composition_mistakes, kind))
+        for kind in "qkv"
+    },
     "direct_logit_attribution": (direct_logit_attribution, attribution_mistakes),
     "logit_lens": (logit_lens, lens_mistakes),
     "path_term": (path_term, path_mistakes),

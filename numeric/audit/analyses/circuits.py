@@ -20,8 +20,6 @@ from otimes.numeric.audit.analyses.question import (
     SCREENED,
     Array,
     Asked,
-    Formula,
-    Mistakes,
     Replaced,
     d,
     gain,
@@ -55,56 +53,50 @@ def circuit(letters: tuple[str, str], layer: int, head: int) -> sympy.MatrixExpr
     return matmul(left_factor(letters[0], layer, head), right_factor(letters[1], layer, head))
 
 
-def circuit_of(letters: tuple[str, str]) -> Formula:
-    """Return the formula of a circuit by its two factors."""
-
-    def value(asked: Asked, replaced: Replaced) -> Array:
-        steps = dict(replaced)
-        change = steps.pop("singular values", None)
-        expression = circuit(letters, *asked.one_head()).xreplace(steps)
-        if change is None:
-            return asked.value(expression)
-        left, right = expression, Identity(d)
-        kinds = [each.is_Matrix for each in expression.args]
-        if isinstance(expression, sympy.MatMul) and kinds == [True, True]:
-            left, right = expression.args
-        whole = replace(asked, screening=False)
-        (Q, R), (P, S) = np.linalg.qr(whole.value(left)), np.linalg.qr(whole.value(right).T)
-        U, values, W = np.linalg.svd(R @ S.T)
-        columns = P[: SCREENED if asked.screening else None].T
-        return np.asarray((Q @ (U * change(values))) @ (W @ columns))
-
-    return value
+def circuit_of(letters: tuple[str, str], asked: Asked, replaced: Replaced) -> Array:
+    """Return a circuit by its two factors."""
+    steps = dict(replaced)
+    change = steps.pop("singular values", None)
+    expression = circuit(letters, *asked.one_head()).xreplace(steps)
+    if change is None:
+        return asked.value(expression)
+    left, right = expression, Identity(d)
+    kinds = [each.is_Matrix for each in expression.args]
+    if isinstance(expression, sympy.MatMul) and kinds == [True, True]:
+        left, right = expression.args
+    whole = replace(asked, screening=False)
+    (Q, R), (P, S) = np.linalg.qr(whole.value(left)), np.linalg.qr(whole.value(right).T)
+    U, values, W = np.linalg.svd(R @ S.T)
+    columns = P[: SCREENED if asked.screening else None].T
+    return np.asarray((Q @ (U * change(values))) @ (W @ columns))
 
 
-def circuit_mistakes(letters: tuple[str, str]) -> Mistakes:
-    """Return the known mistakes of a circuit: other factors, heads and gains, other products."""
-
-    def mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]:
-        model, own = asked.model, asked.one_head()
-        left, right = left_factor(letters[0], *own), right_factor(letters[1], *own)
-        whole = matmul(left, right)
-        if shape == (model.d_head, model.d_head):
-            says = "the product inside the head, [d_head, d_head]"
-            yield Swap(says, {whole: matmul(right, left)})
-        if shape == (model.d_vocab, model.d_vocab):
-            W_E, W_U = symbol("W_E", m, d), symbol("W_U", d, m)
-            behind = W_U if letters == OV else Transpose(W_E)
-            yield Swap("the full circuit on the vocabulary", {whole: matmul(W_E, whole, behind)})
-        yield from changes_of_a_circuit(letters, asked)
-        for other in asked.other_heads():
-            of = f"of another head, {other[0]}.{other[1]}"
-            yield Swap(f"{letters[0]} {of}", {left: left_factor(letters[0], *other)})
-            yield Swap(f"{letters[1]} {of}", {right: right_factor(letters[1], *other)})
-            turned = Transpose(circuit(letters, *other))
-            yield Swap(f"the circuit {of}, transposed", {whole: turned})
-        for rank in range(1, model.d_head):
-            says = f"the circuit cut off behind {rank} singular values"
-            yield Swap(says, {"singular values": partial(_largest, rank)})
-        spectral = {"singular values": lambda values: values / values[0]}
-        yield Swap("a circuit divided by its spectral norm", spectral)
-
-    return mistakes
+def circuit_mistakes(
+    letters: tuple[str, str], asked: Asked, shape: tuple[int, ...]
+) -> Iterator[Swap]:
+    """Yield the known mistakes of a circuit: other factors, heads and gains, other products."""
+    model, own = asked.model, asked.one_head()
+    left, right = left_factor(letters[0], *own), right_factor(letters[1], *own)
+    whole = matmul(left, right)
+    if shape == (model.d_head, model.d_head):
+        says = "the product inside the head, [d_head, d_head]"
+        yield Swap(says, {whole: matmul(right, left)})
+    if shape == (model.d_vocab, model.d_vocab):
+        W_E, W_U = symbol("W_E", m, d), symbol("W_U", d, m)
+        behind = W_U if letters == OV else Transpose(W_E)
+        yield Swap("the full circuit on the vocabulary", {whole: matmul(W_E, whole, behind)})
+    yield from changes_of_a_circuit(letters, asked)
+    for other in asked.other_heads():
+        of = f"of another head, {other[0]}.{other[1]}"
+        yield Swap(f"{letters[0]} {of}", {left: left_factor(letters[0], *other)})
+        yield Swap(f"{letters[1]} {of}", {right: right_factor(letters[1], *other)})
+        turned = Transpose(circuit(letters, *other))
+        yield Swap(f"the circuit {of}, transposed", {whole: turned})
+    for rank in range(1, model.d_head):
+        says = f"the circuit cut off behind {rank} singular values"
+        yield Swap(says, {"singular values": partial(_largest, rank)})
+    spectral = {"singular values": lambda values: values / values[0]}
+    yield Swap("a circuit divided by its spectral norm", spectral)
 
 
 def _largest(rank: int, values: Array) -> Array:
@@ -234,4 +226,4 @@ def _gains(
             yield Swap(f"{second} with the gain of {norm} on what it writes", writing(norm, *of))
 
 
-ov_circuit, qk_circuit = circuit_of(OV), circuit_of(QK)
+ov_circuit, qk_circuit = partial(circuit_of, OV), partial(circuit_of, QK)

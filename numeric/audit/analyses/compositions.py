@@ -21,8 +21,6 @@ from otimes.numeric.audit.analyses.copying import triangle
 from otimes.numeric.audit.analyses.question import (
     Array,
     Asked,
-    Formula,
-    Mistakes,
     Replaced,
     d,
     gain,
@@ -141,37 +139,33 @@ SCORES: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def composition(kind: str) -> Formula:
-    """Return the formula of one kind of composition, "q", "k" or "v"."""
-
-    def table(asked: Asked, replaced: Replaced) -> Array:
-        model = asked.model
-        scores = np.full((model.n_layers, model.n_heads) * 2, np.nan)
-        norm = replaced.get("norm", _frobenius)
-        divisor_norm = replaced.get("divisor norm", norm)
-        factors = (
-            replaced.get("writer", _right)(W_V, OUT),
-            replaced.get("reader", _right)(*SIDES[replaced.get("side", kind)]),
-        )
-        found: dict[tuple[Pair, Factors], tuple[Circuit, Any]] = {}
-        for early, h, late, g in np.ndindex(scores.shape):
-            if early >= late:
-                continue
-            writer = early, (h + replaced.get("writer head", 0)) % model.n_heads
-            reader = late, (g + replaced.get("reader head", 0)) % model.n_heads
-            heads = replaced.get("heads", _right)(writer, reader)
-            with np.errstate(all="ignore"):
-                for key in zip(heads, factors, strict=True):
-                    if key not in found:
-                        made = Circuit.of(asked.of(*key[0]), key[1])
-                        found[key] = made, divisor_norm(made)
-                pair = (found[key] for key in zip(heads, factors, strict=True))
-                scores[early, h, late, g] = _score(asked, replaced, norm, *pair)
-            if asked.screening:
-                break
-        return scores
-
-    return table
+def composition(kind: str, asked: Asked, replaced: Replaced) -> Array:
+    """Return the scores of one kind of composition, "q", "k" or "v"."""
+    model = asked.model
+    scores = np.full((model.n_layers, model.n_heads) * 2, np.nan)
+    norm = replaced.get("norm", _frobenius)
+    divisor_norm = replaced.get("divisor norm", norm)
+    factors = (
+        replaced.get("writer", _right)(W_V, OUT),
+        replaced.get("reader", _right)(*SIDES[replaced.get("side", kind)]),
+    )
+    found: dict[tuple[Pair, Factors], tuple[Circuit, Any]] = {}
+    for early, h, late, g in np.ndindex(scores.shape):
+        if early >= late:
+            continue
+        writer = early, (h + replaced.get("writer head", 0)) % model.n_heads
+        reader = late, (g + replaced.get("reader head", 0)) % model.n_heads
+        heads = replaced.get("heads", _right)(writer, reader)
+        with np.errstate(all="ignore"):
+            for key in zip(heads, factors, strict=True):
+                if key not in found:
+                    made = Circuit.of(asked.of(*key[0]), key[1])
+                    found[key] = made, divisor_norm(made)
+            pair = (found[key] for key in zip(heads, factors, strict=True))
+            scores[early, h, late, g] = _score(asked, replaced, norm, *pair)
+        if asked.screening:
+            break
+    return scores
 
 
 def _right(first: Any, second: Any) -> Any:
@@ -220,8 +214,8 @@ def _of_all_heads(*factors: sympy.MatrixExpr) -> Factors:
     return left, right
 
 
-def composition_mistakes(kind: str) -> Mistakes:
-    """Return the known mistakes of one kind of composition."""
+def composition_mistakes(kind: str, asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]:
+    """Yield the known mistakes of one kind of composition."""
     inside, centring = Identity(r), matadd(Identity(d), matmul(-1 / d, sympy.OneMatrix(d, d)))
 
     def out(left: sympy.MatrixExpr, right: sympy.MatrixExpr) -> Factors:
@@ -294,12 +288,8 @@ def composition_mistakes(kind: str) -> Mistakes:
             "score": lambda score, size, model: score**2,
         },
     }
-
-    def mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]:
-        yield from (Swap(says, replaced) for says, replaced in steps.items())
-        for by in range(1, asked.model.n_heads):
-            for which in ("writer", "reader"):
-                says = f"another head of the {which}'s layer ({by} further)"
-                yield Swap(says, {f"{which} head": by})
-
-    return mistakes
+    yield from (Swap(says, replaced) for says, replaced in steps.items())
+    for by in range(1, asked.model.n_heads):
+        for which in ("writer", "reader"):
+            says = f"another head of the {which}'s layer ({by} further)"
+            yield Swap(says, {f"{which} head": by})

@@ -23,6 +23,8 @@ READ_BY = {
 WRITERS = ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
 INFINITE = float("inf")
 Ratio = Callable[[Array, Array], float]
+Named = tuple[str, Array | None]
+"""A value by its name; None where shapes do not allow it."""
 
 
 def folded_weights(value: Any, model: Model) -> Report:
@@ -177,13 +179,13 @@ def _centred(array: Array) -> Array:
     return np.asarray(array - array.mean(-1, keepdims=True))
 
 
-def _fitting(known: Iterable[tuple[str, Array]], array: Array, ratio: Ratio) -> list[str]:
+def _fitting(known: Iterable[Named], array: Array, ratio: Ratio) -> list[str]:
     """Return the names of the values that a tensor equals."""
     with np.errstate(all="ignore"):
-        return [says for says, made in known if ratio(array, made) <= 1]
+        return [says for says, made in known if made is not None and ratio(array, made) <= 1]
 
 
-def _wrongly_folded(model: Model, both: Model, name: str) -> Iterator[tuple[str, Array]]:
+def _wrongly_folded(model: Model, both: Model, name: str) -> Iterator[Named]:
     """Yield the wrong versions of one folded tensor."""
     right, own = both.part(name), model.part(name)
     yield f"{name} as it was: it is not folded", own
@@ -202,9 +204,9 @@ def _wrongly_folded(model: Model, both: Model, name: str) -> Iterator[tuple[str,
             gain = model.part(f"{norm}_gain")
             for says, factor in (("multiplied by", gain), ("divided by", 1 / gain)):
                 what = "which it does not read" if norm != "ln_final" else "of the end"
-                for made in (_along_last(own, factor), _with_gain(own, factor)):
-                    if made is not None:
-                        yield f"{name} {says} the gain of {norm}, {what}", made
+                for axis in (-1, -2):
+                    made = _times_gain(own, factor, axis)
+                    yield f"{name} {says} the gain of {norm}, {what}", made
     else:
         yield f"{name} set to zero", np.zeros_like(own)
         yield f"{name} set to one", np.ones_like(own)
@@ -269,7 +271,7 @@ def _wrong_biases(model: Model, name: str) -> Iterator[tuple[str, Array]]:
             )
 
 
-def _wrong_gains(model: Model, name: str) -> Iterator[tuple[str, Array]]:
+def _wrong_gains(model: Model, name: str) -> Iterator[Named]:
     """Yield a weight with a gain folded in wrongly."""
     weight = model.part(name)
     for norm in ("ln1", "ln2", "ln_final"):
@@ -291,17 +293,14 @@ def _wrong_gains(model: Model, name: str) -> Iterator[tuple[str, Array]]:
             powers["from the last layer"] = np.broadcast_to(gain[-1:], gain.shape)
             powers["by its mean"] = np.broadcast_to(gain.mean(-1, keepdims=True), gain.shape)
         for says, each in powers.items():
-            made = None if own_norm and says == "once" else _with_gain(weight, each)
-            if made is not None:
+            if not own_norm or says != "once":
+                made = _times_gain(weight, each, -2)
                 yield f"{name} with the gain of {norm} folded in {says}", made
         if own_norm:
-            axis = 0 if weight.ndim == 2 else -2
-            first = _with_gain(weight - weight.mean(axis, keepdims=True), gain)
-            if first is not None:
-                yield f"{name} centred before the gain of {norm} was folded in", first
-            along = _along_last(weight, gain)
-            if along is not None:
-                yield f"{name} with the gain of {norm} along the wrong axis, its columns", along
+            first = _times_gain(weight - weight.mean(-2, keepdims=True), gain, -2)
+            yield f"{name} centred before the gain of {norm} was folded in", first
+            along = _times_gain(weight, gain, -1)
+            yield f"{name} with the gain of {norm} along the wrong axis, its columns", along
 
 
 def _scaled(model: Model, both: Model, name: str, array: Array) -> Iterator[tuple[str, Array]]:
@@ -322,33 +321,22 @@ def _scaled(model: Model, both: Model, name: str, array: Array) -> Iterator[tupl
             yield f"{said} {says}", base * np.where(square > 0, factor, 0.0)
 
 
-def _along_last(weight: Array, gain: Array) -> Array | None:
-    """Return W with its columns multiplied by a gain, where there are as many."""
-    if weight.shape[-1] != gain.shape[-1]:
-        return None
-    if gain.ndim == 1:
-        return np.asarray(weight * gain)
-    if weight.ndim < 2 or len(weight) != len(gain):
-        return None
-    return np.asarray(weight * gain.reshape(len(gain), *(1,) * (weight.ndim - 2), -1))
+def _times_gain(weight: Array, gain: Array, axis: int) -> Array | None:
+    """Return W with its rows (axis -2) or columns (-1) multiplied by a gain, if there are as many.
 
-
-def _with_gain(weight: Array, gain: Array) -> Array | None:
-    """Return W with its rows multiplied by a gain, of its layer or the same in all."""
-    if weight.shape[-2] != gain.shape[-1]:
+    The gain is that of each layer, or the same in all.
+    """
+    behind = -1 - axis
+    between = weight.ndim - gain.ndim - behind
+    if weight.shape[axis] != gain.shape[-1] or between < 0:
         return None
-    if gain.ndim == 1:
-        wide = gain[:, None]
-    elif weight.ndim < 3 or len(gain) != len(weight):
+    if gain.ndim == 2 and len(weight) != len(gain):
         return None
-    else:
-        wide = gain.reshape(len(gain), *(1,) * (weight.ndim - 3), -1, 1)
+    wide = gain.reshape(*gain.shape[:-1], *(1,) * between, -1, *(1,) * behind)
     return np.asarray(weight * wide)
 
 
 def _read(vector: Array, weight: Array) -> Array:
     """Return a vector read by a weight, in each layer and head."""
-    if weight.ndim == 2:
-        return np.asarray(vector @ weight)
-    names = "ld,lhde->lhe" if weight.ndim == 4 else "ld,ldm->lm"
+    names = "d,dm->m" if weight.ndim == 2 else "ld,l...dm->l...m"
     return np.asarray(np.einsum(names, vector, weight))

@@ -108,9 +108,13 @@ def lens_mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]:
     for part, says in PARTS.items():
         if asked.model.config.d_mlp or part != "mlp_out":
             yield Swap(f"streams without {says}", {"rows": "", "without": part})
-    known = [name for name, has in _places(asked).items() if has]
-    for place in known:
-        says = f"{STREAMS[place]} ({place})"
+    pre_norm = model.config.norm != "none" and not model.config.post_norm
+    for place, called in STREAMS.items():
+        if place in ("mlp_out", "ln2") and not model.config.d_mlp:
+            continue
+        if place in ("ln1", "ln2") and not pre_norm:
+            continue
+        says = f"{called} ({place})"
         yield Swap(says, {"rows": f"after {place}"})
         yield Swap(
             f"{says} in the place of the stream before each layer", {"rows": f"each {place}"}
@@ -156,16 +160,3 @@ STREAMS = {
     "ln1": "streams that ln1 has normalised already",
     "ln2": "streams that ln2 has normalised already",
 }
-
-
-def _places(asked: Asked) -> dict[str, bool]:
-    """Return which of these hook points the model has."""
-    config = asked.model.config
-    normed_before = config.norm != "none" and not config.post_norm
-    return {
-        "resid_mid": True,
-        "attn_out": True,
-        "mlp_out": bool(config.d_mlp),
-        "ln1": normed_before,
-        "ln2": normed_before and bool(config.d_mlp),
-    }

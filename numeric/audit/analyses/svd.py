@@ -225,7 +225,7 @@ def _circuits(asked: Asked, U: Array, S: Array, W: Array) -> Iterator[tuple[str,
         (f"another head, {one}.{two}", {circuit(OV, layer, head): circuit(OV, one, two)})
         for one, two in asked.other_heads()
     ]
-    for says, replaced in (*others, *circuit_mistakes(OV)(asked, shape)):
+    for says, replaced in (*others, *circuit_mistakes(OV, asked, shape)):
         # A few columns rule out a circuit of rank d_head; of a sum, U S Vᵀ may be a part.
         is_product = not any(getattr(new, "has", bool)(sympy.MatAdd) for new in replaced.values())
         if not is_product or _nearly(asked, replaced, U, S, W):

@@ -8,6 +8,7 @@ not. It describes a fault, and never excuses one.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -64,7 +65,9 @@ class Seen:
         return self.compared.model.part(name, layer)
 
 
-Form = Callable[[Seen], Iterator[str]]
+Said = str | Callable[[], str]
+Form = Callable[[Seen], Iterator[tuple[Array, Said]]]
+"""Values that may be the recorded ones, each with its relation to the right ones in words."""
 
 
 def seen_at(compared: Comparison, place: str) -> Seen | None:
@@ -81,8 +84,9 @@ def seen_at(compared: Comparison, place: str) -> Seen | None:
 def fitted(seen: Seen, forms: tuple[Form, ...]) -> str:
     """Return the first form that fits, as "matches …", or an empty string."""
     for form in forms:
-        for says in form(seen):
-            return f"matches {says}"
+        for value, says in form(seen):
+            if seen.is_(value):
+                return f"matches {says if isinstance(says, str) else says()}"
     return ""
 
 
@@ -112,74 +116,70 @@ def number_of(config: Config, n_pos: int, value: float) -> str:
     return ("" if value > 0 else "-") + " = ".join(same[:3])
 
 
-def entries_left_out(seen: Seen) -> Iterator[str]:
+def entries_left_out(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that entries are zero, alone or by dropout, which scales the others."""
     zero = (seen.shown == 0) & (np.abs(seen.ours) > 0) & seen.claimed
     kept = (seen.shown != 0) & seen.claimed
     if not zero.any():
         return
     if not kept.any():
-        yield "all entries zero: the step is left out"
+        yield np.zeros_like(seen.shown), "all entries zero: the step is left out"
         return
     factor = float(np.median(seen.shown[kept] / seen.ours[kept]))
-    if not seen.is_(np.where(zero, 0.0, seen.ours * factor)):
-        return
-    for axis, called in _axes(seen):
+    value = np.where(zero, 0.0, seen.ours * factor)
+    yield value, partial(_said_of_zeros, seen, zero, kept, factor)
+
+
+def _said_of_zeros(seen: Seen, zero: Array, kept: Array, factor: float) -> str:
+    for axis, called in axes_of(seen.place, zero.ndim):
         others = tuple(i for i in range(zero.ndim) if i != axis)
         whole = (zero | ~seen.claimed).all(axis=others)
         if (zero == np.moveaxis(np.broadcast_to(whole, _last(zero, axis)), -1, axis)).all():
             which = ", ".join(map(str, np.flatnonzero(whole)[:4]))
-            yield f"zero in some {called} that are left out ({which})"
-            return
+            return f"zero in some {called} that are left out ({which})"
     share = zero.sum() / (zero | kept).sum()
     if abs(factor - 1) < 1e-5:
-        yield f"zero in {share:.0%} of the entries"
-    else:
-        yield (
-            f"dropout that was left on: {share:.0%} of the entries are zero, and the others "
-            f"divided by {1 / factor:.3g}"
-        )
+        return f"zero in {share:.0%} of the entries"
+    return (
+        f"dropout that was left on: {share:.0%} of the entries are zero, and the others "
+        f"divided by {1 / factor:.3g}"
+    )
 
 
-def _axes(seen: Seen) -> list[tuple[int, str]]:
+def axes_of(place: str, ndim: int) -> list[tuple[int, str]]:
+    """Return the axes of an activation by number and name: heads, columns and positions."""
     columns = {"mlp_pre": "neurons", "mlp_post": "neurons", "logits": "tokens"}
-    named = [(seen.shown.ndim - 1, columns.get(kind_of(seen.place), "features"))]
-    if seen.shown.ndim == 3:
-        named.insert(0, (0, "heads"))
-    return [*named, (seen.shown.ndim - 2, "positions")]
+    columns |= {"scores": "keys", "pattern": "keys"}
+    heads = [(0, "heads")] if ndim == 3 else []
+    return [*heads, (ndim - 1, columns.get(kind_of(place), "features")), (ndim - 2, "positions")]
 
 
 def _last(array: Array, axis: int) -> tuple[int, ...]:
     return (*(n for i, n in enumerate(array.shape) if i != axis), array.shape[axis])
 
 
-def multiplied(seen: Seen) -> Iterator[str]:
+def multiplied(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that all is multiplied by one factor, with the bias or without; or each head."""
     here = seen.claimed & np.isfinite(seen.ours)
     ours = np.where(here, seen.ours, 0.0)
     shown = np.where(here, seen.shown, 0.0)
     factor = float((ours * shown).sum() / max((ours**2).sum(), 1e-300))
-    if factor and seen.is_(np.where(here, factor * ours, seen.shown)):
-        yield f"the right values multiplied by {number(seen, factor)}: another scale"
-        return
+    if factor:
+        says = f"the right values multiplied by {number(seen, factor)}: another scale"
+        yield np.where(here, factor * ours, seen.shown), says
     if ours.ndim == 3 and len(ours) > 1:
         each = (ours * shown).sum((1, 2)) / np.maximum((ours**2).sum((1, 2)), 1e-300)
-        if seen.is_(np.where(here, each[:, None, None] * ours, seen.shown)):
-            said = ", ".join(number(seen, float(f)) for f in each[:6])
-            yield f"each head multiplied by a factor of its own: {said}"
-            return
+        said = ", ".join(number(seen, float(f)) for f in each[:6])
+        value = np.where(here, each[:, None, None] * ours, seen.shown)
+        yield value, f"each head multiplied by a factor of its own: {said}"
     if kind_of(seen.place) in ("scores", "pattern") or ours.shape[-2] < 3:
         return
     mean, shown_mean = ours.mean(-2, keepdims=True), shown.mean(-2, keepdims=True)
     a, b = ours - mean, shown - shown_mean
     factor = float((a * b).sum() / max((a**2).sum(), 1e-300))
-    if not seen.is_(factor * a + shown_mean):
-        return
-    vector = (shown_mean - factor * mean)[..., 0, :]
-    if abs(factor - 1) < 1e-5:
-        yield _as_bias(seen, vector)
-    else:
-        yield f"the product multiplied by {number(seen, factor)}, beside its bias: another scale"
+    says = f"the product multiplied by {number(seen, factor)}, beside its bias: another scale"
+    bias = partial(_as_bias, seen, (shown_mean - factor * mean)[..., 0, :])
+    yield factor * a + shown_mean, bias if abs(factor - 1) < 1e-5 else says
 
 
 def _as_bias(seen: Seen, vector: Array) -> str:
@@ -217,61 +217,58 @@ def _same(a: Array, b: Array, seen: Seen) -> bool:
     return bool(np.abs(a - b).max(initial=0.0) <= 4 * LOOSE * seen.compared.unit * largest)
 
 
-def rows_multiplied(seen: Seen) -> Iterator[str]:
+def rows_multiplied(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that each row is multiplied by its own factor, and by which."""
     here = seen.claimed & np.isfinite(seen.ours)
     ours, shown = np.where(here, seen.ours, 0.0), np.where(here, seen.shown, 0.0)
-    factor = (ours * shown).sum(-1, keepdims=True) / np.maximum((ours**2).sum(-1), 1e-300)[
-        ..., None
-    ]
-    if not seen.is_(np.where(here, factor * ours, seen.shown)):
-        return
-    eps = seen.config.norm_eps
-    for e in (0.0, eps, 1e-6, 1e-5):
+    factor = (ours * shown).sum(-1) / np.maximum((ours**2).sum(-1), 1e-300)
+    value = np.where(here, factor[..., None] * ours, seen.shown)
+    yield value, partial(_said_of_factors, seen, ours, factor[..., None])
+
+
+def _said_of_factors(seen: Seen, ours: Array, factor: Array) -> str:
+    """Return in words by which factors [..., 1] rows are multiplied."""
+    for e in (0.0, seen.config.norm_eps, 1e-6, 1e-5):
         root = np.sqrt((ours**2).mean(-1, keepdims=True) + e)
         if np.abs(factor * root - 1).max() < 1e-4:
-            yield "rows that are normalised once more: each divided by its root mean square"
-            return
+            return "rows that are normalised once more: each divided by its root mean square"
     length = np.sqrt((ours**2).sum(-1, keepdims=True))
     if np.abs(factor * length - 1).max() < 1e-4:
-        yield "rows that are normalised: each divided by its length"
-    elif kind_of(seen.place) == "pattern":
-        yield "a softmax that is not normalised: rows do not sum to one"
-    else:
-        positions = np.unique(np.argwhere(np.abs(factor[..., 0] - 1) > 1e-5)[:, -1])
-        if len(positions) == 1:
-            scale = number(seen, float(factor.take(positions[0], axis=-2).ravel()[-1]))
-            yield f"position {positions[0]} multiplied by {scale}, and no other"
-            return
-        yield "rows each multiplied by a factor of its own: another scale at each position"
+        return "rows that are normalised: each divided by its length"
+    if kind_of(seen.place) == "pattern":
+        return "a softmax that is not normalised: rows do not sum to one"
+    positions = np.unique(np.argwhere(np.abs(factor[..., 0] - 1) > 1e-5)[:, -1])
+    if len(positions) == 1:
+        scale = number(seen, float(factor.take(positions[0], axis=-2).ravel()[-1]))
+        return f"position {positions[0]} multiplied by {scale}, and no other"
+    return "rows each multiplied by a factor of its own: another scale at each position"
 
 
-def moved_about(seen: Seen) -> Iterator[str]:
+def moved_about(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that heads, rows or columns of the right values are permuted."""
-    if seen.shown.ndim == 3 and kind_of(seen.place) not in ("scores", "pattern"):
+    square = kind_of(seen.place) in ("scores", "pattern")
+    if seen.shown.ndim == 3 and not square:
         order = _order(seen.shown, seen.ours)
-        if seen.is_(seen.ours[order]):
-            yield f"heads in another order: {', '.join(map(str, order))}"
-            return
-    order = _order(np.moveaxis(seen.shown, -2, 0), np.moveaxis(seen.ours, -2, 0))
-    if kind_of(seen.place) not in ("scores", "pattern") and seen.is_(seen.ours[..., order, :]):
-        moved = [i for i, j in enumerate(order) if i != j]
-        n_pos = len(order)
-        if (order == n_pos - 1 - np.arange(n_pos)).all():
-            yield "positions in reverse order"
-        elif moved == [n_pos - 1]:
-            yield f"a stale last position: it has that of position {order[-1]}"
-        else:
-            said = ", ".join(f"position {i} has that of position {order[i]}" for i in moved[:4])
-            yield f"rows shifted to other positions: {said}"
-        return
+        yield seen.ours[order], f"heads in another order: {', '.join(map(str, order))}"
+    if not square:
+        order = _order(np.moveaxis(seen.shown, -2, 0), np.moveaxis(seen.ours, -2, 0))
+        yield seen.ours[..., order, :], _said_of_positions(order)
     if seen.shown.shape[-1] <= 4096 and kind_of(seen.place) != "pattern":
         order = _order(np.moveaxis(seen.shown, -1, 0), np.moveaxis(seen.ours, -1, 0))
-        if seen.is_(seen.ours[..., order]):
-            called = _axes(seen)[-2][1]
-            moved = [i for i, j in enumerate(order) if i != j]
-            said = ", ".join(f"{i} has {order[i]}" for i in moved[:4])
-            yield f"{called} in another order ({said})"
+        moved = [f"{i} has {j}" for i, j in enumerate(order) if i != j]
+        _, called = axes_of(seen.place, seen.shown.ndim)[-2]
+        yield seen.ours[..., order], f"{called} in another order ({', '.join(moved[:4])})"
+
+
+def _said_of_positions(order: Array) -> str:
+    n_pos = len(order)
+    moved = [i for i, j in enumerate(order) if i != j]
+    if (order == n_pos - 1 - np.arange(n_pos)).all():
+        return "positions in reverse order"
+    if moved == [n_pos - 1]:
+        return f"a stale last position: it has that of position {order[-1]}"
+    said = ", ".join(f"position {i} has that of position {order[i]}" for i in moved[:4])
+    return f"rows shifted to other positions: {said}"
 
 
 def _order(shown: Array, ours: Array) -> Array:
@@ -282,28 +279,28 @@ def _order(shown: Array, ours: Array) -> Array:
     return np.asarray(distance.argmin(1))
 
 
-def function_of_entries(seen: Seen) -> Iterator[str]:
+def function_of_entries(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that every entry is a function of the right one, or of its input."""
     ours, shown = seen.ours[seen.claimed], seen.shown[seen.claimed]
     low, high = shown.min(initial=np.inf), shown.max(initial=-np.inf)
-    # One wrong entry is no evidence of clipping.
-    some = np.count_nonzero(np.abs(shown - ours) > seen.error[seen.claimed]) > 1
     clipped = {
         f"at most {high:.4g}": (-np.inf, high),
         f"at least {low:.4g}": (low, np.inf),
         f"[{low:.4g}, {high:.4g}]": (low, high),
     }
-    for says, edges in clipped.items():
-        if some and seen.is_(np.where(seen.claimed, np.clip(seen.ours, *edges), seen.shown)):
-            yield f"the right values clipped (clamped) to {says}"
-            return
-    if seen.is_(np.where(seen.claimed, np.abs(seen.ours), seen.shown)):
-        yield "the right values without their signs: the absolute value of each"
-        return
-    cap = _cap(ours, shown)
-    if cap and seen.is_(np.where(seen.claimed, cap * np.tanh(seen.ours / cap), seen.shown)):
-        yield f"the right values soft-capped at {cap:.4g}: c tanh(x / c)"
-        return
+    functions = {
+        f"the right values clipped (clamped) to {says}": np.clip(seen.ours, *edges)
+        for says, edges in clipped.items()
+        # One wrong entry is no evidence of clipping.
+        if np.count_nonzero(np.abs(shown - ours) > seen.error[seen.claimed]) > 1
+    }
+    says = "the right values without their signs: the absolute value of each"
+    functions[says] = np.abs(seen.ours)
+    if cap := _cap(ours, shown):
+        says = f"the right values soft-capped at {cap:.4g}: c tanh(x / c)"
+        functions[says] = cap * np.tanh(seen.ours / cap)
+    for says, value in functions.items():
+        yield np.where(seen.claimed, value, seen.shown), says
     if kind_of(seen.place) != "mlp_post" or seen.config.gated:
         return
     x = seen.other(placed("mlp_pre", layer_of(seen.place) or 0)).ravel()
@@ -311,7 +308,8 @@ def function_of_entries(seen: Seen) -> Iterator[str]:
     x, y = x[order], seen.shown.ravel()[order]
     middle = np.interp(x[1:-1:2], x[::2], y[::2])
     if len(x) > 200 and np.median(np.abs(middle - y[1:-1:2])) < 1e-3 * np.abs(y).max():
-        yield f"another function of each entry for the activation {seen.config.activation}"
+        says = f"another function of each entry for the activation {seen.config.activation}"
+        yield seen.shown, says
 
 
 def _cap(ours: Array, shown: Array) -> float:
@@ -327,7 +325,7 @@ def _cap(ours: Array, shown: Array) -> float:
     return (low + high) / 2
 
 
-def another_sum(seen: Seen) -> Iterator[str]:
+def another_sum(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield which other sum of known activations was computed."""
     terms = _terms(seen)
     flat = {name: array.ravel() for name, array in terms.items()}
@@ -345,11 +343,11 @@ def another_sum(seen: Seen) -> Iterator[str]:
             value = (columns @ factors).reshape(seen.shown.shape)
             if (np.abs(factors) > 1e-6).all() and seen.is_(value):
                 plain = sum(abs(f - 1) > 1e-4 for f in factors)
-                fits.append((plain, len(set(names) - set(right)), names, factors))
+                fits.append((plain, len(set(names) - set(right)), value, names, factors))
         if fits:
-            _, _, names, factors = min(fits, key=lambda fit: fit[:2])
-            yield f"{_summed(seen, names, factors)} for {' + '.join(right)}: another sum"
-            return
+            *_, value, names, factors = min(fits, key=lambda fit: fit[:2])
+            says = f"{_summed(seen, names, factors)} for {' + '.join(right)}: another sum"
+            yield value, says
 
 
 def _terms(seen: Seen) -> dict[str, Array]:

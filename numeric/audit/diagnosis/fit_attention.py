@@ -5,11 +5,12 @@ pairs of positions a pattern lets see each other, and at what temperature.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from scipy.special import expit
 
-from otimes.numeric.audit.diagnosis.fit import ANYWHERE, Form, Seen, number
+from otimes.numeric.audit.diagnosis.fit import ANYWHERE, Form, Said, Seen, number
 from otimes.numeric.audit.reference.edits import not_turned, weights_to
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, layer_of
 from otimes.numeric.functions import causal_mask
@@ -20,7 +21,7 @@ from otimes.numeric.rounding.precision import stored_as
 FACTORS = (2.0, 4.0, 8.0, 16.0, 0.5, 0.25, 0.125)
 
 
-def turned_otherwise(seen: Seen) -> Iterator[str]:
+def turned_otherwise(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield by which other angles queries or keys were rotated."""
     config = seen.config
     if config.positions != "rotary" or len(seen.reference.tokens) < 3:
@@ -35,16 +36,17 @@ def turned_otherwise(seen: Seen) -> Iterator[str]:
     before = plain[..., first] + 1j * plain[..., second]
     now = seen.shown[..., first] + 1j * seen.shown[..., second]
     right = seen.ours[..., first] + 1j * seen.ours[..., second]
-    bias = _after_turning(seen)
-    if bias:
-        yield bias
-        return
+    name = {"q": "b_Q", "k": "b_K"}[kind_of(seen.place)]
+    if config.has(name):
+        bias = seen.part(name, layer_of(seen.place))[:, None]
+        says = f"{name}, the bias, added after the rotation and not before"
+        yield computed(seen, weights_to(**{name: np.zeros_like})) + bias, says
 
-    def turned(phase: Array) -> bool:
+    def turned(phase: Array) -> Array:
         value = plain.copy()
         made = before * phase
         value[..., first], value[..., second] = made.real, made.imag
-        return seen.is_(value)
+        return value
 
     angles = np.angle((right * before.conj()).sum(0))  # [pos, plane], of what is right
     positions = np.arange(len(angles))[:, None]
@@ -57,35 +59,21 @@ def turned_otherwise(seen: Seen) -> Iterator[str]:
             + 1j * stored_as(np.sin(whole), dtype),
         }
         for what, each in rounded.items():
-            if turned(each):
-                yield f"a half-precision step: the rotary {what} are rounded to {dtype}"
-                return
+            says = f"a half-precision step: the rotary {what} are rounded to {dtype}"
+            yield turned(each), says
     phase = (now * before.conj()).sum(0)
     phase = phase / np.maximum(np.abs(phase), 1e-300)
-    if turned(phase):
-        yield _said_of_angles(seen, phase, angles[1])
-        return
+    yield turned(phase), partial(_said_of_angles, seen, phase, angles[1])
     each = now * before.conj()
     each = each.sum(1) / np.maximum(np.abs(each.sum(1)), 1e-300)
-    if turned(each[:, None]):
-        yield "rotary positions over the wrong axis: each head is rotated by its own number"
+    says = "rotary positions over the wrong axis: each head is rotated by its own number"
+    yield turned(each[:, None]), says
 
 
 def computed(seen: Seen, act: Act) -> Array:
     """Return the activation with a mistake made there, from the recorded inputs."""
     mistake = Mistake("", {kind_of(seen.place): act})
     return seen.reference.with_mistake(mistake).near(seen.place).value
-
-
-def _after_turning(seen: Seen) -> str:
-    """Return that the bias was added after the rotation, or an empty string."""
-    name = {"q": "b_Q", "k": "b_K"}[kind_of(seen.place)]
-    if not seen.config.has(name):
-        return ""
-    bias = seen.part(name, layer_of(seen.place))[:, None]
-    if seen.is_(computed(seen, weights_to(**{name: np.zeros_like})) + bias):
-        return f"{name}, the bias, added after the rotation and not before"
-    return ""
 
 
 def _said_of_angles(seen: Seen, phase: Array, right: Array) -> str:
@@ -117,7 +105,7 @@ def _said_of_angles(seen: Seen, phase: Array, right: Array) -> str:
     )
 
 
-def heads_of_others(seen: Seen) -> Iterator[str]:
+def heads_of_others(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield which head's queries, keys or values each head reads, where it is not its own."""
     layer = layer_of(seen.place)
     if kind_of(seen.place) == "scores":
@@ -137,9 +125,7 @@ def heads_of_others(seen: Seen) -> Iterator[str]:
             off = np.abs(np.where(seen_entries, made - seen.shown[h], 0.0)).max((1, 2))
             order.append(int(np.argmin(off)))
         value = left @ right[order] if name == names[1] else left[order] @ right
-        if seen.is_(value):
-            yield _said_of_heads(seen, name, order)
-            return
+        yield value, partial(_said_of_heads, seen, name, order)
 
 
 def _said_of_heads(seen: Seen, name: str, order: list[int]) -> str:
@@ -159,71 +145,62 @@ def _said_of_heads(seen: Seen, name: str, order: list[int]) -> str:
     return f"grouped {name} {how}"
 
 
-def biased_by_distance(seen: Seen) -> Iterator[str]:
+def biased_by_distance(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that scores have a bias for the distance of query and key (ALiBi)."""
     n_pos = seen.shown.shape[-1]
     distance = np.arange(n_pos)[:, None] - np.arange(n_pos)
     mask = causal_mask(n_pos)
     off = np.where(mask, seen.shown - seen.ours, 0.0)
     slope = (off * distance * mask).sum((1, 2)) / np.maximum((distance**2 * mask).sum(), 1)
-    if seen.is_(np.where(mask, seen.ours + slope[:, None, None] * distance, seen.shown)):
-        said = ", ".join(f"{each:.4g}" for each in slope[:4])
-        yield f"scores with a bias for distance (ALiBi), of slopes {said}"
+    said = ", ".join(f"{each:.4g}" for each in slope[:4])
+    value = np.where(mask, seen.ours + slope[:, None, None] * distance, seen.shown)
+    yield value, f"scores with a bias for distance (ALiBi), of slopes {said}"
 
 
-def another_softmax(seen: Seen) -> Iterator[str]:
+def another_softmax(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield over which axis, with which mask or at which temperature the softmax is taken."""
-    layer, n_pos = layer_of(seen.place), seen.shown.shape[-1]
-    shown = seen.shown
+    shown, n_pos = seen.shown, seen.shown.shape[-1]
     if not np.isfinite(shown).all() or (shown < 0).any():
         return
-    q, k = seen.other(f"q.{layer}"), seen.other(f"k.{layer}")
-    scores = q @ np.swapaxes(k, -1, -2) / seen.config.d_head**0.5
     causal = causal_mask(n_pos)
-    scores = np.where(causal, seen.other(f"scores.{layer}"), scores)
+    scores = np.where(causal, seen.other(f"scores.{layer_of(seen.place)}"), _all_scores(seen))
     over_heads = np.exp(scores - scores.max(0))
     over_heads = over_heads / over_heads.sum(0)
-    if seen.is_(np.where(causal, over_heads, shown)):
-        yield "a softmax over the wrong axis: over the heads"
-        return
+    yield np.where(causal, over_heads, shown), "a softmax over the wrong axis: over the heads"
     visible = np.asarray((shown > 0).all(axis=0))
     flat = (np.ptp(np.where(visible, shown, shown.max(-1, keepdims=True)), axis=-1) == 0).all(0)
     made = _softmax(scores, visible)
-    if (visible != causal).any() and seen.is_(np.where(flat[:, None], shown, made)):
-        yield _said_of_mask(visible, flat & (visible.sum(1) > 1))
-        return
-    if (visible == causal).all():
+    if (visible != causal).any():
+        says = partial(_said_of_mask, visible, flat & (visible.sum(1) > 1))
+        yield np.where(flat[:, None], shown, made), says
+    else:
         with np.errstate(all="ignore"):
             logs = np.where(causal, np.log(shown), 0.0)
         off = causal.sum(-1)[:, None]
         a = np.where(causal, scores - (scores * causal).sum(-1, keepdims=True) / off, 0.0)
         b = np.where(causal, logs - logs.sum(-1, keepdims=True) / off, 0.0)
         factor = float((a * b).sum() / (a**2).sum())
-        if seen.is_(_softmax(factor * scores, causal)):
-            yield (
-                f"a softmax at another temperature: scores multiplied by {number(seen, factor)} "
-                "before it"
-            )
-            return
+        by = f"scores multiplied by {number(seen, factor)} before it"
+        yield _softmax(factor * scores, causal), f"a softmax at another temperature: {by}"
 
 
-def filled_mask(seen: Seen) -> Iterator[str]:
+def filled_mask(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield by which number masked scores are replaced, or what is added to them, if not -∞."""
     n_pos = seen.shown.shape[-1]
     causal = causal_mask(n_pos)
     if n_pos < 3 or not np.isfinite(seen.shown).all() or not (seen.shown > 0).all():
         return
-    layer = layer_of(seen.place)
-    q, k = seen.other(f"q.{layer}"), seen.other(f"k.{layer}")
-    scores = q @ np.swapaxes(k, -1, -2) / seen.config.d_head**0.5
+    scores = _all_scores(seen)
     own = np.diagonal(np.log(seen.shown) - scores, axis1=-2, axis2=-1)[..., None]
     later = np.log(seen.shown) - own  # masked scores as the softmax read them
     everywhere = np.ones_like(causal)
     filled, moved = (float(np.median(each[:, ~causal])) for each in (later, later - scores))
-    if seen.is_(_softmax(np.where(causal, scores, filled), everywhere)):
-        yield f"a causal mask that is not -∞: masked scores are set to {filled:.4g}"
-    elif seen.is_(_softmax(np.where(causal, scores, scores + moved), everywhere)):
-        yield f"a causal mask that is not -∞: {moved:.4g} is added to masked scores"
+    for says, masked in (
+        (f"masked scores are set to {filled:.4g}", filled),
+        (f"{moved:.4g} is added to masked scores", scores + moved),
+    ):
+        value = _softmax(np.where(causal, scores, masked), everywhere)
+        yield value, f"a causal mask that is not -∞: {says}"
 
 
 WEIGHTINGS: dict[str, Callable[[Array], Array]] = {
@@ -238,7 +215,7 @@ WEIGHTINGS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def another_weighting(seen: Seen) -> Iterator[str]:
+def another_weighting(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield which other function of the scores weights the keys, normalised or not."""
     n_pos = seen.shown.shape[-1]
     causal = causal_mask(n_pos)
@@ -246,21 +223,22 @@ def another_weighting(seen: Seen) -> Iterator[str]:
     shown = np.where(causal, seen.shown, 0.0)
     for called, function in WEIGHTINGS.items():
         weights = np.where(causal, function(scores), 0.0)
-        if seen.is_(weights):
-            yield f"no softmax: keys are weighted by {called}, which is not normalised"
-            return
-        if seen.is_(weights / np.arange(1, n_pos + 1)[:, None]):
-            yield f"no softmax: keys are weighted by {called}, divided by the number of keys"
-            return
+        says = f"no softmax: keys are weighted by {called},"
+        yield weights, f"{says} which is not normalised"
+        keys = np.arange(1, n_pos + 1)[:, None]
+        yield weights / keys, f"{says} divided by the number of keys"
         # A row is a multiple of its weights; its factor is one over their sum, or nearly so.
         factor = (shown * weights).sum(-1) / np.maximum((weights**2).sum(-1), 1e-300)
-        if not seen.is_(factor[..., None] * weights):
-            continue
         total = weights.sum(-1)
         heavy = np.abs(total) > 0.1
         if heavy.any() and np.abs(factor * total - 1)[heavy].max() < 1e-2:
-            yield f"no softmax: keys are weighted by {called}, normalised to sum to one"
-            return
+            yield factor[..., None] * weights, f"{says} normalised to sum to one"
+
+
+def _all_scores(seen: Seen) -> Array:
+    """Return the scores of all pairs, masked ones too."""
+    q, k = (seen.other(f"{kind}.{layer_of(seen.place)}") for kind in "qk")
+    return np.asarray(q @ np.swapaxes(k, -1, -2) / seen.config.d_head**0.5)
 
 
 def _softmax(scores: Array, visible: Array) -> Array:

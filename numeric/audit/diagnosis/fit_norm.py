@@ -4,13 +4,14 @@ Which rows were normalised or read; by which gain and bias; and by what they wer
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from otimes.numeric.audit.diagnosis.fit import ANYWHERE, SUMS, Form, Seen, number
+from otimes.numeric.audit.diagnosis.fit import ANYWHERE, SUMS, Form, Said, Seen, number
 from otimes.numeric.audit.diagnosis.fit_attention import MIXED, PATTERN, ROTATED, SCORED, computed
 from otimes.numeric.audit.reference.edits import with_inputs
-from otimes.numeric.audit.reference.evaluator import Operation, layer_of
+from otimes.numeric.audit.reference.evaluator import Operation, layer_of, makes_act
 from otimes.numeric.forward import place_names
 from otimes.numeric.functions import centred, norm_scale
 from otimes.numeric.rounding.linear import Array, Near
@@ -59,7 +60,7 @@ def _streams(seen: Seen) -> dict[str, Array]:
     }
 
 
-def another_norm(seen: Seen) -> Iterator[str]:
+def another_norm(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield which rows were normalised with which gain and bias, if not the right ones."""
     own = (kind_of(seen.place), layer_of(seen.place))
     (source,) = inputs_of(seen.config, seen.place)
@@ -69,25 +70,21 @@ def another_norm(seen: Seen) -> Iterator[str]:
     for norm in _norms(seen):
         gain, bias = _affine(seen, norm)
         for name, rows in units.items():
-            if (name, norm) != (source, own) and seen.is_(rows * gain + bias):
+            if (name, norm) != (source, own):
                 reads = "" if name == source else f" of {name}"
-                with_ = (
-                    ""
-                    if norm == own
-                    else f" with the weights (gain and bias) of {_called(seen, norm)}"
-                )
+                if norm != own:
+                    reads += f" with the weights (gain and bias) of {_called(seen, norm)}"
                 order = ""
                 if source == f"resid_pre.{own[1]}" and name == f"resid_mid.{own[1]}":
                     order = ", as in post-norm for pre-norm"
-                yield f"a norm{reads}{with_}: another norm than the right one{order}"
-                return
+                says = f"a norm{reads}: another norm than the right one{order}"
+                yield rows * gain + bias, says
     for name, rows in units.items():
-        if name != source and seen.is_(rows):
-            yield f"the norm of {name}, without gain and bias"
-            return
+        if name != source:
+            yield rows, f"the norm of {name}, without gain and bias"
 
 
-def another_gain(seen: Seen) -> Iterator[str]:
+def another_gain(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield which other gain and bias the columns of a norm have."""
     (source,) = inputs_of(seen.config, seen.place)
     rows = _unit(seen, seen.other(source))
@@ -97,8 +94,10 @@ def another_gain(seen: Seen) -> Iterator[str]:
     a, b = rows - mean, seen.shown - shown_mean
     gain = (a * b).sum(0) / (a**2).sum(0)
     bias = shown_mean - gain * mean
-    if not seen.is_(rows * gain + bias):
-        return
+    yield rows * gain + bias, partial(_said_of_affine, seen, gain, bias)
+
+
+def _said_of_affine(seen: Seen, gain: Array, bias: Array) -> str:
     own = (kind_of(seen.place), layer_of(seen.place))
     vectors: dict[str, Array] = {"nothing (0)": 0 * gain, "nothing (1)": 1 + 0 * gain}
     for norm in [own, *_norms(seen)]:
@@ -112,7 +111,7 @@ def another_gain(seen: Seen) -> Iterator[str]:
         }  # fmt: skip
         vectors = {**many, **vectors}
     said = [_which(seen, each, vectors) for each in (gain, bias)]
-    yield f"a norm with another affine part: for the gain, {said[0]}; for the bias, {said[1]}"
+    return f"a norm with another affine part: for the gain, {said[0]}; for the bias, {said[1]}"
 
 
 def _which(seen: Seen, vector: Array, vectors: dict[str, Array]) -> str:
@@ -123,7 +122,7 @@ def _which(seen: Seen, vector: Array, vectors: dict[str, Array]) -> str:
     return "unknown numbers"
 
 
-def another_divisor(seen: Seen) -> Iterator[str]:
+def another_divisor(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield by what the rows of a norm were divided, if not by their standard deviation."""
     config = seen.config
     (source,) = inputs_of(config, seen.place)
@@ -132,47 +131,48 @@ def another_divisor(seen: Seen) -> Iterator[str]:
     for says, made in (("", centred(rows, config.norm)), (" and no mean subtracted", rows)):
         part = made * gain
         factor = ((seen.shown - bias) * part).sum(-1) / np.maximum((part**2).sum(-1), 1e-300)
-        if not seen.is_(part * factor[:, None] + bias):
-            continue
-        mean_square = (made**2).mean(-1)
-        with np.errstate(all="ignore"):
-            eps = factor**-2 - mean_square
-            outside = 1 / factor - np.sqrt(mean_square)
-            times = 1 / (factor * np.sqrt(mean_square + config.norm_eps))
-        if np.ptp(factor) <= 1e-4 * np.abs(factor).max():
-            by = number(seen, 1 / float(factor.mean()))
-            yield f"a norm that divides every row by {by}, and not by its own deviation{says}"
-        elif np.ptp(times) <= 1e-4 * np.abs(times).max():
-            by = number(seen, float(times.mean()))
-            yield f"a norm whose divisor is {by} times the right one{says}"
-        elif np.ptp(eps) <= 1e-2 * np.abs(eps).mean():
-            yield f"a norm with ε = {eps.mean():.3g} and not {config.norm_eps:g}{says}"
-        elif np.ptp(outside) <= 1e-2 * np.abs(outside).mean():
-            yield f"a norm whose ε, {outside.mean():.3g}, is added outside the root{says}"
-        else:
-            yield f"a norm that divides rows by something else than their deviation{says}"
-        return
+        divisor = partial(_said_of_divisor, seen, (made**2).mean(-1), factor, says)
+        yield part * factor[:, None] + bias, divisor
 
 
-def reads_another(seen: Seen) -> Iterator[str]:
+def _said_of_divisor(seen: Seen, mean_square: Array, factor: Array, also: str) -> str:
+    """Return in words by what rows of some mean squares were divided, one over the factor."""
+    config = seen.config
+    with np.errstate(all="ignore"):
+        eps = factor**-2 - mean_square
+        outside = 1 / factor - np.sqrt(mean_square)
+        times = 1 / (factor * np.sqrt(mean_square + config.norm_eps))
+    if np.ptp(factor) <= 1e-4 * np.abs(factor).max():
+        by = number(seen, 1 / float(factor.mean()))
+        return f"a norm that divides every row by {by}, and not by its own deviation{also}"
+    if np.ptp(times) <= 1e-4 * np.abs(times).max():
+        by = number(seen, float(times.mean()))
+        return f"a norm whose divisor is {by} times the right one{also}"
+    if np.ptp(eps) <= 1e-2 * np.abs(eps).mean():
+        return f"a norm with ε = {eps.mean():.3g} and not {config.norm_eps:g}{also}"
+    if np.ptp(outside) <= 1e-2 * np.abs(outside).mean():
+        return f"a norm whose ε, {outside.mean():.3g}, is added outside the root{also}"
+    return f"a norm that divides rows by something else than their deviation{also}"
+
+
+def reads_another(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield which other activation of the stream was read."""
     stream = (*STREAM, "ln_final", "final")
     reads = [name for name in inputs_of(seen.config, seen.place) if kind_of(name) in stream]
     if len(reads) != 1:
         return
     for name, rows in _streams(seen).items():
-        if name in reads:
-            continue
-
-        def act(at: At, operation: Operation, rows: Array = rows) -> Near:
-            return operation(with_inputs(at, **{kind_of(reads[0]): Near.exactly(rows)}))
-
-        if seen.is_(computed(seen, act)):
-            yield f"a part that reads {name} and not {reads[0]}: another stream"
-            return
+        if name not in reads:
+            says = f"a part that reads {name} and not {reads[0]}: another stream"
+            yield computed(seen, _with_input(kind_of(reads[0]), rows)), says
 
 
-def weights_of_another(seen: Seen) -> Iterator[str]:
+@makes_act
+def _with_input(at: At, operation: Operation, kind: str, rows: Array) -> Near:
+    return operation(with_inputs(at, **{kind: Near.exactly(rows)}))
+
+
+def weights_of_another(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that an activation is that of the same kind in another layer."""
     layer = layer_of(seen.place)
     if layer is None:
@@ -180,34 +180,31 @@ def weights_of_another(seen: Seen) -> Iterator[str]:
     known = set(place_names(seen.config))
     for other in range(seen.config.n_layers):
         name = f"{kind_of(seen.place)}.{other}"
-        if other != layer and name in known and seen.is_(seen.other(name)):
-            yield f"what belongs to layer {other}: {name} in its place (a wrong or skipped layer)"
-            return
+        if other != layer and name in known:
+            says = f"what belongs to layer {other}: {name} in its place (a wrong or skipped layer)"
+            yield seen.other(name), says
 
 
-def read_from_another(seen: Seen) -> Iterator[str]:
+def read_from_another(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield the mistake: this layer reads the output of another layer than the previous one."""
     layer = layer_of(seen.place)
     for other in range(seen.config.n_layers):
         name = f"resid_post.{other}"
-        known = layer is not None and other != layer - 1 and name in seen.reference.shown
-        if known and seen.is_(seen.other(name)):
-            yield f"layers in another order: layer {layer} reads what layer {other} wrote"
-            return
+        if layer is not None and other != layer - 1 and name in seen.reference.shown:
+            says = f"layers in another order: layer {layer} reads what layer {other} wrote"
+            yield seen.other(name), says
 
 
-def normalised_stream(seen: Seen) -> Iterator[str]:
+def normalised_stream(seen: Seen) -> Iterator[tuple[Array, Said]]:
     """Yield that the stream itself was normalised."""
     if seen.config.norm == "none":
         return
     rows = _unit(seen, seen.ours)
-    if seen.is_(rows):
-        yield "the stream normalised where it should be passed on (no gain, no bias)"
+    yield rows, "the stream normalised where it should be passed on (no gain, no bias)"
     for norm in _norms(seen):
         gain, bias = _affine(seen, norm)
-        if seen.is_(rows * gain + bias):
-            yield f"a norm ({_called(seen, norm)}) of the stream, which should be passed on"
-            return
+        says = f"a norm ({_called(seen, norm)}) of the stream, which should be passed on"
+        yield rows * gain + bias, says
 
 
 def forms_of(kind: str) -> tuple[Form, ...]:

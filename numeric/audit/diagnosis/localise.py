@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from otimes.numeric.audit.diagnosis.fit import axes_of
 from otimes.numeric.audit.reference.comparison import Comparison
 from otimes.numeric.rounding.linear import Array
-from otimes.numeric.rounding.places import kind_of
 
 
 def described(compared: Comparison, place: str) -> str:
@@ -25,11 +25,7 @@ def _where(place: str, wrong: Array, claimed: Array) -> str:
     if np.count_nonzero(wrong) == 1:
         entry = ", ".join(str(int(i)) for i in np.argwhere(wrong)[0])
         return f"is wrong in one entry only, [{entry}]"
-    columns = {"scores": "keys", "pattern": "keys", "logits": "tokens"}
-    columns |= {"mlp_pre": "neurons", "mlp_post": "neurons"}
-    axes = {"positions": wrong.ndim - 2, columns.get(kind_of(place), "features"): wrong.ndim - 1}
-    axes = {"heads": 0, **axes} if wrong.ndim == 3 else axes
-    for called, axis in axes.items():
+    for axis, called in sorted(axes_of(place, wrong.ndim)):
         others = tuple(i for i in range(wrong.ndim) if i != axis)
         which = np.flatnonzero(np.any(wrong, axis=others))
         if 2 * len(which) <= wrong.shape[axis]:

@@ -16,7 +16,7 @@ from otimes.numeric.audit.reference.edits import (
     with_inputs,
     with_weights,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.functions import normalised
 from otimes.numeric.rounding.linear import Array, Near, added
@@ -86,12 +86,10 @@ def _times(factor: float) -> Act:
     return after(lambda at, near: rounded(scaled(near, factor), at))
 
 
-def _tokens(change: Callable[[Array, int], Array]) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        tokens = change(at.only().value.astype(np.int64), at.config.d_vocab)
-        return operation(with_inputs(at, tokens=Near.exactly(tokens)))
-
-    return act
+@makes_act
+def _tokens(at: At, operation: Operation, change: Callable[[Array, int], Array]) -> Near:
+    tokens = change(at.only().value.astype(np.int64), at.config.d_vocab)
+    return operation(with_inputs(at, tokens=Near.exactly(tokens)))
 
 
 def _positions(config: Config) -> Iterator[Mistake]:

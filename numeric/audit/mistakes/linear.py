@@ -16,7 +16,7 @@ from otimes.numeric.audit.reference.edits import (
     weights_to,
     with_weights,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.linear import Array, Near, added
 from otimes.numeric.rounding.places import WEIGHTS, At
@@ -154,8 +154,8 @@ def _stream(config: Config) -> Iterator[Mistake]:
         sums = {kind, "resid_post"} if config.parallel and config.d_mlp else {kind}
         around, wrote = f"the residual connection around {name}", f"what {name} wrote"
         for says, terms, rank in (
-            (f"without {around}", _own_only, 0),
-            (f"without {wrote}: it is not added to the stream", _others_only, 0),
+            (f"without {around}", lambda at, o, own: [own], 0),
+            (f"without {wrote}: it is not added to the stream", lambda at, o, own: o, 0),
             (f"{around} added twice", lambda at, o, own: [*o, *o, own], 1),
             (f"{wrote} added twice", lambda at, o, own: [*o, own, own], 1),
             (f"{wrote} subtracted", lambda at, o, own: [*o, scaled(own, -1.0)], 1),
@@ -171,7 +171,7 @@ def _stream(config: Config) -> Iterator[Mistake]:
             yield Mistake(says, dict.fromkeys(sums, times(factor)))
         if config.norm != "none" and not config.post_norm:
             says = f"{around} takes the norm of the stream (post-norm)"
-            yield Mistake(says, dict.fromkeys(sums, _norm_with(norm, part)))
+            yield Mistake(says, dict.fromkeys(sums, _of_sum(part, partial(_with_norm, norm))))
     if config.d_mlp:
         says = "the MLP's output is added to the stream before attention: attention is lost"
         yield Mistake(says, {"resid_post": _attention_lost})
@@ -189,32 +189,21 @@ Terms = Callable[[At, list[Near], Near], list[Near]]
 """What is added to the residual stream: from the other terms, and what a part writes."""
 
 
-def _own_only(at: At, others: list[Near], own: Near) -> list[Near]:
-    return [own]
+def _with_norm(norm: str, at: At, others: list[Near], own: Near) -> list[Near]:
+    return [other_place(at, norm), own]
 
 
-def _others_only(at: At, others: list[Near], own: Near) -> list[Near]:
-    return others
-
-
-def _norm_with(norm: str, part: str) -> Act:
-    return _of_sum(part, lambda at, others, own: [other_place(at, norm), own])
-
-
-def _of_sum(part: str, terms: Terms) -> Act:
-    """Return the change of the terms that are added to the residual stream.
+@makes_act
+def _of_sum(at: At, operation: Operation, part: str, terms: Terms) -> Near:
+    """Act: add other terms to the residual stream.
 
     What the other part of a parallel block writes is added as it is.
     """
-
-    def act(at: At, operation: Operation) -> Near:
-        written = ("attn_out", "mlp_out")
-        others = [near for kind, near in at.inputs.items() if kind not in written]
-        left = [near for kind, near in at.inputs.items() if kind in written and kind != part]
-        chosen = [*terms(at, others, at.inputs[part]), *left]
-        return added(at.p, *chosen) if len(chosen) > 1 else chosen[0]
-
-    return act
+    written = ("attn_out", "mlp_out")
+    others = [near for kind, near in at.inputs.items() if kind not in written]
+    left = [near for kind, near in at.inputs.items() if kind in written and kind != part]
+    chosen = [*terms(at, others, at.inputs[part]), *left]
+    return added(at.p, *chosen) if len(chosen) > 1 else chosen[0]
 
 
 def _layers(config: Config) -> Iterator[Mistake]:
@@ -245,7 +234,6 @@ def _layers(config: Config) -> Iterator[Mistake]:
     yield Mistake("the layers in reverse order", acts, in_first=True)
 
 
-def _one_of_layer(name: str, layer: int) -> Act:
-    return lambda at, operation: operation(
-        with_weights(at, **{name: at.weights.model.part(name, layer)})
-    )
+@makes_act
+def _one_of_layer(at: At, operation: Operation, name: str, layer: int) -> Near:
+    return operation(with_weights(at, **{name: at.weights.model.part(name, layer)}))

@@ -13,7 +13,7 @@ from otimes.numeric.audit.reference.edits import (
     tanh_gelu,
     weights_from,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import ACTIVATIONS, Config
 from otimes.numeric.functions import ACTIVATION
 from otimes.numeric.rounding.functions import activated
@@ -102,12 +102,10 @@ OTHER_ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-def _activation(function: Activation) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        post = function_of(function, at.inputs["mlp_pre"], at)
-        return multiplied(post, _up(at), at.p) if at.config.gated else post
-
-    return act
+@makes_act
+def _activation(at: At, operation: Operation, function: Activation) -> Near:
+    post = function_of(function, at.inputs["mlp_pre"], at)
+    return multiplied(post, _up(at), at.p) if at.config.gated else post
 
 
 def _up(at: At) -> Near:

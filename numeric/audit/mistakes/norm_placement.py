@@ -14,7 +14,7 @@ from otimes.numeric.audit.reference.edits import (
     with_inputs,
     with_weights,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.linear import Near, added
 from otimes.numeric.rounding.places import OPERATIONS, At
@@ -109,14 +109,11 @@ def _unnormed_after(at: At, operation: Operation) -> Near:
     return added(at.p, middle, at.inputs["mlp_out"]) if at.config.d_mlp else middle
 
 
-def _last_sum(config: Config) -> Act:
-    """Return the change to the output of the previous block without its norm."""
-
-    def act(at: At, operation: Operation) -> Near:
-        layer = config.n_layers if at.weights.layer is None else at.weights.layer
-        return other_place(at, f"resid_post.{layer - 1}") if layer else operation(at)
-
-    return act
+@makes_act
+def _last_sum(at: At, operation: Operation, config: Config) -> Near:
+    """Act: pass on the output of the previous block without its norm."""
+    layer = config.n_layers if at.weights.layer is None else at.weights.layer
+    return other_place(at, f"resid_post.{layer - 1}") if layer else operation(at)
 
 
 def _reads_norm(at: At, operation: Operation) -> Near:
@@ -128,19 +125,15 @@ def _mlp_reads_second(at: At, operation: Operation) -> Near:
     return operation(with_inputs(at, ln1=_normed("ln2", at, other_place(at, "resid_mid"))))
 
 
-def _part_normed(norm: str, part: str) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        others = [near for kind, near in at.inputs.items() if kind != part]
-        return added(at.p, *others, _normed(norm, at, at.inputs[part]))
-
-    return act
+@makes_act
+def _part_normed(at: At, operation: Operation, norm: str, part: str) -> Near:
+    others = [near for kind, near in at.inputs.items() if kind != part]
+    return added(at.p, *others, _normed(norm, at, at.inputs[part]))
 
 
-def _affine_of(other: str, layer: int | None = None) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        norm, index = at.weights.kind, at.weights.layer if layer is None else layer
-        parts = [part for part in ("gain", "bias") if at.config.has(f"{norm}_{part}")]
-        changed = {f"{norm}_{p}": at.weights.model.part(f"{other}_{p}", index) for p in parts}
-        return operation(with_weights(at, **changed))
-
-    return act
+@makes_act
+def _affine_of(at: At, operation: Operation, other: str, layer: int | None = None) -> Near:
+    norm, index = at.weights.kind, at.weights.layer if layer is None else layer
+    parts = [part for part in ("gain", "bias") if at.config.has(f"{norm}_{part}")]
+    changed = {f"{norm}_{p}": at.weights.model.part(f"{other}_{p}", index) for p in parts}
+    return operation(with_weights(at, **changed))

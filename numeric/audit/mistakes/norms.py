@@ -11,7 +11,7 @@ from otimes.numeric.audit.reference.edits import (
     with_config,
     with_weights,
 )
-from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.functions import centred
 from otimes.numeric.rounding.linear import Array, Near, added
@@ -76,7 +76,8 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     def affine(says: str, rank: int = 1, **parts: Callable[[Array], Array]) -> Mistake:
         return everywhere(f"{named} {says}", affine_to(**parts), rank)
 
-    yield everywhere(f"without the {named.split()[1]}: the stream is passed on", _skip, 0)
+    without = f"without the {named.split()[1]}: the stream is passed on"
+    yield everywhere(without, lambda at, operation: at.only(), 0)
     yield affine("without its gain", 0, gain=np.ones_like)
     yield affine("whose gain is applied twice", gain=np.square)
     yield affine("with gain 1 + g for g", gain=lambda g: 1 + g)
@@ -98,7 +99,8 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     says = f"{over} axes: over positions and features together"
     yield everywhere(says, _normalised_over((-2, -1)))
     if config.final_norm:
-        yield Mistake("the final norm applied twice", {"ln_final": _twice_normalised})
+        says = "the final norm applied twice"
+        yield Mistake(says, {"ln_final": lambda at, op: op(only(at, op(at)))})
     yield from other_eps(config, norms)
 
 
@@ -113,31 +115,20 @@ def other_eps(config: Config, norms: tuple[str, ...]) -> Iterator[Mistake]:
             yield Mistake(says, dict.fromkeys(norms, config_to(norm_eps=eps)))
 
 
-def _skip(at: At, operation: Operation) -> Near:
-    return at.only()
-
-
-def _twice_normalised(at: At, operation: Operation) -> Near:
-    return operation(only(at, operation(at)))
-
-
 def _rms_and_bias(at: At, operation: Operation) -> Near:
     return added(at.p, operation(with_config(at, norm="rms")), Near.exactly(_bias(at)))
 
 
-def _divided_by(divisor: Divisor) -> Act:
-    """Return the change of the divisor of the (centred) rows."""
-
-    def act(at: At, operation: Operation) -> Near:
-        right, rows, eps = operation(at), at.only().value, at.config.norm_eps
-        c, bias = centred(rows, at.config.norm), _bias(at)
-        factor = np.sqrt(_mean_square(c) + eps) / divisor(rows, c, eps)
-        value = (right.value - bias) * factor + bias
-        grown = np.maximum(np.abs(factor), 1.0)
-        again = 4 * at.p.unit * (np.abs(value) + 2 * np.abs(bias) + np.abs(right.value) * grown)
-        return Near(value, right.error * grown + again)
-
-    return act
+@makes_act
+def _divided_by(at: At, operation: Operation, divisor: Divisor) -> Near:
+    """Act: divide the (centred) rows by something else."""
+    right, rows, eps = operation(at), at.only().value, at.config.norm_eps
+    c, bias = centred(rows, at.config.norm), _bias(at)
+    factor = np.sqrt(_mean_square(c) + eps) / divisor(rows, c, eps)
+    value = (right.value - bias) * factor + bias
+    grown = np.maximum(np.abs(factor), 1.0)
+    again = 4 * at.p.unit * (np.abs(value) + 2 * np.abs(bias) + np.abs(right.value) * grown)
+    return Near(value, right.error * grown + again)
 
 
 def _bias(at: At) -> Array:
@@ -151,18 +142,15 @@ def _bias_first(at: At, operation: Operation) -> Near:
     return operation(with_weights(at, **{f"{norm}_bias": gain * bias}))
 
 
-def _normalised_over(axis: int | tuple[int, int]) -> Act:
-    """Return the change to a norm with its statistics over another axis."""
-
-    def act(at: At, operation: Operation) -> Near:
-        rows = at.only().value
-        c = rows - rows.mean(axis=axis, keepdims=True) if at.config.norm == "layer" else rows
-        scale = np.sqrt((c**2).mean(axis=axis, keepdims=True) + at.config.norm_eps)
-        scaled = c / scale * at.weights[f"{at.weights.kind}_gain"]
-        value = scaled + _bias(at)
-        if at.p.exact:
-            return Near.exactly(value)
-        terms = rows.shape[-1] + len(rows) + 8
-        return Near(value, at.p.within(terms) * (3 * np.abs(scaled).max() + np.abs(value)))
-
-    return act
+@makes_act
+def _normalised_over(at: At, operation: Operation, axis: int | tuple[int, int]) -> Near:
+    """Act: take the statistics of a norm over another axis."""
+    rows = at.only().value
+    c = rows - rows.mean(axis=axis, keepdims=True) if at.config.norm == "layer" else rows
+    scale = np.sqrt((c**2).mean(axis=axis, keepdims=True) + at.config.norm_eps)
+    scaled = c / scale * at.weights[f"{at.weights.kind}_gain"]
+    value = scaled + _bias(at)
+    if at.p.exact:
+        return Near.exactly(value)
+    terms = rows.shape[-1] + len(rows) + 8
+    return Near(value, at.p.within(terms) * (3 * np.abs(scaled).max() + np.abs(value)))

@@ -13,7 +13,7 @@ from otimes.numeric.audit.reference.edits import (
     scaled,
     with_inputs,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.functions import causal_mask
 from otimes.numeric.rounding.functions import softmax
@@ -69,7 +69,7 @@ def _acts(config: Config) -> Iterator[tuple[str, Act, int]]:
         yield f"{says} masked scores are set to {fill:g}", _softly_masked(fill, put=True), 1
     if config.n_heads > 1:
         says = "a pattern averaged over the heads: all of them mix with the mean"
-        yield says, moved_after(_mean_of_heads), 1
+        yield says, moved_after(lambda A: np.broadcast_to(A.mean(axis=0), A.shape)), 1
     root = config.d_head**0.5
     yield "scores divided by √d_head once more before the softmax", _tempered(1 / root), 1
     yield "without the scale 1/√d_head in the softmax", _tempered(root), 1
@@ -97,25 +97,20 @@ def whole_scores(at: At) -> Near:
     return Near(np.where(seen, own.value, raw.value / root), np.where(seen, own.error, error))
 
 
-def _masked(visible: Visible) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        i, j = np.ogrid[: at.n_pos, : at.n_pos]
-        return softmax(whole_scores(at), visible(i, j), at.p, online=True)
-
-    return act
+@makes_act
+def _masked(at: At, operation: Operation, visible: Visible) -> Near:
+    i, j = np.ogrid[: at.n_pos, : at.n_pos]
+    return softmax(whole_scores(at), visible(i, j), at.p, online=True)
 
 
-def _softly_masked(fill: float, put: bool = False) -> Act:
-    """Return the change of masked scores to a number, or by a number, and not to -∞."""
-
-    def act(at: At, operation: Operation) -> Near:
-        scores, seen = whole_scores(at), causal_mask(at.n_pos)
-        value = fill if put else scores.value + fill
-        error = 0.0 if put else scores.error + at.p.unit * abs(fill)
-        mixed = Near(np.where(seen, scores.value, value), np.where(seen, scores.error, error))
-        return _over_all(mixed, at)
-
-    return act
+@makes_act
+def _softly_masked(at: At, operation: Operation, fill: float, put: bool = False) -> Near:
+    """Act: set masked scores to a number, or add a number to them, and not -∞."""
+    scores, seen = whole_scores(at), causal_mask(at.n_pos)
+    value = fill if put else scores.value + fill
+    error = 0.0 if put else scores.error + at.p.unit * abs(fill)
+    mixed = Near(np.where(seen, scores.value, value), np.where(seen, scores.error, error))
+    return _over_all(mixed, at)
 
 
 def _over_all(scores: Near, at: At) -> Near:
@@ -142,26 +137,23 @@ def _mask_after(at: At, operation: Operation) -> Near:
     return scaled(_over_all(whole_scores(at), at), causal_mask(at.n_pos))
 
 
-def _softmax_over(axis: int | tuple[int, int]) -> Act:
-    """Return the change to a softmax over other axes; one over heads is masked afterwards."""
+@makes_act
+def _softmax_over(at: At, operation: Operation, axis: int | tuple[int, int]) -> Near:
+    """Act: take the softmax over other axes; one over heads is masked afterwards."""
+    scores, seen = whole_scores(at), causal_mask(at.n_pos)
+    shape = scores.value.shape
 
-    def act(at: At, operation: Operation) -> Near:
-        scores, seen = whole_scores(at), causal_mask(at.n_pos)
-        shape = scores.value.shape
-
-        def last(array: Array) -> Array:
-            if isinstance(axis, tuple):
-                return array.reshape(array.shape[0], 1, -1)
-            return np.moveaxis(array, axis, -1)
-
-        kept = np.ones_like(seen) if axis == 0 else seen
-        near = softmax(moved(scores, last), last(np.broadcast_to(kept, shape)), at.p, online=True)
+    def last(array: Array) -> Array:
         if isinstance(axis, tuple):
-            return moved(near, lambda array: array.reshape(shape))
-        near = moved(near, lambda array: np.moveaxis(array, -1, axis))
-        return scaled(near, seen) if axis == 0 else near
+            return array.reshape(array.shape[0], 1, -1)
+        return np.moveaxis(array, axis, -1)
 
-    return act
+    kept = np.ones_like(seen) if axis == 0 else seen
+    near = softmax(moved(scores, last), last(np.broadcast_to(kept, shape)), at.p, online=True)
+    if isinstance(axis, tuple):
+        return moved(near, lambda array: array.reshape(shape))
+    near = moved(near, lambda array: np.moveaxis(array, -1, axis))
+    return scaled(near, seen) if axis == 0 else near
 
 
 def _over_masked_heads(at: At, operation: Operation) -> Near:
@@ -169,10 +161,6 @@ def _over_masked_heads(at: At, operation: Operation) -> Near:
     near = _softmax_over(0)(at, operation)
     hidden = ~causal_mask(at.n_pos)
     return Near(near.value + hidden / at.config.n_heads, near.error + 4 * at.p.inner)
-
-
-def _mean_of_heads(pattern: Array) -> Array:
-    return np.broadcast_to(pattern.mean(axis=0), pattern.shape)
 
 
 def _sink(at: At, operation: Operation) -> Near:
@@ -184,10 +172,6 @@ def _sink(at: At, operation: Operation) -> Near:
     )
     seen = np.concatenate([np.ones((n_pos, 1), bool), causal_mask(n_pos)], axis=1)
     return moved(softmax(wide, seen, at.p, online=True), lambda array: array[..., 1:])
-
-
-def _bare(at: At, operation: Operation) -> Near:
-    return scaled(at.only(), causal_mask(at.n_pos))
 
 
 def _twice_normalised(at: At, operation: Operation) -> Near:
@@ -209,13 +193,11 @@ def _sigmoid(at: At, operation: Operation) -> Near:
     return Near(value, value * (scores.error + 20 * at.p.inner))
 
 
-def _tempered(factor: float) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        near = scaled(at.only(), factor)
-        rounded = Near(near.value, near.error + 3 * at.p.unit * np.abs(near.value))
-        return operation(with_inputs(at, scores=rounded))
-
-    return act
+@makes_act
+def _tempered(at: At, operation: Operation, factor: float) -> Near:
+    near = scaled(at.only(), factor)
+    rounded = Near(near.value, near.error + 3 * at.p.unit * np.abs(near.value))
+    return operation(with_inputs(at, scores=rounded))
 
 
 WRONG_AXIS = "a softmax over the wrong axis: over the"
@@ -232,7 +214,11 @@ SOFTMAXES: tuple[tuple[str, Act, int], ...] = (
     (f"{WRONG_AXIS} heads, of scores that were masked before", _over_masked_heads, 1),
     ("a softmax over the wrong axes: over queries and keys together", _softmax_over((-2, -1)), 1),
     ("a softmax with 1 added to its denominator", _sink, 1),
-    ("no softmax: the masked scores themselves", _bare, 1),
+    (
+        "no softmax: the masked scores themselves",
+        lambda at, operation: scaled(at.only(), causal_mask(at.n_pos)),
+        1,
+    ),
     ("a softmax of the softmax", _twice_normalised, 1),
     (
         "a softmax of the softmax, taken over masked keys as well",

@@ -16,7 +16,7 @@ from otimes.numeric.audit.reference.edits import (
     weights_from,
     with_weights,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.functions import normalised, rotated
 from otimes.numeric.rounding.linear import Array, Near, added
@@ -143,64 +143,55 @@ def _share(at: At) -> int:
     return 1 if at.weights.kind == "q" else at.config.n_heads // at.config.kv_heads
 
 
-def _heads_split(order: Change, biased: bool) -> Act:
-    """Return the change to another split of the projection into heads.
+@makes_act
+def _heads_split(at: At, operation: Operation, order: Change, biased: bool) -> Near:
+    """Act: split the projection into heads in another way.
 
     What is cut is [..., head, d_head] side by side, before any rotation, and the bias with it if
     it is added before (`biased`).
     """
-
-    def act(at: At, operation: Operation) -> Near:
-        letter, share = LETTERS[at.weights.kind], _share(at)
-        weight = at.weights[f"W_{letter}"][::share]  # of each group once
-        weight = np.moveaxis(order(np.moveaxis(weight, 0, 1)), 1, 0)
-        changed = {f"W_{letter}": np.repeat(weight, share, axis=0)}
-        if biased and f"b_{letter}" in at.config.biases:
-            bias = order(at.weights[f"b_{letter}"][::share])
-            changed[f"b_{letter}"] = np.repeat(bias, share, axis=0)
-        return operation(with_weights(at, **changed))
-
-    return act
+    letter, share = LETTERS[at.weights.kind], _share(at)
+    weight = at.weights[f"W_{letter}"][::share]  # of each group once
+    weight = np.moveaxis(order(np.moveaxis(weight, 0, 1)), 1, 0)
+    changed = {f"W_{letter}": np.repeat(weight, share, axis=0)}
+    if biased and f"b_{letter}" in at.config.biases:
+        bias = order(at.weights[f"b_{letter}"][::share])
+        changed[f"b_{letter}"] = np.repeat(bias, share, axis=0)
+    return operation(with_weights(at, **changed))
 
 
-def _viewed(biased: bool) -> Act:
-    """Return the change to [pos, head, d_head] reshaped to [head, pos, d_head]."""
+@makes_act
+def _viewed(at: At, operation: Operation, biased: bool) -> Near:
+    """Act: reshape [pos, head, d_head] to [head, pos, d_head]."""
+    share, config, bias = _share(at), at.config, f"b_{LETTERS[at.weights.kind]}"
 
-    def act(at: At, operation: Operation) -> Near:
-        share, config, bias = _share(at), at.config, f"b_{LETTERS[at.weights.kind]}"
+    def view(array: Array) -> Array:
+        once = array[::share]
+        return np.repeat(np.moveaxis(once, 0, 1).reshape(once.shape), share, axis=0)
 
-        def view(array: Array) -> Array:
-            once = array[::share]
-            return np.repeat(np.moveaxis(once, 0, 1).reshape(once.shape), share, axis=0)
-
-        if biased or bias not in config.biases:
-            made = moved(operation(unturned(at)), view)
-        else:
-            without = with_weights(unturned(at), **{bias: np.zeros_like(at.weights[bias])})
-            made = moved(operation(without), view)
-            made = added(at.p, made, Near.exactly(np.array(at.weights[bias][:, None])))
-        if config.positions != "rotary" or at.weights.kind == "v":
-            return made
-        return rotated(made, *config.rotation, p=at.p)
-
-    return act
+    if biased or bias not in config.biases:
+        made = moved(operation(unturned(at)), view)
+    else:
+        without = with_weights(unturned(at), **{bias: np.zeros_like(at.weights[bias])})
+        made = moved(operation(without), view)
+        made = added(at.p, made, Near.exactly(np.array(at.weights[bias][:, None])))
+    if config.positions != "rotary" or at.weights.kind == "v":
+        return made
+    return rotated(made, *config.rotation, p=at.p)
 
 
-def _fused(order: Change) -> Act:
-    """Return the change to a fused matrix of one layout read in another."""
+@makes_act
+def _fused(at: At, operation: Operation, order: Change) -> Near:
+    """Act: read a fused matrix of one layout in another."""
+    kind = at.weights.kind
 
-    def act(at: At, operation: Operation) -> Near:
-        kind = at.weights.kind
+    def read(name: str) -> Array:
+        fused = np.stack([at.weights[f"{name}_{letter}"] for letter in LETTERS.values()])
+        columns = order(np.moveaxis(fused, (0, 1), (-3, -2)))
+        return np.moveaxis(columns[..., "qkv".index(kind), :, :], -2, 0)
 
-        def read(name: str) -> Array:
-            fused = np.stack([at.weights[f"{name}_{letter}"] for letter in LETTERS.values()])
-            columns = order(np.moveaxis(fused, (0, 1), (-3, -2)))
-            return np.moveaxis(columns[..., "qkv".index(kind), :, :], -2, 0)
-
-        names = [name for name in "Wb" if at.config.has(f"{name}_{LETTERS[kind]}")]
-        return operation(with_weights(at, **{f"{n}_{LETTERS[kind]}": read(n) for n in names}))
-
-    return act
+    names = [name for name in "Wb" if at.config.has(f"{name}_{LETTERS[kind]}")]
+    return operation(with_weights(at, **{f"{n}_{LETTERS[kind]}": read(n) for n in names}))
 
 
 def _groups(config: Config) -> Iterator[Mistake]:

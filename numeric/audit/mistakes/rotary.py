@@ -8,7 +8,7 @@ import numpy as np
 
 from otimes.numeric.audit.precision.lower_precision import in_type
 from otimes.numeric.audit.reference.edits import config_to, not_turned
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import LAYOUTS, Config
 from otimes.numeric.functions import rotary_frequencies, rotary_scale
 from otimes.numeric.rounding.linear import Array, Near
@@ -75,18 +75,15 @@ Turn = Callable[[Array, Config], Array]
 """A rotation of the rows [head, pos, d_head]."""
 
 
-def _turned(turn: Turn) -> Act:
-    """Return the change to another rotation."""
-
-    def act(at: At, operation: Operation) -> Near:
-        plain = not_turned(at, operation)
-        value = turn(plain.value, at.config)
-        pairs = 2 * np.abs(plain.value).max(axis=-1, keepdims=True)
-        spread = np.array(plain.error).max(axis=-1, keepdims=True) * 2
-        error = spread + at.p.inner * pairs * (8 + 4 * value.shape[-2])
-        return Near(value, np.broadcast_to(error, value.shape))
-
-    return act
+@makes_act
+def _turned(at: At, operation: Operation, turn: Turn) -> Near:
+    """Act: rotate in another way."""
+    plain = not_turned(at, operation)
+    value = turn(plain.value, at.config)
+    pairs = 2 * np.abs(plain.value).max(axis=-1, keepdims=True)
+    spread = np.array(plain.error).max(axis=-1, keepdims=True) * 2
+    error = spread + at.p.inner * pairs * (8 + 4 * value.shape[-2])
+    return Near(value, np.broadcast_to(error, value.shape))
 
 
 def _frequencies(config: Config, exponent: float = 1.0) -> Array:

@@ -17,7 +17,7 @@ from otimes.numeric.audit.reference.edits import (
     with_inputs,
     with_weights,
 )
-from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Array, Near
@@ -87,29 +87,23 @@ def rounded_after(dtype: str) -> Act:
     return after(lambda at, near: Near(in_type(near.value, dtype), near.error))
 
 
-def rounded_before(dtype: str, *kinds: str) -> Act:
-    """Return the act of rounding the inputs of an operation to a dtype: all, or some kinds."""
-
-    def act(at: At, operation: Operation) -> Near:
-        chosen = kinds or tuple(at.inputs)
-        stored = {
-            kind: Near(in_type(at.inputs[kind].value, dtype), at.inputs[kind].error)
-            for kind in chosen
-        }
-        return operation(with_inputs(at, **stored))
-
-    return act
+@makes_act
+def rounded_before(at: At, operation: Operation, dtype: str, *kinds: str) -> Near:
+    """Act: round the inputs of an operation to a dtype: all, or some kinds."""
+    chosen = kinds or tuple(at.inputs)
+    stored = {
+        kind: Near(in_type(at.inputs[kind].value, dtype), at.inputs[kind].error) for kind in chosen
+    }
+    return operation(with_inputs(at, **stored))
 
 
-def _with_rounded_weights(dtype: str, prefixes: tuple[str, ...]) -> Act:
-    def act(at: At, operation: Operation) -> Near:
-        every = (name for name in WEIGHTS.get(at.weights.kind, ()) if at.config.has(name))
-        names = [name for name in every if name.startswith(prefixes)]
-        return operation(
-            with_weights(at, **{name: in_type(at.weights[name], dtype) for name in names})
-        )
-
-    return act
+@makes_act
+def _with_rounded_weights(
+    at: At, operation: Operation, dtype: str, prefixes: tuple[str, ...]
+) -> Near:
+    every = (name for name in WEIGHTS.get(at.weights.kind, ()) if at.config.has(name))
+    names = [name for name in every if name.startswith(prefixes)]
+    return operation(with_weights(at, **{name: in_type(at.weights[name], dtype) for name in names}))
 
 
 def _both(first: Act, second: Act) -> Act:
@@ -122,32 +116,26 @@ def computed_in(dtype: str) -> Act:
     return _both(rounded_before(dtype), rounded_after(dtype))
 
 
-def rounded_rows(dtype: str) -> Act:
-    """Return the act of rounding normalised rows to a dtype before gain and bias."""
-
-    def act(at: At, operation: Operation) -> Near:
-        norm = at.weights.kind
-        gain = at.weights[f"{norm}_gain"]
-        plain = {f"{norm}_gain": np.ones_like(gain)}
-        biased = at.config.has(f"{norm}_bias")
-        bias = at.weights[f"{norm}_bias"] if biased else np.zeros_like(gain)
-        if biased:
-            plain[f"{norm}_bias"] = np.zeros_like(bias)
-        near = operation(with_weights(at, **plain))
-        return Near(in_type(near.value, dtype) * gain + bias, near.error * np.abs(gain))
-
-    return act
+@makes_act
+def rounded_rows(at: At, operation: Operation, dtype: str) -> Near:
+    """Act: round normalised rows to a dtype before gain and bias."""
+    norm = at.weights.kind
+    gain = at.weights[f"{norm}_gain"]
+    plain = {f"{norm}_gain": np.ones_like(gain)}
+    biased = at.config.has(f"{norm}_bias")
+    bias = at.weights[f"{norm}_bias"] if biased else np.zeros_like(gain)
+    if biased:
+        plain[f"{norm}_bias"] = np.zeros_like(bias)
+    near = operation(with_weights(at, **plain))
+    return Near(in_type(near.value, dtype) * gain + bias, near.error * np.abs(gain))
 
 
-def _turned_in(dtype: str) -> Act:
-    """Return the act of rounding queries or keys to a dtype before the rotary embedding."""
-
-    def act(at: At, operation: Operation) -> Near:
-        plain = operation(unturned(at))
-        stored = Near(in_type(plain.value, dtype), plain.error)
-        return rotated(stored, *at.config.rotation, p=at.p)
-
-    return act
+@makes_act
+def _turned_in(at: At, operation: Operation, dtype: str) -> Near:
+    """Act: round queries or keys to a dtype before the rotary embedding."""
+    plain = operation(unturned(at))
+    stored = Near(in_type(plain.value, dtype), plain.error)
+    return rotated(stored, *at.config.rotation, p=at.p)
 
 
 CALLED = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from otimes.numeric.audit.reference.comparison import Comparison
 from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, unturned
-from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation
+from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Near
 from otimes.numeric.rounding.places import At
@@ -50,15 +50,11 @@ def _step_by_step(at: At, operation: Operation) -> Near:
     return operation(replace(at, p=replace(at.p, inner=at.p.unit)))
 
 
-def _root_of(digits: float) -> Act:
-    """Return the act of computing tanh GELU with a rounded √(2/π)."""
-    short = tanh_gelu_with(root=digits / ROOT)
-
-    def act(at: At, operation: Operation) -> Near:
-        used = at.config.activation == "gelu_tanh" and not at.config.gated
-        return short(at, operation) if used else operation(at)
-
-    return act
+@makes_act
+def _root_of(at: At, operation: Operation, digits: float) -> Near:
+    """Act: compute tanh GELU with a rounded √(2/π)."""
+    used = at.config.activation == "gelu_tanh" and not at.config.gated
+    return tanh_gelu_with(root=digits / ROOT)(at, operation) if used else operation(at)
 
 
 ROOT_SHORT = (float(np.float32(ROOT)), 0.7978845608, 0.79788456)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from otimes.numeric.audit.reference.evaluator import Act, Operation
+from otimes.numeric.audit.reference.evaluator import Act, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.linear import Array, Near
 from otimes.numeric.rounding.places import At
@@ -75,25 +75,19 @@ def moved(near: Near, function: Callable[[Array], Array]) -> Near:
     return Near(function(near.value), function(np.array(near.error)))
 
 
-def weights_to(**functions: Callable[[Array], Array]) -> Act:
-    """Return the act of using other weights, each a function of the right one."""
-
-    def act(at: At, operation: Operation) -> Near:
-        return operation(
-            with_weights(at, **{name: f(at.weights[name]) for name, f in functions.items()})
-        )
-
-    return act
+@makes_act
+def weights_to(at: At, operation: Operation, /, **functions: Callable[[Array], Array]) -> Near:
+    """Act: use other weights, each a function of the right one."""
+    return operation(
+        with_weights(at, **{name: f(at.weights[name]) for name, f in functions.items()})
+    )
 
 
-def affine_to(**functions: Callable[[Array], Array]) -> Act:
-    """Return the act of using another `gain` or `bias` of a norm, a function of the right one."""
-
-    def act(at: At, operation: Operation) -> Near:
-        named = {f"{at.weights.kind}_{part}": f for part, f in functions.items()}
-        return weights_to(**named)(at, operation)
-
-    return act
+@makes_act
+def affine_to(at: At, operation: Operation, /, **functions: Callable[[Array], Array]) -> Near:
+    """Act: use another `gain` or `bias` of a norm, a function of the right one."""
+    named = {f"{at.weights.kind}_{part}": f for part, f in functions.items()}
+    return weights_to(**named)(at, operation)
 
 
 def config_to(**fields: Any) -> Act:
@@ -106,48 +100,36 @@ def after(function: Callable[[At, Near], Near]) -> Act:
     return lambda at, operation: function(at, operation(at))
 
 
-def of_layer(layer: int) -> Act:
-    """Return the act of using the weights of another layer."""
-
-    def act(at: At, operation: Operation) -> Near:
-        weights = copy(at.weights)
-        weights.clear()
-        weights.layer = layer
-        return operation(replace(at, weights=weights))
-
-    return act
+@makes_act
+def of_layer(at: At, operation: Operation, layer: int) -> Near:
+    """Act: use the weights of another layer."""
+    weights = copy(at.weights)
+    weights.clear()
+    weights.layer = layer
+    return operation(replace(at, weights=weights))
 
 
-def reading(name: str) -> Act:
-    """Return the act of reading another activation; the gate of an MLP stays the right one."""
-
-    def act(at: At, operation: Operation) -> Near:
-        kinds = [kind for kind in at.inputs if kind != "mlp_pre"]
-        return operation(with_inputs(at, **dict.fromkeys(kinds, other_place(at, name))))
-
-    return act
+@makes_act
+def reading(at: At, operation: Operation, name: str) -> Near:
+    """Act: read another activation; the gate of an MLP stays the right one."""
+    kinds = [kind for kind in at.inputs if kind != "mlp_pre"]
+    return operation(with_inputs(at, **dict.fromkeys(kinds, other_place(at, name))))
 
 
-def inputs_from(**names: str) -> Act:
-    """Return the act of reading other activations of the layer, by the kind of the right one."""
-
-    def act(at: At, operation: Operation) -> Near:
-        nears = {kind: other_place(at, name) for kind, name in names.items()}
-        return operation(with_inputs(at, **nears))
-
-    return act
+@makes_act
+def inputs_from(at: At, operation: Operation, /, **names: str) -> Near:
+    """Act: read other activations of the layer, by the kind of the right one."""
+    nears = {kind: other_place(at, name) for kind, name in names.items()}
+    return operation(with_inputs(at, **nears))
 
 
-def weights_from(**names: str) -> Act:
-    """Return the act of using other weights, by the name of the right one, with their biases."""
-
-    def act(at: At, operation: Operation) -> Near:
-        pairs = [*names.items()]
-        pairs += [(f"b{name[1:]}", f"b{other[1:]}") for name, other in pairs]
-        changed = {name: at.weights[other] for name, other in pairs if at.config.has(name)}
-        return operation(with_weights(at, **changed))
-
-    return act
+@makes_act
+def weights_from(at: At, operation: Operation, /, **names: str) -> Near:
+    """Act: use other weights, by the name of the right one, with their biases."""
+    pairs = [*names.items()]
+    pairs += [(f"b{name[1:]}", f"b{other[1:]}") for name, other in pairs]
+    changed = {name: at.weights[other] for name, other in pairs if at.config.has(name)}
+    return operation(with_weights(at, **changed))
 
 
 def moved_after(function: Callable[[Array], Array]) -> Act:
@@ -155,14 +137,11 @@ def moved_after(function: Callable[[Array], Array]) -> Act:
     return after(lambda at, near: moved(near, function))
 
 
-def given(**functions: Callable[[Array], Array]) -> Act:
-    """Return the act of rearranging some inputs of the operation, by kind."""
-
-    def act(at: At, operation: Operation) -> Near:
-        changed = {kind: moved(at.inputs[kind], f) for kind, f in functions.items()}
-        return operation(with_inputs(at, **changed))
-
-    return act
+@makes_act
+def given(at: At, operation: Operation, /, **functions: Callable[[Array], Array]) -> Near:
+    """Act: rearrange some inputs of the operation, by kind."""
+    changed = {kind: moved(at.inputs[kind], f) for kind, f in functions.items()}
+    return operation(with_inputs(at, **changed))
 
 
 def times(factor: Any) -> Act:

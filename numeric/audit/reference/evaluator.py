@@ -9,8 +9,8 @@ operations error bounds become useless: see `error_estimates`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 
@@ -22,7 +22,29 @@ from otimes.numeric.rounding.places import OPERATIONS, At, Weights, inputs_of, k
 from otimes.numeric.rounding.precision import VALUES_ONLY, Precision, known
 
 Operation = Callable[[At], Near]
+P = ParamSpec("P")
 Act = Callable[[At, Operation], Near]
+"""What is computed in the place of an operation, from its arguments and the right one."""
+
+
+def makes_act(wrong: Callable[Concatenate[At, Operation, P], Near]) -> Callable[P, Act]:
+    """Return the function that gives an act for the parameters behind `at` and `operation`.
+
+    >>> @makes_act
+    ... def times(at, operation, factor):
+    ...     near = operation(at)
+    ...     return Near(factor * near.value, factor * near.error)
+    >>> twice = times(2.0)
+    >>> float(twice(None, lambda at: Near.exactly(np.ones(1))).value[0])
+    2.0
+    """
+
+    @wraps(wrong)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Act:
+        return lambda at, operation: wrong(at, operation, *args, **kwargs)
+
+    return made
+
 
 NORMS = ("ln1", "ln2", "ln_final")
 

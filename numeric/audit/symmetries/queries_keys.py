@@ -74,14 +74,14 @@ def recorded_before_rotation(compared: Comparison, place: str) -> Rewrite | None
     """
     if kind_of(place) not in ("q", "k") or compared.model.config.positions != "rotary":
         return None
-    own = here(compared, place, ("q", "k"))
+    own, rotation = here(compared, place, ("q", "k")), compared.model.config.rotation
     if any(compared.recorded[name].error.any() for name in own):
         return None  # they were rotated already
     reader = next(iter(compared.readers(set(own))), None)
     wrong = reader is not None and compared.ratio(reader) > 1
     for names in (own, own[:1], own[1:]) if compared.unturned or wrong else ():
         turned = {
-            name: [_turned(compared, prompt.places[name]) for prompt in compared.prompts]
+            name: [rotated(p.places[name], *rotation, p=compared.p) for p in compared.prompts]
             for name in names
         }
         places = [
@@ -93,10 +93,6 @@ def recorded_before_rotation(compared: Comparison, place: str) -> Rewrite | None
             says = f"{' and '.join(names)} recorded before the rotation"
             return Rewrite(says, places, frozenset(names), by_itself=True)
     return None
-
-
-def _turned(compared: Comparison, near: Near) -> Near:
-    return rotated(near, *compared.model.config.rotation, p=compared.p)
 
 
 def _other_key_bias(compared: Comparison, place: str) -> Iterator[Rewrite]:

@@ -9,7 +9,7 @@ Under a rewrite an activation is either transformed to the coordinates of the re
 error that this adds, or treated as not recorded: the next are then judged by what comes before.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import itemgetter
 
@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from otimes.numeric.audit.precision.tolerated import tolerated_steps
 from otimes.numeric.audit.reference.comparison import Comparison, tells
 from otimes.numeric.audit.reference.edits import affine_to, moved, times, weights_to
-from otimes.numeric.audit.reference.evaluator import Evaluator, Operation, layer_of
+from otimes.numeric.audit.reference.evaluator import Operation, layer_of
 from otimes.numeric.audit.symmetries.candidate import (
     Rewrite,
     changed,
@@ -179,43 +179,22 @@ def _inside_heads(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 def _per_head(compared: Comparison, kind: str, layer: int | None, ours: bool) -> Array | None:
     """Return a row of numbers for each head: recorded, or expected from what precedes the heads."""
-    rows = []
-    own = tuple(f"{k}.{layer}" for k in OF_HEADS)
-    every: list[Get] = [_as_shown(prompt.places, layer) for prompt in compared.prompts]
+    names = [f"{each}.{layer}" for each in (("q", "k") if kind == "products" else (kind,))]
     if ours:
-        rest = compared.with_places(hidden(compared, *own))
-        every = [_computed(each, layer) for each in rest.evaluators()]
-    for get in every:
-        if kind == "products":
-            q, k = get("q"), get("k")
-            if q is None or k is None:
-                return None
-            value = q @ np.swapaxes(k, -1, -2)
+        rest = compared.with_places(hidden(compared, *(f"{k}.{layer}" for k in OF_HEADS)))
+        every = [[each.near(name).value for name in names] for each in rest.evaluators()]
+    elif {*names} <= {*compared.recorded}:
+        every = [[prompt.places[name].value for name in names] for prompt in compared.prompts]
+    else:
+        return None
+    rows = []
+    for value, *keys in every:
+        for k in keys:
+            value = value @ np.swapaxes(k, -1, -2)
+        if kind in ("products", "scores"):
             value = np.where(causal_mask(value.shape[-1]), value, 0.0)
-        else:
-            found = get(kind)
-            if found is None:
-                return None
-            value = found
-            if kind == "scores":
-                value = np.where(causal_mask(value.shape[-1]), value, 0.0)
         rows.append(value.reshape(len(value), -1))
     return np.concatenate(rows, axis=1)
-
-
-Get = Callable[[str], Array | None]
-
-
-def _computed(evaluator: Evaluator, layer: int | None) -> Get:
-    return lambda kind: evaluator.near(f"{kind}.{layer}").value
-
-
-def _as_shown(places: Mapping[str, Near], layer: int | None) -> Get:
-    def get(kind: str) -> Array | None:
-        near = places.get(f"{kind}.{layer}")
-        return None if near is None else near.value
-
-    return get
 
 
 def _basis_of_values(compared: Comparison, place: str) -> Iterator[Rewrite]:
