@@ -168,7 +168,7 @@ def source_of(name: str, bind: Mapping[str, Source]) -> Source | None:
 
 
 def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterator[Case]:
-    """Yield the instances of a statement on a run: one for each layer and head it speaks of.
+    """Yield the instances of a statement on a run: one for each layer and head that it involves.
 
     Yields nothing when the model lacks an array that the statement needs (no layers, no heads), or
     has fewer layers than a source names.
@@ -207,7 +207,7 @@ def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterato
 
 
 def recorded(place: str, layout: Layout, case: Case, run: Run) -> np.ndarray | None:
-    """Return a recorded activation, laid out like the expression that is compared with it."""
+    """Return a recorded activation in the layout of the expression to be compared with it."""
     if place not in run.arrays:
         return None
     return take(Source(place), layout, case.where, run)

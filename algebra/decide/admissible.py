@@ -1,9 +1,9 @@
-"""Numbers that a claim speaks of: sizes from 1 on, and scalars as declared and assumed.
+"""Admissible values of a claim's symbols: sizes of at least 1, and scalars as assumed.
 
-Every length that is named in a claim is at least 1: not only each symbol of a size, also H - 2 as
-a number of heads, n - 1 as a dimension or L - 1 as a number of layers. Nothing else is promised of
-a claim, so a counterexample must keep to it. A count of layers that is written as the number 0 is
-the one exception: it stands in the claim itself.
+Every length in a claim is at least 1: not only each size symbol, but also H - 2 as a number of
+heads, n - 1 as a dimension or L - 1 as a number of layers. A proof holds only for such values, so a
+counterexample must have them too. The only exception is a count of layers written as the number 0
+in the claim itself.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HOLDS: dict[str, Callable[[Any], bool]] = {
 
 
 def admits(signature: Signature, assignment: Assignment) -> bool:
-    """Return whether sizes, signs and inequalities are as the claim presupposes."""
+    """Return whether an assignment meets a claim's conditions on sizes, signs, inequalities."""
     return (
         admits_sizes(signature, assignment)
         and all(fits(value, signature, name) for name, value in assignment.scalars.items())
@@ -52,9 +52,9 @@ def admits(signature: Signature, assignment: Assignment) -> bool:
 
 
 def admits_sizes(signature: Signature, assignment: Assignment) -> bool:
-    """Return whether every length is at least 1, and above the fixed indices that it counts.
+    """Return whether every length is at least 1 and exceeds the fixed indices of its range.
 
-    Parities and inequalities of sizes alone hold as well.
+    Parities, and inequalities in sizes only, are checked as well.
     """
     sizes, signs = assignment.sizes, signature.assumptions.signs
     of_sizes = [c for c in signature.assumptions.conditions if c.names <= sizes.keys()]
@@ -68,13 +68,13 @@ def admits_sizes(signature: Signature, assignment: Assignment) -> bool:
 
 
 def fits(value: Number, signature: Signature, name: str) -> bool:
-    """Return whether a number is one that the symbol of this name declares."""
+    """Return whether a number satisfies the assumptions of the symbol with this name."""
     flags = signature.assumptions.signs.get(name, ())
     return all(_HOLDS[flag](value) for flag in flags if flag in _HOLDS)
 
 
 def _meets(conditions: Iterable[Condition], assignment: Assignment) -> bool:
-    """Return whether inequalities hold; not where one of them is not defined."""
+    """Return whether the inequalities hold; False if one of them is undefined."""
     try:
         return all(_HOLDS[c.kind](exact_value(c.expression, assignment)) for c in conditions)
     except OtimesError:
@@ -82,7 +82,7 @@ def _meets(conditions: Iterable[Condition], assignment: Assignment) -> bool:
 
 
 def presupposed(signature: Signature) -> tuple[Relational, ...]:
-    """Return the inequalities `length ≥ 1` for the lengths that may be smaller."""
+    """Return the inequalities `length ≥ 1` for the lengths that could be smaller."""
     lengths = {size: 1 for size in signature.dimensions if not _from_one_on(size)}
     for count, index in signature.fixed.items():
         if index and not count.is_Integer:
@@ -92,7 +92,7 @@ def presupposed(signature: Signature) -> tuple[Relational, ...]:
 
 
 def _from_one_on(size: sympy.Expr) -> bool:
-    """Return whether a polynomial in sizes is at least 1 for all of them: they are 1 + x, x ≥ 0."""
+    """Return whether a polynomial in sizes is at least 1 for all sizes 1 + x, x ≥ 0."""
     above = {symbol: 1 + symbol for symbol in size.free_symbols}
     shifted = sympy.Poly(size.xreplace(above), *above)
     return bool(all(c >= 0 for c in shifted.coeffs()) and shifted.nth(*[0] * len(above)) >= 1)
@@ -104,7 +104,7 @@ def _from_one_on(size: sympy.Expr) -> bool:
 def draw_sizes(
     signature: Signature, draw: random.Random, largest: int, roots: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Return random sizes up to `largest`, or above it where the claim asks for larger ones."""
+    """Return random sizes up to `largest`, or larger ones if the claim requires it."""
     for limit in _limits(largest):
         drawn = {}
         for name in signature.sizes:
@@ -130,7 +130,7 @@ def _limits(largest: int) -> Iterator[int]:
 
 
 def grown(sizes: Mapping[str, int], signature: Signature) -> dict[str, int]:
-    """Return sizes raised where a fixed index asks for it, and to the parity they declare."""
+    """Return sizes increased as far as fixed indices and declared parities require."""
     raised = dict(sizes)
     for count, index in signature.fixed.items():
         if isinstance(count, sympy.Symbol):
@@ -148,9 +148,8 @@ def draw_scalars(
     entries: int,
     roots: Mapping[str, int],
 ) -> dict[str, Number] | None:
-    """Return random scalars up to `entries`, larger ones or fractions where conditions ask for it.
-
-    None when none were found at which the inequalities hold. Symbols under a q-th root take q-th
+    """Return random scalars up to `entries`, larger or fractional ones if conditions require it.
+    None if no values were found that satisfy the inequalities. Symbols under a q-th root take q-th
     powers.
     """
     known, conditions = signature.assumptions.known, signature.assumptions.conditions
@@ -171,7 +170,7 @@ def draw_scalars(
 
 
 def _draw_integer(flags: Flags, draw: random.Random, largest: int, positive: bool) -> int:
-    """Return an integer with these flags, half of it up to `largest` in absolute value."""
+    """Return an integer with these assumptions, mostly up to `largest` in absolute value."""
     if {"nonnegative", "nonpositive"} <= flags:
         return 0
     if {"nonpositive", "nonzero"} <= flags:
@@ -194,7 +193,7 @@ def _draw_integer(flags: Flags, draw: random.Random, largest: int, positive: boo
 def special(
     signature: Signature, draw: random.Random, roots: Mapping[str, int]
 ) -> dict[str, Number]:
-    """Return scalars of 0, 1 and the like, at which more hypotheses hold than elsewhere."""
+    """Return special values of the scalars, such as 0 and 1, at which more hypotheses hold."""
     found: dict[str, Number] = {}
     bounded = set(signature.assumptions.signs).union(
         *[each.names for each in signature.assumptions.conditions]

@@ -1,11 +1,12 @@
-"""What is taken as true and not derived: each axiom named, sourced, and stated once.
+"""The axioms, which are assumed and not derived: each named, sourced, and stated once.
 
 The statements are data: `axioms.json`, which `otimes axioms` prints and `proofs/replay.py` checks
-proofs by. An axiom is an equation in any matrices of fitting shapes. A *reading* is built into the
-normal form (`applied`), so that both sides have one form; the others are relations, which `decide`
-adds to the hypotheses for every function that occurs in a claim. An axiom with premises is used
-where they were proved. Three axioms are about linear algebra itself: what an inverse is, and two
-that need finite dimension or real numbers (`entailment.consequences`). Each is tested in numbers.
+proofs by. An axiom is an equation for all matrices of matching shapes. A *reading* is built into
+the normal form (`reading.opaque_functions`), which is then equal for both sides; the others are
+relations, which `decide` adds to the hypotheses for every function in a claim. An axiom with
+premises is used only if they are proved. Three axioms are of linear algebra: the definition of an
+inverse, and two that need finite dimension or real numbers (`entailment.consequences`). Each is
+tested numerically.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """A fact that is taken as true, with its source and its statement in general matrices.
+    """An axiom with its source and its general statement.
 
     `values_of` yields (form, values of its symbols) for a function that occurs in a claim, or for a
     pair of functions where `of_pairs`; a reading, which is built into the normal form, has none.
@@ -73,7 +74,7 @@ class Axiom:
                 yield instance(self.name, form, values)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the axiom as plain data: its name, words, source, and statement in TeX."""
+        """Return the axiom as plain data: name, description, source, and statement in TeX."""
         said = self.example
         return {
             "name": self.name,
@@ -195,7 +196,7 @@ DATA = json.loads(Path(__file__).parents[1].joinpath("axioms.json").read_text(en
 STATEMENTS = DATA["axioms"] | DATA["readings"]
 FUNCTIONS = ("RowSoftmax", "CausalMask", "Activation", "RMSNorm", "LayerNorm")
 AXIOMS = _stated()
-MAX_FUNCTIONS = 60  # in one claim, with those that axioms bring in
+MAX_FUNCTIONS = 60  # in one claim, including those from axioms
 
 
 # -- which instances -------------------------------------------------------------------------------
@@ -289,18 +290,18 @@ def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def instances(expressions: Sequence[Any], proves: Proves) -> list[Instance]:
-    """Return what the axioms say of the functions in some expressions, their premises proved.
+    """Return the instances of the axioms for the functions in expressions, with proved premises.
 
-    `proves` says whether an equation certainly holds. It is asked about parts of the expressions
-    only, so asking it to use axioms itself comes to an end.
+    `proves` decides whether an equation holds. It is called for subexpressions only, so the
+    recursion ends if it uses axioms itself.
     """
     nodes = list(dict.fromkeys(node for e in expressions for node in functions_in(e)))
     stated = set(nodes)
     found = []
-    for node in nodes:  # which grows: what is left when rows were chosen is a function too
+    for node in nodes:  # the list grows: a function after a selection of rows is added
         for instance in _said_of(node, proves):
             if instance.axiom == "rsqrt_square" and node not in stated:
-                continue  # its argument may be zero where nothing that is stated takes its root
+                continue  # its argument may be zero, unless the claim takes its root
             found.append(instance)
             if len(nodes) < MAX_FUNCTIONS:
                 nodes += [f for f in functions_in(instance.rhs) if f not in nodes]
@@ -320,7 +321,7 @@ def _said_of(subject: Any, proves: Proves) -> Iterator[Instance]:
 
 
 def functions_in(e: Any) -> Iterator[Any]:
-    """Yield the nonlinear functions in an expression, those that a norm is made of among them."""
+    """Yield the nonlinear functions in an expression, also those in the definition of a norm."""
     for node in sympy.preorder_traversal(e):
         if isinstance(node, RowSoftmax | CausalMask | Activation):
             yield node
@@ -338,7 +339,7 @@ def _same_shape(e: Any, f: Any) -> bool:
 
 
 def _factors(e: Any) -> tuple[Any, ...]:
-    """Return the factors of the argument of a function without mask, none if it is no product."""
+    """Return the factors of the argument of an unmasked function; () if it is no product."""
     if isinstance(e, CausalMask | tuple) or (isinstance(e, RowSoftmax) and e.mask is not None):
         return ()
     argument = _matrices(e)[0]
@@ -347,7 +348,7 @@ def _factors(e: Any) -> tuple[Any, ...]:
 
 
 def _is_squares(e: Any) -> bool:
-    """Return whether a factor is a diagonal of squares, as it is written: diag(w ∘ w)."""
+    """Return whether a factor has the form diag(w ∘ w)."""
     return (
         isinstance(e, DiagMatrix)
         and isinstance(e.args[0], sympy.HadamardPower)
@@ -356,7 +357,7 @@ def _is_squares(e: Any) -> bool:
 
 
 def entrywise_root(e: Any) -> Any:
-    """Return X where an expression is written as the entrywise square of X, else None."""
+    """Return X if an expression has the form of an entrywise square of X, else None."""
     factors: Counter[Any] = Counter()
     for factor in e.args if isinstance(e, sympy.HadamardProduct) else [e]:
         is_power = isinstance(factor, sympy.HadamardPower) and factor.args[1].is_Integer
@@ -382,5 +383,5 @@ def _matrices(e: Any) -> tuple[Any, ...]:
 
 
 def _parameters(e: Any) -> tuple[Any, ...]:
-    """Return what a function has besides matrices: its name, or the eps of a norm."""
+    """Return the parameters of a function besides matrices: its name, or the eps of a norm."""
     return tuple(a for a in _arguments(e) if not getattr(a, "is_Matrix", False))

@@ -1,13 +1,13 @@
-"""What a proof hands to somebody who does not trust it: a certificate, as plain JSON data.
+"""Certificates: proofs as plain JSON data, for an independent checker.
 
-A certificate holds the statement and a proof by the rules of `proofs/replay.py`, which checks it
-and shares nothing with this file. Nothing in it goes by name: symbols are numbered in their
-declarations, an index by the number of indices in scope around it. Names are there to be read. A
-certificate carries no digest and no signature: it is checked, not believed.
+A certificate has the statement and a proof by the rules of `proofs/replay.py`, which checks it and
+shares no code with this file. Nothing is identified by name: symbols have the numbers of their
+declarations, an index is the number of indices in scope around it. Names are for readers only. A
+certificate has no digest and no signature, as it is always checked.
 
-The prover reads a claim in its own way: a function whose argument is known is a box by a name, and
-under induction so is what the first L layers do. Here each box is put as the expression that it
-stands for, and what was silently known becomes a fact of the proof.
+In the prover, a nonlinear function is a box with a name, and so is, under induction, a product over
+the first L layers. Here each box is replaced by its expression, and implicit equations become facts
+of the proof.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Tree: TypeAlias = Any  # an integer, or a list [kind, argument, ...]
 
 
 class _Opaque(NamedTuple):
-    """What a name of the prover's stands for, its own indices, and the depths known to it."""
+    """The expression that a name of the prover stands for, its indices, and the known depths."""
 
     expression: Any
     indices: tuple[Any, ...]
@@ -75,10 +75,10 @@ class _Opaque(NamedTuple):
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a tree stands: the indices in scope by name, and how many there are.
+    """The scope of a tree: the indices in scope by name, and their number.
 
-    Under induction `depths` has "base" or "step" for each number of layers, `latest` the symbols
-    of a last layer, and `opaque` the expression that each name of the prover's stands for.
+    Under induction `depths` has "base" or "step" for each number of layers, `latest` the symbols of
+    a last layer, and `opaque` the expression of each name that the prover introduced.
     """
 
     indices: Mapping[str, Tree] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Scope:
     opaque: Mapping[str, _Opaque] = field(default_factory=dict)
 
     def bound(self, *names: str) -> Scope:
-        """Return the scope within binders of these indices."""
+        """Return the scope inside binders of these indices."""
         new = {name: ["i", self.count + k] for k, name in enumerate(names)}
         return replace(self, indices={**self.indices, **new}, count=self.count + len(names))
 
@@ -122,7 +122,7 @@ PLAIN = (
 
 
 class Writer:
-    """The declarations of one certificate, and trees and proofs in their numbers."""
+    """The writer of one certificate: its declarations, and the trees and proofs that use them."""
 
     def __init__(self, signature: Any) -> None:
         self.sizes = {name: k for k, name in enumerate(signature.sizes)}
@@ -132,15 +132,15 @@ class Writer:
         }
         self.tensors = {name: k for k, name in enumerate(signature.tensors)}
         self.declared = signature.tensors
-        self.fused = False  # whether neighbours I, I in a Kronecker product are read as one I
+        self.fused = False  # whether adjacent identities in a Kronecker product are merged
         self.identities: dict[Any, Tree] = {}  # the splits of sizes of I ⊗ I, where they are not
-        self.frozen: frozenset[str] = frozenset()  # free indices, whose matrices are any
+        self.frozen: frozenset[str] = frozenset()  # free indices whose matrices are arbitrary
         self.parts: dict[Any, int] = {}  # the numbers of these matrices
 
     # -- trees -------------------------------------------------------------------------------------
 
     def symbol(self, name: str) -> Tree:
-        """Return a size or a scalar by its number."""
+        """Return the tree of a size or a scalar: the number of its declaration."""
         if name in self.sizes:
             return ["size", self.sizes[name]]
         if name not in self.scalars:
@@ -217,7 +217,7 @@ class Writer:
         raise LanguageError(f"a certificate has no tree for {kind.__name__} yet, in {e!s:.100}")
 
     def kron(self, factors: list[Tree]) -> Tree:
-        """Return a Kronecker product: I ⊗ I is one I where identities are fused, and else is not.
+        """Return the tree of a Kronecker product; adjacent identities are merged as in the reading.
 
         The checker reads from the left, and takes two identities for one, with a split or without.
         """
@@ -234,7 +234,7 @@ class Writer:
         return ["KroneckerProduct", *factors]
 
     def member(self, e: FamilyMember, scope: Scope) -> Tree:
-        """Return one matrix of a family, or what a name of the prover's stands for."""
+        """Return the tree of a family member, or of the expression of a name of the prover."""
         name = e.family.name
         if (part := _member(e)) in self.parts:
             return ["tensor", self.parts[part]]
@@ -244,10 +244,9 @@ class Writer:
         return ["tensor", self.tensors[name], *at]
 
     def opaque(self, name: str, scope: Scope, at: Sequence[Tree] = ()) -> Tree:
-        """Return what a name of the prover's stands for, at indices.
+        """Return the tree of the expression that a name of the prover stands for, at indices.
 
-        It is of the induction around: where a further one speaks of its first layers, it is about
-        all of them.
+        It belongs to the enclosing induction: inside an inner one it has all of those layers.
         """
         one = scope.opaque[name]
         indices = dict(zip(map(key, one.indices), at, strict=True))
@@ -259,13 +258,13 @@ class Writer:
         return tree
 
     def count(self, count: Any, scope: Scope) -> Tree:
-        """Return a number of layers, which may be an index."""
+        """Return the tree of a number of layers, which may be an index."""
         if isinstance(count, sympy.Symbol) and key(count) in scope.indices:
             return scope.indices[key(count)]
         return self.tree(count, scope)
 
     def scoped(self, kind: str, body: Any, limits: Sequence[Any], scope: Scope) -> Tree:
-        """Return binders one within the other, the outermost limit first."""
+        """Return nested binders, the outermost limit first."""
         (index, count), *others = limits
         inner = scope.bound(key(index))
         within = self.scoped(kind, body, others, inner) if others else self.tree(body, inner)
@@ -298,7 +297,7 @@ class Writer:
     # -- proofs ------------------------------------------------------------------------------------
 
     def proof(self, claim: Any, proof: Any, scope: Scope) -> dict[str, Any]:
-        """Return a proof of a claim that stands in a scope."""
+        """Return the tree of a proof of a claim in a scope."""
         if proof.induction is not None:
             return self.induction(claim, proof.induction, scope)
         facts: list[Any] = []
@@ -308,7 +307,7 @@ class Writer:
         return {"rule": "cancel", "splits": splits, "facts": facts, "uses": uses}
 
     def splits(self, claim: Any, proof: Any, scope: Scope) -> list[Tree]:
-        """Return each split as [size, its parts]; a part that is cut is ["|", parts, ...]."""
+        """Return each split of a size as [size, parts]; a part in blocks is ["|", parts, ...]."""
         reading = proof.reading
         sizes = reading.dimensions.expressions if reading else []
 
@@ -352,9 +351,9 @@ class Writer:
     def generalised(
         self, claim: Any, proof: Any, scope: Scope, frozen: Mapping[str, Sequence[Any]]
     ) -> dict[str, Any]:
-        """Return a proof by induction for any matrices in place of those at a free index.
+        """Return a proof by induction with arbitrary matrices for family members at a free index.
 
-        An index of a layer is not the last of L + 1 layers, or one of the first L, all the time.
+        A free layer index is neither always the last of L + 1 layers nor always an earlier one.
         """
         members = list(dict.fromkeys(e for found in frozen.values() for e in found))
         shown = [(self.tree(e, scope), [self.tree(n, scope) for n in e.shape]) for e in members]
@@ -370,7 +369,7 @@ class Writer:
     # -- facts -------------------------------------------------------------------------------------
 
     def fact(self, facts: list[Any], made: Any, given: int) -> int:
-        """Return the number of a fact, noted when it is new; hypotheses have the first numbers."""
+        """Return the number of a fact, which is added if new; hypotheses have the first numbers."""
         text = json.dumps(made)
         for k, known in enumerate(facts):
             if json.dumps(known) == text:
@@ -381,7 +380,7 @@ class Writer:
     def named_fact(
         self, claim: Any, proof: Any, use: Use, facts: list[Any], scope: Scope
     ) -> tuple[int, dict[str, Any]]:
-        """Return the number of the fact that is used, and the ranges of the indices it is for."""
+        """Return the number of the used fact, and the ranges of its indices."""
         name, *more = use.relation.fact
         given = len(claim.given)
         if name == "given":
@@ -420,7 +419,7 @@ class Writer:
     def axiom(
         self, claim: Any, proof: Any, use: Use, facts: list[Any], scope: Scope
     ) -> tuple[int, dict[str, Any]]:
-        """Return an instance of an axiom, for all of the indices that the context leaves open."""
+        """Return an instance of an axiom, for all values of its free indices."""
         said: Instance = proof.axioms[0][use.relation.fact[2]]
         at, around = dict(use.context.named), use.context.diagram
         limits = [
@@ -444,7 +443,7 @@ class Writer:
         return self.fact(facts, made, len(claim.given)), names
 
     def radicand(self, claim: Any, e: Any, scope: Scope) -> Tree:
-        """Return what a root is taken of: if by a norm of the claim, as its definition has it."""
+        """Return the tree of a radicand; for a norm of the claim it is that of its definition."""
         for side in (claim.lhs, claim.rhs, *[one for pair in claim.given for one in pair]):
             for norm in side.atoms(RMSNorm, LayerNorm):
                 inner = definition(norm) if isinstance(norm, LayerNorm) else norm
@@ -456,7 +455,7 @@ class Writer:
         return self.tree(e, scope)
 
     def defined(self, norm: Any, scope: Scope) -> Tree:
-        """Return what a norm is by `axioms.json`, as a tree."""
+        """Return the tree of a norm's definition in `axioms.json`."""
         argument, eps = [self.tree(arg, scope) for arg in norm.args]
         rows, cols = [self.tree(size, scope) for size in norm.shape]
         values = {"X": argument, "eps": eps, "n": rows, "d": cols}
@@ -469,7 +468,7 @@ class Writer:
     def use(
         self, claim: Any, proof: Any, use: Use, facts: list[Any], scope: Scope
     ) -> Iterable[dict[str, Any]]:
-        """Yield a use of a fact in its context; one for each power of what is opaque."""
+        """Yield the uses of a fact in its context, one for each power of an opaque scalar."""
         number, names = self.named_fact(claim, proof, use, facts, scope)
         reading: Interpretation = proof.reading
         d, sizes = use.context.diagram, reading.dimensions.expressions
@@ -509,7 +508,7 @@ class Writer:
             }
 
     def opaque_powers(self, value: Any, scope: Scope) -> Iterable[tuple[Any, list[Any]]]:
-        """Yield the terms of a coefficient, powers of what the prover named among the boxes."""
+        """Yield the terms of a coefficient; powers of opaque scalars become boxes."""
         value = coefficients.from_sympy(value) if isinstance(value, sympy.Basic) else value
         named = coefficients.names(value) & set(scope.opaque)
         if not named:
@@ -526,7 +525,7 @@ class Writer:
             yield coefficients.scalar({rest: factor}, value.denominator), boxes
 
     def multiple(self, claim: Any, use: Multiple, scope: Scope) -> dict[str, Any]:
-        """Return a multiple of one entry of a hypothesis: every index is a mark."""
+        """Return a multiple of one entry of a hypothesis, with block marks for all indices."""
         mine = shape_of(claim.lhs) or ()
         theirs = claim.given[use.given]
         factors: list[Tree] = []
@@ -564,7 +563,7 @@ class Writer:
 
 
 class _Context:
-    """The boxes of a context as trees at wires; wires of layers become marks."""
+    """The boxes of a context as trees with wires; layer indices become marks."""
 
     def __init__(self, writer: Writer, reading: Interpretation, scope: Scope, d: Any) -> None:
         self.writer, self.reading, self.scope = writer, reading, scope
@@ -584,7 +583,7 @@ class _Context:
         return self.scope.depths.get(size)
 
     def at(self, wire: int) -> list[int]:
-        """Return the index of a wire: of the layers, marks say whether it is the last."""
+        """Return the index of a wire; for layers, marks tell whether it is the last one."""
         stage = self.depth(wire)
         if wire in self.frozen:
             return []
@@ -600,7 +599,7 @@ class _Context:
         return [k for leg in legs for k in ([leg] if leg < 0 else self.at(next(free)))]
 
     def first(self, count: Any) -> list[int]:
-        """Return the first index of a range, for an index that a fact does not depend on."""
+        """Return the first index of a range, for an index on which a fact does not depend."""
 
         def of(legs: Legs) -> list[int]:
             parts = [
@@ -626,7 +625,7 @@ class _Context:
         return [tree, counts, *self.renumbered(where)]
 
     def fresh(self, sort: int) -> int:
-        """Return a new wire that is held at 0."""
+        """Return a new wire with the fixed index 0."""
         wire = len(self.sorts)
         self.sorts.append(sort)
         self.new[wire] = len(self.new)
@@ -669,7 +668,7 @@ class _Context:
         return [tree, counts, row, col]
 
     def local(self, wire: int, count: Any, counts: list[Any]) -> Tree:
-        """Return an index of a box: the last layer by its number, another one as a new index."""
+        """Return an index of a box: the number of the last layer, or a new index."""
         if wire in self.frozen:
             return self.frozen[wire]
         if wire in self.latest:
@@ -682,7 +681,7 @@ class _Context:
         return ["i", self.scope.count + len(counts) - 1]
 
     def function(self, known: Any, wires: Sequence[int]) -> list[Any]:
-        """Return a function by what is stated, on all of its slots: one not used is held at 0."""
+        """Return the tree of a function as stated in the claim; unused indices are set to 0."""
         slots = dict(zip(known.kept, wires, strict=False))
         features = list(wires[len(known.kept) :])
         own = [item for item in known.row if item >= 0]
@@ -756,13 +755,13 @@ def certificate_of(claim: Any, proof: Any) -> dict[str, Any]:
 
 
 def _beside(e: Any) -> list[Any]:
-    """Return the factors of a Kronecker product, nested ones flat."""
+    """Return the factors of a flattened Kronecker product."""
     inner = isinstance(e, sympy.KroneckerProduct)
     return [part for a in e.args for part in _beside(a)] if inner else [e]
 
 
 def _frozen(claim: Any, depth: Any) -> dict[str, list[Any]]:
-    """Return the free indices over a depth that only say which matrix of a family is meant."""
+    """Return the free indices over a depth that occur only as indices of families."""
     found: dict[str, list[Any]] = {}
     free = inspect(claim.lhs, claim.rhs).indices
     for name, (index, count) in free.items():
@@ -776,33 +775,33 @@ def _frozen(claim: Any, depth: Any) -> dict[str, list[Any]]:
 
 
 def _member(e: FamilyMember) -> tuple[Any, ...]:
-    """Return the name of a family, and which member is meant."""
+    """Return the name of a family, and the indices of the member."""
     return e.family.name, *[int(i) if i.is_Integer else key(i) for i in e.indices]
 
 
 def _places(e: Any, index: Any) -> int:
-    """Return how often an index occurs but in the members of families."""
+    """Return the number of occurrences of an index outside family members."""
     if isinstance(e, FamilyMember):
         return 0
     return int(e == index) + sum(_places(a, index) for a in e.args)
 
 
 def _filled(tree: Tree, values: Mapping[str, Tree]) -> Tree:
-    """Return a schema with trees for its symbols."""
+    """Return a schema with its symbols replaced by trees."""
     if isinstance(tree, list) and tree[:1] == ["?"]:
         return values[tree[1]]
     return [_filled(one, values) for one in tree] if isinstance(tree, list) else tree
 
 
 def _replaced(tree: Tree, part: Tree, by: Tree) -> Tree:
-    """Return a tree with a part of it replaced."""
+    """Return a tree with a subtree replaced."""
     if tree == part:
         return by
     return [_replaced(one, part, by) for one in tree] if isinstance(tree, list) else tree
 
 
 def numeric_sizes(e: Any) -> set[int]:
-    """Return the sizes and counts in an expression that are numbers."""
+    """Return the numeric sizes and counts in an expression."""
     found: set[int] = set()
     for node in sympy.preorder_traversal(e):
         sizes = list(node.shape) if getattr(node, "is_Matrix", False) else []
@@ -825,12 +824,12 @@ def _marks(place: Sequence[int], shape: Any) -> list[list[int]]:
 
 
 def to_json(made: Mapping[str, Any]) -> str:
-    """Return a certificate as JSON text, the same text for the same certificate."""
+    """Return a certificate as JSON text; equal certificates give identical text."""
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def from_json(text: str) -> dict[str, Any]:
-    """Return the certificate in a JSON text; raise LanguageError for what is none."""
+    """Return the certificate in a JSON text. Raises LanguageError if there is none."""
     try:
         made = json.loads(text)
     except ValueError as error:

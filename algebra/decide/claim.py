@@ -1,4 +1,4 @@
-"""A claim: two sides and the hypotheses they stand under, checked and in clean names."""
+"""A claim: two sides and their hypotheses, checked, and with unique names."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from otimes.algebra.language.unicode import short_text
 
 
 class Claim:
-    """Two sides of one shape, and the hypotheses they stand under, all in clean names.
+    """Two sides of one shape, and their hypotheses, with unique names.
 
-    `origin` maps a symbol that was renamed to the user's. Raises ShapeError or LanguageError.
+    `origin` maps renamed symbols to the user's. Raises ShapeError or LanguageError.
     """
 
     def __init__(self, lhs: Any, rhs: Any, given: Sequence[Any] = ()) -> None:
@@ -73,21 +73,21 @@ class Claim:
 
     @property
     def hypotheses(self) -> tuple[Any, ...]:
-        """The equations and the inequalities, for another claim that stands under them."""
+        """The equations and the inequalities, for another claim with the same hypotheses."""
         return (*self.given, *self.inequalities)
 
     def draw(self, signature: Signature, *how: Any) -> Assignment | None:
-        """Return numbers at which the hypotheses hold, or None if this draw found none."""
+        """Return an assignment at which the hypotheses hold, or None if this draw found none."""
         return satisfying(self.given, signature, *how)
 
     def allows(self, assignment: Assignment) -> bool:
-        """Return whether the hypotheses hold at these numbers."""
+        """Return whether the hypotheses hold at an assignment."""
         fits = admits(self.signature, assignment) and self.condition(assignment)
         return fits and holds(self.given, assignment)
 
 
 def _split(given: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...], tuple[int, ...]]:
-    """Return the equations of hypotheses, the inequalities, and the places of the equations."""
+    """Return (equations, inequalities, positions of the equations) of a list of hypotheses."""
     if not isinstance(given, Iterable):
         raise LanguageError(
             f"the hypotheses are a list, and {type(given).__name__} {_one_line(given)} was given: "

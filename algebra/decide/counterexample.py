@@ -1,8 +1,8 @@
-"""Counterexamples: found by exact random trials, made small, and held by both evaluators.
+"""Counterexamples: found by exact random trials, then made small.
 
-When two canonical forms differ, some integers tell the sides apart once every size is at least the
-number of wires of the largest diagram in the difference, and random ones find them
-(Schwartz–Zippel). What is returned was evaluated by `exact`, which never saw a diagram.
+If two canonical forms differ, the sides differ at some integers once every size is at least the
+number of wires of the largest diagram in the difference, and random trials find them
+(Schwartz–Zippel). The result is evaluated by `exact`, which does not use diagrams.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ DiffersAt = Callable[[Assignment], "Trial | None"]
 SEED = 20_240
 SHRINKING = 5.0  # units of work for making one counterexample small
 FRESH_DRAWS = 6  # at each smaller size, when the arrays that were cut down no longer differ
-LONG = 2_000  # bits of a number that is written in sixteens: Python refuses long decimals
-TRIAL = 20  # steps that count for a trial, besides its numbers and what is done with them
+LONG = 2_000  # bits of a number printed in hexadecimal, as Python refuses long decimals
+TRIAL = 20  # work units of a trial, besides those for its numbers and operations
 ENTRY_LIMIT = 60_000  # entries of the largest array tried
 
 
@@ -54,15 +54,14 @@ ENTRY_LIMIT = 60_000  # entries of the largest array tried
 class Counterexample:
     """Numbers at which two expressions differ: exact, small, and checked.
 
-    `sizes` {symbol: int}, `arrays` {name: array of integers and Fractions}, `indices`
-    {symbol: int}, `scalars` {symbol: number}; `entry` is the (row, column) at which the sides
-    differ, None for scalars; `lhs` and `rhs` are the two values there, an Interval where a value is
-    irrational: the two certainly differ. `functions` {name: polynomial} are activations that may be
-    any function. The arrays are NumPy's object arrays where NumPy is installed, else ExactArrays.
-    `presupposes` are the inequalities of sizes without which the claim names a length below 1.
-    At large sizes `nonzero` has the nonzero entries of each array by their place; it is empty
-    otherwise.
-    `expressions` are the two sides, and `values` what they are at these numbers.
+    `sizes` {symbol: int}, `arrays` {name: array of integers and Fractions}, `indices` {symbol:
+    int}, `scalars` {symbol: number}; `entry` is the (row, column) at which the sides differ, None
+    for scalars; `lhs` and `rhs` are the two values there, an Interval where a value is irrational:
+    the two certainly differ. `functions` {name: polynomial} are arbitrary activations. The arrays
+    are NumPy's object arrays where NumPy is installed, else ExactArrays. `presupposes` are the
+    inequalities of sizes that make all lengths in the claim at least 1. At large sizes `nonzero`
+    has the nonzero entries of each array by index; otherwise it is empty. `expressions` are the two
+    sides, and `values` what they are at these numbers.
     """
 
     sizes: dict[sympy.Symbol, int]
@@ -74,13 +73,13 @@ class Counterexample:
     rhs: Number
     functions: dict[str, Polynomial] = field(default_factory=dict)
     presupposes: tuple[Relational, ...] = ()
-    warning: str = ""  # where it could be smaller on a faster machine
+    warning: str = ""  # note that more work could make it smaller
     nonzero: Mapping[str, Mapping[tuple[int, ...], Number]] = field(default_factory=dict)
     expressions: tuple[Any, ...] = field(default=(), compare=False, repr=False)
     values: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
     def with_symbols(self, origin: Mapping[sympy.Symbol, sympy.Symbol]) -> Counterexample:
-        """Return it keyed by the symbols of the user, where those of the claim are others."""
+        """Return the counterexample with renamed symbols replaced by the user's."""
         if not origin:
             return self
 
@@ -143,12 +142,12 @@ def search(
     attempts: int | None = None,
     seed: int = SEED,
 ) -> Trial | None:
-    """Return a trial at which the sides differ, or None when none was found in the active budget.
+    """Return a trial at which the sides differ, or None if none was found within the budget.
 
-    `wires` is the number of wires at which a difference is certain to show; `given` draws
-    assignments that satisfy hypotheses, where there are any; `attempts` limits how often it is
-    tried; other seeds draw other numbers. Raises OtimesError when the expressions had no exact
-    value in any try (an irrational constant).
+    `wires` is the size from which on a difference is certain to exist; `given` draws assignments
+    that satisfy the hypotheses, if any; `attempts` is the maximum number of trials; `seed` fixes
+    the random numbers. Raises OtimesError if the expressions had no exact value in any trial (an
+    irrational constant).
     """
     draw = random.Random(seed)
     roots = signature.roots
@@ -180,7 +179,7 @@ UNDER_HYPOTHESES = 6 * ((2, 3), (2, 3), (3, 3), (2, 2), (3, 3), (2, 3), (3, 2), 
 
 
 def _schedule(wires: int) -> Iterator[tuple[int, int]]:
-    """Yield (largest size, largest entry): small first, then up to where a difference must show."""
+    """Yield (largest size, largest entry): small first, then sizes that show any difference."""
     for largest in (2, 2, 3, 3, 2, 3, 4, 4):
         yield largest, 3
     for largest in range(4, max(wires, 6) + 1):
@@ -199,8 +198,8 @@ def draw_assignment(
 ) -> Assignment | None:
     """Return random sizes up to `largest` and integer entries up to `entries` in absolute value.
 
-    Sizes and scalars are larger where the claim asks for it, and symbols under a q-th root take
-    q-th powers. None when none were found that are admissible, or the arrays would be too large.
+    Sizes and scalars are larger if the claim requires it; symbols under a q-th root are q-th
+    powers. None if no admissible ones were found, or the arrays would be too large.
     """
     sizes = draw_sizes(signature, draw, largest, roots)
     return None if sizes is None else draw_at(sizes, signature, draw, entries, roots)
@@ -213,7 +212,7 @@ def draw_at(
     entries: int,
     roots: dict[str, int],
 ) -> Assignment | None:
-    """Return random entries at given sizes, which grow where a fixed index asks for it."""
+    """Return random entries at given sizes, which are increased if a fixed index requires it."""
     assignment = Assignment(grown(sizes, signature), {})
     if not admits_sizes(signature, assignment):
         return None
@@ -239,7 +238,7 @@ def draw_at(
 
 
 def _draw_mask(shape: tuple[int, ...], draw: random.Random) -> ExactArray:
-    """Return zeros and ones, with a one in every row."""
+    """Return a random 0/1 array with a one in every row."""
     flat: list[int] = []
     for _ in range(prod(shape[:-1])):
         row = [draw.randint(0, 1) for _ in range(shape[-1])]
@@ -249,7 +248,7 @@ def _draw_mask(shape: tuple[int, ...], draw: random.Random) -> ExactArray:
 
 
 def differs(lhs: sympy.Basic, rhs: sympy.Basic, assignment: Assignment) -> Trial | None:
-    """Return where the two sides certainly differ at these numbers, or None."""
+    """Return the trial if the sides certainly differ at an assignment, else None."""
     assignment = assignment.in_exact_arrays()
     left, right = exact_value(lhs, assignment), exact_value(rhs, assignment)
     if not isinstance(left, ExactArray):
@@ -269,8 +268,8 @@ def shrink(
 ) -> Counterexample:
     """Return the trial made small: sizes first, then entries towards 0 and 1.
 
-    `allowed` says whether an assignment satisfies the hypotheses. Sizes, signs and inequalities are
-    kept to besides. It is as small as it becomes within a budget of its own.
+    `allowed` decides whether an assignment satisfies the hypotheses; conditions on sizes, signs and
+    inequalities are kept. The search for a smaller trial has a budget of its own.
     """
     roots = signature.roots
 
@@ -281,7 +280,7 @@ def shrink(
             return differs(lhs, rhs, assignment) if fits else None
         except Exhausted:
             return None
-        except OtimesError:  # a division by zero, a singular matrix: not a value of both sides
+        except OtimesError:  # a division by zero or a singular matrix: a side has no value
             return None
 
     with Budget(SHRINKING) as work:
@@ -323,7 +322,7 @@ def _shrink_sizes(
 def _smaller(
     signature: Signature, a: Assignment, name: str, roots: dict[str, int]
 ) -> Iterator[int]:
-    """Yield the three smallest sizes that one symbol may have where the others have theirs."""
+    """Yield the three smallest admissible sizes of one symbol, with the others unchanged."""
     sizes = (value ** roots.get(name, 1) for value in integers_from(1))
     below = takewhile(lambda size: size < a.sizes[name], sizes)
     fit = (s for s in below if admits_sizes(signature, replace(a, sizes={**a.sizes, name: s})))
@@ -337,7 +336,7 @@ def _at_sizes(
     sizes: dict[str, int],
     roots: dict[str, int],
 ) -> Trial | None:
-    """Return a trial at smaller sizes: the arrays cut down, or else a few fresh draws."""
+    """Return a trial at smaller sizes, with truncated arrays or else new random ones, or None."""
     draw = random.Random(SEED)
     tries = [_cut(signature, larger, sizes)]
     tries += [draw_at(dict(sizes), signature, draw, 2, roots) for _ in range(FRESH_DRAWS)]
@@ -350,9 +349,9 @@ def _at_sizes(
 
 
 def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignment | None:
-    """Return the assignment cut down to smaller sizes.
+    """Return the assignment with arrays truncated to smaller sizes.
 
-    None where an index falls outside, or where an array would grow, as one of 3 - n rows does.
+    None if an index would be out of range, or an array would grow, as one with 3 - n rows.
     """
     smaller = replace(a, sizes=sizes)
     if any(smaller.size(n) <= a.indices[name] for name, (_, n) in signature.indices.items()):
@@ -399,7 +398,7 @@ def _shrink_entries(
 
 
 def _names(names: Iterable[str]) -> Iterator[str]:
-    """Yield a name that Python takes for each, no name twice: `W_{QK}` and `lambda` are none."""
+    """Yield a unique Python identifier for each name, as `W_{QK}` and `lambda` are none."""
     taken: set[str] = set()
     for name in names:
         plain = re.sub(r"\W", "_", name)

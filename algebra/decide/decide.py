@@ -1,10 +1,10 @@
-"""The judge: is an equation true for every size and every value of its symbols?
+"""The decision procedure: whether an equation holds for all sizes and values of its symbols.
 
-`STRATEGIES` are tried in order, and the first answer stands. A proof never rests on evaluation at
-some numbers: both sides have one normal form, at once or with the sums over numbered indices
-written out, or their difference is a sum of multiples of hypotheses, or at fixed sizes both sides
-are the same polynomials in all entries, or it holds by induction over a depth. A refutation gives
-numbers at which the hypotheses hold and the sides differ.
+`STRATEGIES` are tried in order until one gives an answer. A proof never relies on numerical
+evaluation: both sides have one normal form, directly or with sums over numeric ranges written out;
+or their difference is a sum of multiples of hypotheses; or at fixed sizes both sides are equal
+polynomials in all entries; or the claim holds by induction over a depth. A refutation gives numbers
+at which the hypotheses hold and the sides differ.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ FIXED_GIVEN = (
 def decision(
     lhs: Any, rhs: Any, given: Sequence[Any] = (), budget: float | None = None
 ) -> Decision:
-    """Return whether lhs = rhs, as `otimes.algebra.verdict.decide` does, without what it adds."""
+    """Return the decision on lhs = rhs: that of `otimes.algebra.verdict.decide`, without steps."""
     units = BUDGET if budget is None else budget
     with Budget(max(units, LEAST)) as work:
         try:
@@ -90,7 +90,7 @@ def decision(
 
 
 def decided(claim: Claim, axioms: Axioms = ([], {})) -> Decision:
-    """Return the answer of the first strategy that has one, within the active budget."""
+    """Return the decision of the first strategy that reaches one, within the active budget."""
     question = _question(claim, axioms)
     answers = ((name, strategy(question)) for name, strategy in STRATEGIES)
     name, found = next((name, answer) for name, answer in answers if answer is not None)
@@ -101,7 +101,7 @@ def decided(claim: Claim, axioms: Axioms = ([], {})) -> Decision:
 
 
 class Read(NamedTuple):
-    """Both sides as sums of diagrams: the left one, and the difference of the two."""
+    """The values of both sides as sums of diagrams: the left side, and the difference."""
 
     reading: Interpretation
     left: DiagramSum
@@ -111,9 +111,9 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A claim with what may be used: `facts` are equations, by name, that hold besides.
+    """A claim, with further equations `facts` that may be used, by name.
 
-    `read` is None where a side has no normal form, for the reason `obstacle`.
+    `read` is None if a side has no normal form; `obstacle` is then the reason.
     """
 
     claim: Claim
@@ -145,7 +145,7 @@ def _proved(
 
 
 def _within(share: float, find: Callable[[], Found], units: float = inf) -> Found | None:
-    """Return what is found within a share of what is left, and so many units, else None."""
+    """Return the result of `find`, or None if a share of the remaining budget does not suffice."""
     try:
         with limited(min(share * steps_left(), units * STEPS)):
             return find()
@@ -157,7 +157,7 @@ def _within(share: float, find: Callable[[], Found], units: float = inf) -> Foun
 
 
 def one_normal_form(question: Question) -> Decision | None:
-    """Prove that both sides are the same sum of diagrams."""
+    """Return a proof that both sides are the same sum of diagrams, or None."""
     if question.read is None or question.read.rest:
         return None
     count = len(question.read.left.terms)
@@ -167,14 +167,14 @@ def one_normal_form(question: Question) -> Decision | None:
 
 
 def one_expression(question: Question) -> Decision | None:
-    """Prove x = x, where x has no normal form."""
+    """Return a proof of x = x for an x without a normal form, or None."""
     if question.read is not None or question.claim.lhs != question.claim.rhs:
         return None
     return _proved(question, "both sides are the same expression", "same trees")
 
 
 def with_axioms(question: Question) -> Decision | None:
-    """Ask again with the axioms about the functions that occur, if there are any."""
+    """Return the decision with the axioms for the functions in the claim, or None without any."""
     if question.read is None or question.axioms[0]:
         return None
     reading = question.read.reading
@@ -185,7 +185,7 @@ def with_axioms(question: Question) -> Decision | None:
 
 
 def finite_sums(question: Question) -> Decision | None:
-    """Prove that both sides are the same with each index of a numeric size at each value."""
+    """Return a proof that both sides are equal with all numeric sums written out, or None."""
     if question.read is None or question.claim.given:
         return None
     reading, rest = question.read.reading, question.read.rest
@@ -194,7 +194,7 @@ def finite_sums(question: Question) -> Decision | None:
 
 
 def from_equations(question: Question) -> Decision | None:
-    """Decide by the equations that hold besides: hypotheses, axioms, those of inverses.
+    """Decide with the available equations: hypotheses, axioms, definitions of inverses.
 
     Either the difference is a sum of multiples of them, or numbers that satisfy them refute it.
     """
@@ -239,7 +239,7 @@ def from_equations(question: Question) -> Decision | None:
 
 
 def by_gram_matrix(question: Question) -> Decision | None:
-    """Prove X = 0 for the difference X of the sides from XᵀX = 0 or XXᵀ = 0, as it is real."""
+    """Prove X = 0 for the real difference X of the sides from XᵀX = 0 or XXᵀ = 0."""
     claim, (instances, premises) = question.claim, question.axioms
     if not claim.given or not claim.lhs.is_Matrix or len(claim.within) >= GRAMS:
         return None
@@ -256,7 +256,7 @@ def by_gram_matrix(question: Question) -> Decision | None:
 
 
 def same_polynomials(question: Question) -> Decision | None:
-    """Prove that at fixed sizes both sides are the same polynomials in all entries."""
+    """Prove that at fixed sizes both sides are equal polynomials in all entries."""
     claim = question.claim
     sides = claim.lhs, claim.rhs, claim.signature
     if claim.given or _within(POLYNOMIALS, lambda: equal_as_polynomials(*sides)) is not True:
@@ -317,7 +317,7 @@ STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
 
 
 def by_induction(claim: Claim) -> Decision | None:
-    """Return the proof of a claim about every depth, or None where induction does not give it."""
+    """Return a proof by induction of a claim about every depth, or None."""
     known: dict[tuple[Any, Any], Decision] = {}  # the proofs that two bodies are equal
 
     def proved(equation: tuple[Any, Any], *more: tuple[Any, Any]) -> Decision | None:
@@ -356,10 +356,10 @@ def by_induction(claim: Claim) -> Decision | None:
 
 
 def _mixes_depths(plan: Induction, step: Decision) -> bool:
-    """Return whether a step is by an induction in which a name means something else at each depth.
+    """Return whether an inner induction uses an opaque product that changes with its depth.
 
-    In the step the product of the first L layers is a name for one matrix. If its body changes with
-    the inner depth, the hypothesis of the inner induction is about another matrix at each depth.
+    In the step the product of the first L layers is one opaque matrix. If its body changes with the
+    inner depth, the inner induction hypothesis is about another matrix at each depth.
     """
     inner = step.proof.induction if step.proof is not None else None
     if inner is None or step.claim is None or inner.step.claim is None:
@@ -373,9 +373,9 @@ def _mixes_depths(plan: Induction, step: Decision) -> bool:
 
 
 def _instances(claim: Claim) -> Axioms:
-    """Return the axioms about the functions in a claim whose premises follow from its hypotheses.
+    """Return the instances of axioms in a claim whose premises follow from its hypotheses.
 
-    A premise speaks of the arguments of a function, so it holds fewer functions than the claim.
+    A premise is about the arguments of a function, so it has fewer functions than the claim.
     """
     decisions: dict[tuple[Any, Any], Decision] = {}
 

@@ -1,4 +1,4 @@
-"""Records of decisions and of the proofs that they rest on."""
+"""The records of decisions and of their proofs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Mode = Literal["normal forms", "written out", "same trees", "induction"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a claim holds, and why.
+    """The decision on a claim, with its proof or counterexample.
 
-    `trial`: the numbers that refute it, a Counterexample where they are small already. `proof`:
-    what proves it. `conditional`: whether the proof uses equations, which may hold nowhere.
-    `strategy`: the name of the strategy that decided. `work`: the steps that the decision took.
+    `trial`: the numbers that refute it, a Counterexample if they are small already. `proof`: the
+    proof. `conditional`: whether the proof uses equations, which may be unsatisfiable. `strategy`:
+    the name of the strategy that decided. `work`: the work units of the decision.
     """
 
     status: Status
@@ -43,7 +43,7 @@ Axioms = tuple[Sequence[Instance], dict[tuple[Any, Any], Decision]]
 
 
 class Proof(NamedTuple):
-    """How a claim was proved.
+    """A proof of a claim.
 
     `uses` are multiples of hypotheses, axioms and definitions whose sum is the difference of the
     normal forms that `reading` gave; `multiples` the same for polynomials in the entries. `whole`
@@ -60,9 +60,9 @@ class Proof(NamedTuple):
 
 
 class InductionProof(NamedTuple):
-    """A proof for every depth: what was to be proved, and the proofs of both parts.
+    """A proof for every depth: the two claims of the induction, and their proofs.
 
-    `alike` are the proofs that the bodies are equal of what goes by one name.
+    `alike` are proofs that expressions with one opaque name have equal bodies.
     """
 
     plan: Induction

@@ -1,16 +1,16 @@
-"""What follows from equations: claims written as sums of hypotheses in contexts.
+"""Proofs from equations: claims written as sums of hypotheses in contexts.
 
-A hypothesis L = R is a relation, a sum of diagrams that is zero, and so it is in every context. A
-claim D = 0 follows when D = Σ coefficient · context[relation]. The search collects such instances,
-first those that simplify (the largest diagram of the relation occurs), then all, then those that
-insert an identity; exact linear algebra over the rationals finds the coefficients. The order of the
-search can only cost completeness: what it finds is an equation that anybody can check.
+A hypothesis L = R is a relation: a sum of diagrams that is zero, also in every context. A claim D =
+0 follows when D = Σ coefficient · context[relation]. The search collects such instances, first
+those that simplify (the largest diagram of the relation occurs), then all, then those that insert
+an identity; exact linear algebra over the rationals finds the coefficients. The order of the search
+affects only completeness: the equation that it finds can be checked.
 
-Nothing is ever divided by what may vanish: an instance is multiplied by a monomial in the scalars,
-never divided by one. Sizes are positive and may stand in denominators; so may scalars that are
-known not to be zero, and what the claim itself divides by, as it speaks of numbers at which both
+There is no division by expressions that may vanish: an instance is multiplied by a monomial in the
+scalars, never divided by one. Denominators may contain sizes, which are positive, scalars that are
+known to be nonzero, and the claim's own denominators, as the claim is about values at which both
 sides are defined. Denominators are cleared before the search: the claim times all of its
-denominators, and times sums that are known not to be zero, is a sum of instances.
+denominators, and times sums that are known to be nonzero, is a sum of instances.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ GROWTH = 6  # boxes, or factors of scalars, that the search may have beyond the 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A sum of diagrams of one boundary that is zero by a fact, or by one pair of its blocks.
+    """A sum of diagrams that is zero by an equation, the fact, or by one pair of its blocks.
 
-    `rows` and `cols` say where the marks of these blocks stand among the legs: 0 for each wire. The
-    terms are those of the fact times `factor`, which clears denominators.
+    `rows` and `cols` have the marks of these blocks among the legs, and 0 for each wire. The terms
+    are those of the fact times `factor`, which clears denominators.
     """
 
     fact: Fact
@@ -69,9 +69,9 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One term of a proof: coefficient/∏ divisors · context[fact], the context with its hole.
+    """One term of a proof: coefficient/∏ divisors · context[fact].
 
-    The divisors are what the claim divides by.
+    The divisors are the denominators of the claim.
     """
 
     relation: Relation
@@ -81,7 +81,7 @@ class Use:
 
     @property
     def whole(self) -> Coefficient:
-        """The coefficient with its divisors."""
+        """The coefficient divided by the divisors."""
         return prod((coefficients.inverse(d) for d in self.divisors), start=self.coefficient)
 
 
@@ -99,7 +99,7 @@ def relations_of(fact: Fact, left: DiagramSum, right: DiagramSum) -> Iterator[Re
 def consequences(
     number: int, left: sympy.Basic, right: sympy.Basic
 ) -> Iterator[tuple[Fact, Any, Any]]:
-    """Yield the consequences of a hypothesis that no sum of its instances gives.
+    """Yield those consequences of a hypothesis that are no sums of its instances.
 
     Square M N = I gives N M = I (finite dimension). XᵀX = 0 gives X = 0 (the language is real).
     """
@@ -117,7 +117,7 @@ def consequences(
 
 
 def factors_of(e: Any) -> list[Any]:
-    """Return the matrices of a product without scalars, flat; one expression is its own factor."""
+    """Return the matrix factors of a flattened product; another expression is its only factor."""
     if isinstance(e, sympy.MatMul) and all(a.is_Matrix for a in e.args):
         return [factor for a in e.args for factor in factors_of(a)]
     if isinstance(e, sympy.MatPow) and e.exp.is_Integer and e.exp > 0:
@@ -139,10 +139,10 @@ def entail(
     simple: bool = False,
     assumed: Assumptions = NONE,
 ) -> tuple[Use, ...] | None:
-    """Return uses of the relations whose sum is the claim, or None when none were found.
+    """Return uses of the relations whose sum is the claim, or None if none were found.
 
-    `sizes` names the symbols that are sizes; `simple` looks only where hypotheses simplify. What is
-    `assumed` says what is not zero, and may be divided by. The search ends with the active budget.
+    `sizes` names the size symbols; `simple` restricts the search to simplifying instances.
+    `assumed` determines the nonzero divisors. The search ends with the active budget.
     """
     try:
         return _entailed(claim, relations, dimensions, sizes, simple, assumed)
@@ -179,9 +179,9 @@ def _entailed(
 def _multiples(
     target: Terms, relations: Sequence[Relation], units: bool, assumed: Assumptions
 ) -> Iterator[tuple[tuple[Coefficient, ...], bool]]:
-    """Yield what the claim is multiplied by before it is looked for, and whether by units besides.
+    """Yield factors of the claim for the search, and whether units are used as factors as well.
 
-    First nothing, then sums that are certainly not zero, each of them and all of them.
+    First none, then sums that are certainly nonzero: each by itself, and all together.
     """
     yield (), False
     if units:
@@ -201,7 +201,7 @@ def _found(
 ) -> tuple[Use, ...] | None:
     """Return uses whose sum is the target, found for its product with some units.
 
-    Where a hypothesis says that α β = 1, a sum T is α β T - (α β - 1) T: so α β T is looked for.
+    If a hypothesis is α β = 1, a sum T equals α β T - (α β - 1) T, so α β T is searched for.
     """
     uses: list[Use] = []
     scale: Number = 1
@@ -222,7 +222,7 @@ def _found(
 
 
 def _unit(relation: Relation) -> tuple[Fraction, Monomial, Number]:
-    """Return c, m and f of a relation of scalars c + f m = 0, so that m is not zero."""
+    """Return c, m and f of a relation of scalars c + f m = 0, which implies that m is nonzero."""
     ((_, coefficient),) = relation.terms
     polynomial = dict(_polynomial(coefficient))
     constant = Fraction(polynomial.pop(coefficients.ONE))
@@ -246,7 +246,7 @@ def _without_denominators(relation: Relation, sizes: Collection[str]) -> Relatio
 
 
 def _denominators(values: Iterable[Coefficient], sizes: Collection[str]) -> tuple[Coefficient, ...]:
-    """Return sums and powers of scalars by all of which the values can be cleared."""
+    """Return sums and powers of scalars whose product clears the denominators of the values."""
     sums: list[Coefficient] = []
     powers: dict[str, Number] = {}
     for coefficient in values:
@@ -263,7 +263,7 @@ def _denominators(values: Iterable[Coefficient], sizes: Collection[str]) -> tupl
 
 
 def _cleared(coefficient: Coefficient, divisors: Sequence[Coefficient]) -> Coefficient:
-    """Return a coefficient times all divisors, its own denominator among them."""
+    """Return a coefficient times all divisors, which include its own denominator."""
     if not divisors or not isinstance(coefficient, coefficients.Scalar):
         return prod(divisors, start=coefficient)
     rest, own = list(divisors), coefficient
@@ -278,7 +278,7 @@ _LARGEST, _ALL, _INSERT = range(3)
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One term of a relation, and how it is looked for: as a pattern, or else as an identity."""
+    """One term of a relation, and how it is matched: as a pattern, or else as an identity."""
 
     relation: Relation
     term: Diagram
@@ -366,7 +366,7 @@ class _Search:
     def collect(
         self, instance: _Instance, limit: int, powers: Number, met: set[Key], grown: list[Key]
     ) -> None:
-        """Add an instance unless it is too large, and what of it was not met before to `grown`."""
+        """Add an instance unless it is too large, and its new terms to `grown`."""
         relation, context, factor = instance
         row = self.instance(relation, context, factor)
         if row is None or max((k[0] for k in row), default=0) > limit:
@@ -381,7 +381,7 @@ class _Search:
                 grown.append(other)
 
     def instances(self, key: Key, phase: int, inserted: bool) -> Iterator[_Instance]:
-        """Yield the relations in contexts and monomials in which one of their terms is this key."""
+        """Yield the instances of relations that contain this (diagram, monomial) as a term."""
         _, diagram, monomial = key
         spend(1 + len(self.places))
         for relation in self.of_scalars:
@@ -400,7 +400,7 @@ class _Search:
                         yield place.relation, context, factor
 
     def scalar_instances(self, key: Key, relation: Relation) -> Iterator[_Instance]:
-        """Yield a relation of scalars beside the whole diagram, where its degree goes down."""
+        """Yield a relation of scalars times the whole diagram, if that decreases the degree."""
         _, diagram, monomial = key
         ((_, coefficient),) = relation.terms
         terms = _polynomial(coefficient)
@@ -411,13 +411,13 @@ class _Search:
                 yield relation, Context(diagram, (), (), ()), factor
 
     def degree(self, monomial: Monomial) -> Fraction:
-        """Return the degree in the symbols that are not sizes."""
+        """Return the degree in the symbols other than sizes."""
         return sum(
             (Fraction(e) for name, e in monomial if name not in self.sizes), start=Fraction(0)
         )
 
     def quotient(self, monomial: Monomial, divisor: Monomial) -> Monomial | None:
-        """Return monomial/divisor if all that is divided by is nonzero, else None."""
+        """Return monomial/divisor if the remaining denominator is nonzero, else None."""
         exponents = dict(monomial)
         for name, exponent in divisor:
             exponents[name] = exponents.get(name, 0) - exponent
@@ -472,7 +472,7 @@ def _coefficient(monomial: Monomial) -> Coefficient:
 
 
 def _powers(monomial: Monomial) -> Number:
-    """Return how many factors a monomial has, those in its denominator as well."""
+    """Return the number of factors of a monomial, including those in its denominator."""
     total: Number = 0
     for _, exponent in monomial:
         total += exponent if exponent > 0 else -exponent

@@ -1,9 +1,9 @@
-"""Sums over indices with a number of values, written out term by term.
+"""Sums over indices with a numeric range, written out term by term.
 
 A wire whose size is a number can be replaced by its values: a diagram is the sum of the diagrams in
-which the wire is held at 0, at 1, and so on. Two sums that differ as diagrams may be the same once
-this is done everywhere: three heads as a sum and as three terms, or Cayley–Hamilton at size 2
-beside matrices of any size. Every step is an equality, so what cancels then was equal.
+which the wire is held at 0, at 1, and so on. Two sums that differ as diagrams may be equal once
+this is done everywhere: three heads as a sum and as three terms, or Cayley–Hamilton at size 2 among
+matrices of any size. Every step is an equality, so equal results prove equal sums.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_DIAGRAMS = 20_000
 def written_out(terms: Terms, reading: Interpretation) -> Terms | None:
     """Return the sum with every wire of a numeric size held at each of its values.
 
-    None when no size is a number, or when there would be more than `MAX_DIAGRAMS` diagrams.
+    None if no size is a number, or there would be more than `MAX_DIAGRAMS` diagrams.
     """
     sizes = [
         int(size) if isinstance(size, sympy.Integer) else None
@@ -55,7 +55,7 @@ def written_out(terms: Terms, reading: Interpretation) -> Terms | None:
 
 
 def _held(diagram: Diagram, at: dict[Wire, int], reading: Interpretation) -> Diagram | None:
-    """Return the diagram with wires held at values; None where one is held elsewhere already."""
+    """Return the diagram with wires held at values, or None if one is held at another value."""
     home: dict[tuple[int, int], Wire] = {}  # wires of one size held at one value are one wire
     target = {
         wire: home.setdefault((value, diagram.sorts[wire]), wire) for wire, value in at.items()
@@ -93,7 +93,7 @@ def _held(diagram: Diagram, at: dict[Wire, int], reading: Interpretation) -> Dia
 def _with_fixed_indices(
     box: Box, at: dict[Wire, int], moved: Callable[[Wire], Wire], reading: Interpretation
 ) -> Box:
-    """Return a box whose held indices are part of its label, as in `family[0]`."""
+    """Return a box with its held indices in the label, as in `family[0]`."""
     label = reading.labels[box[0]]
     free = [k for k, index in enumerate(label.indices) if index is None]
     count = len(box) - 1 - sum(item >= 0 for item in (*label.row_branch, *label.col_branch))

@@ -1,11 +1,11 @@
-"""Claims about every depth: proved for one layer, and from L layers to one more.
+"""Claims about every depth: proved for one layer, and from L to L + 1 layers.
 
 For L + 1 layers the last one is split off. A `LayerProduct` becomes the last layer times the
-product of the first L; a sum over layers, the sum over the first L and the last term; an
-`OrderSum`, the paths that skip the last layer and those that use it. So do all orders together,
-also where order k has a factor Sᵏ (Σ Ω_k ⊗ Sᵏ). What depends on the first L layers becomes a matrix
-symbol of which only the claim itself is known. The step is then a claim without a depth, and is
-decided like any other.
+product of the first L; a sum over layers, the sum over the first L plus the last term; an
+`OrderSum`, the paths that skip the last layer plus those that use it. The sum over all orders is
+split likewise, also with a factor Sᵏ at order k (Σ Ω_k ⊗ Sᵏ). An expression of the first L layers
+becomes *opaque*: a matrix symbol of which only the claim itself is known. The step is then a claim
+without a depth, and is decided like any other.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Scope = dict[sympy.Symbol, Any]  # the indices that a part stands under, and the
 
 @dataclass(frozen=True, slots=True)
 class Induction:
-    """What has to be proved so that a claim holds for every depth from one layer on.
+    """The claims that together imply a claim for every depth from one layer on.
 
-    Not from none: the step may divide by the number of layers, which is a size and so positive.
-    `last` is the index of the last layer, and `opaque` what stands for the first L layers of each
-    expression. Two expressions have the same name where `alike` says that their bodies are equal.
+    Depth 0 is excluded: the step may divide by the number of layers, a size and so positive. `last`
+    is the index of the last layer, and `opaque` the name for the first L layers of each expression.
+    Two expressions have the same name if their bodies are in `alike`, as equal.
     """
 
     depth: sympy.Symbol
@@ -60,14 +60,14 @@ class Induction:
 
     @property
     def named(self) -> tuple[Equation, ...]:
-        """The names of what is opaque, each with one expression that it stands for."""
+        """The opaque names, each with one expression that it stands for."""
         return tuple((name, e) for e, name in self.opaque.items() if e not in self.alike)
 
 
 def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[sympy.Symbol]:
-    """Return the symbols that are a number of layers, by name.
+    """Return the symbols for numbers of layers, by name.
 
-    So is a size that is the exponent of a number.
+    A size that is the exponent of a number is one as well.
     """
     counts = {part.count for e in expressions for part in e.atoms(LayerProduct, OrderSum)}
     counts |= {part.exp for e in expressions for part in e.atoms(sympy.Pow) if part.exp in sizes}
@@ -84,9 +84,9 @@ def induction(
 ) -> Induction:
     """Return the two claims that prove a claim by induction over a depth.
 
-    The hypotheses `given` hold for every layer, and so for the last one. `same` says whether two
-    bodies are certainly equal. Raises RuleError where the depth is used for something else than a
-    number of layers, or a factor, or where a side may be undefined at some depth.
+    The hypotheses `given` hold for every layer, and so for the last one. `same` decides whether two
+    bodies are equal. Raises RuleError if the depth is used as anything else than a number of layers
+    or a factor, or a side may be undefined at some depth.
     """
     (lhs, rhs), given, _ = standardised([lhs, rhs], given)
     opened = _Opened(depth, same, names_in(lhs, rhs, *[side for pair in given for side in pair]))
@@ -106,7 +106,7 @@ def induction(
 
 
 class _Opened:
-    """A claim at depth L and at depth L + 1, what the first L layers make of it opaque."""
+    """A claim at depth L and at depth L + 1, with expressions of the first L layers opaque."""
 
     def __init__(
         self, depth: sympy.Symbol, same: Callable[[Any, Any], bool], names: set[str]
@@ -126,10 +126,10 @@ class _Opened:
         return name
 
     def demand_defined(self, sides: Iterable[Any], sizes: Collection[sympy.Symbol]) -> None:
-        """Refuse claims that may have no value at one depth and have one at a larger one.
+        """Raise RuleError for claims that may be undefined at some depth but not at a larger one.
 
-        The step uses the claim for L layers, which says nothing where it is not defined. A product
-        of layers that has an inverse has one without its last layer.
+        The step uses the claim for L layers, which must be defined for that. If a product of layers
+        has an inverse, so has the product without the last layer.
         """
         for e in (part for side in sides for part in _parts(side)):
             argument = _argument_of_partial(e)
@@ -175,7 +175,7 @@ class _Opened:
         return self.parts(e, scope, self.more)
 
     def still(self, e: Any, scope: Scope) -> Any:
-        """Return an expression at depth L, what depends on L in it opaque."""
+        """Return an expression at depth L, with the parts that depend on L opaque."""
         if isinstance(e, OrderSum) and e.order == 0:
             return Identity(e.shape[0])
         if self.unfolds(e):
@@ -183,7 +183,7 @@ class _Opened:
         return self.parts(e, scope, self.still)
 
     def at_zero(self, e: Any) -> Any:
-        """Return an expression at depth L + 1 with L put to 0: at depth 1."""
+        """Return an expression at depth 1: that at depth L + 1 with L = 0."""
         if e in self.zero:
             return self.zero[e]
         if e == self.depth:
@@ -204,7 +204,7 @@ class _Opened:
         return isinstance(e, sympy.Pow) and bool(e.exp == self.depth)
 
     def over_layers(self, e: HeadSum) -> tuple[sympy.Symbol, Any] | None:
-        """Return the index of a sum over all layers and what is summed; sums may be exchanged."""
+        """Return the index and the body of a sum over all layers; nested sums may be exchanged."""
         for at, (index, count) in enumerate(e.limits):
             if count == self.depth:
                 others = (*e.limits[:at], *e.limits[at + 1 :])
@@ -222,8 +222,8 @@ class _Opened:
     def graded_orders(self, e: HeadSum) -> tuple[OrderSum, Any] | None:
         """Return the OrderSum and the S in a sum over all its orders k, 0 to L, each ⊗ Sᵏ.
 
-        With one layer more it is itself and, of order k + 1, (last ⊗ S) times itself. Sᵏ is a
-        `LayerProduct` of k equal factors, on either side of ⊗.
+        One more layer adds (last ⊗ S) times the sum, at order k + 1. Sᵏ is a `LayerProduct` of k
+        equal factors, on either side of ⊗.
         """
         ((index, count), *others), body = e.limits, e.body
         if others or not isinstance(body, KroneckerProduct) or len(body.args) != 2:
@@ -238,7 +238,7 @@ class _Opened:
         return (orders, power.body) if whole and graded and fixed else None
 
     def some_orders(self, e: HeadSum) -> OrderSum | None:
-        """Return the OrderSum in a sum over its first orders, 0 to a number that is not of L."""
+        """Return the OrderSum in a sum over its orders 0 to a number that does not depend on L."""
         ((index, count), *others), body = e.limits, e.body
         if others or not isinstance(body, OrderSum) or body.count != self.depth:
             return None
@@ -246,7 +246,7 @@ class _Opened:
         return body if plain and self.depth not in count.free_symbols else None
 
     def first_orders(self, e: HeadSum, scope: Scope) -> OrderSum | None:
-        """Return the OrderSum in a sum over its first orders, of which there is at least one."""
+        """Return the OrderSum in a sum over its first orders; their number must be at least 1."""
         orders, ((_, count), *_) = self.some_orders(e), e.limits
         if orders is None:
             return None
@@ -255,7 +255,7 @@ class _Opened:
         return orders
 
     def one_more_order(self, e: OrderSum, scope: Scope) -> Any:
-        """Return Σ over k of L + 1 layers: those without the last one, and those with it."""
+        """Return an OrderSum over L + 1 layers: paths without, plus those with, the last layer."""
         without = self.still(e, scope)
         if e.order == 0:
             return without
@@ -285,9 +285,9 @@ class _Opened:
     # -- opaque parts ------------------------------------------------------------------------------
 
     def known(self, e: Any, scope: Scope) -> Any:
-        """Return the symbol for the first L layers of an expression, the same for equal ones.
+        """Return the opaque symbol for the first L layers of an expression; equal ones share it.
 
-        It depends on every index that is free in the expression but the last layer, which is one.
+        It depends on every free index of the expression except the last layer.
         """
         if e in self.opaque:
             return self.opaque[e]
@@ -311,9 +311,9 @@ class _Opened:
         return new
 
     def bodies(self, e: Any, f: Any, scope: Scope) -> Equation | None:
-        """Return the bodies of two products, or sums of one order, over the same layers.
+        """Return the bodies of two products, or sums of one order, over the same layers, or None.
 
-        Both are of one and the same layer. An index that stands for a number in them would be read
+        Both bodies are for the same layer. An index that is used as a number in them would be read
         as a size, which is never zero.
         """
         if type(e) is not type(f) or not isinstance(e, LayerProduct | OrderSum):
@@ -328,7 +328,7 @@ class _Opened:
         return None if numbers & {layer, self.last, *scope} else bodies
 
     def of_last(self, body: Any, index: sympy.Symbol, scope: Scope) -> Any:
-        """Return the body of the last layer: its number is L, and its weights are any.
+        """Return the body at the last layer, which has the number L and arbitrary weights.
 
         The layers before it are the first L layers, which are opaque.
         """
@@ -337,13 +337,13 @@ class _Opened:
         return self.still(self.put(body, index), scope)
 
     def uses(self, e: Any) -> bool:
-        """Return whether an expression uses the depth besides as the count of a family."""
+        """Return whether an expression uses the depth, other than as a count of a family."""
         if isinstance(e, FamilyMember | MatrixSymbol):
             return any(self.depth in free_symbols(size) for size in e.shape)
         return bool(e == self.depth) or any(map(self.uses, e.args))
 
     def put(self, e: Any, index: sympy.Symbol) -> Any:
-        """Return an expression with the last layer for an index of layers, and L for a count."""
+        """Return an expression with an index of layers replaced by the last layer, a count by L."""
         if index not in free_symbols(e):
             return e
         if e == index:
@@ -359,9 +359,9 @@ class _Opened:
         return rebuilt(e, arguments)
 
     def parts(self, e: Any, scope: Scope, walk: Callable[[Any, Scope], Any]) -> Any:
-        """Return an expression with its arguments walked through.
+        """Return an expression with `walk` applied to its arguments.
 
-        Where the depth is a size, or the end of a range, nothing is known of one layer more.
+        Raises RuleError if the depth is a size or the end of a range.
         """
         spend(NODE)
         sizes = e.shape if getattr(e, "is_Matrix", False) else ()
@@ -378,12 +378,12 @@ _LETTER = {LayerProduct: "Π", HeadSum: "Σ", OrderSum: "Ω", sympy.Pow: "power"
 
 
 def _counts(e: Any, index: sympy.Symbol) -> bool:
-    """Return whether an expression is about the layers before layer `index`."""
+    """Return whether an expression is over the layers before layer `index`."""
     return isinstance(e, LayerProduct | OrderSum) and bool(e.count == index)
 
 
 def _parts(e: Any) -> Iterator[Any]:
-    """Yield every part of an expression."""
+    """Yield all subexpressions of an expression."""
     yield from sympy.preorder_traversal(e)
 
 
@@ -399,7 +399,7 @@ def _argument_of_partial(e: Any) -> Any:
 
 
 def _certainly_positive(number: Any, sizes: Collection[sympy.Symbol]) -> bool:
-    """Return whether a number is a sum of products of sizes, without a minus."""
+    """Return whether a number is a sum of products of sizes with positive coefficients."""
     if not free_symbols(number) <= {*sizes} or number.atoms(sympy.MatrixExpr):
         return False
     expanded = sympy.expand(number)
@@ -408,5 +408,5 @@ def _certainly_positive(number: Any, sizes: Collection[sympy.Symbol]) -> bool:
 
 
 def _positive(number: Any, scope: Scope) -> bool:
-    """Return whether a number is at least 1: not an index, which begins at 0."""
+    """Return whether a number is at least 1; an index, which starts at 0, need not be."""
     return bool(number.is_integer and number.is_positive and not free_symbols(number) & {*scope})

@@ -1,8 +1,8 @@
-"""Counterexamples at large numeric sizes, such as 768 × 768, where no expression can be evaluated.
+"""Counterexamples at large numeric sizes, such as 768 × 768, too large for exact evaluation.
 
-The normal forms of both sides are evaluated at matrices that are zero outside of a few rows and
-columns. There a wire that joins boxes has few values, and a wire that joins none is a factor, so
-that one entry takes as long as at small sizes.
+The normal forms of both sides are evaluated at matrices that are zero outside a few rows and
+columns. There a wire on boxes has few values, and a wire without boxes is a factor, so one entry
+takes as long as at small sizes.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def has_large_sizes(signature: Signature) -> bool:
 def refuted_at_large_sizes(
     claim: Claim, reading: Interpretation, left: DiagramSum, rest: Terms
 ) -> Counterexample | None:
-    """Return a counterexample, or None where none was found.
+    """Return a counterexample, or None if none was found.
 
-    `left` is the left side as it was read, and `rest` the terms of the difference of the sides.
-    None also where a box is not a matrix that may be chosen freely: a function, an inverse, a mask.
+    `left` is the value of the left side, and `rest` are the terms of the difference of the sides.
+    None also if a box is no free matrix but a function, an inverse or a mask.
     """
     free = claim.signature.tensors.keys() - claim.signature.masks
     if any(label.name not in free for label in reading.labels):
@@ -76,9 +76,9 @@ def refuted_at_large_sizes(
 
 @dataclass
 class _Trial:
-    """Numbers for a claim: matrices are zero where an index is not below `support`.
+    """An assignment for a claim: matrices are zero outside the first `support` indices.
 
-    `entries` are the others, by the matrix and the place, drawn when they are first asked for.
+    `entries` are the nonzero ones, by matrix and index, drawn on first access.
     """
 
     claim: Claim
@@ -89,7 +89,7 @@ class _Trial:
     entries: dict[tuple[str, Place], Number] = field(default_factory=dict)
 
     def refutes(self, left: DiagramSum, rest: Terms) -> tuple[Branch, Branch, Place, Place] | None:
-        """Return an entry, by its block and its wires, at which the sides certainly differ."""
+        """Return an entry (block, wire values) at which the sides certainly differ, or None."""
         rows, cols = list(branches(left.rows)), list(branches(left.cols))
         spots = [
             (row, col, *at)
@@ -99,7 +99,7 @@ class _Trial:
         return next((spot for spot in spots if self._value(rest, *spot) != 0), None)
 
     def _values(self, branch: Branch) -> Iterable[Place]:
-        """Return indices of the supported values of the wires of a branch, the last ones first."""
+        """Return the supported values of the wires of a branch, as tuples, the last ones first."""
         ranges = [range(self._range(sort))[::-1] for sort in branch if sort >= 0]
         return list(product(*ranges))[:ENTRIES]
 
@@ -124,7 +124,7 @@ class _Trial:
         return total
 
     def _held(self, diagram: Diagram, branch: Branch, place: Place) -> dict[Wire, int] | None:
-        """Return the values of the wires on legs; None where the diagram has no such entry."""
+        """Return the values of the wires on legs, or None if the diagram has no such entry."""
         legs = (*diagram.rows, *diagram.cols)
         marks = [item for item in branch if item < 0]
         if [leg for leg in legs if leg < 0] != marks:
@@ -151,7 +151,7 @@ class _Trial:
         return prod([table.get((), 0) for _, table in tables])
 
     def _table(self, box: Box, diagram: Diagram, at: Mapping[Wire, int]) -> Table:
-        """Return the nonzero entries of a box by its wires that are summed over."""
+        """Return the nonzero entries of a box, by the values of its summed wires."""
         wires = tuple(dict.fromkeys(box[1:]))
         ranges = [
             (at[wire],) if wire in at else range(self._range(diagram.sorts[wire])) for wire in wires
@@ -186,7 +186,7 @@ class _Trial:
     def made_small(
         self, spot: tuple[Branch, Branch, Place, Place], left: DiagramSum, rest: Terms
     ) -> tuple[tuple[int, int], Number, Number]:
-        """Change entries to 0 or 1 while the sides differ; return the entry and its two values."""
+        """Change entries to 0 or 1 while the sides differ; return the entry and both values."""
         row, col, i, j = spot
         for place, entry in list(self.entries.items()):
             for small in (0, 1):
@@ -200,7 +200,7 @@ class _Trial:
         return at, value, value - self._value(rest, *spot)
 
     def counterexample(self, entry: tuple[int, int], lhs: Number, rhs: Number) -> Counterexample:
-        """Return these numbers as a counterexample."""
+        """Return the trial as a counterexample."""
         signature, numbers = self.claim.signature, self.numbers
         given: dict[str, dict[Place, Number]] = {name: {} for name in signature.tensors}
         for (name, place), value in self.entries.items():
@@ -223,7 +223,7 @@ class _Trial:
 
 
 def _joined(a: Table, b: Table) -> Table:
-    """Return the product of two functions of wires."""
+    """Return the product of two tables (sparse functions of wires)."""
     shared = [wire for wire in b[0] if wire in a[0]]
     new = [k for k, wire in enumerate(b[0]) if wire not in a[0]]
     mine, theirs = ([wires.index(wire) for wire in shared] for wires in (a[0], b[0]))
@@ -240,7 +240,7 @@ def _joined(a: Table, b: Table) -> Table:
 
 
 def _summed(table: Table, wire: Wire) -> Table:
-    """Return a function of wires summed over one of them."""
+    """Return a table summed over one of its wires."""
     wires, values = table
     position = wires.index(wire)
     total: dict[Place, Number] = defaultdict(int)
@@ -250,7 +250,7 @@ def _summed(table: Table, wire: Wire) -> Table:
 
 
 def _index(legs: Legs, branch: Branch, values: Sequence[int], size: Callable[[Legs], int]) -> int:
-    """Return the number of the row, or column, with these values of its wires in this block."""
+    """Return the index of the row or column with these wire values in this block."""
     index = 0
     for position, leg in enumerate(legs):
         if isinstance(leg, Blocks):
@@ -265,7 +265,7 @@ def _index(legs: Legs, branch: Branch, values: Sequence[int], size: Callable[[Le
 def _drawn(
     claim: Claim, reading: Interpretation, support: int, entries: int, draw: random.Random
 ) -> _Trial | None:
-    """Return random numbers for a claim, None where none were found that it admits."""
+    """Return a random trial for a claim, or None if no admissible sizes were found."""
     signature = claim.signature
     sizes = draw_sizes(signature, draw, support, signature.roots)
     if sizes is None or not admits_sizes(signature, Assignment(sizes, {})):

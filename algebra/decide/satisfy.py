@@ -1,12 +1,11 @@
-"""Numbers that satisfy hypotheses exactly, for trials of a conditional claim.
+"""Exact assignments that satisfy hypotheses, for trials of a conditional claim.
 
-Matrices are found one at a time. Where the hypotheses that speak of a matrix and of known ones are
-affine in it, the solutions are computed over the rationals and a random one is taken; where they
-are not (P² = P, QᵀQ = I), it is drawn from families of special matrices: projections, orthogonal,
-symmetric, nilpotent, permutation and diagonal ones, zero and identity; from what the affine ones
-among the hypotheses leave; or, if it is small, from all matrices of -1, 0 and 1. What is found is
-checked against every hypothesis at the end: that check alone makes it sound, and drawing from
-several kinds makes it generic.
+Matrices are found one at a time. If the hypotheses about a matrix and known ones are affine in it,
+a random solution over the rationals is computed. Otherwise (P² = P, QᵀQ = I) it is drawn from
+families of special matrices: projections, orthogonal, symmetric, nilpotent, permutation and
+diagonal ones, zero and identity; from the solutions of the affine hypotheses; or, if it is small,
+from all matrices of -1, 0 and 1. The assignment is checked against every hypothesis at the end:
+only this check is needed for soundness, and drawing from several families makes it generic.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def satisfying(
     entries: int,
     roots: dict[str, int],
 ) -> Assignment | None:
-    """Return numbers at which all hypotheses hold exactly, or None if this draw found none."""
+    """Return an assignment at which all hypotheses hold exactly, or None if none was found."""
     assignment = draw_assignment(signature, draw, largest, entries, roots)
     if assignment is None:
         return None
@@ -104,7 +103,7 @@ def _equal(left: sympy.Basic, right: sympy.Basic, assignment: Assignment) -> boo
 
 
 def _at_every_index(pair: Pair, assignment: Assignment) -> Iterator[Assignment]:
-    """Yield the assignment at every value of the free indices of a hypothesis: it holds for all."""
+    """Yield the assignment with every combination of values of a hypothesis's free indices."""
     indices = _inspected(*pair).indices
     ranges = [range(assignment.size(count)) for _, count in indices.values()]
     for values in product(*ranges):
@@ -133,7 +132,7 @@ def _factors(left: sympy.Basic, right: sympy.Basic) -> list[sympy.Expr]:
 
 @lru_cache(maxsize=256)
 def _inspected(left: sympy.Basic, right: sympy.Basic) -> Signature:
-    """Return the signature of a hypothesis, cached as every draw asks for it many times."""
+    """Return the signature of a hypothesis (cached, as every draw needs it many times)."""
     return inspect(left, right)
 
 
@@ -142,10 +141,8 @@ def _with_scalar(
 ) -> Assignment:
     """Return an assignment in which an equation of scalars holds, if it is affine in one of them.
 
-    Where there is a choice, signs and inequalities hold as well.
-
-    Of several such equations each is solved in turn, which may undo an earlier one; what is drawn
-    is checked at the end like any other.
+    If there is a choice, signs and inequalities hold as well. Several such equations are solved in
+    turn; a later solution may violate an earlier equation, which the final check finds.
     """
     names = sorted(_inspected(*pair).scalars)
     draw.shuffle(names)
@@ -203,7 +200,7 @@ def _solve_for(
 def _candidates(
     shape: tuple[int, ...], draw: random.Random, of_signs: bool, space: _Space | None
 ) -> Iterator[Any | None]:
-    """Yield arrays of common kinds; 0 and I, which satisfy too much, are seldom first."""
+    """Yield arrays of common kinds; 0 and I, which satisfy too much, are rarely first."""
     trivial = [_members(make, shape, draw) for make in draw.sample(TRIVIAL, len(TRIVIAL))]
     if draw.random() < 0.1:
         yield from trivial
@@ -223,7 +220,7 @@ def _candidates(
 
 
 def _members(make: Family, shape: tuple[int, ...], draw: random.Random) -> Any | None:
-    """Return a matrix of a kind, or one for each index of a tensor that has more than two axes."""
+    """Return a matrix made by `make`, or a stack of them for a tensor with more than two axes."""
     *counts, rows, cols = shape
     if not counts:
         return make(rows, cols, draw)
@@ -237,14 +234,14 @@ _System = tuple[list[list[Number]], list[Number]]  # a matrix by its rows, and w
 
 
 class _Space(NamedTuple):
-    """The solutions of linear equations: one of them, and a basis of the differences."""
+    """The solution space of linear equations: a particular solution and a basis."""
 
     point: list[Number]
     basis: list[list[Number]]
     shape: tuple[int, ...]
 
     def element(self, draw: random.Random, largest: int) -> Any:
-        """Return a random element, the coefficients integers up to `largest`."""
+        """Return a random solution, with integer coefficients up to `largest`."""
         flat = self.point
         for direction in self.basis:
             factor = draw.randint(-largest, largest)
@@ -255,7 +252,7 @@ class _Space(NamedTuple):
 def _affine(
     name: str, pair: Pair, assignment: Assignment, shape: tuple[int, ...], draw: random.Random
 ) -> _System | None:
-    """Return the equations of a hypothesis that is affine in one tensor, else None."""
+    """Return the linear equations of a hypothesis that is affine in a tensor, else None."""
     if prod(shape) > MAX_UNKNOWNS:
         return None
 
@@ -285,7 +282,7 @@ def _affine(
 
 
 def _solutions(systems: Sequence[_System], shape: tuple[int, ...]) -> _Space | None:
-    """Return all solutions of linear systems over the rationals, or None if there are none."""
+    """Return the solution space of linear systems over the rationals, or None if it is empty."""
     rows = [
         [x if isinstance(x, int) else Fraction(x) for x in (*row, b)]
         for matrix, target in systems
@@ -351,7 +348,7 @@ def _diagonal(rows: int, cols: int, draw: random.Random) -> Any:
 
 
 def _projection(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """S D S⁻¹ with D of zeros and ones."""
+    """Return S D S⁻¹ with a diagonal 0/1 matrix D, which is a projection."""
     return _conjugated(rows, cols, draw, (0, 1))
 
 
@@ -367,7 +364,7 @@ def _conjugated(rows: int, cols: int, draw: random.Random, values: tuple[int, in
 
 
 def _of_both(size: int, draw: random.Random, values: tuple[int, int]) -> Any:
-    """Return a diagonal matrix of two values, both of which occur where the size allows."""
+    """Return a diagonal matrix of two values, both of which occur if the size allows."""
     array = zeros((size, size))
     chosen = [*values, *[draw.choice(values) for _ in range(size)]][:size]
     draw.shuffle(chosen)
@@ -385,7 +382,7 @@ def _unimodular(size: int, draw: random.Random) -> Any:
 
 
 def _orthogonal(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Rows or columns of Q = (I - S)(I + S)⁻¹ with S antisymmetric (Cayley), a sign flipped."""
+    """Return rows or columns of a random orthogonal matrix, by the Cayley transform."""
     size = max(rows, cols)
     skew = zeros((size, size))
     for i in range(size):
@@ -400,7 +397,7 @@ def _orthogonal(rows: int, cols: int, draw: random.Random) -> Any | None:
 
 
 def _orthogonal_projection(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Onto a column x, x xᵀ / xᵀ x, or onto the columns of an orthogonal matrix."""
+    """Return the projection x xᵀ / xᵀ x, or one onto columns of an orthogonal matrix."""
     x = _draw((rows, 1), draw)
     if rows != cols:
         return None
@@ -436,7 +433,7 @@ def _antisymmetric(rows: int, cols: int, draw: random.Random) -> Any | None:
 
 
 def _nilpotent(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Conjugated strictly upper triangular; half of them have square zero: one block of corners."""
+    """Return a conjugate of a strictly upper triangular matrix, half the time with square zero."""
     if rows != cols:
         return None
     array = zeros((rows, rows))
@@ -451,7 +448,7 @@ def _nilpotent(rows: int, cols: int, draw: random.Random) -> Any | None:
 
 
 def _whole(array: Any) -> Any:
-    """Return the array with Fractions that are integers as integers."""
+    """Return the array with integral Fractions converted to integers."""
 
     def whole(entry: Number) -> Number:
         return int(entry) if entry.denominator == 1 else entry

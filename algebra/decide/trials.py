@@ -1,4 +1,4 @@
-"""Refuting a claim: exact numbers at which its hypotheses hold and its sides differ."""
+"""Refutation of a claim by exact numbers at which its hypotheses hold and its sides differ."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tried(
 def refuted_or_undecided(
     claim: Claim, wires: int, otherwise: str, attempts: int | None = None
 ) -> Decision:
-    """Return the refutation of a claim, or that it is undecided, with a reason to give then."""
+    """Return the refutation of a claim, or an undecided decision with the reason `otherwise`."""
     draw = claim.draw if claim.given else None
     try:
         for number in range(SEARCHES if claim.given else 1):
@@ -54,9 +54,9 @@ def refuted_or_undecided(
 
 
 def refuted_at_depth(claim: Claim, deepest: int) -> Decision | None:
-    """Return a counterexample with more layers than other sizes, or None where none was found.
+    """Return a counterexample with more layers than other sizes, or None if none was found.
 
-    Random sizes are small for the sake of all others, and a claim may fail from some depth on only.
+    Random sizes are small to limit the work, but a claim may fail only from some depth on.
     """
     draw = claim.draw if claim.given else None
     for layers in range(3, deepest + 1):
@@ -72,9 +72,9 @@ def refuted_at_depth(claim: Claim, deepest: int) -> Decision | None:
 
 
 def note_on_models(claim: Claim) -> str:
-    """Return a note where no numbers satisfy the hypotheses and give both sides a value.
+    """Return a note if no numbers were found that satisfy the hypotheses, else "".
 
-    Hypotheses that nothing satisfies prove everything.
+    Unsatisfiable hypotheses prove every claim.
     """
     draw = random.Random(SEED)
     for largest in (1, 2, 2, 3, 3, 2, 3):

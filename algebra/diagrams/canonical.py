@@ -4,8 +4,8 @@ An isomorphism renames wires and reorders boxes; it keeps labels, the order of e
 the boundary. If all labels are distinct, wires are numbered in the order of the labels. Otherwise
 `canonical` traverses the diagram from the boundary, numbering wires as it reaches them. Where boxes
 tie, the rest is split into connected components. In each, every wire of the rarest kind is tried as
-the next one, and the least result is kept; a try whose first outcome was seen before differs by an
-automorphism and is skipped.
+the next one, and the least result is kept; a try with the same first outcome as an earlier one
+differs by an automorphism and is skipped.
 
 The result is always a *renaming of the input*: a bug here may miss an equality (and give
 `undecided`), but cannot identify two different diagrams.
@@ -167,7 +167,7 @@ def _seen(box: Box, number: Numbering) -> tuple[int, ...]:
 def _without_ties(
     signed: list[tuple[int, int, tuple[int, ...], int]],
 ) -> list[tuple[int, int, tuple[int, ...], int]]:
-    """Keep the boxes that are distinguishable, or that have no unnumbered wire."""
+    """Return the boxes that are distinguishable, or have no unnumbered wire."""
     kinds: dict[tuple[int, int, tuple[int, ...]], set[int]] = {}
     for label, position, seen, index in signed:
         kinds.setdefault((label, position, seen), set()).add(index)
@@ -177,7 +177,7 @@ def _without_ties(
 
 
 def _settle(boxes: Sequence[Box], number: Numbering, tries: _Tries) -> None:
-    """Number every wire of these boxes, one component at a time, the least first."""
+    """Number all wires of these boxes, one component at a time, in the order of their keys."""
     results = [_least(component, number, tries) for component in _components(boxes, number)]
     for _, new_wires in sorted(results, key=lambda result: result[0]):
         for wire in new_wires:

@@ -151,13 +151,13 @@ class Dimensions:
 
 
 def _certainly_positive(size: sympy.Expr) -> bool:
-    """Return whether a polynomial in sizes has no negative coefficient, so is positive."""
+    """Return whether a polynomial in sizes has no negative coefficient, and so is positive."""
     return size != 0 and all(term.as_coeff_Mul()[0] > 0 for term in sympy.Add.make_args(size))
 
 
 @lru_cache(maxsize=4096)
 def _quotient(whole: sympy.Expr, part: sympy.Expr) -> sympy.Expr | None:
-    """Return whole/part if it is a size other than 1."""
+    """Return whole/part if it is a size other than 1, else None."""
     quotient = sympy.expand(sympy.cancel(whole / part))
     _, denominator = quotient.as_numer_denom()
     return quotient if denominator == 1 and quotient != 1 else None

@@ -48,7 +48,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A diagram to be matched in many targets, with what can be computed beforehand."""
+    """A diagram to be matched in many targets, with precomputed tables."""
 
     diagram: Diagram
     boundary: frozenset[Wire]
@@ -164,7 +164,7 @@ def _connected(boxes: Sequence[Box]) -> list[Box]:
 
 
 def _is_fixed_alike(pattern: Diagram, target: Diagram, image: dict[Wire, Wire]) -> bool:
-    """Return whether the fixed indices of the pattern are mapped to the same fixed indices."""
+    """Return whether each fixed index of the pattern is mapped to the same fixed index."""
     return all((name, image[wire]) in target.named for name, wire in pattern.named if "@" in name)
 
 

@@ -21,7 +21,7 @@ class Label(NamedTuple):
 
     The wires of a box are its free indices, then its row legs, then its column legs; `indices` is
     None where there is a wire. `rows` and `cols` are the legs of the tensor after splitting sizes
-    into factors; the branches name the block of rows and of columns that the box is.
+    into factors; the branches are the blocks of rows and of columns of the box.
     """
 
     name: str

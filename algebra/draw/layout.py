@@ -1,10 +1,10 @@
 """The positions of the parts of a drawn diagram; `svg` gives them their appearance.
 
-Row legs come in on the left and column legs go out on the right, each list in its order. A box
-stands to the right of what it is reached from, its ports on the side their wires come from; so a
-product is read as it is written, and a transposed box has its row ports on the right. A wire with
-more than two ends, or with one, has a dot; one that only indices of families share has its dot
-between the boxes. A wire that leads back (a trace) goes round above everything.
+Row legs enter on the left and column legs leave on the right, each list in its order. A box is to
+the right of the boxes and legs from which it is reached, and each port is on the side of its wire.
+So a product is drawn as it is written, and a transposed box has its row ports on the right. A wire
+with one end, or more than two, has a dot; the dot of a wire that joins only indices of families is
+between the boxes. A wire that leads back (a trace) passes above the diagram.
 
 The result is lists of records with coordinates, the same for the same diagram.
 """
@@ -31,13 +31,13 @@ SMALL = 6.4  # and of a small one
 PITCH = 20.0  # between two ports on one side of a box
 BOX = 34.0  # the least width and height of a box
 BETWEEN = 46.0  # between two columns of boxes
-APART = 24.0  # between what stands in one column
+APART = 24.0  # between two items in one column
 LEG = 44.0  # between two row legs
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A name in three parts: what stands on the line, below it and above it."""
+    """A name in three parts: its base, subscript and superscript."""
 
     base: str
     below: str = ""
@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """Something at a point in a column, such as a wire that passes between two boxes."""
+    """An object at a point in a column, such as a wire that passes between two boxes."""
 
     width: float = 0.0
     height: float = 0.0
@@ -64,18 +64,18 @@ class Item:
 
     @property
     def item(self) -> Item:
-        """Itself, as an `End` of a wire that is no port."""
+        """The item itself (the `item` of a `Port` is its box)."""
         return self
 
     @property
     def shift(self) -> float:
-        """How far below the centre of the item the wire ends."""
+        """The vertical distance of the wire's end below the centre of the item."""
         return 0.0
 
 
 @dataclass(slots=True, eq=False)
 class Box(Item):
-    """A box, around its centre: its name, its ports in the order of the diagram."""
+    """A box with its centre, its name, and its ports in the order of the diagram."""
 
     name: Text = Text("")
     ports: list[Port] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Box(Item):
 
 @dataclass(slots=True, eq=False)
 class Port:
-    """Where a wire meets a box: on which side, how far from the middle of that side."""
+    """A port, where a wire meets a box: the side, and the distance from the middle of that side."""
 
     item: Box = field(repr=False)
     wire: Wire
@@ -112,7 +112,7 @@ class Port:
 
 @dataclass(slots=True, eq=False)
 class Leg(Item):
-    """The outer end of a leg, with the size it runs over."""
+    """The outer end of a leg, with the text of its size."""
 
     wire: Wire = 0
     side: Literal["left", "right"] = "left"
@@ -121,7 +121,7 @@ class Leg(Item):
 
 @dataclass(slots=True, eq=False)
 class Dot(Item):
-    """Where the ends of a wire meet; `label` names a free index, or the size of a hidden one."""
+    """A dot where ends of a wire meet; `label` is a free index, or the size of a hidden wire."""
 
     wire: Wire = 0
     label: str = ""
@@ -133,7 +133,7 @@ End = Item | Port
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A stretch of a wire through these points; it leaves and arrives along `bends`.
+    """A section of a wire through these points, curved according to `bends`.
 
     `bends`: `across` (level at both ends), `up` (upright at both), `round` (corners to round off).
     """
@@ -194,7 +194,7 @@ class _Layout:
     # -- which side, which column ----------------------------------------------------------------
 
     def _orient(self) -> None:
-        """Choose the side of each port and the column of each box, walking from the row legs."""
+        """Choose the side of each port and the column of each box, starting from the row legs."""
         rows = {leg.wire for leg in self.left}
         outward = {leg.wire for leg in self.right} - rows
         column_of: dict[Wire, float] = dict.fromkeys(rows, 0)  # of the wires that are reached
@@ -203,7 +203,7 @@ class _Layout:
             ready = {box: _readiness(box, column_of) for box in waiting}
             least = min(ready.values())
             now = [box for box in waiting if ready[box] == least]
-            if least == 3:  # nothing leads on: begin a new piece
+            if least == 3:  # no box is reached: start a new component
                 now = [min(waiting, key=lambda box: _first_of_piece(box, waiting))]
             elif least == 2:
                 now = now[:1]
@@ -238,7 +238,7 @@ class _Layout:
     # -- wires -----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Find the ends of each wire; put dots where they meet and passages where they go by."""
+        """Find the ends of each wire; add dots where several meet, and items where wires pass."""
         for wire in range(len(self.diagram.sorts)):
             if wire in self.hidden:
                 continue
@@ -262,7 +262,7 @@ class _Layout:
                 self._lead(wire, dot, end)
 
     def _lead(self, wire: Wire, start: End, stop: End) -> None:
-        """Lead a wire from an end that opens to the right to one that opens to the left."""
+        """Route a wire from a right-facing end to a left-facing end."""
         if start.column >= stop.column:
             self.loops.append((wire, start, stop))
             return
@@ -308,7 +308,7 @@ class _Layout:
     def _place_column(
         self, column: list[Item], before: dict[Item, list[tuple[End, End]]], last: bool
     ) -> None:
-        """Choose the height of each item of a column: as near as can be to what leads to it."""
+        """Choose the height of each item of a column, as near as possible to its sources."""
         wanted = {
             item: [start.y - stop.shift for start, stop in before[item]]
             for item in column
@@ -327,7 +327,7 @@ class _Layout:
             item.y = y
 
     def _level_left_legs(self) -> None:
-        """Put each row leg at the height of what it leads to, as far as their order allows."""
+        """Move each row leg to the height of the item after it, as far as their order allows."""
         goal = {leg: leg.y for leg in self.left}
         for _, (start, stop, *_) in self.links:
             if isinstance(start, Leg):
@@ -337,7 +337,7 @@ class _Layout:
             leg.y = y
 
     def _hide(self) -> None:
-        """Place the dots of the wires that only indices share, and the ports that lead to them."""
+        """Place the dots of wires that join only family indices, and the ports on these wires."""
         for wire in self.hidden:
             ports = [p for box in self.boxes for p in box.ports if p.wire == wire]
             if not ports:
@@ -394,7 +394,7 @@ class _Layout:
         return strokes
 
     def _frame(self, caption: str) -> tuple[float, float, float, float]:
-        """Return the left, upper, right and lower edge of everything, texts included."""
+        """Return the bounding box (left, top, right, bottom) of the picture with its texts."""
         points = [point for stroke in self._strokes() for point in stroke.points]
         for box in self.boxes:
             points += [
@@ -432,7 +432,7 @@ def _box(box: tuple[int, ...], label: Label) -> Box:
 
 
 def _readiness(box: Box, reached: dict[Wire, float]) -> int:
-    """Return 0 for a box whose rows are all reached, then its columns, then any, then none."""
+    """Return 0 if all rows of a box are reached, 1 if all columns are, 2 if any port is, else 3."""
     for rank, kind in enumerate(("row", "column")):
         wires = [port.wire for port in box.ports if port.kind == kind]
         if wires and all(wire in reached for wire in wires):
@@ -441,7 +441,7 @@ def _readiness(box: Box, reached: dict[Wire, float]) -> int:
 
 
 def _first_of_piece(box: Box, waiting: Sequence[Box]) -> tuple[int, int]:
-    """Return what makes a box a good beginning: nothing leads to it, and it has few ports."""
+    """Return the key of a box as first of a component: (row ports reached, number of ports)."""
     others = [port for other in waiting if other is not box for port in other.ports]
     ends = {port.wire for port in others if port.kind == "column"}
     leading = sum(port.kind == "row" and port.wire in ends for port in box.ports)
@@ -449,13 +449,13 @@ def _first_of_piece(box: Box, waiting: Sequence[Box]) -> tuple[int, int]:
 
 
 def _share(ports: Sequence[Port], pitch: float) -> None:
-    """Put ports on one side of a box at equal distances, around the middle of that side."""
+    """Space ports on one side of a box equally around the middle of that side."""
     for k, port in enumerate(ports):
         port.shift = pitch * (k - (len(ports) - 1) / 2)
 
 
 def _gap(spans: list[Point]) -> float:
-    """Return a height in the widest gap between boxes, or above them when there is none."""
+    """Return a height in the widest gap between boxes, or above them if there is no gap."""
     spans.sort()
     best, at = 8.0, spans[0][0] - 20
     bottom = spans[0][1]
@@ -471,7 +471,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _spread(goal: list[float], heights: list[float], gap: float) -> list[float]:
-    """Return positions as near to the goals as order and distances allow (least squares)."""
+    """Return the ordered, spaced positions closest to the goals (least squares)."""
     offsets = [0.0]
     for above, here in pairwise(heights):
         offsets.append(offsets[-1] + (above + here) / 2 + gap)

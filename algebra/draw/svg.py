@@ -1,10 +1,10 @@
-"""A normal form drawn as SVG: boxes with their ports, wires, and a sum set side by side.
+"""A normal form drawn as SVG: boxes with ports, wires, and the terms of a sum side by side.
 
-Reading a picture: rows come in on the left, columns go out on the right, each list from above. A
+Reading a picture: rows enter on the left, columns leave on the right, each list from the top. A
 port with a dot is a row of its box, a port with a bar a column; a plain port above or below is an
 index of a family. A line through a picture is an identity, a line that ends in a dot is ones, and
-where a wire has more than two ends they meet in a dot. The pictures take the colour of the text
-around them; on their own they follow the reader's choice of light or dark.
+the ends of a wire with more than two meet in a dot. Pictures have the colour of the surrounding
+text; alone, they follow the reader's light or dark theme.
 
 >>> from sympy import MatrixSymbol
 >>> from otimes.algebra.normal_form import normal_form
@@ -38,8 +38,8 @@ from otimes.algebra.draw.layout import (
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.coefficients import Coefficient
 
-MOST = 24  # diagrams drawn before the rest are only counted
-WIDE = 960.0  # where a sum goes on in a new line
+MOST = 24  # maximum number of diagrams drawn; the others are only counted
+WIDE = 960.0  # width at which a sum continues on a new line
 MARGIN = 8.0
 BETWEEN_TERMS = 18.0
 BETWEEN_LINES = 26.0
@@ -61,7 +61,7 @@ svg:root{color:#1f2328}
 def draw(
     terms: Sequence[tuple[Coefficient, Diagram]], labels: Sequence[Label], sizes: Sequence[Any]
 ) -> str:
-    """Return the SVG of a sum of diagrams, the same text for the same sum.
+    """Return the SVG of a sum of diagrams; equal sums give identical text.
 
     `terms`: pairs (coefficient, diagram). `labels` name the boxes; `sizes` are those of the sorts
     of wires, as in a `NormalForm`.
@@ -136,7 +136,7 @@ def _svg(pieces: list[tuple[str, Picture]], rest: str, title: str) -> str:
 
 
 def document(width: float, height: float, title: str, style: str, body: Sequence[str]) -> str:
-    """Return a whole SVG of these elements."""
+    """Return a complete SVG document with these elements."""
     size = f'width="{num(width)}" height="{num(height)}" viewBox="0 0 {num(width)} {num(height)}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="otimes-diagram" role="img" {size}>'
@@ -221,7 +221,7 @@ def _name(name: Text, at: Point) -> str:
 
 
 def text_at(text: str, at: Point, kind: str, anchor: str = "start") -> str:
-    """Return a line of text of a class of `STYLE`; nothing where it is empty."""
+    """Return an SVG text element with the CSS class `kind`, or "" for an empty text."""
     if not text:
         return ""
     set_at = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -233,7 +233,7 @@ def _sign_width(sign: str) -> float:
 
 
 def _towards(corner: Point, other: Point, most: float) -> Point:
-    """Return the point up to `most` from a corner on the way to another one."""
+    """Return the point at most `most` away from a corner, in the direction of another one."""
     dx, dy = other[0] - corner[0], other[1] - corner[1]
     length = max((dx * dx + dy * dy) ** 0.5, 1e-9)
     part = min(most, length / 2) / length
@@ -245,6 +245,6 @@ def _p(point: Point) -> str:
 
 
 def num(value: float) -> str:
-    """Return a number as SVG writes it, to two decimals."""
+    """Return a number as SVG text, with at most two decimals."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text

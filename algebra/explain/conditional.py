@@ -1,8 +1,8 @@
-"""Chains for claims with hypotheses or inverses: the equations used in the proof, one by one.
+"""Chains for claims with hypotheses or inverses, by the equations used in the proof.
 
 A proof under hypotheses, or with inverses, is lhs − rhs = Σ coefficient · context[left − right].
-Each use is a step: with the rest of the sum at that point beside it, context[left] becomes
-context[right]. Between two uses nothing but identities is needed, and those are found by rewriting.
+Each use is a step that replaces context[left] by context[right] in the current sum. Between two
+uses only identities are needed, which are found by rewriting.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Pair = tuple[Any, Any]
 
 
 class Exchange(NamedTuple):
-    """Two expressions that differ in one use of one equation."""
+    """Two expressions that differ by one use of one equation."""
 
     before: Any
     after: Any
 
 
 def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair]) -> list[Exchange] | None:
-    """Return the uses of equations that lead from lhs to rhs, or None where there are none.
+    """Return the uses of equations that lead from lhs to rhs, or None if there are none.
 
     `given` are the hypotheses; the defining equations of inverses and the
     instances of axioms are used as well.
@@ -92,7 +92,7 @@ class _Writer:
         self.scalar = scalar
 
     def exchanges(self, start: Terms, uses: Sequence[Use]) -> list[Exchange]:
-        """Return the uses in an order, each in a direction, in which the sums stay short."""
+        """Return the uses as steps, with order and directions chosen to keep the sums short."""
         left = list(uses)
         here = dict(start)
         made = []
@@ -107,7 +107,7 @@ class _Writer:
         return made
 
     def without(self, here: Terms, use: Use, forward: bool) -> Terms:
-        """Return the sum − coefficient · context[left], or + coefficient · context[right]."""
+        """Return the sum minus the term that a use replaces, in either direction."""
         result = dict(here)
         number, factor = (0, use.whole * -1) if forward else (1, use.whole)
         for diagram, coefficient in self.values[use.relation.fact[1]][number].terms.items():
@@ -115,7 +115,7 @@ class _Writer:
         return result
 
     def exchange(self, rest: Terms, use: Use, forward: bool) -> Exchange:
-        """Return the two expressions: the rest of the sum beside the use before and after it."""
+        """Return the expressions before and after a use; `rest` are the unchanged terms."""
         left, right = self.equations[use.relation.fact[1]]
         old, new = (left, right) if forward else (right, left)
         beside = [self.renderer.term(c, d) for d, c in rest.items()]

@@ -1,8 +1,8 @@
-"""A proof as a person reads it: a chain of expressions, each step one named rule at one place.
+"""A readable proof: a chain of expressions, each step one named rule at one subexpression.
 
-A `Derivation` goes from its left side to its right side. Every single use of a rule is a `Step`;
-for reading, uses of one rule that follow each other are one line, and so is a run of bookkeeping
-(brackets, units, order), and each line names all the rules it used.
+A `Derivation` goes from its left side to its right side. Every single use of a rule is a `Step`.
+When printed, consecutive uses of one rule form one line, as does a run of bookkeeping steps
+(brackets, units, order); each line names all its rules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from otimes.algebra.rules.given import hypotheses
 from otimes.algebra.rules.rule import Path, at, children, replaced
 
 WIDTH = 100
-FEW_LINES = 6  # up to so many lines, brackets have lines of their own
+FEW_LINES = 6  # in chains of at most so many lines, steps that move brackets have their own lines
 BRACKETS = frozenset({"mul_assoc", "add_assoc", "kron_assoc", "hadamard_assoc", "head_sum_nested"})
 
 
@@ -33,7 +33,7 @@ class Step:
     """One use of a rule: `before` becomes `after` by the rule named at `path`.
 
     `path` lists positions of arguments from the root down. A reverse step uses the rule from right
-    to left: the rule takes the part of `after` to the part of `before`.
+    to left: the rule rewrites the part of `after` to that of `before`.
     """
 
     rule: str
@@ -54,7 +54,7 @@ class Step:
         return self.named.reading(self.reverse) if self.named else ""
 
     def matches(self) -> bool:
-        """Return whether the rule, at that place, gives exactly the other side; pure syntax."""
+        """Return whether the rule, applied at `path`, gives the other side; purely syntactic."""
         try:
             old, new = at(self.before, self.path), at(self.after, self.path)
         except (IndexError, AttributeError):
@@ -67,8 +67,8 @@ class Step:
     def check(self) -> bool:
         """Return whether the step matches its rule and the judge proves `before = after`.
 
-        The part that is replaced is decided first: where the parts are equal, for every value of
-        the indices around them, so are the wholes.
+        The replaced parts are compared first: if they are equal for all values of their indices, so
+        are the two expressions.
         """
         if not self.matches():
             return False
@@ -79,18 +79,18 @@ class Step:
     def _proved(self, before: Any, after: Any) -> bool:
         try:
             return decision(before, after, self.given).status == "proved"
-        except OtimesError:  # one of the two is not in the language
+        except OtimesError:  # one of the parts is not in the language
             return False
 
     def turned(self) -> Step:
-        """Return the same step taken backwards; a rule that goes both ways stays forward."""
+        """Return the step from `after` to `before`, read forwards if the rule permits."""
         back = Step(self.rule, self.path, False, self.after, self.before, self.given)
         return back if self.reverse or back.matches() else replace(back, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is shown as one line: an expression, and the steps that led to it from the last one."""
+    """One printed line: an expression, and the steps from the previous line to it."""
 
     expression: Any
     steps: tuple[Step, ...]
@@ -114,8 +114,8 @@ class Line:
 class Derivation:
     """A chain of steps from `lhs` to `rhs`; none when the two sides are the same expression.
 
-    Of a proof by induction over `depth` it is the step to one more layer: `opaque` says what stands
-    for the layers before, and the last hypothesis is the claim for them.
+    In a proof by induction over `depth` it is the induction step: `opaque` maps symbols to the
+    products over earlier layers, and the last hypothesis is the induction hypothesis.
     """
 
     lhs: Any
@@ -136,27 +136,27 @@ class Derivation:
         return (self.lhs, *[step.after for step in self.steps])
 
     def check(self) -> bool:
-        """Return whether the chain joins up from side to side and each of its steps checks."""
+        """Return whether the chain leads from `lhs` to `rhs` without gaps and every step checks."""
         return self.joined and all(step.check() for step in self.steps)
 
     @property
     def joined(self) -> bool:
-        """Whether each step begins where the one before it ended, from side to side."""
+        """Whether each step starts at the result of the previous one, from `lhs` to `rhs`."""
         ends = self.expressions
         joined = all(step.before == e for step, e in zip(self.steps, ends, strict=False))
         return joined and bool(ends[-1] == self.rhs)
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The steps as they are shown: runs of one rule, and runs of bookkeeping, are one line.
+        """The printed lines: consecutive uses of one rule, or bookkeeping steps, form one line.
 
-        In a long chain, brackets are moved on the line of whatever comes before or after them.
+        In a long chain, steps that only move brackets join an adjacent line.
         """
         fine = _grouped(self.steps, frozenset())
         return fine if len(fine) <= FEW_LINES else _grouped(self.steps, BRACKETS)
 
     def preface(self, math: Callable[[Any], str]) -> str:
-        """Return what a reader has to know first, if anything; `math` writes formulas."""
+        """Return the introduction to a proof by induction, else ""; `math` formats a formula."""
         if self.depth is None:
             return ""
         names = [f"{math(name)} for {math(e)}" for name, e in self.opaque]
@@ -229,9 +229,9 @@ class Derivation:
 
 
 def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -> Step | None:
-    """Return the use of one rule that takes `before` to `after`, if there is one.
+    """Return one step that rewrites `before` to `after`, or None.
 
-    The smallest part in which the two differ is tried first, then the parts around it.
+    The smallest differing subexpression is tried first, then those that contain it.
     """
     if before == after:
         return None
@@ -248,7 +248,7 @@ def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -
 
 
 def _only_difference(a: Any, b: Any) -> int | None:
-    """Return the position of the one argument in which two nodes of a kind differ."""
+    """Return the position of the only argument in which two nodes of one class differ, or None."""
     if type(a) is not type(b) or len(a.args) != len(b.args):
         return None
     differing = [k for k, (x, y) in enumerate(zip(a.args, b.args, strict=True)) if x != y]
@@ -257,7 +257,7 @@ def _only_difference(a: Any, b: Any) -> int | None:
 
 
 def _grouped(steps: Sequence[Step], silent: frozenset[str]) -> tuple[Line, ...]:
-    """Return steps in lines; a rule that is silent joins any line, and takes none of its own."""
+    """Return steps grouped into lines; a step by a rule in `silent` joins an adjacent line."""
     groups: list[list[Step]] = []
     for step in steps:
         if groups and _together(groups[-1], step, silent):
@@ -268,7 +268,7 @@ def _grouped(steps: Sequence[Step], silent: frozenset[str]) -> tuple[Line, ...]:
 
 
 def _together(line: list[Step], step: Step, silent: frozenset[str]) -> bool:
-    """Return whether a step joins a line: bookkeeping joins bookkeeping, a rule joins itself."""
+    """Return whether a step belongs on a line: the same rule, or bookkeeping on both sides."""
     named = [s for s in line if s.rule not in silent]
     if step.rule in silent or not named:
         return True

@@ -1,4 +1,4 @@
-"""Moves about softmax, masks, activations and norms, for a search for steps."""
+"""Moves for softmax, masks, activations and norms."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ PREMISE = 0.5  # units of work
 
 
 def by_premises(part: Any, search: Scope) -> list[Change] | None:
-    """Use an axiom whose premises follow from what is given."""
+    """Apply an axiom whose premises follow from the hypotheses."""
     for name in PREMISED:
         for new, premises in instances(name, part):
             if premises[0][1].has(OneHot):
-                continue  # one row: there is a rule for that
+                continue  # a single row, for which there is a rule
             if all(follows(*premise, search.given) for premise in premises):
                 return [Change(name, (), False, new)]
     return None
 
 
 def follows(lhs: Any, rhs: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
-    """Return whether an equation certainly holds, as a premise of an axiom has to."""
+    """Return whether an equation, the premise of an axiom, is proved under the hypotheses."""
     return proved(lhs, rhs, given, PREMISE)
 
 
 def transpose_inside(part: Any, search: Scope) -> list[Change] | None:
-    """Take the transpose of an activation inside, where it goes on to the leaves."""
+    """Rewrite g(X)ᵀ as g(Xᵀ), so that the transpose can move on to the leaves."""
     inner = part.args[0]
     if type(inner) is not Activation:
         return None
@@ -43,7 +43,7 @@ def transpose_inside(part: Any, search: Scope) -> list[Change] | None:
 
 
 def row_outside(part: Any, search: Scope) -> list[Change] | None:
-    """Take the choice of a row or column out of a function, where its entries are looked at."""
+    """Move the selection of a row or column out of a function: g(eᵢᵀ X) becomes eᵢᵀ g(X)."""
     (k, argument), *others = [(k, a) for k, a in enumerate(part.args) if is_matrix(a)]
     if others or type(argument) is not MatMul:
         return None

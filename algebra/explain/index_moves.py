@@ -1,4 +1,4 @@
-"""Moves of index notation: sums over indices are merged, and numbers taken out of them."""
+"""Moves for sums over indices: merging them, and moving constant factors out of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from otimes.algebra.rules.rule import OF_MATRICES, bound, mentions, scalar_produ
 
 
 def apart_inside(part: Any, search: Scope) -> list[Change] | None:
-    """Rename the index of a sum that stands in a sum over an index of the same name."""
+    """Rename the index of a sum inside another sum over an index of the same name."""
     body = part.args[0]
     inner = enumerate(body.args) if type(body) is sympy.Mul else [(None, body)]
     for k, x in inner:
@@ -26,7 +26,7 @@ def apart_inside(part: Any, search: Scope) -> list[Change] | None:
 
 
 def by_delta(part: Any, search: Scope) -> list[Change] | None:
-    """Write the first of the two indices of a delta for the second, in the other factors."""
+    """Replace the second index of a Kronecker delta by the first in the other factors."""
     for new in RULES["delta_mul"].results(part):
         deltas = [x for x in part.args if type(x) is KroneckerDelta]
         if any(_besides(part, x) and not _besides(new, x) for x in deltas):
@@ -40,7 +40,7 @@ def _besides(e: Any, delta: Any) -> bool:
 
 
 def flat_product(part: Any, search: Scope) -> list[Change] | None:
-    """Take the brackets off a product of numbers, and drop ones."""
+    """Flatten a product of scalars, and drop factors of 1."""
     if any(type(x) is sympy.Mul or x in (0, 1) for x in part.args):
         factors = [y for x in part.args for y in (x.args if type(x) is sympy.Mul else (x,))]
         kept = [x for x in factors if x != 1]
@@ -59,7 +59,7 @@ def open_power(part: Any, search: Scope) -> list[Change] | None:
 
 
 def numbers_out(part: Any, search: Scope) -> list[Change] | None:
-    """Take plain numbers out of a sum; entries and other sums stay inside."""
+    """Move factors that are numbers or symbols out of a sum; entries and other sums stay inside."""
     factors = part.args[0].args if type(part.args[0]) is sympy.Mul else part.args[:1]
     if any(x != 1 and not mentions(x, bound(part)) and not x.has(*OF_MATRICES) for x in factors):
         return [Change("sum_smul", (), False, next(RULES["sum_smul"].results(part)))]

@@ -11,7 +11,7 @@ from otimes.algebra.errors import OtimesError
 
 
 def proved(lhs: Any, rhs: Any, given: tuple[tuple[Any, Any], ...], budget: float) -> bool:
-    """Return whether an equation is proved; a cached answer costs the budget as much work."""
+    """Return whether an equation is proved; a cached result is charged its original work."""
     found, work = _decided(lhs, rhs, given, budget)
     spend(work)
     return found
@@ -23,6 +23,6 @@ def _decided(
 ) -> tuple[bool, int]:
     try:
         found = decision(lhs, rhs, given, budget)
-    except OtimesError:  # not in the language, or one name for indices of two ranges
+    except OtimesError:  # not in the language, or one index name with two ranges
         return False, 0
     return found.status == "proved", found.work

@@ -1,7 +1,7 @@
-"""Moves: small rewritings that a search for steps may try; `strategies` gives their order.
+"""Moves: small rewrites tried by the search for steps, in the order given by `strategies`.
 
-A move looks at one part of an expression and proposes changes, each the use of one named rule. All
-of this only proposes: afterwards every step is matched with its rule and decided.
+A move is given one subexpression and proposes changes, each the use of one named rule. Moves need
+not be trusted: every step is later matched with its rule and decided.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Move = Callable[[Any, "Scope"], "list[Change] | None"]
 
 
 def index_names(*expressions: Any) -> tuple[Any, ...]:
-    """Return the names that the indices of sums may take: those used already come first."""
+    """Return the symbols available as indices of sums, those already used first."""
     used = {index for e in expressions for x in e.atoms(*BINDERS) for index in bound(x)}
     spare = [Symbol(name, integer=True) for name in ("h", "g", "f")]
     named = (Symbol, sympy.MatrixSymbol, Family)
@@ -75,14 +75,14 @@ def index_names(*expressions: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a move may use apart from the expression: names for indices, and the hypotheses."""
+    """The context of a move: symbols for renamed indices, and the hypotheses."""
 
     names: tuple[Any, ...] = ()
     given: tuple[tuple[Any, Any], ...] = ()
 
 
 def by_hypothesis(part: Any, search: Scope) -> list[Change] | None:
-    """Use what is given, from its longer side to its shorter."""
+    """Apply a hypothesis, from its longer side to its shorter side."""
     for name, rule in hypotheses(search.given).items():
         new = next(rule.results(part), None)
         if new is not None:
@@ -91,7 +91,7 @@ def by_hypothesis(part: Any, search: Scope) -> list[Change] | None:
 
 
 def open_hypothesis(part: Any, search: Scope) -> list[Change] | None:
-    """Put for a symbol the tensor product, or for a product the sum, that it is given to be."""
+    """Apply a hypothesis that replaces a symbol by a Kronecker product, or a product by a sum."""
     for number, pair in enumerate(search.given, 1):
         for old, new in (pair, pair[::-1]):
             if part == old and type(new) is KroneckerProduct and not new.has(old):
@@ -115,7 +115,7 @@ def _opened_in_product(name: str, part: Any, old: Any, new: Any) -> list[Change]
 
 
 def apart(part: Any, search: Scope) -> list[Change] | None:
-    """Rename the index of a sum where a neighbouring factor uses the same one."""
+    """Rename the index of a sum if another factor of the product uses the same index."""
     for k, x in enumerate(part.args):
         if type(x) not in BINDERS:
             continue
@@ -133,7 +133,7 @@ def apart(part: Any, search: Scope) -> list[Change] | None:
 
 
 def concat_first(part: Any, search: Scope) -> list[Change] | None:
-    """Under a trace, bring heads side by side before heads one below the other."""
+    """Under a trace, rotate a product so that ConcatHeads comes before StackHeads."""
     inner = part.args[0]
     if type(inner) is MatMul and (type(inner.args[0]), type(inner.args[-1])) == (
         StackHeads,
@@ -149,14 +149,14 @@ def _touches(e: Any, symbol: Any) -> bool:
 
 
 def _neighbours(part: Any) -> Iterator[tuple[int, Any, Any, int]]:
-    """Yield (k, factor k, a factor next to it, the axis of that one on which the two meet)."""
+    """Yield (k, factor k, an adjacent factor, the axis of the latter that factor k multiplies)."""
     for k, (x, y) in enumerate(pairwise(part.args)):
         yield k, x, y, 0
         yield k + 1, y, x, 1
 
 
 def split_special(part: Any, search: Scope) -> list[Change] | None:
-    """Write a matrix of ones as a Kronecker product next to one, and multiply by factors."""
+    """Rewrite ones next to a Kronecker product as a Kronecker product, and apply kron_mul_kron."""
     for k, x, y, axis in _neighbours(part):
         if type(x) is OneMatrix and type(y) is KroneckerProduct:
             split = _ones_like(x, [z.shape[axis] for z in y.args], 1 - axis)
@@ -167,7 +167,7 @@ def split_special(part: Any, search: Scope) -> list[Change] | None:
 
 
 def _mixed(part: Any, k: int, split: Any, name: str) -> list[Change] | None:
-    """Replace factor k by the Kronecker product that it is, and multiply factor by factor."""
+    """Replace factor k by an equal Kronecker product, and multiply factor by factor."""
     if split is None:
         return None
     opened = rebuilt(part, [*part.args[:k], split, *part.args[k + 1 :]])
@@ -178,7 +178,7 @@ def _mixed(part: Any, k: int, split: Any, name: str) -> list[Change] | None:
 
 
 def _ones_like(x: Any, sizes: list[Any], axis: int) -> Any:
-    """Return the matrix of ones as ⊗ of ones whose sizes on an axis are these."""
+    """Return a matrix of ones as ⊗ of ones with these sizes along an axis, or None."""
     other = x.shape[1 - axis]
     if sympy.Mul(*sizes) != x.shape[axis]:
         return None
@@ -188,7 +188,7 @@ def _ones_like(x: Any, sizes: list[Any], axis: int) -> Any:
 
 
 def _reverse_kron(split: Any, name: str, path: Path) -> list[Change]:
-    """Return the steps that open ⊗ of specials from the one matrix it is, factor by factor."""
+    """Return the changes that rewrite one identity or matrix of ones as ⊗, factor by factor."""
     states = [split]
     while type(states[-1]) is KroneckerProduct:
         merged = next(RULES[name].results(states[-1]), None)
@@ -199,7 +199,7 @@ def _reverse_kron(split: Any, name: str, path: Path) -> list[Change]:
 
 
 def beside_one(part: Any, search: Scope) -> list[Change] | None:
-    """Write X as X ⊗ I₁ next to ⊗ whose other factors have size one there, and multiply."""
+    """Rewrite X next to A ⊗ b, b of size one on that side, as X ⊗ I₁, and multiply."""
     for k, x, y, axis in _neighbours(part):
         if is_matrix(x) and type(x) is not KroneckerProduct and type(y) is KroneckerProduct:
             wide = [z.shape[axis] != 1 for z in y.args]
@@ -212,7 +212,7 @@ def beside_one(part: Any, search: Scope) -> list[Change] | None:
 
 
 def ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
-    """Cut ones next to a block matrix as that is cut."""
+    """Split ones next to a block matrix into the same blocks."""
     for k, x, y, axis in _neighbours(part):
         if type(x) is OneMatrix and type(y) is BlockMatrix:
             cut = [[OneMatrix(x.shape[0], row[0].shape[0]) for row in rows_of(y)]]
@@ -224,7 +224,7 @@ def ones_in_blocks(part: Any, search: Scope) -> list[Change] | None:
 
 
 def blocks_together(part: Any, search: Scope) -> list[Change] | None:
-    """Take the common factors out of a sum of products that end in block matrices."""
+    """Factor out the common left factors of a sum of products that end in block matrices."""
     if all(type(x) is MatMul and type(x.args[-1]) is BlockMatrix for x in part.args):
         fronts = {x.args[:-1] for x in part.args}
         if len(fronts) == 1:
@@ -236,7 +236,7 @@ def blocks_together(part: Any, search: Scope) -> list[Change] | None:
 
 
 def split_in_hadamard(part: Any, search: Scope) -> list[Change] | None:
-    """Write I as I ⊗ I next to a Kronecker product, so that both multiply elementwise."""
+    """Rewrite I as I ⊗ I in a Hadamard product with a Kronecker product."""
     krons = [y for y in part.args if type(y) is KroneckerProduct]
     for k, x in enumerate(part.args):
         if type(x) is Identity and krons:
@@ -248,7 +248,7 @@ def split_in_hadamard(part: Any, search: Scope) -> list[Change] | None:
 
 
 def split_ones(part: Any, search: Scope) -> list[Change] | None:
-    """Write a matrix of ones inside a product as a column times a row."""
+    """Rewrite a matrix of ones in a product as a column times a row."""
     _, matrices = split_scalars(part)
     if len(matrices) > 1:
         for k, x in enumerate(part.args):
@@ -259,7 +259,7 @@ def split_ones(part: Any, search: Scope) -> list[Change] | None:
 
 
 def join_ones(part: Any, search: Scope) -> list[Change] | None:
-    """Write a column of ones times a row of ones, when that is the whole product, as one matrix."""
+    """Rewrite a product that is a column of ones times a row of ones as one matrix."""
     numbers, matrices = split_scalars(part)
     if len(matrices) == 2 and all(type(x) is OneMatrix for x in matrices):
         x, y = matrices
@@ -276,7 +276,7 @@ def join_ones(part: Any, search: Scope) -> list[Change] | None:
 
 
 def least_rotation(part: Any, search: Scope) -> list[Change] | None:
-    """Turn a product under a trace, and transpose it, to the way that comes first in order."""
+    """Rotate, and perhaps transpose, the product under a trace to its least form by `order`."""
     inner = part.args[0]
     body = inner.body if type(inner) is HeadSum else inner
 
@@ -308,7 +308,7 @@ def least_rotation(part: Any, search: Scope) -> list[Change] | None:
 
 
 def _turned(x: Any) -> Any:
-    """Return the transpose with transposes pushed to the leaves, as the moves leave it."""
+    """Return the transpose, with transposes moved to the leaves."""
     kind = type(x)
     if kind is Transpose:
         return x.args[0]
@@ -323,7 +323,7 @@ def _turned(x: Any) -> Any:
 
 
 def diagonal_way(part: Any, search: Scope) -> list[Change] | None:
-    """Of I ∘ A and I ∘ Aᵀ, take the one that comes first in order."""
+    """Replace I ∘ A by I ∘ Aᵀ if the latter comes first by `order`."""
     if any(type(x) is Identity for x in part.args):
         for k, x in enumerate(part.args):
             if type(x) is Transpose or (type(x) is not Identity and order(_way(x)) < order(x)):
@@ -339,7 +339,7 @@ def _way(x: Any) -> Any:
 
 
 def ordered(name: str) -> Move:
-    """Return the move that puts the arguments in order by the rule of this name."""
+    """Return the move that sorts the arguments by the commutativity rule of this name."""
 
     def move(part: Any, _: Scope) -> list[Change] | None:
         arguments = sorted(part.args, key=order)
@@ -351,7 +351,7 @@ def ordered(name: str) -> Move:
 
 
 def ordered_sum(part: Any, search: Scope) -> list[Change] | None:
-    """Order the indices of a sum and name them, and order its entries, alike on both sides."""
+    """Bring a sum to standard form: the order and names of its indices, the order of factors."""
     is_head_sum = type(part) is HeadSum
     if len(part.limits) > (4 if is_head_sum else 5):
         return None
@@ -380,7 +380,7 @@ def ordered_sum(part: Any, search: Scope) -> list[Change] | None:
 
 
 def arithmetic(part: Any, search: Scope) -> list[Change] | None:
-    """Write a number as one sum of monomials, or as one quotient of two."""
+    """Rewrite a scalar as a sum of monomials, or a quotient of two such sums."""
     if type(part) not in (sympy.Add, sympy.Mul, sympy.Pow):
         return None
     best = canonical_number(part)
@@ -391,7 +391,7 @@ def arithmetic(part: Any, search: Scope) -> list[Change] | None:
 
 @lru_cache(maxsize=4096)
 def canonical_number(number: Any) -> Any:
-    """Return a number as one sum of monomials, or as one quotient; None if it cannot be read."""
+    """Return a scalar as a sum of monomials, or a quotient of two; None if it is not supported."""
     names = {key(s): s for s in number.free_symbols if isinstance(s, Symbol)}
     names.update({f"tr({k})": t for k, t in enumerate(dict.fromkeys(traces(number)))})
     (plain,) = without_traces(number)
@@ -409,6 +409,6 @@ def canonical_number(number: Any) -> Any:
 
 @lru_cache(maxsize=65536)
 def order(e: Any) -> tuple[int, str]:
-    """Return a key by which terms and factors are put in order: the shortest first."""
+    """Return the key for sorting terms and factors: the length of the text, then the text."""
     text = unicode_text(coefficient(e)[1]) if type(e) is MatMul else unicode_text(e)
     return len(text), text + unicode_text(e)

@@ -1,8 +1,8 @@
 """A chain of steps drawn as SVG: each row is an expression, the rule that led to it, its diagram.
 
-The rows are read together, so that equal diagrams are drawn alike: without hypotheses every row has
-the same one; a hypothesis changes it. A diagram is defined once
-and used wherever it stands again; a row that has no normal form is drawn without one.
+The rows are read together, so that equal diagrams look identical. Without hypotheses all rows have
+the same diagram. Each distinct diagram is defined once in the SVG. A row without a normal form has
+no diagram.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from otimes.algebra.normal_form import normal_forms
 
 MARGIN = 8.0
 LINE = 22.0  # from one line of text to the next
-CHARACTER = 8.2  # the width of one, at most, in the size of the text
+CHARACTER = 8.2  # the maximum width of a character, relative to the font size
 COLUMNS = 100  # characters in a line of text
 BETWEEN = 12.0
 MORE = ".otimes-diagram .line{font-size:16px}.otimes-diagram .rule{font-size:13px;opacity:.8}"
 
 
 def draw_steps(rows: Sequence[tuple[Any, str]]) -> str:
-    """Return the SVG of a chain, the same text for the same chain.
+    """Return the SVG of a chain; equal chains give identical text.
 
-    `rows` are the expressions, each with the names of the rules that lead to it from the last one.
+    `rows` are pairs of an expression and the names of the rules that lead to it.
     """
     pictures = _pictures([expression for expression, _ in rows])
     body: list[str] = []
@@ -58,7 +58,7 @@ def draw_steps(rows: Sequence[tuple[Any, str]]) -> str:
 
 
 def _pictures(expressions: list[object]) -> list[str]:
-    """Return the SVG of each expression's normal form, or none where they cannot be read."""
+    """Return the SVG of each expression's normal form, or "" for each if one has none."""
     try:
         return [form._repr_svg_() for form in normal_forms(*expressions)]
     except OtimesError:
@@ -66,7 +66,7 @@ def _pictures(expressions: list[object]) -> list[str]:
 
 
 def _named(picture: str) -> tuple[str, float, float]:
-    """Return a name for a picture that depends on what it shows only, its width and its height."""
+    """Return the name of a picture (a hash of its content), its width and its height."""
     found = re.match(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"', picture)
     assert found is not None
     name = "d" + hashlib.sha256(picture.encode()).hexdigest()[:12]

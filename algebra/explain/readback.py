@@ -1,8 +1,8 @@
-"""From a diagram back to an expression: words where it is made of words, else sums over indices.
+"""From a diagram back to an expression: matrix products and traces, else sums over indices.
 
-A diagram in which every wire joins two things is a product of matrices between each row leg and
-its column leg, times traces. Any other wire is held: it becomes an index that is summed over, and
-whatever it touches ends in a unit column `e_i`.
+If every wire has two ends, the diagram is a product of matrices between each row leg and its column
+leg, times traces. Any other wire is *held*: it becomes a summation index i, and every matrix on it
+is multiplied by a unit column `e_i`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from otimes.algebra.reading.opaque_functions import is_causal_mask
 from otimes.algebra.rules.indices import index_sum
 from otimes.algebra.rules.rule import fresh, product, scalar_product, tensor, total
 
-Ends = tuple[Wire | None, Wire | None]  # of the row and of the column
-Hole = Callable[[Mapping[str, Any]], Any]  # what stands in the hole, at given values of its indices
+Ends = tuple[Wire | None, Wire | None]  # sizes of the row and of the column
+Hole = Callable[[Mapping[str, Any]], Any]  # gives the expression in the hole
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Renderer:
     def __init__(self, reading: Interpretation, avoid: Sequence[Any], scalar: bool) -> None:
         self.reading = reading
         self.avoid = tuple(avoid)
-        self.scalar = scalar  # whether the claim is of numbers and not of matrices
+        self.scalar = scalar  # whether the claim is an equation of scalars
         self.applied = {known.name: known for known in reading.applied}
         known = {**reading.signature.sizes, **reading.signature.scalars}
         self.symbols = {
@@ -67,15 +67,15 @@ class Renderer:
         hole: Hole | None = None,
         at_hole: Mapping[str, Wire] | None = None,
     ) -> Any:
-        """Return coefficient · diagram as an expression, the box `HOLE` written by `hole`."""
+        """Return coefficient · diagram as an expression; `hole` gives that of the box `HOLE`."""
         if any(w < 0 for w in (*diagram.rows, *diagram.cols)):
             raise NotWritten  # one block of a matrix in blocks
         return _Term(self, diagram, hole, at_hole or {}).written(coefficient)
 
     def function(self, known: Applied, held: Mapping[int, Any], ends: Sequence[int]) -> Any:
-        """Return a function as an expression: `held` are the values of slots that are no legs.
+        """Return a function as an expression; `held` maps its indexed slots to their indices.
 
-        `ends` are the slots that are legs: a row, and of an activation also a column.
+        `ends` are the slots written as row and (activations only) column of the matrix.
         """
         stated, indices = known.stated, inspect(known.stated).indices
         legs = sum(size != 1 for size in stated.shape)
@@ -110,7 +110,7 @@ class Renderer:
 
 
 def _ends(known: Applied) -> tuple[int, ...]:
-    """Return the slots of a function that are written as legs, not held at an index."""
+    """Return the slots of a function that become the row and the column of its matrix."""
     rows, cols = (size != 1 for size in known.stated.shape)
     legs = int(rows) if known.function == SOFTMAX else int(rows) + int(cols)
     return tuple(range(min(legs, len(known.slots))))
@@ -130,7 +130,7 @@ class _Term:
         self.hole = hole
         self.at_hole = at_hole
         self.held: dict[Wire, Any] = dict(held or {})  # wire -> its index, a symbol or an integer
-        self.bound: list[Wire] = []  # of the held ones, those that are summed over
+        self.bound: list[Wire] = []  # the held wires whose index is summed over
         self.filling: Any = None
         self.names = iter(fresh(len(diagram.sorts), *renderer.avoid))
 
@@ -170,16 +170,16 @@ class _Term:
         wire: Wire,
         columns: Sequence[int],
     ) -> dict[int, tuple[Wire, Wire]]:
-        """Cut a wire in pieces with a column on each cut, and return between which wires it is.
+        """Split a wire at each of the `columns`; return for each the two wires that it now joins.
 
-        All but two of what the wire joins are columns then: v on a wire is diag(v) along it.
+        For a wire with at most two other ends: a column v on a wire is diag(v) along it.
         """
         last, made = wire, {}
         for k in columns:
             new = len(self.d.sorts)
             self.d = self.d._replace(sorts=(*self.d.sorts, self.d.sorts[wire]))
             made[k], last = (last, new), new
-        for k, (box, row, col) in enumerate(boxes):  # the other end of the wire is further on now
+        for k, (box, row, col) in enumerate(boxes):  # move the far end to the last piece
             if k not in made and col == wire:
                 boxes[k] = (box, row, last)
                 return made
@@ -198,7 +198,7 @@ class _Term:
             self.bound.append(wire)
 
     def ends(self, box: tuple[int, ...]) -> Ends:
-        """Return the row wire and the column wire of a box; wires of family indices are held."""
+        """Return the row and column wires of a box; wires of family indices become held."""
         if box[0] == HOLE:
             rows, cols = self._hole_legs
         else:
@@ -218,7 +218,7 @@ class _Term:
         return (legs[0] if rows else None), (legs[-1] if cols else None)
 
     def ends_of_function(self, known: Applied, box: tuple[int, ...]) -> Ends:
-        """Return the wires of the slots and features of a function that are written as legs."""
+        """Return the row and column wires of a function's box; its other slots become held."""
         wires = box[1:]
         ends = _ends(known)
         for slot in range(len(known.slots)):
@@ -270,7 +270,7 @@ class _Term:
     # -- words -----------------------------------------------------------------------------------
 
     def assembled(self, coefficient: Coefficient, pieces: list[_Piece]) -> Any:
-        """Return the whole: numbers, traces, and what stands between the legs."""
+        """Return the product of the numbers, the traces, and the matrices between the legs."""
         if len(self.d.rows) != len(self.d.cols) and self.d.rows and self.d.cols:
             for wire in (*self.d.rows, *self.d.cols):
                 self.hold(wire)
@@ -306,7 +306,7 @@ class _Term:
     def walk(
         self, wire: Wire, left: list[_Piece], home: Wire | None = None
     ) -> tuple[list[Any], Wire | None]:
-        """Return the word from a wire on, taking its pieces, and the leg (or `home`) at its end."""
+        """Return the matrices that follow a wire, removed from `left`, and the leg at their end."""
         word: list[Any] = []
         here = wire
         ends = (*self.d.rows, *self.d.cols, home)
@@ -327,7 +327,7 @@ class _Term:
             here = onward
 
     def closed(self, left: list[_Piece]) -> Iterator[Any]:
-        """Yield the numbers that what touches no leg makes: traces of words."""
+        """Yield the scalar factors made of the pieces in `left`, mostly traces of products."""
         while left:
             piece = left.pop(0)
             if piece.row is not None and piece.row == piece.col and piece.row not in self.held:
@@ -342,7 +342,7 @@ class _Term:
             yield Trace(whole) if getattr(whole, "is_Matrix", False) else whole
 
     def transposed(self, e: Any) -> Any:
-        """Return the transpose; what fills the hole is left as it is, so that both sides fit."""
+        """Return the transpose; the expression in the hole is transposed without simplification."""
         if e is self.filling:
             return Transpose(e)
         if isinstance(e, Transpose):

@@ -1,7 +1,7 @@
 """Rewriting two sides, rule by rule, until they meet; the way across is a chain of steps.
 
-Each side is rewritten in several orders of the moves, and everything met on the way is a node of
-one graph, whose edges are single uses of rules. The shortest way through it is the chain.
+Each side is rewritten in several orders of the moves. All expressions reached are nodes of one
+graph, whose edges are single uses of rules. The chain is the shortest path between the sides.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from otimes.algebra.rules import RULES
 from otimes.algebra.rules.nonlinear import ROWWISE
 from otimes.algebra.rules.rule import Path, at, children, is_matrix, replaced
 
-MOVE = 10  # steps for trying a move at a place
-MAX_STEPS = 600  # rewrites of one side before it is left as it is
-MAX_PARTS = 4_000  # of an expression, and how deep it may be, before it is left as it is
+MOVE = 10  # work units for trying a move on a subexpression
+MAX_STEPS = 600  # maximum number of rewrites of one side
+MAX_PARTS = 4_000  # of an expression that is rewritten, and its maximum depth
 MAX_DEPTH = 80
-MAX_SHORTCUTS = 60  # chains longer than this are not searched for steps that skip others
+MAX_SHORTCUTS = 60  # longer chains are not searched for shortcuts
 
 Edges = dict[Any, list[Step]]
 
 
 @dataclass(slots=True)
 class Rewriter:
-    """Rewrites with moves; a move that does not apply to a part is not tried on it again."""
+    """Rewrites expressions by moves, and remembers moves that do not apply."""
 
     scope: Scope
-    idle: set[tuple[str, Any]] = field(default_factory=set)  # (move, part): nothing to do
-    refused: set[frozenset[Any]] = field(default_factory=set)  # {before, after} of steps not taken
+    idle: set[tuple[str, Any]] = field(default_factory=set)  # (move, part): the move does not apply
+    refused: set[frozenset[Any]] = field(default_factory=set)  # {before, after} of rejected steps
 
     def refuse(self, steps: Sequence[Step]) -> None:
-        """Take no step again between the expressions of these."""
+        """Reject the given steps, in both directions, in later searches."""
         self.refused |= {frozenset((step.before, step.after)) for step in steps}
 
     def meet(self, lhs: Any, rhs: Any, tiers: Sequence[Tier] | None = None) -> list[Step] | None:
-        """Return the shortest chain between two sides that the first tier to find one gives.
+        """Return the shortest chain between two sides, from the first tier that finds one.
 
-        `tiers` are all that may be of use when None.
+        `tiers` None: all applicable tiers.
         """
         edges: Edges = {}
         first, *others = TIERS if tiers is None else tiers
@@ -73,7 +73,7 @@ class Rewriter:
                 try:
                     for side in (lhs, rhs):
                         self.rewritten(side, strategy, edges)
-                except Exhausted:  # a chain that was found by parts stands all the same
+                except Exhausted:  # a chain found by parts remains valid
                     return None
             steps = shortest(edges, lhs, rhs, self.refused)
             if steps is not None:
@@ -81,7 +81,7 @@ class Rewriter:
         return None
 
     def rewritten(self, e: Any, strategy: Strategy, edges: Edges) -> Any:
-        """Rewrite until nothing applies, adding each step to the edges, both ways round."""
+        """Rewrite until no move applies; add each step to the edges in both directions."""
         seen = {e}
         inside = not strategy.opaque
         last: str | None = None
@@ -91,7 +91,7 @@ class Rewriter:
                 return e
             e = _add(edges, Change("matrix_of_entries", (), False, opened), e)
         for _ in range(MAX_STEPS):
-            # a rule is used everywhere before another one has its turn
+            # a rule is applied everywhere before the next one
             again = [last] if last is not None and last in RULES else []
             found = self._next(e, again, inside) or self._next(e, strategy.moves, inside)
             if found is None:
@@ -132,7 +132,7 @@ class Rewriter:
 
 
 def _add(edges: Edges, change: Change, e: Any) -> Any:
-    """Add a change to the edges, and return what it makes of the expression."""
+    """Add a change to the edges, and return the changed expression."""
     name, path, reverse, new = change
     after = replaced(e, path, new)
     edges.setdefault(e, []).append(Step(name, path, reverse, e, after))
@@ -145,12 +145,12 @@ def _parts(
 ) -> Iterator[tuple[Path, Any, bool]]:
     """Yield (path, part, whether it is a number inside a number), parents first.
 
-    What functions are taken of is left out where `inside` is false.
+    Arguments of functions are skipped unless `inside` is true.
     """
     number = type(e) in (sympy.Add, sympy.Mul, sympy.Pow)
     yield path, e, number and inside_number
     if type(e) is MatrixElement and isinstance(e.args[0], sympy.MatrixSymbol | FamilyMember):
-        return  # an entry of a tensor is as far as one can go
+        return  # an entry of a tensor has no parts to rewrite
     if not inside and type(e) in ROWWISE:
         return
     for position, argument in children(e):
@@ -180,7 +180,7 @@ def shortest(
 
 
 def with_shortcuts(steps: list[Step], given: tuple[tuple[Any, Any], ...]) -> list[Step]:
-    """Replace stretches of a chain that one use of one rule does as well."""
+    """Replace sections of a chain by a single step where one rule suffices."""
     if len(steps) > MAX_SHORTCUTS:
         return steps
     chain = [steps[0].before, *[s.after for s in steps]] if steps else []

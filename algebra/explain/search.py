@@ -1,9 +1,9 @@
 """Finding a chain of named rules between two sides of a proved equation.
 
 Both sides are rewritten, rule by rule, until they meet; the chain is the shortest path in the graph
-of all expressions that were reached. Where the two sides have a part in common, only what differs
-is explained. Every step is then checked (`Derivation.check`). `explain` returns None where it finds
-no chain, which implies nothing about the truth of the equation.
+of all expressions that were reached. Where the two sides share subexpressions, only the differing
+ones are rewritten. Every step is then checked (`Derivation.check`). `explain` returns None where it
+finds no chain, which implies nothing about the truth of the equation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from otimes.algebra.rules.nonlinear import ROWWISE
 from otimes.algebra.rules.rule import children, is_matrix, product, replaced
 
 BUDGET = 20.0  # units of work
-MAX_NODES = 2_000  # of one side, and how deep it may be
+MAX_NODES = 2_000  # of one side, and its maximum depth
 MAX_DEPTH = 60
 ATTEMPTS = 3
 # Units of work for a part: where it may be equal by hypotheses, inverses or axioms, or else not.
@@ -44,11 +44,10 @@ SEARCHED_FOR = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
 def explain(
     lhs: Any, rhs: Any, budget: float | None = None, given: Sequence[Any] = ()
 ) -> Derivation | None:
-    """Return a chain of named steps from lhs to rhs, each of them decided, or None.
+    """Return a chain of named, verified steps from lhs to rhs, or None.
 
     `budget`: how much work the search may do, in the units of `decide` (20 when None). `given`:
-    equations that hold besides, as pairs or `sympy.Eq`; a step that uses the first of them is
-    called `given_1`.
+    hypotheses, as pairs or `sympy.Eq`; a step that uses the first of them is called `given_1`.
 
     >>> from sympy import Identity, MatrixSymbol, Symbol
     >>> from otimes.algebra.language.linear import kron, matmul
@@ -67,7 +66,7 @@ def explain(
         (lhs, rhs), clean, _ = standardised([lhs, rhs], [as_pair(each) for each in given])
         pairs = tuple(clean)
         signature = inspect(lhs, rhs, *[side for pair in pairs for side in pair])
-    except OtimesError:  # not in the language, so there is nothing to decide a step by
+    except OtimesError:  # not in the language, so that no step could be decided
         return None
     lhs, rhs = (with_ranges(side, signature) for side in (lhs, rhs))
     pairs = tuple((with_ranges(x, signature), with_ranges(y, signature)) for x, y in pairs)
@@ -90,12 +89,12 @@ def _found(lhs: Any, rhs: Any, pairs: tuple[tuple[Any, Any], ...]) -> Derivation
         if not wrong:
             derivation = Derivation(lhs, rhs, tuple(steps))
             return derivation if derivation.joined else None
-        search.rewriter.refuse(wrong)  # matched, but the judge does not know it: another way
+        search.rewriter.refuse(wrong)  # matched but not proved, so another chain is tried
     return None
 
 
 def _is_large(e: Any) -> bool:
-    """Return whether a tree has too many nodes, or is too deep, for a search of steps."""
+    """Return whether a tree has too many nodes, or is too deep, for the search."""
     nodes, stack = 0, [(e, 0)]
     while stack:
         part, depth = stack.pop()
@@ -108,13 +107,13 @@ def _is_large(e: Any) -> bool:
 
 @dataclass(slots=True)
 class _Search:
-    """One search: what is given, and how to rewrite."""
+    """One search: its hypotheses and its rewriter."""
 
     given: tuple[tuple[Any, Any], ...]
     rewriter: Rewriter
 
     def chain(self, lhs: Any, rhs: Any, depth: int = 0) -> list[Step] | None:
-        """Return the shorter of two chains: by the parts that differ, and by what both become."""
+        """Return the shorter of two chains: by differing arguments, and by rewriting both sides."""
         if lhs == rhs:
             return []
         step = one_step(lhs, rhs, self.given)
@@ -131,7 +130,7 @@ class _Search:
         return None
 
     def _by_uses(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
-        """Use the equations of a proof one after the other, and rewrite in between."""
+        """Return a chain that uses the equations of the proof in turn, linked by rewriting."""
         uses = exchanges(lhs, rhs, self.given)
         if uses is None:
             return None
@@ -149,12 +148,12 @@ class _Search:
         return None if last is None else [*steps, *last]
 
     def _use(self, before: Any, after: Any, depth: int) -> list[Step] | None:
-        """Return the use of one equation: one step, or what shows that two arguments are equal."""
+        """Return the steps for one use of an equation: a single one, or steps in an argument."""
         step = one_step(before, after, self.given)
         return self._by_parts(before, after, depth + 1) if step is None else [step]
 
     def _by_inverse(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
-        """Show that M⁻¹ is N by M N = I: M⁻¹ = M⁻¹ (M N) = N."""
+        """Return a chain for M⁻¹ = N from M N = I: M⁻¹ = M⁻¹ (M N) = N."""
         if type(lhs) is not Inverse:
             if type(rhs) is not Inverse:
                 return None
@@ -176,13 +175,13 @@ class _Search:
         ]
 
     def _by_definition(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
-        """Open the norms on both sides, and explain what is left by its parts."""
+        """Return a chain that expands the norms on both sides, then compares their parts."""
         if not any(side.has(RMSNorm, LayerNorm) for side in (lhs, rhs)):
             return None
         return self._rewritten(lhs, rhs, OUTSIDE, depth)
 
     def _simpler(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
-        """Simplify both sides as far as rewriting goes, and explain what is left by its parts."""
+        """Return a chain that simplifies both sides by rewriting, then compares their parts."""
         return self._rewritten(lhs, rhs, PLAIN, depth)
 
     def _rewritten(self, lhs: Any, rhs: Any, strategy: Strategy, depth: int) -> list[Step] | None:
@@ -199,7 +198,7 @@ class _Search:
     # -- by parts ------------------------------------------------------------------------------
 
     def _by_parts(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
-        """Explain the arguments that differ, one after the other, where each pair is equal."""
+        """Return a chain that rewrites the differing arguments in turn, if each pair is equal."""
         if type(lhs) is not type(rhs) or depth > 12:
             return None
         if len(lhs.args) != len(rhs.args):
@@ -225,7 +224,7 @@ class _Search:
         return steps if current == rhs else None
 
     def _by_middle(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
-        """Put brackets around what differs between the common ends of two products."""
+        """Return a chain for two products with common ends, whose middles are rewritten."""
         if type(lhs) is not MatMul:
             return None
         x, y = list(lhs.args), list(rhs.args)
@@ -252,7 +251,7 @@ class _Search:
 
 
 def _link(between: Rewriter, here: Any, there: Any) -> list[Step] | None:
-    """Return a chain of identities; where functions occur, first one that leaves them alone."""
+    """Return a chain of identities, preferring one that leaves arguments of functions unchanged."""
     if here.has(*ROWWISE):
         steps = between.meet(here, there, LINKS_OUTSIDE)
         if steps is not None:
@@ -271,12 +270,12 @@ def _inside(steps: list[Step], whole: Any, position: int) -> list[Step]:
 
 
 def _common(x: list[Any], y: list[Any]) -> int:
-    """Return how many items two lists have in common at their beginning."""
+    """Return the length of the common prefix of two lists."""
     return sum(1 for _ in takewhile(operator.truth, map(operator.eq, x, y)))
 
 
 def _is_table(e: Any) -> bool:
-    """Return whether this is the table of a block matrix or of its entries, not an expression."""
+    """Return whether an argument is the table of blocks of a block matrix, not an expression."""
     return type(e) is sympy.Tuple or (
         type(e) is sympy.ImmutableDenseMatrix and any(map(is_matrix, e.args[2]))
     )
@@ -288,7 +287,7 @@ def _equal(a: Any, b: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
 
 
 def _direct(steps: list[Step]) -> list[Step]:
-    """Return a chain without its detours: what lies between two places that are the same."""
+    """Return a chain without loops: steps between two occurrences of one expression are dropped."""
     result: list[Step] = []
     for step in steps:
         known = [k for k, old in enumerate(result) if old.before == step.after]
@@ -297,6 +296,6 @@ def _direct(steps: list[Step]) -> list[Step]:
 
 
 def _length(steps: list[Step]) -> tuple[int, int]:
-    """Return how long a chain reads: its shown lines, then its steps."""
+    """Return the length of a chain as (printed lines, steps)."""
     lines = len(Derivation(steps[0].before, steps[-1].after, tuple(steps)).lines) if steps else 0
     return lines, len(steps)

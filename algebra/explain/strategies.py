@@ -1,8 +1,8 @@
 """Strategies: the orders in which the search for steps tries its moves.
 
-A move uses one rule, by whose name it goes, or is a function of `moves`, `index_moves` or
-`function_moves`. In a strategy the first move that applies anywhere is made, and then the search
-begins again. A tier is a group of strategies whose expressions are put together in one graph.
+A move applies the rule of its name, or is a function of `moves`, `index_moves` or `function_moves`.
+A strategy makes the first move that applies anywhere, then starts again. A tier is a group of
+strategies whose results share one graph.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from otimes.algebra.language.linear import FamilyMember, HeadSum
 from otimes.algebra.rules import RULES, Rule
 from otimes.algebra.rules.nonlinear import ROWWISE
 
-LAST_RESULT = ("mul_assoc", "add_assoc")  # rules whose last result is taken, and not the first
+LAST_RESULT = ("mul_assoc", "add_assoc")  # rules whose last result is used instead of the first
 
 
 def _use(rule: Rule) -> Move:
@@ -77,15 +77,15 @@ MOVES: dict[str, tuple[tuple[type, ...], Move]] = {
 }
 """The classes of expressions that a move looks at (none: all, but no number within a number)."""
 
-NUMBER = "one_by_one"  # which is not used on what a trace is taken of: there it would come back
+NUMBER = "one_by_one"  # not applied directly under a trace, where another move would undo it
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """An order of moves.
+    """A sequence of moves, in order of priority.
 
-    `opaque`: the arguments of functions are left as they are. `opens`: a matrix is first replaced
-    by the matrix of its entries.
+    `opaque`: arguments of functions are not rewritten. `opens`: a matrix is first replaced by the
+    matrix of its entries.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Strategy:
     opens: bool = False
 
     def without(self, left_out: Iterable[str], *more: str) -> Strategy:
-        """Return the same strategy without some moves, and with more of them at the end."""
+        """Return the strategy without some moves, and with further ones appended."""
         left_out = set(left_out)
         return replace(self, moves=(*[m for m in self.moves if m not in left_out], *more))
 
@@ -203,7 +203,7 @@ FIXED = _strategy(
     "entries of explicit matrices",
     *(ZEROS, POWERS, TRANSPOSES, BRACKETS, NUMBERS, OPENED, BLOCKS, EXPLICIT, ENTRIES, INDEX_SUMS),
 )
-# Diagonal matrices, powers, and the arguments of functions are left as they are.
+# Diagonal matrices, powers, and arguments of functions are not rewritten.
 OUTSIDE = _strategy("outside of functions", NORMS, list(PLAIN.without(POWERS).moves), opaque=True)
 
 Tier = tuple[Strategy, ...]
@@ -225,7 +225,7 @@ DIAGONALS: Tier = (_strategy("diagonal matrices", ["hadamard_mul_ones"], list(PL
 OPEN_GIVEN: Tier = (
     _strategy("hypotheses opened", ["open_hypothesis"], list(PLAIN.without(GIVEN).moves)),
 )
-# Without axioms and E E⁻¹ = I, which are used between two of these links.
+# Without the axioms and E E⁻¹ = I, which are applied between these chains.
 LINKS: tuple[Tier, ...] = tuple(
     (each.without([*CANCEL, *AXIOMS], *NORMS),) for each in (PLAIN, INDEXWISE, ENTRYWISE)
 )

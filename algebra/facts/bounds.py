@@ -140,7 +140,7 @@ def _candidates(bound: sympy.Expr) -> tuple[sympy.Expr, ...]:
 
 
 def _vanishes(scalar: sympy.Expr) -> bool:
-    """Return whether a rational function is zero; may miss that if it contains traces."""
+    """Return whether a rational function is zero; incomplete for functions of traces."""
     expanded = sympy.expand(scalar)
     if expanded == 0 or expanded.is_polynomial() or expanded.has(sympy.Trace):
         return bool(expanded == 0)

@@ -21,7 +21,7 @@ from otimes.algebra.language.unicode import short_text
 
 
 class Property(NamedTuple):
-    """The wording of a property, for one matrix and for several; `square`: only of square ones."""
+    """The wording of a property, for one matrix and for several; `square`: for square ones only."""
 
     one: str
     many: str
@@ -88,7 +88,7 @@ class Fact:
     premises: tuple[Fact, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Check that the property exists, and that the subject can have it."""
+        """Check that the property exists, and that it applies to the subject."""
         object.__setattr__(self, "name", _known_name(self.name))
         if self.rule == GIVEN:
             self._check()
@@ -190,7 +190,7 @@ def _known_name(name: str) -> str:
 
 
 def _printed(fact: Fact, printed: set[Fact]) -> tuple[Fact, str, list[Fact]]:
-    """Return the fact to print, its rule, and its premises; none where they were printed before."""
+    """Return the fact to print, its rule, and its premises (() if they were printed before)."""
     while fact.rule == SAME:
         printed.add(fact)
         (fact,) = fact.premises

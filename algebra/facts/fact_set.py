@@ -1,4 +1,4 @@
-"""The facts about one matrix, as they are collected.
+"""The collection of the facts about one matrix.
 
 `KEPT` and `ABSORBED` are tables of properties that operations preserve; `IMPLIED` lists the
 implications between properties of one matrix. `FactSet` applies them.
@@ -212,5 +212,5 @@ def without_indices(known: Known, indices: Iterable[sympy.Symbol]) -> Known:
 
 
 def _of(operation: str) -> str:
-    """Return the "of " that follows the name of an operation; empty if the name has it."""
+    """Return "of ", to follow the name of an operation, or "" if the name contains it."""
     return "" if operation.endswith(" of") else "of "

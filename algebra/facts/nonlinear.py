@@ -51,7 +51,7 @@ def _softmax(walk: Walk, e: RowSoftmax, found: FactSet) -> None:
 
 
 def _masked(walk: Walk, e: RowSoftmax, found: FactSet) -> None:
-    """Add the facts from the mask: an entry is zero exactly where the mask is, else of its sign."""
+    """Add the facts from the mask: a masked softmax has the zeros and the signs of its mask."""
     mask = walk.known(normalise(e.mask))
     rule = "the axiom softmax_mask, masked entries are zero"
     found.carry(TRIANGLES, mask, rule)

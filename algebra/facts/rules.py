@@ -299,7 +299,7 @@ def _hadamard_power(walk: Walk, e: Any, found: FactSet) -> None:
 
 
 def _signs(operation: str, parts: Sequence[Known], found: FactSet) -> None:
-    """Add (anti)symmetry if each factor is symmetric or antisymmetric, and one is the latter."""
+    """Add (anti)symmetry of a product of symmetric and (one or more) antisymmetric factors."""
     names = ("symmetric", "antisymmetric")
     if not all(any(name in part for name in names) for part in parts):
         return

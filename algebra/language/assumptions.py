@@ -1,9 +1,9 @@
-"""What is known of scalars apart from equations: the assumptions of their symbols, inequalities.
+"""Assumptions about scalars: those declared by their symbols, and inequalities.
 
-SymPy's symbols carry assumptions, and a hypothesis may be an inequality such as `Ne(a*b, 1)` or
-`a > 0`. Both decide by what one may divide, which roots of products are products of roots, and
-which numbers may refute a claim. An assumption that is not supported raises LanguageError and is
-never ignored: a claim about prime or complex numbers differs from the claim without that word.
+SymPy's symbols carry assumptions, and a hypothesis may be an inequality such as `Ne(a*b, 1)` or `a
+> 0`. Both determine which divisions are allowed, which roots of products are products of roots, and
+which numbers may refute a claim. An unsupported assumption raises LanguageError: ignoring it would
+change the claim, as with prime or complex numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Kind = Literal["nonzero", "positive", "nonnegative"]
 Flags = frozenset[str]
 Terms = tuple[tuple[Monomial, Number], ...]
 
-# `rational` and `algebraic` hold wherever something is refuted, and no proof uses them.
+# `rational` and `algebraic` hold for every counterexample, and no proof uses them.
 HONOURED = (
     *("positive", "negative", "nonnegative", "nonpositive", "nonzero", "integer", "even", "odd"),
     *("real", "rational", "algebraic"),
@@ -55,12 +55,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What is known of the numbers in a claim, as plain data.
+    """The assumptions about the scalars in a claim, as plain data.
 
-    `signs` are the flags that symbols declare, by name, sizes only with their parity; `conditions`
-    the inequalities among the hypotheses. `known` adds to `signs` what single inequalities say of
-    one symbol (a > 1 gives that a is positive, a b ≠ 0 that both are nonzero) and the signs of
-    sizes, which are positive.
+    `signs` are the assumptions declared by symbols, by name (of sizes only the parity);
+    `conditions` are the inequalities among the hypotheses. `known` adds to `signs` the consequences
+    of single inequalities (a > 1: a is positive; a b ≠ 0: both are nonzero), and that sizes are
+    positive.
     """
 
     signs: Mapping[str, Flags] = field(default_factory=dict)
@@ -72,13 +72,13 @@ class Assumptions:
         return [each.expression for each in self.conditions if each.kind == kind]
 
     def named(self, flag: str) -> set[str]:
-        """Return the names of the symbols, sizes included, that are known to have a property."""
+        """Return the names of the symbols and sizes with an assumption such as "positive"."""
         return {name for name, flags in self.known.items() if flag in flags}
 
     def under(self, conditions: Sequence[Condition], roots: Iterable[str]) -> Assumptions:
         """Return these assumptions with the inequalities of hypotheses.
 
-        Reading one may need another: √(a²) is a only where a > 0 is a hypothesis too. `roots` names
+        One may depend on another: √(a²) is a only if a > 0 is also a hypothesis. `roots` names
         the symbols under a root. Raises LanguageError where one of them is negative, for a root of
         a product whose factors no inequality makes nonnegative, and for a false inequality.
         """
@@ -120,7 +120,7 @@ class Assumptions:
             flags = POSITIVE if name.startswith("#") else self.known.get(name, NOTHING)
             strict = strict and "nonzero" in flags
             if Fraction(exponent).denominator > 1 or exponent % 2 == 0:
-                continue  # a root that is defined is not negative, and an even power neither
+                continue  # neither a real root nor an even power is negative
             if "nonpositive" in flags:
                 sign = -sign
             elif "nonnegative" not in flags:
@@ -130,7 +130,7 @@ class Assumptions:
     def divisors(self, coefficients: Iterable[Polynomial], names: set[str]) -> list[Polynomial]:
         """Return sums that are certainly nonzero: by hypothesis, or factors of the coefficients.
 
-        Of (1 + a²) b with b of unknown sign, 1 + a² is one. `names` restricts the symbols.
+        An example is 1 + a² in (1 + a²) b. `names` restricts the symbols.
         """
         roots = self.named("nonnegative")
         stated = [_cleared(each, roots) for each in self.conditions if each.kind != "nonnegative"]
@@ -145,15 +145,15 @@ class Assumptions:
 
 
 NONE = Assumptions()
-FALSE = "a hypothesis is false whatever its symbols are, so that everything would follow: remove it"
+FALSE = "a hypothesis is false for all values of its symbols and implies every claim: remove it"
 
 
 def declared(
     numbers: Mapping[str, sympy.Symbol], sizes: Mapping[str, sympy.Symbol], roots: Iterable[str]
 ) -> Assumptions:
-    """Return what the symbols of scalars and of sizes declare, by name.
+    """Return the assumptions declared by scalar symbols and sizes, by name.
 
-    Raises LanguageError for what cannot be honoured.
+    Raises LanguageError for an unsupported assumption.
     """
     signs = {name: flags for name, s in numbers.items() if (flags := flags_of(s))}
     signs |= {name: flags for name, s in sizes.items() if (flags := flags_of_size(s))}
@@ -164,7 +164,7 @@ def declared(
 
 
 def refuse_negative_roots(known: Mapping[str, Flags], roots: Iterable[str]) -> None:
-    """Raise LanguageError where a symbol under a root is not positive anywhere."""
+    """Raise LanguageError if a symbol under a root can never be positive."""
     for name in roots:
         if "nonpositive" in known.get(name, NOTHING):
             raise LanguageError(
@@ -186,14 +186,14 @@ def flags_of(symbol: sympy.Symbol) -> Flags:
 
 @lru_cache(maxsize=4096)
 def flags_of_size(symbol: sympy.Symbol) -> Flags:
-    """Return the parity declared for the symbol of a size; every size is a positive integer."""
+    """Return the parity assumptions of a size symbol; every size is a positive integer."""
     closure = _closure(symbol, "a size is an integer from 1 on", integer=True, positive=True)
     return frozenset(flag for flag in PARITY if closure.get(flag))
 
 
 @lru_cache(maxsize=4096)
 def check_index(symbol: sympy.Symbol) -> None:
-    """Raise LanguageError where the assumptions of a free index exclude some of its values."""
+    """Raise LanguageError if the assumptions of a free index exclude some of its values."""
     wanted = "an index takes every value from 0 on"
     closure = _closure(symbol, wanted, integer=True, nonnegative=True)
     if any(closure.get(flag) for flag in ("positive", "nonpositive", "even", "odd")):
@@ -201,10 +201,9 @@ def check_index(symbol: sympy.Symbol) -> None:
 
 
 def _closure(symbol: sympy.Symbol, wanted: str, **besides: bool) -> dict[str, bool]:
-    """Return all assumptions that follow from those declared and those of the language.
+    """Return all assumptions implied by those declared and those of the language (`wanted`).
 
-    Raises LanguageError where they contradict each other, or where one of them is not among the
-    assumptions that the language honours.
+    Raises LanguageError if they contradict each other, or one of them is not supported.
     """
     for flag in ("extended_real", "complex"):
         if getattr(symbol, f"is_{flag}") and symbol.is_real is None:
@@ -219,7 +218,7 @@ def _closure(symbol: sympy.Symbol, wanted: str, **besides: bool) -> dict[str, bo
         raise LanguageError(f"the symbol {symbol} is declared {flag}: {wanted}") from None
     if rest and not closure.get("zero"):
         raise LanguageError(
-            f"the symbol {symbol} is declared {_strongest(rest)}, which the language does not have"
+            f"the symbol {symbol} is declared {_strongest(rest)}, which is not supported"
         )
     return closure
 
@@ -240,7 +239,7 @@ def _strongest(flags: Iterable[tuple[str, bool]]) -> str:
 def condition(relation: Relational) -> Condition:
     """Return an inequality between scalars as a condition on their difference.
 
-    Raises LanguageError where a side is not built of numbers and symbols.
+    Raises LanguageError for a side that is not built of numbers and symbols.
     """
     kind = _KINDS[relation.rel_op]
     left, right = relation.args if kind == "nonzero" else (relation.gts, relation.lts)
@@ -251,11 +250,11 @@ def condition(relation: Relational) -> Condition:
                 f"{short_text(relation.rhs)} is about a matrix: inequalities are between scalars "
                 "and sizes"
             )
-        # raises for what is not in the language; the signs of what is under roots come later
+        # raises LanguageError for unsupported scalars; signs under roots are checked later
         coefficients.from_sympy(side, {s.name for s in side.free_symbols})
     if left == 0 or right.is_Rational:
         difference = left - right
-    else:  # unevaluated, as a term that cancels may be one that is not defined everywhere
+    else:  # unevaluated, as a cancelled term may be undefined somewhere
         difference = sympy.Add(left, sympy.Mul(-1, right, evaluate=False), evaluate=False)
     names = {key(symbol) for symbol in left.free_symbols | right.free_symbols}
     return Condition(kind, difference, frozenset(names))
@@ -273,15 +272,15 @@ _KINDS: dict[str, Kind] = {
 def _said_of_symbols(each: Condition, nonnegative: Collection[str]) -> dict[str, Flags]:
     """Return the assumptions on single symbols that an inequality implies, by name.
 
-    Raises LanguageError for what is false whatever they are, and for a root that may be taken apart
-    only where more symbols are `nonnegative`.
+    Raises LanguageError for an inequality that is always false, and for a root of a product that
+    needs further symbols in `nonnegative`.
     """
     value = coefficients.lift(coefficients.from_sympy(each.expression, nonnegative))
     polynomial = value.numerator
     if not polynomial and each.kind != "nonnegative":
         raise LanguageError(FALSE)
     found: dict[str, Flags] = {}
-    if each.kind != "nonnegative":  # a factor of what is not zero is not zero
+    if each.kind != "nonnegative":  # a factor of a nonzero product is nonzero
         in_all = set.intersection(*[{name for name, _ in monomial} for monomial in polynomial])
         found = {name: frozenset({"nonzero"}) for name in in_all if not name.startswith("#")}
     constant = polynomial.get(coefficients.ONE, 0)
@@ -289,14 +288,14 @@ def _said_of_symbols(each: Condition, nonnegative: Collection[str]) -> dict[str,
     plain = value.denominator == {coefficients.ONE: 1} and len(terms) == 1 and len(terms[0][0]) == 1
     if each.kind == "nonzero" or not plain or terms[0][0][0][1] != 1 or constant > 0:
         return found
-    (((name, _),), factor) = terms[0]  # factor · x > -constant, and that is not negative
+    (((name, _),), factor) = terms[0]  # factor · x > -constant ≥ 0
     strict = each.kind == "positive" or constant < 0
     side = "nonnegative" if factor > 0 else "nonpositive"
     return {name: frozenset({side, "nonzero"} if strict else {side})}
 
 
 def _closed(flags: Flags) -> Flags:
-    """Return assumptions with those that two of them imply together."""
+    """Return assumptions with those implied by two of them together."""
     if {"nonzero", "nonnegative"} <= flags:
         return flags | POSITIVE
     if {"nonzero", "nonpositive"} <= flags:
@@ -305,7 +304,7 @@ def _closed(flags: Flags) -> Flags:
 
 
 def _cleared(each: Condition, nonnegative: Collection[str]) -> Polynomial:
-    """Return the numerator, cleared of negative powers: nonzero where the condition is."""
+    """Return a polynomial that is nonzero exactly where the condition's expression is."""
     numerator = coefficients.lift(coefficients.from_sympy(each.expression, nonnegative)).numerator
     exponents: dict[str, Number] = {}
     for name, exponent in [leg for monomial in numerator for leg in monomial]:
@@ -317,7 +316,7 @@ def _cleared(each: Condition, nonnegative: Collection[str]) -> Polynomial:
 
 
 def _factors(polynomial: Polynomial) -> list[Polynomial]:
-    """Return the non-monomial factors of a sum; the sum itself where it has a root or is long."""
+    """Return the non-monomial factors of a sum, or the sum itself if it has a root or is long."""
     exponents = [exponent for monomial in polynomial for _, exponent in monomial]
     plain = all(Fraction(e).denominator == 1 and e >= 0 for e in exponents)
     if not 1 < len(polynomial) <= LONGEST_FACTORED or not plain:
@@ -356,7 +355,7 @@ def inequalities_of(each: Any) -> list[Any] | None:
     """Return the inequalities in a SymPy Boolean, or None for anything else.
 
     A relation that SymPy has evaluated to true is dropped. Raises LanguageError for false, from
-    which everything would follow, and for a Python bool: `a != 0` compares two objects.
+    which implies every claim, and for a Python bool: `a != 0` compares two objects.
     """
     if isinstance(each, bool):
         raise LanguageError(

@@ -7,8 +7,8 @@ otimes distinguishes them by name alone. After `standardised`
     a bound index has the name of no free symbol, no matrix and no function
     no index is bound again inside its own scope; outside of it, it may be
 
-An expression that is so already is returned unchanged. Our classes declare what they bind;
-`free_symbols` and `substituted` are the only walks over it that know what is free.
+Such an expression is returned unchanged. Our classes declare their bound indices; only
+`free_symbols` and `substituted` need to know which symbols are free.
 
 >>> from sympy import Dummy, MatrixSymbol, Symbol
 >>> from otimes.algebra.language.linear import Family, HeadSum
@@ -38,8 +38,8 @@ from otimes.algebra.language.trees import rebuilt
 
 Pair = tuple[Any, Any]
 
-# Of SymPy's classes, where limits and indices stand among the arguments; ours declare it. The first
-# argument is the scope; a limit stands within those before it; other arguments are outside.
+# The positions of limits and indices among the arguments of SymPy classes. In both, the first
+# argument is the scope, a limit is in the scope of those before it; others are outside.
 _LIMITS: dict[type, Callable[[int], Sequence[int]]] = {
     sympy.Sum: lambda arguments: range(arguments - 1, 0, -1),
 }
@@ -50,13 +50,13 @@ _INDICES: dict[type, slice] = {
 
 
 def _places(e: Any) -> Sequence[int]:
-    """Return which arguments of a node are limits, the outermost first."""
+    """Return the positions of the limits among the arguments of a node, the outermost first."""
     limits = _LIMITS.get(type(e)) or getattr(e, "limit_places", None)
     return () if limits is None else limits(len(e.args))
 
 
 def bindings(e: Any) -> tuple[tuple[Symbol, Any], ...]:
-    """Return the indices that a node binds, each with how many values it has, outermost first."""
+    """Return pairs (index, number of its values) for the indices a node binds, outermost first."""
     return tuple((limit[0], _count(limit)) for limit in _limits(e))
 
 
@@ -65,7 +65,7 @@ def _limits(e: Any) -> tuple[Any, ...]:
 
 
 def index_places(e: Any) -> range:
-    """Return which arguments of a node are indices: symbols and integers that select an entry."""
+    """Return the positions of the arguments of a node that are indices (symbols or integers)."""
     where: slice = _INDICES.get(type(e)) or getattr(e, "index_places", None) or slice(0)
     return range(len(e.args))[where]
 
@@ -77,13 +77,13 @@ def indices_of(e: Any) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=50_000)
 def free_symbols(e: Any) -> frozenset[Symbol]:
-    """Return the symbols that are free in an expression, those of its sizes included."""
+    """Return the free symbols of an expression, including those in its sizes."""
     return frozenset([e]) if isinstance(e, Symbol) else _free(e, e.args, free_symbols)
 
 
 @lru_cache(maxsize=50_000)
 def used_as_numbers(e: Any) -> frozenset[Symbol]:
-    """Return the free symbols that are used as a number or a size somewhere."""
+    """Return the free symbols that occur as a scalar or in a size."""
     if isinstance(e, Symbol):
         return frozenset([e])
     indices = index_places(e)
@@ -94,7 +94,7 @@ def used_as_numbers(e: Any) -> frozenset[Symbol]:
 def _free(
     e: Any, arguments: Sequence[Any], of: Callable[[Any], frozenset[Symbol]]
 ) -> frozenset[Symbol]:
-    """Return the symbols `of` the arguments without those that the node binds in its scope."""
+    """Return the union of `of(argument)` over the arguments, without the indices the node binds."""
     places = _places(e)
     if not places:
         return frozenset().union(*map(of, arguments))
@@ -142,13 +142,13 @@ def substituted(e: Any, values: Mapping[Symbol, Any]) -> Any:
 
 
 def names_in(*expressions: Any) -> set[str]:
-    """Return every name in expressions: of symbols, free or bound, of matrices and functions."""
+    """Return all names in expressions: of symbols (free or bound), matrices and functions."""
     found = _Found(expressions)
     return {*found.symbols, *found.tensors, *found.functions}
 
 
 def fresh_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name with as many primes as it takes to differ from those taken."""
+    """Return the name, with primes appended until it is not in `taken`."""
     while name in taken:
         name += "′"
     return name
@@ -166,10 +166,11 @@ class Standard(NamedTuple):
 
 
 def standardised(sides: Sequence[Any], given: Sequence[Pair] = ()) -> Standard:
-    """Return expressions that are used together, and hypotheses, in clean names (see above).
+    """Return the sides and hypotheses of a claim with unique names (see the module docstring).
 
-    A free index of a hypothesis stands for all its values, so it is bound by that hypothesis; it
-    may share a name with what runs over as much. Raises LanguageError for what does not commute.
+    A free index of a hypothesis is universally quantified, so it is bound by that hypothesis; it
+    may share a name with an index of the same range. Raises LanguageError for noncommutative
+    symbols.
     """
     everything = [*sides, *[side for pair in given for side in pair]]
     if not all(isinstance(e, sympy.Basic) for e in everything):
@@ -186,12 +187,12 @@ class _Found:
     """The names in expressions, collected in one walk that ignores scopes."""
 
     def __init__(self, expressions: Iterable[Any]) -> None:
-        self.symbols: dict[str, list[Symbol]] = {}  # by name, in the order they are met
+        self.symbols: dict[str, list[Symbol]] = {}  # by name, in order of first occurrence
         self.tensors: set[str] = set()
         self.functions: set[str] = set()
         self.binds = self.has_indices = self.has_open_deltas = False
         stack = list(expressions)[::-1]
-        seen: dict[int, Any] = {}  # holds what it has seen, so that no number is used again
+        seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is reused
         while stack:
             e = stack.pop()
             if id(e) in seen:
@@ -239,7 +240,7 @@ class _Found:
 
 
 class _Scope(NamedTuple):
-    """The bound indices around a part: their new symbols, their ranges, and parts renamed."""
+    """The bound indices around a part: new symbols, ranges, and renamed parts (a cache)."""
 
     new: dict[Symbol, Symbol]
     ranges: dict[Symbol, Any]
@@ -250,11 +251,11 @@ class _Scope(NamedTuple):
 
 
 class _Renaming:
-    """One pass over a claim and its hypotheses that gives every symbol its name."""
+    """One pass over a claim and its hypotheses that assigns unique names."""
 
     def __init__(self, found: _Found, sides: Sequence[Any], given: Sequence[Pair]) -> None:
         self.sides, self.given = sides, given
-        self.strict = found.has_open_deltas  # they have the range that their indices have elsewhere
+        self.strict = found.has_open_deltas  # whose range is that of their indices elsewhere
         self.occurring = {*found.symbols, *found.tensors, *found.functions}
         self.bound: dict[str, tuple[Symbol, Any]] = {}  # by new name: the index and its range
         self.free_in_sides = frozenset().union(*map(free_symbols, sides))
@@ -284,7 +285,7 @@ class _Renaming:
     # -- names -------------------------------------------------------------------------------------
 
     def _names_of(self, found: _Found, free: set[Symbol]) -> dict[Symbol, Symbol]:
-        """Return new symbols for the free ones that cannot keep theirs; plain symbols go first."""
+        """Return new symbols for the free symbols that must be renamed; plain ones choose first."""
         claimed: set[str] = set()
         others: list[Symbol] = []
         for symbol in chain.from_iterable(found.symbols.values()):
@@ -301,9 +302,9 @@ class _Renaming:
         return new
 
     def _names_for(self, symbol: Symbol) -> Iterator[str]:
-        """Yield its own name and then ones with primes, none that the user gave to anything else.
+        """Yield candidate names: the symbol's own, then with primes; none occurs elsewhere.
 
-        `A[0, 0]` is an entry of A, so no symbol is called so.
+        Brackets are replaced, as `A[0, 0]` is an entry of A.
         """
         name = symbol.name.replace("[", "⟨").replace("]", "⟩")
         while True:
@@ -312,7 +313,7 @@ class _Renaming:
             name += "′"
 
     def _for_all(self, index: Symbol, values: Any, scope: _Scope) -> Symbol:
-        """Return the symbol for a free index of a hypothesis, which holds for all its values."""
+        """Return the symbol for a free (universally quantified) index of a hypothesis."""
         if index in self.free_in_sides and type(index) is Symbol and index not in self.new:
             own = _range_in(self.sides, index)
             if own is None or values is None or _same(own, values):
@@ -322,9 +323,9 @@ class _Renaming:
     def _index(
         self, index: Symbol, values: Any, scope: _Scope, inside: Collection[str] = ()
     ) -> Symbol:
-        """Return the symbol for an index that is bound here.
+        """Return the symbol for a bound index.
 
-        It yields to those that are bound `inside`, so that what is closed stays as it is.
+        Names bound `inside` the scope are avoided, so closed subexpressions are unchanged.
         """
         refused = {symbol.name for symbol in scope.ranges}.union(inside, self.reserved)
         for name in self._names_for(index):
@@ -337,7 +338,7 @@ class _Renaming:
                 return self.bound[name][0]
             if not self.strict or _same(known[1], values):
                 return known[0]
-        raise AssertionError  # there are always more primes
+        raise AssertionError  # the names never run out
 
     # -- walking -----------------------------------------------------------------------------------
 
@@ -368,8 +369,8 @@ class _Renaming:
         for at in places:
             index, *bounds = e.args[at]
             bounds = [self.walk(bound, inner) for bound in bounds]
-            values = None  # the ranges matter only for deltas that have that of their indices
-            if self.strict:  # j < l runs over what l does
+            values = None  # the ranges matter only for deltas without an explicit range
+            if self.strict:  # an index j < l has the range of l
                 count = _count((index, *bounds))
                 values = inner.ranges.get(count, count)
             later = {limit[0].name for limit in _limits(e)[places.index(at) + 1 :]}
@@ -380,7 +381,7 @@ class _Renaming:
         return _with(e, e.args, arguments)
 
     def _free_indices(self, pair: Pair) -> dict[Symbol, Any]:
-        """Return the free indices of a hypothesis, each with its range, None where it is open."""
+        """Return the free indices of a hypothesis with their ranges; None if a range is unknown."""
         free = frozenset().union(*map(free_symbols, pair))
         found: dict[Symbol, Any] = {}
         for part in _parts(pair):
@@ -392,7 +393,7 @@ class _Renaming:
 
 @lru_cache(maxsize=50_000)
 def _bound_names(e: Any) -> frozenset[str]:
-    """Return the names of the indices that are bound somewhere in an expression."""
+    """Return the names of all bound indices of an expression."""
     if isinstance(e, Symbol) or not e.args:
         return frozenset()
     here = frozenset(index.name for index, *_ in _limits(e) if isinstance(index, Symbol))
@@ -400,17 +401,17 @@ def _bound_names(e: Any) -> frozenset[str]:
 
 
 def _with(e: Any, old: Sequence[Any], new: list[Any]) -> Any:
-    """Return a node with new arguments for its old ones; itself where they are the same."""
+    """Return a node with new arguments, or the node itself if they are unchanged."""
     return e if all(map(operator.is_, old, new)) else rebuilt(e, new)
 
 
 def _like(symbol: Symbol, name: str) -> Symbol:
-    """Return a symbol of another name with the same assumptions."""
+    """Return a symbol with another name and the same assumptions."""
     return Symbol(name, **symbol.assumptions0)
 
 
 def _count(limit: Any) -> Any:
-    """Return how many values an index has by its limit; the limit itself where it has no count."""
+    """Return the number of values in a limit, or the limit itself if it does not start at 0."""
     if len(limit) == 2:
         return limit[1]
     return limit[2] + 1 if len(limit) == 3 and limit[1] == 0 else limit
@@ -422,7 +423,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _parts(expressions: Iterable[Any]) -> Iterator[Any]:
-    """Yield the expressions and everything in them."""
+    """Yield all subexpressions of the expressions."""
     stack = list(expressions)
     while stack:
         e = stack.pop()
@@ -431,13 +432,13 @@ def _parts(expressions: Iterable[Any]) -> Iterator[Any]:
 
 
 def _range_in(expressions: Iterable[Any], index: Symbol) -> Any:
-    """Return how many values a free index has, None where no part says so."""
+    """Return the number of values of a free index, or None if no part determines it."""
     ranges = (_range_at(part, index) for part in _parts(expressions) if index in indices_of(part))
     return next((values for values in ranges if values is not None), None)
 
 
 def _range_at(part: Any, index: Symbol) -> Any:
-    """Return how many values an index has where it stands in a part, None where that is open."""
+    """Return the number of values of an index of a node, or None if the node does not fix it."""
     if type(part) is MatrixElement:
         return part.args[0].shape[part.args[1:].index(index)]
     if type(part) is sympy.KroneckerDelta:

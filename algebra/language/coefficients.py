@@ -27,7 +27,7 @@ Polynomial: TypeAlias = dict[Monomial, Number]
 Coefficient: TypeAlias = "Number | Scalar"
 
 ONE: Monomial = ()
-HIGHEST_POWER = 300  # of a number or a sum, which is expanded
+HIGHEST_POWER = 300  # the largest exponent of a number or a sum, which is expanded
 TRIAL_DIVISION = 2**15  # trial division bound for a number under a root
 
 
@@ -139,7 +139,7 @@ def inverse(value: Coefficient) -> Coefficient:
 
 
 def generator(name: str) -> Scalar:
-    """Return the scalar that is one symbol."""
+    """Return the scalar that consists of one symbol."""
     if name.startswith("#"):
         raise LanguageError(f"a symbol is called {name}: names that begin with # are taken")
     return Scalar({((name, 1),): 1}, {ONE: 1})

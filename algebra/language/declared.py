@@ -1,8 +1,8 @@
 """The base of our SymPy classes: what each class of the language declares about itself.
 
-The passes over expressions know SymPy's classes by tables and ours by these methods, so that a new
-class is declared in one place. What it means is stated three more times, independently: as a sum of
-diagrams (`reading`), as exact arrays (`evaluate.exact`) and in the checker (`proofs/replay.py`).
+Passes over expressions have tables for SymPy's classes and use these methods for ours, so a new
+class is declared once. Its meaning is stated three more times, independently: as a sum of diagrams
+(`reading`), as exact arrays (`evaluate.exact`) and in the checker (`proofs/replay.py`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def argument_at(position: int) -> Any:
 class Declared(MatrixExpr):
     """A matrix expression that keeps its arguments as given."""
 
-    is_tensor: ClassVar[bool] = False  # a name with indices, printed without brackets
-    name_kind: ClassVar[str] = ""  # "tensor" or "function": what its `name` must not be shared with
-    index_places: ClassVar[slice] = slice(0)  # which arguments are indices, and not numbers
+    is_tensor: ClassVar[bool] = False  # whether it prints as a name with indices, without brackets
+    name_kind: ClassVar[str] = ""  # "tensor" or "function": kinds must not share names
+    index_places: ClassVar[slice] = slice(0)  # positions of the arguments that are indices
 
     @property
     def shape(self) -> tuple[sympy.Expr, sympy.Expr]:
@@ -39,28 +39,28 @@ class Declared(MatrixExpr):
 
     @staticmethod
     def limit_places(arguments: int) -> Sequence[int]:
-        """Return which of so many arguments are limits (index, count), the outermost first.
+        """Return the positions of the limits (index, count) among n arguments, outermost first.
 
         The indices are bound in the first argument, and in the limits further inside.
         """
         return ()
 
     def count_of(self, index: Any) -> Any:
-        """Return how many values an index among the arguments takes."""
+        """Return the number of values of an index among the arguments."""
         raise NotImplementedError
 
-    extends_right: Any = False  # whether a factor on its right would be read as part of it
+    extends_right: Any = False  # whether it needs brackets before a factor on its right
 
     def checked_shape(self, reader: Any) -> Any:
-        """Return the shape, its parts checked and their names registered by `shapes.Reader`.
+        """Return the shape; `reader` (`shapes._Reader`) checks the parts and registers their names.
 
-        Raises ShapeError where the parts do not fit. A class that only shows results has no place
-        in a statement.
+        Raises ShapeError if the parts do not fit, and LanguageError for a class that is for output
+        only.
         """
         raise LanguageError(not_in_language(self))
 
     def text(self, printer: TextPrinter) -> Piece:
-        """Return the Unicode text, and how tightly it holds together."""
+        """Return the Unicode text, and its operator precedence."""
         return printer.other(self)
 
     def tex(self, printer: TexPrinter) -> str:
@@ -68,12 +68,12 @@ class Declared(MatrixExpr):
         raise NotImplementedError
 
     def _latex(self, printer: Any) -> str:
-        """Return the TeX by SymPy's protocol, which its own printer uses, as in a notebook."""
+        """Return the TeX; the hook of SymPy's own printer, for example in a notebook."""
         return self.tex(printer if isinstance(printer, TexPrinter) else TexPrinter())
 
     def _entry(self, i: Any, j: Any, **_: Any) -> sympy.Expr:
         return MatrixElement(self, i, j)
 
     def doit(self, **_: Any) -> MatrixExpr:
-        """Return itself: simplifying is a separate, named step."""
+        """Return the expression unchanged: simplification is a separate, named step."""
         return self

@@ -39,7 +39,7 @@ class Deferred:
 
 @cache
 def is_installed(module: str) -> bool:
-    """Return whether a module can be imported, having imported it."""
+    """Return whether a module can be imported; it is imported if so."""
     try:
         import_module(module)
     except ImportError:

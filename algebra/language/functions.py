@@ -1,8 +1,8 @@
 """The named activation functions, each on floats, on exact numbers and on intervals.
 
-A `Function` has its value on NumPy and torch floats, on exact numbers (an `Interval` where it is
-irrational), and what is known of it in general. A name that is not in `KNOWN` stands for any
-function: then it is tried as a polynomial, which may serve as a counterexample but not as a value.
+A `Function` has implementations for NumPy and torch floats and for exact numbers (an `Interval` if
+the value is irrational), and general properties. A name that is not in `KNOWN` stands for an
+arbitrary function: trials replace it by a polynomial, but it has no value.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ QUICK = Fraction(1702, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of one number, and what it is on floats, in torch, and on intervals.
+    """An activation function: its implementations and its properties.
 
-    `at_zero` is g(0) where that is an integer. `reflected` is a relation between g(x) and g(-x):
+    `at_zero` is g(0) if that is an integer. `reflected` is a relation between g(x) and g(-x):
     "identity" g(x) - g(-x) = x, "odd" their sum is 0, "one" their sum is 1, "inverse" their product
-    is 1. `exact` returns g(x) where that is rational, else None. `source` says where it comes from.
+    is 1. `exact` returns g(x) if that is rational, else None. `source` is the paper.
     """
 
     name: str
@@ -57,9 +57,9 @@ class Function:
 
 
 def value_of(name: str, number: Exact) -> Exact:
-    """Return a function at an exact number: exact where that is possible, else an interval.
+    """Return the value of a function at an exact number: exact if possible, else an interval.
 
-    Raises OtimesError where it is not defined.
+    Raises OtimesError where the function is undefined.
     """
     known = KNOWN.get(name)
     if known is None:
@@ -73,7 +73,7 @@ def value_of(name: str, number: Exact) -> Exact:
 
 
 def on_floats(name: str, array: Any) -> Any:
-    """Return a function of every entry of a NumPy or torch array of floats."""
+    """Return a function applied to every entry of a NumPy or torch float array."""
     known = KNOWN.get(name)
     if known is None:
         raise OtimesError(
@@ -101,7 +101,7 @@ class Polynomial:
         return sum((c * x**k for k, c in enumerate(self.coefficients)), 0)
 
     def __str__(self) -> str:
-        """Return it as an expression in x that Python reads."""
+        """Return the polynomial as a Python expression in x."""
         return " + ".join(f"{c}*x**{k}" for k, c in enumerate(self.coefficients))
 
 
@@ -122,7 +122,7 @@ def _relu(x: Any) -> Any:
 
 def _rsqrt(x: Any) -> Any:
     if not x.a > 0:
-        raise OtimesError("the reciprocal square root is taken of what may not be positive")
+        raise OtimesError("the argument of a reciprocal square root may be zero or negative")
     return 1 / iv.sqrt(x)
 
 
@@ -135,17 +135,17 @@ def _gelu_tanh(x: Any) -> Any:
 
 
 def _erf(x: Any) -> Any:
-    """Return the error function: its series, whose rest is less than the first term left out.
+    """Return erf(x) by its series, with an error below the first omitted term.
 
-    The terms alternate, and fall from k = x² on; before, they cancel, which costs x² / log 2 bits
-    and as many again. Far out, 1 - exp(-x²) < |erf(x)| < 1.
+    The terms alternate, decreasing from k = x² on; cancellation before that costs 2 x² / log 2
+    bits. For large |x|, 1 - exp(-x²) < |erf(x)| < 1.
     """
     largest = float(abs(x).b)
     if not largest < 12:
         tail = iv.exp(-(x**2))
         far = iv.mpf([1 - tail.b, 1])
         return far if x.a > 9 else -far if x.b < -9 else iv.mpf([-1, 1])
-    slope = 2 / iv.sqrt(iv.pi)  # the derivative is nowhere more, so an interval can only widen so
+    slope = 2 / iv.sqrt(iv.pi)  # an upper bound on the derivative
     with _extra_bits(int(3 * largest**2)):
         middle = iv.mpf(x.mid)
         spread = slope * (x - middle)
@@ -174,7 +174,7 @@ def _erf_series(x: Any) -> Any:
 
 def _exact_rsqrt(x: Any) -> Any:
     if x <= 0:
-        raise OtimesError("the reciprocal square root is taken of a number that is not positive")
+        raise OtimesError("the argument of a reciprocal square root is not positive")
     try:
         return exact_root(x, Fraction(-1, 2))
     except OtimesError:

@@ -1,8 +1,8 @@
-"""Numbers known to lie in an interval: what exact evaluation gives where a value is irrational.
+"""Numbers known to lie in an interval: the exact evaluation of an irrational value.
 
-The arithmetic is mpmath's, rounded outwards, so that what is certain of two intervals is certain of
-the numbers. Comparing is three-valued: `x != y` says that they certainly differ, `x == y` that they
-are certainly equal, and both are False where it is not known.
+The arithmetic is mpmath's, rounded outwards, so a relation that holds for two intervals holds for
+the numbers. Comparison is three-valued: `x != y` is True if the numbers certainly differ, `x == y`
+if they are certainly equal; both are False if neither is certain.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _operator(join: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Interval]
 
 
 class Interval:
-    """A real number between two others."""
+    """A real number, known to lie between two bounds."""
 
     __slots__ = ("bounds",)
 
@@ -67,7 +67,7 @@ class Interval:
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        """Return whether the number is certainly not zero."""
+        """Return whether the number is certainly nonzero."""
         return self != 0
 
     def __float__(self) -> float:
@@ -80,7 +80,7 @@ class Interval:
 
 
 def bounds(value: Any) -> Any:
-    """Return a number of any exact kind as an interval of mpmath."""
+    """Return an int, Fraction or Interval as an mpmath interval."""
     iv.prec = PRECISION
     if isinstance(value, Interval):
         return value.bounds

@@ -1,7 +1,7 @@
 """Expressions as TeX: SymPy's printer with the conventions of the papers.
 
-`latex(expression)` keeps brackets and order as stated, and writes a member of a family with its
-indices above (`W_{O}^{l,h}`), transposes included, so that no formula has two superscripts.
+`latex(expression)` keeps brackets and order as stated. The indices of a family member are
+superscripts (`W_{O}^{l,h}`), joined with a transpose, so that no symbol has two superscripts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sympy.printing.latex import LatexPrinter, greek_letters_set
 
 CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
 OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
-UNICODE = {"Π": "Pi", "Σ": "Sigma", "Ω": "Omega"}  # what induction calls the first layers
-# what has brackets as a factor of a product
+UNICODE = {"Π": "Pi", "Σ": "Sigma", "Ω": "Omega"}  # named by induction: the first layers
+# classes that need brackets as a factor of a product
 LOOSE = (sympy.MatMul, sympy.MatAdd, sympy.Add, sympy.KroneckerProduct, sympy.HadamardProduct)
 GREEK = {*greek_letters_set, *CAPITALS}
 
@@ -32,15 +32,15 @@ def latex(expression: sympy.Basic) -> str:
 
 
 class TexPrinter(LatexPrinter):
-    """SymPy's printer with our conventions; a class of ours prints itself by its method `tex`."""
+    """SymPy's printer with our conventions; classes of otimes are printed by their method `tex`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.from_1: list[Any] = []  # the indices of the sums around, which are counted from 1
+        self.from_1: list[Any] = []  # indices of the enclosing sums, counted from 1
 
     @contextmanager
     def counting_from_1(self, indices: Iterable[Any]) -> Iterator[None]:
-        """Print what stands in a sum over these indices."""
+        """Count these indices from 1 within the context, which prints the body of their sum."""
         outside = self.from_1
         self.from_1 = [*outside, *indices]
         yield
@@ -98,7 +98,7 @@ class TexPrinter(LatexPrinter):
         return " + ".join(map(self._print, e.args)).replace("+ -", "- ")
 
     def _print_Mul(self, e: Any) -> str:
-        """Keep the order of a product of traces or entries; SymPy's is as good for the rest."""
+        """Keep the order of a product of traces or entries; other products are printed by SymPy."""
         if not e.has(*OF_MATRICES):
             return str(super()._print_Mul(e))
         parts = [
@@ -132,7 +132,7 @@ class TexPrinter(LatexPrinter):
         return delta if exp is None else rf"{delta}^{{{exp}}}"
 
     def _print_Sum(self, e: Any) -> str:
-        """Count from 1, as papers do."""
+        """Print a sum with indices counted from 1, as in papers."""
         signs = " ".join(
             rf"\sum_{{{self._print(index)}=1}}^{{{self._print(last + 1)}}}"
             for index, _, last in reversed(e.limits)
@@ -160,7 +160,7 @@ class TexPrinter(LatexPrinter):
 
 
 def _is_tensor(e: Any) -> bool:
-    """Return whether an expression is one matrix of a family, which needs no brackets."""
+    """Return whether an expression is a member of a family, which needs no brackets."""
     return getattr(e, "is_tensor", False)
 
 
@@ -169,7 +169,7 @@ def _extends_right(e: Any) -> bool:
 
 
 def typeset_name(name: str) -> str:
-    """Return a name typeset: one subscript, words upright (`d_head`), the rest italic."""
+    """Return the TeX of a name: one subscript, words upright (`d_head`), the rest italic."""
     plain = name.rstrip("′")
     primes = "'" * (len(name) - len(plain))
     base, *parts = plain.split("_")

@@ -21,7 +21,7 @@ from otimes.algebra.language.unicode import ATOM, PRODUCT, Piece, TextPrinter
 
 
 class _OverLayers(Declared):
-    """A matrix built from one body for each layer; the arguments begin with body and limit."""
+    """The base of `LayerProduct` and `OrderSum`; the first arguments are body and limit."""
 
     @staticmethod
     def limit_places(arguments: int) -> tuple[int]:
@@ -54,7 +54,7 @@ class _OverLayers(Declared):
 
     @property
     def reverse(self) -> bool:
-        """Whether the later layer stands on the right."""
+        """Whether the later layer is on the right."""
         return bool(self.args[-1])
 
     @property
@@ -72,7 +72,7 @@ class _OverLayers(Declared):
         return shape
 
     def _last(self, printer: TexPrinter) -> Any:
-        """Return the last layer, counted from 1; below layer l there are l - 1."""
+        """Return the number of the last layer, counted from 1; a count l (an index) gives l - 1."""
         return self.count - 1 if self.count in printer.from_1 else self.count
 
     @property
@@ -119,7 +119,7 @@ class LayerProduct(_OverLayers):
 
     @property
     def extends_right(self) -> bool:
-        """Whether the layers differ, so that it is not printed as a power."""
+        """Whether the layers differ, so that it is printed as a product and not as a power."""
         return self.index in self.body.free_symbols
 
     def text(self, printer: TextPrinter) -> Piece:
@@ -129,7 +129,7 @@ class LayerProduct(_OverLayers):
         return f"∏{self._arrow}_{self.index}<{printer.whole(self.count)} {body}", PRODUCT
 
     def tex(self, printer: TexPrinter) -> str:
-        """Return the TeX; the order of the limits is that of the layers from left to right."""
+        """Return the TeX; the limits are in the order of the layers from left to right."""
         last = printer._print(self._last(printer))
         if not self.extends_right:
             body = printer._print(self.body)

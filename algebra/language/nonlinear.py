@@ -1,14 +1,14 @@
-"""The nonlinear functions of a transformer, as SymPy classes: they state and do not evaluate.
+"""The nonlinear functions of a transformer, as unevaluated SymPy classes.
 
     RowSoftmax(S), RowSoftmax(S, mask)   softmax of each row; with a mask, over the entries it keeps
     CausalMask(n)                        ones on and below the diagonal: a query sees no later key
     Activation("gelu", X)                a function of one number, applied to every entry
     RMSNorm(X, eps), LayerNorm(X, eps)   each row divided by its size; first centred
 
-Rows are positions, as patterns and row streams have them. An activation that `functions.KNOWN` does
-not name stands for any function whatever. The norms come without gain and bias, which are linear:
-LayerNorm(X) DiagMatrix(g) + 1 bᵀ. `definition` gives them in terms of
-the reciprocal square root of a row's mean square.
+Rows are positions, as patterns and row streams have them. An activation whose name is not in
+`functions.KNOWN` stands for an arbitrary function. The norms come without gain and bias, which are
+linear: LayerNorm(X) DiagMatrix(g) + 1 bᵀ. `definition` gives them in terms of the reciprocal square
+root of a row's mean square.
 
 >>> import sympy
 >>> n, d = sympy.symbols("n d", integer=True, positive=True)
@@ -36,16 +36,16 @@ from otimes.algebra.language.sizes import same_product
 from otimes.algebra.language.unicode import ATOM, Piece, TextPrinter
 
 RSQRT = "rsqrt"
-# What is applied to whole rows or matrices: no identifiers, so that no activation has these names.
+# Names of functions of whole rows or matrices: not identifiers, so no activation has them.
 SOFTMAX, INVERSE = "row softmax", "matrix inverse"
-CAUSAL_MASK = "causal mask"  # begins the names of the tensors that causal masks are read as
+CAUSAL_MASK = "causal mask"  # the prefix of the names of causal masks
 
 
 class RowSoftmax(Declared):
     """The softmax of each row: entry (i, j) is m_ij exp(S_ij) / Σ_k m_ik exp(S_ik).
 
-    The mask m is a matrix of the same shape, ones where nothing is given. It is zero or one, with
-    a one in every row; `CausalMask(n)` is such a mask.
+    The mask m is a 0/1 matrix of the same shape with a one in every row, such as `CausalMask(n)`;
+    by default all entries are one.
     """
 
     def __new__(cls, scores: MatrixExpr, mask: MatrixExpr | None = None) -> RowSoftmax:
@@ -53,7 +53,7 @@ class RowSoftmax(Declared):
 
     @property
     def mask(self) -> MatrixExpr | None:
-        """The mask, or None where every entry counts."""
+        """The mask, or None if no entry is masked."""
         return self.args[1] if len(self.args) > 1 else None
 
     def checked_shape(self, reader: Any) -> Shape:
@@ -131,7 +131,7 @@ class _Norm(Declared):
     def __new__(cls, argument: MatrixExpr, eps: Any = 0) -> _Norm:
         return MatrixExpr.__new__(cls, argument, sympy.sympify(eps))
 
-    eps = argument_at(1)  # is added to the mean square before its root is taken
+    eps = argument_at(1)  # added to the mean square under the root
 
     def checked_shape(self, reader: Any) -> Shape:
         shape: Shape = reader.matrix(self.args[0], "normalise the rows of")

@@ -19,7 +19,7 @@ def show_shape(shape: Shape | None) -> str:
 
 
 def not_in_language(e: Any) -> str:
-    """Say that a class of expressions is not supported, and what to write instead."""
+    """Return the message for an unsupported class of expressions."""
     if not isinstance(e, sympy.Basic):
         return (
             f"a SymPy expression was expected and {type(e).__name__} was given: build the two "
@@ -29,12 +29,12 @@ def not_in_language(e: Any) -> str:
 
 
 def no_range(e: sympy.KroneckerDelta) -> str:
-    """Say that a Kronecker delta does not tell how far its indices run."""
+    """Return the message for a Kronecker delta whose indices have no known range."""
     return f"{short_text(e)} does not say how far its indices run: write Identity(n)[i, j] instead"
 
 
 def bad_product(left: Any, x: Shape, right: Any, y: Shape, around: Any) -> str:
-    """Say that the inner sizes of a product differ, and suggest a correction."""
+    """Return the message for a product whose inner sizes differ, with a likely correction."""
     a, b = short_text(left), short_text(right)
     if same_product(x[1], y[1]):
         correction = f"; did you mean Transpose({b})?"
@@ -55,12 +55,12 @@ def full_shape(tensor: Any) -> str:
 
 
 def place(around: Any) -> str:
-    """Return the enclosing expression in brackets, to end a message."""
+    """Return the enclosing expression in brackets, for the end of a message."""
     return f" (in {short_text(around)})"
 
 
 def renamed(origin: Mapping[Any, Any]) -> str:
-    """List the symbols that a message shows under a new name, since another has theirs."""
+    """Return a list of the symbols that a message shows under a new name, to avoid a clash."""
     names = [new.name for new, old in origin.items() if new.name != old.name]
     return (
         f" ({', '.join(names)}: primes tell different symbols of one name apart)" if names else ""

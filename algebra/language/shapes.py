@@ -45,18 +45,18 @@ from otimes.algebra.language.unicode import short_text
 
 SCALAR: Shape | None = None  # the shape of a scalar
 _UNKNOWN = object()
-HIGHEST_ROOT = 1_000  # values of a symbol under a root are tried that are powers of this degree
+HIGHEST_ROOT = 1_000  # trial values of a symbol under a root are powers of at most this degree
 
 
 def inspect(*expressions: sympy.Basic) -> Signature:
-    """Return the signature of expressions that are used together, or raise as above."""
+    """Return the signature of expressions that are used together. Raises: see the module."""
     return inspect_shapes(*expressions)[0]
 
 
 def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | None]]:
     """Return the signature of expressions that are used together, and the shape of each.
 
-    The shapes are to be compared and shown: a size may still be a tuple of factors.
+    The shapes are for comparison and messages: a size may be a tuple of factors.
     """
     reader = _Reader()
     try:
@@ -88,16 +88,14 @@ def same_shape(a: Shape | None, b: Shape | None) -> bool:
 
 
 class _Reader:
-    """One walk over the trees: shapes on the way up, names on the way down."""
+    """A traversal of the trees that computes shapes and registers names."""
 
     def __init__(self) -> None:
         self.signature = Signature()
         self.symbols: dict[str, sympy.Symbol] = {}
         self.known: dict[Any, Any] = {}
-        self.bound: dict[
-            sympy.Symbol, Any
-        ] = {}  # the indices of the sums around, with their counts
-        self.open_deltas: list[sympy.KroneckerDelta] = []  # of free indices whose range comes later
+        self.bound: dict[sympy.Symbol, Any] = {}  # indices of the enclosing sums, with their counts
+        self.open_deltas: list[sympy.KroneckerDelta] = []  # deltas whose range is not known yet
 
     def finish(self) -> Signature:
         s = self.signature
@@ -127,7 +125,7 @@ class _Reader:
         return s
 
     def shape(self, e: Any) -> Shape | None:
-        if self.bound:  # what is bound decides what is registered
+        if self.bound:  # a cache would skip registration under other bound indices
             return self.read(e)
         shape = self.known.get(e, _UNKNOWN)
         if shape is _UNKNOWN:
@@ -152,7 +150,7 @@ class _Reader:
         if symbol.name.startswith("#") or "@" in symbol.name or "~" in symbol.name:
             raise LanguageError(
                 f"the symbol {symbol.name} cannot be used: names with @ or ~, or that begin with "
-                "#, have a meaning of their own here"
+                "#, are reserved"
             )
         known = self.symbols.setdefault(key(symbol), symbol)
         if known != symbol:
@@ -173,7 +171,7 @@ class _Reader:
             if symbol in self.bound:
                 raise LanguageError(
                     f"the size {dimension} depends on the index {symbol} that a sum runs over, "
-                    "which the language does not have"
+                    "which is not supported"
                 )
             if self.signature.sizes.get(key(symbol)) is not symbol:
                 self.signature.sizes[key(symbol)] = self.symbol(symbol)
@@ -208,7 +206,7 @@ class _Reader:
         known = self.bound.get(index)
         if known is None:
             known = self.signature.indices.setdefault(key(index), (self.symbol(index), count))[1]
-        if known == 0:  # it has no value, so nothing is ever taken at it
+        if known == 0:  # an empty range: the member is never evaluated
             return
         if not same_size(known, count):
             raise ShapeError(
@@ -245,7 +243,7 @@ class _Reader:
             raise LanguageError(not_in_language(e))
 
     def plain(self, e: sympy.Expr) -> Shape | None:
-        """Sums and products: Add and Mul may also hold matrices, built without evaluation."""
+        """Return the shape of a sum or product; unevaluated Add and Mul may contain matrices."""
         shapes = [self.shape(a) for a in e.args]
         if all(shape is None for shape in shapes):
             return None
@@ -271,7 +269,7 @@ class _Reader:
     def same(
         self, args: Sequence[Any], shapes: Sequence[Shape | None], verb: str, around: Any
     ) -> Shape | None:
-        """Return the shape that all arguments have."""
+        """Return the common shape of all arguments. Raises ShapeError if they differ."""
         x = shapes[0]
         for term, y in zip(args, shapes, strict=True):
             if not same_shape(x, y):
@@ -348,7 +346,7 @@ class _Reader:
         self.index(e.args[2], cols, e.args[0])
 
     def delta(self, e: sympy.KroneckerDelta) -> None:
-        """Read the range of a Kronecker delta, which it or another use of an index gives."""
+        """Read a Kronecker delta; its range is explicit, or that of another use of its indices."""
         if len(e.args) > 2 and e.args[2][0] != 0:
             raise LanguageError(no_range(e))
         count = self.range_of_delta(e)
@@ -374,7 +372,7 @@ class _Reader:
         return next(iter([*bound, *[known[1] for known in free if known is not None]]), None)
 
     def index_sum(self, e: sympy.Sum) -> None:
-        """A sum over full ranges of indices; the count of each is its upper limit plus one."""
+        """Read a sum over full ranges of indices; a count is the upper limit plus one."""
         if not e.limits:
             raise LanguageError(f"the sum of {short_text(e.function)} runs over no index")
         outside = self.bound
@@ -442,9 +440,9 @@ class _Reader:
         return sympy.Add(*[s[0] for s in shapes]), sympy.Add(*[s[1] for s in shapes])
 
     def number_of_layers(self, count: Any) -> Any:
-        """Return what an index of layers runs over; a count that is an index is within its range.
+        """Return the range of an index of layers; a count that is an index has a range itself.
 
-        The layers before layer l are among those that l runs over.
+        An index of the layers before layer l has the range of l.
         """
         if count not in self.bound:
             self.size(count)
@@ -483,7 +481,7 @@ _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {
 
 
 def _unsupported(expressions: Iterable[sympy.Basic]) -> list[str]:
-    """Return every part that the language does not have, each as a sentence."""
+    """Return a sentence for each unsupported subexpression."""
     parts = [part for e in expressions for part in sympy.preorder_traversal(e)]
     of_matrices = [
         part

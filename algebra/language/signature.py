@@ -1,4 +1,4 @@
-"""The free variables of expressions: what must be given a value before they have one."""
+"""The free variables of expressions, which need values for an evaluation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Signature:
     scalars: dict[str, sympy.Symbol] = field(default_factory=dict)
     fixed: dict[sympy.Expr, int] = field(default_factory=dict)  # count -> largest integer index
     dimensions: set[sympy.Expr] = field(default_factory=set)  # every composite size, n*d or n - 1
-    # Kronecker deltas that were written without a range, with one
+    # deltas without a range, mapped to ones with a range
     deltas: dict[sympy.KroneckerDelta, sympy.KroneckerDelta] = field(default_factory=dict)
-    # the names of tensors in masks, which are zeros and ones with a one in every row
+    # names of tensors in masks: 0/1 matrices with a one in every row
     masks: set[str] = field(default_factory=set)
-    # by the name of a symbol under a root, the degree of the powers that make it rational
+    # for each symbol under a root, the degree of the powers that make the root rational
     roots: dict[str, int] = field(default_factory=dict)
-    # of symbols and inequalities; that sizes are positive integers holds in addition
+    # of symbols, and inequalities; sizes are positive integers besides
     assumptions: Assumptions = NONE

@@ -17,7 +17,7 @@ from otimes.algebra.errors import LanguageError, ShapeError
 
 @lru_cache(maxsize=4096)
 def normal_size(dimension: sympy.Expr) -> sympy.Expr:
-    """Return a size in expanded form, or refuse what cannot be one."""
+    """Return a size in expanded form. Raises LanguageError or ShapeError if it is no size."""
     if isinstance(dimension, sympy.Symbol):
         return dimension
     if isinstance(dimension, sympy.Integer):
@@ -59,10 +59,10 @@ def product_of(sizes: Iterable[Any]) -> Any:
 
 
 def whole(size: Any) -> sympy.Expr:
-    """Return a size that may be a tuple of factors as one expression."""
+    """Return a size, possibly a tuple of factors, as one expression."""
     return sympy.Mul(*size) if type(size) is tuple else size
 
 
 def same_product(a: Any, b: Any) -> bool:
-    """Return whether two sizes, each of which may be a tuple of factors, are equal."""
+    """Return whether two sizes (possibly tuples of factors) are equal."""
     return a is b or (type(a) is type(b) and a == b) or same_size(whole(a), whole(b))

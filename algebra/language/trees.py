@@ -11,14 +11,14 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 
 def key(symbol: sympy.Symbol) -> str:
-    """Return the name by which a symbol is known; dummies with one name get different ones."""
+    """Return a unique name of a symbol; dummies with the same name get different ones."""
     if isinstance(symbol, sympy.Dummy):
         return f"{symbol.name}~{symbol.dummy_index}"
     return str(symbol.name)
 
 
 def rebuilt(e: Any, arguments: Iterable[Any]) -> Any:
-    """Return a node of the same kind with other arguments, as stated: nothing is evaluated."""
+    """Return a node of the same class with other arguments, unevaluated."""
     kind = type(e)
     if kind in _EVALUATING:
         return kind(*arguments, evaluate=False)
@@ -32,7 +32,7 @@ def rebuilt(e: Any, arguments: Iterable[Any]) -> Any:
 
 
 def stated(kind: type, *arguments: Any) -> Any:
-    """Return an entry or a sum over indices that keeps its arguments.
+    """Return an entry or a sum over indices with these arguments, unevaluated.
 
     SymPy's constructors merge a sum of a sum and take the entries of explicit matrices.
     """

@@ -1,8 +1,8 @@
 """Statements as one line of Unicode, for a terminal: `(A ⊗ W_O W_V) vec_rows(X)`.
 
-SymPy's own printer evaluates what it prints (and can crash on what it finds), so every message and
-every name that shows an expression is written here. Nothing is evaluated, nothing is refused: what
-the language does not have is shown as `Name(arguments)`, what is nested too deeply as `…`.
+SymPy's own printer evaluates expressions while printing (and may crash), so this printer is used
+for all messages and names. Nothing is evaluated, and no class is refused: an unsupported one is
+printed as `Name(arguments)`, a subexpression that is nested too deeply as `…`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import sympy
 from sympy.core.mul import Mul
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-SUM, KRON, PRODUCT, ATOM = range(4)  # how tightly a piece of text holds together
-DEEPEST = 60  # levels of an expression that are shown
-PLAIN = 100  # parts of a scalar that is left to SymPy's printer
-LONGEST = 2_000  # bits of a number that is written out; Python refuses more than 4,300 digits
+SUM, KRON, PRODUCT, ATOM = range(4)  # operator precedences of texts
+DEEPEST = 60  # nesting levels that are printed
+PLAIN = 100  # size of a scalar that SymPy's printer may print
+LONGEST = 2_000  # bits of a number that is printed in full; Python refuses more than 4,300 digits
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Piece = tuple[str, int]
 
 
 def unicode_text(expression: sympy.Basic) -> str:
-    """Return an expression as it is stated, brackets and order kept.
+    """Return the text of an expression, with brackets and order as stated.
 
     >>> A = sympy.MatrixSymbol("A", 2, 2)
     >>> unicode_text(sympy.KroneckerProduct(A, A + A.T))
@@ -36,7 +36,7 @@ def unicode_text(expression: sympy.Basic) -> str:
 
 
 def short_text(expression: sympy.Basic, width: int = 100) -> str:
-    """Return the text of an expression for a message: cut off where it is long.
+    """Return the text of an expression for a message, cut off if it is long.
 
     >>> A = sympy.MatrixSymbol("A", 2, 2)
     >>> short_text(sympy.MatMul(*[A] * 9, evaluate=False), width=10)
@@ -47,7 +47,7 @@ def short_text(expression: sympy.Basic, width: int = 100) -> str:
 
 
 def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
-    """Return a text in lines of at most `width`, broken at spaces, later lines being indented."""
+    """Return a text in lines of at most `width`, broken at spaces; later lines are indented."""
     lines = textwrap.wrap(
         text,
         width,
@@ -59,7 +59,7 @@ def wrapped(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 class TextPrinter:
-    """One walk over a tree; each method returns a text and how tightly it holds together."""
+    """A traversal of a tree; each method returns a text and its operator precedence."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -69,7 +69,7 @@ class TextPrinter:
             return "…", ATOM
         self.depth += 1
         write = getattr(self, f"_print_{type(e).__name__}", None)
-        own = getattr(e, "text", None)  # a class of ours prints itself
+        own = getattr(e, "text", None)  # classes of otimes print themselves
         written = write(e) if write else own(self) if own else self.other(e)
         self.depth -= 1
         return written
@@ -165,14 +165,14 @@ class TextPrinter:
         return self.grid(e.blocks, *e.blockshape)
 
     def _print_Sum(self, e: sympy.Sum) -> Piece:
-        """The last limit of a SymPy sum is the outermost."""
+        """Print a sum; the last limit of a SymPy sum is the outermost."""
         signs = " ".join(f"Σ_{limit[0]}" for limit in reversed(e.limits))
         return f"{signs} {self.inside(e.function, KRON)}", PRODUCT
 
     # -- numbers -----------------------------------------------------------------------------------
 
     def _print_Add(self, e: Any) -> Piece:
-        """A scalar: SymPy writes small ones of symbols well, and would rewrite others."""
+        """Print a sum of scalars: small plain ones by SymPy, which would rewrite others."""
         if _is_plain(e):
             return str(e), SUM if isinstance(e, sympy.Add) else PRODUCT
         if isinstance(e, sympy.Add):
@@ -199,7 +199,7 @@ class TextPrinter:
 
 
 def _is_plain(e: Any) -> bool:
-    """Return whether a scalar is small and made of symbols and short numbers only."""
+    """Return whether a scalar is small and consists of symbols and short numbers only."""
     parts = list(islice(sympy.preorder_traversal(e), PLAIN + 1))
     kinds = sympy.Symbol | sympy.Rational | sympy.Add | Mul | sympy.Pow
     return len(parts) <= PLAIN and all(

@@ -212,7 +212,7 @@ class PathExpansion:
     def _wheels(
         self, through: Set[int], deep: Sequence[int]
     ) -> list[tuple[int, tuple[Group, ...], bool]]:
-        """Return (slot, groups, whether in a stack) for every slot with a choice."""
+        """Return (position of the layer, groups of terms, whether in a stack) for every choice."""
         wheels: list[tuple[int, tuple[Group, ...], bool]] = []
         for k in sorted(through) if self._only_plain_skips else range(len(self._layers)):
             place, layer = self._layers[k]
@@ -236,7 +236,7 @@ class PathExpansion:
         order: int,
         together: bool,
     ) -> Path:
-        """Return the path of this rank among those with the same groups."""
+        """Return the path of a rank among those through the same groups of terms."""
         layers: dict[int, Taken] = {}
         stacks: dict[int, tuple[Taken, ...]] = {}
         for place, groups, in_stack in reversed(wheels):

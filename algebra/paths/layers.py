@@ -42,7 +42,7 @@ class Group:
         return whole(sympy.Mul(*[count for _, count in self.limits]))
 
     def units(self, together: bool) -> int:
-        """Return the number of paths for these terms; 1 if their heads are kept as one sum."""
+        """Return the number of paths through these terms; 1 if their heads are kept as one sum."""
         return self.count if isinstance(self.count, int) and not together else 1
 
 
@@ -66,7 +66,7 @@ class Layer:
 
     @property
     def weights(self) -> tuple[Count, Count]:
-        """The number of terms of order 0 and of order 1."""
+        """The numbers of terms of order 0 and of order 1."""
         skip, head = (sum(group.count for group in self.of_order(order)) for order in (0, 1))
         return whole(skip), whole(head)
 
@@ -209,12 +209,12 @@ def scale_of_identity(e: Any) -> Any:
 
 
 def whole(count: Any) -> Count:
-    """Return an integer count as an int; others unchanged."""
+    """Return an integer count as an int, any other count unchanged."""
     return int(count) if isinstance(count, int) or count.is_Integer else count
 
 
 def polynomial_of(kinds: Counter[tuple[Count, Count]]) -> list[Count]:
-    """Return the coefficients of the product of (skip + head z)^times, without trailing zeros."""
+    """Return the coefficients of ∏ (skip + head z)^times, without trailing zeros."""
     total: list[Count] = [1]
     for (skip, head), times in kinds.items():
         power = [comb(times, k) * skip ** (times - k) * head**k for k in range(times + 1)]

@@ -77,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The choice in one layer: a group, and its index values (None: summed over)."""
+    """The choice in one layer: a group of terms, and its index values (None: summed over)."""
 
     group: Group
     heads: tuple[int, ...] | None

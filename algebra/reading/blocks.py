@@ -10,14 +10,14 @@ from otimes.algebra.reading.interpretation import Interpretation
 
 
 def block_matrix(reading: Interpretation, e: sympy.BlockMatrix) -> DiagramSum:
-    """Return a matrix put together from a rectangle of blocks."""
+    """Return the value of a block matrix, given as a table of blocks."""
     height, width = e.blockshape
     blocks = {(i, j): reading.value(e.blocks[i, j]) for i in range(height) for j in range(width)}
     return _stack(reading, blocks, height, width)
 
 
 def block_diagonal(reading: Interpretation, e: sympy.BlockDiagMatrix) -> DiagramSum:
-    """Return a matrix put together from blocks along its diagonal."""
+    """Return the value of a block diagonal matrix."""
     blocks = {(k, k): reading.value(block) for k, block in enumerate(e.args)}
     return _stack(reading, blocks, len(e.args), len(e.args))
 
@@ -25,7 +25,7 @@ def block_diagonal(reading: Interpretation, e: sympy.BlockDiagMatrix) -> Diagram
 def _stack(
     reading: Interpretation, blocks: dict[tuple[int, int], DiagramSum], height: int, width: int
 ) -> DiagramSum:
-    """Return blocks put together; a block that is not given is zero."""
+    """Return the matrix with these blocks at their (row, column) positions, zero elsewhere."""
     row_legs: list[Legs] = [()] * height
     col_legs: list[Legs] = [()] * width
     for (i, j), block in blocks.items():

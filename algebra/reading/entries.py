@@ -50,7 +50,7 @@ def delta(reading: Interpretation, e: sympy.KroneckerDelta) -> DiagramSum:
 
 
 def index_sum(reading: Interpretation, e: sympy.Sum) -> DiagramSum:
-    """Return a sum over full ranges of indices: their names are forgotten."""
+    """Return the value of a sum over full ranges of indices: the legs of the indices are closed."""
     value = reading.value(e.function)
     for index, _, last in e.limits:
         value = reading.over_one(value, index, last + 1, HeadSum)
@@ -58,7 +58,7 @@ def index_sum(reading: Interpretation, e: sympy.Sum) -> DiagramSum:
 
 
 def diag_matrix(reading: Interpretation, e: DiagMatrix) -> DiagramSum:
-    """Return the diagonal matrix of a column or a row: its legs twice."""
+    """Return the diagonal matrix of a column or a row, whose legs become both rows and columns."""
     value = reading.value(e.args[0])
     legs = beside(value.rows, value.cols)
     made = [
@@ -74,13 +74,13 @@ def diagonal_of(reading: Interpretation, e: DiagonalOf) -> DiagramSum:
 
 
 def diagonal_matrix(reading: Interpretation, e: DiagonalMatrix) -> DiagramSum:
-    """Return a square matrix with everything off its diagonal made zero."""
+    """Return a square matrix with the entries off its diagonal replaced by zero."""
     value = reading.value(e.args[0])
     return _on_diagonal(reading, value, value.cols)
 
 
 def _on_diagonal(reading: Interpretation, value: DiagramSum, cols: Legs) -> DiagramSum:
-    """Join rows to columns and keep one copy of the legs, or both (when `cols` are kept)."""
+    """Return the diagonal: as a column, or as a diagonal matrix if `cols` are given."""
     reading.dimensions.fit(value.rows, value.cols)
     joined = (
         (fuse(d, pairs, (d.rows, d.cols if cols else ())), c)
@@ -91,7 +91,7 @@ def _on_diagonal(reading: Interpretation, value: DiagramSum, cols: Legs) -> Diag
 
 
 def explicit(reading: Interpretation, e: sympy.ImmutableDenseMatrix) -> DiagramSum:
-    """Return Σ entry · (unit column i)(unit row j), the indices fixed numbers."""
+    """Return an explicit matrix as Σ entry · (unit column i)(unit row j) over its entries."""
     rows, cols = (reading.dimensions.legs(sympy.Integer(size)) for size in e.shape)
     made = []
     for i in range(e.rows):
@@ -109,7 +109,7 @@ def explicit(reading: Interpretation, e: sympy.ImmutableDenseMatrix) -> DiagramS
 def _unit(
     reading: Interpretation, legs: Legs, place: int, named: dict[str, Wire], sorts: list[Sort]
 ) -> Iterator[int]:
-    """Yield the legs of the unit column with a one at a place, each wire named by its number."""
+    """Yield the legs of a unit column, whose one is at `place`; each wire is named by its index."""
     for position, leg in enumerate(legs):
         if isinstance(leg, Blocks):
             for number, block in enumerate(leg):
@@ -129,7 +129,7 @@ def _unit(
 
 
 def _fixed(size: sympy.Expr) -> int:
-    """Return a size that is a number: 3 may be cut in n and 3 - n, which fix no place."""
+    """Return a size as an integer. Raises Undecided for a symbolic one, as in 3 = n + (3 - n)."""
     if not isinstance(size, sympy.Integer):
         raise Undecided(
             f"an explicit matrix is cut at {size}: which block an entry is in is unknown"

@@ -44,11 +44,11 @@ LONG = 16  # factors of a product that is no longer multiplied one factor after 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A function of an argument that was read: the box `name` stands for it, shown as `stated`.
+    """A nonlinear function of its arguments, represented by the box `name`; printed as `stated`.
 
-    The terms of each argument have the slots as rows; a softmax runs over its columns. The slots
-    are those of the legs that the block `row`, `col` of what is stated has, then of the `names` of
-    its free indices, which are `kept`: a function does not depend on the others.
+    Each argument is a sum whose row legs are the slots (axes that the function does not mix); a
+    softmax normalises over the column legs. The slots are the legs of the block `row`, `col` of
+    `stated`, then its free indices `names`; only those in `kept` occur in the arguments.
     """
 
     name: str
@@ -76,13 +76,13 @@ class Interpretation:
         self._label: dict[Label, int] = {}
         self._symbols: dict[tuple[Any, ...], DiagramSum] = {}
         self.made = 0  # diagrams, so far
-        self._opened = 0  # how many nonlinear functions what is read stands in
+        self._opened = 0  # number of nonlinear functions around the current expression
         self.applied: list[Applied] = []
         self.inverses: dict[str, tuple[Any, Any]] = {}  # name -> (normal form, expression)
         self.inverse_equations: list[tuple[tuple[Any, ...], DiagramSum, DiagramSum]] = []
 
     def read(self, *groups: Sequence[sympy.Basic]) -> list[tuple[DiagramSum, ...]]:
-        """Return the values of groups of expressions; within a group shapes are one, legs alike."""
+        """Return the values of groups of expressions; those of a group get the same legs."""
         while True:
             for table in (self.labels, self._label, self._symbols, self.inverses, self.applied):
                 table.clear()
@@ -95,7 +95,7 @@ class Interpretation:
                 continue
 
     def alike(self, first: DiagramSum, *others: DiagramSum) -> tuple[DiagramSum, ...]:
-        """Return values of one shape, having made sure that the legs of all are split alike."""
+        """Return values of one shape; raises Resplit if their legs were split differently."""
         for value in others:
             self.dimensions.fit(first.rows, value.rows)
             self.dimensions.fit(first.cols, value.cols)
@@ -104,7 +104,7 @@ class Interpretation:
     def _equations_of_inverses(self) -> list[tuple[tuple[Any, ...], DiagramSum, DiagramSum]]:
         """Return E E⁻¹ = I and E⁻¹ E = I for every inverse that was read as a tensor.
 
-        Each with what `entailment` calls it.
+        Each is a tuple (its key in `entailment`, left side, right side).
         """
         equations = []
         for name, (_, e) in list(self.inverses.items()):
@@ -116,7 +116,7 @@ class Interpretation:
         return equations
 
     def opened(self, e: Any) -> DiagramSum:
-        """Return the value of an expression with its fixed indices as names, as free ones are."""
+        """Return the value of an argument of a nonlinear function; fixed indices get named legs."""
         self._opened += 1
         try:
             return self.value(e)
@@ -124,7 +124,7 @@ class Interpretation:
             self._opened -= 1
 
     def fresh_name(self, name: str) -> str:
-        """Return a name for a new box: two expressions that print alike are still two."""
+        """Return an unused name for a box, as different expressions may print alike."""
         applied = [known.name for known in self.applied]
         return fresh_name(name, {*self.signature.tensors, *self.inverses, *applied})
 
@@ -154,7 +154,7 @@ class Interpretation:
         return DiagramSum(rows, cols, terms)
 
     def put(self, terms: Terms, diagram: Diagram, coefficient: Coefficient) -> None:
-        """Add a diagram that need not be in canonical form; closed loops are factors."""
+        """Add a diagram to `terms` in canonical form; closed loops become factors."""
         form, loops = canonical(diagram)
         for sort in loops:
             coefficient = coefficient * self.dimensions.size(sort)
@@ -196,7 +196,7 @@ class Interpretation:
         return DiagramSum(rows, cols, terms)
 
     def _index(self, index: Any, count: Any) -> dict[str, Sort]:
-        """Return the name of an index with the sort of its wire; none if it has one value only."""
+        """Return a map from the name of an index to its sort; empty for an index with one value."""
         legs = self.dimensions.legs(count)
         if not legs:
             return {}
@@ -278,14 +278,14 @@ class Interpretation:
         return reduce(lambda so_far, number: self.beside(number, so_far), scalars, result)
 
     def chain(self, factors: Sequence[DiagramSum]) -> DiagramSum:
-        """Return the product of matrices: by halves where they are many, or it is quadratic."""
+        """Return the product of matrices, multiplied by halves if there are many (for speed)."""
         if len(factors) >= LONG:
             half = len(factors) // 2
             return self.product(self.chain(factors[:half]), self.chain(factors[half:]))
         return reduce(self.product, factors)
 
     def raised(self, base: DiagramSum, exponent: int) -> DiagramSum:
-        """Return a power from the first on, by squares where the exponent is large."""
+        """Return a positive power, by repeated squaring if the exponent is large."""
         if exponent < LONG:
             return self.chain([base] * exponent)
         root = self.raised(base, exponent // 2)
@@ -333,10 +333,10 @@ class Interpretation:
         b: DiagramSum,
         joined: Callable[[Diagram, Wires, Wires], Joined | None],
     ) -> DiagramSum:
-        """Return the sum over pairs of diagrams, each pair joined.
+        """Return the sum of the joined diagrams over all pairs of one from `a` and one from `b`.
 
-        `joined` is given the first and the row and column wires of the second, and returns the
-        pairs of wires that become one and the legs of the whole; None where the pair is zero.
+        `joined` is given the first diagram and the row and column wires of the second. It returns
+        the pairs of wires to join and the legs of the result, or None where the product is zero.
         """
 
         def made() -> Iterable[tuple[Diagram, Coefficient]]:
@@ -413,10 +413,10 @@ class Interpretation:
 
 
 def _fused(e: sympy.KroneckerProduct) -> list[Any]:
-    """Return the factors of a Kronecker product, nested ones flat, neighbours without a box fused.
+    """Return the factors of a flattened Kronecker product, with adjacent identities or ones merged.
 
-    I_a ⊗ I_b is I_ab, and the like for ones: as one factor it has no inner order of legs, so that
-    I_d ⊗ I_n and I_n ⊗ I_d are the same thing.
+    I_a ⊗ I_b becomes I_ab, and likewise for ones. One factor has no inner order of legs, so I_d ⊗
+    I_n and I_n ⊗ I_d have the same value.
     """
     factors: list[Any] = []
     for factor in e.args:
@@ -432,7 +432,7 @@ def _fused(e: sympy.KroneckerProduct) -> list[Any]:
 
 
 def _open(branch: Branch, sorts: list[Sort]) -> tuple[Wire, ...]:
-    """Return legs with a new wire for each sort of a branch, which are added to `sorts`."""
+    """Return the legs of a branch, with new wires whose sorts are appended to `sorts`."""
     wires = []
     for item in branch:
         if item < 0:
@@ -444,7 +444,7 @@ def _open(branch: Branch, sorts: list[Sort]) -> tuple[Wire, ...]:
 
 
 def contradicts(diagram: Diagram) -> bool:
-    """Return whether two different fixed indices lie on one wire: then the term is zero."""
+    """Return whether two different fixed indices share a wire, which makes the term zero."""
     fixed: dict[Wire, str] = {}
     return any(fixed.setdefault(wire, name) != name for name, wire in diagram.named if "@" in name)
 

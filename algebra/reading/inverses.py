@@ -1,6 +1,6 @@
 """Reading powers and inverses.
 
-An inverse is pushed into products where it can be; else it is a tensor with two equations.
+Inverses of products are taken factor by factor; others are tensors with E E⁻¹ = E⁻¹ E = I.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from otimes.algebra.reading.interpretation import Interpretation
 
 
 def inverse(reading: Interpretation, e: Any) -> DiagramSum:
-    """Return the value of e⁻¹: pushed into products, or a tensor with its two equations.
+    """Return the value of e⁻¹, taken factor by factor, or a new tensor for the inverse.
 
     The inverse of a product of square matrices, of a Kronecker product, a transpose, a power
     and a multiple are those of the parts, which exist because the whole has one.
@@ -62,7 +62,7 @@ def power(reading: Interpretation, e: sympy.MatPow) -> DiagramSum:
 
 
 def scalar_power(reading: Interpretation, e: sympy.Pow) -> DiagramSum:
-    """Return a power of a scalar; of a trace, entry or sum, an integer one."""
+    """Return a power of a scalar; for a trace, entry or sum the exponent must be an integer."""
     if e.exp.free_symbols:
         raise Undecided(f"the power {short_text(e)} of a number is not expanded")
     if not e.has(sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta):
@@ -80,7 +80,7 @@ def scalar_power(reading: Interpretation, e: sympy.Pow) -> DiagramSum:
 
 
 def _new_inverse(reading: Interpretation, e: Any) -> DiagramSum:
-    """Return a tensor that stands for e⁻¹; equal arguments give the same tensor."""
+    """Return a new tensor for e⁻¹; equal arguments give the same tensor."""
     value = reading.value(e)
     reading.dimensions.fit(value.rows, value.cols)
     for name, (known, _) in reading.inverses.items():

@@ -1,15 +1,14 @@
-"""Reading nonlinear functions: boxes that stand for a function of a sum of diagrams.
+"""Reading nonlinear functions: a function of a sum of diagrams becomes one box.
 
-A function of an argument is a tensor like any other once it is known which arguments are the same.
-`RowSoftmax` acts on each row, an activation on each entry: legs of rows, free indices, and for an
-activation the legs of columns, are its *slots*, which only choose where it acts. Hence, in the
-normal form of otimes, at once and with no rule applied:
+The value of a function is a tensor, and equal arguments give equal tensors. `RowSoftmax` acts on
+each row, an activation on each entry. The row legs, the free indices, and for an activation the
+column legs are its *slots*: they select a row or an entry. The normal form therefore implies:
 
     equal arguments, in any writing, give one box
     slots may be permuted: g(Xᵀ) = g(X)ᵀ, g(vec X) = vec g(X), g(eᵀ X) = eᵀ g(X), for heads alike
-    what an argument does not depend on is no slot: g(1 vᵀ) = 1 g(vᵀ)
+    an index that the argument does not depend on is no slot: g(1 vᵀ) = 1 g(vᵀ)
     a term that is constant along its row is dropped from the scores of a softmax
-    columns that a mask leaves out are dropped
+    columns that a mask excludes are dropped
     scores that are constant give the mean; an activation of a number with an exact value is one
     rsqrt(c x) = c^(-1/2) rsqrt(x) and relu(c x) = c relu(x) for a positive factor c
 """
@@ -62,7 +61,7 @@ Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features 
 
 
 def activation(reading: Interpretation, e: Activation) -> DiagramSum:
-    """Return an activation: in each block, a function of each entry."""
+    """Return the value of an activation, a function of each entry, block by block."""
     value = reading.opened(e.argument)
     made = []
     for row, col in product(branches(value.rows), branches(value.cols)):
@@ -72,9 +71,9 @@ def activation(reading: Interpretation, e: Activation) -> DiagramSum:
 
 
 def row_softmax(reading: Interpretation, e: RowSoftmax) -> DiagramSum:
-    """Return a softmax: in each block of rows, a function of each row.
+    """Return the value of a row softmax, one block of rows at a time.
 
-    Of several blocks of columns, the mask must leave out all but one.
+    If the columns are in several blocks, the mask must exclude all but one.
     """
     values = reading.alike(*map(reading.opened, e.args))
     first = values[0]
@@ -94,19 +93,19 @@ def row_softmax(reading: Interpretation, e: RowSoftmax) -> DiagramSum:
 
 
 def norm(reading: Interpretation, e: RMSNorm | LayerNorm) -> DiagramSum:
-    """Return a norm, by its definition."""
+    """Return the value of a norm, read from its definition."""
     return reading.value(definition(e))
 
 
 def causal_mask(reading: Interpretation, e: CausalMask) -> DiagramSum:
-    """Return the causal mask: a tensor whose facts are axioms."""
+    """Return the value of the causal mask, a tensor whose properties are axioms."""
     if not reading.dimensions.legs(e.args[0]):
         return DiagramSum((), (), {UNIT: 1})
     return reading.tensor(f"{CAUSAL_MASK} {normal_size(e.args[0])}", e.shape, (), ())
 
 
 def is_causal_mask(label: Label) -> bool:
-    """Return whether a box is a causal mask, which no symbol stands for."""
+    """Return whether a label is that of a causal mask."""
     return label.name.startswith(CAUSAL_MASK)
 
 
@@ -116,13 +115,13 @@ def mask_size(label: Label) -> str:
 
 
 def _lies(d: Diagram, row: Sequence[int], col: Sequence[int]) -> bool:
-    """Return whether a diagram lies in the blocks that the branches lead to."""
+    """Return whether a diagram lies in the block with these row and column branches."""
     pairs = zip((*d.rows, *d.cols), (*row, *col), strict=True)
     return all(min(0, wire) == min(0, mark) for wire, mark in pairs)
 
 
 def on_arrays(known: Applied, arguments: Sequence[Any]) -> Any:
-    """Return the array of a function of arrays of floats, its axes slots and then features."""
+    """Return a nonlinear function of float arrays, with axes (slots, then features)."""
     if known.function != SOFTMAX:
         return functions.on_floats(known.function, arguments[0])
     scores, *mask = arguments
@@ -134,7 +133,7 @@ def on_arrays(known: Applied, arguments: Sequence[Any]) -> Any:
 
 
 class _Cell:
-    """One function of one sum of diagrams: the slots it has, and the box it is."""
+    """A nonlinear function on one block: its arguments, its slots, and the box for its value."""
 
     def __init__(
         self,
@@ -157,7 +156,7 @@ class _Cell:
         self.arguments: list[Sum] = [[(self._stood(d), c) for d, c in arg] for arg in given]
 
     def _stood(self, d: Diagram) -> Diagram:
-        """Return a term with its slots as rows: a free index that it has not is a fresh wire."""
+        """Return a term with the slots as row legs; a free index missing in it gets a new wire."""
         own = dict(d.named)
         sorts = list(d.sorts)
         named = []
@@ -171,7 +170,7 @@ class _Cell:
         return Diagram(slots, () if self.elementwise else cols, (), d.boxes, tuple(sorts))
 
     def result(self, function: str) -> Sum:
-        """Return the function of the argument as one diagram, or none where it is zero."""
+        """Return the value as a sum of one diagram with its coefficient, empty if it is zero."""
         factor: Coefficient = 1
         if function == SOFTMAX:
             self.arguments[0] = [t for t in self.arguments[0] if not _is_constant_along_rows(t[0])]
@@ -199,7 +198,7 @@ class _Cell:
         return [(self._outer((self.reading.label(label),), order), factor)]
 
     def _is_bare(self, slot: int) -> bool:
-        """Return whether no term of an argument depends on a slot."""
+        """Return whether the arguments are constant along a slot."""
         return all(
             _is_loose(d, d.rows[slot], d.rows[:slot] + d.rows[slot + 1 :])
             for argument in self.arguments
@@ -207,7 +206,7 @@ class _Cell:
         )
 
     def _outer(self, label: tuple[int, ...], order: Sequence[int]) -> Diagram:
-        """Return the box with the legs, blocks and free indices of the whole expression."""
+        """Return the box as a diagram with the legs, blocks and free indices of the expression."""
         sorts = [*self.sorts, *self.features]
         wires = iter(range(len(sorts)))
         features = range(len(self.sorts), len(sorts))
@@ -218,7 +217,7 @@ class _Cell:
         return Diagram(rows, cols, named, boxes, tuple(sorts))
 
     def _find(self, function: str, kept: Sequence[int]) -> tuple[Applied, Sequence[int]]:
-        """Return the box of this argument, made if it is new, and its slots in their order."""
+        """Return the known or new box for these arguments, and its slots in order."""
         mine = self._in_order(kept)
         alike = [
             known
@@ -244,7 +243,7 @@ class _Cell:
         return new, kept
 
     def _in_order(self, order: Sequence[int]) -> tuple[Terms, ...]:
-        """Return the arguments with these slots only, in this order."""
+        """Return the arguments restricted to these slots, in this order."""
         result = []
         for argument in self.arguments:
             terms: Terms = {}
@@ -258,12 +257,12 @@ class _Cell:
 
 
 def _along(branch: Branch, wires: Iterator[Wire]) -> tuple[Wire, ...]:
-    """Return the next wires for a branch, with the marks of the blocks that it enters."""
+    """Return a branch with its sorts replaced by the next wires; block marks are unchanged."""
     return tuple([next(wires) if item >= 0 else item for item in branch])
 
 
 def _is_loose(d: Diagram, wire: Wire, others: Sequence[Wire]) -> bool:
-    """Return whether a wire touches no box, no column and none of the others."""
+    """Return whether a wire is on no box, on no column leg, and not among `others`."""
     return wire not in others and wire not in d.cols and all(wire not in b[1:] for b in d.boxes)
 
 
@@ -277,7 +276,7 @@ def _boxes(terms: Terms) -> list[tuple[int, ...]]:
 
 
 def _number(argument: Sum) -> Fraction | None:
-    """Return the number that an argument without slots is, or None where it is not known."""
+    """Return the value of an argument without slots, or None if it is not a known number."""
     total = Fraction(0)
     for d, coefficient in argument:
         if d.boxes or isinstance(coefficient, coefficients.Scalar):
@@ -294,7 +293,7 @@ def _exact_value(function: str, number: Fraction) -> Fraction | None:
 
 
 def _divided(e: Any, content: sympy.Expr) -> Any:
-    """Return an expression divided by a number, which joins the numbers that stand in it."""
+    """Return an expression divided by a number, combined with its scalar factors."""
     if isinstance(e, sympy.MatAdd):
         return matadd(*[_divided(term, content) for term in e.args])
     parts = e.args if isinstance(e, sympy.MatMul) else (e,)

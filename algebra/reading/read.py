@@ -1,4 +1,4 @@
-"""Expressions read as sums of diagrams: the function that reads each class, and the driver."""
+"""Expressions read as sums of diagrams: the table of readers by class, and `read`."""
 
 from __future__ import annotations
 
@@ -74,11 +74,10 @@ READERS: Readers = {
 def read(
     signature: Signature, *groups: Sequence[sympy.Basic]
 ) -> tuple[Interpretation, list[tuple[DiagramSum, ...]]]:
-    """Return groups of expressions read with one table of sizes, and the reading.
+    """Return the values of groups of expressions, and the `Interpretation` that read them.
 
-    Within a group shapes are one and legs are split alike. Where legs clash, everything is read
-    once more with neighbouring identities fused. Raises Undecided where that is not possible, or
-    not within the active budget.
+    A group has one shape and one split of legs. If legs clash, everything is read again with
+    adjacent identities merged. Raises Undecided if they still clash, or the budget is exhausted.
     """
     reading = Interpretation(signature, READERS)
     try:

@@ -1,4 +1,4 @@
-"""Reading what repeats a body: products and sums over layers, and over heads."""
+"""Reading products and sums over layers, and sums and concatenations over heads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from otimes.algebra.language.linear import ConcatHeads, HeadSum, StackHeads, mat
 from otimes.algebra.language.sizes import normal_size
 from otimes.algebra.reading.interpretation import Interpretation
 
-SUBSTITUTION = 60  # steps that count for putting a number for an index of layers
+SUBSTITUTION = 60  # work units for substituting a number for the index of a layer
 
 
 def layer_product(reading: Interpretation, e: LayerProduct) -> DiagramSum:
-    """Return the product over a number of layers."""
+    """Return the value of a product over a numeric number of layers."""
     if not e.count.is_Integer:
         raise Undecided(
             f"a product over {e.count} layers is not expanded: prove it by induction over {e.count}"
@@ -34,7 +34,7 @@ def layer_product(reading: Interpretation, e: LayerProduct) -> DiagramSum:
 
 
 def _numbered(reading: Interpretation, e: LayerProduct | OrderSum) -> list[DiagramSum]:
-    """Return the value of each layer, the first one first."""
+    """Return the values of the layers, the first layer first."""
     layers = []
     for k in range(int(e.count)):
         spend(SUBSTITUTION)
@@ -43,7 +43,7 @@ def _numbered(reading: Interpretation, e: LayerProduct | OrderSum) -> list[Diagr
 
 
 def order_sum(reading: Interpretation, e: OrderSum) -> DiagramSum:
-    """Return the sum over the paths of one order through a number of layers."""
+    """Return the sum over the paths of one order through a numeric number of layers."""
     if not (e.count.is_Integer and e.order.is_Integer):
         raise Undecided(
             f"a sum over the paths of order {e.order} through {e.count} layers is not "
@@ -53,10 +53,10 @@ def order_sum(reading: Interpretation, e: OrderSum) -> DiagramSum:
     zero = reading.zero(sympy.ZeroMatrix(*e.shape))
     if order > count:
         return zero
-    # of each order, the paths through the layers so far: each product is made once
+    # by order, the sum over paths through the layers so far
     taken = [reading.identity(sympy.Identity(e.shape[0])), *[zero] * order]
     for number, layer in enumerate(_numbered(reading, e) if order else ()):
-        least = order - (count - number)  # what is of lower order can no longer reach it
+        least = order - (count - number)  # lower orders can no longer reach the requested one
         for k in range(min(number, order - 1), max(least, 0) - 1, -1):
             pair = (taken[k], layer) if e.reverse else (layer, taken[k])
             taken[k + 1] = reading.plus(taken[k + 1], reading.product(*pair))
@@ -75,7 +75,7 @@ def over_heads(reading: Interpretation, e: HeadSum | ConcatHeads | StackHeads) -
 
 
 def _written_out(e: HeadSum | ConcatHeads | StackHeads) -> Any:
-    """Return a sum over numbered layers term by term where it holds the layers before each."""
+    """Return a sum over layers written out, if its body has a product over the earlier layers."""
     for index, count in e.limits if type(e) is HeadSum else ():
         if normal_size(count).is_Integer and any(
             index in _counts(part) for part in e.atoms(*LAYERED)

@@ -1,11 +1,11 @@
-"""`audit`: does this code compute the transformer that it claims to?
+"""`audit`: compare an implementation of a transformer with the reference forward pass.
 
     capture    run the implementation, and record its activations          `capture`
     judge      compare each activation with the reference                  `judge`
-    diagnose   find the known mistake that explains what is wrong          `diagnose`
-    report     say it in sentences, as JSON, or as a page                  `report`
+    diagnose   find the known mistake that explains a wrong activation          `diagnose`
+    report     print the findings as text, JSON or HTML                  `report`
 
-`report_on` is these steps; the rest of this file runs implementations of different kinds, and runs
+`report_on` performs these steps. The rest of this file runs implementations of different kinds,
 some of them again: with generic parameters, in float64, or on more prompts.
 """
 
@@ -47,23 +47,23 @@ def audit(
     generic: bool = True,
     name: str | None = None,
 ) -> Report:
-    """Return the report on an implementation: what was compared, and the first activation off.
+    """Return the report on an implementation: what was compared, and the first wrong activation.
 
     `implementation` is a live module of a known class (Hugging Face GPT-2, GPT-NeoX or Llama, a
     HookedTransformer, TransformerEncoderLayer, TransformerEncoder or MultiheadAttention of
     torch.nn), or any callable from tokens to logits, or to (logits, activations). `tokens` is one
     prompt or a batch [prompt, pos], passed to a callable unchanged; layers of torch.nn read vectors
-    of the residual stream, [pos, d_model] or [prompt, pos, d_model], a callable returns what the
-    layer would, and a live layer is run with a causal mask. `weights` says what the implementation
-    should compute with: a module, a folder with safetensors, a `Model`, or a mapping of canonical
-    names, with `config` for what the shapes do not say; a live module has its own. `names` maps the
-    implementation's names of hook points to ours. Where the tokens are too few to tell another
-    basis from a fault, a callable is called again on random prompts of the same kind and length. A
-    live module is audited once more as a copy with `generic` parameters, for zero biases and unit
-    gains hide mistakes; the module itself is not changed.
+    of the residual stream, [pos, d_model] or [prompt, pos, d_model], a callable returns the output
+    of the layer, and a live layer is run with a causal mask. `weights` are those that the
+    implementation should use: a module, a folder with safetensors, a `Model`, or a mapping of
+    canonical names, with `config` for fields that the shapes do not determine; a live module has
+    its own. `names` maps the implementation's names of hook points to ours. If the tokens are too
+    few to tell a change of basis from a fault, a callable is called again on random prompts of the
+    same type and length. A copy of a live module with `generic` parameters is audited as well, as
+    zero biases and unit gains hide mistakes; the module itself is not changed.
 
-    Raises: OtimesError for what cannot be audited: tokens out of range, a setting that the
-    reference does not have, an output that is no array.
+    Raises: OtimesError for tokens out of range, an unsupported setting, or an output that is no
+    array.
 
     >>> from otimes.numeric.random_weights import random_model
     >>> model = random_model(n_layers=1)
@@ -110,7 +110,7 @@ def audit(
 
 
 def report_on(capture: Capture, model: Model, name: str) -> Report:
-    """Return the report on a capture of an implementation, against a model."""
+    """Return the report on the captured activations of an implementation, compared with a model."""
     if not capture.dtypes:
         return report(capture, None, name)
     compared = comparison_of(capture, model)
@@ -126,7 +126,7 @@ def report_on(capture: Capture, model: Model, name: str) -> Report:
 def _first_that_fails(
     captures: list[Capture], model: Model, name: str, own_weights: bool
 ) -> Report:
-    """Return the report on the first way of running a module that fails, or on the first of all."""
+    """Return the report on the first capture that fails, or else on the first capture."""
     reports = [report_on(replace(c, own_weights=own_weights), model, name) for c in captures]
     return next((each for each in reports if not each.passed), reports[0])
 
@@ -134,7 +134,7 @@ def _first_that_fails(
 def _on_generic_copy(
     module: Any, read: np.ndarray, kind: str, still: tuple[str, ...], found: Report
 ) -> Report:
-    """Return a report with the findings on a copy of the module whose parameters are generic.
+    """Return the report `found`, extended by the findings on a copy with generic parameters.
 
     `read`: its input, tokens [prompt, pos] or vectors.
     """
@@ -171,7 +171,7 @@ def audit_call(
     rows: np.ndarray | None = None,
     output: str = "logits",
 ) -> Report:
-    """Return the report on a callable, against a model; see `collect` for what it may return."""
+    """Return the report on a callable, compared with a model; `collect` has its return values."""
     called = name or name_of(call)
     capture_of = partial(collect, tokens=tokens, names=names, rows=rows, output=output)
     module, run = module_run_by(call), call
@@ -211,7 +211,7 @@ def _on_float64_copy(
     capture_of: Callable[..., Capture],
     capture: Capture,
 ) -> Report | None:
-    """Return the report on a module that returns one activation only, and on its float64 copy."""
+    """Return the report on a module that records one activation only, and on its float64 copy."""
     from otimes.numeric.audit.capture.float64_copy import types_of, widened
 
     own = coarsest([capture.dtype, *types_of(module)])

@@ -1,6 +1,6 @@
-"""Audit the code that runs a checkpoint in a local folder, against the weights in it.
+"""Audit the code that runs a checkpoint in a local folder, against the checkpoint's weights.
 
-A folder of this package is run by its torch model; one of Hugging Face by the library.
+An otimes model folder is run by `TorchModel`, a Hugging Face folder by transformers.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ LENGTH = 32
 def audit_folder(folder: str, tokens: list[int] | None = None) -> Report:
     """Return the report on the code that runs a checkpoint: a folder, or a bundled model's name.
 
-    Raises: OtimesError when there is no such checkpoint, or the library that runs it is missing.
+    Raises: OtimesError if there is no such checkpoint, or the library that runs it is missing.
     """
     model = load_model(folder)
     prompt = drawn(model) if tokens is None else list(tokens)
@@ -37,7 +37,7 @@ def audit_folder(folder: str, tokens: list[int] | None = None) -> Report:
 
 
 def drawn(model: Model) -> list[int]:
-    """Return a random prompt of a fixed seed."""
+    """Return a random prompt with a fixed seed."""
     length = min(LENGTH, model.n_ctx)
     return [int(t) for t in np.random.default_rng(0).integers(0, model.d_vocab, length)]
 

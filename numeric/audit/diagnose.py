@@ -1,4 +1,4 @@
-"""Diagnose the verdicts: what is wrong, and which known mistake makes just that."""
+"""Diagnosis of the verdicts: the wrong activations, and the known mistakes that explain them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ ROUNDED_WEIGHTS = "matches a single-precision step: weights that were rounded to
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a comparison comes to; `compared` has the conventions that were adopted.
+    """The outcome of a comparison; `compared` includes the adopted conventions.
 
     `ratios` is error/bound by hook point, `heads` the same for each head; `tolerated` gives hook
     points with the steps of lower precision that explain them.
@@ -45,9 +45,9 @@ class Diagnosis:
 def diagnose(
     compared: Comparison, verdicts: Iterable[Verdict], first_only: bool = False
 ) -> Diagnosis:
-    """Return what the verdicts on a comparison come to.
+    """Return the diagnosis from the verdicts on a comparison.
 
-    With `first_only` it ends at the first fault, and no mistake is looked for.
+    With `first_only` it stops at the first fault, and no mistakes are tried.
     """
     findings, tolerated, notes = list[Finding](), list[tuple[str, str]](), list[str]()
     ratios, heads = dict[str, float](), dict[str, tuple[float, ...]]()
@@ -83,7 +83,7 @@ def diagnose(
 
 
 def judged(compared: Comparison, first_only: bool = False) -> Diagnosis:
-    """Return what a comparison comes to: its activations judged, and the verdicts diagnosed."""
+    """Judge the activations of a comparison, and return the diagnosis."""
     return diagnose(compared, judge(compared), first_only)
 
 
@@ -93,14 +93,14 @@ def _finding(verdict: Verdict, says: str) -> Finding:
 
 
 def _leaning(verdict: Verdict) -> str:
-    """Return which mistake shows in all entries together, though each is within its bound."""
+    """Return the diagnosis of a mistake that shows only in all entries together, or ""."""
     if verdict.rewritten or not verdict.ratio > LEANS:
         return ""
     return leaning(verdict.compared, verdict.place)
 
 
 def _explanation(verdict: Verdict, named: bool) -> str:
-    """Return which mistakes explain a wrong activation; they are looked for only if `named`."""
+    """Return the mistakes that explain a wrong activation; none are tried unless `named`."""
     if verdict.tolerated and _of_rounded_weights(verdict):
         return ROUNDED_WEIGHTS
     heads = verdict.heads if kind_of(verdict.place) in OF_HEADS else ()
@@ -108,7 +108,7 @@ def _explanation(verdict: Verdict, named: bool) -> str:
 
 
 def _of_rounded_weights(verdict: Verdict) -> bool:
-    """Return whether weights rounded to float32 explain a wrong activation without any step."""
+    """Return whether weights rounded to float32 alone explain a wrong activation."""
     compared, place = verdict.compared, verdict.place
     if compared.dtype != "float64" or not compared.estimated(place):
         return False
@@ -118,14 +118,14 @@ def _of_rounded_weights(verdict: Verdict) -> bool:
 
 
 def _mistaken(verdict: Verdict) -> bool:
-    """Return whether a mistake explains what steps of lower precision explain as well."""
+    """Return whether a mistake also explains an activation explained by lower precision."""
     compared, place = verdict.compared, verdict.place
     found = known_mistake(compared, place) or another_setting(compared, place)
     return bool(found or leaning(compared, place))
 
 
 def _marginal(verdict: Verdict) -> bool:
-    """Return whether an error exceeds the likely bound only hardly, or is below the proven one."""
+    """Return whether an error barely exceeds the likely bound, or is within the proven bound."""
     place, compared = verdict.place, verdict.compared
     if verdict.ratio <= HARDLY:
         return True

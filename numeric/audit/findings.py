@@ -1,4 +1,4 @@
-"""What an audit finds: a wrong activation, or another convention for the same function."""
+"""Findings of an audit: a wrong activation, or another convention for the same function."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -11,8 +11,8 @@ class Finding:
 
     `error` is the difference and `bound` the tolerance of correct code at the worst `entry`, and
     `ratio` is error/bound; with `estimated` the tolerance is a measured estimate. `kind` is
-    "fault", or "precision" if it is right in lower precision. `diagnosis` names the known mistakes
-    that explain it, if any; `note` says why nothing was compared.
+    "fault", or "precision" if the activation is right in lower precision. `diagnosis` names the
+    known mistakes that explain it, if any; `note` is the reason if nothing was compared.
     """
 
     place: str
@@ -55,5 +55,5 @@ class Gauge:
     says: str
 
     def __str__(self) -> str:
-        """Return it as one sentence."""
+        """Return the convention as one sentence."""
         return f"{self.place}: {self.says}"

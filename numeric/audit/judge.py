@@ -1,8 +1,8 @@
 """Judge each recorded activation: right, right in another convention, of lower precision, or wrong.
 
-The forward pass is followed in order. An activation within its bound is right. For another one the
-rewrites are tried that leave the logits unchanged; a confirmed one is adopted, and what follows is
-judged under it. Then come the steps of lower precision that well-known code makes on purpose.
+Activations are judged in the order of the forward pass. One within its bound is right. For others,
+rewrites that leave the logits unchanged are tried; a confirmed one is adopted for later
+activations. Then steps of lower precision that well-known code makes on purpose are tried.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from otimes.numeric.rounding.precision import UNIT_ROUNDOFF
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How far the activation at one hook point is from right, and under which conventions.
+    """The judgement on one activation: its error/bound, and the conventions that were adopted.
 
     `compared` is the comparison with all conventions adopted so far; `rewritten`, whether one was
     adopted here. `ratio` is the largest error/bound, `heads` that of each head; `ratio` is 1 where
@@ -49,7 +49,7 @@ class Verdict:
 
     @property
     def wrong(self) -> bool:
-        """Whether the activation is not within its bound; NaN is not."""
+        """Whether the activation exceeds its bound; a NaN does."""
         return not self.ratio <= 1
 
 
@@ -61,7 +61,7 @@ def comparison_of(capture: Capture, model: Model) -> Comparison:
 
 
 def held(model: Model, dtype: str) -> Model:
-    """Return the model with weights rounded to a dtype, if they are of higher precision."""
+    """Return the model with its weights rounded to a dtype, if they have higher precision."""
     coarser = [
         name
         for name, array in model.weights.items()
@@ -92,7 +92,7 @@ def _measured(compared: Comparison, place: str) -> Verdict:
 
 
 def _under_rewrites(verdict: Verdict) -> Verdict:
-    """Return the verdict under the rewrites that explain a wrong activation and are confirmed."""
+    """Return the verdict after adopting confirmed rewrites that explain a wrong activation."""
     rewrite = _adopted(verdict.compared, verdict.place) if verdict.wrong else None
     if rewrite is None:
         return verdict
@@ -105,7 +105,7 @@ def _under_rewrites(verdict: Verdict) -> Verdict:
 
 
 def _adopted(compared: Comparison, place: str) -> Rewrite | None:
-    """Return the rewrite that explains a wrong activation and is confirmed, if there is one."""
+    """Return a confirmed rewrite that explains a wrong activation, or None."""
     waiting = []
     for rewrite in rewrites(compared, place):
         if confirmed(compared, rewrite):
@@ -116,9 +116,9 @@ def _adopted(compared: Comparison, place: str) -> Rewrite | None:
 
 
 def _confirmed_by_a_mistake(compared: Comparison, rewrite: Rewrite) -> bool:
-    """Return whether a reader is wrong in any case, but under the rewrite wrong in a known way.
+    """Return whether known mistakes in a later, wrong activation confirm a rewrite.
 
-    Where only a reader that is right speaks against the rewrite: or wrong in no known way at all.
+    A mistake must explain it only under the rewrite; with `unless_right`, not only without it.
     """
     trial = compared.with_places(rewrite.places)
     for place in compared.readers(set(rewrite.touches)):

@@ -1,7 +1,7 @@
-"""Findings that no mistake explains, judged once more in lower precision.
+"""Findings that no mistake explains, judged again in lower precision.
 
-Weights that were rounded once, or a whole pass in a coarser dtype, make all activations wrong a
-little. They are named as a matter of precision, so that nobody looks for a fault in one operation.
+Rounded weights, or a whole pass in lower precision, cause small errors in all activations. They are
+reported as a matter of precision, not as a fault of one operation.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ ROUNDINGS = 2.0**5
 
 
 def in_lower_precision(diagnosis: Diagnosis, capture: Capture) -> Diagnosis:
-    """Return the diagnosis, or that all is right in lower precision where no mistake was found."""
+    """Return the diagnosis, replaced by one of lower precision if that explains all findings."""
     if not diagnosis.findings or not _unexplained(diagnosis.findings[0]):
         return diagnosis
     rounded = _with_rounded_weights(diagnosis, capture)
@@ -33,7 +33,7 @@ def in_lower_precision(diagnosis: Diagnosis, capture: Capture) -> Diagnosis:
 
 
 def _with_rounded_weights(diagnosis: Diagnosis, capture: Capture) -> Diagnosis | None:
-    """Return that all is right with weights rounded to a dtype of lower precision, if it is."""
+    """Return the diagnosis that weights rounded to a lower precision explain all, or None."""
     first, compared = diagnosis.findings[0], diagnosis.compared
     shown = [prompt.places.get(first.place) for prompt in compared.prompts]
     largest = max((np.abs(each.value).max(initial=0.0) for each in shown if each), default=0.0)
@@ -52,7 +52,7 @@ def _with_rounded_weights(diagnosis: Diagnosis, capture: Capture) -> Diagnosis |
 
 
 def _in_float32(diagnosis: Diagnosis, capture: Capture) -> Diagnosis | None:
-    """Return one finding of precision, if float64 code is right throughout to float32."""
+    """Return the diagnosis that float64 code is right to float32 throughout, if it is."""
     first, model = diagnosis.findings[0], diagnosis.compared.model
     if diagnosis.compared.rewritten:
         return None
@@ -79,11 +79,11 @@ def _in_float32(diagnosis: Diagnosis, capture: Capture) -> Diagnosis | None:
 def closest(
     capture: Capture, copy: Capture, model: Model, reference: Model, own: str
 ) -> tuple[Capture, Diagnosis, str]:
-    """Return which of a module's capture and that of its float64 copy to report, and a note.
+    """Return the capture and diagnosis to report, of a module or its float64 copy, and a note.
 
-    Both must be right. Where the copy is right to the module's dtype only, and no known mistake
-    explains it, weights or tables may have been rounded once more, which is no fault of a module in
-    that dtype. `reference`: the model with weights of the dtype `own`.
+    Both must be right. If the copy is right only to the module's dtype, and no known mistake
+    explains it, weights or tables may have been rounded once, which is no fault in a module of that
+    dtype. `reference`: the model with weights of the dtype `own`.
     """
     place = next(iter(capture.dtypes))
     of_copy = judged(compare(reference, copy.prompts, "float64"))
@@ -112,6 +112,6 @@ def closest(
 
 
 def _unexplained(finding: Finding) -> bool:
-    """Return whether no mistake but a step of lower precision was found to explain a finding."""
+    """Return whether a finding is explained by lower precision at most, and not by a mistake."""
     said = finding.diagnosis
     return not said.startswith("matches ") or "-precision" in said

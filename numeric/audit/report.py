@@ -1,4 +1,4 @@
-"""The report of an audit: what was compared, what is wrong, and which conventions differ."""
+"""The report of an audit: the compared activations, the findings, and other conventions."""
 
 import math
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     @property
@@ -45,7 +45,7 @@ class Report:
         return self.findings[0] if self.findings else None
 
     def looked(self) -> str:
-        """Return in words what was compared."""
+        """Return a text that says what was compared."""
         if not self.ratios:
             return "nothing could be compared"
         n = len(self.ratios)
@@ -54,7 +54,7 @@ class Report:
         return f"{places}{on} in {self.dtype}"
 
     def __str__(self) -> str:
-        """Return the report for people."""
+        """Return the report as text."""
         looked = self.looked()
         if self.passed:
             worst = max(self.ratios.values(), default=0.0)
@@ -98,7 +98,7 @@ class Report:
 
 
 def report(capture: Capture, diagnosis: Diagnosis | None, name: str, *notes: str) -> Report:
-    """Return the report on a capture and its diagnosis, None where nothing could be compared."""
+    """Return the report on a capture; `diagnosis` is None if nothing could be compared."""
     unfit = [
         Finding(place, layer_of(place), None, math.inf, 0.0, math.inf, "", note=why)
         for place, why in capture.unfit.items()

@@ -97,7 +97,7 @@ class _Layer:
             self.W_O = self.W_O - self.W_O.mean(axis=-1, keepdims=True)
 
     def writer(self) -> Float[np.ndarray, "n_heads d_head d_model"]:
-        """Return $R_V W_O$, which has the norms of $W_V W_O$ with anything on its right."""
+        """Return $R_V W_O$: its product with any M has the norm of $W_V W_O M$."""
         return _unit(triangles(self.W_V) @ self.W_O)
 
     def readers(

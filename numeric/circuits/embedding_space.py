@@ -83,7 +83,7 @@ def right_inverse(model: ModelSource, inverse: str = "pseudo", table: str = "W_U
 
 
 def inverse_defects(model: ModelSource, table: str = "W_U") -> Named:
-    r"""Return how far each E' is from a right inverse, $‖E E' - I‖_F / √d$ [inverse].
+    r"""Return the distance of each E' from a right inverse, $‖E E' - I‖_F / √d$ [inverse].
 
     The last entry is the transpose times the best scalar factor, which measures the spread of the
     singular values of E. A right inverse has 0, and E' = 0 has 1.

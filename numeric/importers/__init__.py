@@ -1,1 +1,1 @@
-"""Models of other libraries as otimes models: Hugging Face, TransformerLens, torch modules."""
+"""Conversion of Hugging Face, TransformerLens and torch.nn models to otimes models."""

@@ -1,4 +1,4 @@
-"""Tensors of torch as arrays of NumPy."""
+"""Conversion of torch tensors to NumPy arrays."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""The checkpoints of Hugging Face: GPT-2, GPT-NeoX and Llama, their settings and their tensors."""
+"""Import of Hugging Face checkpoints: GPT-2, GPT-NeoX and Llama."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -43,9 +43,9 @@ class Settings(dict[str, Any]):
 
 
 def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors) -> Model:
-    """Return the reference model of a checkpoint of that kind (its `model_type`).
+    """Return the reference model of a checkpoint; `kind` is its `model_type`.
 
-    Raises: OtimesError naming every setting that the reference does not have.
+    Raises: OtimesError naming every unsupported setting.
     """
     if kind not in READERS:
         raise OtimesError(
@@ -53,14 +53,14 @@ def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors
         )
     refuse(name, settings, {**ONLY[kind], **dict.fromkeys(unknown(settings, kind), ())})
     body = BODY[kind]
-    if not any(each.startswith(body) for each in tensors):  # without an unembedding
+    if not any(each.startswith(body) for each in tensors):  # a model without an unembedding
         tensors = {body + each: array for each, array in tensors.items()}
     config, weights = READERS[kind](name, Settings(name, settings), tensors)
     return checked_model(name, config, {key: tensor_of(each) for key, each in weights.items()})
 
 
 def unknown(settings: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the settings of that kind of checkpoint that may change what is computed.
+    """Return the unrecognised settings of a checkpoint, which may change its computation.
 
     >>> unknown({"n_embd": 8, "_commit": "x", "final_logit_softcapping": 30.0}, "gpt2")
     ['final_logit_softcapping']
@@ -92,7 +92,7 @@ def refuse(name: str, settings: Mapping[str, Any], only: Mapping[str, tuple[Any,
 
 
 def activation(name: str, said: str) -> str:
-    """Return our name of an activation, or refuse it by its own."""
+    """Return the otimes name of an activation function, or raise OtimesError."""
     if said not in ACTIVATION:
         raise OtimesError(
             f"{name} has the activation {said!r}, which is not supported; known are "
@@ -126,14 +126,14 @@ def tensor(tensors: Tensors, name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def as_is(array: np.ndarray) -> np.ndarray:
-    """Return a tensor as it is."""
+    """Return the array unchanged."""
     return array
 
 
 def query_scale(settings: Mapping[str, Any], layer: int, d_head: int) -> float:
-    """Return the factor of queries of GPT-2 with which scores are divided by √d_head alone.
+    """Return the factor on GPT-2 queries that makes the scale of the scores 1/√d_head.
 
-    Two settings change the scale: no √d_head, and a division by the number of the layer.
+    Two settings change that scale: no √d_head, and a division by the layer number.
     """
     scale = 1.0 if settings.get("scale_attn_weights", True) else math.sqrt(d_head)
     if settings.get("scale_attn_by_inverse_layer_idx", False):
@@ -183,7 +183,7 @@ def _gpt2(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dict
         "ln_final_bias": tensor(tensors, f"{prefix}ln_f.bias", (d,)),
     }
     for number, letter in enumerate("QKV"):
-        # Conv1D: inputs are the rows; the columns are q, k and v side by side, each by heads.
+        # Conv1D: the rows are inputs; the columns are q, k and v concatenated, each head by head.
         weights[f"W_{letter}"] = stacked(
             tensors,
             block + "attn.c_attn.weight",
@@ -213,7 +213,7 @@ def _gpt2(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dict
 def _ends(
     tensors: Tensors, embedding: str, d_vocab: int, d_model: int
 ) -> tuple[bool, dict[str, Tensor]]:
-    """Return whether the tensors are tied, and W_E, with W_U if they are not."""
+    """Return (whether W_U is tied to W_E, the tensors W_E and, if untied, W_U)."""
     W_E = tensor(tensors, embedding, (d_vocab, d_model))
     head = next((name for name in HEADS if name in tensors), None)
     if head is None or tensors[head] is W_E or np.array_equal(tensors[head], W_E):
@@ -222,7 +222,7 @@ def _ends(
 
 
 def _rotary_sizes(name: str, settings: Settings, d_head: int, fraction: float) -> dict[str, Any]:
-    """Return the fields that GPT-NeoX and Llama have in common."""
+    """Return the `Config` fields that GPT-NeoX and Llama have in common."""
     return {
         "n_layers": settings.size("num_hidden_layers"),
         "n_heads": settings.size("num_attention_heads"),
@@ -238,9 +238,9 @@ def _rotary_sizes(name: str, settings: Settings, d_head: int, fraction: float) -
 
 
 def _rotary(name: str, settings: Settings, d_head: int, fraction: float) -> dict[str, Any]:
-    """Return the settings of rotary embeddings; refuse frequencies of other kinds.
+    """Return the `Config` fields of rotary embeddings. Raises: OtimesError for other frequencies.
 
-    `fraction` of a head is rotated unless the settings say otherwise.
+    `fraction` is the default fraction of a head's dimensions that is rotated.
     """
     rope = dict(settings.get("rope_parameters") or settings.get("rope_scaling") or {})
     rope.setdefault("original_max_position_embeddings", settings.size("max_position_embeddings"))
@@ -269,7 +269,7 @@ def _rotary(name: str, settings: Settings, d_head: int, fraction: float) -> dict
 
 
 def _of_yarn(rope: Mapping[str, Any], longest: int) -> dict[str, float]:
-    """Return the constants of YaRN, with the defaults of the library."""
+    """Return the `rotary_stretch` of YaRN, with the library's defaults."""
     factor = rope.get("factor") or longest / rope["original_max_position_embeddings"]
 
     def grown(share: float) -> float:
@@ -325,7 +325,7 @@ def _gpt_neox(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, 
         weights["b_O"] = stacked(tensors, block + "attention.dense.bias", layers, (d,), as_is)
     fused = block + "attention.query_key_value."
     for number, letter in enumerate("QKV"):
-        # Linear: inputs are the columns; the rows are heads, and in each q, k and v.
+        # Linear: the columns are inputs; the rows are heads, with q, k and v within each.
         weights[f"W_{letter}"] = stacked(
             tensors,
             fused + "weight",

@@ -1,7 +1,7 @@
-"""The settings of Hugging Face checkpoints: which are understood, and which change nothing.
+"""The settings of Hugging Face checkpoints that are supported, or have no effect.
 
-Everything else is refused by its name: a setting that is ignored would make a correct
-implementation look wrong, or a wrong one right.
+All others are refused by name: ignoring a setting could make a correct implementation look wrong,
+or a wrong one right.
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ ACTIVATION = {
     "swish": "silu",
 }
 
-# The rotary frequencies that are known, and what says how they are stretched.
+# The supported rotary frequencies, each with the settings that scale them.
 STRETCH: dict[str, tuple[str, ...]] = {
     "default": (),
-    "dynamic": (),  # which stretches prompts only that are longer than an audit takes
+    "dynamic": (),  # affects only prompts longer than those of an audit
     "linear": ("factor",),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
     "yarn": (
@@ -32,14 +32,14 @@ STRETCH: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# What each kind computes only with these values, the first of which a file may leave out.
+# Settings supported only with these values; the first is the default.
 ONLY: dict[str, dict[str, tuple[Any, ...]]] = {
     "gpt2": {"add_cross_attention": (False,)},
     "gpt_neox": {},
     "llama": {"pretraining_tp": (1, None), "partial_rotary_factor": (1, 1.0, None)},
 }
 
-# What each kind reads, and what changes nothing that is computed from a prompt in evaluation mode.
+# Settings that are read, and settings without effect on a forward pass in evaluation mode.
 # fmt: off
 READ: dict[str, set[str]] = {
     "gpt2": {

@@ -1,9 +1,9 @@
-"""Layers of torch.nn that read vectors: TransformerEncoderLayer, a stack of them, one attention.
+"""Import of torch.nn's TransformerEncoderLayer, TransformerEncoder and MultiheadAttention.
 
-They have no embedding and no unembedding. A prompt is vectors of the residual stream, which are the
-rows of the embedding of the reference model. Nothing after the output of the layer is compared:
-`ln2` of a layer, `resid_post` if its norms come first, `ln_final` of a stack with a final norm,
-`attn_out` of attention alone. They have no mask: the audit passes the causal one.
+They have no embedding and no unembedding. A prompt consists of vectors of the residual stream,
+which become the rows of W_E in the reference model. Activations after the module's output are not
+compared: `ln2` of a layer, `resid_post` if its norms come first, `ln_final` of a stack with a final
+norm, `attn_out` of attention alone. They have no mask: the audit passes the causal one.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ ONLY: dict[str, tuple[Any, ...]] = {"add_bias_kv": (False,), "add_zero_attn": (F
 def of_module(module: Any, kind: str) -> Model:
     """Return the reference model of a layer, a stack or attention, without a vocabulary.
 
-    Raises: OtimesError naming every setting that the reference does not have.
+    Raises: OtimesError naming every unsupported setting.
     """
     name = type(module).__name__
     layers = list(module.layers) if kind == "encoder" else [module]
@@ -79,9 +79,9 @@ def of_module(module: Any, kind: str) -> Model:
 
 
 def on_vectors(model: Model, vectors: Any) -> tuple[Model, np.ndarray]:
-    """Return the model whose tokens are these vectors [pos, d_model], or a batch, and the tokens.
+    """Return the model with these vectors ([pos, d_model] or a batch) as W_E, and their tokens.
 
-    Raises: OtimesError or ShapeError for anything but finite vectors of that width.
+    Raises: OtimesError or ShapeError unless they are finite vectors of width d_model.
     """
     if hasattr(vectors, "detach"):
         vectors = vectors.detach().cpu()
@@ -157,7 +157,7 @@ def _norm_eps(name: str, norm: Any) -> float:
 
 
 def _activation(name: str, activation: Any) -> str:
-    """Return our name of an activation: a function of torch.nn.functional, or a module."""
+    """Return the otimes name of an activation: a torch.nn.functional function, or a module."""
     kind = type(activation).__name__
     if kind == "GELU":
         return "gelu" if activation.approximate == "none" else "gelu_tanh"
@@ -172,7 +172,7 @@ def _activation(name: str, activation: Any) -> str:
 
 
 def _attention_weights(attentions: list[Any]) -> dict[str, Tensor]:
-    """Return W_Q … b_O; of the fused rows, those of q, k and v stand below each other by heads."""
+    """Return W_Q … b_O from fused weights, whose rows are q, k and v, each head by head."""
     heads, d = attentions[0].num_heads, attentions[0].embed_dim
     dh = d // heads
     rows = [array_of(each.in_proj_weight).reshape(3, heads, dh, d) for each in attentions]
@@ -193,7 +193,7 @@ def _attention_weights(attentions: list[Any]) -> dict[str, Tensor]:
 
 
 def _rest(layers: list[Any]) -> dict[str, Tensor]:
-    """Return the weights of norms and MLP."""
+    """Return the weights of the norms and the MLPs."""
     weights: dict[str, Tensor] = {}
     for ours, theirs in (("in", "linear1"), ("out", "linear2")):
         parts = [getattr(layer, theirs) for layer in layers]

@@ -1,4 +1,4 @@
-"""HookedTransformer of TransformerLens (up to 3.9): its configuration, its tensors, its hooks."""
+"""Import of HookedTransformer of TransformerLens (up to 3.9): configuration, tensors, hooks."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ ACTIVATION = {
 }
 NORM = {"LN": "layer", "LNPre": "layer", "RMS": "rms", "RMSPre": "rms", None: "none"}
 
-# Settings that change what is computed, with the values that are understood.
+# Settings that change the computation, with the supported values.
 ONLY: dict[str, tuple[Any, ...]] = {
     "attention_dir": ("causal",),
     "use_local_attn": (False,),
@@ -44,15 +44,15 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "load_in_4bit": (False,),
     "relative_attention_num_buckets": (None,),
 }
-# Architectures whose name alone changes the blocks.
+# Architectures whose blocks differ although no setting says so.
 OTHERWISE = ("OlmoeForCausalLM", "Olmo2ForCausalLM", "Olmo3ForCausalLM", "GptOssForCausalLM")
 POSITIONS = {"standard": "learned", "rotary": "rotary", "shortformer": "shortformer"}
 
 
 def of_module(module: Any) -> Model:
-    """Return the reference model of a HookedTransformer, with the weights that it holds now.
+    """Return the reference model of a HookedTransformer, with its current weights.
 
-    Raises: OtimesError naming every setting that the reference does not have.
+    Raises: OtimesError naming every unsupported setting.
     """
     cfg = module.cfg
     other = dict.fromkeys(["original_architecture"] * (cfg.original_architecture in OTHERWISE), ())
@@ -75,7 +75,7 @@ def of_module(module: Any) -> Model:
     state = {name: array_of(each) for name, each in module.state_dict().items()}
     rotary = cfg.positional_embedding_type == "rotary"
     weights = _weights(cfg, state)
-    # In a gated MLP it is added after the product, and not to what the gate multiplies.
+    # In a gated MLP, b_in is added after the product with the gate.
     if cfg.gated_mlp and np.any(weights.pop("b_in", np.zeros(1))):
         raise OtimesError(
             "the HookedTransformer has gated_mlp with a b_in that is not zero, which it adds after "
@@ -114,7 +114,7 @@ def of_module(module: Any) -> Model:
 
 
 def _stretch(cfg: Any) -> tuple[float, ...]:
-    """Return how rotary frequencies are stretched: by bands as in Llama 3.1, or not."""
+    """Return the `rotary_stretch`: that of Llama 3.1, or ()."""
     if not cfg.use_NTK_by_parts_rope:
         return ()
     return (
@@ -126,7 +126,7 @@ def _stretch(cfg: Any) -> tuple[float, ...]:
 
 
 def _weights(cfg: Any, state: dict[str, np.ndarray]) -> dict[str, Tensor]:
-    """Return the tensors by our names, those of each layer stacked."""
+    """Return the tensors by their otimes names, with layers stacked along a first axis."""
     weights: dict[str, Tensor] = {"W_E": state["embed.W_E"], "W_U": state["unembed.W_U"]}
     if "pos_embed.W_pos" in state:
         weights["W_pos"] = state["pos_embed.W_pos"]
@@ -166,7 +166,7 @@ def _weights(cfg: Any, state: dict[str, np.ndarray]) -> dict[str, Tensor]:
 STILL = ("mlp.b_in",)
 """Parameters that a generic copy does not change, in gated MLPs."""
 
-# Hook points, and the hooks of TransformerLens; queries and keys are recorded after the rotation.
+# Hook points, with the hooks of TransformerLens; q and k are recorded after the rotation.
 HOOKS = {
     "resid_pre": "hook_resid_pre",
     "q": "attn.hook_q",

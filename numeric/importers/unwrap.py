@@ -1,4 +1,4 @@
-"""Call foreign code: wrappers are removed, and its exceptions become an OtimesError."""
+"""Calls of foreign code: wrappers are removed, exceptions become an OtimesError."""
 
 import sys
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def unwrapped(module: Any) -> Any:
 
 
 def module_run_by(call: Any) -> Any:
-    """Return the torch module that a callable runs, None if it cannot be found.
+    """Return the torch module that a callable runs, or None if it cannot be found.
 
     It is the callable itself, the object of a bound method, or an argument of a partial.
     """

@@ -41,7 +41,7 @@ class Directions(ABC):
 
     @abstractmethod
     def pull_after(self: Some, frozen: FrozenPass, number: int) -> tuple[Some, Some]:
-        """Return directions after a layer as ones on its heads' output, and on its input."""
+        """Return the pullbacks of directions to the output of a layer's heads, and to its input."""
 
     @abstractmethod
     def through(self: Some, layer: FrozenLayer, head: int) -> Some:
@@ -133,7 +133,7 @@ class Fields(Directions):
         return Fields(np.concatenate([self.rows, *[each.rows for each in others]]))
 
     def pull_after(self, frozen: FrozenPass, number: int) -> tuple[Fields, Fields]:
-        """Return directions after a layer as ones on its heads' output, and on its input."""
+        """Return the pullbacks of directions to the output of a layer's heads, and to its input."""
         on_written, on_before = frozen.pull_after(number, self.rows)
         return Fields(on_written), Fields(on_before)
 

@@ -44,9 +44,9 @@ MATCHING = 0.5
 class Matching:
     """The scores of one induction head by composition; means over queries.
 
-    The right key is the token after the earlier occurrence of the query's token. `ahead` is the
+    The correct key is the token after the earlier occurrence of the query's token. `ahead` is the
     margin of its score over the mean of the other keys, by composition; `ahead_by_writer` is the
-    K-composition part by the earlier head. `attention` is the attention to the right key, and
+    K-composition part by the earlier head. `attention` is the attention to the correct key, and
     `without` the attention when a composition is removed from the scores.
     """
 

@@ -196,7 +196,7 @@ class _Tail:
 
 
 class _Search:
-    """The data shared by all tails: the layers, the heads' z on the sources, and the bounds D."""
+    """The data shared by all tails: layers, each head's output z on the sources, the bounds D."""
 
     def __init__(self, frozen: FrozenPass, direction: Direction, deep: DeepBounds) -> None:
         self.frozen, self.direction = frozen, direction

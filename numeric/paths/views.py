@@ -65,7 +65,7 @@ def html_view(summary: Summary) -> str:
         )
         parts += [
             "<h3>Largest paths</h3>",
-            f"<p>{said} {best.visited} were looked at.</p>",
+            f"<p>{said} {best.visited} were visited.</p>",
             _bars((path_name(path.heads), path.value) for path in best),
             "<h3>Heads</h3>",
             f"<p>{BY_HEAD}</p>",
@@ -73,7 +73,7 @@ def html_view(summary: Summary) -> str:
             f"<h3>What position {summary.position} attends to</h3>",
             _attended(summary),
             "<h3>Attention patterns</h3>",
-            "<p>A row is a query, a column a key; the darker, the more.</p>",
+            "<p>A row is a query, a column a key; darker is more attention.</p>",
             _patterns(summary),
         ]
     return f'<div class="otimes-paths">{STYLE}{"".join(parts)}</div>'

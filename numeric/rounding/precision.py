@@ -39,12 +39,12 @@ class Precision:
     sampled: bool = False
 
     def within(self, roundings: float) -> float:
-        """Return the relative error of so many roundings within one operation."""
+        """Return the relative error of this number of roundings within one operation."""
         worst = gamma(roundings, self.inner)
         return min(worst, 6 * roundings**0.5 * self.inner) if self.likely else worst
 
     def stored(self, roundings: float = 1) -> float:
-        """Return the relative error of so many roundings to the stored dtype."""
+        """Return the relative error of this number of roundings to the stored dtype."""
         return gamma(roundings, self.unit)
 
     @property

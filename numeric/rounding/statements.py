@@ -114,7 +114,7 @@ class NormalFormWithErrors:
         self.errors: dict[str, Array] = {}  # of computed boxes: functions and inverses
 
     def sum(self, whole: DiagramSum) -> _Summed:
-        """Return a sum of diagrams: its value, its error, and the share of each box."""
+        """Return the value of a sum of diagrams, its error, and its derivative by each box."""
         value = self.evaluator.zeros(whole, self.values, np.zeros(()))
         size, moved = np.zeros_like(value), np.zeros_like(value)
         shares: dict[str, Array] = {}

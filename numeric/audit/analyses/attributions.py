@@ -1,4 +1,4 @@
-"""Direct logit attribution, and what people compute instead.
+"""Direct logit attribution, and known mistakes in computing it.
 
 The output of each head is passed through the final norm, with the statistics of the whole residual
 stream, and W_U. The steps that a mistake may replace: patterns, values, weights and biases of the
@@ -46,7 +46,7 @@ def direct_logit_attribution(asked: Asked, replaced: Replaced) -> Array:
 
 
 def _of_targets(logits: Array, tokens: Array, targets: str) -> Array:
-    """Return the logits of the tokens themselves, or of the next ones where there are any."""
+    """Return the logits of each position's token, or of the next token if there is one."""
     if targets == "own":
         return np.asarray(logits[..., np.arange(len(tokens)), tokens])
     return np.asarray(logits[..., np.arange(len(tokens) - 1), tokens[1:]])
@@ -71,7 +71,7 @@ def _written(asked: Asked, replaced: Replaced, layer: int) -> Array:
 
 
 def _patterns(asked: Asked, layer: int, made: Callable[..., Array] | None) -> Array:
-    """Return the attention patterns of a layer [head, query, key], or what replaces them."""
+    """Return the attention patterns of a layer [head, query, key], or their replacement."""
     places = asked.places([f"{kind}.{layer}" for kind in ("pattern", "scores", "q", "k")])
     pattern, scores, q, k = places.values()
     return np.asarray(made(pattern, scores, q, k) if made else pattern)
@@ -156,7 +156,7 @@ STEPS: dict[str, Replaced] = {
 
 
 def _values(asked: Asked, layer: int, replaced: Replaced) -> Array:
-    """Return the values of the heads [head, pos, d_head], or what replaces them."""
+    """Return the values of the heads [head, pos, d_head], or their replacement."""
     model, read, values = asked.model, replaced.get("read", "v"), replaced.get("values", "")
     if values in ("stream", "other_norm"):
         norm = "ln2" if values == "other_norm" else "resid_pre"

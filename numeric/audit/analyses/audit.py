@@ -1,4 +1,4 @@
-"""Auditing what people compute *from* a model: circuits, scores, attributions, lenses.
+"""Audits of quantities computed *from* a model: circuits, scores, attributions, lenses.
 
 Each analysis is a formula (`question`), and a wrong analysis is a mutant of it. The tolerance is
 measured as for a forward pass: 16 times the deviation of four runs whose weights and activations
@@ -7,9 +7,9 @@ mutant of the formula or two mistakes at once that reproduce the value within th
 or else a mutant of the right value: a factor, other axes, another head.
 
     ov_circuit, qk_circuit      [d_model, d_model] of one head
-    copying_score               of one head, or [layer, head]
+    copying_score               of one head, or of all [layer, head]
     q_, k_, v_composition       [writer layer, head, reader layer, head]; only earlier writers count
-    folded_weights              a mapping: gains and biases of the norms moved into what reads them
+    folded_weights              a mapping: weights after folding the gains and biases of the norms
     direct_logit_attribution    [layer, head, pos, d_vocab]
     logit_lens                  [n_layers + 1, pos, d_vocab]
     path_term                   [pos, d_vocab] through two heads, layer and head being pairs
@@ -112,7 +112,7 @@ def audit_analysis(
     layer: Any = None,
     head: Any = None,
 ) -> Report:
-    """Return the report on something computed from a model; see the module for names and shapes.
+    """Return the report on a quantity computed from a model; names and shapes as listed above.
 
     >>> from otimes.numeric.random_weights import random_model
     >>> m = random_model()
@@ -137,7 +137,7 @@ def audit_analysis(
 
 
 def _prompt(tokens: Any, model: Model) -> Array | None:
-    """Return the tokens of the prompt, or None where there is no prompt."""
+    """Return the tokens of the prompt, or None if there is no prompt."""
     if tokens is None:
         return None
     rows = token_rows(tokens, model)
@@ -209,7 +209,7 @@ def _fitting(
 
 
 def _mutants(name: str, asked: Asked) -> Iterator[Swap]:
-    """Yield what the operators of mutation make of a formula that is stated in the language."""
+    """Yield the mutants of a formula that is an expression in the language."""
     if name in STATED:
         right = STATED[name](asked)
         for mutant in mutants(right):
@@ -230,7 +230,7 @@ def _pairs(formula: Formula, asked: Asked, known: list[Swap]) -> Iterator[Swap]:
 def _altered_mistakes(
     formula: Formula, asked: Asked, known: Iterable[Swap], array: Array, slack: float
 ) -> Iterator[str]:
-    """Yield the mistakes of which the array is a mutant, as it may be of the right value."""
+    """Yield the mistakes whose value, after one further change, equals the array."""
     for says, replaced in known:
         value = formula(asked, replaced)
         for change, made in altered(asked.model, value, array):
@@ -239,9 +239,9 @@ def _altered_mistakes(
 
 
 def _coarser(array: Array, ratio: float, unit: float) -> str:
-    """Return the finest coarser type to which a value is right, if it can have been that type.
+    """Return the dtype of highest precision below the array's own to which the value is right.
 
-    What is granted grows as the unit of rounding does, so that the ratio says it already.
+    The tolerance is proportional to the unit roundoff, so the known ratio decides.
     """
     for name, coarser in sorted(UNIT_ROUNDOFF.items(), key=lambda each: each[1]):
         if coarser > unit and ratio * unit <= coarser and (name == "float32" or _fits(array, name)):
@@ -273,7 +273,7 @@ def _gauges(
 
 
 def _nearly(formula: Formula, asked: Asked, replaced: Replaced, array: Array, unit: float) -> bool:
-    """Return whether a mistake about reproduces the array; most are ruled out without a bound."""
+    """Return whether a mistake roughly reproduces the array; a quick test before the bound."""
     value = formula(replace(asked, screening=True), replaced)
     if not value.ndim or value.ndim != array.ndim:
         return _same(value, array, 1e6 * unit)
@@ -304,7 +304,7 @@ def _of_another(formula: Formula, asked: Asked) -> Iterator[tuple[str, Array]]:
 
 
 def _relative(formula: Formula, asked: Asked, right: Array, unit: float) -> float:
-    """Return the tolerance relative to the largest entry."""
+    """Return the tolerance, relative to the largest entry."""
     bound = GRANTED * _deviation(formula, asked, RIGHT, right, unit)
     largest = np.abs(right[np.isfinite(right)]).max(initial=0.0)
     return float(bound / max(largest, 1e-300) + 8 * unit)

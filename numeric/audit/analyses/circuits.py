@@ -1,4 +1,4 @@
-"""The circuits of a head, W_V W_O and W_Q W_Kᵀ, and what people compute instead.
+"""The circuits of a head, W_V W_O and W_Q W_Kᵀ, and known mistakes in computing them.
 
 Each is a formula in the language: a known mistake is a `Swap` of its factors or of the product.
 Conventions: rows. Source: Elhage et al. 2021.
@@ -137,7 +137,7 @@ def changes_of_a_circuit(letters: tuple[str, str], asked: Asked) -> Iterator[Swa
 def _other_matrices(
     letters: tuple[str, str], layer: int, head: int, n_heads: int
 ) -> Iterator[tuple[str, sympy.MatrixExpr]]:
-    """Yield what is made of the circuits of a layer in the place of the circuit of a head."""
+    """Yield other matrices made of a layer's circuits, as replacements of one head's circuit."""
     heads = [circuit(letters, layer, each) for each in range(n_heads)]
     whole, every, half = heads[head], matadd(*heads), Rational(1, 2)
     turned, identity = Transpose(whole), Identity(d)
@@ -198,7 +198,7 @@ def _gains(
     layer: int,
     n_layers: int,
 ) -> Iterator[Swap]:
-    """Yield weights with gains of norms in them."""
+    """Yield weights into which the gain of a norm is folded."""
     first, second = letters
 
     def reading(norm: str, of: int = layer, made: str = "") -> Replaced:

@@ -1,10 +1,10 @@
-"""Composition scores of pairs of heads, and what people compute instead.
+"""Composition scores of pairs of heads, and known mistakes in computing them.
 
-The score is ‖W_OV W_R‖ / (‖W_OV‖ ‖W_R‖) for the writer's OV circuit and what the reader reads by:
-W_QK, W_QKᵀ or its own W_OV. A circuit is left @ rightᵀ with narrow factors, stated in the language,
-so that norms are those of small matrices. The steps that a mistake may replace: the factors of
-"writer" and "reader", the "product", its "size", the "norm", the "divisor" and the "score". Source:
-Elhage et al. 2021.
+The score is ‖W_OV W_R‖ / (‖W_OV‖ ‖W_R‖) for the writer's OV circuit and the reader's circuit W_R:
+W_QK, W_QKᵀ or W_OV. A circuit is left @ rightᵀ with narrow factors, stated in the language, so that
+norms are those of small matrices. The steps that a mistake may replace: the factors of "writer" and
+"reader", the "product", its "size", the "norm", the "divisor" and the "score". Source: Elhage et
+al. 2021.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ class Circuit:
 
     @classmethod
     def of(cls, asked: Asked, factors: Factors) -> "Circuit":
-        """Return left @ rightᵀ of the head that is asked about."""
+        """Return the circuit left @ rightᵀ of the head in question."""
         left, right = map(asked.value, factors)
         return cls(left, np.eye(left.shape[1]), right, (triangle(left), triangle(right)))
 
@@ -65,7 +65,7 @@ class Circuit:
         return np.asarray(self.triangles[0] @ self.inner @ self.triangles[1].T)
 
     def dense(self) -> Array:
-        """Return all entries."""
+        """Return the matrix as an array."""
         return np.asarray(self.left @ self.inner @ self.right.T)
 
 
@@ -199,13 +199,13 @@ def _first_gained(left: sympy.MatrixExpr, right: sympy.MatrixExpr) -> Factors:
 
 
 def _gained(left: sympy.MatrixExpr, right: sympy.MatrixExpr) -> Factors:
-    """Return factors with a gain in each that reads the stream, which W_O does not."""
+    """Return the factors, with the gain folded into those that read the residual stream."""
     behind = right if right == OUT else row_scaled(gain("ln1"), right)
     return row_scaled(gain("ln1"), left), behind
 
 
 def _of_all_heads(*factors: sympy.MatrixExpr) -> Factors:
-    """Return the factors of all heads of a layer side by side, so that circuits are summed."""
+    """Return the factors of all heads of a layer, concatenated, whose product is a sum."""
     every = {}
     for w in (W_Q, W_K, W_V, W_O):
         rows, columns = (n_heads * r if size == r else size for size in w.shape)

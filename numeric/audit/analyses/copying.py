@@ -1,8 +1,8 @@
-"""The copying score of a head, Σ Re λ / Σ |λ| of W_E W_V W_O W_U, and what people compute instead.
+"""The copying score of a head, Σ Re λ / Σ |λ| of W_E W_V W_O W_U, and known mistakes.
 
 The circuit is A Bᵀ with A = W_E W_V and Bᵀ = W_O W_U, both in the language and as narrow as a head;
 its eigenvalues that are not zero are those of Bᵀ A. The steps that a mistake may replace are the
-"values" taken of it and the "score" made of them. Source: Elhage et al. 2021.
+"values" (eigenvalues) and the "score". Source: Elhage et al. 2021.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ DENSE = 1024
 
 
 def copying_score(asked: Asked, replaced: Replaced) -> Array:
-    """Return Σ Re λ / Σ |λ| of the full OV circuit of a head, or of all."""
+    """Return Σ Re λ / Σ |λ| of the full OV circuit of a head, or of all heads."""
     model = asked.model
     if asked.layer is None and asked.head is None:
         table = np.full((model.n_layers, model.n_heads), np.nan)
@@ -83,9 +83,9 @@ def triangle(A: Array) -> Array:
 
 
 def _as_if_dense(rng: np.random.Generator, unit: float, A: Array, B: Array) -> Array:
-    """Return the eigenvalues with the error of taking those of the full matrix A Bᵀ.
+    """Return the eigenvalues, perturbed as if computed from the full matrix A Bᵀ.
 
-    Taking those of a matrix M is off like changing it by some E of the size of a rounding of ‖M‖.
+    Computed eigenvalues of M are those of M + E, with ‖E‖ of the size of a rounding of ‖M‖.
     In coordinates of the range of A the small matrix Bᵀ A then changes by (Bᵀ A)⁻¹ Bᵀ E A, which
     for a random E is of the triangles of B and A alone. The eigenvalues that are zero become those
     of P E, P being the projection beside the range, and as many as n of them add up to about
@@ -249,9 +249,9 @@ def copying_mistakes(asked: Asked, shape: tuple[int, ...]) -> Iterator[Swap]:
 
 
 def _counts(asked: Asked) -> Iterator[Swap]:
-    """Yield the counts of positive eigenvalues of the whole circuit.
+    """Yield scores that count positive eigenvalues of the full circuit.
 
-    All but d_head of them are zero, and rounding gives these any sign.
+    All but d_head eigenvalues are zero, and rounding gives these either sign.
     """
     size = asked.model.d_vocab
     if size > DENSE:
@@ -263,7 +263,7 @@ def _counts(asked: Asked) -> Iterator[Swap]:
 
 
 def _with_norms() -> Iterator[Swap]:
-    """Yield circuits with gains of norms in them, or with vocabularies that are centred."""
+    """Yield circuits with folded gains of norms, or with a centred vocabulary."""
     folded = {W_V: row_scaled(gain("ln1"), W_V)}
     final = {W_U: row_scaled(gain("ln_final"), W_U)}
     yield Swap("W_V with the gain of ln1 folded in", folded)

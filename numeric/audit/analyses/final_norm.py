@@ -1,8 +1,8 @@
-"""The final norm of rows that attributions and lenses read, and what people compute instead.
+"""The final norm in attributions and logit lenses, and known mistakes in computing it.
 
 The steps that a mistake may replace: the kind of "norm", "eps", the "axes" of its statistics (of
 the mean and of the variance), whether rows are "centred", the "scale" as a function of statistics,
-"gain" and "bias", and the matrix "unembed" behind it.
+"gain" and "bias", and the matrix "unembed" after it.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Scale = Callable[[Array, Array, float, int], Any]
 
 
 def normed(asked: Asked, rows: Array, by: Array, replaced: Replaced, bias: float = 0) -> Array:
-    """Return rows behind the final norm, with the statistics of `by`; its bias so many times."""
+    """Return rows after the final norm, with the statistics of `by` and `bias` times its bias."""
     model, config = asked.model, asked.model.config
     if not config.final_norm or replaced.get("norm") == "none":
         return rows
@@ -39,7 +39,7 @@ def normed(asked: Asked, rows: Array, by: Array, replaced: Replaced, bias: float
 
 
 def _affine(asked: Asked, made: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the gain and bias of the norm, or those of another."""
+    """Return the gain and bias of the final norm, or those of another norm."""
     model = asked.model
     g, b = model.part("ln_final_gain"), model.part("ln_final_bias")
     if isinstance(made, tuple):

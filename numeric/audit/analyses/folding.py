@@ -1,4 +1,4 @@
-"""Auditing weights whose norms were folded, one tensor at a time, and what people make instead."""
+"""Audit of weights with folded norms, one tensor at a time, and known mistakes in folding."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -28,7 +28,7 @@ Named = tuple[str, Array | None]
 
 
 def folded_weights(value: Any, model: Model) -> Report:
-    """Compare weights whose norms were folded, and say which fold was left out or made wrongly.
+    """Return the outcome for weights with folded norms: which folds are missing or wrong.
 
     Keys and values of grouped queries may be given for each group or for each head.
     """
@@ -83,7 +83,7 @@ def folded_weights(value: Any, model: Model) -> Report:
 
 
 def _given(value: Any) -> tuple[dict[str, Array], str]:
-    """Return the arrays by name and their lowest precision; raise for what is no mapping."""
+    """Return the arrays by name and their lowest precision. Raises: OtimesError if no mapping."""
     if not isinstance(value, Mapping) or not value:
         got = "an empty mapping" if isinstance(value, Mapping) else f"a {type(value).__name__}"
         got += f" of the shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
@@ -107,13 +107,13 @@ def _by_head(model: Model, name: str, array: Array) -> Array:
 
 
 def _shapes(model: Model, name: str) -> str:
-    """Return the shapes that a tensor may have, in words."""
+    """Return a text with the shapes that a tensor may have."""
     whole, stored = model.part(name).shape, model.config.shape(name)
     return f"{stored}" if whole == stored else f"{stored}, or {whole} with a part for each head,"
 
 
 def _wholly(model: Model, biases: Model) -> Iterator[tuple[str, Model]]:
-    """Yield models without one whole step of folding."""
+    """Yield models that lack one of the folding steps entirely."""
     yield "biases folded and gains not", biases
     yield "nothing folded", model
     if model.config.norm == "layer":
@@ -138,9 +138,9 @@ def _of_other_shapes(right: Array) -> Iterator[tuple[str, Array]]:
 def _gauges(
     model: Model, both: Model, given: Mapping[str, Array], ratio: Ratio
 ) -> Iterator[tuple[str, str, Array]]:
-    """Yield other values of folded tensors that give the same function: in words, of which, what.
+    """Yield (description, name, value) of other folded tensors that give the same function.
 
-    What leaves the function as it is only together with another tensor is yielded if that is so.
+    A change that requires one of another tensor is yielded only if that is found too.
     """
     config = model.config
     layered = config.norm == "layer"
@@ -304,7 +304,7 @@ def _wrong_gains(model: Model, name: str) -> Iterator[Named]:
 
 
 def _scaled(model: Model, both: Model, name: str, array: Array) -> Iterator[tuple[str, Array]]:
-    """Yield a tensor as it was, its columns, rows or all of it multiplied by what fits best."""
+    """Yield the unfolded tensor with its columns, rows or all entries scaled by fitted factors."""
     own, right = model.part(name), both.part(name)
     if own.ndim < 2 or own.shape != array.shape:
         return

@@ -1,4 +1,4 @@
-"""The logit lens, and what people compute instead.
+"""The logit lens, and known mistakes in computing it.
 
 It applies the final norm and W_U to the residual stream before each layer and to the last one. The
 steps that a mistake may replace: the streams, the norm (`final_norm`), and the unembedding. Source:
@@ -15,7 +15,7 @@ from otimes.numeric.audit.analyses.question import Array, Asked, Replaced
 
 
 def logit_lens(asked: Asked, replaced: Replaced) -> Array:
-    """Return the logits of the stream before each layer and at the end, each by its own norm."""
+    """Return the logits of the residual stream before each layer and at the end, each normed."""
     model = asked.model
     names = _streams(asked, replaced.get("rows", ""))
     places = asked.places(names)
@@ -43,7 +43,7 @@ def logit_lens(asked: Asked, replaced: Replaced) -> Array:
 
 
 def _part_of_streams(asked: Asked, part: str) -> Array:
-    """Return the sum of what a component has added to the stream up to each row of a lens."""
+    """Return the sum of a component's outputs up to each row of the lens."""
     model, layers = asked.model, range(asked.model.n_layers)
     if part in ("embed", "resid_pre.0", "positions"):
         places = asked.places(["embed", "resid_pre.0"])

@@ -1,4 +1,4 @@
-"""The term of a path through two heads, and what people compute instead.
+"""The term of a path through two heads, and known mistakes in computing it.
 
 It is A₂ A₁ W_E W_OV¹ W_OV² W_U, in a model without norms, as a formula in the language: a known
 mistake is a `Swap` of a pattern, a circuit, their products or the whole term. Source: Elhage et
@@ -57,7 +57,7 @@ def two_heads(asked: Asked) -> tuple[Pair, Pair]:
 
 
 def _patterns(head: Pair, n_heads: int) -> dict[str, sympy.MatrixExpr]:
-    """Return what is taken for the pattern of a head, by name."""
+    """Return the replacements of a head's pattern by mistake, by name."""
     own = _pattern(head)
     diagonal = HadamardProduct(own, Identity(n))
     every = matadd(*(_pattern((head[0], each)) for each in range(n_heads)))

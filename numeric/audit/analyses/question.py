@@ -1,7 +1,7 @@
-"""The question that an analysis answers, and the arrays of the model that its formula reads.
+"""The arguments of an analysis, and the arrays of the model that its formula reads.
 
 The formula of an analysis is an expression in the language, or a function of arrays with named
-steps. A known mistake is a `Swap`: its name, and what replaces nodes or steps of the formula. Two
+steps. A known mistake is a `Swap`: its name, and replacements of nodes or steps of the formula. Two
 mistakes that replace different ones can be combined.
 """
 
@@ -47,12 +47,12 @@ def symbol(name: str, rows: Any, cols: Any) -> MatrixSymbol:
 
 
 def weight(name: str, *head: int) -> MatrixSymbol:
-    """Return the symbol of a weight of a head: layer and number, or the one that is asked about."""
+    """Return the symbol of a weight of a head (layer, index), by default the head in question."""
     return symbol(f"{name}{[*head] if head else ''}", *((r, d) if name == "W_O" else (d, r)))
 
 
 def gain(norm: str, *layer: int, made: str = "") -> MatrixSymbol:
-    """Return the symbol of the gain of a norm as a column: as it is, squared or inverted."""
+    """Return the symbol of a norm's gain as a column: unchanged, squared or inverted."""
     return symbol(f"{norm}_gain{made and ' '}{made}{[*layer] if layer else ''}", d, 1)
 
 
@@ -97,7 +97,7 @@ class Asked:
             return self.known.of(expression, SCREENED if self.screening else None)
 
     def read(self, name: str) -> Array:
-        """Return the array that a symbol stands for, by its name."""
+        """Return the array of the symbol with this name."""
         kind, _, inside = name.rstrip("]").partition("[")
         part, _, made = kind.partition(" ")
         where = [int(each) for each in inside.split(", ")] if inside else []
@@ -127,9 +127,9 @@ class Asked:
         return self.moved(self.model.part(name, layer)[head])
 
     def unembedding(self, name: str = "W_U") -> Array:
-        """Return W_U or another matrix in its place [d_model, d_vocab], some columns if screening.
+        """Return W_U or its replacement [d_model, d_vocab]; only some columns if screening.
 
-        "W_E" is W_Eᵀ, "none" leaves the stream as it is, and each column may be "normalised" or
+        "W_E" is W_Eᵀ, "none" applies no matrix, and each column may be "normalised" or
         "centred".
         """
         if name == "none":
@@ -152,7 +152,7 @@ class Asked:
         return {name: self.moved(self.recorded[name]) for name in names}
 
     def one_head(self) -> tuple[int, int]:
-        """Return the layer and head that are asked about."""
+        """Return the layer and head in question. Raises: OtimesError if they are not one head."""
         try:
             layer, head = index(self.layer), index(self.head)
         except TypeError:
@@ -167,11 +167,11 @@ class Asked:
         return layer, head
 
     def of(self, layer: Any, head: Any) -> "Asked":
-        """Return the same question about another head."""
+        """Return the same arguments with another head."""
         return replace(self, layer=layer, head=head, known=None)
 
     def other_heads(self) -> Iterator[tuple[int, int]]:
-        """Yield every head but the one that is asked about, those of its own layer first."""
+        """Yield every other head, those of the same layer first."""
         own, heads = self.one_head(), list(np.ndindex(self.model.n_layers, self.model.n_heads))
         for layer, head in sorted(heads, key=lambda each: each[0] != own[0]):
             if (layer, head) != own:

@@ -1,7 +1,7 @@
-"""Auditing (U, S, Vᵀ) of a head's OV circuit: signs are free, all else is looked at.
+"""Audit of (U, S, Vᵀ) of a head's OV circuit; only the signs of vectors are free.
 
-What was shown is taken apart: how U and Vᵀ were arranged, what was done to the singular values, and
-which matrix the three make, which is looked for among the known mistakes of a circuit.
+Three things are diagnosed: the layout of U and Vᵀ, transformations of the singular values, and the
+decomposed matrix, which is searched among the known mistakes of a circuit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -85,7 +85,7 @@ def _expected(asked: Asked) -> str:
 
 
 def _triple(value: Any, matrix: Array) -> tuple[Array, Array, Array, str]:
-    """Return U, S, Vᵀ and their type, or say that this is no such triple."""
+    """Return U, S, Vᵀ and their dtype. Raises: OtimesError if the value is no such triple."""
     d = len(matrix)
     says = f"svd is asked about the three arrays (U, S, Vᵀ) of a [{d}, {d}] circuit and got"
     do = "give what np.linalg.svd returns"
@@ -103,7 +103,7 @@ def _triple(value: Any, matrix: Array) -> tuple[Array, Array, Array, str]:
 
 
 def _misfit(left: Array, values: Array, right: Array, matrix: Array) -> float:
-    """Return the largest error of U S Vᵀ as a matrix, infinity where the shapes do not fit."""
+    """Return the largest |U S Vᵀ - matrix|, or infinity if the shapes do not fit."""
     rank = len(values)
     left, right = left[:, :rank], right[:rank]
     if left.shape != (len(matrix), rank) or right.shape != (rank, matrix.shape[1]):
@@ -188,7 +188,7 @@ def _arranged(
 def _of_others(
     U: Array, S: Array, W: Array, granted: float, asked: Asked, matrix: Array, true: Array
 ) -> list[str]:
-    """Return the diagnoses of three arrays of which only some are right."""
+    """Return the diagnoses for a triple of which only some arrays are right."""
     rank = len(S)
     if rank > min(U.shape[1], len(W)):
         return []
@@ -235,7 +235,7 @@ def _circuits(asked: Asked, U: Array, S: Array, W: Array) -> Iterator[tuple[str,
 
 
 def _nearly(asked: Asked, replaced: Replaced, U: Array, S: Array, W: Array) -> bool:
-    """Return whether U S Vᵀ is about a circuit in its first columns."""
+    """Return whether U S Vᵀ roughly equals a circuit in its first columns."""
     rank = len(S)
     if rank > min(U.shape[1], len(W)):
         return False

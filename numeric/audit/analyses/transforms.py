@@ -15,7 +15,7 @@ NUMBERS["ln 2, another base of logarithms"] = float(np.log(2))
 
 
 def altered(model: Model, right: Array, shown: Array) -> Iterator[Mutant]:
-    """Yield the mutants of the right value that have the shape of the value that was shown.
+    """Yield the mutants of the right value that have the shape of the audited value.
 
     >>> from otimes.numeric.random_weights import random_model
     >>> right = np.array([[1.0, 2.0], [3.0, 5.0]])
@@ -95,7 +95,7 @@ def _same_shape(model: Model, right: Array, shown: Array) -> Iterator[tuple[str,
 
 
 def _layouts(right: Array) -> Iterator[tuple[str, Array]]:
-    """Yield other arrangements of the right value, and parts of it, of whatever shape."""
+    """Yield other layouts and parts of the right value, of any shape."""
     for order in permutations(range(right.ndim)):
         if order != tuple(range(right.ndim)):
             said = ", ".join(map(str, order))

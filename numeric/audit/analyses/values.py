@@ -1,4 +1,4 @@
-"""Reading the value that an analysis gave: its numbers and their type, or why it has none."""
+"""Reading the result of an analysis as an array, with its original dtype."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ UNREAL = 64
 
 
 def shown(value: Any, called: str) -> tuple[Array, str]:
-    """Return real numbers in float64 and the name of their original type.
+    """Return real numbers in float64, and the name of their dtype.
 
-    Raises: OtimesError for what is no array of real numbers, with what it is `called`.
+    Raises: OtimesError, naming the value as `called`, unless it is an array of real numbers.
 
     >>> shown([[1, 2], [3, 4]], "W_Q")[0].shape
     (2, 2)
@@ -30,7 +30,7 @@ def shown(value: Any, called: str) -> tuple[Array, str]:
 
 
 def shown_complex(value: Any, called: str) -> tuple[Array, str]:
-    """Return numbers in float64, or complex ones, and the name of the type of their parts."""
+    """Return numbers in float64 or complex128, and the name of the dtype of their parts."""
     try:
         array, dtype = as_it_is(value)
     except ValueError:
@@ -46,7 +46,7 @@ def shown_complex(value: Any, called: str) -> tuple[Array, str]:
 
 
 def without_numbers(array: Array, claimed: Array | bool = True) -> str:
-    """Return where a value is not finite, in words, or nothing; only claimed entries count.
+    """Return a text on non-finite entries, or ""; only entries in `claimed` count.
 
     >>> without_numbers(np.array([1.0, float("nan"), 3.0]))
     'has 1 of 3 entries that are no finite numbers, the first nan at [1]'

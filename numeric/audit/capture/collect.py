@@ -61,7 +61,7 @@ class Capture:
 
     @property
     def comparable(self) -> bool:
-        """Whether all that was captured can be compared."""
+        """Whether all captured activations can be compared."""
         return not self.unfit and not self.nonfinite
 
 
@@ -84,7 +84,7 @@ class AsRecorded(Mapping[str, Near]):
         self.arrays, self.coarser = arrays, coarser
 
     def __getitem__(self, place: str) -> Near:
-        """Return an activation: exact, or up to one rounding to a dtype of lower precision."""
+        """Return an activation with its error: 0, or one rounding to a dtype of lower precision."""
         near = Near.exactly(self.arrays[place])
         if place not in self.coarser:
             return near
@@ -122,7 +122,7 @@ def as_it_is(array: Any) -> tuple[np.ndarray, str]:
 
 
 def token_rows(tokens: Any, model: Model) -> np.ndarray:
-    """Return tokens as [prompt, pos], or say what is wrong with them."""
+    """Return tokens as an array [prompt, pos]. Raises: OtimesError if they are invalid."""
     if isinstance(tokens, Mapping):
         raise OtimesError(
             f"tokens came as a mapping of {listed(tokens)}: give the token ids by themselves, and "
@@ -162,9 +162,9 @@ def collect(
 ) -> Capture:
     """Return the activations of an implementation on tokens; `names` maps its names to ours.
 
-    `rows` are the tokens [prompt, pos] of the model, where the implementation reads something else,
-    and `output` the hook point that it returns. Raises: OtimesError when it raises, or returns
-    neither that array nor that array and a mapping of activations.
+    `rows` are the tokens [prompt, pos] of the model if the implementation reads other inputs;
+    `output` is the hook point that it returns. Raises: OtimesError if it raises, or returns neither
+    that array nor a pair of that array and a mapping of activations.
     """
     rows = token_rows(tokens, model) if rows is None else rows
     logits, activations = _answer(called(call, tokens))
@@ -276,7 +276,7 @@ def _shape(place: str, config: Config, n_pos: int) -> tuple[int, ...]:
 def _fit(
     array: np.ndarray, place: str, config: Config, batch: tuple[int, ...], shape: tuple[int, ...]
 ) -> np.ndarray | None:
-    """Return the array as [prompt, *shape], or None if it is of no such shape."""
+    """Return the array as [prompt, *shape], or None if its shape does not fit."""
     grouped = (config.kv_heads, *shape[1:])
     for each in (shape, grouped) if kind_of(place) in ("k", "v") else (shape,):
         if array.shape == (batch[0], *each):

@@ -1,7 +1,7 @@
-"""Which forward hook of a known module gives the activation of which hook point.
+"""The forward hooks that record activations in modules of known classes.
 
-Each kind of module is a table: inputs and outputs of its submodules are activations. How queries,
-keys and values are split from one projection is written out.
+Each kind of module is a table: inputs and outputs of its submodules are activations. Functions
+split one projection into queries, keys and values.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Random prompts in addition, where the caller's are too short to fit other coordinates to.
+"""Additional random prompts, if the caller's are too short to fit a change of basis.
 
 A basis of a head or a rotation of the residual stream is fitted to the recorded rows. With few rows
 it is underdetermined: a fault may look like a basis, and a basis like a fault. So the
@@ -27,7 +27,7 @@ SEED = 20_211_222
 
 
 def too_few(capture: Capture, model: Model) -> bool:
-    """Return whether the prompts have too few tokens to fit coordinates of the stream to."""
+    """Return whether the prompts have too few tokens to fit a basis of the residual stream."""
     return _missing(capture, model) > 0
 
 
@@ -38,10 +38,10 @@ def _missing(capture: Capture, model: Model) -> int:
 def captured_on_more(
     capture: Capture, model: Model, tokens: Any, show: Callable[[Any, np.ndarray], Capture]
 ) -> Capture | None:
-    """Return the capture of the caller's prompts and more, None if the implementation has no more.
+    """Return the capture of the caller's and additional prompts, or None if these are unusable.
 
-    `show(prompt, row)` runs the implementation on one prompt, of the type of `tokens`. There are no
-    more if it raises, records other hook points, or returns the same numbers for other tokens
+    `show(prompt, row)` runs the implementation on one prompt, of the type of `tokens`. They are
+    unusable if it raises, records other hook points, or returns the same numbers for other tokens
     (stored activations). A prompt with non-finite activations is returned by itself.
     """
     n_pos = len(capture.prompts[0].tokens)

@@ -1,8 +1,8 @@
-"""Activations with non-finite entries: they are kept apart, and reported by themselves.
+"""Activations with non-finite entries, which are reported separately.
 
-One infinite entry makes the bound of all that is computed from it infinite, and nothing exceeds
-that. So an activation with such an entry is treated as not recorded, and what is computed from it
-is judged by the activations before it. A non-finite entry is a fault where the reference is finite
+One infinite entry makes the bounds of all activations computed from it infinite, and no error
+exceeds those. So an activation with such an entry is treated as not recorded, and later ones are
+judged from the activations before it. A non-finite entry is a fault where the reference is finite
 and none of the inputs is non-finite: of a chain of them the first is reported.
 """
 
@@ -24,7 +24,7 @@ HUGE = 2.0**250
 def nonfinite_entries(array: np.ndarray, place: str) -> np.ndarray | None:
     """Return a 0/1 array of the non-finite or huge entries, None if there are none.
 
-    Scores behind the causal mask may be anything.
+    Masked scores are ignored.
     """
     with np.errstate(invalid="ignore"):
         bad = ~(np.abs(array) <= min(HUGE, float(np.finfo(array.dtype).max)))
@@ -48,7 +48,7 @@ def nonfinite_findings(nonfinite: Mapping[str, np.ndarray], compared: Comparison
 
 
 def _finding(place: str, shown: np.ndarray, compared: Comparison) -> Finding | None:
-    """Return the finding on one of them, None if the reference is non-finite there too."""
+    """Return the finding on one activation, or None if the reference is non-finite there too."""
     nears = compared.expected(place)
     for array, near in zip(shown, nears, strict=True):
         bad = nonfinite_entries(array, place)

@@ -1,8 +1,8 @@
 """Which known mistake explains a wrong activation.
 
 A mistake explains it only if the reference with that mistake gives the recorded activation, within
-the bound of the mistaken operation. Simple mistakes are tried first. All that fit are named, for
-some cannot be told apart on one prompt.
+the bound of the mistaken operation. Simple mistakes are tried first. All that fit are named, as
+some cannot be distinguished on one prompt.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,9 +31,9 @@ NAMED = 4
 
 
 def explanation(compared: Comparison, place: str, heads: Sequence[float] = ()) -> str:
-    """Return which mistakes explain an activation, as "matches …", or an empty string.
+    """Return the mistakes that explain an activation, as "matches …", or "".
 
-    `heads`: error/bound of each head, where there are heads.
+    `heads`: error/bound of each head, if there are heads.
     """
     return (
         known_mistake(compared, place)
@@ -47,13 +47,13 @@ def explanation(compared: Comparison, place: str, heads: Sequence[float] = ()) -
 
 
 def _fitted(compared: Comparison, place: str) -> str:
-    """Return the relation to the right values that a fit finds, where no known mistake fits."""
+    """Return the fitted relation to the right values, or ""; used if no known mistake fits."""
     seen = seen_at(compared, place)
     return "" if seen is None else fitted(seen, forms_of(kind_of(place)))
 
 
 def _beside_coarser_steps(compared: Comparison, place: str) -> str:
-    """Return which mistakes explain an activation of float64 code with steps in float32."""
+    """Return the mistakes that explain an activation together with steps in float32, or ""."""
     kinds, _ = _acting_on(compared, place)
     if compared.dtype != "float64" or not kinds & set(IN_SINGLE.acts):
         return ""
@@ -61,9 +61,9 @@ def _beside_coarser_steps(compared: Comparison, place: str) -> str:
 
 
 def known_mistake(compared: Comparison, place: str, beside: tuple[Mistake, ...] = ()) -> str:
-    """Return which mistakes, made at every head and position, explain an activation.
+    """Return the mistakes that explain an activation if made at every head and position, or "".
 
-    Mistakes `beside` are made in addition, and not named.
+    The mistakes in `beside` are made in addition, and not named.
     """
     kinds, layers = _acting_on(compared, place)
     found: dict[tuple[bool, int], list[str]] = {}
@@ -105,7 +105,7 @@ def _far(compared: Comparison, beside: tuple[Mistake, ...]) -> float:
 
 
 def _sieve(compared: Comparison, place: str, beside: tuple[Mistake, ...]) -> Sieve | None:
-    """Return what rules out mistakes by the first tokens, for a large error."""
+    """Return the `Sieve` that rules out mistakes by the first tokens, if the error is large."""
     near = compared.expected(place)[0]
     far = _far(compared, beside)
     if not compared.estimated(place) or far > 0.1 or not np.isfinite(near.error).all():
@@ -118,7 +118,7 @@ def _sieve(compared: Comparison, place: str, beside: tuple[Mistake, ...]) -> Sie
 
 
 def another_setting(compared: Comparison, place: str) -> str:
-    """Return which constant of the model, found by a fit, explains an activation."""
+    """Return the fitted constant of the model that explains an activation, or ""."""
     return another_number(compared, place, *_acting_on(compared, place))
 
 
@@ -137,10 +137,10 @@ LEANING = 4.0
 
 
 def leaning(compared: Comparison, place: str) -> str:
-    """Return which other ε of a norm explains the error of all rows of an activation together.
+    """Return the other ε of a norm that explains the errors of all rows together, or "".
 
     Rounding errors of different rows are independent, while another ε changes all rows in a known
-    direction: it shows long before any entry exceeds its bound. The ε of a norm that was not
+    direction: it is visible long before any entry exceeds its bound. The ε of a norm that was not
     recorded is found from the next activation of its layer.
     """
     kinds, layers = _acting_on(compared, place)
@@ -168,7 +168,7 @@ NUDGE = 1 + 2.0**-10
 
 
 def _along(here: Array, compared: Comparison, place: str, norm: str) -> bool:
-    """Return whether an error has the direction of the derivative by ε of a norm."""
+    """Return whether an error is along the derivative with respect to a norm's ε."""
     eps = NUDGE * (compared.model.config.norm_eps or 0.0)
     along = here - _off(compared, place, Mistake("", {norm: config_to(norm_eps=eps)}))
     length = float(along @ along)
@@ -179,7 +179,7 @@ def _along(here: Array, compared: Comparison, place: str, norm: str) -> bool:
 
 
 def _off(compared: Comparison, place: str, mistake: Mistake | None) -> Array:
-    """Return the recorded activation minus the expected one, with a mistake or without."""
+    """Return the recorded activation minus the expected one, with or without a mistake."""
     off = []
     rights = compared.nearly(place)
     for number, (prompt, right) in enumerate(zip(compared.prompts, rights, strict=True)):
@@ -194,8 +194,8 @@ def _elsewhere_too(
 ) -> bool:
     """Return whether mistakes explain the other recorded activations that the first one changes.
 
-    Those of the same layer: rotary positions missing for queries only are another mistake than
-    rotary positions missing.
+    Those of the same layer: missing rotary positions for queries only, and for both queries and
+    keys, are different mistakes.
     """
     layer = layer_of(place)
     shown = compared.recorded
@@ -209,7 +209,7 @@ def _elsewhere_too(
 
 
 def _where(mistake: Mistake, layers: list[int]) -> Iterator[Mistake]:
-    """Yield the mistake made everywhere, then in one norm or one layer only.
+    """Yield variants of a mistake: made everywhere, then in one norm or one layer only.
 
     The final norm may have another ε than those of the blocks.
     """
@@ -247,7 +247,7 @@ NEARER = 2.0
 
 
 def _some_heads(compared: Comparison, place: str, ratios: Sequence[float]) -> str:
-    """Return the mistake that explains the wrong heads, where the others are right."""
+    """Return the mistake that explains the wrong heads if the others are right, or ""."""
     bad = [h for h, each in enumerate(ratios) if not each <= 1]
     if not bad or len(bad) == len(ratios):
         return ""
@@ -260,7 +260,7 @@ def _some_heads(compared: Comparison, place: str, ratios: Sequence[float]) -> st
 
 
 def _stale(compared: Comparison, place: str) -> str:
-    """Return that some positions have the rows of others, as from a stale cache."""
+    """Return the diagnosis that some positions have the rows of others (a stale cache), or ""."""
     if kind_of(place) not in ("k", "v", "q", "embed", "resid_pre"):
         return ""
     sayings = []

@@ -1,4 +1,4 @@
-"""Fit a relation between a wrong activation and the right one, where no known mistake fits.
+"""Fit a relation between a wrong activation and the right one if no known mistake fits.
 
 Each *form* is a relation with parameters: the right values times a factor, plus a vector, with
 permuted rows or columns, clipped, another sum of known activations … The parameters are fitted. A
@@ -37,7 +37,7 @@ class Seen:
 
     @property
     def config(self) -> Config:
-        """The kind of model."""
+        """The configuration of the model."""
         return self.compared.model.config
 
     @property
@@ -58,7 +58,7 @@ class Seen:
         return self.reference.has(name).value
 
     def part(self, name: str, layer: int | None) -> Array:
-        """Return a weight, of that layer if it is one of a layer."""
+        """Return a weight, or its part for a layer if it has a layer axis."""
         if TENSORS[name][0] != "n_layers":
             return self.compared.model.part(name)
         assert layer is not None  # callers know the layer
@@ -71,7 +71,7 @@ Form = Callable[[Seen], Iterator[tuple[Array, Said]]]
 
 
 def seen_at(compared: Comparison, place: str) -> Seen | None:
-    """Return an activation on the first prompt where its error is no rounding error."""
+    """Return an activation on the first prompt where its error is more than rounding."""
     every = zip(compared.prompts, compared.expected(place), compared.evaluators(), strict=True)
     for prompt, near, reference in every:
         error = np.broadcast_to(np.asarray(near.error), near.value.shape)
@@ -91,12 +91,12 @@ def fitted(seen: Seen, forms: tuple[Form, ...]) -> str:
 
 
 def number(seen: Seen, value: float) -> str:
-    """Return a factor by its name in such a model, or else as a number."""
+    """Return a text for a factor: its name in this model (such as √d_head), or the number."""
     return number_of(seen.config, len(seen.reference.tokens), value)
 
 
 def number_of(config: Config, n_pos: int, value: float) -> str:
-    """Return a factor by its name for prompts of that length, or else as a number."""
+    """Return a text for a factor: its name for a model and prompt length, or the number."""
     sizes: dict[str, float] = {
         "n_heads": config.n_heads,
         "d_head": config.d_head,
@@ -117,7 +117,7 @@ def number_of(config: Config, n_pos: int, value: float) -> str:
 
 
 def entries_left_out(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that entries are zero, alone or by dropout, which scales the others."""
+    """Yield the finding that entries are zero, alone or by dropout, which scales the others."""
     zero = (seen.shown == 0) & (np.abs(seen.ours) > 0) & seen.claimed
     kept = (seen.shown != 0) & seen.claimed
     if not zero.any():
@@ -159,7 +159,7 @@ def _last(array: Array, axis: int) -> tuple[int, ...]:
 
 
 def multiplied(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that all is multiplied by one factor, with the bias or without; or each head."""
+    """Yield the finding that all entries (with or without the bias), or each head, are scaled."""
     here = seen.claimed & np.isfinite(seen.ours)
     ours = np.where(here, seen.ours, 0.0)
     shown = np.where(here, seen.shown, 0.0)
@@ -183,7 +183,7 @@ def multiplied(seen: Seen) -> Iterator[tuple[Array, Said]]:
 
 
 def _as_bias(seen: Seen, vector: Array) -> str:
-    """Return in words a vector that is added at every position."""
+    """Return a text for a vector that is added at every position."""
     layers = range(seen.config.n_layers)
     own = OWN_BIAS.get(kind_of(seen.place), "")
     has_own = bool(own) and seen.config.has(own)
@@ -218,7 +218,7 @@ def _same(a: Array, b: Array, seen: Seen) -> bool:
 
 
 def rows_multiplied(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that each row is multiplied by its own factor, and by which."""
+    """Yield the finding that each row is multiplied by its own factor."""
     here = seen.claimed & np.isfinite(seen.ours)
     ours, shown = np.where(here, seen.ours, 0.0), np.where(here, seen.shown, 0.0)
     factor = (ours * shown).sum(-1) / np.maximum((ours**2).sum(-1), 1e-300)
@@ -245,7 +245,7 @@ def _said_of_factors(seen: Seen, ours: Array, factor: Array) -> str:
 
 
 def moved_about(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that heads, rows or columns of the right values are permuted."""
+    """Yield the finding that heads, rows or columns of the right values are permuted."""
     square = kind_of(seen.place) in ("scores", "pattern")
     if seen.shown.ndim == 3 and not square:
         order = _order(seen.shown, seen.ours)
@@ -280,7 +280,7 @@ def _order(shown: Array, ours: Array) -> Array:
 
 
 def function_of_entries(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that every entry is a function of the right one, or of its input."""
+    """Yield the finding that every entry is a function of the right entry, or of its input."""
     ours, shown = seen.ours[seen.claimed], seen.shown[seen.claimed]
     low, high = shown.min(initial=np.inf), shown.max(initial=-np.inf)
     clipped = {
@@ -313,7 +313,7 @@ def function_of_entries(seen: Seen) -> Iterator[tuple[Array, Said]]:
 
 
 def _cap(ours: Array, shown: Array) -> float:
-    """Return c of c tanh(x / c), by bisection at the largest entry."""
+    """Return the c of c tanh(x / c), found by bisection at the largest entry."""
     at = int(np.abs(ours).argmax())
     x, y = abs(float(ours[at])), abs(float(shown[at]))
     if not 0 < y < x:
@@ -326,7 +326,7 @@ def _cap(ours: Array, shown: Array) -> float:
 
 
 def another_sum(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield which other sum of known activations was computed."""
+    """Yield the finding that another sum of known activations was computed."""
     terms = _terms(seen)
     flat = {name: array.ravel() for name, array in terms.items()}
     shown = seen.shown.ravel()

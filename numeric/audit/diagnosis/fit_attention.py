@@ -1,7 +1,7 @@
 """Forms of wrong attention: rotations, heads, masks and softmax. See `fit`.
 
-How far each plane of queries and keys was turned; which head's keys and values were read; which
-pairs of positions a pattern lets see each other, and at what temperature.
+The rotation angle of each plane of queries and keys; the head whose keys and values were read; the
+pairs of positions that a mask admits; the temperature of the softmax.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ FACTORS = (2.0, 4.0, 8.0, 16.0, 0.5, 0.25, 0.125)
 
 
 def turned_otherwise(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield by which other angles queries or keys were rotated."""
+    """Yield the finding that queries or keys were rotated by other angles."""
     config = seen.config
     if config.positions != "rotary" or len(seen.reference.tokens) < 3:
         return
@@ -71,13 +71,13 @@ def turned_otherwise(seen: Seen) -> Iterator[tuple[Array, Said]]:
 
 
 def computed(seen: Seen, act: Act) -> Array:
-    """Return the activation with a mistake made there, from the recorded inputs."""
+    """Return the activation computed with a mistake from the recorded inputs."""
     mistake = Mistake("", {kind_of(seen.place): act})
     return seen.reference.with_mistake(mistake).near(seen.place).value
 
 
 def _said_of_angles(seen: Seen, phase: Array, right: Array) -> str:
-    """Return in words how angles differ, by the steps from position to position."""
+    """Return a text on how angles differ, from their differences between positions."""
     steps = phase[1:] * phase[:-1].conj()
     if np.abs(steps - steps[:1]).max(initial=0.0) > 1e-3:
         return "rotary positions of another order: angles do not grow evenly with the position"
@@ -106,7 +106,7 @@ def _said_of_angles(seen: Seen, phase: Array, right: Array) -> str:
 
 
 def heads_of_others(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield which head's queries, keys or values each head reads, where it is not its own."""
+    """Yield the finding that heads read the queries, keys or values of other heads."""
     layer = layer_of(seen.place)
     if kind_of(seen.place) == "scores":
         q, k = seen.other(f"q.{layer}"), seen.other(f"k.{layer}")
@@ -146,7 +146,7 @@ def _said_of_heads(seen: Seen, name: str, order: list[int]) -> str:
 
 
 def biased_by_distance(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that scores have a bias for the distance of query and key (ALiBi)."""
+    """Yield the finding that scores have a bias for the distance of query and key (ALiBi)."""
     n_pos = seen.shown.shape[-1]
     distance = np.arange(n_pos)[:, None] - np.arange(n_pos)
     mask = causal_mask(n_pos)
@@ -158,7 +158,7 @@ def biased_by_distance(seen: Seen) -> Iterator[tuple[Array, Said]]:
 
 
 def another_softmax(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield over which axis, with which mask or at which temperature the softmax is taken."""
+    """Yield the finding that the softmax has another axis, mask or temperature."""
     shown, n_pos = seen.shown, seen.shown.shape[-1]
     if not np.isfinite(shown).all() or (shown < 0).any():
         return
@@ -185,7 +185,7 @@ def another_softmax(seen: Seen) -> Iterator[tuple[Array, Said]]:
 
 
 def filled_mask(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield by which number masked scores are replaced, or what is added to them, if not -∞."""
+    """Yield the finding that masked scores are a finite number, or shifted by one, and not -∞."""
     n_pos = seen.shown.shape[-1]
     causal = causal_mask(n_pos)
     if n_pos < 3 or not np.isfinite(seen.shown).all() or not (seen.shown > 0).all():
@@ -216,7 +216,7 @@ WEIGHTINGS: dict[str, Callable[[Array], Array]] = {
 
 
 def another_weighting(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield which other function of the scores weights the keys, normalised or not."""
+    """Yield the finding that keys are weighted by another function of the scores than exp."""
     n_pos = seen.shown.shape[-1]
     causal = causal_mask(n_pos)
     scores = np.where(causal, seen.other(f"scores.{layer_of(seen.place)}"), 0.0)
@@ -227,7 +227,7 @@ def another_weighting(seen: Seen) -> Iterator[tuple[Array, Said]]:
         yield weights, f"{says} which is not normalised"
         keys = np.arange(1, n_pos + 1)[:, None]
         yield weights / keys, f"{says} divided by the number of keys"
-        # A row is a multiple of its weights; its factor is one over their sum, or nearly so.
+        # A row is a multiple of its weights, by a factor of about one over their sum.
         factor = (shown * weights).sum(-1) / np.maximum((weights**2).sum(-1), 1e-300)
         total = weights.sum(-1)
         heavy = np.abs(total) > 0.1
@@ -249,7 +249,7 @@ def _softmax(scores: Array, visible: Array) -> Array:
 
 
 def _said_of_mask(visible: Array, flat: Array) -> str:
-    """Return in words a mask [query, key]."""
+    """Return a description of a mask [query, key]."""
     n_pos = visible.shape[0]
     causal = causal_mask(n_pos)
     i, j = np.arange(n_pos)[:, None], np.arange(n_pos)

@@ -1,10 +1,10 @@
-"""Fit one constant of the model to a wrong activation, where much before it was not recorded.
+"""Fit one constant of the model to a wrong activation whose inputs were not recorded.
 
-Where only logits were recorded, many unknown mistakes are one number: another ε, another base of
-the rotary angles, a factor at one kind of hook point. The number is fitted by a secant method on
-the error along its derivative, and reported only if the reference with it gives the recorded
-activation within the tolerance of correct code. This tells an ε that is wrong by 10 % from a step
-in single precision.
+If only logits were recorded, many mistakes amount to one number: another ε, another rotary base, a
+factor at one kind of hook point. The number is fitted by a secant method on the error along its
+derivative, and reported only if the reference with it gives the recorded activation within the
+tolerance of correct code. This distinguishes an ε that is wrong by 10 % from a step in single
+precision.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ SINGLE = 2.0**-23
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A constant to fit, as a factor of the right one.
+    """A constant to be fitted, as a factor times the right value.
 
     `says` has {} for the fitted number, which is the factor times `right`.
     """
@@ -70,7 +70,7 @@ ROOT_SAYS = "tanh GELU with {} for √(2/π)"
 
 
 def unknowns(config: Config, hidden: set[str]) -> Iterator[Unknown]:
-    """Yield the constants of a model that act at some kinds, the smallest effects first."""
+    """Yield the constants of a model that act at some kinds of hook points, by size of effect."""
     norms = tuple(kind for kind in ("ln1", "ln2", "ln_final") if kind in hidden)
     if config.norm_eps:
         for kinds in dict.fromkeys((norms, *((kind,) for kind in norms))):
@@ -96,7 +96,7 @@ def unknowns(config: Config, hidden: set[str]) -> Iterator[Unknown]:
 
 
 def _cap(factor: float) -> float:
-    """Return c of c tanh(x / c) for the factor 1 + 1 / c²."""
+    """Return the c of c tanh(x / c) for the factor 1 + 1 / c²."""
     return float((factor - 1) ** -0.5) if factor > 1 else np.inf
 
 
@@ -118,7 +118,7 @@ def _setting(config: Config, name: str, factor: float) -> Act:
 
 
 def another_number(compared: Comparison, place: str, hidden: set[str], layers: list[int]) -> str:
-    """Return which constant explains an activation, or an empty string."""
+    """Return the diagnosis that another constant explains an activation, or ""."""
     if hidden == {kind_of(place)} - {"scores"}:
         return ""  # the place itself is fitted elsewhere
     config, n_pos = compared.model.config, len(compared.prompts[0].tokens)
@@ -151,7 +151,7 @@ FEWEST = 4
 
 
 def _first_tokens(compared: Comparison, place: str) -> Comparison | None:
-    """Return the comparison on the first tokens, up to one where it is wrong, if there are more."""
+    """Return the comparison on the tokens up to the first error, or None if that is all of them."""
     (prompt, *_), near = compared.prompts, compared.expected(place)[0]
     wrong = np.abs(prompt.places[place].value - near.value) > near.error
     rows = np.flatnonzero(np.moveaxis(wrong, -2, 0).reshape(len(prompt.tokens), -1).any(axis=1))
@@ -163,7 +163,7 @@ def _first_tokens(compared: Comparison, place: str) -> Comparison | None:
 
 
 def _layers(unknown: Unknown, layers: list[int]) -> list[int | None]:
-    """Return where a constant may be wrong: everywhere (None), or in one layer."""
+    """Return the layers in which a constant may be wrong; None stands for all layers."""
     everywhere = len(layers) < 2 or set(unknown.kinds) <= {"embed", "ln_final", "logits"}
     return [None] if everywhere else [None, *layers]
 
@@ -171,7 +171,7 @@ def _layers(unknown: Unknown, layers: list[int]) -> list[int | None]:
 def _solved(compared: Comparison, place: str, unknown: Unknown, layer: int | None) -> float | None:
     """Return the factor at which the error of an activation along the derivative vanishes.
 
-    None where the error has another direction, or where no factor is found.
+    None if the error has another direction, or no factor is found.
     """
     right = compared.expected(place)[0]
     claimed = np.isfinite(np.broadcast_to(np.asarray(right.error), right.value.shape))

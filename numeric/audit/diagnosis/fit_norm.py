@@ -1,6 +1,6 @@
-"""Forms of a wrong norm, or of an operation that reads a wrong one. See `fit`.
+"""Forms of a wrong norm, or of an operation that reads the wrong norm. See `fit`.
 
-Which rows were normalised or read; by which gain and bias; and by what they were divided.
+The rows that were normalised or read, the gain and bias, and the divisor.
 """
 
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def _streams(seen: Seen) -> dict[str, Array]:
 
 
 def another_norm(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield which rows were normalised with which gain and bias, if not the right ones."""
+    """Yield the finding that other rows were normalised, or with another gain and bias."""
     own = (kind_of(seen.place), layer_of(seen.place))
     (source,) = inputs_of(seen.config, seen.place)
     streams = {source: seen.other(source), **_streams(seen)}
@@ -85,7 +85,7 @@ def another_norm(seen: Seen) -> Iterator[tuple[Array, Said]]:
 
 
 def another_gain(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield which other gain and bias the columns of a norm have."""
+    """Yield the finding that the columns of a norm have another gain and bias."""
     (source,) = inputs_of(seen.config, seen.place)
     rows = _unit(seen, seen.other(source))
     if len(rows) < 4:
@@ -123,7 +123,7 @@ def _which(seen: Seen, vector: Array, vectors: dict[str, Array]) -> str:
 
 
 def another_divisor(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield by what the rows of a norm were divided, if not by their standard deviation."""
+    """Yield the finding that rows were divided by something else than their standard deviation."""
     config = seen.config
     (source,) = inputs_of(config, seen.place)
     rows = seen.other(source)
@@ -156,7 +156,7 @@ def _said_of_divisor(seen: Seen, mean_square: Array, factor: Array, also: str) -
 
 
 def reads_another(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield which other activation of the stream was read."""
+    """Yield the finding that another activation of the residual stream was read."""
     stream = (*STREAM, "ln_final", "final")
     reads = [name for name in inputs_of(seen.config, seen.place) if kind_of(name) in stream]
     if len(reads) != 1:
@@ -173,7 +173,7 @@ def _with_input(at: At, operation: Operation, kind: str, rows: Array) -> Near:
 
 
 def weights_of_another(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that an activation is that of the same kind in another layer."""
+    """Yield the finding that an activation is that of the same kind in another layer."""
     layer = layer_of(seen.place)
     if layer is None:
         return
@@ -196,7 +196,7 @@ def read_from_another(seen: Seen) -> Iterator[tuple[Array, Said]]:
 
 
 def normalised_stream(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield that the stream itself was normalised."""
+    """Yield the finding that the residual stream itself was normalised."""
     if seen.config.norm == "none":
         return
     rows = _unit(seen, seen.ours)

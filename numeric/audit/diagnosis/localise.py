@@ -1,4 +1,4 @@
-"""Where and how an activation is wrong that nothing explains: one head, some positions, noise."""
+"""The location and form of an unexplained error: one head, some positions, noise."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from otimes.numeric.rounding.linear import Array
 
 
 def described(compared: Comparison, place: str) -> str:
-    """Return where and how an unexplained activation is wrong: no diagnosis, so no "matches …"."""
+    """Return a text on the location and form of an unexplained error, which is no diagnosis."""
     prompt, near = compared.prompts[0], compared.expected(place)[0]
     shown, ours = prompt.places[place].value, near.value
     error = np.broadcast_to(np.asarray(near.error), ours.shape)

@@ -1,15 +1,15 @@
 """Rule out mistakes that cannot explain an activation, many at a time.
 
-Where only a late activation was recorded, trying a mistake takes a forward pass, and there are many
-mistakes, each made everywhere and in each layer. Two things make that fast. The pass is causal: the
-first wrong position must be explained from the first tokens alone. And passes that differ in one
-operation share the others: they are batched, each mistake in its own rows.
+If only a late activation was recorded, each trial of a mistake takes a forward pass, and there are
+many mistakes, each made everywhere and in each layer. Two things make that fast. The pass is
+causal: the first wrong position must be explained from the first tokens alone. And passes that
+differ in one operation share the others: they are batched, each mistake in its own rows.
 
 A mistake may itself look at later positions. This is tested by running its operation on the whole
-prompt and on the first tokens. If these differ, a mistake in one layer is made on the whole prompt
-and what follows on the first tokens; one in several layers is not ruled out.
+prompt and on the first tokens. If these differ, a mistake in one layer is made on the whole prompt,
+and later operations on the first tokens; a mistake in several layers is not ruled out.
 
-What remains is compared in full (`explain`).
+The remaining mistakes are compared in full (`explain`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ Causal = dict[tuple[str, int, str, frozenset[str]], bool]
 
 
 class Sieve:
-    """Rules out mistakes that give another activation than the recorded one.
+    """A filter that rules out mistakes which do not give the recorded activation.
 
     `whole` evaluates the pass without mistakes; `bound` is the tolerance of correct code, `near_to`
     that of a mistake that explains the activation. `causal` caches which mistakes are causal.
@@ -100,7 +100,7 @@ class Sieve:
 
 
 def _columns(off: Array) -> Array:
-    """Return which logits are compared: those with the largest errors, and others."""
+    """Return the columns of the logits to compare: those with the largest errors, and more."""
     number = len(off)
     if number <= 2 * COLUMNS:
         return np.arange(number)
@@ -157,7 +157,7 @@ class FirstTokens:
     def made(self, trials: list[Trial], waiting: str) -> Iterator[tuple[list[Trial], Array]]:
         """Yield batches of mistakes, with the compared entries of the activation under each.
 
-        Early mistakes first: what precedes all mistakes of a batch is computed once.
+        Early mistakes first: operations before all mistakes of a batch are computed once.
         """
         trials = sorted(trials, key=lambda trial: self.sieve.order.index(trial.places[0]))
         many = max(16, ROWS // self.length)
@@ -171,7 +171,7 @@ class FirstTokens:
         return array if columns is None else array[..., columns]
 
     def trial(self, mistake: Mistake) -> Trial | None:
-        """Return how to evaluate a mistake on the first tokens, or None if that is impossible."""
+        """Return the trial of a mistake on the first tokens, or None if that is impossible."""
         trial = Trial(mistake, self.sieve.places(mistake))
         if self._is_causal(mistake):
             return trial

@@ -1,6 +1,6 @@
-"""Steps in half precision: what is stored in a coarser type and taken up again.
+"""Steps in half precision: activations or weights that were rounded to it.
 
-What is rounded alike is alike, so that such a step is matched digit by digit, but for ties.
+Rounding is deterministic, so such a step must match exactly, except for rounding ties.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Mistakes in products and sums: biases, transposes, other layers' weights, the stream."""
+"""Mistakes in products and sums: biases, transposes, layers, the residual stream."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -93,7 +93,7 @@ def _transposes(config: Config) -> Iterator[Mistake]:
 
 
 def _transposed(config: Config) -> Iterator[tuple[str, tuple[str, ...], Change]]:
-    """Yield the weights that are square, what they are read by, and how they are transposed."""
+    """Yield (square weight, the operations that use it, the function that transposes it)."""
     if config.n_heads * config.d_head == config.d_model:
         yield "W_Q", ("q",), _heads_transposed
         if config.kv_heads == config.n_heads:
@@ -113,7 +113,7 @@ def _heads_transposed(weight: Array) -> Array:
 
 
 def _without(which: int, array: Array) -> Array:
-    """Return an array with a row, or what belongs to a head, set to zero."""
+    """Return an array with one row, or one head's part, set to zero."""
     kept = array.copy()
     kept[which] = 0
     return kept
@@ -136,7 +136,7 @@ def _out_of_heads(config: Config) -> Iterator[tuple[str, Act]]:
 
 
 def _viewed(z: Array) -> Array:
-    """Z [head, pos, d_head] read as if it were [pos, head, d_head]."""
+    """Return z [head, pos, d_head] reinterpreted as if it were [pos, head, d_head]."""
     heads, n_pos, d_head = z.shape
     return np.moveaxis(z.reshape(n_pos, heads, d_head), 1, 0)
 
@@ -146,7 +146,7 @@ def _reordered(order: Change, z: Array) -> Array:
 
 
 def _stream(config: Config) -> Iterator[Mistake]:
-    """Yield the mistakes where attention or the MLP is added to the residual stream."""
+    """Yield the mistakes in adding attention or the MLP to the residual stream."""
     parts = [("resid_mid", "attn_out", "attention", "ln1")]
     parts += [("resid_post", "mlp_out", "the MLP", "ln2")] if config.d_mlp else []
     for kind, part, name, norm in parts:
@@ -197,7 +197,7 @@ def _with_norm(norm: str, at: At, others: list[Near], own: Near) -> list[Near]:
 def _of_sum(at: At, operation: Operation, part: str, terms: Terms) -> Near:
     """Act: add other terms to the residual stream.
 
-    What the other part of a parallel block writes is added as it is.
+    The output of the other part of a parallel block is added unchanged.
     """
     written = ("attn_out", "mlp_out")
     others = [near for kind, near in at.inputs.items() if kind not in written]
@@ -207,7 +207,7 @@ def _of_sum(at: At, operation: Operation, part: str, terms: Terms) -> Near:
 
 
 def _layers(config: Config) -> Iterator[Mistake]:
-    """Yield weights that are those of another layer: of all operations, of a part, or one."""
+    """Yield the mistakes of using another layer's weights: all, those of a part, or one."""
     kinds = [kind for part in PARTS.values() for kind in part]
     kinds = [k for k in kinds if config.norm != "none" or k not in ("ln1", "ln2")]
     kinds = [k for k in kinds if config.d_mlp or not k.startswith(("ln2", "mlp"))]

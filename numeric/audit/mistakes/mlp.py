@@ -1,4 +1,4 @@
-"""Mistakes in the MLP: what it reads, its gate, and its activation."""
+"""Mistakes in the MLP: its input, its gate, and its activation function."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,7 @@
-"""Mistakes in the placement of the norms: what is normalised, and with which gain.
+"""Mistakes in the placement of the norms: which sums are normalised, and with which gain.
 
-A pre-norm block adds what parts make of the norm of the stream; a post-norm block normalises each
-sum (Xiong et al. 2020). Both have the same weights, so that only numbers tell which was computed.
+In a pre-norm block each part reads the norm of the stream; a post-norm block normalises each sum
+(Xiong et al. 2020). Both have the same weights, so only activations distinguish them.
 """
 
 from collections.abc import Iterator
@@ -69,8 +69,8 @@ def _pre_norm(config: Config) -> Iterator[Mistake]:
 def _post_norm(config: Config) -> Iterator[Mistake]:
     """Yield the mistakes of a post-norm block, where the stream is normalised after each sum.
 
-    The second norm of a pre-norm block is shown before its MLP; where only what the block returns
-    is shown, in the place of a norm stands the last sum.
+    The second norm of a pre-norm block is recorded before its MLP; if only the block's output is
+    recorded, the last sum replaces that of a norm.
     """
     reads: dict[str, Act] = dict.fromkeys(("qk_in", "v"), _reads_norm)
     acts: dict[str, Act] = {**reads, "ln1": reading("resid_pre"), "resid_post": _unnormed_after}

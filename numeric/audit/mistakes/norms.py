@@ -105,7 +105,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
 
 
 def other_eps(config: Config, norms: tuple[str, ...]) -> Iterator[Mistake]:
-    """Yield some norms with another ε, or with ε added to the root."""
+    """Yield mistakes of norms with another ε, or with ε added to the root."""
     named = "a LayerNorm" if config.norm == "layer" else "an RMSNorm"
     outside = _divided_by(lambda x, c, eps: np.sqrt(_mean_square(c)) + eps)
     yield Mistake(f"{named} whose ε is added outside the root", dict.fromkeys(norms, outside))

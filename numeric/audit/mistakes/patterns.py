@@ -86,7 +86,7 @@ def _window(width: int, i: Array, j: Array) -> Array:
 
 
 def whole_scores(at: At) -> Near:
-    """Return the scores of all pairs, masked ones too, from recorded or computed q and k."""
+    """Return the scores of all pairs, also masked ones, from recorded or computed q and k."""
     q, k = other_place(at, "q"), other_place(at, "k")
     keys = moved(k, lambda array: np.swapaxes(array, -1, -2))
     raw = linear(q, keys, None, at.p, rescaled=2)
@@ -126,7 +126,7 @@ def _first_blind(at: At, operation: Operation) -> Near:
 
 
 def _first_even(at: At, operation: Operation) -> Near:
-    """A finite number for -∞: where all is masked, all is alike."""
+    """Return a softmax with a finite number for -∞: a fully masked row is uniform."""
     near = _own_key_hidden(at, operation)
     value, error = near.value.copy(), np.broadcast_to(near.error, near.value.shape).copy()
     value[:, 0], error[:, 0] = 1 / at.n_pos, at.p.within(at.n_pos + 4) / at.n_pos

@@ -110,7 +110,7 @@ def _after(array: Array) -> Array:
 
 
 def _orders() -> Iterator[Mistake]:
-    """Yield weights for queries, keys and values that are taken for one another."""
+    """Yield the mistakes of exchanged weights of queries, keys and values."""
     wrong = "q, k and v in the wrong order:"
     for kind, name in NAMES.items():
         for other in LETTERS.values():
@@ -129,7 +129,7 @@ def _made_with(kind: str, other: str) -> Act:
 
 
 def _splits(config: Config) -> Iterator[tuple[str, Act]]:
-    """Yield the wrong splits of a projection into heads, with the bias or before it is added."""
+    """Yield the wrong splits of a projection into heads, after or before the bias is added."""
     view = "a wrong head stride (a view as [heads, positions] where a transpose is needed)"
     for biased in (True, False) if config.biases else (True,):
         before = "" if biased else ", before the bias is added"
@@ -139,7 +139,7 @@ def _splits(config: Config) -> Iterator[tuple[str, Act]]:
 
 
 def _share(at: At) -> int:
-    """Return the number of heads that have the same weights: those of a group."""
+    """Return the number of heads in a group, which share weights."""
     return 1 if at.weights.kind == "q" else at.config.n_heads // at.config.kv_heads
 
 
@@ -147,8 +147,7 @@ def _share(at: At) -> int:
 def _heads_split(at: At, operation: Operation, order: Change, biased: bool) -> Near:
     """Act: split the projection into heads in another way.
 
-    What is cut is [..., head, d_head] side by side, before any rotation, and the bias with it if
-    it is added before (`biased`).
+    The projection is split before any rotation, and after the bias is added if `biased`.
     """
     letter, share = LETTERS[at.weights.kind], _share(at)
     weight = at.weights[f"W_{letter}"][::share]  # of each group once
@@ -195,7 +194,7 @@ def _fused(at: At, operation: Operation, order: Change) -> Near:
 
 
 def _groups(config: Config) -> Iterator[Mistake]:
-    """Yield keys and values of the wrong groups: as they are repeated, or as heads read them."""
+    """Yield the mistakes of wrong groups of keys and values: when repeated, or when read."""
     share, groups = config.n_heads // config.kv_heads, config.kv_heads
     every = np.arange(config.n_heads)
     tiled = f"in the wrong order: tiled (head h reads group h mod {groups}) and not interleaved"

@@ -1,7 +1,7 @@
-"""The known mistakes of a forward pass: one registry of one record, `Mistake`.
+"""The known mistakes of a forward pass: one registry of `Mistake` records.
 
 Each entry has a description, the operations of the reference that it replaces, by hook point, and a
-rank. `known_mistakes(config)` lists those that apply to such a model. A mistake is the
+rank. `known_mistakes(config)` lists those that apply to a model. A mistake is the
 diagnosis only if the reference with it reproduces the recorded activations within its own bound
 (`diagnose`). They are tried by rank, and the first that fits is named first.
 
@@ -44,7 +44,7 @@ FAMILIES = (
 
 @lru_cache(maxsize=64)
 def known_mistakes(config: Config) -> tuple[Mistake, ...]:
-    """Return the mistakes that apply to such a model, by rank."""
+    """Return the mistakes that apply to a model of this configuration, by rank."""
     every: list[Mistake] = []
     for family in FAMILIES:
         every.extend(family.mistakes(config))

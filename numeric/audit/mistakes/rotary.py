@@ -50,7 +50,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
 
 
 def _settings(config: Config) -> Iterator[tuple[str, Act]]:
-    """Yield rotations of other settings."""
+    """Yield the mistakes of rotations with other settings."""
     (layout,) = (each for each in LAYOUTS if each != config.rotary_layout)
     says = f"rotary positions in the wrong layout, {layout!r} for {config.rotary_layout!r}"
     yield says, config_to(rotary_layout=layout)
@@ -138,7 +138,7 @@ def _by_head(share: int, rows: Array, config: Config) -> Array:
 
 
 def _mixed(rows: Array, config: Config) -> Array:
-    """Turn pairs of one layout by tables that were made for the other."""
+    """Return the rows with pairs of one layout rotated by tables for the other layout."""
     angles = np.arange(rows.shape[-2])[:, None] * _frequencies(config)
     halves = config.rotary_layout == "half"
     table = np.repeat(angles, 2, axis=-1) if halves else np.concatenate([angles] * 2, axis=-1)
@@ -154,7 +154,7 @@ def _last_dimensions(rows: Array, config: Config) -> Array:
 
 
 def _half_precision(dtype: str) -> dict[str, Turn]:
-    """Return what is rounded of a rotation."""
+    """Return the rotations of which a step is rounded to half precision."""
     rounded = partial(in_type, dtype=dtype)
     return {
         "frequencies": _Turn(frequencies=lambda config: rounded(_frequencies(config))),
@@ -166,7 +166,7 @@ def _half_precision(dtype: str) -> dict[str, Turn]:
 
 
 def _of_another_width(config: Config) -> dict[str, Turn]:
-    """Return rotations of other dimensions, or with frequencies that are spread over others."""
+    """Return rotations of other dimensions, or with the frequencies of another width."""
     turns: dict[str, Turn] = {}
     spread = "rotary frequencies spread over {} and not over the turned dimensions"
     if config.rotary_dims != config.d_head:

@@ -35,7 +35,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
 
 
 def _factors(config: Config) -> Iterator[Mistake]:
-    """Yield scores of another scale; those of the same scale are one mistake."""
+    """Yield the mistakes of scores with another scale, each scale once."""
     root = np.sqrt(config.d_head)
     factors = {
         UNSCALED: root,

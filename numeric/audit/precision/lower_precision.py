@@ -37,7 +37,7 @@ LEVELS = 2**12
 
 
 def coarser_step(compared: Comparison, place: str) -> str:
-    """Return which step in lower precision explains an activation, as "matches …", or ""."""
+    """Return the step in lower precision that explains an activation, as "matches …", or ""."""
     types = [dtype for dtype in COARSER if UNIT_ROUNDOFF[dtype] > compared.unit]
     for dtype in types:
         for step in _steps(compared.model.config, kind_of(place), dtype):
@@ -190,7 +190,7 @@ def _computed_in(compared: Comparison, place: str, dtype: str) -> bool:
 
 
 def _on_a_grid(compared: Comparison, place: str) -> str:
-    """Return that all entries are rounded to a uniform grid, as by integer quantisation, or ""."""
+    """Return the diagnosis that all entries lie on a uniform grid (integer quantisation), or ""."""
     said = ""
     for prompt, near in zip(compared.prompts, compared.expected(place), strict=True):
         error = np.broadcast_to(np.asarray(near.error), near.value.shape)

@@ -1,4 +1,4 @@
-"""Steps of lower precision that well-known code makes on purpose: no faults, but noted.
+"""Steps of lower precision that well-known code makes on purpose: not faults, but notes.
 
 Inside float64 code: norms, softmax and rotary angles in float32, as in the Llama and NeoX of
 Hugging Face. Inside half-precision code: activations and norms whose steps are stored one by one.
@@ -20,7 +20,7 @@ SINGLE = UNIT_ROUNDOFF["float32"]
 
 
 def tolerated_steps(compared: Comparison, place: str) -> str:
-    """Return which of these steps explain an activation, or an empty string."""
+    """Return the tolerated steps that explain an activation, or ""."""
     every = TOLERATED.get(compared.dtype, ())
     for step in every:
         if compared.ratio(place, (step,)) <= 1:

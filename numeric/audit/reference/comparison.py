@@ -1,9 +1,9 @@
-"""A reference model beside what an implementation recorded: how far each activation is from right.
+"""Comparison of a reference model with the activations that an implementation recorded.
 
 Each hook point is computed by the reference from the activations that the implementation itself
-recorded before it, so an error made earlier does not count against it. Most hook points are within
-a smaller bound that is cheap to compute (`Precision.sampled`); the bound itself is computed for the
-others only.
+recorded before it, so an error made earlier does not count against it. Most activations are within
+a smaller bound that is cheap to compute (`Precision.sampled`); the full bound is computed only for
+the others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Recording:
 
 @dataclass(slots=True)
 class Cache:
-    """Values that were computed for a comparison; they only save time."""
+    """A cache of values computed for a comparison, which only saves time."""
 
     parts: Remembered
     evaluators: dict[Precision, list[Evaluator]] = field(default_factory=dict)
@@ -46,11 +46,11 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A reference model, what an implementation recorded on some prompts, and in which type.
+    """A reference model, the recordings of an implementation on some prompts, and their dtype.
 
     `unturned`: queries and keys are known to be recorded before the rotation. `rewritten`: the
-    weights of the reference were computed, here as in the implementation, with roundings. `gauges`:
-    the conventions of the implementation that were found, and put into those of the reference.
+    weights of the reference were transformed, with rounding errors. `gauges`: the conventions of
+    the implementation that were found and undone.
     """
 
     model: Model
@@ -112,7 +112,7 @@ class Comparison:
     def expected(
         self, place: str, mistakes: Iterable[Mistake] = (), p: Precision | None = None
     ) -> list[Near]:
-        """Return what an activation should be on each prompt, with some mistakes made or none."""
+        """Return the expected activation on each prompt, optionally with mistakes."""
         p, mistakes = p or self.p, tuple(mistakes)
         kept = self.cache.expected
         if not mistakes and (p, place) in kept:
@@ -126,13 +126,13 @@ class Comparison:
         return nears
 
     def nearly(self, place: str) -> list[Near]:
-        """Return what an activation should be on each prompt, with its bound or a smaller one."""
+        """Return the expected activation on each prompt, with its bound or a smaller one."""
         if (self.p, place) in self.cache.expected or self.estimated(place):
             return self.expected(place)
         return self.expected(place, p=self.p.supposed_less())
 
     def quick(self, place: str, mistake: Mistake, number: int = 0) -> Near:
-        """Return what an activation would be on a prompt with a mistake made, without a bound."""
+        """Return the activation on a prompt with a mistake, without a bound."""
         plain = self.evaluators()[number]
         plain.near(place)
         return plain.with_mistake(mistake).near(place)
@@ -165,7 +165,7 @@ class Comparison:
         )
 
     def within(self, place: str, nears: Sequence[Near]) -> bool:
-        """Return whether an activation agrees with these on every prompt."""
+        """Return whether an activation agrees with the given values on every prompt."""
         return all(
             ratio_of(prompt.places[place], near) <= 1
             for prompt, near in zip(self.prompts, nears, strict=True)
@@ -185,20 +185,20 @@ def with_model(compared: Comparison, model: Model) -> Comparison:
 
 
 def supposing(compared: Comparison, place: str, nears: list[Near]) -> Comparison:
-    """Return the comparison with the expected activation of a hook point given, not computed."""
+    """Return the comparison with `nears` as the expected activation of a hook point."""
     expected = {(compared.p, place): nears}
     return replace(compared, cache=Cache(compared.cache.parts, expected=expected))
 
 
 def bounded(compared: Comparison, place: str) -> list[Near]:
-    """Return what an activation should be with the guaranteed bound, where one can be carried."""
+    """Return the expected activation with its guaranteed bound, if there is one."""
     sure = precision(compared.dtype)
     nears = [each.near(place) for each in compared.evaluators(sure)]
     return scaled(nears, sure.doubled)
 
 
 def _with_rewriting(compared: Comparison, place: str, near: Near) -> Near:
-    """Return what is looked up in rewritten weights with the roundings of the rewriting."""
+    """Return an activation that is a row of rewritten weights, with their rounding errors."""
     if not compared.rewritten or place not in ("embed", "resid_pre.0"):
         return near
     largest = np.abs(near.value).max(axis=-1, keepdims=True)
@@ -218,14 +218,14 @@ def forget(compared: Comparison, place: str) -> None:
 
 
 def tells(compared: Comparison, place: str) -> bool:
-    """Return whether an activation is right, and could have been wrong: see `telling`."""
+    """Return whether an activation is right and its bound is small enough to be `telling`."""
     return compared.ratio(place) <= 1 and all(map(telling, compared.expected(place)))
 
 
 def head_ratios(compared: Comparison, place: str) -> tuple[float, ...]:
-    """Return the largest error/bound of each head, or one number where there are no heads.
+    """Return the largest error/bound of each head, or one number if there are no heads.
 
-    Of a place that is right it may be more than the error/bound, and is at most 1.
+    For a right activation it may be an overestimate, but is at most 1.
     """
     ratios = head_ratios_of(compared, place, compared.nearly(place))
     if max(ratios) <= 1:
@@ -251,7 +251,7 @@ def head_ratios_of(compared: Comparison, place: str, nears: Sequence[Near]) -> t
 def finding(
     compared: Comparison, place: str, diagnosis: str, heads: Sequence[float] = ()
 ) -> Finding:
-    """Return the finding that an activation is wrong; `heads` are the ratios of its heads."""
+    """Return the finding on a wrong activation; `heads` are the ratios of its heads."""
     nears = compared.expected(place)
     every = [_worst(p.places[place], n) for p, n in zip(compared.prompts, nears, strict=True)]
     ratio, error, bound, entry = max(reversed(every), key=lambda each: each[0])
@@ -277,7 +277,7 @@ def scaled(nears: Iterable[Near], factor: float) -> list[Near]:
 def telling(near: Near) -> bool:
     """Return whether agreement within the bound is evidence: the bound is below the value itself.
 
-    By their mean squares. Where the bound is infinite nothing is claimed, as of masked scores.
+    Mean squares are compared, without the entries of infinite bound, such as masked scores.
     """
     claimed = ~np.isposinf(near.error)
     bound, value = near.error[claimed], near.value[claimed]
@@ -285,7 +285,7 @@ def telling(near: Near) -> bool:
 
 
 def unclaimed(place: str, near: Near) -> int:
-    """Return the number of entries with an infinite bound, masked scores not counted."""
+    """Return the number of entries with an infinite bound, masked scores excluded."""
     if kind_of(place) == "scores":
         near = Near(near.value, np.where(causal_mask(near.value.shape[-1]), near.error, 0.0))
     if near.exact or np.isfinite(near.error.max()):

@@ -1,4 +1,4 @@
-"""Acts of mistakes: they change the inputs, weights, settings or output of an operation."""
+"""The acts of mistakes: functions that change the inputs, weights or output of an operation."""
 
 from collections.abc import Callable
 from copy import copy
@@ -39,7 +39,7 @@ def with_inputs(at: At, **nears: Near) -> At:
 
 
 def only(at: At, near: Near) -> At:
-    """Return the arguments of an operation of one input with another input."""
+    """Return the arguments of a one-input operation with its input replaced."""
     (kind,) = at.inputs
     return replace(at, inputs={kind: near})
 
@@ -66,7 +66,7 @@ def scaled(near: Near, factor: Any) -> Near:
 
 
 def rounded(near: Near, at: At) -> Near:
-    """Return an activation with the error of a few roundings more."""
+    """Return an activation with the error of a few more roundings."""
     return Near(near.value, near.error + 3 * at.p.unit * np.abs(near.value))
 
 

@@ -2,9 +2,9 @@
 
 An `Evaluator` has the activations recorded on one prompt. `near` computes any activation from the
 nearest recorded ones, operation by operation, with the error bound of each; `hidden` counts the
-operations between. With *mistakes* some operations are replaced by wrong ones: so one statement of
-each operation serves as the reference, for the diagnosis, and for a pass from the tokens. Over many
-operations error bounds become useless: see `error_estimates`.
+operations between. With *mistakes* some operations are replaced by wrong ones. So one definition of
+each operation serves the reference, the diagnosis, and a pass from the tokens. Over many operations
+error bounds become useless: see `error_estimates`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -56,9 +56,10 @@ FAR = 2
 class Mistake:
     """A wrong version of some operations.
 
-    `says` describes it, and no other known mistake of a model. `acts` maps kinds of hook points to
-    functions of the inputs of the operation and of the right operation, which return the wrong
-    output. `layer` None: in every layer; `where` says so in words, if it is not made everywhere.
+    `says` is its description, unique among the mistakes of a model. `acts` maps kinds of hook
+    points to functions of the inputs of the operation and of the right operation, which return the
+    wrong output. `layer` None: in every layer; `where` is a text on its location, "" for
+    everywhere.
     """
 
     says: str
@@ -145,7 +146,7 @@ class Evaluator:
         return self.computed[place]
 
     def with_mistake(self, mistake: Mistake) -> "Evaluator":
-        """Return an evaluator with a mistake, which takes what precedes it from here."""
+        """Return an evaluator with a mistake, which reuses the activations before it."""
         return Evaluator(
             self.model, self.tokens, self.shown, mistakes=(mistake,), parts=self.parts, known=self
         )
@@ -265,7 +266,7 @@ def placed(kind: str, layer: int) -> str:
 
 
 def passed_on(config: Config, place: str) -> bool:
-    """Return whether a hook point is another one under a second name, without an operation."""
+    """Return whether a hook point is a second name of another one, without an operation."""
     kind = kind_of(place)
     if kind == "embed":
         return True

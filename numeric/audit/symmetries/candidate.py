@@ -1,4 +1,4 @@
-"""A rewrite that leaves the logits unchanged, and what rewrites are found with."""
+"""The class `Rewrite`, a transformation that leaves the logits unchanged, and helpers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ Replaced = list[dict[str, Near]]
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A named transformation, the activations under it, and what confirms it.
+    """A named transformation, the transformed activations, and how it is confirmed.
 
-    `touches`: the hook points that it concerns. `by_itself`: the logits are unchanged whatever
-    follows, and it needs no confirmation. `must_change`: a confirming activation must have been
-    wrong without it. `confirms`: it can confirm an earlier rewrite; one with a free vector cannot.
+    `touches`: the hook points that it concerns. `by_itself`: the logits are unchanged in any case,
+    and no confirmation is needed. `must_change`: a confirming activation must have been wrong
+    without it. `confirms`: it can confirm an earlier rewrite; one with a free vector cannot.
     `unless_right`: only a later activation that is right without the rewrite refutes it.
     """
 
@@ -33,17 +33,17 @@ class Rewrite:
 
 
 def hidden(compared: Comparison, *names: str) -> Replaced:
-    """Return the activations without some, which then count as not recorded."""
+    """Return the activations without the given ones, which then count as not recorded."""
     return [{n: v for n, v in p.places.items() if n not in names} for p in compared.prompts]
 
 
 def hiding(compared: Comparison, says: str, *names: str, **options: bool) -> Rewrite:
-    """Return the rewrite under which some activations count as not recorded."""
+    """Return the rewrite under which the given activations count as not recorded."""
     return Rewrite(says, hidden(compared, *names), frozenset(names), **options)
 
 
 def unseen(compared: Comparison, says: str, place: str, **options: bool) -> Rewrite:
-    """Return the rewrite that changes nothing after an activation."""
+    """Return the rewrite that affects an activation only, and none after it."""
     return Rewrite(says, hidden(compared), frozenset({place}), by_itself=True, **options)
 
 
@@ -56,7 +56,7 @@ def changed(compared: Comparison, changes: Mapping[str, Callable[[Near], Near]])
 
 
 def explains(compared: Comparison, place: str, act: Act) -> bool:
-    """Return whether a change of its operation explains an activation."""
+    """Return whether an act, a change of its operation, explains an activation."""
     return compared.ratio(place, (Mistake("", {kind_of(place): act}),)) <= 1
 
 

@@ -60,7 +60,7 @@ def queries_and_keys(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 def _before_or_after_rotation(compared: Comparison) -> Iterator[tuple[tuple[Mistake, ...], str]]:
-    """Yield the two stages at which queries and keys are recorded, as a mistake and in words."""
+    """Yield the stages (before, after rotation) at which q and k are recorded: (mistake, text)."""
     yield (), ""
     if compared.model.config.positions == "rotary":
         unturned = Mistake("", {"q": not_turned, "k": not_turned})
@@ -68,7 +68,7 @@ def _before_or_after_rotation(compared: Comparison) -> Iterator[tuple[tuple[Mist
 
 
 def recorded_before_rotation(compared: Comparison, place: str) -> Rewrite | None:
-    """Return the rewrite that queries and keys, right or wrong, are recorded before the rotation.
+    """Return the rewrite for queries and keys, right or wrong, recorded before the rotation.
 
     The scores confirm it: they are right for the rotated queries and keys only.
     """
@@ -96,7 +96,7 @@ def recorded_before_rotation(compared: Comparison, place: str) -> Rewrite | None
 
 
 def _other_key_bias(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield that the keys of each head are shifted by one vector, which softmax cancels."""
+    """Yield the rewrite that shifts the keys of each head by one vector, which softmax cancels."""
     says, free = "b_K is dropped, which shifts all scores of a query alike", False
     dropped = weights_to(b_K=np.zeros_like)
     if "b_K" not in compared.model.config.biases or not explains(compared, place, dropped):
@@ -128,7 +128,7 @@ def _grown(nears: list[Near], factor: float) -> list[Near]:
 
 
 def basis_of_queries_and_keys(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield that queries and keys are in another basis of each head: q R and k R⁻ᵀ.
+    """Yield the rewrite of queries and keys to another basis of each head: q R and k R⁻ᵀ.
 
     Keys may have another b_K as well, except with rotary positions: it shifts all scores of a query
     by the same number.
@@ -158,7 +158,7 @@ def basis_of_queries_and_keys(compared: Comparison, place: str) -> Iterator[Rewr
 def _products_agree(
     compared: Comparison, layer: int | None, turned: tuple[Mistake, ...], factor: float, moved: bool
 ) -> bool:
-    """Return whether q kᵀ is that of the reference times a factor, though q and k are not.
+    """Return whether the products q kᵀ are those of the reference times a factor.
 
     `moved`: up to one number for each query.
     """

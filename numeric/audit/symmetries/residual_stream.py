@@ -1,4 +1,4 @@
-"""The residual stream in other coordinates: centred, or rotated.
+"""Rewrites of the residual stream: centred, or rotated.
 
 In a post-norm model, whose stream is normalised, fewer coordinates give the same function: outputs
 of attention and MLP may be centred, and features permuted.
@@ -9,8 +9,8 @@ the embedding of the tokens, and the outputs of attention and MLP computed from 
 that is written to it is subtracted, which LayerNorm cancels), or *rotated*: the inner products of
 rows are right, and one orthogonal matrix, fitted to all rows, maps the reference to the recording.
 
-Heads and neurons may be in other coordinates too. Then a pass from the tokens takes their place, up
-to the first activation whose rows have other inner products.
+Heads and neurons may be in other coordinates too. Then the activations of a pass from the tokens
+are used instead, up to the first one whose rows have other inner products.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,7 +67,7 @@ def _settled(compared: Comparison, rows_of: Callable[[Comparison], Rows]) -> Com
 
 
 def _mostly_ours(compared: Comparison, rows: Rows) -> bool:
-    """Return whether most rows agree up to rounding and a constant row."""
+    """Return whether most rows agree with the reference, up to rounding and a constant row."""
     agreeing = sum(_misfit(ours, shown) < _slack(compared, place) for place, ours, shown in rows)
     return agreeing * 2 > len(rows)
 
@@ -99,9 +99,9 @@ def _beside_what_is_shown(compared: Comparison) -> Rows:
 
 
 def _beside_the_tokens(compared: Comparison) -> Rows:
-    """Return the recorded activations of the stream with those of a pass from the tokens.
+    """Return pairs of stream activations: those of a pass from the tokens, and the recorded ones.
 
-    Up to the first with other inner products of rows: after a mistake these differ in any basis.
+    They end where inner products of rows differ, as these do in any basis after a mistake.
     """
     passes = compared.with_places([{} for _ in compared.prompts]).evaluators()
     found: Rows = []

@@ -1,4 +1,4 @@
-r"""Find the rewrites that explain an activation, and confirm them.
+r"""The search for rewrites that explain an activation, and their confirmation.
 
 A *rewrite* is a named transformation of activations that leaves the logits unchanged. It is a
 candidate if it explains an activation within the bound, and adopted only if a later activation
@@ -51,9 +51,9 @@ def rewrites(compared: Comparison, place: str, depth: int = DEEP) -> Iterator[Re
 
 
 def confirmed(compared: Comparison, rewrite: Rewrite, depth: int = DEEP) -> bool:
-    """Return whether an activation computed from those that a rewrite concerns is right under it.
+    """Return whether a later activation, computed from those of a rewrite, confirms the rewrite.
 
-    Right itself, or under another rewrite that is confirmed in its turn.
+    It must be right under the rewrite, or under a further rewrite that is confirmed as well.
     """
     if rewrite.by_itself:
         return True
@@ -104,7 +104,7 @@ def _folded_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 def _bias_passed_on(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield that the bias of a post-norm is moved to what reads it, and to the next sum."""
+    """Yield the rewrite that moves a post-norm's bias into its readers and the next sum."""
     config, kind, layer = compared.model.config, kind_of(place), layer_of(place)
     if config.norm != "layer" or not explains(compared, place, affine_to(bias=np.zeros_like)):
         return
@@ -122,7 +122,7 @@ def _bias_passed_on(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 def _heads_in_another_order(compared: Comparison, place: str, depth: int) -> Iterator[Rewrite]:
-    """Yield the permutation of heads that fits, found from what no basis of a head changes."""
+    """Yield the permutation of heads that fits, found from basis-independent quantities."""
     heads, layer = compared.model.n_heads, layer_of(place)
     if heads < 2:
         return
@@ -164,7 +164,7 @@ def _heads_in_another_order(compared: Comparison, place: str, depth: int) -> Ite
 def _order(distance: Array) -> Array | None:
     """Return the permutation of least distance [recorded, ours], None if it is the identity.
 
-    What is ours at h was recorded at order[h].
+    Head h of the reference was recorded at order[h].
     """
     rows, columns = linear_sum_assignment(distance)
     order = rows[np.argsort(columns)]
@@ -178,7 +178,7 @@ def _inside_heads(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 def _per_head(compared: Comparison, kind: str, layer: int | None, ours: bool) -> Array | None:
-    """Return a row of numbers for each head: recorded, or expected from what precedes the heads."""
+    """Return a row of numbers for each head, recorded or expected, that no basis changes."""
     names = [f"{each}.{layer}" for each in (("q", "k") if kind == "products" else (kind,))]
     if ours:
         rest = compared.with_places(hidden(compared, *(f"{k}.{layer}" for k in OF_HEADS)))
@@ -198,7 +198,7 @@ def _per_head(compared: Comparison, kind: str, layer: int | None, ours: bool) ->
 
 
 def _basis_of_values(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield that values and z are in another basis of each head."""
+    """Yield the rewrite of values and z to another basis of each head."""
     layer = layer_of(place)
     v, z = f"v.{layer}", f"z.{layer}"
     shown = set(compared.recorded)
@@ -213,7 +213,7 @@ def _basis_of_values(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 def _value_bias(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield that b_V is moved into b_O: rows of an attention pattern sum to one."""
+    """Yield the rewrite that moves b_V into b_O, as rows of an attention pattern sum to one."""
     config, layer = compared.model.config, layer_of(place)
     if "b_V" not in config.biases:
         return
@@ -246,7 +246,7 @@ def _plus(bias: Array, unit: float) -> Callable[[Near], Near]:
 
 
 def _shifted_scores(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield that all scores of a query are shifted, as by subtracting their maximum."""
+    """Yield the rewrite that shifts all scores of a query, as by subtracting the maximum."""
     nears = compared.expected(place)
     fitted = []
     for prompt, near in zip(compared.prompts, nears, strict=True):
@@ -301,7 +301,7 @@ def _neurons_in_another_order(compared: Comparison, place: str) -> Iterator[Rewr
 
 
 def _neurons_scaled(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield that each neuron is multiplied by a factor, and its row of W_out divided by it."""
+    """Yield the rewrite that scales each neuron by a factor, and its row of W_out inversely."""
     config = compared.model.config
     if kind_of(place) != "mlp_post" or not (config.gated or config.activation == "relu"):
         return

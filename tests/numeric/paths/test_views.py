@@ -79,7 +79,7 @@ def test_the_page_says_what_the_numbers_say(induction) -> None:
         assert f"{value:+.3f}" in text
     for value in (*summary.heads.flat, *summary.shapley.flat):
         assert f"{value:+.2f}" in text
-    assert "Proven: these are the 4 largest of all paths. 25 were looked at." in text
+    assert "Proven: these are the 4 largest of all paths. 25 were visited." in text
     assert "<a>" in text.replace("·", " ")  # escaped in the source, so it is text here
 
 
