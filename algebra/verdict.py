@@ -213,7 +213,7 @@ class Derived(NamedTuple):
 
 def decide(
     lhs: Any,
-    rhs: Any = None,
+    rhs: Any = ...,
     given: Sequence[Any] = (),
     budget: float | None = None,
     *,
@@ -251,8 +251,12 @@ def decide(
     >>> decide("A (X + 𝟏 b)", "A X + 𝟏 b", ["A 1 = 1"], shapes="A: n n, X: n d, b: 1 d").status
     'proved'
     """
-    if isinstance(lhs, str) or isinstance(rhs, str) or any(isinstance(g, str) for g in given):
-        lhs, rhs, given = read_claim(lhs, rhs, given, shapes)
+    if isinstance(lhs, sympy.Eq):
+        lhs, rhs, given = _sides(lhs, rhs, given)
+    given = [given] if isinstance(given, str) else given
+    hypotheses = given if isinstance(given, Sequence) else ()
+    if any(isinstance(each, str) for each in (lhs, rhs, *hypotheses)):
+        lhs, rhs, given = read_claim(lhs, None if rhs is ... else rhs, given, shapes)
     lhs, rhs, given = _sides(lhs, rhs, given)
     return _decide(lhs, rhs, given, budget)
 
@@ -266,12 +270,12 @@ def _decide(lhs: Any, rhs: Any, given: Any, budget: float | None) -> Verdict:
 def _sides(lhs: Any, rhs: Any, given: Any) -> tuple[Any, Any, Any]:
     """Return both sides and the hypotheses, where the claim may be a `sympy.Eq`."""
     if isinstance(lhs, sympy.Eq):
-        if rhs is not None and not given:
+        if rhs is not ... and not given:
             given = rhs
-        elif rhs is not None:
+        elif rhs is not ...:
             raise LanguageError("decide was given an equation and another side: give one of them")
         return lhs.lhs, lhs.rhs, given
-    if rhs is None:
+    if rhs is ...:
         evaluated = lhs in (sympy.true, sympy.false, True, False)
         why = "SymPy has evaluated the equation" if evaluated else "there is no right side"
         raise LanguageError(f"decide was given {lhs} alone: {why}; write decide(lhs, rhs)")
@@ -280,7 +284,7 @@ def _sides(lhs: Any, rhs: Any, given: Any) -> tuple[Any, Any, Any]:
 
 def prove(
     lhs: Any,
-    rhs: Any = None,
+    rhs: Any = ...,
     given: Sequence[Any] = (),
     budget: float | None = None,
     *,

@@ -378,8 +378,8 @@ def paths(
 def audit(folder: str, tokens: str | None, html: str | None, as_json: bool) -> int:
     """Compare the implementation of a checkpoint with the reference, activation by activation.
 
-    FOLDER is a Hugging Face folder with config.json and safetensors (GPT-2, GPT-NeoX, Llama), a
-    model folder of otimes, or the name of a bundled model.
+    FOLDER is a checkpoint of Hugging Face with config.json and safetensors, a model folder of
+    otimes, or the name of a bundled model.
     """
     prompt = None if tokens is None else _numbers(tokens)
     _check_writable(html)

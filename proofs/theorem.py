@@ -64,7 +64,7 @@ class Theorem:
     @property
     def own(self) -> bool:
         """Whether it is a theorem of a user, and not of the catalogue."""
-        return not self.state.__module__.startswith("otimes.")
+        return not (self.state.__module__ or "").startswith("otimes.")
 
     def claim(self) -> Claim:
         """Return the claim. Raises: OtimesError if it cannot be built.

@@ -6,6 +6,8 @@ slots        subscripts and superscripts: labels, indices, ranges
 parser       tokens -> syntax tree
 dimensions   sizes with unknowns, and their unification
 symbols      what symbols stand for: shapes, sizes, functions, and where each was declared
+typed        a part of a formula with its shape, and how it is built
+names        the readers of symbols; operations and functions: of those
 elaborate    syntax tree -> SymPy, with the shapes that the formula requires
 text         `parse`, and the strings that `decide`, `prove` and `facts` accept
 """

@@ -81,7 +81,7 @@ class Symbols:
         """Return the names of sizes."""
         found = {key for key, known in self.known.items() if known.kind == "size"}
         for known in self.known.values():
-            found |= {str(a) for size in (known.rows, known.cols) for a in size}
+            found |= {a for size in (known.rows, known.cols) for a in size if isinstance(a, str)}
         return found
 
     def is_labelled(self, name: Name) -> bool:
@@ -135,7 +135,7 @@ def letters(base: str, style: str) -> str:
     ('𝐱', '𝒱', 'alpha')
     """
     if base.startswith("\\"):
-        return base[1:]
+        return f"{base[1:]}_{style}" if style else base[1:]
     if len(base) == 1 and base.isascii() and base.isalpha():
         name = f"{'CAPITAL' if base.isupper() else 'SMALL'} {base.upper()}"
         try:
@@ -145,9 +145,7 @@ def letters(base: str, style: str) -> str:
                 return unicodedata.lookup(f"MATHEMATICAL BOLD SCRIPT {name}".replace("BOLD ", ""))
         except KeyError:
             return f"{base}_{style}"
-        if style:
-            return f"{base}_{style}"
-    return base
+    return f"{base}_{style}" if style else base
 
 
 def text_of(name: Name, without: Iterable[tuple[str, int]] = ()) -> str:

@@ -16,11 +16,12 @@ import sympy
 
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.language.unicode import unicode_text
-from otimes.algebra.notation.elaborate import Elaborated, Undeclared, elaborate
+from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Symbols, declarations
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Node, Statement
+from otimes.algebra.notation.typed import Elaborated, Undeclared
 
 EQUALITIES = frozenset(("=", r"\equiv"))
 

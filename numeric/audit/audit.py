@@ -49,18 +49,19 @@ def audit(
 ) -> Report:
     """Return the report on an implementation: what was compared, and the first wrong activation.
 
-    `implementation` is a live module of a known class (Hugging Face GPT-2, GPT-NeoX or Llama, a
-    HookedTransformer, TransformerEncoderLayer, TransformerEncoder or MultiheadAttention of
-    torch.nn), or any callable from tokens to logits, or to (logits, activations). `tokens` is one
-    prompt or a batch [prompt, pos], passed to a callable unchanged; layers of torch.nn read vectors
-    of the residual stream, [pos, d_model] or [prompt, pos, d_model], a callable returns the output
-    of the layer, and a live layer is run with a causal mask. `weights` are those that the
-    implementation should use: a module, a folder with safetensors, a `Model`, or a mapping of
-    canonical names, with `config` for fields that the shapes do not determine; a live module has
-    its own. `names` maps the implementation's names of hook points to ours. If the tokens are too
-    few to tell a change of basis from a fault, a callable is called again on random prompts of the
-    same type and length. A copy of a live module with `generic` parameters is audited as well, as
-    zero biases and unit gains hide mistakes; the module itself is not changed.
+    `implementation` is a live module of a known class (GPT-2, GPT-NeoX, Llama, Mistral or Qwen 2 of
+    Hugging Face, a HookedTransformer, TransformerEncoderLayer, TransformerEncoder or
+    MultiheadAttention of torch.nn), or any callable from tokens to logits, or to (logits,
+    activations). `tokens` is one prompt or a batch [prompt, pos], passed to a callable unchanged;
+    layers of torch.nn read vectors of the residual stream, [pos, d_model] or [prompt, pos,
+    d_model], a callable returns the output of the layer, and a live layer is run with a causal
+    mask. `weights` are those that the implementation should use: a module, a folder with
+    safetensors, a `Model`, or a mapping of canonical names, with `config` for fields that the
+    shapes do not determine; a live module has its own. `names` maps the implementation's names of
+    hook points to ours. If the tokens are too few to tell a change of basis from a fault, a
+    callable is called again on random prompts of the same type and length. A copy of a live module
+    with `generic` parameters is audited as well, as zero biases and unit gains hide mistakes; the
+    module itself is not changed.
 
     Raises: OtimesError for tokens out of range, an unsupported setting, or an output that is no
     array.

@@ -1,4 +1,9 @@
-"""Import of Hugging Face checkpoints: GPT-2, GPT-NeoX and Llama."""
+"""Import of Hugging Face checkpoints: their settings and their tensors.
+
+GPT-2, GPT-NeoX, and Llama with the models that differ from it in settings and biases only: Mistral,
+and Qwen 2 with biases of queries, keys and values. A sliding window changes nothing for prompts
+that are no longer than the window, so `n_ctx` is at most that length.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -19,7 +24,14 @@ from otimes.numeric.importers.huggingface_settings import (
     WITHOUT_EFFECT_IF,
 )
 from otimes.numeric.model import Model, checked_model
-from otimes.numeric.tensors import BFLOAT16, StoredTensor, Tensor, dtype_name, stack, tensor_of
+from otimes.numeric.tensors import (
+    BFLOAT16,
+    StoredTensor,
+    Tensor,
+    dtype_name,
+    stack,
+    tensor_of,
+)
 
 Tensors = Mapping[str, np.ndarray]
 
@@ -256,7 +268,7 @@ def _rotary(name: str, settings: Settings, d_head: int, fraction: float) -> dict
     lacks = [each for each in STRETCH[kind] if rope.get(each) is None]
     if lacks:
         raise OtimesError(f"{name} has rope_type={kind!r} without {listed(lacks)}")
-    if settings.get("model_type") == "llama":  # which turns all of a head, or fails
+    if settings.get("model_type") in LIKE_LLAMA:  # which turns all of a head, or fails
         refuse(name, rope, ONLY["llama"])
     base = rope.get("rope_theta", settings.get("rope_theta", settings.get("rotary_emb_base", 1e4)))
     fraction = rope.get("partial_rotary_factor", settings.get("rotary_pct", fraction))
@@ -352,19 +364,22 @@ def _llama(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dic
     d = settings.size("hidden_size")
     dh = settings.get("head_dim") or d // heads
     groups, d_mlp = settings.get("num_key_value_heads") or heads, settings.size("intermediate_size")
-    biased = bool(settings.get("attention_bias", False))
+    kind = settings.get("model_type")
+    output_biased = bool(settings.get("attention_bias", False))
+    biased = output_biased or kind == "qwen2"
     mlp_biased = bool(settings.get("mlp_bias", False))
     block = "model.layers.{}."
     tied, ends = _ends(tensors, "model.embed_tokens.weight", settings.size("vocab_size"), d)
     config = Config(
-        **_rotary_sizes(name, settings, dh, 1.0),
+        **{**_rotary_sizes(name, settings, dh, 1.0), "n_ctx": _longest(settings)},
         n_kv_heads=groups,
         gated=True,
         norm="rms",
         norm_eps=settings["rms_norm_eps"],
         tied=tied,
         biases=(
-            *(("b_Q", "b_K", "b_V", "b_O") if biased else ()),
+            *(("b_Q", "b_K", "b_V") if biased else ()),
+            *(("b_O",) if output_biased else ()),
             *(("b_in", "b_gate", "b_out") if mlp_biased else ()),
         ),
     )
@@ -396,7 +411,7 @@ def _llama(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dic
             weights[f"b_{letter}"] = stacked(
                 tensors, part + "bias", layers, (count * dh,), lambda b, c=count: b.reshape(c, dh)
             )
-    if biased:
+    if output_biased:
         weights["b_O"] = stacked(tensors, block + "self_attn.o_proj.bias", layers, (d,), as_is)
     for ours, theirs in (("in", "up_proj"), ("gate", "gate_proj"), ("out", "down_proj")):
         shape = (d, d_mlp) if ours == "out" else (d_mlp, d)
@@ -410,6 +425,19 @@ def _llama(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, dic
     return config, weights
 
 
+def _longest(settings: Settings) -> int:
+    """Return the longest prompt in which no sliding window hides a token."""
+    longest, window = settings.size("max_position_embeddings"), settings.get("sliding_window")
+    used = settings.get("model_type") == "mistral" or settings.get("use_sliding_window", False)
+    windows = "sliding_attention" in (settings.get("layer_types") or ())
+    return min(longest, window) if window and (used or windows) else longest
+
+
 HEADS = ("lm_head.weight", "embed_out.weight")
-BODY = {"gpt2": "transformer.", "gpt_neox": "gpt_neox.", "llama": "model."}
-READERS = {"gpt2": _gpt2, "gpt_neox": _gpt_neox, "llama": _llama}
+LIKE_LLAMA = ("llama", "mistral", "qwen2")
+BODY = {"gpt2": "transformer.", "gpt_neox": "gpt_neox.", **dict.fromkeys(LIKE_LLAMA, "model.")}
+READERS = {
+    "gpt2": _gpt2,
+    "gpt_neox": _gpt_neox,
+    **dict.fromkeys(LIKE_LLAMA, _llama),
+}

@@ -5,7 +5,7 @@ Each setting is supported, known to have no effect, or refused by name: an ignor
 make a correct implementation look wrong, or a wrong one right. Rotary frequencies are computed from
 the settings in float64, not read from the buffers of a module, which are float32.
 
-    Hugging Face        GPT-2, GPT-NeoX, Llama (`huggingface`)
+    Hugging Face        GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2 (`huggingface`)
     TransformerLens     HookedTransformer (`transformer_lens`)
     torch.nn            TransformerEncoderLayer, TransformerEncoder, MultiheadAttention
                         (`torch_layers`)
@@ -27,6 +27,10 @@ HUGGING_FACE = {
     "GPTNeoXModel": "gpt_neox",
     "LlamaForCausalLM": "llama",
     "LlamaModel": "llama",
+    "MistralForCausalLM": "mistral",
+    "MistralModel": "mistral",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen2Model": "qwen2",
 }
 
 NORMS = ("ln_", "norm", "input_layernorm", "post_attention_layernorm", "final_layer_norm")

@@ -19,6 +19,7 @@ from otimes.algebra.facts import Fact, facts
 from otimes.algebra.facts.bounds import Numbers
 from otimes.algebra.language.intervals import bounds
 from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.unicode import short_text
 from otimes.algebra.mutations import mutants
 from otimes.numeric.binding import Run
 from otimes.numeric.rounding import UNIT_ROUNDOFF
@@ -124,13 +125,13 @@ def _mutants(claim: Property) -> Iterator[tuple[str, str]]:
     """
     subject, given = claim.fact.subject, claim.given
     for k in range(len(given)):
-        verdict = _verdict(claim.fact, [*given[:k], *given[k + 1 :]])
+        verdict = _verdict(claim.fact, subject, [*given[:k], *given[k + 1 :]])
         if verdict not in (REFUTED, ILL_SHAPED):
             verdict = "it holds with fewer hypotheses, or nothing shows that it does not"
         yield f"{WITHOUT}: {claim.fact}", verdict
     for mutant in mutants(subject):
-        fact = replace(claim.fact, subject=mutant.expression)
-        yield f"{mutant.name}: {fact}", _verdict(fact, given)
+        verdict = _verdict(claim.fact, mutant.expression, given)
+        yield f"{mutant.name}: {claim.fact.name} of {short_text(mutant.expression)}", verdict
     if claim.fact.name == "rank_at_most":
         lower = replace(claim.fact, value=claim.fact.value - 1)
         if _lacking(lower, given)[0] is not None:
@@ -139,9 +140,10 @@ def _mutants(claim: Property) -> Iterator[tuple[str, str]]:
             yield f"{lower}, one less than claimed", "it is not refuted"
 
 
-def _verdict(fact: Fact, given: Sequence[Any]) -> str:
-    """Return whether a mutant fails at some exact values, or is still derived."""
+def _verdict(claimed: Fact, subject: Any, given: Sequence[Any]) -> str:
+    """Return whether the property of a subject fails at some exact values, or is derived."""
     try:
+        fact = replace(claimed, subject=subject)
         if not _sizes_in(fact) <= inspect(fact.subject).sizes.keys():
             return ILL_SHAPED  # the bound has a size that is not in the mutant
         lacking, tried = _lacking(fact, given, 4)

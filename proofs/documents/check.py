@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.notation.elaborate import FormulaShapeError, elaborate
+from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import parse_formula, printed_back
 from otimes.algebra.notation.symbols import (
     Declared,
@@ -41,6 +41,7 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.algebra.notation.vocabulary import CONDITIONS, FUNCTIONS, RELATIONS, ROWWISE, words
 from otimes.proofs.documents.context import (
     Context,
@@ -50,7 +51,7 @@ from otimes.proofs.documents.context import (
     functions_in,
     is_constant,
 )
-from otimes.proofs.documents.links import Found, Judge
+from otimes.proofs.documents.judge import Found, Judge
 from otimes.proofs.documents.markdown import read_markdown
 from otimes.proofs.documents.notation import Notation, load_notation
 from otimes.proofs.documents.notebook import read_notebook
@@ -152,6 +153,7 @@ def _checked(document: Document, notation: Notation) -> DocumentReport:
     prose = Prose(document)
     said, words, convention, elementwise = said_in(prose)
     context.declared += [(each.key, each.declared) for each in said]
+    context.sentences |= {(each.key, each.declared.line) for each in said}
     context.local |= {(each.key, each.declared.line) for each in said if each.local}
     context.words = [(word.word, word.keys, document.row(word.offset)) for word in words]
     context.base.convention = context.base.convention or convention
@@ -583,7 +585,7 @@ class _Checker:
         self.context.define(bare(left), right, item.line)
         if shape is not None:
             return shape
-        self._learn_kind(left, right, item)
+        self._learn(left, right, item)
         contracted = self._contracts_vocabulary(right, item.line)
         if contracted:
             return Found("shape", contracted)
@@ -594,19 +596,29 @@ class _Checker:
             return Found("needs-hypothesis", why)
         return Found("definition", "")
 
-    def _learn_kind(self, left: Node, right: Node, item: Item) -> None:
-        """Note that a symbol is a matrix, if the formula that defines it is one."""
+    def _learn(self, left: Node, right: Node, item: Item) -> None:
+        """Note the shape of a symbol if the formula that defines it determines it, or its kind."""
         name = bare(left)
+        symbols = self.context.symbols_at(item.line)
         if not isinstance(name, Name) or not _is_capital(name):
             return
+        known = symbols.lookup(name)[1]
+        if known is not None and (known.rows or known.cols or known.line):
+            return
         try:
-            read = elaborate([left, right], self.context.symbols_at(item.line), item.formula.tex)
+            read = elaborate([left, right], symbols, item.formula.tex)
         except OtimesError:
             return
-        if getattr(read.terms[0], "is_Matrix", False) and not any(
-            kind != "matrix" for kind in read.undeclared.values()
-        ):
-            self.context.kinds.setdefault(key_of(name), Declared("matrix"))
+        key = symbols.lookup(name)[0]
+        shape = read.shapes.get(key)
+        if shape is None or any(kind != "matrix" for kind in read.undeclared.values()):
+            return
+        self.context.kinds.setdefault(key_of(name), Declared("matrix"))
+        others = read.undeclared.keys() - {key}
+        solved = all(str(atom) in symbols.sizes() for size in shape for atom in size)
+        if solved and not others and len(shape[0]) == len(shape[1]) == 1:
+            self.context.declared.append((key, Declared("matrix", *shape, item.line)))
+            self.context.sentences.add((key, item.line))
 
     def _contracts_vocabulary(self, term: Node, line: int) -> str:
         """Return why a product of embedding and unembedding sums over the vocabulary."""
@@ -699,8 +711,8 @@ class _Checker:
         known = self.context.definitions.get(latex(bare(left)))
         if not known:
             return False
-        before = {key_of(e) for e in walk(known[0].rhs) if isinstance(e, Name)}
-        now = {key_of(e) for e in walk(right) if isinstance(e, Name)}
+        sides = (self.context.unfolded(side, {}) for side in (known[0].rhs, right))
+        before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
         return len(before ^ now) > 1
 
 
@@ -711,7 +723,7 @@ def _occurs(term: Node, inside: Node) -> bool:
 
 def _size_name(node: Node) -> str:
     name = bare(node)
-    return text_of(name) if isinstance(name, Name) else ""
+    return text_of(name) if isinstance(name, Name) and not is_constant(name) else ""
 
 
 def _is_value(node: Node) -> bool:

@@ -76,6 +76,7 @@ class Context:
     labelled: dict[str, set[int]] = field(default_factory=dict)  # the lines of labels above
     local: set[tuple[str, int]] = field(default_factory=set)  # declarations for one paragraph
     wrong: set[tuple[str, int]] = field(default_factory=set)  # those that equations contradict
+    sentences: set[tuple[str, int]] = field(default_factory=set)  # declarations in words
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
@@ -117,6 +118,19 @@ class Context:
                         found.append((key, known.line))
         return list(dict.fromkeys(found))
 
+    def is_elsewhere(self, key: str, said: int, line: int) -> bool:
+        """Return whether a declaration may be about another symbol of the same name.
+
+        So it may if it counts for its paragraph only, or if it stands in another section and is a
+        mere sentence, or one of several declarations of the letter.
+        """
+        if (key, said) in self.local:
+            return said != line
+        if len(key) > 2 or self.in_scope(said, line):
+            return False
+        shapes = {(known.rows, known.cols) for name, known in self.declared if name == key}
+        return len(shapes) > 1 or (key, said) in self.sentences
+
     def define(self, lhs: Node, rhs: Node, line: int) -> None:
         self.definitions.setdefault(latex(lhs), []).append(Definition(lhs, rhs, line))
 
@@ -152,16 +166,25 @@ class Context:
             for name in sorted(names, key=latex):
                 if key_of(name) in about_keys:
                     yield from _by_word(word, name, sorted(names, key=latex), said)
-        yield from self.circuits(names)
+        yield from self.circuits(
+            names, {key_of(n) for n in map(bare, nodes) if isinstance(n, Name)}
+        )
 
-    def circuits(self, names: Collection[Name]) -> Iterator[Hypothesis]:
-        """Yield what W_OV and W_QK stand for in the literature, for those that occur."""
-        sides = [self.base.convention] if self.base.convention else ["row", "column"]
+    def circuits(self, names: Collection[Name], sides: Collection[str]) -> Iterator[Hypothesis]:
+        """Yield what W_OV and W_QK stand for in the literature, for those that occur.
+
+        What the document defines is meant so, unless it is defined again: it is one of `sides`.
+        """
+        defined = {
+            key_of(d[0].lhs) for d in self.definitions.values() if isinstance(d[0].lhs, Name)
+        }
+        defined -= {*sides}
+        orders = [self.base.convention] if self.base.convention else ["row", "column"]
         for name in sorted(names, key=latex):
             label = name.sub[-1].text if name.sub and name.base == "W" else ""
-            if label not in ("OV", "QK", "ov", "qk"):
+            if label not in ("OV", "QK", "ov", "qk") or key_of(name) in defined:
                 continue
-            for side in sides:
+            for side in orders:
                 first, second, turned = CIRCUITS[label.upper(), side]
                 parts = [_relabelled(name, part, label.islower()) for part in (first, second)]
                 if turned == "first":

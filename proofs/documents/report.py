@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from otimes.proofs.documents.html import Mark, page
-from otimes.proofs.documents.links import VERDICTS
+from otimes.proofs.documents.judge import VERDICTS
 
 SCHEMA = 1
 WRONG = ("refuted", "shape")

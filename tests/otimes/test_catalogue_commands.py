@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from otimes._catalogue import entry, search
 from otimes.proofs.catalogue import catalogue
 
+LONG = os.environ.get("OTIMES_LONG") == "1"
 ENTRIES = [entry(theorem) for theorem in catalogue()]
 
 
@@ -45,8 +47,8 @@ def test_words_about_nothing_find_nothing(query: str) -> None:
     assert search(ENTRIES, query.split()) == []
 
 
-def test_every_theorem_is_found_by_its_name() -> None:
-    for each in ENTRIES:
+def test_a_theorem_is_found_by_its_name() -> None:
+    for each in ENTRIES if LONG else ENTRIES[::8]:
         best = search(ENTRIES, each["name"].split("_"))
         assert each["name"] in [found["name"] for found in best[:6]], each["name"]
 

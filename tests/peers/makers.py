@@ -34,7 +34,26 @@ def llama(**options):
     return transformers.LlamaForCausalLM(config)
 
 
-KINDS = {"gpt2": gpt2, "neox": neox, "llama": llama}
+def _like_llama(kind):
+    def make(**options):
+        import transformers
+
+        sizes = {"max_position_embeddings": 40, "hidden_size": 32, "num_hidden_layers": 2}
+        sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
+        config = getattr(transformers, f"{kind}Config")(**{**sizes, **SIZES, **options})
+        module = getattr(transformers, f"{kind}ForCausalLM")(config)
+        with torch.no_grad():  # zero biases and unit gains would hide that they are not read
+            for name, parameter in module.named_parameters():
+                if "norm" in name or name.endswith("bias"):
+                    parameter.add_(0.3 * torch.randn_like(parameter))
+        return module
+
+    return make
+
+
+mistral, qwen2 = _like_llama("Mistral"), _like_llama("Qwen2")
+
+KINDS = {"gpt2": gpt2, "neox": neox, "llama": llama, "mistral": mistral, "qwen2": qwen2}
 
 
 def lens(dtype: torch.dtype, **options):

@@ -14,7 +14,7 @@ import torch
 import otimes as ot
 from otimes.numeric.tensors import StoredTensor
 from tests.numeric.audit.unchanged import unchanged
-from tests.peers.makers import KINDS, LENSES, TOKENS, gpt2, lens
+from tests.peers.makers import KINDS, LENSES, TOKENS, gpt2, lens, mistral, qwen2
 
 pytest.importorskip("transformers")
 pytest.importorskip("transformer_lens")
@@ -130,3 +130,24 @@ def test_theorems_on_a_live_module(kind: str) -> None:
     (found,) = report.theorems[0].models
     assert report.passed, str(report)
     assert (found.model, found.applies) == (type(module).__name__, True)
+
+
+def test_a_sliding_window_limits_the_prompts(tmp_path: Path) -> None:
+    """Within the window the logits are those of the library; a longer prompt is refused."""
+    module = mistral(sliding_window=12).double().eval()
+    model = ot.load_model(module)
+    assert model.n_ctx == 12
+    with torch.no_grad():
+        theirs = module(TOKENS[:1, :12]).logits[0].numpy()
+        hidden = module(TOKENS[:1, :13]).logits[0].numpy()
+    assert close(model.forward(ROW[:12])["logits"], theirs)
+    with pytest.raises(ot.OtimesError, match="has 13 tokens, but MistralForCausalLM takes at most"):
+        model.forward(ROW[:13])
+    wide = ot.load_model(mistral(sliding_window=None))
+    assert wide.n_ctx == 40
+    wide = wide.changed({name: model.weights[name] for name in model.weights})
+    assert not close(wide.forward(ROW[:13])["logits"][12], hidden[12])
+
+
+def test_qwen2_has_biases_of_queries_keys_and_values_only() -> None:
+    assert ot.load_model(qwen2()).config.biases == ("b_Q", "b_K", "b_V")

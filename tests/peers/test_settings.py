@@ -127,7 +127,7 @@ def test_a_part_of_a_head_is_turned_in_neox_and_refused_in_llama() -> None:
     passes_or_is_refused("llama", "partial_rotary_factor=0.5", rope_parameters=dict(rope))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", VALUES)
 def test_no_setting_is_forgotten(kind: str) -> None:
     """What the tables above do not name is given another value here, and changes no logits."""
     plain = KINDS[kind](attn_implementation="eager")
@@ -159,6 +159,8 @@ def test_no_setting_is_forgotten(kind: str) -> None:
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_setting_that_nobody_knows_is_refused(kind: str, key: str, value: object) -> None:
+    if key == "sliding_window" and kind in ("mistral", "qwen2"):
+        pytest.skip("these have the setting")
     passes_or_is_refused(kind, f"{key}={value}", **{key: value})
 
 

@@ -153,6 +153,7 @@ WRONG = [
     ("A^{-1} W_O = W_O A^{-1}", "shape"),
     ("(A W)_{ij} = \\sum_k A_{ik} A_{jk}", "refuted"),
     ("A A^T A = A^T A A^T", "refuted"),
+    ("A A^T \\mathbf{1} = A \\mathbf{1}", "refuted"),
 ]
 
 

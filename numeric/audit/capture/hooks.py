@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from otimes.numeric.config import Config
-from otimes.numeric.importers.huggingface import query_scale
+from otimes.numeric.importers.huggingface import LIKE_LLAMA, query_scale
 from otimes.numeric.importers.transformer_lens import HOOKS
 from otimes.numeric.model import Model
 
@@ -131,7 +131,7 @@ def watch(kind: str, module: Any, model: Model, keep: Keep, hooks: list[Any]) ->
         first = module if kind == "encoder_layer" else module.layers[0]
         parts = KINDS["encoder" if first.norm_first else "post_norm_encoder"]
     else:
-        parts = KINDS[kind]
+        parts = KINDS["llama" if kind in LIKE_LLAMA else kind]
     body = getattr(module, parts.body, module) if parts.body else module
     blocks = [module] if kind == "encoder_layer" else body.get_submodule(parts.blocks)
     for number, block in enumerate(blocks):

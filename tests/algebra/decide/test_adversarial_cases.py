@@ -456,7 +456,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "what is false where another inequality holds": (
         lambda: decide(A, B, [sympy.Ne(ROOT, a), a > 0]),
-        "false whatever",
+        "false for all values",
     ),
 }
 

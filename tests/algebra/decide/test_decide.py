@@ -419,7 +419,7 @@ WRONG: list[tuple[Any, Any, type, str]] = [
     ),
     (HadamardProduct(A, B) * X + A, A, ShapeError, r"cannot add .*n × d.*n × n"),
     (np.eye(2), A, LanguageError, "decide was given ndarray"),
-    ("A", A, LanguageError, "decide was given str 'A'"),
+    (b"A", A, LanguageError, "decide was given bytes b'A'"),
     (A, None, LanguageError, "decide was given NoneType"),
     (True, True, LanguageError, "decide was given bool"),
     (0.5, A, LanguageError, "decide was given float"),

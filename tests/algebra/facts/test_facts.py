@@ -536,7 +536,8 @@ def test_facts_are_said_of_the_expression_as_it_was_stated() -> None:
         (lambda: facts(A).holds("nice"), OtimesError, "no property 'nice'"),
         (lambda: facts(matmul(X, X)), ShapeError, "inner sizes"),
         (lambda: facts(a), LanguageError, "is a scalar"),
-        (lambda: facts("A"), LanguageError, "needs a SymPy expression"),
+        (lambda: facts(b"A"), LanguageError, "needs a SymPy expression"),
+        (lambda: facts("x"), OtimesError, "not declared whether x is a row or a column"),
         (lambda: facts(A, [A]), LanguageError, "neither a Fact"),
         (
             lambda: facts(A, [(A, X)]),

@@ -130,7 +130,11 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence(call, says: str) -> Non
         ("llama", {"sliding_window": 4096}, "sliding_window=4096"),
         ("llama", {"final_logit_softcapping": 30.0}, "final_logit_softcapping=30.0"),
         ("llama", {"embedding_multiplier": 12.0}, "embedding_multiplier=12.0"),
-        ("mamba", {}, "of the kind 'mamba'; there are importers for gpt2, gpt_neox and llama"),
+        (
+            "mamba",
+            {},
+            "of the kind 'mamba'; there are importers for gpt2, gpt_neox, llama, mis",
+        ),
     ],
 )
 def test_settings_that_are_not_understood_are_refused_by_name(kind, settings, says) -> None:

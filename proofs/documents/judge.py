@@ -12,16 +12,11 @@ import sympy
 
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.algebra.language.unicode import unicode_text
-from otimes.algebra.notation.elaborate import (
-    Elaborated,
-    FormulaShapeError,
-    Undeclared,
-    check_shapes,
-    elaborate,
-)
+from otimes.algebra.notation.elaborate import check_shapes, elaborate
 from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Grid, Name, Node, Power, Product, Slot, bare, latex, walk
+from otimes.algebra.notation.typed import Elaborated, FormulaShapeError, Undeclared
 from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs.documents.context import Context, Definition, Hypothesis, is_constant
 from otimes.proofs.documents.suggestions import shown_edit, suggestion
@@ -355,17 +350,19 @@ class Judge:
         elsewhere = [
             (key, at)
             for key, at in self.context.lines_of(terms, line)
-            if (len(key) < 3 and not self.context.in_scope(at, line))
-            or (at != line and (key, at) in self.context.local)
+            if self.context.is_elsewhere(key, at, line)
         ]
-        if elsewhere:  # a letter may mean something else in another section
+        if elsewhere:  # a letter may mean something else here
+            keys = {key for key, _ in elsewhere}
+            every = [(key, known.line) for key, known in self.context.declared if key in keys]
             try:
-                keys = {key for key, _ in elsewhere}
-                every = [(key, known.line) for key, known in self.context.declared if key in keys]
                 check_shapes(terms, self.context.symbols_at(line, every), source)
+                certain = False
             except FormulaShapeError:
-                pass
-            else:
+                certain = True
+            except OtimesError:
+                certain = False
+            if not certain:
                 where = "; ".join(
                     f"{key} is declared in another section, line {at}" for key, at in elsewhere
                 )

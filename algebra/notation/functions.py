@@ -1,0 +1,222 @@
+"""The functions of a formula: softmax, trace, diag, vec, norms, and those not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+from sympy import Transpose
+from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
+
+from otimes.algebra.language.linear import (
+    matmul,
+    vec_cols,
+    vec_rows,
+)
+from otimes.algebra.language.nonlinear import Activation, RowSoftmax
+from otimes.algebra.notation.dimensions import ONE, Shape
+from otimes.algebra.notation.operations import Operations
+from otimes.algebra.notation.symbols import (
+    Declared,
+    default,
+    letters,
+)
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import (
+    Apply,
+    Group,
+    Name,
+    Node,
+    Norm,
+    Number,
+    Power,
+    bare,
+    latex,
+)
+from otimes.algebra.notation.typed import (
+    FormulaShapeError,
+    Typed,
+    Undeclared,
+    mentions,
+)
+from otimes.algebra.notation.vocabulary import BEYOND, ELEMENTWISE, ROWWISE
+
+
+class Functions(Operations):
+    """Functions of matrices, and norms."""
+
+    # -- functions ---------------------------------------------------------------------------------
+
+    def apply(self, e: Apply) -> Typed:
+        base = e.function.base
+        if base in BEYOND or (base in ("\\nabla", "\\partial", "inner") and base != "inner"):
+            raise NotationError(f"{base} is not in the language", e.span)
+        arguments = [self._argument(argument) for argument in e.arguments]
+        plain = not e.below and not e.function.sub and not e.function.sup and not e.function.marks
+        if base in ("vec", "vecr", "vecc") and len(arguments) == 1:
+            return self._vec(e, arguments[0])
+        if plain and len(arguments) == 1 and base in _FUNCTIONS:
+            return _FUNCTIONS[base](self, e, arguments[0])
+        if base == "inner" and len(arguments) == 2:
+            return self._inner_product(e, arguments)
+        if (
+            plain
+            and len(arguments) == 1
+            and (base in ELEMENTWISE or base in self.symbols.elementwise)
+        ):
+            return self._elementwise(e, arguments[0])
+        return self._opaque(e, arguments)
+
+    def _argument(self, node: Node) -> Typed:
+        """Read an argument; of one that cannot be read, only the function's name knows more."""
+        try:
+            return self.infer(node)
+        except Undeclared as error:
+            if self.nodes and isinstance(node, Name | Group):
+                return self._unknown(node, str(error))
+            raise
+
+    def _needs_matrix(self, e: Apply, argument: Typed) -> Shape:
+        if argument.shape is None:
+            raise Undeclared(
+                f"{e.function.base} takes a matrix, and {self.quoted(e.arguments[0])} is a number",
+                e.span,
+            )
+        return argument.shape
+
+    def softmax(self, e: Apply, argument: Typed) -> Typed:
+        if not argument.known:
+            return self._unknown(e, self.quoted(e))
+        shape = self._needs_matrix(e, argument)
+        self.doubts.append("softmax was taken along rows")
+
+        def build() -> Any:
+            inner = argument.build()
+            if self.solver.resolved(shape[1]) == ONE:
+                return Transpose(RowSoftmax(Transpose(inner)))
+            return RowSoftmax(inner)
+
+        return Typed(shape, build, e.span)
+
+    def trace(self, e: Apply, argument: Typed) -> Typed:
+        if not argument.known:
+            return Typed(None, self._unknown(e, self.quoted(e)).build, e.span)
+        shape = self._needs_matrix(e, argument)
+        if not self.solver.unify(*shape):
+            raise FormulaShapeError(
+                f"cannot take the trace of {self._with_shape(e.arguments[0], argument)}: it is not "
+                "square", e.span,
+            )  # fmt: skip
+        return Typed(None, lambda: sympy.Trace(argument.build()), e.span)
+
+    def diag(self, e: Apply, argument: Typed) -> Typed:
+        if not argument.known:
+            return self._unknown(e, self.quoted(e))
+        shape = self._needs_matrix(e, argument)
+        rows, cols = map(self.solver.resolved, shape)
+        inner = bare(e.arguments[0])
+        of_vector = ONE in (rows, cols) or (
+            isinstance(inner, Name) and (default(inner) or Declared("matrix")).kind == "vector"
+        )
+        if of_vector:
+            if ONE not in (rows, cols):
+                self.solver.unify(shape[1], ONE)
+            size = shape[0] if self.solver.resolved(shape[1]) == ONE else shape[1]
+            return Typed((size, size), lambda: DiagMatrix(argument.build()), e.span)
+        if not self.solver.unify(*shape):
+            raise FormulaShapeError("cannot take the diagonal of a matrix not square", e.span)
+        return Typed((shape[0], ONE), lambda: DiagonalOf(argument.build()), e.span)
+
+    def _vec(self, e: Apply, argument: Typed) -> Typed:
+        if not argument.known:
+            return self._unknown(e, self.quoted(e))
+        shape = self._needs_matrix(e, argument)
+        below = "".join(slot.text for slot in e.function.sub) or e.function.base[3:]
+        order = "rows" if below.startswith("r") else "cols" if below.startswith("c") else ""
+        order = order or self.symbols.vec
+        if not order:
+            raise Undeclared("it is not declared whether vec stacks rows or columns", e.span)
+        rows, cols = shape
+        cls = vec_rows if order == "rows" else vec_cols
+        size = (*rows, *cols) if order == "rows" else (*cols, *rows)
+        return Typed((size, ONE), lambda: cls(argument.build()), e.span)
+
+    def _inner_product(self, e: Apply, arguments: list[Typed]) -> Typed:
+        a, b = arguments
+        if not (a.known and b.known):
+            return self._unknown(e, self.quoted(e))
+        if a.shape is None or b.shape is None:
+            raise FormulaShapeError("an inner product takes vectors or matrices", e.span)
+        self.same(a, b, "take the inner product of", *e.arguments)
+        build = lambda: sympy.Trace(matmul(Transpose(a.build()), b.build()))  # noqa: E731
+        return Typed(None, build, e.span)
+
+    def _elementwise(self, e: Apply, argument: Typed) -> Typed:
+        if argument.shape is None:
+            return self._opaque(e, [argument])
+        name = ELEMENTWISE.get(e.function.base, letters(e.function.base, ""))
+        return Typed(argument.shape, lambda: Activation(name, argument.build()), e.span)
+
+    def _opaque(self, e: Apply, arguments: list[Typed]) -> Typed:
+        """Read the value of an unknown function as a symbol of its own, named by its text."""
+        text = latex(e)
+        key, known = self.symbols.lookup(e.function)
+        if not all(argument.known for argument in arguments) and e.function.base in ROWWISE:
+            return self._unknown(e, self.quoted(e))
+        if known is not None and known.kind == "scalar":
+            return self._opaque_scalar(e, text)
+        if known is not None and known.kind == "matrix":
+            shape: Shape = (known.rows, known.cols)
+        elif e.function.base in ROWWISE and len(arguments) == 1 and arguments[0].shape is not None:
+            shape = arguments[0].shape
+        elif e.function.base in ("Attn", "attn"):
+            fresh: Shape = (self.solver.fresh(), self.solver.fresh())
+            shape = self.shapes.setdefault(f"{key}(…)", (fresh, Declared("function")))[0] or fresh
+        else:
+            return self._unknown(e, self.quoted(e))
+        self.doubts.append(f"{self.quoted(e)} was taken as a matrix of its own")
+        bound = [scope for scope in self.bound if mentions(text, scope[0])]
+        indices = [(symbol, count) for _, count, symbol in bound]
+        return self._matrix_symbol(e.function, text, shape, Declared("matrix"), indices)
+
+    def _opaque_scalar(self, e: Apply, text: str) -> Typed:
+        self.doubts.append(f"{self.quoted(e)} was taken as a number of its own")
+        return Typed(None, lambda: sympy.Symbol(text.replace("[", "⟨"), real=True), e.span)
+
+    def norm(self, e: Norm) -> Typed:
+        inner = self.infer(e.argument)
+        text = latex(e)
+        self.doubts.append(f"{self.quoted(e)} was taken as a number of its own")
+        del inner
+        if any(mentions(text, scope[0]) for scope in self.bound):
+            raise NotationError("a norm under a sum is not in the language", e.span)
+        return Typed(None, lambda: sympy.Symbol(text.replace("[", "⟨"), positive=True), e.span)
+
+    def squared_norm(self, e: Power) -> Typed | None:
+        """Read ‖X‖_F² as tr(XᵀX)."""
+        if not (isinstance(e.base, Norm) and isinstance(e.exponent, Number)):
+            return None
+        inner = bare(e.base.argument)
+        vector = isinstance(inner, Name) and (default(inner) or Declared("matrix")).kind == "vector"
+        euclidean = e.base.kind in ("F", r"\mathrm{F}") or (e.base.kind in ("", "2") and vector)
+        if e.exponent.text != "2" or not euclidean or e.base.mark != r"\|":
+            return None
+        typed = self.infer(e.base.argument)
+        if typed.shape is None or not typed.known:
+            return None
+        build = lambda: sympy.Trace(matmul(Transpose(typed.build()), typed.build()))  # noqa: E731
+        return Typed(None, build, e.span)
+
+    def power_or_norm(self, e: Power) -> Typed:
+        return self.squared_norm(e) or self.power(e)
+
+
+_FUNCTIONS: dict[str, Callable[[Functions, Apply, Typed], Typed]] = {
+    "softmax": Functions.softmax,
+    "Softmax": Functions.softmax,
+    "tr": Functions.trace,
+    "Tr": Functions.trace,
+    "diag": Functions.diag,
+    "Diag": Functions.diag,
+}

@@ -1,0 +1,406 @@
+"""The symbols of a formula, with the shapes and indices that they have in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+from sympy import Identity, MatrixSymbol, OneMatrix, ZeroMatrix
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.language.linear import (
+    Family,
+)
+from otimes.algebra.notation.bound import Bindings, Place, bindings_of, slots_at
+from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver
+from otimes.algebra.notation.symbols import (
+    SIZE_LETTERS,
+    Declared,
+    Symbols,
+    default,
+    key_of,
+    size_of,
+    text_of,
+)
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import (
+    Dots,
+    Entry,
+    Name,
+    Node,
+    Number,
+    Power,
+    Slot,
+    Span,
+    latex,
+)
+from otimes.algebra.notation.typed import (
+    FormulaShapeError,
+    Typed,
+    Undeclared,
+    mentions,
+)
+
+
+class Names:
+    """What the symbols of a formula are: numbers, matrices, members of families, constants."""
+
+    def __init__(
+        self,
+        terms: Sequence[Node],
+        symbols: Symbols,
+        source: str,
+        side: str = "",
+        lenient: bool = False,
+        starts: Sequence[int] = (),
+    ) -> None:
+        self.nodes = terms
+        self.starts = frozenset(starts)
+        self.side = side  # "column" or "row": what vectors are; "open": it makes a difference
+        self.lenient = lenient  # nothing is assumed of symbols that are not declared
+        self.confirmed: set[str] = set()
+        self.symbols = symbols
+        self.source = source
+        self.solver = Solver()
+        self.bindings: Bindings = bindings_of(terms)
+        self.bound: list[tuple[str, Size, sympy.Symbol]] = []
+        self.shapes: dict[str, tuple[Shape | None, Declared]] = {}  # by key
+        self.counts: dict[Any, Size] = {}
+        self.split: dict[tuple[str, Place], list[Size]] = {}  # places with several ranges
+        self.vectors: list[tuple[str, Shape, Span]] = []
+        self.matrices: list[Shape] = []
+        self.doubts: list[str] = []
+        self.names: dict[str, str] = {}
+        self.undeclared: dict[str, str] = {}
+        self.patterns: dict[str, dict[str, bool]] = {}
+        self.anything: list[tuple[str, Span]] = []
+
+    def infer(self, node: Node) -> Typed:
+        """Return the shape of a part and how it is built."""
+        raise NotImplementedError
+
+    def same(self, a: Typed, b: Typed, verb: str, x: Node, y: Node) -> None:
+        """Require one shape of two parts."""
+        if not (a.known and b.known):
+            return
+        if a.shape is None or b.shape is None:
+            number, matrix = (a, b) if a.shape is None else (b, a)
+            if matrix.shape is None or number.literal in ("0", "1"):
+                return
+            if all(self.solver.unify(size, ONE) for size in matrix.shape):
+                return
+            raise FormulaShapeError(
+                f"cannot {verb} {self._with_shape(x, a)} and {self._with_shape(y, b)}: one is a "
+                "number and one a matrix", (x.span[0], y.span[1]),
+            )  # fmt: skip
+        if not all(self.solver.unify(p, q) for p, q in zip(a.shape, b.shape, strict=True)):
+            raise FormulaShapeError(
+                f"cannot {verb} {self._with_shape(x, a)} and {self._with_shape(y, b)}: the shapes "
+                "differ", (x.span[0], y.span[1]),
+            )  # fmt: skip
+
+    def _with_shape(self, node: Node, typed: Typed) -> str:
+        return f"{self.quoted(node)} ({self.solver.show_shape(typed.shape)})"
+
+    def as_scalar(self, typed: Typed) -> Any:
+        built = typed.build()
+        if typed.shape is None:
+            return built
+        if getattr(built, "is_Matrix", False):
+            return MatrixElement(built, 0, 0)
+        return built
+
+    def is_one_by_one(self, typed: Typed) -> bool:
+        return typed.shape is not None and all(
+            self.solver.resolved(size) == ONE for size in typed.shape
+        )
+
+    def quoted(self, node: Node) -> str:
+        text = self.source[node.span[0] : node.span[1]] if self.source else ""
+        text = " ".join(text.split()) or latex(node)
+        return text if len(text) <= 60 else text[:57] + "…"
+
+    def _unknown(self, e: Node, what: str) -> Typed:
+        def build() -> Any:
+            raise Undeclared(f"it is not declared whether {what} is a number or a matrix", e.span)
+
+        return Typed(None, build, e.span, known=False)
+
+    # -- leaves ------------------------------------------------------------------------------------
+
+    def number(self, e: Number) -> Typed:
+        value = sympy.Rational(e.text)
+        return Typed(None, lambda: value, e.span, literal=e.text)
+
+    def dots(self, e: Dots) -> Typed:
+        raise NotationError("dots leave something out", e.span)
+
+    def name(self, e: Name) -> Typed:
+        key, known = self.symbols.lookup(e)
+        if known is None and e.select:
+            return self._selected(e)
+        if known is None or known.kind == "matrix":
+            constant = self._named_constant(e)
+            if constant is not None and known is None:
+                return constant
+        if e.sup and e.sup[0].kind == "number" and len(e.sup) == 1 and self._is_power(e, known):
+            return self._power_of_name(e)
+        if known is None and self._is_size(e):
+            known = Declared("size")
+        if known is None:
+            known = default(e)
+            if known is None:
+                raise Undeclared(f"{self.quoted(e)} is not declared", e.span)
+            if not known.trusted and key not in self.confirmed:
+                self.undeclared[key] = known.kind
+                if self.lenient:
+                    return self._unknown(e, self.quoted(e))
+        sized = known.rows or known.cols or known.line
+        member = e.base.isupper() and e.base != "W" and [s.kind for s in e.sub] == ["index"]
+        if self.lenient and known.kind == "matrix" and (not sized or member):
+            return self._unknown(e, self.quoted(e))  # of which only the kind is known
+        if known.kind == "function":
+            raise NotationError(f"the function {self.quoted(e)} stands without argument", e.span)
+        if known.kind in ("size", "index"):
+            return self._size_as_number(e, known)
+        if known.kind == "matrix" and self._is_entry(e):
+            return self._entry_of_name(e, known)
+        return self._symbol(e, key, known)
+
+    def _is_size(self, e: Name) -> bool:
+        return text_of(e) in self.symbols.sizes()
+
+    def _is_power(self, e: Name, known: Declared | None) -> bool:
+        if not e.sup[0].text.isdigit():
+            return False
+        labelled = self.symbols.is_labelled(e) or e.sup[0].text == "1"
+        return not labelled and int(e.sup[0].text) < 100
+
+    def _power_of_name(self, e: Name) -> Typed:
+        base = Name(e.base, e.style, e.marks, e.sub, (), e.select, span=e.span)
+        return self.infer(Power(base, Number(e.sup[0].text), span=e.span))
+
+    def _size_as_number(self, e: Name, known: Declared) -> Typed:
+        if known.kind == "index" or text_of(e) in self.bindings.letters:
+            raise NotationError(f"the index {self.quoted(e)} stands as a number", e.span)
+        size = size_of(e) or (text_of(e),)
+        self.names[text_of(e)] = text_of(e)
+        return Typed(None, lambda: self.solver.expression(size), e.span)
+
+    def _named_constant(self, e: Name) -> Typed | None:
+        if e.base in ("I", "Id") and not e.marks and e.style in ("", "bf", "bb") and not e.sup:
+            if e.sub and not self._names_size(e):
+                return None
+            size = self._subscript_size(e) or self.solver.fresh()
+            return Typed((size, size), lambda: Identity(self.solver.expression(size)), e.span)
+        if e.base in ("0", "1") and e.style:
+            return self._ones(e, OneMatrix if e.base == "1" else ZeroMatrix)
+        return None
+
+    def _names_size(self, e: Name) -> bool:
+        """Return whether the subscript of an identity is a size, and not another label."""
+        text = ",".join(slot.text for slot in e.sub)
+        usual = text in SIZE_LETTERS or re.match(r"[dnNT]_|\d+$", text)
+        return bool(usual) or text in self.symbols.sizes()
+
+    def _ones(self, e: Name, cls: Any) -> Typed:
+        text = ",".join(slot.text for slot in e.sub)
+        if r"\times" in text:
+            rows, cols = (self._size_text(part, e) for part in text.split(r"\times"))
+        else:
+            rows = self._subscript_size(e) or self.solver.fresh()
+            cols = ONE if cls is OneMatrix else self.solver.fresh()
+        build = lambda: cls(*map(self.solver.expression, (rows, cols)))  # noqa: E731
+        return Typed((rows, cols), build, e.span)
+
+    def _subscript_size(self, e: Name) -> Size | None:
+        return self._size_text(",".join(s.text for s in e.sub), e) if e.sub else None
+
+    def _size_text(self, text: str, e: Name) -> Size:
+        from otimes.algebra.notation.parser import parse_formula
+
+        statements = parse_formula(text, plain="\\" not in text)
+        size = size_of(statements[0].terms[0]) if len(statements) == 1 else None
+        if size is None:
+            raise NotationError(f"{text} is not a size", e.span)
+        return size
+
+    def _selected(self, e: Name) -> Typed:
+        """Read one row or column of a matrix, as a vector of its own."""
+        whole = Name(e.base, e.style, e.marks, e.sub, e.sup, span=e.span)
+        self.doubts.append(f"{self.quoted(e)} was taken as a vector of its own")
+        inner = self.infer(whole)
+        shape = inner.shape or (self.solver.fresh(), self.solver.fresh())
+        shape = (shape[0], ONE) if e.select.startswith(":") else (ONE, shape[1])
+        return self._matrix_symbol(e, text_of(e), shape, Declared("matrix"))
+
+    # -- symbols -----------------------------------------------------------------------------------
+
+    def _symbol(self, e: Name, key: str, known: Declared) -> Typed:
+        places = self.bindings.places.get(key_of(e), set())
+        indices, text = self._indices_of(e, places)
+        related = "•" in text or any(s.kind in ("range", "expression") for s in (*e.sub, *e.sup))
+        self.patterns.setdefault(key, {})[text] = related
+        self.names[text] = key
+        if known.kind == "scalar":
+            return self._scalar_symbol(e, text, indices)
+        shape = self._shape_of(e, key, text, known)
+        return self._matrix_symbol(e, text, shape, known, indices)
+
+    def _shape_of(self, e: Name, key: str, text: str, known: Declared) -> Shape:
+        if known.kind == "matrix" and (known.rows or known.cols or known.line):
+            self.shapes[key] = ((known.rows, known.cols), known)
+            return known.rows, known.cols
+        own = key if known.kind == "vector" or not e.sup else text
+        if own not in self.shapes:
+            shape: Shape = (self.solver.fresh(), self.solver.fresh())
+            if known.kind == "column":
+                shape = (known.rows or shape[0], ONE)
+            elif known.kind == "row":
+                shape = (ONE, known.cols or shape[1])
+            elif known.kind == "vector":
+                shape = self._vector(e, known, shape)
+            self.shapes[own] = (shape, known)
+            if known.kind == "matrix":
+                self.matrices.append(shape)
+        found = self.shapes[own][0]
+        return found if found is not None else (ONE, ONE)
+
+    def _vector(self, e: Name, known: Declared, shape: Shape) -> Shape:
+        length = known.rows or shape[0]
+        if self.side == "column":
+            return length, ONE
+        if self.side == "row":
+            return ONE, length
+        if self.side == "open":
+            self.anything.append((f"whether {self.quoted(e)} is a row or a column", e.span))
+        self.vectors.append((self.quoted(e), shape, e.span))
+        return shape
+
+    def _indices_of(self, e: Name, places: set[Place]) -> tuple[list[tuple[Any, Size]], str]:
+        """Return the indices of a symbol that are bound somewhere, and its name without them."""
+        indices = []
+        open_at = []
+        for place, slot in slots_at(e):
+            inside = [scope for scope in self.bound if mentions(slot.text, scope[0])]
+            if inside and slot.kind in ("expression", "range"):
+                # `x^{l-1}` under a sum over l: a family of its own, which proves as much
+                indices += [(symbol, count) for _, count, symbol in inside]
+                self.doubts.append(f"{self.quoted(e)} was taken as a family of its own")
+                continue
+            if place not in places:
+                continue
+            count = self._count_at(key_of(e), place, slot.text)
+            if slot.kind == "index":
+                indices.append((self._index(slot.text, count, e), count))
+                open_at.append(place)
+            elif slot.kind == "number" and slot.text.isdigit() and slot.text != "0":
+                indices.append((sympy.Integer(int(slot.text) - 1), count))
+                open_at.append(place)
+        text = text_of(e, open_at)
+        for place in open_at:
+            count = next(
+                iter(c for (i, c), at in zip(indices, open_at, strict=False) if at == place)
+            )
+            if count in self.split.get((key_of(e), place), []):
+                text += f"~{self.solver.show(count)}".replace("~", "⟨") + "⟩"
+        return indices, text
+
+    def _count_at(self, key: str, place: Place, letter: str) -> Size:
+        """Return how many values an index at a place of a symbol has.
+
+        Sums over two sets make two families of a symbol, of which nothing in common is known.
+        """
+        count = self.counts.setdefault((key, place), self.solver.fresh())
+        size = next((size for bound, size, _ in reversed(self.bound) if bound == letter), None)
+        if size is None or self.solver.unify(size, count):
+            return count
+        self.doubts.append(f"{key} over {self.solver.show(size)} was taken as a family of its own")
+        self.split.setdefault((key, place), []).append(size)
+        return size
+
+    def _index(self, letter: str, count: Size, e: Node) -> sympy.Symbol:
+        for bound, size, symbol in reversed(self.bound):
+            if bound == letter:
+                if not self.solver.unify(size, count):
+                    if any(str(atom)[:2] in ("N(", "|") or "|" in str(atom) for atom in size):
+                        raise Undeclared(
+                            f"the index {letter} of {self.quoted(e)} runs over a part of its range",
+                            e.span,
+                        )
+                    raise FormulaShapeError(
+                        f"the index {letter} of {self.quoted(e)} runs over "
+                        f"{self.solver.show(size)} values, and here over "
+                        f"{self.solver.show(count)}", e.span,
+                    )  # fmt: skip
+                return symbol
+        if letter in self.bindings.letters:
+            self.doubts.append(f"the index {letter} is used outside the sum that binds it")
+            return sympy.Symbol(f"{letter}_free", integer=True)
+        return sympy.Symbol(letter, integer=True)
+
+    def _scalar_symbol(self, e: Name, text: str, indices: list[tuple[Any, Size]]) -> Typed:
+        name = text.replace("•", "·")
+        if not indices:
+            return Typed(None, lambda: sympy.Symbol(name, real=True), e.span)
+
+        def build() -> Any:
+            sizes = [self.solver.expression(size) for _, size in indices]
+            at = [index for index, _ in indices]
+            if len(at) == 1:
+                return MatrixElement(MatrixSymbol(name, sizes[0], 1), at[0], 0)
+            if len(at) == 2:
+                return MatrixElement(MatrixSymbol(name, *sizes), *at)
+            family = Family(name, tuple(sizes[:-2]), *sizes[-2:])
+            return MatrixElement(family[tuple(at[:-2])], *at[-2:])
+
+        return Typed(None, build, e.span)
+
+    def _matrix_symbol(
+        self,
+        e: Name,
+        text: str,
+        shape: Shape,
+        known: Declared,
+        indices: Sequence[tuple[Any, Size]] = (),
+    ) -> Typed:
+        name = text.replace("•", "·")
+
+        def build() -> Any:
+            rows, cols = map(self.solver.expression, shape)
+            if not indices:
+                return MatrixSymbol(name, rows, cols)
+            counts = tuple(self.solver.expression(size) for _, size in indices)
+            return Family(name, counts, rows, cols)[tuple(index for index, _ in indices)]
+
+        return Typed(shape, build, e.span)
+
+    def _is_entry(self, e: Name) -> bool:
+        """Return whether two indices below a capital select an entry of the matrix."""
+        return (
+            len(e.sub) == 2
+            and e.base != "d"
+            and all(slot.kind in ("index", "number") for slot in e.sub)
+        )
+
+    def _entry_of_name(self, e: Name, known: Declared) -> Typed:
+        whole = Name(e.base, e.style, e.marks, (), e.sup, span=e.span)
+        return self.entry(Entry(whole, e.sub, span=e.span))
+
+    def entry(self, e: Entry) -> Typed:
+        if len(e.indices) != 2:
+            raise NotationError("an entry has two indices", e.span)
+        base = self.infer(e.base)
+        if base.shape is None or not base.known:
+            raise NotationError(f"{self.quoted(e.base)} has no entries", e.span)
+        at = [self._entry_index(s, n, e) for s, n in zip(e.indices, base.shape, strict=True)]
+        return Typed(None, lambda: MatrixElement(base.build(), *at), e.span)
+
+    def _entry_index(self, slot: Slot, count: Size, e: Entry) -> Any:
+        if slot.kind == "index":
+            return self._index(slot.text, count, e)
+        if slot.kind == "number" and slot.text.isdigit() and slot.text != "0":
+            return sympy.Integer(int(slot.text) - 1)
+        raise NotationError(f"the index {slot.text} is not in the language", e.span)

@@ -1,0 +1,65 @@
+"""The parts of a formula with their shapes, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from otimes.algebra.errors import ShapeError
+from otimes.algebra.language.linear import (
+    matmul,
+)
+from otimes.algebra.notation.dimensions import Shape
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import (
+    Span,
+)
+
+
+class FormulaShapeError(ShapeError):
+    """Parts of a formula do not conform; `.span` is where."""
+
+    def __init__(self, message: str, span: Span) -> None:
+        super().__init__(message)
+        self.span = span
+
+
+class Undeclared(NotationError):
+    """What a symbol stands for is not known, and the formula does not tell."""
+
+
+@dataclass(slots=True)
+class Typed:
+    """A part of a formula: its shape (None for a scalar) and how it is built.
+
+    `known` is False for what may be a scalar or a matrix, such as the value of an unknown function.
+    """
+
+    shape: Shape | None
+    build: Callable[[], Any]
+    span: Span
+    known: bool = True
+    literal: str = ""
+
+
+@dataclass(slots=True)
+class Elaborated:
+    """The terms of a chain as SymPy expressions, and what should be said about them."""
+
+    terms: list[Any]
+    doubts: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)  # of matrices and scalars: their keys
+    undeclared: dict[str, str] = field(default_factory=dict)  # keys, and what they were taken for
+    shapes: dict[str, Shape | None] = field(default_factory=dict)  # by key, as far as solved
+
+
+def product_of(factors: list[Any]) -> Any:
+    """Return the product of factors as stated; the factor itself where there is one."""
+    return matmul(*factors) if len(factors) > 1 else factors[0]
+
+
+def mentions(text: str, letter: str) -> bool:
+    """Return whether an index occurs in the text of a slot or a term as a word of its own."""
+    return re.search(rf"(?<![A-Za-z\\]){re.escape(letter)}(?![A-Za-z])", text) is not None
