@@ -34,7 +34,7 @@ class Claim:
         (self.lhs, self.rhs, *compared), pairs, self.origin = standardised(sides, hypotheses)
         self.given = tuple(pairs)
         self.within: frozenset[tuple[Any, Any]] = frozenset()  # claims it is a premise of
-        self.condition: Callable[[Assignment], bool] = lambda _: True  # what is no equation
+        self.condition: Callable[[Assignment], bool] = lambda _: True  # no equation
         pairs_compared = zip(compared[::2], compared[1::2], strict=True)
         self.inequalities = tuple(
             type(each)(*pair, evaluate=False)

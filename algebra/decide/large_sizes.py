@@ -33,6 +33,7 @@ from otimes.algebra.reading.interpretation import Interpretation
 
 LARGE = 32  # sizes from here on are large
 TRIALS = tuple((size, 3) for size in 3 * (1, 2, 2, 3, 3, 4))  # nonzero rows, largest entry
+LARGEST_DRAWN = 4  # of the sizes that are symbols
 ENTRIES = 4  # entries of the sides that are compared in a trial
 
 Place = tuple[int, ...]
@@ -57,10 +58,11 @@ def refuted_at_large_sizes(
     free = claim.signature.tensors.keys() - claim.signature.masks
     if any(label.name not in free for label in reading.labels):
         return None
+    fixed = _fixed_indices(reading, {**left.terms, **rest})
     draw = random.Random(SEED)
     for support, entries in TRIALS:
         try:
-            trial = _drawn(claim, reading, support, entries, draw)
+            trial = _drawn(claim, reading, {*range(support), *fixed}, entries, draw)
             found = trial and trial.refutes(left, rest)
         except OtimesError:  # an irrational number that has no exact value
             continue
@@ -76,15 +78,16 @@ def refuted_at_large_sizes(
 
 @dataclass
 class _Trial:
-    """An assignment for a claim: matrices are zero outside the first `support` indices.
+    """An assignment for a claim: matrices are zero outside the rows and columns in `support`.
 
-    `entries` are the nonzero ones, by matrix and index, drawn on first access.
+    `support` are the first indices and all fixed ones, so that a sum over it is a sum over all
+    indices. `entries` are the nonzero ones, by matrix and index, drawn on first access.
     """
 
     claim: Claim
     reading: Interpretation
     numbers: Assignment
-    support: int
+    support: tuple[int, ...]
     drawn: Callable[[], int]
     entries: dict[tuple[str, Place], Number] = field(default_factory=dict)
 
@@ -100,7 +103,7 @@ class _Trial:
 
     def _values(self, branch: Branch) -> Iterable[Place]:
         """Return the supported values of the wires of a branch, as tuples, the last ones first."""
-        ranges = [range(self._range(sort))[::-1] for sort in branch if sort >= 0]
+        ranges = [self._range(sort)[::-1] for sort in branch if sort >= 0]
         return list(product(*ranges))[:ENTRIES]
 
     def _size(self, sort: int) -> int:
@@ -109,8 +112,9 @@ class _Trial:
     def _length(self, legs: Legs) -> int:
         return self.numbers.size(self.reading.dimensions.total(legs))
 
-    def _range(self, sort: int) -> int:
-        return min(self._size(sort), self.support)
+    def _range(self, sort: int) -> list[int]:
+        size = self._size(sort)
+        return [index for index in self.support if index < size]
 
     def _value(self, terms: Terms, row: Branch, col: Branch, i: Place, j: Place) -> Any:
         """Return an entry of a sum of diagrams."""
@@ -153,9 +157,8 @@ class _Trial:
     def _table(self, box: Box, diagram: Diagram, at: Mapping[Wire, int]) -> Table:
         """Return the nonzero entries of a box, by the values of its summed wires."""
         wires = tuple(dict.fromkeys(box[1:]))
-        ranges = [
-            (at[wire],) if wire in at else range(self._range(diagram.sorts[wire])) for wire in wires
-        ]
+        ranges = [[at[wire]] if wire in at else self._range(diagram.sorts[wire]) for wire in wires]
+        spend(1 + prod(map(len, ranges)))
         inner = tuple(wire for wire in wires if wire not in at)
         table = {}
         for values in product(*ranges):
@@ -163,7 +166,6 @@ class _Trial:
             entry = self._entry(box[0], [value_of[wire] for wire in box[1:]])
             if entry:
                 table[tuple([value_of[wire] for wire in inner])] = entry
-        spend(1 + len(table))
         return inner, table
 
     def _entry(self, number: int, values: Sequence[int]) -> Number:
@@ -262,12 +264,19 @@ def _index(legs: Legs, branch: Branch, values: Sequence[int], size: Callable[[Le
     return index
 
 
+def _fixed_indices(reading: Interpretation, terms: Terms) -> set[int]:
+    """Return the integers that stand as indices of matrices or of one-hot vectors."""
+    of_labels = {index for label in reading.labels for index in label.indices if index is not None}
+    names = {name for diagram in terms for name, _ in diagram.named if "@" in name}
+    return of_labels | {int(name.partition("@")[0]) for name in names}
+
+
 def _drawn(
-    claim: Claim, reading: Interpretation, support: int, entries: int, draw: random.Random
+    claim: Claim, reading: Interpretation, support: set[int], entries: int, draw: random.Random
 ) -> _Trial | None:
     """Return a random trial for a claim, or None if no admissible sizes were found."""
     signature = claim.signature
-    sizes = draw_sizes(signature, draw, support, signature.roots)
+    sizes = draw_sizes(signature, draw, min(len(support), LARGEST_DRAWN), signature.roots)
     if sizes is None or not admits_sizes(signature, Assignment(sizes, {})):
         return None
     scalars = draw_scalars(signature, sizes, draw, entries, signature.roots)
@@ -275,8 +284,10 @@ def _drawn(
         return None
     numbers = Assignment(sizes, {}, {}, scalars)
     indices = {
-        name: draw.randrange(min(support, numbers.size(count)))
+        name: draw.choice([index for index in sorted(support) if index < numbers.size(count)])
         for name, (_, count) in signature.indices.items()
     }
     numbers = replace(numbers, indices=indices)
-    return _Trial(claim, reading, numbers, support, lambda: draw.randint(-entries, entries))
+    return _Trial(
+        claim, reading, numbers, tuple(sorted(support)), lambda: draw.randint(-entries, entries)
+    )

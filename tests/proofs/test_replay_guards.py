@@ -111,7 +111,7 @@ def test_a_guard_of_the_form_stops_nothing_false(message: str) -> None:
     assert [name for name, made in FORGED.items() if why(mutant, made) is None] == []
 
 
-# What is no guard by itself, such as what a statement gives to a proof: changed, each of these lets
+# Lines that are not calls of `demand`, such as what a statement gives to a proof. Each change lets
 # a false claim through.
 KNOWN = [
     (

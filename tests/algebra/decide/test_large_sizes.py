@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, Symbol, Trace, ZeroMatrix
 
+from otimes.algebra.decide import decide as judge
 from otimes.algebra.decide import large_sizes
 from otimes.algebra.language.linear import (
     ConcatHeads,
@@ -147,6 +149,19 @@ def test_the_largest_matrices_of_a_model() -> None:
     W_e, W_u = found.arrays["W_E"], found.arrays["W_U"]
     assert (W_e[i] @ W_u[:, j], W_e[j] @ W_u[:, i]) == (found.lhs, found.rhs)
     assert verdict.work < 10_000
+
+
+def test_a_sum_takes_in_the_entries_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the trace one over the first rows only, it would differ from the 40 entries it sums."""
+    tried = [pair for pair in judge.STRATEGIES if pair[0] == "exact trials"]
+    monkeypatch.setattr(judge, "STRATEGIES", tuple(tried))
+    few = MatrixSymbol("M", 40, 40)
+    entries = [few[i, i] for i in range(40)]
+    assert decide(Trace(few), sympy.Add(*entries), budget=1).status == "undecided"
+    found = decide(Trace(few), sympy.Add(*entries[1:]), budget=20).counterexample
+    assert found is not None
+    array = np.array(found.arrays["M"]).astype(int)
+    assert (np.trace(array), np.trace(array) - array[0, 0]) == (found.lhs, found.rhs)
 
 
 def test_what_is_true_for_all_sizes_is_proved_at_real_ones() -> None:
