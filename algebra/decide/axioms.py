@@ -363,9 +363,9 @@ def entrywise_root(e: Any) -> Any:
         is_power = isinstance(factor, sympy.HadamardPower) and factor.args[1].is_Integer
         base, exponent = factor.args if is_power else (factor, 1)
         factors[base] += int(exponent)
-    if any(exponent % 2 for exponent in factors.values()):
-        return None
     roots = [base for base, exponent in factors.items() for _ in range(exponent // 2)]
+    if not roots or any(exponent % 2 for exponent in factors.values()):
+        return None
     return roots[0] if len(roots) == 1 else sympy.HadamardProduct(*roots, evaluate=False)
 
 

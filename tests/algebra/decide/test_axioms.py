@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 from otimes.algebra.decide.axioms import AXIOMS, Axiom
 from otimes.algebra.decide.counterexample import draw_assignment
@@ -16,6 +17,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, array_shape, tree_value
 from otimes.algebra.language.intervals import bounds
 from otimes.algebra.language.linear import matmul
+from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.verdict import decide
 
@@ -117,3 +119,10 @@ def test_axioms_say_where_they_come_from() -> None:
     assert all(axiom.says and axiom.source for axiom in AXIOMS.values())
     assert all(axiom.to_json()["tex"] for axiom in AXIOMS.values())
     assert len({axiom.says for axiom in AXIOMS.values()}) == len(AXIOMS)
+
+
+def test_an_entrywise_power_of_zero_is_no_square() -> None:
+    n = sympy.Symbol("n", integer=True, positive=True)
+    X, A = sympy.MatrixSymbol("X", n, n), sympy.MatrixSymbol("A", n, n)
+    ones = Activation("relu", sympy.HadamardPower(X, sympy.Integer(0)))
+    assert decide(matmul(ones, Activation("relu", A)), A).status == "refuted"
