@@ -741,7 +741,9 @@ class Reader:
             place = self.place(tree, legs)
             return lambda: place
         bound = self.bound(tree, scope)
-        within = runs_within(bound.legs, legs) or not self.ready
+        within = runs_within(bound.legs, legs)
+        if not self.ready:  # sizes are not cut yet: an index may run over the first blocks
+            within = never_negative(plus(sized(legs), sized(bound.legs), -1))
         demand(within, "an index does not run over that size")
         return lambda: bound.now
 

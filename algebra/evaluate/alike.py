@@ -37,7 +37,7 @@ from otimes.algebra.language.nonlinear import (
 from otimes.algebra.language.trees import key
 
 SMALL = 6  # up to this size each row is a class by itself
-MOST = 200  # terms of a sum or factors of a product that are computed one by one
+MOST = 1_000  # terms of a sum or factors of a product that are computed one by one
 MAX_CLASSES = 60
 
 Axis = tuple[int, ...]  # the number of rows in each class

@@ -10,10 +10,10 @@ from otimes.algebra.language.linear import matmul
 from otimes.numeric.binding import Run, run_of
 from otimes.numeric.random_weights import random_model
 from otimes.proofs.catalogue.symbols import X, d_head, row
-from otimes.proofs.checks import check
 from otimes.proofs.claims import Definition, Statement
 from otimes.proofs.rebound import check_bindings, wrong_runs
 from otimes.proofs.theorem import Theorem
+from otimes.proofs.verification import verify_on_runs
 
 SCALE = Pow(d_head, Rational(-1, 2))
 SCORES = matmul(SCALE, X, row.W_Q, Transpose(matmul(X, row.W_K)))
@@ -66,8 +66,8 @@ def test_a_definition_is_held_to_its_places(run: Run) -> None:
     found = check_bindings(scores, [run])
     assert found is not None
     assert found.passed
-    other = replace(scores, places=("pattern",))  # which no binding gives
-    assert check_bindings(other, [run]) is not None
+    loose = replace(scores, value=matmul(X, row.W_Q), places=())
+    assert check_bindings(loose, [run]) is None
 
 
 def test_wrong_arrays_differ_from_the_right_ones(run: Run) -> None:
@@ -78,5 +78,11 @@ def test_wrong_arrays_differ_from_the_right_ones(run: Run) -> None:
 
 def test_the_report_fails_with_an_unnoticed_binding(run: Run) -> None:
     loose = replace(TIED, places={"q": matmul(X, row.W_Q)})
-    entry = Theorem("mine", "Mine", 0, "row", "", (), "", lambda: loose)
-    assert check(entry, [run]).bindings == check_bindings(loose, [run])
+    found = check_bindings(loose, [run])
+    assert found is not None
+    explained = replace(loose, unchanged_by=dict.fromkeys(found.unnoticed, "an example"))
+    for claim, passes in ((TIED, True), (loose, False), (explained, True)):
+        entry = Theorem("mine", "Mine", 0, "row", "", (), "", lambda claim=claim: claim)
+        report = verify_on_runs(entry, [run])
+        assert report.passed is passes
+        assert report.bindings_passed is passes

@@ -300,3 +300,7 @@ def test_a_hypothesis_about_a_member_that_there_is_not_gives_nothing() -> None:
     assert why(replay, made) == "an index is out of range"
     made["given"] = [[[], ["MatMul", logarithm, ["tensor", 1, 1]], z]]
     assert why(replay, made) is None
+    made["given"] = [[[n], ["MatMul", logarithm, ["tensor", 1, ["i", 0]]], z]]
+    assert why(replay, made) == "an index does not run over that size"
+    made["given"] = [[[2], ["MatMul", logarithm, ["tensor", 1, ["i", 0]]], z]]
+    assert why(replay, made) is None
