@@ -95,7 +95,7 @@ clean:
 	  ".venv-peers: about 500 MB to fetch, 1.8 GB on disk."
 	@$(IN)python -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install -qq torch==2.13.0
-	@.venv-peers/bin/python -m pip install -qq -e '.[audit,test]'
+	@.venv-peers/bin/python -m pip install -qq -e '.[audit,tools,test]'
 	@touch $@
 
 .venv/lint: .venv/core

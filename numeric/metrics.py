@@ -52,11 +52,21 @@ def losses(model: ModelSource, tokens: Prompts) -> Float[np.ndarray, "*prompts p
 
 
 def _losses(model: Model, tokens: Int[np.ndarray, " pos"]) -> Float[np.ndarray, " predicted"]:
-    targets = tokens[1:]
-    logits = model.forward(tokens, ["logits"])["logits"][:-1]
-    row_max = logits.max(axis=1)
-    log_sum = row_max + np.log(np.exp(logits - row_max[:, None]).sum(axis=1))
-    by_token: np.ndarray = log_sum - logits[np.arange(len(targets)), targets]
+    return losses_of_logits(model.forward(tokens, ["logits"])["logits"], tokens)
+
+
+def losses_of_logits(
+    logits: Float[np.ndarray, "pos d_vocab"], tokens: Int[np.ndarray, " pos"]
+) -> Float[np.ndarray, " predicted"]:
+    """Return the loss of each next token from the logits of a prompt, in nats.
+
+    >>> losses_of_logits(np.zeros((2, 4)), np.array([0, 3])).round(4).tolist()
+    [1.3863]
+    """
+    targets, before = tokens[1:], logits[:-1]
+    row_max = before.max(axis=1)
+    log_sum = row_max + np.log(np.exp(before - row_max[:, None]).sum(axis=1))
+    by_token: np.ndarray = log_sum - before[np.arange(len(targets)), targets]
     return by_token
 
 

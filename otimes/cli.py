@@ -412,15 +412,28 @@ def _numbers(tokens: str) -> list[int]:
         ) from None
 
 
-@cli.command(short_help="Train a bundled model from random weights.")
-@click.argument("name", metavar="NAME")
+@cli.command(short_help="Train a bundled model, or a sparse autoencoder.")
+@click.argument("name", metavar="NAME|sae")
 @click.option("--out", default="trained", metavar="FOLDER", help="The output folder [trained].")
 @click.option("--seed", default=0, metavar="N", help="The random seed [0].")
 @click.option("--device", metavar="DEVICE", help="cpu or cuda; by default cuda if available.")
-def train(name: str, out: str, seed: int, device: str | None) -> int:
-    """Train a bundled model from random weights, into FOLDER/NAME (needs the extra `train`)."""
+@click.option("--model", metavar="MODEL", help="With sae: the model [gpt2_tiny].")
+@click.option("--hook-point", metavar="NAME", help="With sae: the activation [resid_post.2].")
+@click.option("--output", metavar="NAME", help="With sae: what a transcoder writes.")
+@click.option("--variant", metavar="V", help="With sae: relu, gated, topk or jumprelu [topk].")
+def train(name: str, out: str, seed: int, device: str | None, **options: str | None) -> int:
+    """Train a bundled model from random weights, or a sparse autoencoder of an activation.
+
+    The result is in FOLDER/NAME. It needs the extra `train`.
+    """
+    given = [f"--{each.replace('_', '-')}" for each, value in options.items() if value is not None]
+    if name != "sae" and given:
+        raise click.UsageError(f"{given[0]} goes with `otimes train sae`")
+    if name == "sae" and device:
+        raise click.UsageError("--device goes with a model: an SAE is trained on the CPU")
     try:
-        training = import_module("otimes.numeric.training")
+        part = "features.training" if name == "sae" else "training"
+        training = import_module(f"otimes.numeric.{part}")
     except ModuleNotFoundError as missing:
         if missing.name not in ("torch", "tokenizers"):
             raise
@@ -428,6 +441,20 @@ def train(name: str, out: str, seed: int, device: str | None) -> int:
             f"training needs {missing.name}, which is not installed: "
             "pip install torch==2.13.0, then pip install -e '.[train]' in the checkout"
         ) from None
+    if name == "sae":
+        folder = Path(out) / "sae"
+        sae = training.train_sae(
+            options["model"] or "gpt2_tiny",
+            options["hook_point"] or "resid_post.2",
+            folder,
+            output=options["output"] or "",
+            recipe=options["variant"] or "topk",
+            seed=seed,
+        )
+        figures = ", ".join(f"{key} {value}" for key, value in sae.card["held_out"].items())
+        click.echo(f"{sae}\n{figures}", err=True)
+        click.echo(folder)
+        return ALL_WELL
     with _progress(f"training {name}") as on_progress:
         folder = training.train(
             name,

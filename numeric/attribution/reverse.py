@@ -31,6 +31,7 @@ from otimes.numeric.functions import (
     centred,
     linear,
     norm_scale,
+    normalise,
     rotate,
 )
 from otimes.numeric.model import Model
@@ -69,13 +70,15 @@ def reverse_pass(
     frozen: bool = False,
     epsilon: float = 0.0,
     record: Container[str] | None = None,
+    without: int | None = None,
 ) -> Places:
     """Return the gradient of the goal with respect to each activation, by name and of its shape.
 
     All activations are covered except `scores`, `head_out` and, with `frozen`, queries and keys;
     the linear branch of a gated MLP is `mlp_up`. With `record` only those in it are kept. `places`
     are the activations from `run`. A positive `epsilon` multiplies the gradient at each sum z by
-    $|z| / (|z| + ε)$ (`relevance`).
+    $|z| / (|z| + ε)$ (`relevance`). Gradients do not flow through the components of the layer
+    `without`, and there are none inside it.
     """
     config = model.config
     back = _Back(config, places, frozen, epsilon)
@@ -96,6 +99,10 @@ def reverse_pass(
         last = back.norm(last, "final", model.part("ln_final_gain"))
     stream = keep("final", last)
     for layer in reversed(range(config.n_layers)):
+        if layer == without:
+            for place in ("resid_post", "resid_mid", "resid_pre"):
+                keep(f"{place}.{layer}", stream)
+            continue
         at = _block(model, back, layer, stream)
         for place, each in at.items():
             keep(f"{place}.{layer}", each)
@@ -104,6 +111,59 @@ def reverse_pass(
         stream = back.sums(stream, "resid_pre.0" if config.n_layers else "final")
     keep("embed", stream)
     return gradients
+
+
+def reader_gradients(
+    model: Model, places: Mapping[str, np.ndarray], gradients: Mapping[str, np.ndarray], layer: int
+) -> Places:
+    """Return the gradient at the residual stream as each reader of a layer reads it.
+
+    `q`, `k` and `v` are [head, pos, d_model], one for each head, `mlp_pre` is [pos, d_model]: the
+    gradient through that head's queries, keys or values, or through the MLP, alone. `gradients` are
+    those of `reverse_pass`. With qk_norm="all" heads are not separate, and it does not apply.
+    """
+    config = model.config.of_layer(layer)
+    at: Places = {}
+    rows = places[f"resid_pre.{layer}"][..., None, :, :]
+    normed = _normed(model, rows, layer) if config.qk_norm != "none" else rows
+    for letter in "QKV":
+        W, heads = model.part(f"W_{letter}", layer), gradients[f"{letter.lower()}.{layer}"]
+        if letter != "V":
+            heads = _turned_back(config, heads)
+            if config.qk_norm == "head":
+                before = normed @ W + model.part(f"b_{letter}", layer)[:, None]
+                gain = model.part(f"{letter.lower()}_norm_gain", layer)
+                heads = _normed_back(config, heads, before, gain)
+        at[letter.lower()] = _before_norm(model, heads @ _across(W), rows, layer, "ln1")
+    if config.d_mlp:
+        source = places[f"{'resid_pre' if config.parallel else 'resid_mid'}.{layer}"]
+        read = linear(
+            gradients[f"mlp_pre.{layer}"],
+            model.part("W_gate" if config.gated else "W_in", layer).T,
+        )
+        if config.gated:
+            read = read + linear(gradients[f"mlp_up.{layer}"], model.part("W_in", layer).T)
+        at["mlp_pre"] = _before_norm(model, read, source, layer, "ln2")
+    return at
+
+
+def _normed(model: Model, rows: np.ndarray, layer: int) -> np.ndarray:
+    config = model.config
+    if not config.norms_before:
+        return rows
+    gain, bias = (model.part(f"ln1_{part}", layer) for part in ("gain", "bias"))
+    return normalise(rows, config.norm, config.norm_eps, gain, bias)
+
+
+def _before_norm(
+    model: Model, gradient: np.ndarray, rows: np.ndarray, layer: int, name: str
+) -> np.ndarray:
+    """Return the gradient at the rows that a norm reads, if there is one."""
+    config = model.config
+    if not config.norms_before:
+        return gradient
+    back = _Back(config, {"rows": rows}, frozen=False, epsilon=0.0)
+    return back.norm(gradient, "rows", model.part(f"{name}_gain", layer))
 
 
 def _block(model: Model, back: "_Back", layer: int, resid_post: np.ndarray) -> Places:

@@ -47,6 +47,7 @@ OF_WEIGHTS: dict[str, dict[str, Any]] = {
     "fold_layer_norm": {},
     "full_ov": {"layer": 0, "head": 0},
     "full_qk": {"layer": 0, "head": 0},
+    "graph": {},
     "load_model": {},
     "ov_circuit": {"layer": 0, "head": 0},
     "ov_eigenvalues": {},
@@ -59,6 +60,32 @@ OF_WEIGHTS: dict[str, dict[str, Any]] = {
 
 OTHERS = {"align_layers", "audit", "audit_analysis", "projected", "stitching_map", "verify"}
 """Functions of two models, of an implementation, and of theorems, which have tests of their own."""
+
+INTERVENTIONS = {
+    "acdc",
+    "activation_patching",
+    "attribution_patching",
+    "circuit",
+    "edge_attribution",
+    "edge_patching",
+    "held",
+    "information_flow",
+    "intervene",
+    "path_patching",
+}
+"""Functions of two prompts or of replacements: `tests/numeric/interventions`."""
+
+
+FEATURES = {
+    "feature_attribution",
+    "feature_logits",
+    "feature_tokens",
+    "load_sae",
+    "loss_recovered",
+    "top_activations",
+    "train_sae",
+}
+"""Functions of a sparse autoencoder: `tests/numeric/features`."""
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:
@@ -73,7 +100,8 @@ def test_every_public_function_of_a_model_or_a_prompt_is_tried_here() -> None:
         if names & set(inspect.signature(function).parameters)
         and function is not ot.theorem  # its `models` are names of kinds of models
     }
-    assert found == {*STACKED, *ONE_PROMPT, *MANY_PROMPTS, *OF_WEIGHTS, *OTHERS}
+    tried = {*STACKED, *ONE_PROMPT, *MANY_PROMPTS, *OF_WEIGHTS}
+    assert found == {*tried, *OTHERS, *INTERVENTIONS, *FEATURES}
 
 
 def ids(text: str) -> list[int]:

@@ -1,0 +1,1 @@
+"""Sparse dictionaries of activations: autoencoders, transcoders, their measures and training."""

@@ -1,0 +1,223 @@
+"""Chapter 9: first-order estimates of patching, and how wrong they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import DiagMatrix, MatrixSymbol, Rational, Transpose, ZeroMatrix, symbols
+
+from otimes.algebra.language.linear import Family, HeadSum, OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import RowSoftmax
+from otimes.numeric.interventions.edges import edge_patching
+from otimes.numeric.interventions.estimates import attribution_patching, edge_attribution
+from otimes.numeric.interventions.hooks import Hook
+from otimes.numeric.interventions.passes import Pass
+from otimes.numeric.load import load_model
+from otimes.numeric.model import Model
+from otimes.numeric.rounding import gamma
+from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.catalogue.attribution.gradients import square, square_slope
+from otimes.proofs.catalogue.interventions.edges import CIRCUITS
+from otimes.proofs.catalogue.interventions.patching import minus
+from otimes.proofs.catalogue.symbols import d, d_head, m, n, size
+from otimes.proofs.claims import ErrorLaw, Method, Statement, Trial
+from otimes.proofs.theorem import theorem
+
+SYED = "Syed, Rager and Conmy 2023, “Attribution Patching Outperforms Automated Circuit Discovery”"
+HANNA = "Hanna, Pezzelle and Belinkov 2024, “Have Faith in Faithfulness”"
+KRAMAR = (
+    "Kramár et al. 2024, “AtP*: An efficient and scalable method for localizing LLM behaviour to "
+    "components”"
+)
+UNIT = 2.0**-53
+x, y, delta = (MatrixSymbol(name, d, 1) for name in ("x", "y", "delta"))
+quadric = MatrixSymbol("Q", d, d)
+half = Rational(1, 2)
+C = size("C")
+c, i = symbols("c i", integer=True)
+
+
+@theorem(
+    title="What edge attribution leaves out",
+    chapter=9,
+    source=f"{CIRCUITS}; {SYED}",
+    covers=("S3-059",),
+)
+def edge_attribution_is_exact_when_linear() -> Statement:
+    """The effect of an edge patch on a metric that is quadratic in the receiver's input x, less the
+    estimate ∇m(x)·δ with δ = f̃ - f, is δᵀQδ. It does not depend on x, is of second order in the
+    change, and is nothing where the metric is linear (Q = 0): edges to the unembedding in a model
+    without a final norm, edges to values with the patterns kept.
+    """
+    exact = minus(square(matadd(x, delta)), square(x))
+    return Statement(
+        minus(exact, matmul(square_slope(x), delta)),
+        matmul(Transpose(delta), quadric, delta),
+        on_models=False,
+    )
+
+
+@lru_cache(maxsize=1)
+def _patched_model() -> tuple[Pass, np.ndarray, np.ndarray, int]:
+    """Return a pass of gpt2_tiny, another prompt's rows of a head, the gradient there, a token."""
+    model = load_model("gpt2_tiny")
+    tokens = np.array(sample_tokens(8))
+    corrupt = tokens.copy()
+    corrupt[[2, 7]] = (tokens[[2, 7]] + 5) % model.d_vocab
+    run = Pass(model, tokens)
+    token = int(run.places["logits"][-1].argmax())
+    source = model.forward(corrupt, ["z.1"])["z.1"][[1]]
+    found = attribution_patching(model, tokens, corrupt, token, kind="z")
+    return run, source, np.array(found.values[1, 1]), token
+
+
+@theorem(
+    title="Attribution patching is wrong to second order",
+    chapter=9,
+    source=f"{CIRCUITS}; {SYED}; {KRAMAR}",
+    covers=("S3-059", "S3-061"),
+)
+def attribution_patching_error() -> ErrorLaw:
+    """Move what a head of gpt2_tiny writes by a part h of the way to what it is on another prompt.
+    The likeliest logit changes by h times the estimate, up to a rest that falls with h². At h = 1
+    this is the error of the estimate itself, and nothing makes it small but the change being small.
+    """
+
+    def error(step: float) -> float:
+        run, source, estimate, token = _patched_model()
+
+        def part(value: np.ndarray) -> np.ndarray:
+            return value + step * (source - value)
+
+        changed = run.edited({Hook("z.1", (1,)): part})["logits"][-1, token]
+        return float(abs(changed - run.places["logits"][-1, token] - step * estimate))
+
+    return ErrorLaw(
+        r"m(f + h(\tilde f - f)) - m(f) - h (\tilde f - f) \cdot \nabla m = O(h^2)",
+        error,
+        order=2,
+        start=0.1,
+    )
+
+
+@theorem(
+    title="EAP-IG with one midpoint is complete for a quadratic metric",
+    chapter=9,
+    source=f"{CIRCUITS}; {HANNA}",
+    covers=("S3-060",),
+)
+def eap_ig_is_complete_for_quadratics() -> Statement:
+    """A receiver's input goes from x to y, and each of C senders has a part δ_c of the difference:
+    Σ_c δ_c = y - x. The scores δ_c · ∇m((x + y)/2) sum to m(y) - m(x) exactly for a quadratic m, so
+    all that happens at the receiver is shared out among its edges. EAP with the gradient at x
+    leaves out (y - x)ᵀQ(y - x).
+
+    The right-hand rule of the paper is exact for a linear m and off by 1/K of that for K steps.
+    """
+    parts = Family("delta", (C,), d, 1)
+    middle = matadd(matmul(half, x), matmul(half, y))
+    scores = HeadSum(matmul(square_slope(middle), parts[c]), (c, C))
+    return Statement(
+        scores,
+        minus(square(y), square(x)),
+        given=((HeadSum(parts[c], (c, C)), minus(y, x)),),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The QK fix of AtP* is exact where what follows the pattern is linear",
+    chapter=9,
+    convention="row",
+    source=f"{CIRCUITS}; {KRAMAR}, §3.1",
+    covers=("S3-061",),
+)
+def qk_fix_is_exact_when_linear() -> Statement:
+    """Replace the queries Q of a head by others, R. The change of what a direction u reads of its
+    output is (Ã - A) V W_O u with the new pattern Ã computed by the softmax: no derivative of the
+    softmax, and no error. In a model the reader of the head is not linear, and its gradient stands
+    in the place of u.
+    """
+    query, other = MatrixSymbol("Q", n, d_head), MatrixSymbol("R", n, d_head)
+    keys, values = MatrixSymbol("K", m, d_head), MatrixSymbol("V_h", m, d_head)
+    W_O, u = MatrixSymbol("W_O", d_head, d), MatrixSymbol("u", d, 1)
+
+    def pattern(queries: Any) -> Any:
+        return RowSoftmax(matmul(queries, Transpose(keys)))
+
+    def logit(queries: Any) -> Any:
+        return matmul(pattern(queries), values, W_O, u)
+
+    return Statement(
+        minus(logit(other), logit(query)),
+        matmul(minus(pattern(other), pattern(query)), values, W_O, u),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="A saturated pattern has no gradient",
+    chapter=9,
+    source=f"{KRAMAR}, §3.1",
+    covers=("S3-061",),
+)
+def saturated_pattern_has_no_gradient() -> Statement:
+    """The derivative of a softmax is diag(a) - aᵀa for its row a. For a row that is all on one key
+    it is zero: AtP then gives 0 to the queries and keys of the head, whatever would happen if they
+    were replaced. This is the failure that the QK fix is made for.
+    """
+    one = OneHot(i, n)
+    return Statement(
+        minus(DiagMatrix(one), matmul(one, Transpose(one))),
+        ZeroMatrix(n, n),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="edge_attribution and attribution_patching: exact where the model is linear",
+    chapter=9,
+    convention="row",
+    source=f"{CIRCUITS}; {SYED}; {HANNA}; {KRAMAR}",
+    covers=("S3-059", "S3-060", "S3-061"),
+)
+def edge_attribution_method() -> Method:
+    """In a model of bare heads the metric is linear in what the unembedding reads, and in what the
+    values of the last layer read. There EAP, EAP-IG and AtP are the exact effects of patching; and
+    the recorded activations, weighted by hand, give the same numbers.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if not model.config.bare or not model.n_layers:
+            return
+        clean = list(tokens[:8])
+        corrupt = [*clean[:-1], (clean[-1] + 5) % model.d_vocab]
+        ours, theirs = model.forward(clean), model.forward(corrupt)
+        column, layer = model.W_U[:, 3], model.n_layers - 1
+        gaps = theirs[f"head_out.{layer}"][:, -1] - ours[f"head_out.{layer}"][:, -1]
+        plain = np.array([sum(float(a * b) for a, b in zip(gap, column, strict=True))
+                          for gap in gaps])  # fmt: skip
+        names = [f"head_out.{layer}[{head}]" for head in range(model.n_heads)]
+        sizes = np.abs(theirs["final"][-1]) + np.abs(ours["final"][-1])
+        sizes = sizes + np.abs(gaps).sum(axis=0)
+        bound = gamma(8 * (model.d_model + 8), UNIT) * float(sizes @ np.abs(column))
+        found = edge_attribution(model, clean, corrupt, 3).at(receiver="final")
+        steps = edge_attribution(model, clean, corrupt, 3, n_steps=3).at(receiver="final")
+        exact = edge_patching(model, clean, corrupt, 3, senders=names, receivers="final")
+        heads = attribution_patching(model, clean, corrupt, 3, kind="head_out").values[layer]
+        by_name = np.array([float(found.at(sender=name).values) for name in names])
+        yield Trial("EAP to the unembedding", by_name, plain, bound)
+        by_steps = np.array([float(steps.at(sender=name).values) for name in names])
+        yield Trial("EAP-IG to the unembedding", by_steps, plain, bound)
+        yield Trial("edges to the unembedding", exact.values[:, 0], plain, bound)
+        yield Trial("AtP of the last layer", heads, plain, bound)
+
+    rests = (
+        "edge_attribution_is_exact_when_linear",
+        "eap_ig_is_complete_for_quadratics",
+        "qk_fix_is_exact_when_linear",
+    )
+    return Method("ot.edge_attribution", rests, trials)

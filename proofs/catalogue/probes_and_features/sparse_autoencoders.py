@@ -1,0 +1,610 @@
+"""Chapter 10: an activation as a sparse sum of many directions.
+
+Rows of Z are activations at N positions or prompts. The decoder D has a row for each of S features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import fsum
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import (
+    HadamardPower,
+    HadamardProduct,
+    Identity,
+    MatrixSymbol,
+    OneMatrix,
+    Rational,
+    Trace,
+    Transpose,
+)
+from sympy.matrices.expressions.diagonal import DiagMatrix
+
+from otimes.algebra.facts import Fact
+from otimes.algebra.language.linear import HeadSum, OneHot, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation
+from otimes.numeric.features.measures import feature_attribution, feature_density, l0
+from otimes.numeric.features.sae import SAE, load_sae
+from otimes.numeric.features.splice import loss_recovered
+from otimes.numeric.model import Model
+from otimes.numeric.rounding import gamma
+from otimes.proofs.catalogue.sources import PRIMER
+from otimes.proofs.catalogue.symbols import d, row, size
+from otimes.proofs.claims import (
+    Bound,
+    Definition,
+    Entries,
+    Method,
+    NonIdentity,
+    Square,
+    Statement,
+    Trial,
+)
+from otimes.proofs.theorem import theorem
+
+BRICKEN = (
+    "Bricken et al. 2023, “Towards Monosemanticity: Decomposing Language Models With Dictionary "
+    "Learning”"
+)
+GATED = "Rajamanoharan et al. 2024, “Improving Dictionary Learning with Gated Sparse Autoencoders”"
+JUMP = "Rajamanoharan et al. 2024, “Jumping Ahead: Improving Reconstruction Fidelity with JumpReLU"
+JUMP += " Sparse Autoencoders”"
+GAO = "Gao et al. 2024, “Scaling and evaluating sparse autoencoders”"
+IN_PRIMER = f"{PRIMER}, “Sparse autoencoders”"
+UNIT = 2.0**-53
+
+N, S = size("N"), size("S")
+k, i = sympy.symbols("k i", integer=True)
+c = sympy.Symbol("c", positive=True)
+alpha = sympy.Symbol("alpha", nonnegative=True)
+
+Z = MatrixSymbol("Z", N, d)
+W_enc, b_enc = MatrixSymbol("W_enc", d, S), MatrixSymbol("b_enc", 1, S)
+D, b_dec = MatrixSymbol("D", S, d), MatrixSymbol("b_dec", 1, d)
+P = MatrixSymbol("P", N, S)  # what the encoder computes before its nonlinearity
+F = MatrixSymbol("F", N, S)  # features
+w = MatrixSymbol("w", S, 1)
+
+
+def relu(matrix: Any) -> Any:
+    """Return ReLU of a matrix."""
+    return Activation("relu", matrix)
+
+
+def every_row(bias: Any) -> Any:
+    """Return a bias in each of N rows."""
+    return matmul(OneMatrix(N, 1), bias)
+
+
+def squared(matrix: Any) -> Any:
+    """Return the squared Frobenius norm."""
+    return Trace(matmul(matrix, Transpose(matrix)))
+
+
+def total(matrix: Any) -> Any:
+    """Return the sum of all entries; of features, which are not negative, it is the L1 norm."""
+    rows, columns = matrix.shape
+    return Trace(matmul(OneMatrix(1, rows), matrix, OneMatrix(columns, 1)))
+
+
+# -- what it is ------------------------------------------------------------------------------------
+
+
+@theorem(
+    title="Sparse autoencoder",
+    chapter=10,
+    convention="row",
+    source=f"{BRICKEN}; {IN_PRIMER}",
+    covers=("S3-074",),
+)
+def sparse_autoencoder() -> Definition:
+    """An activation z is written as a sum of few directions out of many: h = ReLU(z W_enc + b_enc)
+    has one number for each feature, most of them zero, and h D + b_dec should be z again, where row
+    k of the decoder D is the direction of feature k. There are more features than dimensions
+    (S > d), so the directions cannot be orthogonal, and sparsity is what makes the sum unique in
+    practice. W_enc is not Dᵀ in general: the encoder must subtract the interference of features
+    that overlap.
+
+    Many papers subtract a bias from z first. That is the same function with another b_enc:
+    (z - b) W_enc + b_enc = z W_enc + (b_enc - b W_enc).
+    """
+
+    def plain(Z: Any, W_enc: Any, b_enc: Any, D: Any, b_dec: Any, **sizes: Any) -> Any:
+        result = np.zeros((len(Z), len(b_dec[0])), dtype=object)
+        for t in range(len(Z)):
+            for j in range(len(b_dec[0])):
+                result[t, j] = b_dec[0][j]
+            for unit in range(len(D)):
+                before = sum(Z[t][j] * W_enc[j][unit] for j in range(len(W_enc))) + b_enc[0][unit]
+                for j in range(len(b_dec[0])):
+                    result[t, j] += max(before, 0) * D[unit][j]
+        return result
+
+    features = relu(matadd(matmul(Z, W_enc), every_row(b_enc)))
+    return Definition(
+        "SAE",
+        matadd(matmul(features, D), every_row(b_dec)),
+        plain,
+        on_models=False,
+        obeys=("decoder_scale_is_free", "reconstruction_is_sum_over_features"),
+    )
+
+
+@theorem(
+    title="Loss of a sparse autoencoder",
+    chapter=10,
+    convention="row",
+    source=f"{BRICKEN}; {IN_PRIMER}",
+    covers=("S3-075",),
+)
+def sparse_autoencoder_loss() -> Definition:
+    """The squared error of the reconstruction plus α times the sum of all features, which are not
+    negative, so that the sum is their L1 norm. The L1 norm stands for what is really wanted, few
+    features that are active: it is the one with a gradient.
+    """
+
+    def plain(Z: Any, F: Any, D: Any, b_dec: Any, alpha: Any, **sizes: Any) -> Any:
+        loss = 0
+        for t in range(len(Z)):
+            for j in range(len(b_dec[0])):
+                written = sum(F[t][unit] * D[unit][j] for unit in range(len(D)))
+                loss += (Z[t][j] - written - b_dec[0][j]) ** 2
+            loss += alpha * sum(F[t][unit] for unit in range(len(D)))
+        return loss
+
+    left = matadd(Z, matmul(-1, F, D), matmul(-1, every_row(b_dec)))
+    return Definition(
+        "loss",
+        squared(left) + alpha * total(F),
+        plain,
+        on_models=False,
+        obeys=("loss_is_convex_in_features", "soft_threshold"),
+    )
+
+
+@theorem(
+    title="For a fixed decoder the loss of a sparse autoencoder is convex in the features",
+    chapter=10,
+    convention="row",
+    source="Boyd and Vandenberghe 2004, Convex Optimization, §3.2; the lasso: Tibshirani 1996",
+    covers=("S3-075",),
+)
+def loss_is_convex_in_features() -> Bound:
+    """Halfway between two sets of features F and G the loss is at most the mean of their losses,
+    and smaller by a quarter of ‖(F - G) D‖². So for one activation and a fixed decoder there are no
+    false minima: finding the best features is the lasso. In encoder and decoder together the
+    problem is not convex.
+    """
+    G = MatrixSymbol("G", N, S)
+
+    def loss(features: Any) -> Any:
+        return squared(matadd(Z, matmul(-1, features, D))) + alpha * total(features)
+
+    half = Rational(1, 2)
+    middle = matadd(matmul(half, F), matmul(half, G))
+    return Bound(
+        loss(middle),
+        half * loss(F) + half * loss(G),
+        because=(Square(matmul(matadd(F, matmul(-1, G)), D), Rational(1, 4)),),
+        tight={
+            "Z": np.array([[1]]),
+            "F": np.array([[1]]),
+            "G": np.array([[1]]),
+            "D": np.array([[1]]),
+            "alpha": 1,
+        },
+        on_models=False,
+    )
+
+
+# -- the scale of features -------------------------------------------------------------------------
+
+
+@theorem(
+    title="The scale of the features of a ReLU autoencoder is free",
+    chapter=10,
+    convention="row",
+    source=f"{BRICKEN}; {IN_PRIMER}",
+    covers=("S3-076",),
+)
+def decoder_scale_is_free() -> Statement:
+    """Multiply what the encoder computes for feature k by w_k² > 0, or row k of the decoder: the
+    reconstruction is the same, since ReLU passes a positive factor. So the size of a feature has no
+    meaning by itself, and an encoder of half the size with a decoder of twice the size is the same
+    autoencoder. Compare features of different autoencoders only after the rows of their decoders
+    have norm 1.
+    """
+    scale = DiagMatrix(HadamardPower(w, 2))
+    return Statement(
+        matmul(relu(matmul(P, scale)), D), matmul(relu(P), matmul(scale, D)), on_models=False
+    )
+
+
+@theorem(
+    title="An L1 penalty shrinks with the scale of the features",
+    chapter=10,
+    convention="row",
+    source=f"{BRICKEN}; {IN_PRIMER}",
+    covers=("S3-076",),
+)
+def l1_penalty_sees_the_scale() -> Statement:
+    """Divide the features by c and multiply the decoder by it: the reconstruction stays, and the L1
+    norm is divided by c. With a large c the penalty costs nothing, so that training on the loss as
+    it is printed drives c up in place of making features sparse. Hence the norms of the decoder's
+    rows are fixed at 1, or multiplied into the penalty. Penalties on the *number* of active
+    features do not see c.
+    """
+    return Statement(total(relu(matmul(1 / c, P))), total(relu(P)) / c, on_models=False)
+
+
+@theorem(
+    title="An L1 penalty weighted by the decoder's norms does not see the scale",
+    chapter=10,
+    convention="row",
+    source="Conerly et al. 2024, “Update on how we train SAEs”, Circuits Updates, April 2024",
+    covers=("S3-076",),
+)
+def weighted_penalty_does_not_see_the_scale() -> Statement:
+    """Weight each feature by the norm u_k of its row in the decoder, Σ_k h_k u_k: features divided
+    by c have rows of c times the norm, and the penalty is the same. So no norm needs to be fixed in
+    training.
+    """
+    u = MatrixSymbol("u", S, 1)
+
+    def weighted(features: Any, norms: Any) -> Any:
+        return Trace(matmul(OneMatrix(1, N), features, norms))
+
+    return Statement(
+        weighted(relu(matmul(1 / c, P)), matmul(c, u)), weighted(relu(P), u), on_models=False
+    )
+
+
+# -- shrinkage -------------------------------------------------------------------------------------
+
+
+@theorem(
+    title="For an orthonormal decoder the best features are soft thresholds",
+    chapter=10,
+    convention="row",
+    source=f"{GATED}, on shrinkage; the lasso: Tibshirani 1996, §2.2",
+    covers=("S3-081",),
+)
+def soft_threshold() -> Bound:
+    """Let the rows of D be orthonormal, D Dᵀ = I. Of all features F ≥ 0 the loss is smallest at
+    F* = ReLU(Z Dᵀ - α/2): each feature is the coefficient of its direction, less α/2, and zero
+    below. This is shrinkage: where a feature is there, an L1 penalty makes it too small by α/2, in
+    every activation alike. The loss of any other F is larger by ‖F - F*‖² and twice the sum of
+    F ⊙ ReLU(α/2 - Z Dᵀ), what it costs to switch on features below the threshold.
+    """
+    coefficients = matmul(Z, Transpose(D))
+    half = matmul(alpha / 2, OneMatrix(N, S))
+    best = relu(matadd(coefficients, matmul(-1, half)))
+    below = relu(matadd(half, matmul(-1, coefficients)))
+
+    def loss(features: Any) -> Any:
+        return squared(matadd(Z, matmul(-1, features, D))) + alpha * total(features)
+
+    return Bound(
+        loss(best),
+        loss(F),
+        because=(
+            Square(matadd(F, matmul(-1, best))),
+            Entries(HadamardProduct(F, below), 2),
+        ),
+        given=(
+            (matmul(D, Transpose(D)), Identity(S)),
+            Fact("nonnegative", HadamardProduct(F, below)),
+        ),
+        tight={
+            "Z": np.array([[2]]),
+            "F": np.array([[1]]),
+            "D": np.array([[1]]),
+            "alpha": 2,
+        },
+        on_models=False,
+    )
+
+
+# -- features --------------------------------------------------------------------------------------
+
+
+@theorem(
+    title="A reconstruction and its logits are sums over features",
+    chapter=10,
+    convention="row",
+    source=f"{BRICKEN}; {IN_PRIMER}",
+    covers=("S3-080",),
+)
+def reconstruction_is_sum_over_features() -> Statement:
+    """Each feature adds its value times its direction d_k to the reconstruction, and so its value
+    times d_k W_U to the logits on the direct path: the numbers d_k W_U say which tokens a feature
+    promotes, for all prompts at once. Between a norm and the logits they hold for the scale of that
+    prompt. What the autoencoder leaves over is no part of any feature.
+    """
+    feature = OneHot(k, S)
+    alone = matmul(F, feature, Transpose(feature), D, row.W_U)
+    return Statement(matmul(F, D, row.W_U), HeadSum(alone, (k, S)), on_models=False)
+
+
+@theorem(
+    title="Densities of features add up to L0",
+    chapter=10,
+    convention="row",
+    source=IN_PRIMER,
+    covers=("S3-077", "S3-079"),
+)
+def densities_sum_to_l0() -> Statement:
+    """Let M have a 1 where a feature is active. The mean of a column of M is the density of a
+    feature, how often it is active; the sum of a row is how many features are active there. The sum
+    of all densities is the mean number of active features, L0, since a double sum may be taken in
+    either order. L0 is a count and no norm: twice the features have the same L0.
+    """
+    M = MatrixSymbol("M", N, S)
+    feature, position = OneHot(k, S), OneHot(i, N)
+    density = matmul(1 / N, OneMatrix(1, N), M, feature)
+    active = matmul(Transpose(position), M, OneMatrix(S, 1))
+    return Statement(
+        HeadSum(density, (k, S)), matmul(1 / N, HeadSum(active, (i, N))), on_models=False
+    )
+
+
+@theorem(
+    title="The gated and the JumpReLU autoencoder keep a penalty in their loss",
+    chapter=10,
+    convention="row",
+    source=f"{GATED}; {JUMP}; against a sentence of {IN_PRIMER}",
+    covers=("S3-085",),
+)
+def a_penalty_stays_in_the_loss() -> NonIdentity:
+    """It is said that gated, TopK and JumpReLU autoencoders all move sparsity from the loss into
+    the architecture. Only TopK does: it has no penalty, and k active features by construction. The
+    gated one has the L1 norm of its gate in the loss, and JumpReLU the number of active features.
+    The losses with and without that term are different functions.
+    """
+    error = squared(matadd(Z, matmul(-1, F, D)))
+    return NonIdentity(error + alpha * total(F), error)
+
+
+@theorem(
+    title="Another bias before the encoder is the same autoencoder",
+    chapter=10,
+    convention="row",
+    source=f"{BRICKEN}, on the decoder bias that is subtracted from the input",
+    covers=("S3-074",),
+)
+def bias_before_the_encoder() -> Statement:
+    """To subtract a bias b from the activation before the encoder changes nothing that another
+    b_enc could not do. With b = b_dec both ends of the autoencoder are centred at one point, which
+    helps training, and the functions that can be learnt are the same.
+    """
+    b = MatrixSymbol("b", 1, d)
+    moved = matadd(b_enc, matmul(-1, b, W_enc))
+    return Statement(
+        matmul(
+            relu(
+                matadd(matmul(matadd(Z, matmul(-1, every_row(b))), W_enc), every_row(b_enc)),
+            ),
+            D,
+        ),
+        matmul(relu(matadd(matmul(Z, W_enc), every_row(moved))), D),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="The gain and bias of a norm fold into encoder and decoder",
+    chapter=10,
+    convention="row",
+    source="the algebra of “Folding LayerNorm”, for a sparse autoencoder behind a norm",
+    covers=("S3-074",),
+)
+def norm_folds_into_autoencoder() -> Statement:
+    """Let z = y ⊙ g + b be what a norm gives after its gain and bias. The encoder on z is an
+    encoder on y, whose weights are diag(g) W_enc and whose bias is b_enc + b W_enc: the features
+    are the same. The decoder loses the gain where it is not zero: y is reconstructed from
+    (x̂ - b) / g.
+    """
+    Y, g, b = MatrixSymbol("Y", N, d), MatrixSymbol("g", d, 1), MatrixSymbol("b", 1, d)
+    behind = matadd(matmul(Y, DiagMatrix(g)), every_row(b))
+    folded = matadd(b_enc, matmul(b, W_enc))
+    return Statement(
+        relu(matadd(matmul(behind, W_enc), every_row(b_enc))),
+        relu(matadd(matmul(Y, matmul(DiagMatrix(g), W_enc)), every_row(folded))),
+        on_models=False,
+    )
+
+
+# -- functions -------------------------------------------------------------------------------------
+
+
+def _pre(sae: SAE, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the encoder computes before its nonlinearity, by loops, and a rounding bound."""
+    b_in = np.zeros(sae.d_in) if sae.b_in is None else sae.b_in
+    pre, sizes = np.zeros((len(x), sae.d_sae)), np.zeros((len(x), sae.d_sae))
+    for t in range(len(x)):
+        terms = (x[t] - b_in)[:, None] * sae.W_enc
+        extra = (np.abs(x[t]) + np.abs(b_in))[:, None] * np.abs(sae.W_enc)
+        pre[t] = [fsum([*column, b]) for column, b in zip(terms.T, sae.b_enc, strict=True)]
+        sizes[t] = extra.sum(axis=0) + np.abs(sae.b_enc)
+    return pre, gamma(sae.d_in + 3, UNIT) * sizes
+
+
+def _activations(model: Model, tokens: Sequence[int]) -> tuple[SAE, np.ndarray] | None:
+    """Return the first features of the bundled SAE and what it reads, if it is of this model."""
+    sae = load_sae("gpt2_tiny_sae")
+    if model.name != sae.model:
+        return None
+    few = 24
+    part = replace(
+        sae,
+        W_enc=sae.W_enc[:, :few],
+        b_enc=sae.b_enc[:few],
+        W_dec=sae.W_dec[:few],
+        k=3,
+    )
+    return part, model.forward(tokens, [sae.hook_point])[sae.hook_point]
+
+
+def _variants(sae: SAE) -> dict[str, SAE]:
+    """Return the same weights as an SAE of each variant."""
+    relu_sae = replace(sae, variant="relu", k=None)
+    level = np.full(sae.d_sae, 0.5)
+    return {
+        "relu": relu_sae,
+        "topk": sae,
+        "jumprelu": replace(relu_sae, variant="jumprelu", threshold=level),
+        "gated": replace(
+            relu_sae, variant="gated", W_gate=sae.W_enc, b_gate=np.full(sae.d_sae, -0.5)
+        ),
+    }
+
+
+def _by_loops(sae: SAE, pre: np.ndarray, gate: np.ndarray) -> np.ndarray:
+    """Return the features from what the encoder computes, one after the other."""
+    h = np.zeros(pre.shape)
+    for t in range(len(pre)):
+        for unit in range(pre.shape[1]):
+            value = pre[t, unit]
+            larger = sum(other > value for other in pre[t])
+            keep = {
+                "relu": value > 0,
+                "topk": value > 0 and larger < (sae.k or 0),
+                "jumprelu": sae.threshold is not None and value > sae.threshold[unit],
+                "gated": value > 0 and gate[t, unit] > 0,
+            }[sae.variant]
+            h[t, unit] = value if keep else 0.0
+    return h
+
+
+@theorem(
+    title="SAE: ReLU, gated, TopK and JumpReLU encoders",
+    chapter=10,
+    source=f"{BRICKEN}; {GATED}; {GAO}; {JUMP}",
+    covers=("S3-074", "S3-082", "S3-083", "S3-084"),
+)
+def sae_method() -> Method:
+    """Four ways from p = z W_enc + b_enc to features. ReLU: the positive part of p. Gated: that
+    part where a second encoder, the gate, is positive; so whether a feature is active and how
+    strongly are separate questions, and shrinkage of the one does not reach the other. TopK: the k
+    largest of a row; then L0 ≤ k, and without biases features of c z are c times those of z.
+    JumpReLU: p where it is above a threshold, and not p minus the threshold: no shrinkage. Each is
+    compared with loops over positions and features; a gate that is the encoder itself gives ReLU
+    again.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        found = _activations(model, tokens)
+        if found is None:
+            return
+        part, x = found
+        pre, bound = _pre(part, x)
+        for name, sae in _variants(part).items():
+            h = _by_loops(sae, pre, pre - part.b_enc - 0.5)
+            yield Trial(f"features, {name}", sae.encode(x), h, bound)
+        same = replace(_variants(part)["gated"], b_gate=part.b_enc)
+        yield Trial("a gate that is the encoder", same.encode(x), np.maximum(pre, 0), bound)
+        bare = replace(part, b_enc=np.zeros(part.d_sae), b_in=None)
+        yield Trial("TopK of 2 z, without biases", bare.encode(2 * x), 2 * bare.encode(x), 0.0)
+
+    rests = ("decoder_scale_is_free", "soft_threshold")
+    return Method("ot.SAE", rests, trials)
+
+
+@theorem(
+    title="l0 and feature_density: how many features are active, and how often each is",
+    chapter=10,
+    source=IN_PRIMER,
+    covers=("S3-077", "S3-079"),
+)
+def feature_density_method() -> Method:
+    """Counted one by one. The densities sum to L0, and neither changes when features are scaled by
+    positive numbers, unlike an L1 norm.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        found = _activations(model, tokens)
+        if found is None:
+            return
+        part, x = found
+        h = part.encode(x)
+        counts = [sum(1 for t in range(len(h)) if h[t, unit] > 0) for unit in range(part.d_sae)]
+        few = gamma(len(h) + part.d_sae + 2, UNIT)
+        plain = np.array(counts) / len(h)
+        yield Trial("densities", feature_density(h), plain, few * plain)
+        yield Trial("their sum", l0(h), fsum(plain), few * fsum(plain))
+        yield Trial("L0 of scaled features", l0(3 * h), l0(h), 0.0)
+
+    return Method(
+        "ot.feature_density", ("densities_sum_to_l0", "l1_penalty_sees_the_scale"), trials
+    )
+
+
+@theorem(
+    title="feature_attribution: the direct contribution of each feature to a logit",
+    chapter=10,
+    source=IN_PRIMER,
+    covers=("S3-080",),
+)
+def feature_attribution_method() -> Method:
+    """The contributions of all active features, of b_dec and of what the autoencoder leaves over
+    are together the direct contribution of the activation, which is computed without the
+    autoencoder.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        sae = load_sae("gpt2_tiny_sae")
+        if model.name != sae.model:
+            return
+        found = feature_attribution(model, sae, tokens)
+        at = model.forward(tokens)
+        x, last, config = at[sae.hook_point][-1], at["final"][-1], model.config
+        mean = fsum(last) / len(last)
+        scale = (fsum((each - mean) ** 2 for each in last) / len(last) + config.norm_eps) ** 0.5
+        column = model.W_U[:, int(at["logits"][-1].argmax())] * model.ln_final_gain
+        centre = fsum(x) / len(x)
+        plain = fsum((each - centre) * weight for each, weight in zip(x, column, strict=True))
+        h = sae.encode(x)
+        reader = np.abs(column) + abs(fsum(column)) / len(column)
+        sizes = ((h @ np.abs(sae.W_dec)) * 2 + np.abs(sae.b_dec) * 2 + np.abs(x)) @ reader
+        bound = gamma(2 * model.d_model + sae.d_sae + 20, UNIT) * sizes / scale
+        yield Trial("the sum", float(found.values.sum()), plain / scale, bound)
+
+    rests = ("reconstruction_is_sum_over_features", "direct_logits_add_up")
+    return Method("ot.feature_attribution", rests, trials)
+
+
+@theorem(
+    title="loss_recovered: what a model keeps with reconstructions in place of activations",
+    chapter=10,
+    source=f"{BRICKEN}; {IN_PRIMER}",
+    covers=("S3-078",),
+)
+def loss_recovered_method() -> Method:
+    """(L_abl - L_SAE) / (L_abl - L): the share of the loss that an ablation adds and the
+    reconstruction does not. It is 1 for an autoencoder that is the identity and 0 for one that
+    writes zeros, both compared here; it can be negative. A zero ablation is often far worse than
+    anything a reconstruction does, so that nearly 1 is easily reached: compare with a mean ablation
+    too, and say which one it was.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        width = model.d_model
+        doubled = np.concatenate([np.eye(width), -np.eye(width)], axis=1)
+        zero = np.zeros(2 * width)
+        same = SAE(doubled, zero, doubled.T, np.zeros(width), hook_point="final")
+        nothing = replace(same, W_dec=np.zeros((2 * width, width)))
+        found = loss_recovered(model, same, tokens)
+        yield Trial("an identity", found.fraction, 1.0, 0.0)
+        found = loss_recovered(model, nothing, tokens)
+        yield Trial("zeros", found.fraction, 0.0, 0.0)
+        b_U = model.b_U
+        ablated = np.log(fsum(np.exp(b_U))) - fsum(b_U[np.array(tokens[1:])]) / (len(tokens) - 1)
+        if not model.config.final_norm and not model.config.logit_cap:
+            bound = gamma(4 * model.d_vocab + 20, UNIT) * (1 + abs(ablated) + np.abs(b_U).max())
+            yield Trial("loss without the stream", found.ablated, float(ablated), bound)
+
+    return Method("ot.loss_recovered", ("reconstruction_is_sum_over_features",), trials)
