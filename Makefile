@@ -3,6 +3,7 @@
 # test-algebra, test-proofs, test-numeric, test-audit, test-otimes   each a part of it
 # lint    ruff, and mypy in strict mode
 # docs    the teaching site, into site/
+# test-site   the built site in Chromium: pages, lessons, the judge
 # peers   `make test-peers`: the audit of other people's code, in .venv-peers
 # bench   how fast, against what else there is; THEIRS=... is a Python with TransformerLens 3
 #
@@ -23,7 +24,7 @@ export PIP_NO_INPUT := 1
 # Compiled modules are kept: the tests start Python hundreds of times.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: verify test test-algebra test-proofs test-numeric test-audit test-otimes test-peers lint docs \
+.PHONY: verify test test-algebra test-proofs test-numeric test-audit test-otimes test-peers test-site lint docs \
   bench clean
 .DEFAULT_GOAL := verify
 
@@ -56,8 +57,13 @@ lint: .venv/lint
 	@$(IN)mypy
 
 docs: .venv/docs
+	@$(IN)python docs/_builder/pyodide.py
 	@NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(IN)mkdocs build --strict --quiet
-	@echo "the site is in site/: open site/index.html"
+	@echo "the site is in site/: \`otimes docs\` serves it; most of it also reads from site/index.html"
+
+test-site: .venv/test
+	@test -f site/index.html || { echo "there is no site: make docs" >&2; exit 1; }
+	@$(IN)python -m pytest -q tests/site/check_pages.py
 
 bench: .venv/test
 	@$(IN)python tests/bench/run.py

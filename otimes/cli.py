@@ -412,6 +412,23 @@ def _numbers(tokens: str) -> list[int]:
         ) from None
 
 
+@cli.command(short_help="Serve the site on this machine.")
+@click.option("--site", metavar="FOLDER", help="The built site; by default what `make docs` made.")
+@click.option("--port", default=8000, metavar="N", help="The port [8000]; 0 is any that is free.")
+def docs(site: str | None, port: int) -> int:
+    """Serve the site on the loopback address until it is interrupted.
+
+    Pages that were opened from files lack what a browser allows to served pages only: the judge,
+    which checks proofs, claims and exercises in the page.
+    """
+    from otimes._docs import SITE, address, server
+
+    with server(Path(site) if site else SITE, port) as serving:
+        click.echo(f"the site is at {address(serving)} (interrupt to stop)")
+        serving.serve_forever()
+    return ALL_WELL
+
+
 @cli.command(short_help="Train a bundled model, or a sparse autoencoder.")
 @click.argument("name", metavar="NAME|sae")
 @click.option("--out", default="trained", metavar="FOLDER", help="The output folder [trained].")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -20,6 +21,8 @@ import evidence  # first: it takes the digest of the code that the others import
 # isort: split
 import axiom_list
 import induction_story
+import judge_files
+import lessons
 import model_cards
 import theorem_pages
 from doctests import Doctests
@@ -61,10 +64,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Set the page name for error messages, and insert the generated sections."""
     mathematics.page = page.file.src_uri
+    if page.file.src_uri.startswith("learn/"):
+        markdown = lessons.made(markdown, page.file.src_uri)
     for mark, text in GENERATED.items():
         if mark in markdown:
             markdown = markdown.replace(mark, text())
     return markdown
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Add the judge that runs in a reader's browser."""
+    judge_files.write(Path(config.site_dir))
 
 
 def on_post_page(output: str, **_: Any) -> str:

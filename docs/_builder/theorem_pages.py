@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import controls
+import in_browser
 import prose
 import symbols
 from equations import aligned, equation, lines_of, split_sum
@@ -196,6 +197,7 @@ def theorem_page(entry: Entry) -> str:
         f"## Symbols\n\n{table_of_symbols}" if table_of_symbols else "",
         steps(theorem),
         diagrams(entry.report),
+        in_browser.text(theorem),
         "## Evidence",
         evidence(entry.report),
         "## Source",

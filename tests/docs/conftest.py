@@ -3,4 +3,5 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_builder"))
+BUILDER = Path(__file__).parents[2] / "docs" / "_builder"
+sys.path[:0] = [str(BUILDER), str(BUILDER / "browser")]

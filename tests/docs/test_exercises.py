@@ -1,0 +1,126 @@
+"""Exercises: what the judge answers, and which exercises stop a build."""
+
+import io
+import json
+import tarfile
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
+
+import answers
+import exercises
+import in_browser
+import lessons
+import pyodide
+from otimes.proofs import replay
+from otimes.proofs.catalogue import find
+
+
+def asked(**request):
+    return json.loads(answers.answer(json.dumps(request)))
+
+
+TRANSPOSE = {"do": "exercise", "left": "(A B)ᵀ", "without": [[r"\(", "without brackets"]]}
+
+
+def test_a_right_answer_is_proved_with_its_steps_and_its_certificate_replayed():
+    found = asked(**TRANSPOSE, answer="Bᵀ Aᵀ")
+    assert found["status"] == "proved"
+    assert [line["rule"] for line in found["steps"]["lines"]] == ["transpose_mul"]
+    assert found["replayed"]["accepted"]
+
+
+def test_a_wrong_answer_is_refuted_by_matrices_of_at_most_two_rows():
+    found = asked(**TRANSPOSE, answer="Aᵀ Bᵀ", shapes="A: n n, B: n n")
+    assert found["status"] == "refuted"
+    shown = found["counterexample"]
+    assert {each["name"] for each in shown["matrices"]} == {"A", "B"}
+    (left, right), (i, j) = shown["sides"], shown["entry"]
+    assert left["rows"][i][j] == shown["left"] != shown["right"] == right["rows"][i][j]
+    assert max(len(each["rows"]) for each in shown["matrices"]) <= 2
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("", "type the right side"),
+        ("(A B)ᵀ", "without brackets"),
+        ("X = Bᵀ Aᵀ", "without the equals sign"),
+        ("Bᵀ +", "the formula ends too early"),
+    ],
+)
+def test_what_is_no_answer_is_said(said, error):
+    assert error in asked(**TRANSPOSE, answer=said)["error"]
+
+
+def test_a_family_of_matrices_is_shown_one_by_one():
+    said = [*answers._matrices("W", [[["1"]], [["2"]]])]
+    assert said == [{"name": "W[0]", "rows": [["1"]]}, {"name": "W[1]", "rows": [["2"]]}]
+
+
+EXERCISE = {
+    "question": "?",
+    "left": "(A B)ᵀ",
+    "answer": "Bᵀ Aᵀ",
+    "wrong": ["A B"],
+    "hints": ["h"],
+    "solution": "s",
+}
+
+
+def test_an_exercise_is_a_form_with_its_hints_and_its_solution():
+    text = exercises.exercise(EXERCISE, 3)
+    assert "Exercise 3" in text
+    assert text.index("Hint 1") < text.index("Solution")
+    assert "Bᵀ Aᵀ" not in text  # what the judge finds out need not be in the page
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answer": "Aᵀ Bᵀ"}, "does not accept"),
+        ({"wrong": ["Bᵀ Aᵀ"]}, "accepts 'Bᵀ Aᵀ', which is listed as wrong"),
+        ({"claim": "A B = B A", "is": "proved", "left": None}, "refuted, and not proved"),
+    ],
+)
+def test_a_build_stops_where_the_judge_and_the_author_differ(change, message):
+    said = {key: value for key, value in {**EXERCISE, **change}.items() if value is not None}
+    with pytest.raises(ValueError, match=message):
+        exercises.exercise(said, 1)
+
+
+def test_a_number_that_nothing_computes_stops_a_build():
+    with pytest.raises(Exception, match="no number or figure is called 'nothing'"):
+        lessons.made("{{nothing}}", "learn/heads.md")
+
+
+@pytest.mark.parametrize("name", ["kron_mul_kron", "heads_concat_is_sum", "two_layer_paths"])
+def test_a_damaged_certificate_has_a_false_claim_and_is_rejected(name):
+    stated = find(name).claim()
+    made = answers.decide(stated.lhs, stated.rhs, stated.given).certificate
+    what, wrong = in_browser.damaged(json.loads(json.dumps(made)))
+    assert "side" in what
+    assert asked(do="replay", certificate=json.dumps(made))["accepted"]
+    assert not asked(do="replay", certificate=json.dumps(wrong))["accepted"]
+    with pytest.raises(replay.Rejected):
+        replay.check(wrong)
+
+
+def test_the_claim_of_a_theorem_is_typed_as_it_is_read():
+    assert in_browser.typed(find("kron_mul_kron"))[0] == "(A ⊗ B) (C ⊗ D) = A C ⊗ B D"
+    equation, shapes, given = in_browser.typed(find("head_is_kron"))
+    assert asked(do="decide", equation=equation, shapes=shapes)["status"] == "proved"
+    assert given == []
+
+
+def test_another_archive_than_the_expected_one_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(pyodide, "FOLDER", tmp_path / "pyodide")
+    archive = tmp_path / "archive.tgz"
+    with tarfile.open(archive, "w:gz") as out:
+        member = tarfile.TarInfo("package/pyodide.mjs")
+        member.size = 1
+        out.addfile(member, io.BytesIO(b"!"))
+    with pytest.raises(ValueError, match=r"SHA-256 .* is expected: it is not used"):
+        pyodide.unpack(archive)
+    assert not pyodide.there()
