@@ -79,6 +79,9 @@ class Atoms(Lists):
         if token.text == "{":
             opened = self.take()
             inner = self.expression()
+            if self.is_at(r"\over"):
+                self.take()
+                inner = Fraction(inner, self.expression(), span=self.from_(start))
             self.expect("}", opened)
             return (
                 inner

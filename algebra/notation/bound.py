@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from otimes.algebra.notation.partial import end_of, letters_in
 from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, children
 
@@ -21,11 +22,14 @@ class Bindings:
     places: dict[str, set[Place]] = field(default_factory=dict)
     ranges: dict[str, set[str]] = field(default_factory=dict)
     letters: set[str] = field(default_factory=set)
+    ends: set[str] = field(default_factory=set)  # indices that a sum may run up to
+    sizes: frozenset[str] = frozenset()
 
 
-def bindings_of(terms: Iterable[Node]) -> Bindings:
+def bindings_of(terms: Iterable[Node], sizes: Collection[str] = ()) -> Bindings:
     """Return which slots are bound somewhere in terms that belong together."""
-    found = Bindings()
+    terms = [*terms]
+    found = Bindings(ends=letters_in(terms) - {*sizes}, sizes=frozenset(sizes))
     for term in terms:
         _collect(term, frozenset(), found)
     return found
@@ -34,7 +38,7 @@ def bindings_of(terms: Iterable[Node]) -> Bindings:
 def _collect(node: Node, bound: frozenset[str], found: Bindings) -> None:
     if isinstance(node, Indexed):
         found.letters |= {*node.indices}
-        if node.kind == "from":
+        if node.kind == "from" and end_of(node, found.ends | bound, found.sizes) is None:
             from otimes.algebra.notation.tree import latex
 
             upper = "" if node.upper is None else latex(node.upper)

@@ -148,7 +148,13 @@ class _Elaborator(Functions):
     def infer_all(self) -> list[Typed]:
         if self.lenient:
             self._find_confirmed()
-        found = [self.infer(node) for node in self.nodes]
+        found, partial = [], []
+        for node in self.nodes:
+            before = self.partial
+            found.append(self.infer(node))
+            partial.append(self.partial > before)
+        if len({*partial[: min(self.starts, default=len(partial))]}) > 1:
+            self.doubts.append("only one side sums over a part of a range")
         for k, ((a, b), (x, y)) in enumerate(
             zip(pairwise(found), pairwise(self.nodes), strict=True)
         ):

@@ -27,6 +27,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.vocabulary import (
     ACCENTS,
+    ADDING,
     BEYOND_ALGEBRA,
     BIG,
     CASES,
@@ -52,7 +53,8 @@ def is_annotation(text: str) -> bool:
     >>> is_annotation("for all"), is_annotation("(embedding)"), is_annotation("softmax")
     (True, True, False)
     """
-    return " " in text or text[:1] in ("(", "[") or text.rstrip(",").lower() in JOINING or not text
+    joins = text.rstrip(",").lower() in JOINING
+    return " " in text or text[:1] in ("(", "[") or text.endswith(":") or joins or not text
 
 
 class Expressions(Atoms):
@@ -69,19 +71,23 @@ class Expressions(Atoms):
         terms = [self.dotted()]
         while True:
             self.line_breaks()
-            if not self.is_at("+", "-", r"\pm"):
+            if not self.is_at(*ADDING):
                 break
-            if self.is_at(r"\pm"):
-                raise self.error("± states two things at once")
             signs.append(self._sign())
-            terms.append(self.dotted())
+            terms.append(self._signed_term() if self.is_at("+", "-") else self.dotted())
         self.depth -= 1
         if len(terms) == 1 and not signs[0]:
             return terms[0]
         return Sum(tuple(terms), tuple(signs), span=self.from_(start))
 
+    def _signed_term(self) -> Node:
+        """Read a term with a sign after another, as in `1 + -2`."""
+        start = self.at
+        sign = self.take().text
+        return Sum((self.dotted(),), (sign,), span=self.from_(start))
+
     def _sign(self) -> str:
-        return self.take().text if self.is_at("+", "-") else ""
+        return self.take().text if self.is_at(*ADDING) else ""
 
     def dotted(self) -> Node:
         """Read factors joined by signs, which bind less than ⊗, and ⊗ less than none."""
@@ -90,6 +96,9 @@ class Expressions(Atoms):
         marks = [""]
         while self.is_at(*PRODUCTS - {"/"}):
             mark = self.take().text
+            if mark == r"\times" and self.is_at("_"):  # a product along one mode of a tensor
+                self.take()
+                mark += f"_{{{written(self._script())}}}"
             marks.append(r"\cdot" if mark == "*" else mark)
             parts.append(self._signed() if self.is_at("+", "-") else self.tensor())
         if len(parts) == 1:
@@ -370,8 +379,12 @@ class Expressions(Atoms):
             self.take()
             sizes = self._script()
         parts: list[list[Token]] = [[]]
+        depth = 0
         for token in sizes:
-            if token.text in (r"\times", ",") or (token.text == "x" and self.plain):
+            depth += (token.text == "{") - (token.text == "}")
+            if depth == 0 and (
+                token.text in (r"\times", ",") or (token.text == "x" and self.plain)
+            ):
                 parts.append([])
             else:
                 parts[-1].append(token)

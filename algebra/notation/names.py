@@ -65,7 +65,7 @@ class Names:
         self.symbols = symbols
         self.source = source
         self.solver = Solver()
-        self.bindings: Bindings = bindings_of(terms)
+        self.bindings: Bindings = bindings_of(terms, symbols.sizes())
         self.bound: list[tuple[str, Size, sympy.Symbol]] = []
         self.shapes: dict[str, tuple[Shape | None, Declared]] = {}  # by key
         self.counts: dict[Any, Size] = {}
@@ -73,6 +73,7 @@ class Names:
         self.vectors: list[tuple[str, Shape, Span]] = []
         self.matrices: list[Shape] = []
         self.doubts: list[str] = []
+        self.partial = 0  # sums up to an index
         self.names: dict[str, str] = {}
         self.undeclared: dict[str, str] = {}
         self.patterns: dict[str, dict[str, bool]] = {}
@@ -194,7 +195,8 @@ class Names:
 
     def _named_constant(self, e: Name) -> Typed | None:
         if e.base in ("I", "Id") and not e.marks and e.style in ("", "bf", "bb") and not e.sup:
-            if e.sub and not self._names_size(e):
+            bound = any(slot.text in self.bindings.letters for slot in e.sub)
+            if e.sub and (bound or not self._names_size(e)):
                 return None
             size = self._subscript_size(e) or self.solver.fresh()
             return Typed((size, size), lambda: Identity(self.solver.expression(size)), e.span)
@@ -213,10 +215,16 @@ class Names:
         if r"\times" in text:
             rows, cols = (self._size_text(part, e) for part in text.split(r"\times"))
         else:
-            rows = self._subscript_size(e) or self.solver.fresh()
+            rows = self._subscript_size(e) or self._size_of_ones(cls)
             cols = ONE if cls is OneMatrix else self.solver.fresh()
         build = lambda: cls(*map(self.solver.expression, (rows, cols)))  # noqa: E731
         return Typed((rows, cols), build, e.span)
+
+    def _size_of_ones(self, cls: Any) -> Size:
+        """Return the size of a column of ones, of its own or that of all others."""
+        if cls is OneMatrix and self.symbols.same_ones:
+            return self.counts.setdefault("ones", self.solver.fresh())
+        return self.solver.fresh()
 
     def _subscript_size(self, e: Name) -> Size | None:
         return self._size_text(",".join(s.text for s in e.sub), e) if e.sub else None

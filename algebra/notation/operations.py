@@ -19,6 +19,7 @@ from otimes.algebra.language.linear import (
 from otimes.algebra.notation.dimensions import ONE, Plus, Shape, Size
 from otimes.algebra.notation.entrywise import entrywise_power, quotient
 from otimes.algebra.notation.names import Names
+from otimes.algebra.notation.partial import end_of
 from otimes.algebra.notation.symbols import (
     default,
     size_of,
@@ -58,9 +59,16 @@ class Operations(Names):
 
     def group(self, e: Group) -> Typed:
         inner = self.infer(e.inner)
+        if isinstance(e.stands_for, Name) and inner.shape is not None:
+            known = self.symbols.lookup(e.stands_for)[1]
+            if known is not None and known.kind == "matrix" and known.rows and known.cols:
+                self.solver.unify(inner.shape[0], known.rows)
+                self.solver.unify(inner.shape[1], known.cols)
         return Typed(inner.shape, inner.build, e.span, inner.known, inner.literal)
 
     def sum(self, e: Sum) -> Typed:
+        if not {*e.signs} <= {"", "+", "-"}:
+            raise NotationError("± states two things at once", e.span)
         found = [self.infer(term) for term in e.terms]
         for (a, b), (x, y) in zip(pairwise(found), pairwise(e.terms), strict=True):
             if (a.literal and b.shape is not None) or (b.literal and a.shape is not None):
@@ -87,6 +95,8 @@ class Operations(Names):
     def product(self, e: Product) -> Typed:
         if any(pair[0] == "/" for pair in pairwise(e.marks)):
             raise NotationError("what is divided by is not clear: write brackets", e.span)
+        if any(mark.startswith(r"\times_") for mark in e.marks):
+            raise NotationError("products of tensors along a mode are not in the language", e.span)
         parts: list[tuple[Typed, Node, str]] = []
         for factor, mark in zip(e.factors, e.marks, strict=True):
             before = parts[-1][0].shape if parts else None
@@ -258,6 +268,8 @@ class Operations(Names):
             if base.shape is None:
                 return Typed(None, base.build, e.span)
             return Typed((base.shape[1], base.shape[0]), lambda: Transpose(base.build()), e.span)
+        if e.exponent == r"\circ":
+            raise NotationError("degrees are not in the language", e.span)
         if isinstance(e.exponent, str) and e.exponent.startswith(r"\circ"):
             return entrywise_power(e, base, e.exponent)
         if e.exponent == "+":
@@ -315,6 +327,11 @@ class Operations(Names):
         if not e.indices:
             self.infer(e.body)
             self.anything.append((f"what {self.quoted(e)} runs over", e.span))
+        if e.mark == r"\sum":
+            around = {letter for letter, _, _ in self.bound}
+            end = end_of(e, self.bindings.ends | around, self.bindings.sizes)
+            if end is not None:
+                return self._sum_up_to(e, *end)
         counts = [self._count(e, index) for index in e.indices]
         scopes = [
             (index, count, sympy.Symbol(index.replace("\\", ""), integer=True))
@@ -340,6 +357,26 @@ class Operations(Names):
                 f"cannot multiply layers {self._with_shape(e.body, body)}: they are not square",
                 e.span,
             )
+        return Typed(body.shape, build, e.span)
+
+    def _sum_up_to(self, e: Indexed, end: str, more: int) -> Typed:
+        """Read a sum over an index up to another one, both of one range."""
+        (index,) = e.indices
+        self.partial += 1
+        count = self.solver.fresh()
+        last = self._index(end, count, e)
+        symbol = sympy.Symbol(index.replace("\\", ""), integer=True)
+        self.bound.append((index, count, symbol))
+        body = self.infer(e.body)
+        self.bound.pop()
+        if not body.known:
+            return self._unknown(e, self.quoted(e))
+
+        def build() -> Any:
+            if body.shape is not None:
+                return HeadSum(body.build(), (symbol, last + more))
+            return sympy.Sum(body.build(), (symbol, 0, last + more - 1))
+
         return Typed(body.shape, build, e.span)
 
     def _layers(self, e: Indexed, inner: Any, body: Typed, limits: list[Any]) -> Any:

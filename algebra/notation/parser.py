@@ -14,7 +14,10 @@ from functools import lru_cache
 from otimes.algebra.notation.expressions import Expressions, is_annotation
 from otimes.algebra.notation.tokens import NotationError, tokenize
 from otimes.algebra.notation.tree import (
+    Dots,
     Name,
+    Node,
+    Space,
     Statement,
     bare,
     latex,
@@ -90,12 +93,21 @@ class _Parser(Expressions):
             if statement is not None:
                 found.append(statement)
                 if not statement.relations and self._is_verb():
-                    raise self.error("words stand in the formula where it should state something")
+                    if len(found) == 1 or statement.after not in CONDITIONS:
+                        raise self.error(
+                            "words stand in the formula where it should state something"
+                        )
+                    found.pop()  # `where x \text{ is the input}` describes, and states nothing
+                    self._skip_line()
             if self.here is not None and self.here.text in ARROWS:
                 after = self.take().text
-            elif self.here is not None and not self._skip():
+            elif self.here is not None and not self._skip() and not self._begins_anew(statement):
                 raise self.error(f"{self.here.text!r} was not expected here")
         return _with_subjects(found)
+
+    def _begins_anew(self, last: Statement | None) -> bool:
+        """Return whether a statement follows a membership in a space, without a comma."""
+        return last is not None and isinstance(last.terms[-1], Space) and self.begins_factor()
 
     def _skip(self) -> bool:
         """Skip what separates statements, and the numbers of equations."""
@@ -108,6 +120,8 @@ class _Parser(Expressions):
                     self.raw_group()
                 if here.text == r"\\" and self.is_at("["):
                     self._skip_to("]")
+            elif self._is_described():
+                self.at += 2
             elif here.kind == "word" and self._is_aside(here.text.strip()):
                 word = self.take().text.replace(",", " ").lower().split()
                 if word and word[0] in CONDITIONS:
@@ -125,6 +139,15 @@ class _Parser(Expressions):
             else:
                 break
         return self.at > start
+
+    def _is_described(self) -> bool:
+        r"""Return whether words with a colon follow: `\text{Input} : X`, `n : \text{length}`."""
+        pair = self.tokens[self.at : self.at + 2]
+        after = self.tokens[self.at + 2].text if self.at + 2 < len(self.tokens) else ""
+        if len(pair) < 2 or after == "=" or self._maps():
+            return False
+        first, second = ((token.kind == "word", token.text == ":") for token in pair)
+        return (first[0] and second[1]) or (first[1] and second[0])
 
     def _is_verb(self) -> bool:
         r"""Return whether words that join nothing follow: `a \text{ is monotonic with } b`."""
@@ -154,15 +177,20 @@ class _Parser(Expressions):
             and (part[1].kind == "number" and self.at + 3 == len(self.tokens))
         )
 
+    def _skip_line(self) -> None:
+        """Skip what follows in a line, as far as it is not closed."""
+        while self.here is not None and not self.is_at(r"\\", r"\end"):
+            self.take()
+
     def _skip_to(self, text: str) -> None:
         while self.here is not None and self.take().text != text:
             pass
 
     def statement(self, after: str) -> Statement | None:
         start = self.at
-        if self.here is not None and self.here.text in RELATIONS:  # a line that goes on a chain
-            raise self.error(f"nothing stands to the left of {self.here.text!r}")
-        terms = [self.expression()]
+        begins = self.here is not None and self.here.text in RELATIONS - {r"\xrightarrow"}
+        # a line that goes on a chain, of which the left side is not repeated
+        terms: list[Node] = [Dots("", span=self.from_(start)) if begins else self.expression()]
         relations: list[str] = []
         while True:
             self.line_breaks()

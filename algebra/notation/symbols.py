@@ -46,12 +46,10 @@ class Symbols:
     """The symbols that are known, by their keys, and the habits of a document.
 
     `labelled` are the keys whose number above is a layer or a head, and no power; `convention` is
-    the side on which weights act: "row", "column" or unknown; `vec` is "rows" or "cols";
-    `labelled` are the keys whose number above is a layer or a head, and no power; `convention` is
     the side on which weights act: "row", "column" or unknown; `vec` is "rows" or "cols"; `values`
     are letters that are no functions, whatever follows them; `elementwise` are functions that act
     entry by entry; `split` are keys of symbols that have several shapes, so that an index below is
-    part of the name: `b_e`, `b_d`.
+    part of the name: `b_e`, `b_d`. `same_ones`: whether all columns of ones have one size.
     """
 
     known: dict[str, Declared] = field(default_factory=dict)
@@ -62,6 +60,7 @@ class Symbols:
     split: set[str] = field(default_factory=set)
     convention: str = ""
     vec: str = ""
+    same_ones: bool = False
 
     def copy(self) -> Symbols:
         """Return symbols to which more can be added without changing these."""
@@ -74,6 +73,7 @@ class Symbols:
             set(self.split),
             self.convention,
             self.vec,
+            self.same_ones,
         )
 
     def lookup(self, name: Name) -> tuple[str, Declared | None]:

@@ -28,6 +28,7 @@ SAME = {
     "′": "'", "″": "''", "𝟏": r"\mathbf1", "𝟙": r"\mathbf1", "ℝ": r"\mathbb{R}", "†": r"\dagger",
     "°": r"^\circ", "⊤": r"\top", "⊕": r"\oplus", "≡": r"\equiv", "ℓ": r"\ell", "∀": r"\forall",
     "⟨": r"\langle", "⟩": r"\rangle", "≪": r"\ll", "≫": r"\gg", "∼": r"\sim",
+    "±": r"\pm", "∓": r"\mp",
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\epsilon",
     "ζ": r"\zeta", "η": r"\eta", "θ": r"\theta", "κ": r"\kappa", "λ": r"\lambda", "μ": r"\mu",
     "ν": r"\nu", "ξ": r"\xi", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma", "τ": r"\tau",
@@ -40,7 +41,7 @@ SYNONYMS = {
     r"\cdotp": r"\cdot", r"\ldots": r"\dots", r"\gets": r"\leftarrow", r"\dotsc": r"\dots",
     r"\rightarrow": r"\to", r"\intercal": r"\top", r"\lVert": r"\|", r"\rVert": r"\|",
     r"\Vert": r"\|", r"\coloneqq": ":=", r"\coloneq": ":=", r"\defeq": ":=",
-     r"\transpose": r"\top",
+     r"\transpose": r"\top", r"\newline": r"\\",
     r"\lbrack": "[", r"\rbrack": "]", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\dotsb": r"\cdots",
     r"\prime": "'", r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\ast": "*",
     r"\_": "_", r"\*": "*", r"\therefore": r"\quad", r"\because": r"\quad", r"\dag": r"\dagger",
@@ -161,7 +162,7 @@ def tokenize(formula: str) -> list[Token]:
             text = text.replace(",", "")
         found.append(Token(_kind(text), text, at, end, spaced))
         at, spaced = end, False
-    return _unboxed(found)
+    return _with_double_bars(_ungrouped(_unboxed(found)))
 
 
 def _unboxed(tokens: list[Token]) -> list[Token]:
@@ -176,6 +177,26 @@ def _unboxed(tokens: list[Token]) -> list[Token]:
                 dropped |= {k, k + 1, at} if at > k + 1 else set()
                 break
     return [token for k, token in enumerate(tokens) if k not in dropped]
+
+
+def _ungrouped(tokens: list[Token]) -> list[Token]:
+    r"""Return tokens without the braces of `{\begin{aligned}…\end{aligned}}`."""
+    texts = [token.text for token in tokens]
+    last = len(texts) - 1 - texts[::-1].index(r"\end") if r"\end" in texts else 0
+    whole = texts[-2:] == ["}", "}"] and "}" not in texts[last:-2]
+    return tokens[1:-1] if texts[:2] == ["{", r"\begin"] and whole else tokens
+
+
+def _with_double_bars(tokens: list[Token]) -> list[Token]:
+    r"""Return tokens with `\vert\vert` as the one sign that `\|` is."""
+    found: list[Token] = []
+    for token in tokens:
+        last = found[-1] if found else None
+        if last is not None and token.text == last.text == "|" and last.end - last.start > 1:
+            found[-1] = replace(last, text=r"\|", end=token.end)
+        else:
+            found.append(token)
+    return found
 
 
 def _is_list(formula: str, at: int) -> bool:

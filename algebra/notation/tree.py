@@ -179,10 +179,14 @@ class Cases(Node):
 
 @dataclass(frozen=True, slots=True)
 class Group(Node):
-    """A node in brackets, which are kept so that the formula can be printed back."""
+    """A node in brackets, which are kept so that the formula can be printed back.
+
+    `stands_for` is the symbol in whose place a definition was put, which has the same shape.
+    """
 
     inner: Node
     bracket: str = "("
+    stands_for: Node | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +233,7 @@ def _parts(kind: type) -> tuple[str, ...]:
     """Return the names of the fields of a kind of node that may hold nodes."""
     if kind in (Name, Number, Dots):
         return ()
-    return tuple(each.name for each in fields(kind) if each.name != "span")
+    return tuple(each.name for each in fields(kind) if each.name not in ("span", "stands_for"))
 
 
 def _nodes(value: tuple[Any, ...]) -> Iterator[Node]:
@@ -305,7 +309,9 @@ def escaped(text: str) -> str:
 
 def _slot(slot: Slot) -> str:
     plain = slot.kind != "label" or len(slot.text) == 1 or slot.text.startswith("\\")
-    return slot.text if plain or "_" in slot.text else rf"\mathrm{{{slot.text}}}"
+    if plain or ("_" in slot.text and not re.fullmatch(r"\w+", slot.text)):
+        return slot.text
+    return rf"\mathrm{{{escaped(slot.text)}}}"
 
 
 def _sum(e: Sum) -> str:

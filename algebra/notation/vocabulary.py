@@ -48,6 +48,7 @@ TENSORS = words(
     """
 )
 DECIDED = words(r"\otimes \odot \circ \oslash")  # of these, those that are in the language
+ADDING = words(r"+ - \pm \mp")
 PRODUCTS = words(r"\cdot \times / *")
 BIG = words(r"\sum \prod")
 # Signs of analysis and of sets, which are read as symbols, and not decided.
@@ -94,7 +95,7 @@ ACCENTS = words(
 LABELS = words(
     """
     in out mid pre post ffn mlp attn head model max min res emb pos enc dec rot dir abs rel up gate
-    down final key query val src dst ref tok voc new old eff full
+    down final ff key query val src dst ref tok voc new old eff full
     """
 )
 

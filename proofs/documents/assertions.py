@@ -27,7 +27,12 @@ def assertions(prose: Prose, context: Context, items: list[Item]) -> Iterator[Eq
         else:
             verdict, why = _contradiction(each, known, context)
         if why:
-            yield Equation(document.name, line, column, each.text, verdict, why)
+            cell = document.cell(each.offset)
+            span = (each.offset, each.offset)
+            why = document.named_lines(why)
+            yield Equation(
+                document.name, line, column, each.text, verdict, why, cell=cell, span=span
+            )
 
 
 def _singular(each: Asserted, known: Declared | None, items: list[Item]) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from otimes.proofs.documents.context import (
     is_constant,
 )
 from otimes.proofs.documents.conventions import convention_notes
+from otimes.proofs.documents.einsum import with_einsum
 from otimes.proofs.documents.files import read_document
 from otimes.proofs.documents.items import (
     Item,
@@ -56,7 +57,7 @@ def check_document(path: str | Path, notation: str | None = None) -> DocumentRep
 
 def check_text(text: str, notation: str | None = None) -> DocumentReport:
     """Return the verdict on every equation of a text in Markdown, as `check_document` does."""
-    return _checked(read_markdown("text", text), load_notation(notation))
+    return _checked(with_einsum(read_markdown("text", text)), load_notation(notation))
 
 
 def check_cell(line: str, cell: str) -> None:
@@ -98,7 +99,7 @@ def _checked(document: Document, notation: Notation) -> DocumentReport:
     equations += problems
     _ignore(equations, ignored, document)
     equations.sort(key=lambda each: (each.cell or 0, each.line, each.column))
-    notes = convention_notes(items, document, convention)
+    notes = convention_notes(items, document, convention, context.symbols_at(1 << 30))
     return DocumentReport(
         document.name,
         equations,
@@ -136,6 +137,7 @@ def _blame_declarations(
     """Report declarations that proved equations contradict."""
     for (key, line), where in blamed.items():
         why = f"the shape declared for {key} does not fit {'; '.join(dict.fromkeys(where))}"
+        why = document.named_lines(why)
         own = [
             e
             for e in equations
@@ -152,7 +154,10 @@ def _blame_declarations(
         for each in said:
             if each.key == key and each.declared.line == line:
                 at = document.position(each.offset)
-                equations.append(Equation(document.name, *at, each.text, "shape", why))
+                cell, span = document.cell(each.offset), (each.offset, each.offset)
+                equations.append(
+                    Equation(document.name, *at, each.text, "shape", why, cell=cell, span=span)
+                )
                 break
 
 

@@ -22,7 +22,9 @@ def read_comments(
 
     The last list has what could not be read in comments.
     """
-    context = Context(notation.symbols, in_scope=document.is_in_scope)
+    context = Context(
+        notation.symbols, in_scope=document.is_in_scope, is_general=document.is_general
+    )
     origin = f"notation {notation.name}" if notation.name else ""
     given = [_hypothesis(text, origin) for text in notation.given]
     ignored: list[Ignored] = []

@@ -28,6 +28,7 @@ from otimes.proofs.documents.items import Item, composed
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Document
 
+STREAMS = ("x", "X", "𝐱", "𝐗", "h", "H", "𝐡", "𝐇", "Z", "𝐙")  # letters of states, by position
 HEADS = ("Q", "K", "V", "O")  # the labels of the weights of a head
 Pair = tuple[str, str]
 
@@ -179,13 +180,13 @@ def _stacked_and_not(items: list[Item], context: Context, document: Document) ->
         ]
         known = context.symbols_at(item.line).lookup(name)[1]
         if lines and (known is None or not known.rows):
-            line, column = document.position(item.formula.offset(product.span[0]))
             why = (
                 f"{latex(name)} stacks all positions here, and a weight alone acts on it on line "
                 f"{lines[0]}: is vec({latex(name)}) meant here?"
             )
             tex = item.formula.tex[slice(*product.span)]
-            yield Equation(document.name, line, column, tex, "needs-hypothesis", why)
+            at = item.formula.offset(product.span[0])
+            yield _question(document, at, tex, why)
 
 
 def _is_plain(name: Name) -> bool:
@@ -197,7 +198,7 @@ def _positions_as_width(context: Context, document: Document) -> Iterator[Equati
     streams = [
         (key, known)
         for key, known in context.declared
-        if known.kind == "matrix" and known.rows != known.cols and not key.startswith("W")
+        if known.kind == "matrix" and known.rows != known.cols and key in STREAMS
     ]
     seen: set[int] = set()
     for key, known in context.declared:
@@ -208,14 +209,27 @@ def _positions_as_width(context: Context, document: Document) -> Iterator[Equati
         for other, stream in streams:
             if {known.rows, known.cols} == {stream.rows, stream.cols} and _names(stream):
                 size = "·".join(map(str, stream.rows))
-                line, column = document.position(document.lines[known.line - 1])
                 why = (
                     f"{size} is the number of rows of {other} (line {stream.line}), and here a "
                     f"size of {key}: does {size} stand for two sizes?"
                 )
                 seen.add(known.line)
-                yield Equation(document.name, line, column, key, "needs-hypothesis", why)
+                yield _question(document, document.lines[known.line - 1], key, why)
                 break
+
+
+def _question(document: Document, at: int, tex: str, why: str) -> Equation:
+    """Return a question about what stands at an offset of a document."""
+    why, cell = document.named_lines(why), document.cell(at)
+    return Equation(
+        document.name,
+        *document.position(at),
+        tex,
+        "needs-hypothesis",
+        why,
+        cell=cell,
+        span=(at, at),
+    )
 
 
 def _names(known: Declared) -> bool:

@@ -26,10 +26,12 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.proofs.documents.instances import instance, is_generic
 
 BELOW = 8  # lines below an equation at which a declaration still counts for it
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
+MOST_LINKED = 12  # declared hypotheses among which those that concern each other are taken
 LONGEST = 400  # nodes of a side after that
 # What the literature calls the products of the weights of a head, by convention.
 CIRCUITS = {
@@ -70,6 +72,7 @@ class Context:
     base: Symbols
     declared: list[tuple[str, Declared]] = field(default_factory=list)
     definitions: dict[str, list[Definition]] = field(default_factory=dict)
+    generic: dict[str, list[Definition]] = field(default_factory=dict)  # with indices, by key
     hypotheses: list[Hypothesis] = field(default_factory=list)
     words: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
     kinds: dict[str, Declared] = field(default_factory=dict)  # by key, of any shape
@@ -79,6 +82,7 @@ class Context:
     sentences: set[tuple[str, int]] = field(default_factory=set)  # declarations in words
     sizes: set[str] = field(default_factory=set)  # those that equations give a value
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
+    is_general: Callable[[int], bool] = field(default=lambda said: True)
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
         """Return what symbols stand for at a line: the last declaration before it, or the next.
@@ -122,8 +126,8 @@ class Context:
     def is_elsewhere(self, key: str, said: int, line: int) -> bool:
         """Return whether a declaration may be about another symbol of the same name.
 
-        So it may if it counts for its paragraph only, or if it stands in another section and is a
-        mere sentence, or one of several declarations of the letter.
+        So it may if it counts for its paragraph only, or if it stands in another section, which is
+        not about notation, or is a mere sentence, or one of several declarations of the letter.
         """
         if (key, said) in self.local:
             return said != line
@@ -132,24 +136,67 @@ class Context:
         if len(key) > 2 or self.in_scope(said, line):
             return False
         shapes = {(known.rows, known.cols) for name, known in self.declared if name == key}
-        return len(shapes) > 1 or (key, said) in self.sentences
+        return len(shapes) > 1 or (key, said) in self.sentences or not self.is_general(said)
 
     def define(self, lhs: Node, rhs: Node, line: int) -> None:
         """Add a definition, unless it goes round in a circle."""
         if not self.is_circular(lhs, rhs):
-            self.definitions.setdefault(latex(lhs), []).append(Definition(lhs, rhs, line))
+            definition = Definition(lhs, rhs, line)
+            self.definitions.setdefault(latex(lhs), []).append(definition)
+            if isinstance(lhs, Name) and is_generic(lhs, ()):
+                self.generic.setdefault(key_of(lhs), []).append(definition)
+
+    def instances(self, nodes: Iterable[Node], only_weights: bool = False) -> dict[str, Definition]:
+        """Return what definitions with indices say of the symbols in terms, by their LaTeX.
+
+        Weights are defined for all layers and heads; of other symbols a text may say more later.
+        """
+        found: dict[str, Definition] = {}
+        for e in (e for node in nodes for e in walk(node) if isinstance(e, Name)):
+            text = latex(e)
+            power = None if only_weights or text in self.definitions else self._power(e)
+            if power is not None:
+                found[text] = power
+            if not self.generic.get(key_of(e)) or (only_weights and e.base != "W"):
+                continue
+            said = [
+                d for d in self.generic[key_of(e)] if d in self.definitions.get(latex(d.lhs), ())
+            ]
+            if text in self.definitions or text in found or not said:
+                continue
+            sizes = self.symbols_at(said[0].line).sizes()
+            rhs = instance(said[0].lhs, said[0].rhs, e, sizes)
+            if rhs is not None:
+                found[text] = Definition(e, rhs, said[0].line)
+        return found
 
     def is_circular(self, lhs: Node, rhs: Node) -> bool:
         """Return whether the definitions of what is in a term go back to a symbol."""
         text = latex(lhs)
         return any(latex(e) == text for e in walk(self.unfolded(rhs, {})) if type(e) is type(lhs))
 
+    def _power(self, name: Name) -> Definition | None:
+        """Return what a symbol with a number above is, where that is a power of what is defined."""
+        if len(name.sup) != 1 or name.sup[0].kind != "number" or name.sup[0].text == "1":
+            return None
+        base = replace(name, sup=())
+        known = self.definitions.get(latex(base))
+        if not known or any(key in self.labelled for key in keys(name)):
+            return None
+        value = Group(known[0].rhs, stands_for=base)
+        return Definition(name, Power(value, Number(name.sup[0].text)), known[0].line)
+
     def unfolded(
-        self, node: Node, used: dict[str, Definition], only: Collection[str] | None = None
+        self,
+        node: Node,
+        used: dict[str, Definition],
+        only: Collection[str] | None = None,
+        instances: dict[str, Definition] | None = None,
     ) -> Node:
         """Return a term with definitions put in for what they define.
 
-        `only` are the symbols, as LaTeX, whose definitions may be used.
+        `only` are the symbols, as LaTeX, whose definitions may be used; `instances` are definitions
+        of symbols with other indices, which are used, too.
         """
         for _ in range(DEEPEST):
             known = {
@@ -157,6 +204,7 @@ class Context:
                 for text, found in self.definitions.items()
                 if only is None or text in only
             }
+            known.update(instances or {})
             changed = _replaced(node, known, used)
             if changed == node or sum(1 for _ in walk(changed)) > LONGEST:
                 return node
@@ -176,6 +224,10 @@ class Context:
             for name in sorted(names, key=latex):
                 if key_of(name) in about_keys:
                     yield from _by_word(word, name, sorted(names, key=latex), said)
+        for name in sorted(names, key=latex):
+            if name.base in (r"\Sigma", r"\Lambda"):
+                origin = f"as in the literature, {latex(name)} is diagonal or a covariance"
+                yield Hypothesis(Power(name, "T"), name, origin, False)
         yield from self.circuits(
             names, {key_of(n) for n in map(bare, nodes) if isinstance(n, Name)}
         )
@@ -208,10 +260,16 @@ class Context:
         """Return the declared hypotheses about symbols in terms."""
         names = {e for node in nodes for e in walk(node) if isinstance(e, Name)}
         mine = {key_of(name) for name in names}
-        found = []
-        for hypothesis in self.hypotheses:
-            about = {key_of(e) for e in _names_in(hypothesis.lhs, hypothesis.rhs)}
-            if hypothesis.declared and about & mine:
+        found: list[Hypothesis] = []
+        about = [
+            (each, {key_of(e) for e in _names_in(each.lhs, each.rhs)})
+            for each in self.hypotheses
+            if each.declared
+        ]
+        if len(about) < MOST_LINKED:  # and those about the symbols of the first ones
+            mine = mine.union(*[named for each, named in about if named & mine])
+        for hypothesis, named in about:
+            if named & mine:
                 found += _instances(hypothesis, names)
         return found
 
@@ -240,7 +298,7 @@ def _instances(hypothesis: Hypothesis, names: Collection[Name]) -> list[Hypothes
             found[latex(decorated[0]), latex(decorated[1])] = replace(
                 hypothesis, lhs=decorated[0], rhs=decorated[1]
             )
-    return [*found.values()]
+    return [*found.values()] or [hypothesis]
 
 
 def _decorated(node: Any, like: Name) -> Any:
@@ -263,7 +321,7 @@ def _replaced(node: Any, known: dict[str, Definition], used: dict[str, Definitio
         text = latex(node)
         if text in known:
             used[text] = known[text]
-            return Group(known[text].rhs)
+            return Group(known[text].rhs, stands_for=node)
         if isinstance(node, Name):
             return node
         return replace(node, arguments=_replaced(node.arguments, known, used))
@@ -284,7 +342,7 @@ def _by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterato
         yield Hypothesis(Product((turned, name), ("", "")), identity, origin, False)
     elif word == "row-stochastic":
         yield Hypothesis(Product((name, ones), ("", "")), ones, origin, False)
-    elif word == "symmetric":
+    elif word in ("symmetric", "diagonal"):
         yield Hypothesis(turned, name, origin, False)
     elif word == "idempotent":
         yield Hypothesis(Product((name, name), ("", "")), name, origin, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from otimes.proofs.documents.einsum import with_einsum
 from otimes.proofs.documents.markdown import read_markdown
 from otimes.proofs.documents.notebook import read_notebook
 from otimes.proofs.documents.source import LARGEST, Document, DocumentError
@@ -12,7 +13,7 @@ from otimes.proofs.documents.tex import read_tex
 
 def read_document(path: Path) -> Document:
     """Return the document in a file. Raises DocumentError for one that cannot be read."""
-    return _document(path, _text_of(path))
+    return with_einsum(_document(path, _text_of(path)))
 
 
 def _text_of(path: Path) -> str:

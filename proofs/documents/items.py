@@ -18,6 +18,7 @@ from otimes.algebra.notation.tree import (
     Node,
     Number,
     Power,
+    Space,
     Statement,
     Tensor,
     bare,
@@ -39,7 +40,11 @@ ASSUMING = re.compile(
     r"(?: that)?(?: \w+){0,2}\s*$",
     re.IGNORECASE,
 )
-LOCAL = re.compile(r"\b(?:any|every|each|some|all|arbitrary)(?: \w+){0,3}\s*$", re.IGNORECASE)
+LOCAL = re.compile(
+    r"\b(?:any|every|each|some|all|arbitrary)(?: \w+){0,3}\s*$"
+    r"|\bfor\s+(?:(?:\$[^$]*\$|\\\((?:(?!\\\)).)*\\\))\s*(?:,|and|, and)\s*)?$",
+    re.IGNORECASE,
+)
 
 
 OPENINGS = {relation[0] for relation in RELATIONS}
@@ -85,6 +90,8 @@ def _continued(formula: Formula, items: list[Item], document: Document) -> Formu
     relation = next((r for r in sorted(RELATIONS, key=len)[::-1] if _begins(begun, r)), None)
     last = items[-1] if items else None
     if relation is None or last is None or not last.statements or relation.isalpha():
+        return formula
+    if isinstance(last.statements[-1].terms[-1], Space):
         return formula
     between = document.text[last.formula.end : formula.start]
     chain = bool(last.statements[-1].relations) and not re.search(r"[.!?]\s+\w", between)

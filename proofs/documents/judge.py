@@ -11,12 +11,14 @@ from typing import Any
 import sympy
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.elaborate import check_shapes, elaborate
 from otimes.algebra.notation.symbols import Symbols, full_key, key_of, text_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Grid,
+    Indexed,
     Name,
     Node,
     Number,
@@ -93,7 +95,7 @@ class Judge:
 
     def _decided(self, lhs: Node, rhs: Node, symbols: Symbols, line: int, source: str) -> Found:
         read = elaborate([lhs, rhs], symbols, source)
-        reading = f"{unicode_text(read.terms[0])} = {unicode_text(read.terms[1])}"
+        reading = _shown(read)
         verdict = decide(read.terms[0], read.terms[1], budget=BUDGET)
         if verdict.status == "proved":
             readings = [doubt for doubt in read.doubts if " was read " in doubt or "rows" in doubt]
@@ -102,7 +104,11 @@ class Judge:
             lhs, rhs, symbols, line
         )
         found = (
-            found or self._as_powers(lhs, rhs, symbols) or self._unfolded(lhs, rhs, symbols, line)
+            found
+            or self._as_powers(lhs, rhs, symbols)
+            or self._by_size_of_ones(lhs, rhs, symbols)
+            or self._by_causality(lhs, rhs, read)
+            or self._unfolded(lhs, rhs, symbols, line)
         )
         if found is not None:
             return found
@@ -117,8 +123,10 @@ class Judge:
         """Judge the claim that remains when what stands on one side only is put in."""
         left, right = ({latex(e) for e in walk(side)} for side in (lhs, rhs))
         one_sided = (left ^ right) & self.context.definitions.keys()
+        others = self.context.instances([lhs, rhs], only_weights=True)
+        others = {text: each for text, each in others.items() if text in left ^ right}
         used: dict[str, Definition] = {}
-        a, b = (self.context.unfolded(side, used, one_sided) for side in (lhs, rhs))
+        a, b = (self.context.unfolded(side, used, one_sided, others) for side in (lhs, rhs))
         if not used:
             return None
         try:
@@ -147,7 +155,7 @@ class Judge:
                 continue
             if verdict.status != "refuted":
                 continue
-            reading = f"{unicode_text(read.terms[0])} = {unicode_text(read.terms[1])}"
+            reading = _shown(read)
             found = self._refuted(a, b, symbols, read, verdict, reading)
             if found.verdict == "refuted":
                 found.why = f"{found.why}; with {text} as on line {definition.line}"
@@ -190,17 +198,59 @@ class Judge:
         )
         return Found("needs-hypothesis", f"true if {kinds}", reading=reading)
 
+    def _by_causality(self, lhs: Node, rhs: Node, read: Elaborated) -> Found | None:
+        """Return that a claim with sums up to an index is true if matrices in it are causal."""
+        sums = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Indexed)]
+        if not any(each.kind in ("range", "from") for each in sums):
+            return None
+        atoms = {a for term in read.terms for a in term.atoms(sympy.MatrixSymbol)}
+        square = [a for a in sorted(atoms, key=str) if a.shape[0] == a.shape[1] and a.shape[0] != 1]
+        if not 0 < len(square) <= 2:
+            return None
+        given = [(sympy.HadamardProduct(a, CausalMask(a.shape[0])), a) for a in square]
+        try:
+            verdict = decide(read.terms[0], read.terms[1], given=given, budget=TRIAL)
+        except OtimesError:
+            return None
+        if verdict.status != "proved":
+            return None
+        named = " and ".join(str(square[k].name) for k in verdict.used)
+        why = f"true given that {named} is causal: zero above the diagonal"
+        return Found("needs-hypothesis", why, reading=_shown(read))
+
+    def _by_size_of_ones(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+        """Return that a claim is true if all columns of ones that it has are of one size."""
+        used: dict[str, Definition] = {}
+        others = self.context.instances([lhs, rhs])
+        a, b = (self.context.unfolded(side, used, None, others) for side in (lhs, rhs))
+        ones = [e for side in (a, b) for e in walk(side) if isinstance(e, Name) and e.base == "1"]
+        if len(ones) < 2 or any(e.sub for e in ones):
+            return None
+        alike = symbols.copy()
+        alike.same_ones = True
+        verdict, reading = self._attempt(a, b, (), alike)
+        if verdict is None or verdict.status != "proved":
+            return None
+        names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
+        why = f"true if every {latex(ones[0])} has the same number of entries{names}"
+        return Found("needs-hypothesis", why, reading=reading)
+
     # -- what makes it true ------------------------------------------------------------------------
 
     def _by_definitions(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
         """Try the claim with what the document has defined put in: first what is on one side."""
         left, right = ({latex(e) for e in walk(side)} for side in (lhs, rhs))
-        one_sided = sorted((left ^ right) & self.context.definitions.keys())
+        others = self.context.instances([lhs, rhs])
+        known = self.context.definitions.keys()
+        one_sided = sorted((left ^ right) & (known | others.keys()))
+        tried = set()
         for only in (*[[text] for text in one_sided], one_sided, None):
             used: dict[str, Definition] = {}
-            a, b = (self.context.unfolded(side, used, only) for side in (lhs, rhs))
-            if not used:
+            put = {t: each for t, each in others.items() if only is None or t in only}
+            a, b = (self.context.unfolded(side, used, only, put) for side in (lhs, rhs))
+            if not used or (a, b) in tried:
                 continue
+            tried.add((a, b))
             given = self.context.declared_hypotheses([a, b])
             for attempt in ([], given) if given else ([],):
                 verdict, reading = self._attempt(a, b, attempt, symbols)
@@ -219,22 +269,32 @@ class Judge:
             if verdict is not None and verdict.status == "proved":
                 used = tuple(str(declared[k]) for k in verdict.used)
                 return Found("proved", _given(used).strip("; "), reading=reading, hypotheses=used)
-        offered = list(self.context.candidates([lhs, rhs], line))[:MOST_HYPOTHESES]
+        offered = self._offered(lhs, rhs, symbols, line)
         attempts = [[each] for each in offered]
         if len(offered) > 1:
             attempts.append(offered)
         definitions: dict[str, Definition] = {}
         left, right = (self.context.unfolded(side, definitions) for side in (lhs, rhs))
         sides = [(lhs, rhs)] + ([(left, right)] if definitions else [])
+        if declared:
+            attempts = [each for attempt in attempts for each in (attempt, [*declared, *attempt])]
         for a, b in sides:
-            for attempt in attempts:
-                verdict, reading = self._attempt(a, b, [*declared, *attempt], symbols)
+            for every in attempts:
+                verdict, reading = self._attempt(a, b, every, symbols)
                 if verdict is not None and verdict.status == "proved":
-                    every = [*declared, *attempt]
                     used = tuple(str(every[k]) for k in verdict.used)
                     why = f"true given {'; '.join(used)}, which is not declared"
                     return Found("needs-hypothesis", why, reading=reading, hypotheses=used)
         return None
+
+    def _offered(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> list[Hypothesis]:
+        """Return the hypotheses that the text offers, without those that cannot be stated here."""
+        different = {
+            (latex(each.lhs), latex(each.rhs)): each
+            for each in reversed([*self.context.candidates([lhs, rhs], line)])
+        }
+        found = [*reversed(different.values())][:MOST_HYPOTHESES]
+        return [each for each in found if _can_be_stated(lhs, rhs, each, symbols)]
 
     def _attempt(
         self, lhs: Node, rhs: Node, given: Sequence[Hypothesis], symbols: Symbols
@@ -254,7 +314,7 @@ class Judge:
             )
         except OtimesError:
             return None, ""
-        return verdict, f"{unicode_text(read.terms[0])} = {unicode_text(read.terms[1])}"
+        return verdict, _shown(read)
 
     # -- what is false -----------------------------------------------------------------------------
 
@@ -302,6 +362,9 @@ class Judge:
                 return Found("needs-hypothesis", f"true given {cancelling}", reading=reading)
         elif only:
             doubts.append(f"{', '.join(only)} on one side only")
+        saving = "" if doubts else self._may_be_saved(lhs, rhs, symbols)
+        if saving:
+            return Found("undecided", saving, suggestion=proposed, reading=reading, differ=True)
         if not doubts:
             counterexample = verdict.counterexample
             why = "the sides differ at exact numbers"
@@ -309,6 +372,18 @@ class Judge:
         why = f"not proved, and numbers do not settle it: {'; '.join(doubts)}"
         kind = "needs-hypothesis" if only and not declared else "undecided"
         return Found(kind, why, suggestion=proposed, reading=reading, differ=True)
+
+    def _may_be_saved(self, lhs: Node, rhs: Node, symbols: Symbols) -> str:
+        """Return why a false claim may be true under all that the text offers, or nothing."""
+        offered = [
+            each for each in self._offered(lhs, rhs, symbols, 0) if "literature" not in each.origin
+        ]
+        if len(offered) < 2:  # each by itself has been tried
+            return ""
+        verdict, _ = self._attempt(lhs, rhs, offered, symbols)
+        if verdict is None or verdict.status != "undecided":
+            return ""
+        return f"it is false in general, and open given {'; '.join(map(str, offered))}"
 
     def _holds(self, lhs: Node, rhs: Node, symbols: Symbols) -> bool:
         verdict, _ = self._attempt(lhs, rhs, (), symbols)
@@ -450,6 +525,19 @@ class Judge:
         return Found("shape", f"{error}{said}", span=error.span)
 
 
+def _shown(read: Elaborated) -> str:
+    return f"{unicode_text(read.terms[0])} = {unicode_text(read.terms[1])}"
+
+
+def _can_be_stated(lhs: Node, rhs: Node, given: Hypothesis, symbols: Symbols) -> bool:
+    """Return whether a hypothesis conforms with a claim and with what is declared."""
+    try:
+        elaborate([lhs, rhs, given.lhs, given.rhs], symbols, starts=(2,))
+    except OtimesError:
+        return False
+    return True
+
+
 def _are_numbers(*sides: Node) -> bool:
     """Return whether sides are made of numbers only, which may be rounded."""
     parts = [e for side in sides for e in walk(side)]
@@ -507,7 +595,8 @@ def assumed(lhs: Node, rhs: Node) -> str:
     if is_constant(lhs) or is_constant(rhs):
         return text
     left, right = _factors(lhs), _factors(rhs)
-    if len(names) == 1 and (len(left) == 1 or len(right) == 1):
+    sums = any(isinstance(e, Indexed) for side in (lhs, rhs) for e in walk(side))
+    if len(names) == 1 and (len(left) == 1 or len(right) == 1) and not sums:
         return text
     if len(left) == 2 and left == right[::-1] and left != right:
         return f"it says that {left[0]} and {left[1]} commute, which is an assumption"

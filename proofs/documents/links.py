@@ -26,6 +26,7 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Number,
+    Power,
     Product,
     Space,
     Statement,
@@ -44,6 +45,7 @@ from otimes.proofs.documents.consistency import (
 )
 from otimes.proofs.documents.context import (
     Context,
+    Hypothesis,
     declared_as,
     is_constant,
 )
@@ -69,6 +71,7 @@ CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|unless|assuming|suppose|provided|under the|as long as)\b", re.IGNORECASE
 )
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
+SOON = 3  # lines after a factorization, on which it is said what its factors are
 VOCABULARY = frozenset(("V", "𝒱", "v", "d_vocab", "n_vocab"))
 # Functions that mean something: an equation with one on its left side claims, and defines nothing.
 MEANT = FUNCTIONS - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn")
@@ -84,6 +87,7 @@ class LinkChecker:
         self.judge = Judge(context)
         self.blamed: dict[tuple[str, int], list[str]] = {}
         self.seen: set[str] = set()
+        self.introduced: dict[str, int] = {}  # by equations such as W = U Σ Vᵀ, with their lines
         self.learned: set[str] = set()  # symbols whose shapes definitions have shown
         self.layers = same_layer_pairs(items)
 
@@ -124,6 +128,8 @@ class LinkChecker:
     def _states(self, item: Item) -> bool:
         """Return whether a formula that was not read may state something."""
         tex = item.formula.tex
+        if re.fullmatch(r"\s*\\[A-Za-z]+\s*", tex):  # a sign by itself
+            return False
         unbalanced = any(tex.count(a) != tex.count(b) for a, b in ("()", "{}"))
         return bool(STATES.search(tex)) or item.formula.display or unbalanced
 
@@ -207,16 +213,36 @@ class LinkChecker:
             return self._definition(item, left, right, always=True)
         if relation in EQUALS:
             return self._equality(item, statement, k)
-        approximate = relation in (r"\approx", r"\simeq")
+        nearly = relation in (r"\approx", r"\simeq")
         if relation == ":" or (k and statement.relations[k - 1] == ":"):
             return Found("definition", "it says between which sets a function maps")
-        if _is_range(left) and _is_range(right) and not approximate:
+        if _is_range(left) and _is_range(right) and not nearly:
             return None
         shape = self.judge.shapes([left, right], item.line, source)
-        if shape is not None and approximate:
+        if shape is not None and nearly:
             return shape
-        what = "an approximation" if approximate else f"a statement with {relation}"
+        found = self._other(item, relation, left, right) if shape is None else None
+        if found is not None:
+            return found
+        what = "an approximation" if nearly else f"a statement with {relation}"
         return Found("undecided", f"it is {what}, and equations are decided")
+
+    def _other(self, item: Item, relation: str, left: Node, right: Node) -> Found | None:
+        """Return the verdict on a statement that is no equation, None where it is open."""
+        from otimes.proofs.documents.inequalities import approximate, compared, different
+
+        source = item.formula.tex
+        if relation in (r"\approx", r"\simeq"):
+            return approximate(self.judge, left, right, item.line, source)
+        if relation != r"\ne":
+            found = compared(self.judge, left, right, relation, item.line)
+        else:
+            found = different(self.judge, left, right, item.line, source)
+        words = plain_words(self.document.sentence_before(item.formula))
+        doubted = is_denied(words) or CONDITIONAL.search(words)
+        if found is not None and found.verdict == "refuted" and doubted:
+            return replace(found, verdict="undecided")
+        return found
 
     def _membership(self, item: Item, statement: Statement, k: int) -> Found:
         term, space = bare(statement.terms[k]), statement.terms[k + 1]
@@ -239,7 +265,9 @@ class LinkChecker:
             return Found("undecided", str(error))
         for key, kind in read.undeclared.items():  # a shape that the space leaves no choice of
             shape = read.shapes.get(key)
-            if kind == "matrix" and shape is not None and key not in symbols.known:
+            if shape is None or not {a for size in shape for a in size} <= {*symbols.sizes(), 1}:
+                continue
+            if kind == "matrix" and key not in symbols.known:
                 self.context.declared.append((key, Declared("matrix", *shape, item.line)))
         return Found("definition", "the shape is as it is said")
 
@@ -256,6 +284,7 @@ class LinkChecker:
             if self._is_other(left, right, item):
                 return replace(shape, verdict="undecided")
             return shape
+        self.introduced |= dict.fromkeys(self._introduced(left, right), item.line)
         self._learn(left, right, item)
         contracted = self._contracts_vocabulary(right, item.line)
         if contracted:
@@ -372,6 +401,17 @@ class LinkChecker:
             shape = self.judge.shapes([left, right], item.line, source)
             return shape or Found("definition", "it is assumed")
         found = self.judge.claim(left, right, item.line, source)
+        if k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
+            new = self._introduced(left, right)
+            if new:
+                self.introduced |= dict.fromkeys(new, item.line)
+                given = Hypothesis(left, right, f"line {item.line}", declared=True)
+                self.context.hypotheses.append(given)
+                return Found("definition", f"it introduces {', '.join(new)}")
+        if k == 0 and self._describes(left, right, item.line):
+            given = Hypothesis(left, right, f"line {item.line}", declared=True)
+            self.context.hypotheses.append(given)
+            return Found("definition", "it says what a symbol is that was just introduced")
         known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
         elsewhere = known is not None and not self.context.in_scope(known[0].line, item.line)
         if elsewhere and found.verdict != "proved":
@@ -391,6 +431,25 @@ class LinkChecker:
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
         return found
+
+    def _introduced(self, left: Node, right: Node) -> list[str]:
+        r"""Return the symbols that an equation introduces, as `W = U \Sigma V^\top` does.
+
+        The left side is one symbol, and no symbol of the right side was in an equation before.
+        """
+        name = bare(left)
+        if isinstance(name, Power) and name.exponent == "T":
+            name = bare(name.base)
+        names = {e for e in walk(right) if isinstance(e, Name) and not is_constant(e)}
+        new = sorted(latex(e) for e in names)
+        fresh = all(is_matrix_like(e) and self._is_new(e) for e in names)
+        return new if isinstance(name, Name) and len(new) > 1 and fresh else []
+
+    def _describes(self, left: Node, right: Node, line: int) -> bool:
+        """Return whether an equation with a constant is about symbols introduced just before it."""
+        names = {latex(e) for e in walk(left) if isinstance(e, Name) and not is_constant(e)}
+        near = {text for text, at in self.introduced.items() if 0 <= line - at <= SOON}
+        return is_constant(right) and bool(names) and names <= near
 
     def _defines(self, left: Node, right: Node, announced: bool) -> bool:
         """Return whether an equation defines its left side: a symbol or a function, not met yet."""
@@ -433,6 +492,12 @@ class LinkChecker:
         sides = (self.context.unfolded(side, {}) for side in (known[0].rhs, right))
         before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
         return len(before ^ now) > 1
+
+
+def is_matrix_like(name: Name) -> bool:
+    """Return whether a symbol is a capital, a Greek one included."""
+    letter = name.base.lstrip("\\")
+    return bool(letter) and letter[0].isupper() and (len(name.base) == 1 or name.base[0] == "\\")
 
 
 def _occurs(term: Node, inside: Node) -> bool:

@@ -27,6 +27,9 @@ IS_SHAPE = re.compile(
     rf"(?:of (?:shape|size|dimensions?)\s+)?{M}(?:\s+and\s+vice[- ]versa for {M})?",
     re.IGNORECASE,
 )
+APPOSITION = re.compile(
+    rf"{M},?\s+(?:which is\s+|is\s+)?an?\s+(?:\w+\s+)?{M}(?:\s+\w+)?\s+matrix\b", re.IGNORECASE
+)
 IS_SIZE = re.compile(
     rf"{M}\s+(?:is|denotes|be)\s+(?:the\s+)?(?:number of|sequence length|length|context length|"
     r"(?:\w+\s)?dimension(?:ality)?|vocabulary size|size)",
@@ -74,7 +77,10 @@ HYPOTHESES = {
     "rotation": re.compile(r"\brotation\b|\bunitary\b", re.IGNORECASE),
     "row-stochastic": re.compile(r"row[- ]stochastic|rows? (?:each )?sums? to (?:one|1)|"
                                  r"each row (?:adds up|sums) to (?:one|1)", re.IGNORECASE),
-    "symmetric": re.compile(r"(?<!anti)(?<!non)(?<!a)\bsymmetric\b", re.IGNORECASE),
+    "symmetric": re.compile(r"(?<!anti)(?<!non)(?<!a)\bsymmetric\b|\bcovariance\b|"
+                            r"\bpositive[- ](?:semi-?)?definite\b", re.IGNORECASE),
+    "diagonal": re.compile(r"(?<!block-)(?<!block )(?<!off-)\bdiagonal\b"
+                           r"(?! (?:entr|element|block|term))", re.IGNORECASE),
     "idempotent": re.compile(r"\bidempotent\b|\bprojection matrix\b|\bprojector\b", re.IGNORECASE),
     "orthonormal columns": re.compile(r"orthonormal columns", re.IGNORECASE),
     "commute": re.compile(r"\bcommut(?:e|es|ing)\b", re.IGNORECASE),
@@ -188,6 +194,16 @@ class Prose:
         found = [self.node(number) for number in re.findall(M, listed or "")]
         return [node for node in found if isinstance(node, Name)]
 
+    def defined(self, number: str) -> list[Name]:
+        """Return the symbol that a formula is, or that it says what it is: `C` of `C = I - J`."""
+        formula = self.formulas[int(number)]
+        try:
+            statements = parse_formula(formula.tex, plain=formula.plain)
+        except NotationError:
+            return []
+        terms = [s.terms[0] for s in statements[:1] if s.relations in ((), ("=",), (":=",))]
+        return [name for term in terms if isinstance(name := bare(term), Name)]
+
 
 def _without_delimiter(text: str) -> str:
     return re.sub(r"(?:\$\$|\$|\\\(|\\\[|`)\Z", "", text)
@@ -237,6 +253,8 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         if other is not None and len(numbers) > 2:
             turned = [*reversed(sizes)] if sizes else []
             yield from _matrices(prose, prose.names(f"⟦{other}⟧"), turned, match)
+    for match in APPOSITION.finditer(text):
+        yield from _matrices(prose, prose.defined(match[1]), _shape(prose.node(match[2])), match)
     for pattern in (IS_SIZE, SIZE_NAMED):
         for match in pattern.finditer(text):
             node = prose.node(match[1])

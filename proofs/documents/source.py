@@ -11,6 +11,11 @@ from functools import cached_property
 from otimes.algebra.errors import OtimesError
 
 HEADING = re.compile(r"(?m)^(#{1,6})\s|^\s*\\(part|chapter|(?:sub){0,2}section)\*?\{")
+GENERAL = re.compile(
+    r"notation|set-?up|setting|preliminar|convention|background|definition|symbol|shapes?\b"
+    r"|\bmodel\b|architecture|assumption",
+    re.IGNORECASE,
+)
 LARGEST = 20_000_000  # characters of one document
 # `<!-- otimes … -->` in Markdown and `% otimes …` in LaTeX.
 COMMENT = re.compile(
@@ -120,6 +125,20 @@ class Document:
             return at < 0 or row >= self.headings[at][0]
         level = self.headings[at][1]
         return not any(here <= level and said < at_row <= row for at_row, here in self.headings)
+
+    def is_general(self, row: int) -> bool:
+        """Return whether what is said on a row is about the whole text.
+
+        So it is before the first heading, in the first section with formulas, and in one about
+        notation.
+        """
+        at = bisect_right(self.headings, (row, 99)) - 1
+        if at < 0 or not self.formulas:
+            return True
+        first = bisect_right(self.headings, (self.row(self.formulas[0].start), 99)) - 1
+        begin = self.lines[self.headings[at][0] - 1]
+        title = self.text[begin : self.text.find("\n", begin)]
+        return at <= first or GENERAL.search(title) is not None
 
     def cell(self, offset: int) -> int | None:
         """Return the cell of a notebook that an offset is in, counted from 1."""

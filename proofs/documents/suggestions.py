@@ -17,6 +17,7 @@ from otimes.algebra.notation.tree import (
     Node,
     Power,
     Product,
+    Slot,
     Sum,
     Tensor,
     bare,
@@ -35,7 +36,7 @@ def suggestion(
     right = set(_names(rhs))
     candidates = [(lhs, edited) for edited in edits(rhs, left)]
     candidates += [(edited, rhs) for edited in edits(lhs, right)]
-    for pair in candidates:
+    for pair in ((_untwisted(a), _untwisted(b)) for a, b in candidates):
         text = latex(pair[0]), latex(pair[1])
         if text in tried or text[0] == text[1]:
             continue
@@ -45,6 +46,19 @@ def suggestion(
         if holds(*pair):
             return pair
     return None
+
+
+def _untwisted(node: Any) -> Any:
+    """Return a term with what is transposed twice as it is."""
+    if isinstance(node, Power) and node.exponent == "T" and isinstance(bare(node.base), Power):
+        inner = bare(node.base)
+        if isinstance(inner, Power) and inner.exponent == "T":
+            return _untwisted(inner.base)
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple(_untwisted(part) for part in node)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: _untwisted(getattr(node, f.name)) for f in fields(node)})
+    return node
 
 
 def edits(node: Node, others: set[Name]) -> Iterator[Node]:

@@ -1,0 +1,129 @@
+r"""Definitions with indices, used for other indices: that of `W_{OV}^{l,h}` for `W_{OV}^2`.
+
+A definition says something for every value of the letters that are indices of what it defines. It
+is used for a symbol with others in their place, and, where all its symbols have the same indices
+above, for a symbol with fewer, as when a text goes on about one head.
+
+>>> from otimes.algebra.notation.parser import parse_formula
+>>> from otimes.algebra.notation.tree import latex
+>>> (said,), (here,) = (parse_formula(t) for t in ("q_i = W_Q x_i", "q_j"))
+>>> latex(instance(*said.terms, here.terms[0], ()))
+'W_{Q} x_{j}'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import fields, replace
+from typing import Any
+
+from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, walk
+
+LETTERS = frozenset("hijklmnpqstu")
+PAIR = re.compile(r"([a-z])\s*[-+]\s*([a-z])")
+
+
+def is_generic(lhs: Node, sizes: Collection[str]) -> bool:
+    """Return whether what is defined has letters for indices, and so stands for many symbols."""
+    return isinstance(lhs, Name) and bool(_letters(lhs)) and not _letters(lhs) & {*sizes}
+
+
+def instance(lhs: Node, rhs: Node, name: Name, sizes: Collection[str]) -> Node | None:
+    """Return what a definition says of a symbol like the one that it defines, or None."""
+    if not isinstance(lhs, Name) or not is_generic(lhs, sizes) or not _is_like(lhs, name):
+        return None
+    bound = {index for e in walk(rhs) if isinstance(e, Indexed) for index in e.indices}
+    slots = [*zip(lhs.sub, name.sub, strict=False), *zip(lhs.sup, name.sup, strict=False)]
+    if bound & (_letters(lhs) | {slot.text for _, slot in slots}):
+        return None
+    if len(lhs.sub) == len(name.sub) and len(lhs.sup) == len(name.sup):
+        return _lined_up(lhs, rhs, name)
+    return _with_others_above(lhs, rhs, name)
+
+
+def _letters(name: Name) -> set[str]:
+    found = set()
+    for slot in (*name.sub, *name.sup):
+        difference = PAIR.fullmatch(slot.text) if slot.kind == "expression" else None
+        texts = [slot.text] if slot.kind == "index" else difference.groups() if difference else []
+        found |= {text for text in texts if text in LETTERS or text[0] == "\\"}
+    return found
+
+
+def _is_like(lhs: Name, name: Name) -> bool:
+    labels = [[s for s in (*e.sub, *e.sup) if s.kind == "label"] for e in (lhs, name)]
+    same = (lhs.base, lhs.marks, lhs.select) == (name.base, name.marks, name.select)
+    return same and labels[0] == labels[1] and len(lhs.sub) == len(name.sub)
+
+
+def _lined_up(lhs: Name, rhs: Node, name: Name) -> Node | None:
+    """Return the right side with the indices of `name` in the place of those of `lhs`."""
+    put: dict[str, Slot] = {}
+    pairs = [*zip(lhs.sub, name.sub, strict=True), *zip(lhs.sup, name.sup, strict=True)]
+    for own, other in pairs:
+        for letter, slot in _matched(own, other):
+            if slot is None or letter not in _letters(lhs) or put.setdefault(letter, slot) != slot:
+                return None
+    put = {letter: slot for letter, slot in put.items() if slot != Slot("index", letter)}
+    for e in walk(rhs):
+        slots = (*e.sub, *e.sup) if isinstance(e, Name) else ()
+        if isinstance(e, Name) and (e.base in put or any(_mixed(slot, put) for slot in slots)):
+            return None
+    made: Node = _with_slots(rhs, put)
+    return made
+
+
+def _matched(own: Slot, other: Slot) -> list[tuple[str, Slot | None]]:
+    """Return what stands for the letters of an index in another one, None where they differ."""
+    if own.kind == "index":
+        fits = other.kind in ("index", "number", "expression")
+        return [(own.text, other if fits else None)]
+    mine, theirs = PAIR.fullmatch(own.text), PAIR.fullmatch(other.text)
+    if own.kind == "expression" and mine and theirs and _sign(own) == _sign(other):
+        return [(a, Slot("index", b)) for a, b in zip(mine.groups(), theirs.groups(), strict=True)]
+    return [] if own == other else [("", None)]
+
+
+def _sign(slot: Slot) -> str:
+    return "-" if "-" in slot.text else "+"
+
+
+def _mixed(slot: Slot, put: dict[str, Slot]) -> bool:
+    """Return whether a letter that is replaced is only a part of an index, as in `l-1`."""
+    return slot.kind in ("expression", "range") and any(letter in slot.text for letter in put)
+
+
+def _with_slots(node: Any, put: dict[str, Slot]) -> Any:
+    if isinstance(node, Slot):
+        return put.get(node.text, node) if node.kind == "index" else node
+    if isinstance(node, tuple):
+        return tuple(_with_slots(part, put) for part in node)
+    if isinstance(node, Node):
+        parts = {f.name: _with_slots(getattr(node, f.name), put) for f in fields(node)}
+        return replace(node, **{**parts, "span": node.span})
+    return node
+
+
+def _with_others_above(lhs: Name, rhs: Node, name: Name) -> Node | None:
+    """Return the right side with what stands above `name`, where all its symbols have the same."""
+    if not lhs.sup or any(slot.kind != "index" for slot in lhs.sup) or lhs.sub != name.sub:
+        return None
+    names = [e for e in walk(rhs) if isinstance(e, Name) and e.base not in ("I", "Id", "0", "1")]
+    if not names or any(e.sup != lhs.sup for e in names):
+        return None
+    letters = {slot.text for slot in lhs.sup}
+    if any(slot.text in letters for e in names for slot in e.sub):
+        return None
+    return _with_sup(rhs, lhs.sup, name.sup)
+
+
+def _with_sup(node: Any, old: tuple[Slot, ...], new: tuple[Slot, ...]) -> Any:
+    if isinstance(node, Name):
+        return replace(node, sup=new) if node.sup == old else node
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple(_with_sup(part, old, new) for part in node)
+    if isinstance(node, Node):
+        parts = {f.name: _with_sup(getattr(node, f.name), old, new) for f in fields(node)}
+        return replace(node, **{**parts, "span": node.span})
+    return node

@@ -1,0 +1,79 @@
+# ruff: noqa: E501 (a document is one line of a table here)
+"""What a document says of its symbols counts where it should: other indices, words, sections."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+HEAD = (
+    "$W_V \\in \\mathbb{R}^{d \\times k}$, $W_O \\in \\mathbb{R}^{k \\times d}$, "
+    "$A \\in \\mathbb{R}^{n \\times n}$, $X \\in \\mathbb{R}^{n \\times d}$.\n\n"
+)
+FACTORED = (
+    "Write $M = U \\Sigma V^\\top$, $U^\\top U = I$, $V^\\top V = I$, with $\\Sigma$ diagonal.\n\n"
+)
+
+
+def found(text: str) -> list[str]:
+    return [each.verdict for each in check_text(text).equations]
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts"),
+    [
+        # a definition with indices, for others and for none
+        ("$W_{OV}^{l,h} = W_V^{l,h} W_O^{l,h}$. $X W_{OV}^{2} = X W_V^2 W_O^2$.", ["proved"]),
+        ("$W_{OV}^{l,h} = W_V^{l,h} W_O^{l,h}$. $X W_{OV} = X W_V W_O$.", ["proved"]),
+        ("$W_{OV}^{l,h} = W_V^{l,h} W_O^{l,h}$. $X W_{OV}^2 = X W_V^1 W_O^2$.", ["refuted"]),
+        ("$W_{OV}^{l} = W_V^{l} W_O^{l-1}$. $X W_{OV}^2 = X W_V^2 W_O^2$.", ["needs-hypothesis"]),
+        ("$C = I_n - A$. Then $A C^2 = A (I_n - A)(I_n - A)$.", ["proved"]),
+        # ones of one size
+        (
+            "Put $C = I - \\frac1n \\mathbf{1}\\mathbf{1}^\\top$, an $n \\times n$ matrix. $C A = A - \\frac1n \\mathbf{1} \\mathbf{1}^\\top A$ and $C \\mathbf{1} = 0$.",
+            ["proved", "proved"],
+        ),
+    ],
+)
+def test_definitions_count_for_other_indices(text: str, verdicts: list[str]) -> None:
+    assert found(HEAD + text)[5:] == verdicts
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        ("M V = U \\Sigma", "proved"),
+        ("M^\\top M = V \\Sigma^\\top \\Sigma V^\\top", "proved"),
+        ("M^\\top M = V \\Sigma^2 V^\\top", "needs-hypothesis"),
+        ("V \\Sigma^\\top \\Sigma V^\\top = V \\Sigma^2 V^\\top", "needs-hypothesis"),
+        ("M V = V \\Sigma", "undecided"),
+    ],
+)
+def test_a_factorization_introduces_its_factors(equation: str, verdict: str) -> None:
+    verdicts = found(f"{FACTORED}Then ${equation}$.")
+    assert verdicts == ["definition"] * 3 + [verdict]
+
+
+GENERAL = "For $A \\in \\mathbb{R}^{m \\times n}$ and $B \\in \\mathbb{R}^{n \\times p}$: $(AB)^T = B^T A^T$."
+
+
+def test_a_letter_of_one_section_means_something_else_in_another() -> None:
+    later = "$(AB)^{-1} = B^{-1}A^{-1}$ and $\\mathrm{tr}(A) = \\mathrm{tr}(A^T)$ and $A = A^T$."
+    text = f"# Start\n\n$x + y = y + x$\n\n# Products\n\n{GENERAL}\n\n\n\n\n\n# Inverses\n\n{later}"
+    assert not {"refuted", "shape"} & {*found(text)}
+    assert "shape" in found(
+        f"# Notation\n\n{GENERAL.replace('For', 'We have')}\n\n# Other\n\n{later}"
+    )
+
+
+def test_a_product_whose_space_is_given_says_nothing_of_sizes_that_stay_open() -> None:
+    text = "$Q K^\\top \\in \\mathbb{R}^{n \\times n}$, $S_{ij} = \\sum_{k=1}^{d} Q_{ik} K_{jk}$"
+    assert "shape" not in found(text)
+
+
+def test_a_law_of_indices_is_used_for_other_indices() -> None:
+    text = "$R_m \\in \\mathbb{R}^{d \\times d}$, $q, k \\in \\mathbb{R}^{d}$. $R_m^\\top R_n = R_{n-m}$. "
+    right = "$(R_i q)^\\top (R_j k) = q^\\top R_{j-i} k$"
+    assert found(text + right)[3:] == ["proved"]
+    assert found(text + right.replace("j-i", "i-j"))[3:] == ["undecided"]
