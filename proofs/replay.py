@@ -1013,6 +1013,32 @@ class Reader:
         found = self.label((kind, tuple(marks), over, form))
         return self.box(found, (0, *slots), *at)
 
+    def apart(self, x: Matrix, scope: Scope) -> Matrix:
+        """Return a function as it is where no two indices are one, whose terms are boxes."""
+        now_at: dict[int, int] = {}
+
+        def other(index: Index) -> Index:
+            new = [self.wire(self.sizes[wire]) for wire in index[1:]]
+            now_at.update(zip(new, index[1:], strict=True))
+            return (*index[:1], *new)
+
+        def at(i: Index, j: Index) -> Terms:
+            before = [bound.now for bound in scope]
+            for bound in scope:
+                if type(bound.now) is tuple and self.value_of.keys().isdisjoint(bound.now[1:]):
+                    bound.now = other(bound.now)
+            terms = x.at(other(i), other(j))
+            for bound, now in zip(scope, before, strict=True):
+                bound.now = now
+            return [
+                t._replace(
+                    boxes=tuple([(k, tuple([now_at.get(w, w) for w in on])) for k, on in t.boxes])
+                )
+                for t in terms
+            ]
+
+        return x._replace(at=at)
+
     # -- the language: the entry of each kind of matrix --------------------------------------------
 
     def value(self, tree: Any, scope: Scope) -> Matrix:
@@ -1088,14 +1114,15 @@ class Reader:
             case ["OrderSum", body, n, order, bool(reverse)]:
                 return self.orders("Order", body, n, self.order(order, scope), reverse, scope)
             case ["RowSoftmax", *args] if 0 < len(args) < 3:
-                if len(args) > 1:
-                    self.note(tree, scope)
-                return self.softmax(self.alike([self.matrix(arg, scope) for arg in args]))
+                if len(args) > 1:  # the mask alone tells whether it is defined
+                    self.note(["RowSoftmax", args[1]], scope)
+                values = self.alike([self.matrix(arg, scope) for arg in args])
+                return self.apart(self.softmax(values), scope)
             case ["Activation", name, arg]:
                 demand(type(name) is str and name.isidentifier(), "an activation has no name")
                 if name in AXIOMS["partial"]:
                     self.note(tree, scope)
-                return self.activation(name, self.matrix(arg, scope))
+                return self.apart(self.activation(name, self.matrix(arg, scope)), scope)
             case [str(kind), *args] if kind in AXIOMS["definitions"]:
                 schema = AXIOMS["definitions"][kind]
                 known = dict(zip([*schema["matrices"], *schema["others"]], args, strict=True))
@@ -1482,7 +1509,7 @@ class Reader:
             arguments = [((r, c), x.at(r, c)) for r, c in self.places(x.rows, x.cols)]
             return [self.opaque("inverse", arguments, (i, j))]
 
-        return x if tree[0] == "Identity" else x._replace(at=at)
+        return x if tree[0] == "Identity" else self.apart(x._replace(at=at), scope)
 
     def mask(self, mine: Branch, other: Branch, i: Index, j: Index) -> Terms:
         """Return the entry of a causal mask: one where the index j is not after i, in their legs.

@@ -304,6 +304,8 @@ def _affine(
             return None
     except OtimesError:  # an inverse, which zero does not have
         return None
+    if not all(isinstance(x, int | Fraction) for row in (*matrix, constant) for x in row):
+        return None  # such as log 2, which is known within an interval only
     return matrix, [-c for c in constant]
 
 

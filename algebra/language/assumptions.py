@@ -176,7 +176,7 @@ def refuse_negative_roots(known: Mapping[str, Flags], roots: Iterable[str]) -> N
 @lru_cache(maxsize=4096)
 def flags_of(symbol: sympy.Symbol) -> Flags:
     """Return those SymPy assumptions of a scalar symbol that the language supports."""
-    if not symbol.is_commutative:
+    if not symbol.is_commutative or _declares(symbol, _PLAIN):
         return NOTHING
     closure = _closure(symbol, "a scalar is a real number", real=True)
     if closure.get("zero"):
@@ -187,6 +187,8 @@ def flags_of(symbol: sympy.Symbol) -> Flags:
 @lru_cache(maxsize=4096)
 def flags_of_size(symbol: sympy.Symbol) -> Flags:
     """Return the parity assumptions of a size symbol; every size is a positive integer."""
+    if _declares(symbol, _PLAIN, _INTEGER, _SIZE):
+        return NOTHING
     closure = _closure(symbol, "a size is an integer from 1 on", integer=True, positive=True)
     return frozenset(flag for flag in PARITY if closure.get(flag))
 
@@ -194,10 +196,22 @@ def flags_of_size(symbol: sympy.Symbol) -> Flags:
 @lru_cache(maxsize=4096)
 def check_index(symbol: sympy.Symbol) -> None:
     """Raise LanguageError if the assumptions of a free index exclude some of its values."""
+    if _declares(symbol, _PLAIN, _INTEGER):
+        return
     wanted = "an index takes every value from 0 on"
     closure = _closure(symbol, wanted, integer=True, nonnegative=True)
     if any(closure.get(flag) for flag in ("positive", "nonpositive", "even", "odd")):
         raise LanguageError(f"what the index {symbol} declares leaves out values: {wanted}")
+
+
+# What symbols that nothing else is said of declare, and imply.
+_PLAIN, _INTEGER = (sympy.Symbol("x", **said).assumptions0 for said in ({}, {"integer": True}))
+_SIZE = sympy.Symbol("x", integer=True, positive=True).assumptions0
+
+
+def _declares(symbol: sympy.Symbol, *known: dict[str, bool]) -> bool:
+    """Return whether a symbol declares just one of these: what follows of them is known."""
+    return symbol.assumptions0 in known
 
 
 def _closure(symbol: sympy.Symbol, wanted: str, **besides: bool) -> dict[str, bool]:

@@ -183,6 +183,19 @@ def standardised(sides: Sequence[Any], given: Sequence[Pair] = ()) -> Standard:
     return _Renaming(found, sides, given).standard()
 
 
+@lru_cache(maxsize=1_000)
+def _role(kind: type) -> str:
+    """Return what the nodes of a class do to names: "tensor", "function", "binds" or "indices"."""
+    if kind is sympy.MatrixSymbol:
+        return "tensor"
+    if name_kind := getattr(kind, "name_kind", ""):
+        return str(name_kind)
+    limits = _LIMITS.get(kind) or getattr(kind, "limit_places", None)
+    if limits is not None and limits(2):
+        return "binds"
+    return "indices" if kind in _INDICES or getattr(kind, "index_places", None) else ""
+
+
 class _Found:
     """The names in expressions, collected in one walk that ignores scopes."""
 
@@ -206,16 +219,16 @@ class _Found:
             arguments = e.args
             if not arguments:
                 continue
-            name_kind = "tensor" if kind is sympy.MatrixSymbol else getattr(e, "name_kind", "")
-            if name_kind == "tensor":
+            role = _role(kind)
+            if role == "tensor":
                 self.tensors.add(e.name)
                 stack += arguments[:0:-1]
                 continue
-            if name_kind == "function":
+            if role == "function":
                 self.functions.add(e.name)
-            elif _places(e):
+            elif role == "binds":
                 self.binds = True
-            elif index_places(e):
+            elif role == "indices" and index_places(e):
                 self.has_indices = True
                 self.has_open_deltas |= kind is sympy.KroneckerDelta and len(arguments) == 2
             stack += arguments[::-1]

@@ -77,7 +77,8 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     everything = [*sides, *[side for pair in given for side in pair]]
     if not all(isinstance(e, sympy.Basic) for e in everything):
         return list(sides), list(given)
-    sizes = {symbol for e in everything for atom in e.atoms(*ATOMS) for symbol in _sizes(atom)}
+    atoms = (atom for e in everything for atom in e.atoms(*ATOMS, OneHot))
+    sizes = {symbol for atom in atoms for symbol in _sizes(atom)}
     scan = partial(_free_ranges, sizes=sizes)
     free = scan(sides, frozenset())
     affine = _affine_families(everything, {**scan(everything, frozenset()), **free}, sizes)

@@ -13,6 +13,7 @@ from sympy import HadamardProduct, Identity, Inverse, MatrixSymbol, OneMatrix, T
 
 from otimes.algebra.decide.axioms import AXIOMS
 from otimes.algebra.decide.certificate import to_json
+from otimes.algebra.language.defined import Quotient
 from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
@@ -85,6 +86,23 @@ def _scores(e: Any) -> Any:
     return matmul(X, e, X.T)
 
 
+def _f_diagonal(e: Any) -> Any:
+    return HadamardProduct(Identity(n), Activation("exp", e), evaluate=False)
+
+
+def _reciprocal(e: Any) -> Any:
+    return Activation("reciprocal", e)
+
+
+def _masked(e: Any) -> Any:
+    return RowSoftmax(e, CausalMask(n))
+
+
+def _divided(e: Any) -> Any:
+    kept = HadamardProduct(e, CausalMask(n), evaluate=False)
+    return Quotient(kept, kept * OneMatrix(n, n))
+
+
 MORE: dict[str, tuple[Any, ...]] = {
     "heads one by one": (HeadSum(_f(X * G[h]), (h, 3)), matadd(*[_f(X * G[k]) for k in range(3)])),
     "a pattern for each of three heads": (
@@ -138,6 +156,12 @@ MORE: dict[str, tuple[Any, ...]] = {
     "the size of each head": (
         Trace(HeadSum(RMSNorm(X * F[h]) * RMSNorm(X * F[h]).T, (h, H))),
         H * n * d,
+    ),
+    "a function on the diagonal": (Trace(Activation("exp", S)), Trace(_f_diagonal(S))),
+    "the reciprocal of a unit column": (_reciprocal(OneHot(0, n)), OneHot(0, n)),
+    "one mask, scores in two forms": (
+        RowSoftmax(_masked(matadd(S, v * OneMatrix(1, n))), CausalMask(n)),
+        _divided(Activation("exp", _masked(S))),
     ),
     "no later key": (
         HadamardProduct(RowSoftmax(S, CausalMask(n)), CausalMask(n).T, evaluate=False),

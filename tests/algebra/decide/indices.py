@@ -97,6 +97,10 @@ TRUE: dict[str, Claim] = {
     "the last row of the mask": (OneHot(n - 1, n).T * M, OneMatrix(1, n)),
     "the last unit column": ((last.T * A * last)[0, 0], A[n - 1, n - 1]),
     "the last entry once": (Sum(x[j, 0] * last[j, 0], (j, 0, n - 1)), x[n - 1, 0]),
+    "a sum of a unit column": (
+        Sum(first[j, 0], (j, i, n - 1)),
+        Sum(first[j, 0], (j, i + 1, n - 1)) + first[i, 0],
+    ),
     "the sum of positions": (over(i * one[i, 0], i), n * (n - 1) / 2),
     "the sum of squares": (over(i**2 * one[i, 0], i), n * (n - 1) * (2 * n - 1) / 6),
     "the last position": (p[n - 1, 0], n - 1),
