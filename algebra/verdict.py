@@ -24,7 +24,7 @@ from otimes.algebra.decide.decision import Decision, Proof, Status
 from otimes.algebra.decide.display import counterexample_html, counterexample_latex
 from otimes.algebra.decide.entailment import Use
 from otimes.algebra.decide.nonnegative import under_nonnegative
-from otimes.algebra.decide.trials import note_on_models
+from otimes.algebra.decide.trials import may_be_undefined, note_on_models
 from otimes.algebra.errors import LanguageError, Refuted, Undecided
 from otimes.algebra.explain.derivation import Derivation
 from otimes.algebra.explain.search import explain
@@ -69,7 +69,9 @@ class Verdict:
         decision = self._decision
         if self.status == "undecided" and self._claim is not None:
             return "; ".join(filter(None, (decision.reason, *obstacles(self._claim))))
-        if self.status != "proved" or self._claim is None or not decision.conditional:
+        if self.status != "proved" or self._claim is None:
+            return decision.reason
+        if not (decision.conditional or may_be_undefined(self._claim)):
             return decision.reason
         with Budget(MODEL) as work:
             note = note_on_models(self._claim)

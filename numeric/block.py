@@ -22,8 +22,10 @@ WEIGHTS: dict[str, tuple[str, ...]] = {
     "resid_pre": ("W_pos",),
     "ln1": ("ln1_gain", "ln1_bias"),
     "qk_in": ("W_pos",),
+    "q_latent": ("W_DQ", "q_latent_gain"),
+    "kv_latent": ("W_DKV", "kv_latent_gain"),
     "q": ("W_Q", "b_Q", "q_norm_gain"),
-    "k": ("W_K", "b_K", "k_norm_gain"),
+    "k": ("W_K", "b_K", "k_norm_gain", "W_KR"),
     "v": ("W_V", "b_V"),
     "pattern": ("sinks",),
     "head_out": ("W_O",),
@@ -32,7 +34,9 @@ WEIGHTS: dict[str, tuple[str, ...]] = {
     "ln2": ("ln2_gain", "ln2_bias"),
     "mlp_pre": ("W_in", "b_in", "W_gate", "b_gate"),
     "mlp_post": ("W_in", "b_in"),
-    "mlp_out": ("W_out", "b_out"),
+    "router": ("W_router", "b_router"),
+    "routing": ("b_choice",),
+    "mlp_out": ("W_out", "b_out", "b_experts"),
     "ln2_post": ("ln2_post_gain", "ln2_post_bias"),
     "final": ("W_pos",),
     "ln_final": ("ln_final_gain", "ln_final_bias"),
@@ -66,9 +70,13 @@ def _attention(config: Config) -> Iterator[Step]:
         attn_in = "ln1"
         yield Step("ln1", ("resid_pre",))
     yield Step("qk_in", (attn_in,))
-    yield Step("q", ("qk_in",))
-    yield Step("k", ("qk_in",))
-    yield Step("v", (attn_in,))
+    if config.q_rank:
+        yield Step("q_latent", ("qk_in",))
+    if config.kv_rank:
+        yield Step("kv_latent", (attn_in,))
+    yield Step("q", ("q_latent" if config.q_rank else "qk_in",))
+    yield Step("k", ("kv_latent", "qk_in") if config.kv_rank else ("qk_in",))
+    yield Step("v", ("kv_latent" if config.kv_rank else attn_in,))
     yield Step("scores", ("q", "k"))
     yield Step("pattern", ("scores",))
     yield Step("z", ("pattern", "v"))
@@ -94,7 +102,14 @@ def _mlp(config: Config) -> Iterator[Step]:
         mlp_in = "ln2"
     yield Step("mlp_pre", (mlp_in,))
     yield Step("mlp_post", ("mlp_pre", mlp_in) if config.gated else ("mlp_pre",))
-    yield Step("mlp_out", ("mlp_post",))
+    neurons = "mlp_post"
+    if config.n_experts:
+        neurons = "routed"
+        yield Step("router", (mlp_in,))
+        yield Step("routing", ("router",))
+        yield Step("routed", ("mlp_post", "routing"))
+    biased = config.has("b_experts")
+    yield Step("mlp_out", (neurons, "routing") if biased else (neurons,))
     written = "mlp_out"
     if config.norms_output:
         written = "ln2_post"
@@ -107,6 +122,33 @@ def _mlp(config: Config) -> Iterator[Step]:
     yield Step("resid_post", (*before, written))
     if config.post_norm:
         yield Step("ln2", ("resid_post",))
+
+
+def head_width_of(kind: str, config: Config) -> int:
+    """Return the number of columns of q, k, v or z of a head."""
+    return config.value_width if kind in ("v", "z") else config.d_head
+
+
+def width_of(kind: str, config: Config) -> int:
+    """Return the number of columns of an activation that has rows for positions only.
+
+    >>> width_of("mlp_pre", Config(1, 1, 4, 2, 10, 8, "none", d_mlp=6, activation="relu"))
+    6
+    """
+    if kind == "logits":
+        return config.d_vocab
+    if kind in ("q_latent", "kv_latent"):
+        return config.q_rank if kind == "q_latent" else config.kv_rank
+    if kind == "router":
+        return config.n_routed
+    if kind == "routing":
+        return config.n_experts + (config.d_shared > 0)
+    return config.d_mlp if kind in ("mlp_pre", "mlp_post", "routed") else config.d_model
+
+
+def neurons(config: Config) -> str:
+    """Return the name of the activation that the output weight of an MLP reads."""
+    return "routed" if config.n_experts else "mlp_post"
 
 
 def passes_on(config: Config) -> str:

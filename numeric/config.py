@@ -11,8 +11,12 @@
     norm order  "pre": each sublayer reads the normed residual stream; "output": what it writes is
                 normalised before it is added (OLMo 2); "both" (Gemma 2); "post": the residual
                 stream is normalised after each addition (Vaswani et al., torch.nn's default)
+    latents     kv_rank: keys and values are made of a normed projection of the stream, queries of
+                another one with q_rank; each head has a shared rotary part of its key
     scores      qk_norm (queries and keys are normalised), attn_scale, score_cap, windows by layer,
                 sinks (one more score in each softmax, whose weight goes nowhere)
+    experts     n_experts MLPs beside each other, each token through those that a router chooses,
+                and optionally a shared one, through which all go
     embeddings  tied: W_U is the transpose of W_E; embed_scale multiplies W_E where it embeds
     biases      the names of the biases that the model has
 
@@ -20,7 +24,8 @@ Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Press, Smith and Lewi
 (shortformer); Su et al. 2021 (rotary); Wang and Komatsuzaki 2021 (parallel); Touvron et al.
 2023 (Llama); Xiong et al. 2020 (pre-norm and post-norm); Press, Smith and Lewis 2022 (ALiBi);
 Henry et al. 2020 (query and key norms); Beltagy et al. 2020 (windows); Gemma team 2024 (caps,
-norms on both sides); Xiao et al. 2024 (sinks).
+norms on both sides); Xiao et al. 2024 (sinks); Shazeer et al. 2017 and Jiang et al. 2024 (experts);
+DeepSeek-AI 2024 (latent attention, shared experts, choices by sigmoids).
 """
 
 import math
@@ -38,16 +43,19 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "quick_gelu", "relu", "silu")
 NORMS = ("none", "layer", "rms")
 NORM_ORDERS = ("pre", "post", "output", "both")
 QK_NORMS = ("none", "head", "all")
+ROUTERS = ("chosen", "all", "sigmoid")
 BIASES = ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_gate", "b_out", "b_U")
+OF_EXPERTS = ("b_router", "b_choice", "b_experts")
+EVERY_BIAS = (*BIASES, *OF_EXPERTS)
 
 # Every tensor a model can have, and the sizes of its axes. Initialisation draws them in this order:
 # another order would give other models for the same seed.
 TENSORS: dict[str, tuple[str, ...]] = {
     "W_E": ("d_vocab", "d_model"),
-    "W_Q": ("n_layers", "n_heads", "d_model", "d_head"),
-    "W_K": ("n_layers", "kv_heads", "d_model", "d_head"),
-    "W_V": ("n_layers", "kv_heads", "d_model", "d_head"),
-    "W_O": ("n_layers", "n_heads", "d_head", "d_model"),
+    "W_Q": ("n_layers", "n_heads", "query_in", "d_head"),
+    "W_K": ("n_layers", "kv_heads", "key_in", "d_key"),
+    "W_V": ("n_layers", "kv_heads", "key_in", "value_width"),
+    "W_O": ("n_layers", "n_heads", "value_width", "d_model"),
     "W_U": ("d_model", "d_vocab"),
     "W_pos": ("n_ctx", "d_model"),
     "W_in": ("n_layers", "d_model", "d_mlp"),
@@ -55,7 +63,7 @@ TENSORS: dict[str, tuple[str, ...]] = {
     "W_out": ("n_layers", "d_mlp", "d_model"),
     "b_Q": ("n_layers", "n_heads", "d_head"),
     "b_K": ("n_layers", "kv_heads", "d_head"),
-    "b_V": ("n_layers", "kv_heads", "d_head"),
+    "b_V": ("n_layers", "kv_heads", "value_width"),
     "b_O": ("n_layers", "d_model"),
     "b_in": ("n_layers", "d_mlp"),
     "b_gate": ("n_layers", "d_mlp"),
@@ -76,7 +84,22 @@ TENSORS: dict[str, tuple[str, ...]] = {
     "sinks": ("n_layers", "n_heads"),
     "ln_embed_gain": ("d_model",),
     "ln_embed_bias": ("d_model",),
+    "W_router": ("n_layers", "d_model", "n_routed"),
+    "b_router": ("n_layers", "n_routed"),
+    "b_choice": ("n_layers", "n_experts"),
+    "b_experts": ("n_layers", "n_experts", "d_model"),
+    "W_DQ": ("n_layers", "d_model", "q_rank"),
+    "q_latent_gain": ("n_layers", "q_rank"),
+    "W_DKV": ("n_layers", "d_model", "kv_rank"),
+    "kv_latent_gain": ("n_layers", "kv_rank"),
+    "W_KR": ("n_layers", "d_model", "rotary_dims"),
 }
+
+EXPERTS = (
+    *("n_experts", "experts_per_token", "router", "router_scale", "router_groups"),
+    *("d_shared", "shared_gate", "dense_layers"),
+)
+"""The settings of experts and their router."""
 
 
 class _Hashed:
@@ -106,6 +129,25 @@ class Config(_Hashed):
     to c tanh(x/c); 0 means none. `windows` has one number for each layer: a query sees that many
     keys, itself included; 0 means all. Layers with a window have the rotary base `local_base`, if
     it is not 0, without a stretch (Gemma 3). `alibi_slopes` has a slope for each head.
+
+    With `n_experts`, the neurons of an MLP are those of its experts one after the other, and then
+    `d_shared` of a shared expert: d_mlp counts them all, and W_in, W_gate and W_out hold them all.
+    Each neuron is multiplied by the weight that the router gives its expert (`experts.routing`): of
+    the `experts_per_token` chosen ones it is, with `router` "chosen", the softmax of their router
+    logits; with "all", the softmax of all logits, so that the weights sum to less than 1; with
+    "sigmoid", σ of the logit divided by the sum of the chosen. Weights are multiplied by
+    `router_scale`; b_choice is added to what is compared, and not to the weights (DeepSeek-V3).
+    `router_groups` (groups, chosen groups, experts of a group that count) restricts the choice to
+    the groups with the largest sums. The shared expert has weight 1, or with `shared_gate` σ of a
+    last column of W_router. In `dense_layers` all weights are 1. b_experts is the output bias of
+    each expert. `gate_limit` c makes the gated MLP act(min(gate, c)) (clip(up, -c, c) + 1)
+    (gpt-oss).
+
+    With `kv_rank` (latent attention, DeepSeek), keys and values are `kv_latent` times W_K and W_V,
+    which have kv_rank rows: `kv_latent` is an RMSNorm (with `latent_eps`) of the input of attention
+    times W_DKV. The first `rotary_dims` entries of every head's key are that input times W_KR, and
+    W_K has the d_head - rotary_dims others; only the former are rotated. With `q_rank`, queries are
+    made of a latent of their own. `d_value` is the width of values, 0 for that of keys.
 
     Raises: OtimesError naming every invalid field.
     """
@@ -143,13 +185,26 @@ class Config(_Hashed):
     local_base: float = 0.0
     sinks: bool = False
     alibi_slopes: tuple[float, ...] = ()
+    n_experts: int = 0
+    experts_per_token: int = 0
+    router: str = "chosen"
+    router_scale: float = 1.0
+    router_groups: tuple[int, ...] = ()
+    d_shared: int = 0
+    shared_gate: bool = False
+    dense_layers: tuple[int, ...] = ()
+    gate_limit: float = 0.0
+    kv_rank: int = 0
+    q_rank: int = 0
+    d_value: int = 0
+    latent_eps: float = 1e-6
 
     def __post_init__(self) -> None:
         """Check all fields; raise one error that names every invalid one."""
         wrong = [*self._wrong_types()] or [*self._wrong_together()]
         if wrong:
             raise OtimesError(f"the configuration is invalid: {'; '.join(wrong)}")
-        in_order = tuple(name for name in BIASES if name in self.biases)
+        in_order = tuple(name for name in EVERY_BIAS if name in self.biases)
         object.__setattr__(self, "biases", in_order)
 
     def __hash__(self) -> int:
@@ -162,7 +217,9 @@ class Config(_Hashed):
 
     def _wrong_types(self) -> Iterable[str]:
         """Yield a message for each field of the wrong type or out of range."""
-        least = {"n_layers": 0, "rotary_dims": 0, "d_mlp": 0, "d_vocab": 0}
+        least = dict.fromkeys(("n_layers", "rotary_dims", "d_mlp", "d_vocab"), 0)
+        least |= dict.fromkeys(("n_experts", "experts_per_token", "d_shared"), 0)
+        least |= dict.fromkeys(("kv_rank", "q_rank", "d_value"), 0)
         for field in fields(self):
             value = getattr(self, field.name)
             if field.type in (int, int | None):
@@ -182,14 +239,15 @@ class Config(_Hashed):
             ("norm", NORMS),
             ("norm_order", NORM_ORDERS),
             ("qk_norm", QK_NORMS),
+            ("router", ROUTERS),
             ("activation", (*ACTIVATIONS, None)),
         ):
             value = getattr(self, name)
             if value not in known:
                 yield f"{name}={value!r} must be one of {listed(known)}"
         for bias in self.biases:
-            if bias not in BIASES:
-                yield f"unknown bias {bias!r}; the biases are {listed(BIASES)}"
+            if bias not in EVERY_BIAS:
+                yield f"unknown bias {bias!r}; the biases are {listed(EVERY_BIAS)}"
 
     def _wrong_together(self) -> Iterable[str]:
         """Yield a message for each combination of fields that is inconsistent."""
@@ -230,6 +288,8 @@ class Config(_Hashed):
                 "norm_order='post' excludes parallel blocks: the MLP reads the norm after attention"
             )
         yield from self._wrong_scores()
+        yield from self._wrong_experts()
+        yield from self._wrong_latents()
         for bias in self.biases:
             if (bias in ("b_in", "b_out") and not self.d_mlp) or (
                 bias == "b_gate" and not self.gated
@@ -261,6 +321,59 @@ class Config(_Hashed):
             )
         elif not slopes:
             yield f"alibi_slopes={self.alibi_slopes} must be positive"
+
+    def _wrong_experts(self) -> Iterable[str]:
+        """Yield a message for each invalid setting of experts."""
+        if self.gate_limit and not self.gated:
+            yield f"gate_limit={self.gate_limit} needs a gated MLP"
+        if not self.n_experts:
+            plain = {each.name: each.default for each in fields(self)}
+            for name in EXPERTS[1:]:
+                if getattr(self, name) != plain[name]:
+                    yield f"{name}={getattr(self, name)!r} needs experts (n_experts is 0)"
+            yield from (f"the bias {b} needs experts" for b in self.biases if b in OF_EXPERTS)
+            return
+        if not 0 < self.experts_per_token <= self.n_experts:
+            yield (
+                f"experts_per_token={self.experts_per_token} must be from 1 to"
+                f" n_experts={self.n_experts}"
+            )
+        if self.d_mlp <= self.d_shared or (self.d_mlp - self.d_shared) % self.n_experts:
+            yield (
+                f"d_mlp={self.d_mlp} must be n_experts={self.n_experts} times the width of an"
+                f" expert, plus d_shared={self.d_shared}"
+            )
+        if self.shared_gate and not self.d_shared:
+            yield "shared_gate=True needs a shared expert (d_shared is 0)"
+        if any(not 0 <= layer < self.n_layers for layer in self.dense_layers):
+            yield f"dense_layers={self.dense_layers} must be layers from 0 to {self.n_layers - 1}"
+        if self.router_groups:
+            yield from self._wrong_groups()
+
+    def _wrong_latents(self) -> Iterable[str]:
+        if not self.kv_rank:
+            for name in ("q_rank", "d_value"):
+                if getattr(self, name):
+                    yield f"{name}={getattr(self, name)} needs latent attention (kv_rank is 0)"
+        elif self.positions == "shortformer":
+            yield f"kv_rank={self.kv_rank} excludes positions='shortformer'"
+        elif self.qk_norm != "none" or {"b_Q", "b_K", "b_V"} & {*self.biases}:
+            yield f"kv_rank={self.kv_rank} excludes qk_norm and biases of queries, keys and values"
+
+    def _wrong_groups(self) -> Iterable[str]:
+        said = self.router_groups
+        whole = len(said) == 3 and all(type(each) is int and each > 0 for each in said)
+        size = self.n_experts // said[0] if whole and self.n_experts % said[0] == 0 else 0
+        if (
+            not size
+            or not (said[1] <= said[0] and said[2] <= size)
+            or (said[1] * size < self.experts_per_token)
+        ):
+            yield (
+                f"router_groups={said} must be (groups, chosen groups, experts of a group that"
+                f" count), with groups that divide n_experts={self.n_experts} and chosen ones that"
+                f" hold experts_per_token={self.experts_per_token}"
+            )
 
     def _wrong_stretch(self) -> Iterable[str]:
         said = self.rotary_stretch
@@ -338,7 +451,37 @@ class Config(_Hashed):
         >>> Config(2, 1, 4, 2, 10, 8, "none", windows=(0, 4)).of_layer(1).window
         4
         """
-        return _of_layer(self, layer) if self.windows else self
+        return _of_layer(self, layer) if self.windows or self.dense_layers else self
+
+    @property
+    def query_in(self) -> int:
+        """The width of what W_Q reads."""
+        return self.q_rank or self.d_model
+
+    @property
+    def key_in(self) -> int:
+        """The width of what W_K and W_V read."""
+        return self.kv_rank or self.d_model
+
+    @property
+    def d_key(self) -> int:
+        """The number of columns of W_K: d_head without a shared rotary part."""
+        return self.d_head - self.rotary_dims if self.kv_rank else self.d_head
+
+    @property
+    def value_width(self) -> int:
+        """The width of values: `d_value`, or d_head."""
+        return self.d_value or self.d_head
+
+    @property
+    def n_routed(self) -> int:
+        """The number of columns of W_router: experts, and a gate of the shared one."""
+        return self.n_experts + self.shared_gate
+
+    @property
+    def dense(self) -> bool:
+        """Whether all weights of experts are 1. Of a layer's own configuration."""
+        return bool(self.dense_layers)
 
     @property
     def kv_heads(self) -> int:
@@ -362,6 +505,13 @@ class Config(_Hashed):
         """
         shared = f" on {self.kv_heads} key/value heads" if self.kv_heads != self.n_heads else ""
         mlp = f"{'gated ' if self.gated else ''}MLP of {self.d_mlp} ({self.activation})"
+        if self.n_experts:
+            width = (self.d_mlp - self.d_shared) // self.n_experts
+            shared = f" and a shared one of {self.d_shared}" if self.d_shared else ""
+            mlp = (
+                f"{self.experts_per_token} of {self.n_experts} experts of {width}{shared}"
+                f" ({self.activation})"
+            )
         norms = {"layer": "LayerNorm", "rms": "RMSNorm", "none": "no norms"}[self.norm]
         order = {"post": " after each sum", "output": " of outputs", "both": " on both sides"}
         return (
@@ -379,6 +529,9 @@ class Config(_Hashed):
         """Yield the settings of scores that differ from the plain ones, in a few words each."""
         if self.qk_norm != "none":
             yield "query and key norms"
+        if self.kv_rank:
+            queries = f" and {self.q_rank} of queries" if self.q_rank else ""
+            yield f"latents of {self.kv_rank}{queries}"
         if any(self.windows):
             widths = {each for each in self.windows if each}
             yield f"windows of {listed(sorted(widths))}"
@@ -401,7 +554,7 @@ class Config(_Hashed):
 
     def has(self, tensor: str) -> bool:
         """Return whether the model has a weight of that name."""
-        if tensor in BIASES:
+        if tensor in EVERY_BIAS:
             return tensor in self.biases
         layer, mlp = self.norm == "layer", self.d_mlp > 0
         reads = self.norms_before or self.post_norm
@@ -424,6 +577,12 @@ class Config(_Hashed):
             "sinks": self.sinks,
             "ln_embed_gain": self.embed_norm,
             "ln_embed_bias": self.embed_norm and layer,
+            "W_router": self.n_experts > 0,
+            "W_DQ": self.q_rank > 0,
+            "q_latent_gain": self.q_rank > 0,
+            "W_DKV": self.kv_rank > 0,
+            "kv_latent_gain": self.kv_rank > 0,
+            "W_KR": self.kv_rank > 0,
             "ln_final_gain": self.final_norm,
             "ln_final_bias": self.final_norm and self.norm == "layer",
         }
@@ -457,7 +616,7 @@ class Config(_Hashed):
         if not isinstance(biases, list | tuple) or not all(isinstance(b, str) for b in biases):
             raise OtimesError(f"{where}: biases must be a list of names, got {biases!r}")
         lists = {}
-        for name in ("rotary_stretch", "windows", "alibi_slopes"):
+        for name in ("rotary_stretch", "windows", "alibi_slopes", "router_groups", "dense_layers"):
             value = content.get(name, ())
             if not isinstance(value, list | tuple):
                 raise OtimesError(f"{where}: {name} must be a list of numbers, got {value!r}")
@@ -467,8 +626,12 @@ class Config(_Hashed):
 
 @lru_cache(maxsize=4096)
 def _of_layer(config: Config, layer: int) -> Config:
-    window = config.windows[layer]
-    fields: dict[str, Any] = {"windows": (window,) * config.n_layers, "local_base": 0.0}
+    fields: dict[str, Any] = {
+        "dense_layers": tuple(range(config.n_layers)) if layer in config.dense_layers else ()
+    }
+    window = config.windows[layer] if config.windows else 0
+    if config.windows:
+        fields |= {"windows": (window,) * config.n_layers, "local_base": 0.0}
     if window and config.local_base:
         fields |= {"rotary_base": config.local_base, "rotary_stretch": ()}
     return replace(config, **fields)
@@ -480,6 +643,9 @@ PATTERN_SETTINGS = (
 """The settings that change only how attention patterns are computed."""
 
 SETTINGS: dict[str, Any] = {
+    "kv_rank": 0,
+    "n_experts": 0,
+    "gate_limit": 0.0,
     "norm_order": "pre",
     "embed_scale": 1.0,
     "embed_norm": False,

@@ -13,6 +13,7 @@ A block maps the residual stream X (`resid_pre`) to `resid_post`:
     MLP         N = norm(M), or norm(X) in a parallel block
                 M + act(N W_in + b_in) W_out + b_out                               (resid_post)
                 gated: act(N W_gate + b_gate) · (N W_in + b_in) instead of act(N W_in + b_in)
+                experts: each neuron times the weight of its expert (`experts`)
 
 With norm_order "post" attention reads X itself (Y = X), and the sums are normalised: N = norm(M)
 replaces M, in the MLP and in the next sum, and norm(resid_post) is the next X. With "output" and
@@ -33,6 +34,7 @@ from jaxtyping import Bool, Float, Int
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.block import OF_HEADS, passes_on
 from otimes.numeric.config import Config
+from otimes.numeric.experts import by_neuron, routing
 from otimes.numeric.functions import (
     ACTIVATION,
     alibi,
@@ -75,7 +77,9 @@ def forward_pass(
     `qk_in.l` (the input of queries and keys) [pos, d_model], `q.l`, `k.l` (after rotary
     embeddings), `v.l`, `z.l` [head, pos, d_head], `scores.l`, `pattern.l` [head, query, key],
     `head_out.l` [head, pos, d_model], `attn_out.l`, `resid_mid.l`, `ln2.l` [pos, d_model],
-    `mlp_pre.l`, `mlp_post.l` [pos, d_mlp], `mlp_out.l`, `resid_post.l`, and finally `final`,
+    `mlp_pre.l`, `mlp_post.l` [pos, d_mlp], with experts `router.l` (logits) [pos, n_routed],
+    `routing.l` (weights of experts) [pos, expert] and `routed.l` (weighted neurons) [pos, d_mlp],
+    `mlp_out.l`, `resid_post.l`, and finally `final`,
     `ln_final` [pos, d_model] and `logits` [pos, d_vocab]. A model without norms has no `ln…`, one
     without MLPs no `mlp…`. With norm_order "post", `ln1.l` is the norm of `resid_mid.l` and `ln2.l`
     that of `resid_post.l`. With "output" and "both", `ln1_post.l` and `ln2_post.l` are the norms of
@@ -174,12 +178,36 @@ def attention(
     visible = visible_keys(rows.shape[-2], config.window)
     weights = [layer.head(h) for h in range(config.n_heads)]
     normed = _normed_together(config, weights, qk_in) if config.qk_norm == "all" else None
+    latent = _latents(config, layer, qk_in, rows) if config.kv_rank else {}
+    query_in, source = latent.get("q_latent", qk_in), latent.get("kv_latent")
     heads = [
-        one_head(qk_in, qk_in, rows, visible, head, config, normed[head.number] if normed else None)
+        one_head(
+            query_in,
+            qk_in if source is None else source,
+            rows if source is None else source,
+            visible,
+            head,
+            config,
+            normed[head.number] if normed else None,
+            None if source is None else linear(qk_in, layer.W_KR),
+        )
         for head in weights
     ]
-    at = {place: np.stack([head[place] for head in heads], axis=-3) for place in OF_HEADS}
+    at = latent | {place: np.stack([head[place] for head in heads], axis=-3) for place in OF_HEADS}
     return {"qk_in": qk_in, **at, "attn_out": at["head_out"].sum(axis=-3) + layer.b_O}
+
+
+def _latents(config: Config, layer: Layer, qk_in: np.ndarray, rows: np.ndarray) -> Places:
+    """Return the normed projections that queries, and keys and values, are made of."""
+
+    def latent(read: np.ndarray, weight: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        none = np.zeros_like(gain)
+        return normalise(linear(read, weight), "rms", config.latent_eps, gain, none)
+
+    made = {"kv_latent": latent(rows, layer.W_DKV, layer.kv_latent_gain)}
+    if config.q_rank:
+        made["q_latent"] = latent(qk_in, layer.W_DQ, layer.q_latent_gain)
+    return made
 
 
 Rows = Float[np.ndarray, "*prompts pos d_head"]
@@ -193,17 +221,21 @@ def one_head(
     head: HeadWeights,
     config: Config | None = None,
     normed: tuple[Rows, Rows] | None = None,
+    shared_key: Float[np.ndarray, "*prompts key rotary_dims"] | None = None,
 ) -> Places:
     """Return the activations of one head: $A = softmax(Q K^T / √d_head)$ and $A V W_O$.
 
     For cross-attention, `key_in` and `value_in` differ from `query_in`, with any number of keys and
     any boolean mask `visible`. With the `config` of a layer, queries and keys are normalised and
     rotated, and scores scaled, capped and lowered with the distance, as it says. `normed` are the
-    queries and keys where they are normalised together with those of the other heads.
+    queries and keys where they are normalised together with those of the other heads, `shared_key`
+    the first entries of the keys in latent attention.
     """
     q = linear(query_in, head.W_Q) + head.b_Q
-    k = linear(key_in, head.W_K) + head.b_K
+    k = linear(key_in, head.W_K) + head.b_K[..., -head.W_K.shape[-1] :]
     v = linear(value_in, head.W_V) + head.b_V
+    if shared_key is not None:
+        k = np.concatenate([shared_key, k], axis=-1)
     if normed is not None:
         q, k = normed
     elif config is not None and config.qk_norm == "head":
@@ -252,16 +284,29 @@ def _normed_together(
 
 def mlp(config: Config, layer: Layer, rows: Float[np.ndarray, "*prompts pos d_model"]) -> Places:
     """Return the activations of the MLP, which acts on each position separately."""
-    assert config.activation is not None  # the configuration of a model with an MLP names one
-    activate = ACTIVATION[config.activation]
-    up = linear(rows, layer.W_in) + layer.b_in
+    pre = up = linear(rows, layer.W_in) + layer.b_in
     if config.gated:
         pre = linear(rows, layer.W_gate) + layer.b_gate
-        post = activate(pre) * up
-    else:
-        pre = up
-        post = activate(pre)
-    return {"mlp_pre": pre, "mlp_post": post, "mlp_out": linear(post, layer.W_out) + layer.b_out}
+    at = {"mlp_pre": pre, "mlp_post": gated_neurons(config, pre, up)}
+    if not config.n_experts:
+        return {**at, "mlp_out": linear(at["mlp_post"], layer.W_out) + layer.b_out}
+    at["router"] = linear(rows, layer.W_router) + layer.b_router
+    shares = at["routing"] = routing(config, at["router"], layer.b_choice)
+    at["routed"] = at["mlp_post"] * by_neuron(config, shares)
+    bias = layer.b_out + linear(shares[..., : config.n_experts], layer.b_experts)
+    return {**at, "mlp_out": linear(at["routed"], layer.W_out) + bias}
+
+
+def gated_neurons(config: Config, pre: np.ndarray, up: np.ndarray) -> np.ndarray:
+    """Return the activated neurons of an MLP, times the linear branch `up` if it is gated."""
+    assert config.activation is not None  # the configuration of a model with an MLP names one
+    activate = ACTIVATION[config.activation]
+    if not config.gated:
+        return activate(pre)
+    if not config.gate_limit:
+        return activate(pre) * up
+    limit = config.gate_limit
+    return np.asarray(activate(np.minimum(pre, limit)) * (np.clip(up, -limit, limit) + 1))
 
 
 def _finite(array: np.ndarray, place: str) -> np.ndarray:

@@ -33,6 +33,7 @@ from jaxtyping import Float, Int
 
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.config import PATTERN_SETTINGS, check_settings
+from otimes.numeric.experts import by_neuron
 from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from otimes.numeric.functions import ACTIVATION, GATE, norm_scale
 from otimes.numeric.load import ModelSource, load_model
@@ -47,7 +48,7 @@ MLPKind = Literal["sources", "gates"]
 """What is constant in an MLP: its output, or its gates."""
 
 TOKENS_AT_ONCE = 4096
-FROZEN = (*PATTERN_SETTINGS, "embed_scale", "embed_norm", "output_norms")
+FROZEN = (*PATTERN_SETTINGS, "n_experts", "embed_scale", "embed_norm", "output_norms")
 """The settings that paths take into account: those of patterns, which are constant, and these."""
 
 
@@ -79,6 +80,7 @@ class FrozenPass:
     mlp_scales: tuple[Float[np.ndarray, "pos 1"], ...]
     attn_out_scales: tuple[Float[np.ndarray, "pos 1"], ...]
     mlp_out_scales: tuple[Float[np.ndarray, "pos 1"], ...]
+    mlp_shares: tuple[Float[np.ndarray, "pos expert"], ...]
     dtype: np.dtype[Any]
 
     @property
@@ -101,6 +103,7 @@ class FrozenPass:
             mlp_scales=tuple(scale[:n] for scale in self.mlp_scales),
             attn_out_scales=tuple(scale[:n] for scale in self.attn_out_scales),
             mlp_out_scales=tuple(scale[:n] for scale in self.mlp_out_scales),
+            mlp_shares=tuple(shares[:n] for shares in self.mlp_shares),
         )
 
     def layer(self, number: int) -> FrozenLayer:
@@ -185,11 +188,15 @@ class FrozenPass:
 
     def _added_bias(self, place: str, number: int) -> np.ndarray:
         name = {"attn_out": "b_O", "mlp_out": "b_out"}[place]
+        added: Any = self._written(name, number)
+        if place == "mlp_out" and self.model.config.has("b_experts"):
+            shares = self.mlp_shares[number][:, : self.model.config.n_experts]
+            added = added + shares @ self._written("b_experts", number)
         if not self.model.config.norms_output:
-            return self._part(name, number)
+            return np.asarray(added)
         scales = self.attn_out_scales if place == "attn_out" else self.mlp_out_scales
         bias = output_bias(self.model, place, number).astype(self.dtype, copy=False)
-        return np.asarray(self._written(name, number) / scales[number] + bias)
+        return np.asarray(added / scales[number] + bias)
 
     def _written(self, name: str, number: int) -> np.ndarray:
         return written(self.model, name, number).astype(self.dtype, copy=False)
@@ -317,7 +324,8 @@ def freeze(
             f"mlp must be 'sources' (MLP outputs constant) or 'gates' (MLP gates constant),"
             f" got mlp={mlp!r}"
         )
-    check_settings(model.config, "paths and frozen norms", FROZEN)
+    limit = ("gate_limit",) if mlp == "sources" else ()
+    check_settings(model.config, "paths and frozen norms", (*FROZEN, *limit))
     config, tokens = model.config, read_prompt(model, tokens).tokens
     normed, layers = config.norms_before, range(model.n_layers)
     gated = config.d_mlp > 0 and mlp == "gates"
@@ -328,6 +336,7 @@ def freeze(
     adds = added_place(model, "mlp_out")
     if config.d_mlp:
         each |= {adds} if mlp == "sources" else {"mlp_pre", *([mlp_reads] if normed else [])}
+        each |= {"routing"} if gated and config.n_experts else set()
     record = [
         "ln_embed" if config.embed_norm else "embed",
         *[f"{place}.{number}" for number in layers for place in each],
@@ -356,7 +365,14 @@ def freeze(
         final_scale=scale("final", config.final_norm),
         first=cast(first),
         mlp_outs=tuple(cast(places[f"{adds}.{n}"]) for n in layers if config.d_mlp and not gated),
-        mlp_gates=tuple(cast(_gates(model, places[f"mlp_pre.{n}"])) for n in layers if gated),
+        mlp_gates=tuple(
+            cast(_gates(model, places[f"mlp_pre.{n}"], places.get(f"routing.{n}")))
+            for n in layers
+            if gated
+        ),
+        mlp_shares=tuple(
+            cast(places[f"routing.{n}"]) for n in layers if gated and config.n_experts
+        ),
         mlp_scales=tuple(scale(f"{mlp_reads}.{n}", normed) for n in layers if gated),
         attn_out_scales=scales("attn_out"),
         mlp_out_scales=scales("mlp_out") if config.d_mlp else (),
@@ -364,12 +380,17 @@ def freeze(
     )
 
 
-def _gates(model: Model, pre: Float[np.ndarray, "pos d_mlp"]) -> np.ndarray:
-    """Return the gates of an MLP: the factor of its linear branch, entry by entry."""
+def _gates(
+    model: Model, pre: Float[np.ndarray, "pos d_mlp"], shares: np.ndarray | None
+) -> np.ndarray:
+    """Return the gates of an MLP: the factor of its linear branch, entry by entry.
+
+    With experts it has the weight of the neuron's expert as a factor.
+    """
     config = model.config
     assert config.activation is not None  # the configuration of a model with an MLP names one
     gates: np.ndarray = (ACTIVATION if config.gated else GATE)[config.activation](pre)
-    return gates
+    return gates if shares is None else gates * by_neuron(config, shares)
 
 
 def _centring(model: Model) -> float:

@@ -107,7 +107,7 @@ class FrozenMLP:
     norm_bias: Float[np.ndarray, " d_model"]
     b_in: Float[np.ndarray, " d_mlp"]
     W_out: Float[np.ndarray, "d_mlp d_model"]
-    b_out: Float[np.ndarray, " d_model"]
+    b_out: Float[np.ndarray, "*pos d_model"]
     parallel: bool
 
     def apply(self, streams: Float[np.ndarray, "part pos d_model"]) -> np.ndarray:

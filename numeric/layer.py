@@ -14,13 +14,13 @@ from jaxtyping import Float
 class HeadWeights:
     """The weights of one head; keys and values may read another input (cross-attention)."""
 
-    W_Q: Float[np.ndarray, "d_model d_head"]
-    W_K: Float[np.ndarray, "d_source d_head"]
-    W_V: Float[np.ndarray, "d_source d_head"]
-    W_O: Float[np.ndarray, "d_head d_model"]
+    W_Q: Float[np.ndarray, "d_query d_head"]
+    W_K: Float[np.ndarray, "d_source d_key"]
+    W_V: Float[np.ndarray, "d_source d_value"]
+    W_O: Float[np.ndarray, "d_value d_model"]
     b_Q: Float[np.ndarray, " d_head"]
     b_K: Float[np.ndarray, " d_head"]
-    b_V: Float[np.ndarray, " d_head"]
+    b_V: Float[np.ndarray, " d_value"]
     q_norm_gain: Float[np.ndarray, " d_head"] = field(default_factory=lambda: np.ones(1))
     k_norm_gain: Float[np.ndarray, " d_head"] = field(default_factory=lambda: np.ones(1))
     sink: float = 0.0
@@ -33,13 +33,13 @@ class Layer:
 
     ln1_gain: Float[np.ndarray, " d_model"]
     ln1_bias: Float[np.ndarray, " d_model"]
-    W_Q: Float[np.ndarray, "n_heads d_model d_head"]
+    W_Q: Float[np.ndarray, "n_heads d_query d_head"]
     b_Q: Float[np.ndarray, "n_heads d_head"]
-    W_K: Float[np.ndarray, "n_heads d_model d_head"]
+    W_K: Float[np.ndarray, "n_heads d_source d_key"]
     b_K: Float[np.ndarray, "n_heads d_head"]
-    W_V: Float[np.ndarray, "n_heads d_model d_head"]
-    b_V: Float[np.ndarray, "n_heads d_head"]
-    W_O: Float[np.ndarray, "n_heads d_head d_model"]
+    W_V: Float[np.ndarray, "n_heads d_source d_value"]
+    b_V: Float[np.ndarray, "n_heads d_value"]
+    W_O: Float[np.ndarray, "n_heads d_value d_model"]
     b_O: Float[np.ndarray, " d_model"]
     ln2_gain: Float[np.ndarray, " d_model"]
     ln2_bias: Float[np.ndarray, " d_model"]
@@ -56,6 +56,15 @@ class Layer:
     q_norm_gain: Float[np.ndarray, "n_heads d_head"]
     k_norm_gain: Float[np.ndarray, "n_heads d_head"]
     sinks: Float[np.ndarray, " n_heads"]
+    W_router: Float[np.ndarray, "d_model n_routed"]
+    b_router: Float[np.ndarray, " n_routed"]
+    b_choice: Float[np.ndarray, " n_experts"]
+    b_experts: Float[np.ndarray, "n_experts d_model"]
+    W_DQ: Float[np.ndarray, "d_model q_rank"]
+    q_latent_gain: Float[np.ndarray, " q_rank"]
+    W_DKV: Float[np.ndarray, "d_model kv_rank"]
+    kv_latent_gain: Float[np.ndarray, " kv_rank"]
+    W_KR: Float[np.ndarray, "d_model rotary_dims"]
 
     def head(self, h: int) -> HeadWeights:
         """Return the weights of head h, as views."""

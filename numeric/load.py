@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from otimes.algebra.errors import OtimesError, ShapeError
-from otimes.numeric.config import ACTIVATIONS, BIASES, TENSORS, Config, listed
+from otimes.numeric.config import ACTIVATIONS, EVERY_BIAS, TENSORS, Config, listed
 from otimes.numeric.files import read_arrays, read_json, read_weights, refuse_pickle
 from otimes.numeric.importers import huggingface
 from otimes.numeric.importers.arrays import array_of
@@ -28,8 +28,9 @@ def load_model(source: ModelSource, config: Config | Mapping[str, Any] | None = 
 
     - the name of a bundled model: `zero_layer`, `one_layer`, `two_layer`, `induction`, `gpt2_tiny`;
     - a folder that `Model.save` wrote, or a checkpoint of Hugging Face (GPT-2, GPT-NeoX, Llama,
-      Mistral, Qwen 2 and 3, OLMo 2 and 3, Gemma 1 to 3, Phi, Phi-3, StableLM, StarCoder 2, BLOOM,
-      Falcon, MPT) with config.json and safetensors;
+      Mistral, Mixtral, Qwen 2 and 3 with and without experts, gpt-oss, DeepSeek-V2 and V3,
+      OLMo 2 and 3, Gemma 1 to 3, Phi, Phi-3, StableLM, StarCoder 2, BLOOM, Falcon, MPT) with
+      config.json and safetensors;
     - a safetensors file, with a config.json beside it or `config`;
     - a live module: a model of `transformers`, a `HookedTransformer`, or a
       `TransformerEncoderLayer`, `TransformerEncoder` or `MultiheadAttention` of `torch.nn`;
@@ -215,7 +216,7 @@ def _config_of(arrays: Mapping[str, Any], said: dict[str, Any]) -> Config:
         "gated": "W_gate" in arrays,
         "d_mlp": arrays["W_in"].shape[2] if "W_in" in arrays else 0,
         "final_norm": "ln_final_gain" in arrays,
-        "biases": tuple(name for name in BIASES if name in arrays),
+        "biases": tuple(name for name in EVERY_BIAS if name in arrays),
         "norm": "none",
     }
     if "W_pos" in arrays:

@@ -115,6 +115,15 @@ class Model:
     ln_embed_gain = Whole()  # [d_model]
     ln_embed_bias = Whole()  # [d_model]
     sinks = Whole()  # [n_layers, n_heads]
+    W_router = Whole()  # [n_layers, d_model, n_routed]
+    b_router = Whole()  # [n_layers, n_routed]
+    b_choice = Whole()  # [n_layers, n_experts]
+    b_experts = Whole()  # [n_layers, n_experts, d_model]
+    W_DQ = Whole()  # [n_layers, d_model, q_rank]
+    q_latent_gain = Whole()  # [n_layers, q_rank]
+    W_DKV = Whole()  # [n_layers, d_model, kv_rank]
+    kv_latent_gain = Whole()  # [n_layers, kv_rank]
+    W_KR = Whole()  # [n_layers, d_model, rotary_dims]
 
     @property
     def n_layers(self) -> int:

@@ -18,7 +18,10 @@ from otimes.numeric.functions import centred, norm_scale
 from otimes.numeric.model import Model
 
 NORM_OF = {"attn_out": "ln1_post", "mlp_out": "ln2_post"}
-WRITES = {"W_O": "attn_out", "b_O": "attn_out", "W_out": "mlp_out", "b_out": "mlp_out"}
+WRITES = {
+    **dict.fromkeys(("W_O", "b_O"), "attn_out"),
+    **dict.fromkeys(("W_out", "b_out", "b_experts"), "mlp_out"),
+}
 
 
 def added_place(model: Model, place: str) -> str:
@@ -27,7 +30,7 @@ def added_place(model: Model, place: str) -> str:
 
 
 def written(model: Model, name: str, layer: int) -> np.ndarray:
-    """Return W_O, W_out, b_O or b_out of a layer, centred and times the gain of the norm after."""
+    """Return W_O, W_out or a bias of these, centred and times the gain of the norm after."""
     weight = model.part(name, layer)
     if not model.config.norms_output:
         return weight

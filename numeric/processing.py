@@ -25,7 +25,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from otimes.algebra.errors import RuleError
-from otimes.numeric.config import BIASES, PATTERN_SETTINGS, Config, check_settings
+from otimes.numeric.config import EVERY_BIAS, PATTERN_SETTINGS, Config, check_settings
 from otimes.numeric.forward import Weights
 from otimes.numeric.tensors import Tensor
 
@@ -45,7 +45,7 @@ class Changeable(Weights, Protocol):
         """Return a copy with some weights replaced, and optionally the configuration."""
 
 
-FOLDING = (*PATTERN_SETTINGS, "embed_scale", "embed_norm", "logit_cap")
+FOLDING = (*PATTERN_SETTINGS, "n_experts", "gate_limit", "embed_scale", "embed_norm", "logit_cap")
 """The settings that stay as they are when norms are folded or weights centred."""
 
 
@@ -165,7 +165,7 @@ def centre_writers(model: Model) -> Model:
         )
     _need_no_norm_biases(model, "centre the writing weights")
     model = untie(model)
-    names = ["W_E", "W_O", "b_O", "W_out", "b_out"]
+    names = ["W_E", "W_O", "b_O", "W_out", "b_out", "b_experts"]
     names += ["W_pos"] if config.positions == "learned" else []
     present = [name for name in names if name in model.weights]
     centred = {name: _centred(_stored(model, name), axis=-1) for name in present}
@@ -179,9 +179,15 @@ def fold_value_biases(model: Model) -> Model:
     new output bias is $b_O + \sum_h b_V^h W_O^h$.
 
     Proved by: value_biases_fold_into_output_bias.
+
+    Raises: RuleError for a model with sinks, where they sum to less.
     """
     if "b_V" not in model.config.biases:
         return model
+    if model.config.sinks:
+        raise RuleError(
+            "cannot fold b_V into b_O: with sinks=True the rows of a pattern sum to less than 1"
+        )
     moved = np.einsum("lhk,lhkd->ld", model.part("b_V"), model.part("W_O"))
     biases = tuple({*model.config.biases, "b_O"} - {"b_V"})
     return model.changed({"b_O": model.part("b_O") + moved}, replace(model.config, biases=biases))
@@ -248,10 +254,10 @@ def _with_whole_gains(model: Model) -> Model:
 
 
 def _mlp_reads(config: Config) -> tuple[str, ...]:
-    """Return the names of the input weights of an MLP."""
+    """Return the names of the weights that read the input of an MLP, its router's included."""
     if not config.d_mlp:
         return ()
-    return ("in", "gate") if config.gated else ("in",)
+    return ("in", *(["gate"] if config.gated else []), *(["router"] if config.n_experts else []))
 
 
 def _stored(model: Changeable, name: str) -> np.ndarray:
@@ -262,7 +268,7 @@ def _stored(model: Changeable, name: str) -> np.ndarray:
 
 
 def _with_biases(config: Config, changed: dict[str, np.ndarray]) -> Config:
-    present = tuple({*config.biases, *(name for name in changed if name in BIASES)})
+    present = tuple({*config.biases, *(name for name in changed if name in EVERY_BIAS)})
     return replace(config, biases=present)
 
 

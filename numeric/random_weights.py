@@ -51,6 +51,19 @@ GEMMA: dict[str, Any] = {
     "gain_offset": True,
     "embed_scale": 32**0.5,
 }
+MOE: dict[str, Any] = {**LLAMA, "n_experts": 4, "experts_per_token": 2, "d_mlp": 4 * 12}
+DEEPSEEK: dict[str, Any] = {
+    **MOE,
+    "n_kv_heads": None,
+    "kv_rank": 12,
+    "d_head": 10,
+    "rotary_dims": 4,
+    "rotary_layout": "interleaved",
+    "d_value": 6,
+    "d_shared": 12,
+    "d_mlp": 5 * 12,
+    "dense_layers": (0,),
+}
 SLOPES = (0.25, 0.0625, 0.015625, 0.00390625)
 KINDS: dict[str, dict[str, Any]] = {
     "gpt2": {**LAYER_NORM, "positions": "learned", "activation": "gelu_tanh", "tied": True},
@@ -80,6 +93,39 @@ KINDS: dict[str, dict[str, Any]] = {
     "bloom": {**LAYER_NORM, "positions": "alibi", "alibi_slopes": SLOPES, "embed_norm": True},
     "falcon": {**LAYER_NORM, "positions": "rotary", "rotary_dims": 8, "n_kv_heads": 1,
                "parallel": True, "biases": ()},
+    "mixtral": MOE,
+    "qwen2_moe": {
+        **MOE,
+        "router": "all",
+        "biases": ("b_Q", "b_K", "b_V"),
+        "d_shared": 20,
+        "shared_gate": True,
+        "d_mlp": 4 * 12 + 20,
+        "dense_layers": (0,),
+    },
+    "qwen3_moe": {**MOE, "qk_norm": "head"},
+    "gpt_oss": {
+        **MOE,
+        "activation": "quick_gelu",
+        "gate_limit": 2.0,
+        "sinks": True,
+        "windows": (6, 0),
+        "biases": ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_gate", "b_router", "b_experts"),
+    },
+    "deepseek2": {
+        **DEEPSEEK,
+        "router": "all",
+        "router_scale": 1.5,
+        "router_groups": (2, 1, 1),
+    },
+    "deepseek3": {
+        **DEEPSEEK,
+        "q_rank": 20,
+        "router": "sigmoid",
+        "router_scale": 2.5,
+        "router_groups": (2, 1, 2),
+        "biases": ("b_choice",),
+    },
     "sinks": {**LLAMA, "sinks": True, "windows": (6, 0)},
 }  # fmt: skip
 """The architectures of `random_model`, by the name of a family."""
@@ -142,14 +188,16 @@ def _std(tensor: str, config: Config) -> float:
     deep = float(np.sqrt(2 * max(config.n_layers, 1)))
     if tensor in ("b_O", "b_out"):
         return 0.3 / deep
-    if tensor.startswith(("b_", "ln", "q_norm", "k_norm", "sinks")):
+    if tensor.endswith("_gain") or tensor.startswith(("b_", "ln", "sinks")):
         return 0.3
     std: dict[str, float] = {
         "W_E": 0.5 if config.tied else 1.0,
         "W_pos": 0.5 if config.tied else 1.0,
-        "W_Q": 1.5 * config.d_model**-0.5,
-        "W_K": 1.5 * config.d_model**-0.5,
-        "W_O": (config.n_heads * config.d_head) ** -0.5 / deep,
+        "W_Q": 1.5 * config.query_in**-0.5,
+        "W_K": 1.5 * config.key_in**-0.5,
+        "W_KR": 1.5 * config.d_model**-0.5,
+        "W_V": config.key_in**-0.5,
+        "W_O": (config.n_heads * config.value_width) ** -0.5 / deep,
         "W_out": max(config.d_mlp, 1) ** -0.5 / deep,
     }
     return std.get(tensor, config.d_model**-0.5)

@@ -131,16 +131,51 @@ class TorchModel(nn.Module):
         qk_in = rows
         if config.positions == "shortformer":
             qk_in = rows + self.W_pos[:n_pos]
+        if config.kv_rank:
+            return self._mixed(layer, qk_in, *self._of_latents(layer, qk_in, rows))
         query = self._heads("Q", layer, qk_in)
         key = self._heads("K", layer, qk_in)
         if config.qk_norm != "none":
             query = self._normed_heads(query, self.q_norm_gain[layer])
             key = self._normed_heads(key, self.k_norm_gain[layer])
+        return self._mixed(layer, qk_in, query, key, self._heads("V", layer, rows))
+
+    def _of_latents(
+        self, layer: int, qk_in: Tensor, rows: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        """Return queries, keys and values of latent attention before the rotation, and latents."""
+        config = self.config
+
+        def latent(name: str, weight: Tensor, read: Tensor) -> Tensor:
+            gain = self._gain(getattr(self, f"{name}_gain")[layer])
+            return functional.rms_norm(read @ weight, gain.shape, gain, config.latent_eps)
+
+        places = {"kv_latent": latent("kv_latent", self.W_DKV[layer], rows)}
+        read = qk_in
+        if config.q_rank:
+            read = places["q_latent"] = latent("q_latent", self.W_DQ[layer], qk_in)
+        own = self._heads("K", layer, places["kv_latent"])
+        shared = (qk_in @ self.W_KR[layer])[:, None].expand(-1, own.shape[1], -1, -1)
+        value = self._heads("V", layer, places["kv_latent"])
+        return self._heads("Q", layer, read), torch.cat([shared, own], -1), value, places
+
+    def _mixed(
+        self,
+        layer: int,
+        qk_in: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        more: dict[str, Tensor] | None = None,
+    ) -> dict[str, Tensor]:
+        """Return the activations of heads from queries and keys before the rotation."""
+        config, rows = self.config.of_layer(layer), qk_in
+        n_pos = rows.shape[1]
         if config.positions == "rotary":
             query, key = _turned(query, config), _turned(key, config)
         shares = config.n_heads // config.kv_heads
         key = key.repeat_interleave(shares, dim=1)
-        value = self._heads("V", layer, rows).repeat_interleave(shares, dim=1)
+        value = value.repeat_interleave(shares, dim=1)
         scores = query @ key.mT
         scores = scores * config.attn_scale if config.attn_scale else scores / config.d_head**0.5
         if config.score_cap:
@@ -158,6 +193,7 @@ class TorchModel(nn.Module):
         else:
             pattern = masked.softmax(-1)
         return {
+            **(more or {}),
             "qk_in": qk_in,
             "q": query,
             "k": key,
@@ -202,10 +238,71 @@ class TorchModel(nn.Module):
             return mapped + getattr(self, f"b_{name}")[layer] if biased else mapped
 
         pre = through("gate" if config.gated else "in", rows)
-        post = activate(pre)
+        limit = config.gate_limit or math.inf
+        post = activate(pre.clamp(max=limit))
         if config.gated:
-            post = post * through("in", rows)
-        return {"mlp_pre": pre, "mlp_post": post, "mlp_out": through("out", post)}
+            up = through("in", rows)
+            post = post * (up.clamp(-limit, limit) + 1 if config.gate_limit else up)
+        at = {"mlp_pre": pre, "mlp_post": post}
+        if not config.n_experts:
+            return {**at, "mlp_out": through("out", post)}
+        at |= self._routing(layer, rows)
+        return at | self._experts(layer, post, at["routing"])
+
+    def _routing(self, layer: int, rows: Tensor) -> dict[str, Tensor]:
+        """Return the logits of the router and the weights of experts, by torch's own top-k."""
+        config = self.config
+        logits = rows @ self.W_router[layer]
+        if "b_router" in config.biases:
+            logits = logits + self.b_router[layer]
+        own, gate = logits[..., : config.n_experts], logits[..., config.n_experts :]
+        if layer in config.dense_layers:
+            weights = torch.ones_like(own)
+        else:
+            every = own.sigmoid() if config.router == "sigmoid" else own.softmax(-1)
+            compared = every
+            if "b_choice" in config.biases:
+                compared = (every if config.router == "sigmoid" else own) + self.b_choice[layer]
+            chosen = self._among_groups(compared).topk(config.experts_per_token).indices
+            picked = every.gather(-1, chosen)
+            if config.router != "all":
+                picked = picked / picked.sum(-1, keepdim=True)
+            weights = torch.zeros_like(own).scatter(-1, chosen, picked * config.router_scale)
+        if config.d_shared:
+            whole = torch.ones_like(own[..., :1])
+            shared = gate.sigmoid() if config.shared_gate else whole
+            weights = torch.cat([weights, whole if layer in config.dense_layers else shared], -1)
+        return {"router": logits, "routing": weights}
+
+    def _among_groups(self, compared: Tensor) -> Tensor:
+        """Return what is compared, -∞ in groups that are not chosen."""
+        if not self.config.router_groups:
+            return compared
+        groups, kept, counted = self.config.router_groups
+        split = compared.unflatten(-1, (groups, -1))
+        best = split.topk(counted).values.sum(-1).topk(kept).indices
+        mask = torch.zeros(split.shape[:-1], dtype=torch.bool).scatter(-1, best, True)
+        return split.masked_fill(~mask[..., None], -math.inf).flatten(-2)
+
+    def _experts(self, layer: int, neurons: Tensor, weights: Tensor) -> dict[str, Tensor]:
+        """Return the output of the experts, one by one."""
+        config, start = self.config, 0
+        width = (config.d_mlp - config.d_shared) // config.n_experts
+        out: Tensor | float = 0.0
+        routed = []
+        for expert in range(weights.shape[-1]):
+            end = start + (width if expert < config.n_experts else config.d_shared)
+            share, own = weights[..., expert, None], neurons[..., start:end]
+            written = own @ self.W_out[layer, start:end]
+            if "b_experts" in config.biases and expert < config.n_experts:
+                written = written + self.b_experts[layer, expert]
+            out = out + share * written
+            routed.append(share * own)
+            start = end
+        if "b_out" in config.biases:
+            out = out + self.b_out[layer]
+        assert isinstance(out, Tensor)  # there is an expert
+        return {"routed": torch.cat(routed, -1), "mlp_out": out}
 
     def _norm(self, name: str, layer: int | None, rows: Tensor) -> Tensor:
         """Return the output of the named norm; the rows unchanged in a model without norms."""

@@ -63,6 +63,8 @@ from .numeric.attribution.occlusion import perturbation as perturbation
 from .numeric.attribution.relevance import relevance as relevance
 from .numeric.audit.analyses.audit import audit_analysis as audit_analysis
 from .numeric.audit.audit import audit as audit
+from .numeric.audit.decoding import audit_decoding as audit_decoding
+from .numeric.audit.padding import audit_padded as audit_padded
 from .numeric.circuits.behaviour import head_behaviour as head_behaviour
 from .numeric.circuits.behaviour import head_patterns as head_patterns
 from .numeric.circuits.composition import composition_scores as composition_scores

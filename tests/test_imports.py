@@ -50,6 +50,8 @@ LAYERS = {
         "report_html",
         "report",
         "audit",
+        "decoding",
+        "padding",
         "checkpoint",
         "analyses",
     ),

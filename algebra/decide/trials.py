@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
+import sympy
+
 from otimes.algebra.budget import Exhausted
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED, search
@@ -16,6 +18,9 @@ from otimes.algebra.decide.decision import Decision
 from otimes.algebra.decide.induction import depths_of
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import exact_value
+from otimes.algebra.language.functions import is_partial
+from otimes.algebra.language.inverse_members import is_inverse
+from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.signature import Signature
 
 _REFUTING: ContextVar[bool] = ContextVar("refuting", default=True)
@@ -86,9 +91,9 @@ def refuted_at_depth(claim: Claim, deepest: int) -> Decision | None:
 
 
 def note_on_models(claim: Claim) -> str:
-    """Return a note if no numbers were found that satisfy the hypotheses, else "".
+    """Return a note if no numbers were found at which the claim says something, else "".
 
-    Unsatisfiable hypotheses prove every claim.
+    Hypotheses that nothing satisfies prove every claim, and so does a side that is never defined.
     """
     draw = random.Random(SEED)
     for largest in (1, 2, 2, 3, 3, 2, 3):
@@ -102,7 +107,19 @@ def note_on_models(claim: Claim) -> str:
             continue
         except Exhausted:
             break
-    return (
-        "; no numbers were found that satisfy the hypotheses and give both sides an exact value: "
-        "it may be that there are none"
+    given = claim.given or claim.inequalities
+    which = "that satisfy the hypotheses and give" if given else "that give"
+    said = f"; no numbers were found {which} both sides an exact value"
+    return f"{said}: it may be that there are none"
+
+
+def may_be_undefined(claim: Claim) -> bool:
+    """Return whether a side has an inverse, a masked softmax, a norm or a function such as log."""
+    parts = (part for side in claim.sides for part in sympy.preorder_traversal(side))
+    return any(
+        is_inverse(part)
+        or (isinstance(part, RowSoftmax) and part.mask is not None)
+        or (isinstance(part, RMSNorm | LayerNorm) and part.eps == 0)
+        or (isinstance(part, Activation) and is_partial(part.name))
+        for part in parts
     )

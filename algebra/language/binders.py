@@ -211,7 +211,7 @@ class _Found:
             if id(e) in seen:
                 continue
             seen[id(e)] = e
-            kind = type(e)
+            kind: Any = type(e)
             if kind is Symbol or isinstance(e, Symbol):
                 known = self.symbols.setdefault(e.name, [])
                 known += [e] * (e not in known)

@@ -106,6 +106,14 @@ def _oriented(
             fitting.append(side)
     if len(fitting) == 1:
         return _Elaborator(terms, symbols, source, fitting[0], starts=starts)
+    vectors = {
+        symbols.lookup(e)[0]
+        for term in terms
+        for e in walk(term)
+        if isinstance(e, Name) and _is_open_vector(e, symbols)
+    }
+    if not fitting and len(vectors) == 1:
+        return _Elaborator(terms, symbols, source, symbols.convention or "column", starts=starts)
     if len(fitting) == 2:
         return _Elaborator(terms, symbols, source, symbols.convention or "open", starts=starts)
     return _Elaborator(terms, symbols, source, starts=starts)

@@ -325,8 +325,8 @@ class Operations(Names):
 
     def indexed(self, e: Indexed) -> Typed:
         if not e.indices:
-            self.infer(e.body)
             self.anything.append((f"what {self.quoted(e)} runs over", e.span))
+            return self._unknown(e, self.quoted(e))
         if e.mark == r"\sum":
             around = {letter for letter, _, _ in self.bound}
             end = end_of(e, self.bindings.ends | around, self.bindings.sizes)

@@ -1,8 +1,9 @@
 r"""Sums up to an index: `\sum_{j \le i}`, `\sum_{j < i}`, `\sum_{j=1}^{i}`, `\sum_{j=1}^{i-1}`.
 
 An end is an index where it is one letter that is no size, and, above a sum sign, that also stands
-as an index of a symbol in the same formula, or over which a sum around it runs. Indices count from 1
-in formulas and from 0 in the language; a sum up to i has i + 1 values of an index that counts from 0.
+as an index of a symbol in the same formula, or over which a sum around it runs. Indices count from
+1 in formulas and from 0 in the language; a sum up to i has i + 1 values of an index that counts
+from 0.
 """
 
 from __future__ import annotations

@@ -239,7 +239,9 @@ def steps(theorem: Theorem) -> str:
     preface = chain.preface(lambda e: f"${latex(e)}$")
     shown = ["## Step by step", preface, f"$$\n{_in_lines(latex(chain.lhs))}\n$$"]
     for line in chain.lines:
-        shown.append(f"by {code(line.rules)}: {prose.markdown(line.readings)}\n{{ .rule }}")
+        # `A[h][i, j]` is no link of Markdown.
+        reading = prose.markdown(line.readings).replace("][", "]\\[")
+        shown.append(f"by {code(line.rules)}: {reading}\n{{ .rule }}")
         shown.append(f"$$\n= {_in_lines(latex(line.expression))}\n$$")
     return "\n\n".join(filter(None, shown))
 

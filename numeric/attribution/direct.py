@@ -13,7 +13,7 @@ contribution is computed on its own and none as a remainder, so that their sum i
     component            Σ over its heads or neurons
     head h of layer l    $z_h W_O r$
     source j of a head   $a_{ij} v_j W_O r$, its value bias included
-    neuron u             $n_u w_{out,u} r$
+    neuron u             $n_u w_{out,u} r$, n_u times the weight of its expert if it has one
 
 Source: Elhage et al. 2021; Geva et al. 2022 (neurons); Ferrando et al. 2024, “A Primer on the Inner
 Workings of Transformer-based Language Models”, §3.2.1.
@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.numeric.attribution.target import Target, Tokens, read_target
+from otimes.numeric.block import neurons
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.config import PATTERN_SETTINGS, check_settings
 from otimes.numeric.functions import centred, norm_scale
@@ -78,7 +79,15 @@ class DirectClosure(NamedTuple):
     ratio: float
 
 
-FROZEN = (*PATTERN_SETTINGS, "embed_scale", "embed_norm", "output_norms")
+FROZEN = (
+    *PATTERN_SETTINGS,
+    "kv_rank",
+    "n_experts",
+    "gate_limit",
+    "embed_scale",
+    "embed_norm",
+    "output_norms",
+)
 """The settings that direct attribution takes into account."""
 
 
@@ -91,7 +100,10 @@ class DirectLogits:
         config, layers = model.config, range(model.n_layers)
         start = "ln_embed" if config.embed_norm else "embed"
         record = [start, "final", *(f"z.{layer}" for layer in layers)]
-        record += [f"mlp_post.{layer}" for layer in layers if config.d_mlp]
+        hidden = neurons(config)
+        record += [f"{hidden}.{layer}" for layer in layers if config.d_mlp]
+        biased = config.has("b_experts")
+        record += [f"routing.{layer}" for layer in layers if biased]
         record += ["ln_final"] if config.final_norm else []
         outs = ("attn_out", "mlp_out") if config.d_mlp else ("attn_out",)
         record += [place for out in outs for place in recorded(model, out)]
@@ -104,9 +116,12 @@ class DirectLogits:
             places[f"z.{layer}"][:, at] / self._scales["attn_out"][layer] for layer in layers
         ]
         self._neurons = [
-            places[f"mlp_post.{layer}"][at] / self._scales["mlp_out"][layer]
+            places[f"{hidden}.{layer}"][at] / self._scales["mlp_out"][layer]
             for layer in layers
             if config.d_mlp
+        ]
+        self._shares = [
+            places[f"routing.{layer}"][at, : config.n_experts] for layer in layers if biased
         ]
         self._embed = places[start][at]
         kind = config.norm if config.final_norm else "none"
@@ -141,7 +156,8 @@ class DirectLogits:
             parts |= self._bias("b_O", layer) | self._bias("ln1_post_bias", layer)
             if self.model.config.d_mlp:
                 parts[f"mlp {layer}"] = self._of_neurons(layer).sum(axis=0)
-                parts |= self._bias("b_out", layer) | self._bias("ln2_post_bias", layer)
+                for name in ("b_out", "b_experts", "ln2_post_bias"):
+                    parts |= self._bias(name, layer)
         parts |= self._constants()
         labels = {"component": [*parts]}
         values = np.stack(list(parts.values()))
@@ -202,12 +218,14 @@ class DirectLogits:
             if c.d_mlp:
                 W_out = written_size(model, "W_out", layer)
                 size += np.abs(self._neurons[layer]) @ (W_out @ sizes)
-                for name in ("b_out", "ln2_post_bias"):
+                for name in ("b_out", "b_experts", "ln2_post_bias"):
+                    if name == "b_experts" and not c.has(name):
+                        continue
                     size += np.abs(self._added(name, layer)) @ sizes
         # size is [position, direction]; position i goes with direction i.
         of_parts = np.diagonal(size) + np.abs(self.target.constants)
         of_parts = of_parts + self.target.sizes @ np.abs(model.part("ln_final_bias"))
-        widest = max(model.n_heads * model.d_head, c.d_mlp)
+        widest = max(model.n_heads * c.value_width, c.d_mlp)
         if c.norms_output:  # mean, scale and gain of the norms of outputs
             widest += 2 * model.d_model
         m = widest + 2 * model.d_model + 4 * model.n_layers + model.d_model + 12
@@ -244,7 +262,7 @@ class DirectLogits:
         """Return $W_O r$ of each head: the direction in z that increases the logit."""
         model = self.model
         W_O = written(model, "W_O", layer).reshape(-1, model.d_model)
-        return (W_O @ self._rows.T).reshape(model.n_heads, model.d_head, -1)
+        return (W_O @ self._rows.T).reshape(model.n_heads, model.config.value_width, -1)
 
     def _of_heads(self, layer: int) -> Float[np.ndarray, "head chosen"]:
         return np.einsum("hik,hki->hi", self._z[layer], self._pulled(layer))
@@ -262,9 +280,13 @@ class DirectLogits:
     def _added(self, name: str, layer: int) -> Float[np.ndarray, "*chosen d_model"]:
         """Return what a bias of an output, or of its norm, adds to the residual stream."""
         model = self.model
-        if name.startswith("ln") or not model.config.norms_output:
+        if name.startswith("ln"):
             return model.part(name, layer)
-        return np.asarray(written(model, name, layer) / self._scales[WRITES[name]][layer])
+        added = written(model, name, layer)
+        if name == "b_experts":
+            added = self._shares[layer] @ added
+        scales = self._scales[WRITES[name]][layer]
+        return np.asarray(added / scales) if model.config.norms_output else added
 
     def _constants(self) -> dict[str, np.ndarray]:
         """Return the constants added after the residual stream: the final norm's bias and b_U."""

@@ -84,6 +84,10 @@ def _of_biases(
                             ("ln2_post_bias", "ln2_post")):  # fmt: skip
             if bias in model.weights:
                 total += gradients[f"{place}.{layer}"] @ model.part(bias, layer)
+        if "b_experts" in model.weights:
+            shares = places[f"routing.{layer}"][..., : config.n_experts]
+            added = shares @ model.part("b_experts", layer)
+            total += (gradients[f"mlp_out.{layer}"] * added).sum(axis=-1)
         if "b_V" in model.weights:
             total += np.einsum("hpk,hk->p", gradients[f"v.{layer}"], model.part("b_V", layer))
         if "b_in" in model.weights:

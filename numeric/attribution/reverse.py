@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.numeric.config import PATTERN_SETTINGS, Config, check_settings
+from otimes.numeric.experts import by_expert, by_neuron, routing_back
 from otimes.numeric.forward import Places, forward_pass
 from otimes.numeric.functions import (
     ACTIVATION,
@@ -36,7 +37,7 @@ from otimes.numeric.functions import (
 )
 from otimes.numeric.model import Model
 
-SETTINGS = (*PATTERN_SETTINGS, "embed_scale", "output_norms")
+SETTINGS = (*PATTERN_SETTINGS, "embed_scale", "output_norms", "n_experts")
 """The settings that the reverse pass takes into account."""
 
 
@@ -182,7 +183,7 @@ def _block(model: Model, back: "_Back", layer: int, resid_post: np.ndarray) -> P
         if config.norms_output:
             at["ln2_post"] = to_mid
             to_out = back.norm(to_mid, f"mlp_out.{layer}", part("ln2_post_gain"))
-        at |= back.mlp(to_out, layer, part("W_in"), part("W_gate"), part("W_out"), part("b_in"))
+        at |= back.mlp(to_out, layer, part)
         source = "resid_pre" if config.parallel else "resid_mid"
         read = at.pop("mlp_in")
         if config.norms_before:
@@ -232,27 +233,53 @@ class _Back:
         self,
         mlp_out: np.ndarray,
         layer: int,
-        W_in: np.ndarray,
-        W_gate: np.ndarray,
-        W_out: np.ndarray,
-        b_in: np.ndarray,
+        part: Callable[[str], np.ndarray],
     ) -> Places:
         """Return the gradients inside an MLP and at its input, `mlp_in`."""
+        W_in, W_gate, W_out, b_in = (part(name) for name in ("W_in", "W_gate", "W_out", "b_in"))
         name = self.config.activation
         assert name is not None  # the configuration of a model with an MLP names one
         pre = self.places[f"mlp_pre.{layer}"]
         slope, activated = DERIVATIVE[name], ACTIVATION[name](pre)
         to_out = self.sums(mlp_out, f"mlp_out.{layer}")
         to_post = linear(to_out, W_out.T)
-        at = {"mlp_out": to_out, "mlp_post": to_post}
+        at = {"mlp_out": to_out}
+        of_router: np.ndarray | float = 0.0
+        if self.config.n_experts:
+            at |= self._experts(to_post, to_out, layer, part)
+            to_post = at["mlp_post"]
+            of_router = linear(at["router"], part("W_router").T)
+        at["mlp_post"] = to_post
         if not self.config.gated:
             by = _share(activated, pre, slope) if self.frozen else slope(pre)
             at["mlp_pre"] = self.sums(to_post * by, f"mlp_pre.{layer}")
-            return {**at, "mlp_in": linear(at["mlp_pre"], W_in.T)}
+            return {**at, "mlp_in": linear(at["mlp_pre"], W_in.T) + of_router}
         up = linear(self._mlp_in(layer), W_in) + b_in
         at["mlp_up"] = to_up = self._damped(to_post * activated, up)
         at["mlp_pre"] = to_pre = to_post * up * (0.0 if self.frozen else slope(pre))
-        return {**at, "mlp_in": linear(to_up, W_in.T) + linear(to_pre, W_gate.T)}
+        return {**at, "mlp_in": linear(to_up, W_in.T) + linear(to_pre, W_gate.T) + of_router}
+
+    def _experts(
+        self,
+        to_routed: np.ndarray,
+        to_out: np.ndarray,
+        layer: int,
+        part: Callable[[str], np.ndarray],
+    ) -> Places:
+        """Return the gradients at weighted neurons, at neurons, and at the router.
+
+        With `frozen` the weights of experts are constants.
+        """
+        config = self.config.of_layer(layer)
+        shares, logits = (self._recorded(name, layer) for name in ("routing", "router"))
+        at = {"routed": to_routed, "mlp_post": to_routed * by_neuron(config, shares)}
+        if self.frozen:
+            return {**at, "router": np.zeros_like(logits)}
+        to_shares = by_expert(config, to_routed * self._recorded("mlp_post", layer))
+        to_shares[..., : config.n_experts] += linear(to_out, part("b_experts").T)
+        at["routing"] = to_shares
+        at["router"] = routing_back(config, logits, part("b_choice"), to_shares)
+        return at
 
     def attention(
         self,
@@ -379,6 +406,7 @@ def _across(stack: np.ndarray) -> np.ndarray:
 def _needed(config: Config) -> list[str]:
     each = ["resid_pre", "q", "k", "v", "pattern", "z", "attn_out", "resid_mid", "resid_post"]
     each += ["mlp_pre", "mlp_out"] if config.d_mlp else []
+    each += ["mlp_post", "router", "routing"] if config.n_experts else []
     each += ["ln2"] if config.d_mlp and config.norms_before else []
     each += ["ln1"] if config.qk_norm != "none" and config.norms_before else []
     each += ["scores"] if config.score_cap else []

@@ -59,7 +59,10 @@ def check_head(model: Model, layer: int, head: int) -> None:
         )
 
 
-CIRCUITS = ("windows", "sinks", "attn_scale", "score_cap", "alibi_slopes")
+CIRCUITS = (
+    *("n_experts", "gate_limit"),
+    *("windows", "sinks", "attn_scale", "score_cap", "alibi_slopes"),
+)
 """The settings that leave the circuits of heads as they are: they change scores and patterns."""
 
 

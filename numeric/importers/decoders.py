@@ -21,6 +21,8 @@ from otimes.numeric.importers.checkpoint import (
     stacked,
     tensor,
 )
+from otimes.numeric.importers.experts import ExpertNames, read_experts
+from otimes.numeric.importers.latents import read_latents
 from otimes.numeric.importers.rotary import rotary
 from otimes.numeric.tensors import Tensor
 
@@ -51,7 +53,8 @@ class Decoder:
     value. `qk` names the query and key norms, of the kind `qk_norm`; `heads_first` says that a norm
     of each head gets the heads before the positions. `standard` gives settings the names of Llama,
     `positions` says where tokens are, `more` what else is declared. `read` and `only` are the
-    settings that are read, and those supported with some values only.
+    settings that are read, and those supported with some values only. `experts` names the experts
+    of a family that has them, whose numbers are in `more`; `sinks` is a tensor of attention.
     """
 
     norms: Mapping[str, str] | Callable[[Mapping[str, Any]], Mapping[str, str]] = field(
@@ -81,6 +84,8 @@ class Decoder:
     in_groups: bool = False
     norm_biases: bool = True
     standard: Callable[[str, Settings], Settings] = lambda name, settings: settings
+    experts: ExpertNames | None = None
+    sinks: str = ""
     positions: Callable[["Decoder", str, Settings], Fields] = lambda decoder, name, settings: (
         rotary(name, settings, head_width(settings), decoder.fraction, decoder.whole)
     )
@@ -118,7 +123,7 @@ def read_decoder(
         "d_model": d,
         "d_head": dh,
         "d_vocab": d_vocab,
-        "d_mlp": settings.size("intermediate_size"),
+        "d_mlp": 0 if decoder.experts else settings.size("intermediate_size"),
         "activation": activation(name, settings.get(decoder.act) or settings["hidden_act"]),
         "gated": "gate" in decoder.mlp,
         "parallel": decoder.parallel(settings),
@@ -135,11 +140,17 @@ def read_decoder(
     }
     config = Config(**_without_idle_windows(fields))
     read = _Reader(decoder, config, settings, tensors)
-    for letter in "QKV":
+    if config.kv_rank:
+        weights |= read_latents(config, read.stacked)
+    for letter in () if config.kv_rank else "QKV":
         weights |= read.head(letter)
-    weights |= read.linear("O", decoder.heads["O"], (d, heads * dh))
-    for part in decoder.mlp:
+    weights |= read.linear("O", decoder.heads["O"], (d, heads * config.value_width))
+    if decoder.experts:
+        weights |= read_experts(decoder.experts, config, tensors, read.block)
+    for part in () if decoder.experts else decoder.mlp:
         weights |= read.mlp(part)
+    if decoder.sinks:
+        weights["sinks"] = read.stacked(decoder.sinks, (heads,), as_is)
     return config, weights | read.norms() | read.unembedding_bias()
 
 
@@ -214,7 +225,7 @@ class _Reader:
         found = {
             f"W_{letter}": self.stacked(
                 *(part + ".weight", shape),
-                lambda w: w.T.reshape(c.n_heads, c.d_head, c.d_model),
+                lambda w: w.T.reshape(c.n_heads, c.value_width, c.d_model),
             )
         }
         if c.has(f"b_{letter}"):

@@ -7,6 +7,8 @@ import numpy as np
 
 from otimes.numeric.importers.checkpoint import Settings, refuse
 from otimes.numeric.importers.decoders import PRE, Decoder, Fields, head_width
+from otimes.numeric.importers.experts import ExpertNames, sizes
+from otimes.numeric.importers.latents import LATENTS, latent_fields, latent_positions
 from otimes.numeric.importers.rotary import local_base, rotary
 
 SIZES = {
@@ -81,6 +83,117 @@ def gemma(name: str, settings: Settings) -> Fields:
     """
     scale = float(np.float32(float(settings.size("hidden_size")) ** 0.5))
     return {"gain_offset": True, "embed_scale": scale}
+
+
+MIXTRAL = ExpertNames(
+    routers=("mlp.gate", "block_sparse_moe.gate"),
+    experts=(
+        {
+            "gate": "block_sparse_moe.experts.{}.w1",
+            "in": "block_sparse_moe.experts.{}.w3",
+            "out": "block_sparse_moe.experts.{}.w2",
+        },
+    ),
+    count="num_local_experts",
+    width="intermediate_size",
+)
+QWEN_2 = ExpertNames(shared="mlp.shared_expert", shared_gate="mlp.shared_expert_gate")
+QWEN_3 = ExpertNames()
+GPT_OSS = ExpertNames(
+    routers=("mlp.router",),
+    interleaved=True,
+    count="num_local_experts",
+    width="intermediate_size",
+)
+
+
+def mixtral(name: str, settings: Settings) -> Fields:
+    """Return the experts of Mixtral, and its window."""
+    return {**sizes(MIXTRAL, name, settings), **every_window(name, settings)}
+
+
+def qwen2_experts(name: str, settings: Settings) -> Fields:
+    """Return the experts of Qwen 2, and a shared one with a gate."""
+    shared = settings.size("shared_expert_intermediate_size")
+    return {
+        **sizes(QWEN_2, name, settings, shared),
+        **_of_qwen(settings),
+        **windows_by_layer(name, settings),
+        "shared_gate": True,
+    }
+
+
+def qwen3_experts(name: str, settings: Settings) -> Fields:
+    """Return the experts of Qwen 3, and the window of all layers."""
+    window = every_window(name, settings) if settings.get("use_sliding_window") else {}
+    return {**sizes(QWEN_3, name, settings), **_of_qwen(settings), **window}
+
+
+def _of_qwen(settings: Settings) -> Fields:
+    """Return the router of Qwen, and the layers without experts."""
+    every, without = settings.get("decoder_sparse_step") or 1, settings.get("mlp_only_layers") or ()
+    dense = [each for each in _layers(settings) if each in without or (each + 1) % every]
+    router = "chosen" if settings.get("norm_topk_prob") else "all"
+    return {"router": router, "dense_layers": tuple(dense)}
+
+
+def gpt_oss(name: str, settings: Settings) -> Fields:
+    """Return what gpt-oss declares: experts with a limit, sinks, windows in every second layer."""
+    types = settings.get("layer_types") or [
+        "full_attention" if layer % 2 else "sliding_attention" for layer in _layers(settings)
+    ]
+    refuse(name, {"swiglu_alpha": 1.702, **settings}, {"swiglu_alpha": (1.702,)})
+    return {
+        **sizes(GPT_OSS, name, settings),
+        **windows_by_layer(name, Settings(name, {**settings, "layer_types": types})),
+        "activation": "quick_gelu",
+        "gate_limit": float(settings.get("swiglu_limit") or 7.0),
+        "sinks": True,
+    }
+
+
+def gpt_oss_biases(settings: Settings) -> Iterable[str]:
+    """Return the biases of gpt-oss: of attention by a setting, and of the experts."""
+    attention = ("b_Q", "b_K", "b_V", "b_O") if settings.get("attention_bias", True) else ()
+    return (*attention, "b_in", "b_gate", "b_router", "b_experts")
+
+
+DEEPSEEK = ExpertNames(
+    shared="mlp.shared_experts",
+    choice_bias="mlp.gate.e_score_correction_bias",
+    count="n_routed_experts",
+)
+
+
+def deepseek(name: str, settings: Settings) -> Fields:
+    """Return what DeepSeek-V2 and V3 share: latents, experts, first layers without them."""
+    shared = settings.size("moe_intermediate_size") * (settings.get("n_shared_experts") or 0)
+    first = settings.get("first_k_dense_replace") or 0
+    return {
+        **sizes(DEEPSEEK, name, settings, shared),
+        **latent_fields(name, settings),
+        "dense_layers": tuple(layer for layer in _layers(settings) if layer < first),
+        "router_scale": float(settings.get("routed_scaling_factor") or 1.0),
+    }
+
+
+def deepseek2(name: str, settings: Settings) -> Fields:
+    """Return the router of DeepSeek-V2: softmax of all, of the groups with the largest weight."""
+    method = settings.get("topk_method") or "greedy"
+    allowed = {"topk_method": ("greedy", "group_limited_greedy"), "norm_topk_prob": (False, None)}
+    refuse(name, {**settings, "topk_method": method}, allowed)
+    groups: tuple[int, ...] = ()
+    if method == "group_limited_greedy":
+        groups = (settings.size("n_group"), settings.size("topk_group"), 1)
+    return {**deepseek(name, settings), "router": "all", "router_groups": groups}
+
+
+def deepseek3(name: str, settings: Settings) -> Fields:
+    """Return the router of DeepSeek-V3: sigmoids, of the groups with the two largest."""
+    refuse(name, settings, {"norm_topk_prob": (True, None)})
+    count, kept = settings.get("n_group") or 1, settings.get("topk_group") or 1
+    groups = (count, kept, 2) if count > 1 else ()
+    return {**deepseek(name, settings), "router": "sigmoid", "router_groups": groups}
 
 
 def _layers(settings: Settings) -> range:
@@ -226,6 +339,12 @@ def mpt_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
 
 
 ATTENTION_BIAS = {"attention_bias"}
+OF_DEEPSEEK = {
+    *("n_shared_experts", "first_k_dense_replace", "routed_scaling_factor", "n_group"),
+    *("topk_group", "norm_topk_prob", "qk_head_dim", "num_mtp_layers", "num_nextn_predict_layers"),
+    *("pretraining_tp", "ep_size", "moe_layer_freq", "scoring_func", "aux_loss_alpha", "seq_aux"),
+}
+OF_QWEN = {"decoder_sparse_step", "mlp_only_layers", "norm_topk_prob"}
 PHI = {**{letter: f"self_attn.{letter.lower()}_proj" for letter in "QKV"}, "O": "self_attn.dense"}
 DECODERS: dict[str, Decoder] = {
     "llama": _decoder(
@@ -245,6 +364,46 @@ DECODERS: dict[str, Decoder] = {
         more=windows_by_layer,
         qk=QK,
         qk_norm="head",
+    ),
+    "mixtral": _decoder(MIXTRAL.settings, {"sliding_window"}, more=mixtral, experts=MIXTRAL),
+    "qwen2_moe": _decoder(
+        WINDOWS | QWEN_2.settings | OF_QWEN,
+        {"use_sliding_window", "max_window_layers", "shared_expert_intermediate_size", "qkv_bias"},
+        biases=lambda settings: ("b_Q", "b_K", "b_V") if settings.get("qkv_bias", True) else (),
+        more=qwen2_experts,
+        experts=QWEN_2,
+    ),
+    "qwen3_moe": _decoder(
+        WINDOWS | ATTENTION_BIAS | QWEN_3.settings | OF_QWEN | {"use_sliding_window"},
+        biases=llama_biases,
+        more=qwen3_experts,
+        qk=QK,
+        qk_norm="head",
+        experts=QWEN_3,
+    ),
+    "gpt_oss": _decoder(
+        WINDOWS | ATTENTION_BIAS | GPT_OSS.settings | {"swiglu_alpha", "swiglu_limit"},
+        biases=gpt_oss_biases,
+        more=gpt_oss,
+        experts=GPT_OSS,
+        sinks="self_attn.sinks",
+    ),
+    "deepseek_v2": _decoder(
+        LATENTS | DEEPSEEK.settings | OF_DEEPSEEK,
+        {"topk_method"},
+        positions=lambda decoder, name, settings: latent_positions(name, settings),
+        more=deepseek2,
+        experts=DEEPSEEK,
+        only={**WHOLE, "mlp_bias": (False, None), "attention_bias": (False, None)},
+    ),
+    "deepseek_v3": _decoder(
+        LATENTS | DEEPSEEK.settings | OF_DEEPSEEK,
+        {"rope_interleave"},
+        biases=lambda settings: ("b_choice",),
+        positions=lambda decoder, name, settings: latent_positions(name, settings),
+        more=deepseek3,
+        experts=DEEPSEEK,
+        only={**WHOLE, "attention_bias": (False, None)},
     ),
     "olmo2": _decoder(
         *(ATTENTION_BIAS,), norms=OUTPUT, order="output", biases=llama_biases, qk=QK, qk_norm="all"

@@ -5,7 +5,9 @@ Each setting is supported, known to have no effect, or refused by name: an ignor
 make a correct implementation look wrong, or a wrong one right. Rotary frequencies are computed from
 the settings in float64, not read from the buffers of a module, which are float32.
 
-    Hugging Face        GPT-2, GPT-NeoX (`huggingface`), Llama, Mistral, Qwen 2 and 3, OLMo 2 and 3,
+    Hugging Face        GPT-2, GPT-NeoX (`huggingface`), Llama, Mistral, Mixtral, Qwen 2 and 3, with
+                        and without experts, gpt-oss, DeepSeek-V2 and V3,
+                        OLMo 2 and 3,
                         Gemma 1 to 3, Phi, Phi-3, StableLM, StarCoder 2, BLOOM, Falcon,
                         MPT (`families`)
     TransformerLens     HookedTransformer (`transformer_lens`)
@@ -29,6 +31,12 @@ CLASSES = {
     "Mistral": "mistral",
     "Qwen2": "qwen2",
     "Qwen3": "qwen3",
+    "Mixtral": "mixtral",
+    "Qwen2Moe": "qwen2_moe",
+    "Qwen3Moe": "qwen3_moe",
+    "GptOss": "gpt_oss",
+    "DeepseekV2": "deepseek_v2",
+    "DeepseekV3": "deepseek_v3",
     "Olmo2": "olmo2",
     "Olmo3": "olmo3",
     "Gemma": "gemma",

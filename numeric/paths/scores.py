@@ -66,7 +66,16 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
     Proved by: scores_by_composition, qk_six_index.
     """
     model = frozen.model
-    also = ("windows", "local_base", "sinks", "attn_scale", "embed_scale", "output_norms")
+    also = (
+        "n_experts",
+        "gate_limit",
+        "windows",
+        "local_base",
+        "sinks",
+        "attn_scale",
+        "embed_scale",
+        "output_norms",
+    )
     check_settings(model.config, "the terms of scores", also)
     ((layer, head),) = check_path(frozen, [(layer, head)])
     config = model.config.of_layer(layer)

@@ -311,6 +311,12 @@ def _of_growth(dims: int, stretch: Sequence[Any], n_pos: int) -> float:
     return float(relative + 2 * LIBRARY + 1 + 3 * abs(np.log(growth)))
 
 
+def limited(x: Near, limit: float, top: bool = False) -> Near:
+    """Return every entry clipped to [-c, c], or with `top` to at most c; errors do not grow."""
+    least = -np.inf if top else -limit
+    return Near(np.clip(x.value, least, limit), x.error)
+
+
 def soft_cap(x: Near, cap: float, p: Precision) -> Near:
     """Return c tanh(x/c) of every entry with its error; with c = 0 the argument itself.
 

@@ -18,12 +18,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from otimes.algebra.errors import OtimesError, ShapeError
-from otimes.numeric.block import WEIGHTS, inputs_of, kind_of, place_names
+from otimes.numeric.block import WEIGHTS, head_width_of, inputs_of, kind_of, place_names, width_of
 from otimes.numeric.config import TENSORS, Config
 from otimes.numeric.functions import alibi, visible_keys
 from otimes.numeric.model import Model
+from otimes.numeric.rounding.experts import routed_neurons, routed_weights
 from otimes.numeric.rounding.functions import (
     activated,
+    limited,
     normalised,
     rotated,
     soft_cap,
@@ -264,6 +266,8 @@ def _norm(name: str) -> Callable[[At], Near]:
 def _read(letter: str) -> Callable[[At], Near]:
     def read(at: At) -> Near:
         config = at.config
+        if config.kv_rank and letter == "K":
+            return _latent_keys(at)
         made = linear(at.only(), at.weight(f"W_{letter}"), at.bias(f"b_{letter}"), at.p)
         if letter == "V":
             return made
@@ -274,6 +278,30 @@ def _read(letter: str) -> Callable[[At], Near]:
         return rotated(made, *config.rotation, p=at.p)
 
     return read
+
+
+def _latent(name: str, weight: str) -> Callable[[At], Near]:
+    def latent(at: At) -> Near:
+        made = linear(at.only(), at.weight(weight), None, at.p)
+        return normalised(made, "rms", at.config.latent_eps, at.weight(f"{name}_gain"), None, at.p)
+
+    return latent
+
+
+def _latent_keys(at: At) -> Near:
+    """Return keys of latent attention: a rotary part that all heads share, then each head's own."""
+    own = linear(at.inputs["kv_latent"], at.weight("W_K"), None, at.p)
+    shared = linear(at.inputs["qk_in"], at.weight("W_KR"), None, at.p)
+    parts = [
+        [np.broadcast_to(each, (*own.value.shape[:-1], each.shape[-1])) for each in pair]
+        for pair in (
+            (shared.value, own.value),
+            (np.broadcast_to(shared.error, shared.value.shape), own.error),
+        )
+    ]
+    value, error = (np.concatenate(pair, axis=-1) for pair in parts)
+    keys = Near(value, error)
+    return rotated(keys, *at.config.rotation, p=at.p) if at.config.positions == "rotary" else keys
 
 
 def _normed_heads(at: At, heads: Near, gain: Near) -> Near:
@@ -379,11 +407,41 @@ def _mlp_pre(at: At) -> Near:
 
 def _mlp_post(at: At) -> Near:
     assert at.config.activation is not None  # the configuration of a model with an MLP names one
-    post = activated(at.config.activation, at.inputs["mlp_pre"], at.p)
+    limit = at.config.gate_limit
+    pre = at.inputs["mlp_pre"]
+    post = activated(at.config.activation, limited(pre, limit, top=True) if limit else pre, at.p)
     if not at.config.gated:
         return post
+    return multiplied(post, linear_branch(at), at.p)
+
+
+def linear_branch(at: At) -> Near:
+    """Return the linear branch of a gated MLP, which the activated gate multiplies."""
     (rows,) = [near for kind, near in at.inputs.items() if kind != "mlp_pre"]
-    return multiplied(post, linear(rows, at.weight("W_in"), at.bias("b_in"), at.p), at.p)
+    up = linear(rows, at.weight("W_in"), at.bias("b_in"), at.p)
+    limit = at.config.gate_limit
+    return added(at.p, limited(up, limit), Near.exactly(np.ones(1))) if limit else up
+
+
+def _mlp_out(at: At) -> Near:
+    """Return the output of an MLP; experts may be weighted, and stored, one by one."""
+    config, weight = at.config, at.weight("W_out")
+    if not config.n_experts:
+        return linear(at.only(), weight, at.bias("b_out"), at.p)
+    rows = at.inputs["routed"]
+    if config.has("b_experts"):
+        shares, own = at.inputs["routing"], at.weights["b_experts"]
+        rows = _beside(rows, shares, config.n_experts)
+        weight = Near.exactly(np.concatenate([weight.value, own]))
+    roundings = config.experts_per_token + 4
+    return linear(rows, weight, at.bias("b_out"), at.p, rescaled=roundings)
+
+
+def _beside(neurons: Near, shares: Near, count: int) -> Near:
+    """Return rows of neurons and then of the weights of experts, without that of a shared one."""
+    value = np.concatenate([neurons.value, shares.value[..., :count]], axis=-1)
+    error = np.broadcast_to(shares.error, shares.value.shape)[..., :count]
+    return Near(value, np.concatenate([neurons.error, error], axis=-1))
 
 
 OPERATIONS: dict[str, Callable[[At], Near]] = {
@@ -392,6 +450,8 @@ OPERATIONS: dict[str, Callable[[At], Near]] = {
     "resid_pre": _stream,
     "ln1": _norm("ln1"),
     "qk_in": _qk_in,
+    "q_latent": _latent("q_latent", "W_DQ"),
+    "kv_latent": _latent("kv_latent", "W_DKV"),
     "q": _read("Q"),
     "k": _read("K"),
     "v": _read("V"),
@@ -405,7 +465,12 @@ OPERATIONS: dict[str, Callable[[At], Near]] = {
     "ln2": _norm("ln2"),
     "mlp_pre": _mlp_pre,
     "mlp_post": _mlp_post,
-    "mlp_out": lambda at: linear(at.only(), at.weight("W_out"), at.bias("b_out"), at.p),
+    "router": lambda at: linear(at.only(), at.weight("W_router"), at.bias("b_router"), at.p),
+    "routing": lambda at: routed_weights(at.config, at.only(), at.weights["b_choice"], at.p),
+    "routed": lambda at: routed_neurons(
+        at.config, at.inputs["mlp_post"], at.inputs["routing"], at.p
+    ),
+    "mlp_out": _mlp_out,
     "ln2_post": _norm("ln2_post"),
     "resid_post": _sum,
     "final": _stream,
@@ -432,7 +497,7 @@ def _shape(kind: str, config: Config, n_pos: int) -> tuple[int, ...]:
     if kind == "tokens":
         return (n_pos,)
     if kind in ("q", "k", "v", "z"):
-        return (config.n_heads, n_pos, config.d_head)
+        return (config.n_heads, n_pos, head_width_of(kind, config))
     if kind in ("scores", "pattern"):
         return (config.n_heads, n_pos, n_pos)
-    return (n_pos, config.d_mlp if kind in ("mlp_pre", "mlp_post") else config.d_model)
+    return (n_pos, width_of(kind, config))

@@ -42,7 +42,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     4: (
         "Feed-forward layers, norms and biases",
         "mlp_and_norm",
-        ("norms", "folding", "neurons", "gates", "processing"),
+        ("norms", "folding", "neurons", "gates", "experts", "processing"),
     ),
     5: ("Zero and one layer", "shallow_models", ("zero_layer", "one_layer", "skip_trigrams")),
     6: (

@@ -23,7 +23,10 @@ def read_comments(
     The last list has what could not be read in comments.
     """
     context = Context(
-        notation.symbols, in_scope=document.is_in_scope, is_general=document.is_general
+        notation.symbols,
+        in_scope=document.is_in_scope,
+        is_general=document.is_general,
+        together=document.is_one_paragraph,
     )
     origin = f"notation {notation.name}" if notation.name else ""
     given = [_hypothesis(text, origin) for text in notation.given]

@@ -83,6 +83,7 @@ class Context:
     sizes: set[str] = field(default_factory=set)  # those that equations give a value
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
     is_general: Callable[[int], bool] = field(default=lambda said: True)
+    together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
         """Return what symbols stand for at a line: the last declaration before it, or the next.
@@ -126,17 +127,17 @@ class Context:
     def is_elsewhere(self, key: str, said: int, line: int) -> bool:
         """Return whether a declaration may be about another symbol of the same name.
 
-        So it may if it counts for its paragraph only, or if it stands in another section, which is
-        not about notation, or is a mere sentence, or one of several declarations of the letter.
+        So it may if it counts for its paragraph only, or if it stands in another section and is a
+        mere sentence, or one of several declarations of the letter.
         """
         if (key, said) in self.local:
-            return said != line
+            return not self.together(said, line)
         if any(k == key and d.line == said and d.kind == "scalar" for k, d in self.declared):
             return key not in self.definitions and not self.in_scope(said, line)
         if len(key) > 2 or self.in_scope(said, line):
             return False
         shapes = {(known.rows, known.cols) for name, known in self.declared if name == key}
-        return len(shapes) > 1 or (key, said) in self.sentences or not self.is_general(said)
+        return len(shapes) > 1 or (key, said) in self.sentences
 
     def define(self, lhs: Node, rhs: Node, line: int) -> None:
         """Add a definition, unless it goes round in a circle."""

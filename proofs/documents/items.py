@@ -14,10 +14,12 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Fraction,
     Name,
     Node,
     Number,
     Power,
+    Product,
     Space,
     Statement,
     Tensor,
@@ -40,10 +42,10 @@ ASSUMING = re.compile(
     r"(?: that)?(?: \w+){0,2}\s*$",
     re.IGNORECASE,
 )
-LOCAL = re.compile(
-    r"\b(?:any|every|each|some|all|arbitrary)(?: \w+){0,3}\s*$"
-    r"|\bfor\s+(?:(?:\$[^$]*\$|\\\((?:(?!\\\)).)*\\\))\s*(?:,|and|, and)\s*)?$",
-    re.IGNORECASE,
+LOCAL = re.compile(r"\b(?:any|every|each|some|all|arbitrary)(?: \w+){0,3}\s*$", re.IGNORECASE)
+# “For $A$ and $B$”: letters without labels are those of one statement.
+FOR = re.compile(
+    r"\bfor\s+(?:(?:\$[^$]*\$|\\\((?:(?!\\\)).)*\\\))\s*(?:,|and|, and)\s*)?$", re.IGNORECASE
 )
 
 
@@ -122,12 +124,12 @@ def composed(items: Iterable[Item]) -> Iterator[tuple[Item, Statement]]:
 def declare(items: Iterable[Item], context: Context, document: Document) -> None:
     """Add what the memberships in formulas declare of symbols."""
     for item in items:
-        local = bool(LOCAL.search(plain_words(document.sentence_before(item.formula))))
+        words = plain_words(document.sentence_before(item.formula))
+        local, plain = bool(LOCAL.search(words)), bool(FOR.search(words))
         for statement in item.statements:
             found = [*declared_by(statement, item.line)]
             context.declared += found
-            if local:
-                context.local |= {(key, item.line) for key, _ in found}
+            context.local |= {(key, item.line) for key, _ in found if local or plain > len(key) - 1}
 
 
 def order_of_vec(text: str) -> str:
@@ -162,7 +164,22 @@ def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
             for operand in map(bare, operands):
                 if isinstance(operand, Name) and is_capital(operand):
                     found[key_of(operand)] = Declared("matrix")
+            number = _over_a_size(e)
+            if number is not None:
+                found.setdefault(key_of(number), Declared("scalar"))
     return found
+
+
+def _over_a_size(e: Node) -> Name | None:
+    r"""Return a small Greek letter that is divided by a symbol: `\alpha` of `\alpha / r`."""
+    above: Node | None = None
+    if isinstance(e, Fraction) and isinstance(bare(e.below), Name):
+        above = bare(e.above)
+    elif isinstance(e, Product) and e.marks == ("", "/") and isinstance(bare(e.factors[1]), Name):
+        above = bare(e.factors[0])
+    plain = isinstance(above, Name) and not (above.sub or above.sup or above.style or above.marks)
+    greek = plain and isinstance(above, Name) and above.base[0] == "\\" and above.base[1].islower()
+    return above if greek and isinstance(above, Name) else None
 
 
 def is_capital(name: Name) -> bool:

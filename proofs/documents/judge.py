@@ -37,6 +37,7 @@ from otimes.proofs.documents.suggestions import shown_edit, suggestion
 BUDGET = 4.0  # units of work for one equation
 TRIAL = 0.5  # units for an attempt: a hypothesis, an edit
 MOST_HYPOTHESES = 12
+MOST_NODES = 1500  # parts of an equation that is decided
 VERDICTS = (
     "proved",
     "refuted",
@@ -71,6 +72,8 @@ class Judge:
 
     def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
         """Return the verdict on lhs = rhs."""
+        if sum(1 for side in (lhs, rhs) for _ in walk(side)) > MOST_NODES:
+            return Found("undecided", "it is too long to be decided")
         try:
             return self._claim(lhs, rhs, self.context.symbols_at(line), line, source)
         except FormulaShapeError as error:
@@ -342,7 +345,8 @@ class Judge:
             assumption = "it says that two symbols stand for the same"
         constant = is_constant(lhs) or is_constant(rhs)
         if assumption and not constant:
-            return Found("needs-hypothesis", assumption, reading=reading)
+            known = self._of_defined(lhs, rhs, symbols)
+            return known or Found("needs-hypothesis", assumption, reading=reading)
         edit = suggestion(lhs, rhs, lambda a, b: self._holds(a, b, symbols))
         if assumption and not edit:
             return Found("needs-hypothesis", assumption, reading=reading)
@@ -372,6 +376,28 @@ class Judge:
         why = f"not proved, and numbers do not settle it: {'; '.join(doubts)}"
         kind = "needs-hypothesis" if only and not declared else "undecided"
         return Found(kind, why, suggestion=proposed, reading=reading, differ=True)
+
+    def _of_defined(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+        """Return that a claim is false where all its symbols are defined, and that decides it."""
+        names = {latex(e) for side in (lhs, rhs) for e in _symbols(side)}
+        if not names or not names <= self.context.definitions.keys():
+            return None
+        used: dict[str, Definition] = {}
+        a, b = (self.context.unfolded(side, used) for side in (lhs, rhs))
+        try:
+            read = elaborate([a, b], symbols)
+            verdict = decide(read.terms[0], read.terms[1], budget=TRIAL)
+        except OtimesError:
+            return None
+        free = [e for side in (a, b) for e in _symbols(side)]
+        sizes = symbols.sizes()
+        if verdict.status != "refuted" or read.undeclared or read.doubts:
+            return None
+        if any(text_of(e) not in sizes and symbols.lookup(e)[1] is None for e in free):
+            return None
+        named = "; ".join(f"{text} as on line {d.line}" for text, d in sorted(used.items()))
+        why = f"the sides differ at exact numbers; with {named}"
+        return Found("refuted", why, verdict.counterexample, reading=_shown(read))
 
     def _may_be_saved(self, lhs: Node, rhs: Node, symbols: Symbols) -> str:
         """Return why a false claim may be true under all that the text offers, or nothing."""
@@ -491,7 +517,9 @@ class Judge:
         names = any(isinstance(atom, str) for atom in atoms)
         grids = [e for term in terms for e in walk(term) if isinstance(e, Grid)]
         entries = any(
-            isinstance(c, Number) and c.text not in "01" for grid in grids for c in walk(grid)
+            all(isinstance(c, Number) for row in grid.rows for c in row)
+            or any(isinstance(c, Number) and c.text not in "01" for c in walk(grid))
+            for grid in grids
         )
         return (numbers and names) or (entries and bool(atoms))
 
@@ -520,9 +548,43 @@ class Judge:
                     f"{key} is declared in another section, line {at}" for key, at in elsewhere
                 )
                 return Found("undecided", f"{error}, but {where}", span=error.span)
+        weak = self._of_other_sections(terms, line)
+        if weak and self._is_right_without(weak, terms, line, source, "square" in str(error)):
+            where = "; ".join(f"{key} is declared on line {at}" for key, at in weak)
+            why = f"{error}, but {where}, and may be something else here"
+            return Found("undecided", why, span=error.span)
         lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})
         said = f" (shapes from line {', '.join(map(str, lines))})" if lines else ""
         return Found("shape", f"{error}{said}", span=error.span)
+
+    def _of_other_sections(self, terms: Sequence[Node], line: int) -> list[tuple[str, int]]:
+        """Return the letters in terms that are declared in another section, not about notation."""
+        context = self.context
+        return [
+            (key, at)
+            for key, at in context.lines_of(terms, line)
+            if len(key) == 1 and not (context.in_scope(at, line) or context.is_general(at))
+        ]
+
+    def _is_right_without(
+        self,
+        without: list[tuple[str, int]],
+        terms: Sequence[Node],
+        line: int,
+        source: str,
+        square: bool,
+    ) -> bool:
+        """Return whether terms are equal, or may be, without some declarations."""
+        if len(terms) != 2:
+            return False
+        symbols = self.context.symbols_at(line, without)
+        try:
+            found = self._claim(terms[0], terms[1], symbols, line, source)
+        except FormulaShapeError:
+            return False
+        return found.verdict in ("proved", "needs-hypothesis") or (
+            square and found.verdict == "undecided"
+        )
 
 
 def _shown(read: Elaborated) -> str:

@@ -25,9 +25,11 @@ from otimes.algebra.notation.tree import (
     Indexed,
     Name,
     Node,
+    Norm,
     Number,
     Power,
     Product,
+    Root,
     Space,
     Statement,
     Sum,
@@ -314,11 +316,13 @@ class LinkChecker:
         symbols = self.context.symbols_at(item.line)
         if isinstance(name, Name) and not name.sub and not name.sup:
             self._learn_number(name, left, right, item)
-        if not isinstance(name, Name) or not (is_capital(name) or _is_vector(name)):
+        if not isinstance(name, Name) or not (is_matrix_like(name) or _is_small(name)):
             return
         known = symbols.lookup(name)[1]
         if known is not None and (known.rows or known.cols or known.line):
             return
+        if known is None and not is_matrix_like(name) and not _is_vector(name):
+            symbols.known[symbols.lookup(name)[0]] = Declared("vector")
         try:
             read = elaborate([left, right], symbols, item.formula.tex)
         except OtimesError:
@@ -341,13 +345,17 @@ class LinkChecker:
     def _learn_number(self, name: Name, left: Node, right: Node, item: Item) -> None:
         """Note that a symbol is a number if the formula that defines it is one."""
         symbols = self.context.symbols_at(item.line)
-        if symbols.lookup(name)[1] is not None or is_capital(name) or len(name.base) != 1:
+        greek = name.base[0] == "\\"
+        if symbols.lookup(name)[1] is not None or is_matrix_like(name):
+            return
+        if len(name.base) != 1 and not greek:
             return
         try:
             read = elaborate([right], symbols, item.formula.tex)
         except OtimesError:
             return
-        if not getattr(read.terms[0], "is_Matrix", True) and not read.undeclared:
+        certain = not read.undeclared or isinstance(bare(right), Root | Norm)
+        if not getattr(read.terms[0], "is_Matrix", True) and certain:
             known = Declared("scalar", line=item.line, full=full_key(name))
             self.context.declared.append((symbols.lookup(name)[0], known))
 
@@ -523,6 +531,11 @@ def _is_range(node: Node) -> bool:
 def _short(tex: str) -> str:
     text = " ".join(tex.split())
     return text if len(text) <= 50 else text[:49] + "…"
+
+
+def _is_small(name: Name) -> bool:
+    """Return whether a symbol is a small letter without indices."""
+    return len(name.base) == 1 and name.base.islower() and not name.sub and not name.sup
 
 
 def _is_vector(name: Name) -> bool:

@@ -233,8 +233,10 @@ def convention_of(text: str) -> str:
     >>> convention_of("the vector is considered a row vector")
     'row'
     """
-    row = re.search(r"\brow vectors?\b|\bright[- ]multipl", text, re.IGNORECASE)
-    column = re.search(r"\bcolumn vectors?\b|\bleft[- ]multipl", text, re.IGNORECASE)
+    row = re.search(r"\brow vectors?\b|\bright[- ]multipl|\bare rows(?! of)", text, re.IGNORECASE)
+    column = re.search(
+        r"\bcolumn vectors?\b|\bleft[- ]multipl|\bare\s+columns(?! of)", text, re.IGNORECASE
+    )
     return "" if bool(row) == bool(column) else "row" if row else "column"
 
 

@@ -126,6 +126,16 @@ class Document:
         level = self.headings[at][1]
         return not any(here <= level and said < at_row <= row for at_row, here in self.headings)
 
+    @cached_property
+    def _paragraphs(self) -> list[int]:
+        """The offsets at which paragraphs end."""
+        return [match.start() for match in re.finditer(r"\n[ \t]*\n", self.text)]
+
+    def is_one_paragraph(self, row: int, other: int) -> bool:
+        """Return whether two rows are of one paragraph."""
+        first, last = (bisect_right(self._paragraphs, self.lines[r - 1]) for r in (row, other))
+        return first == last
+
     def is_general(self, row: int) -> bool:
         """Return whether what is said on a row is about the whole text.
 

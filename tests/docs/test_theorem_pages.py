@@ -102,3 +102,7 @@ def test_the_index_says_what_the_theorems_stand_on():
 
 def test_everything_on_a_model_has_words():
     assert ARRAYS.keys() == AXES.keys()
+
+
+def test_entries_of_a_family_are_no_links():
+    assert "[h]\\[i, j]" in page("head_direct_logit_is_sum_over_sources")

@@ -137,6 +137,54 @@ MODERN = {
     "gpt-oss": replace(
         GATED, sinks=True, windows=(3, 0), biases=("b_Q", "b_K", "b_V", "b_O", "b_out")
     ),
+    "mixtral": replace(GATED, n_experts=4, experts_per_token=2, d_mlp=12, tied=True),
+    "qwen2 with experts": replace(
+        *(GATED,),
+        n_experts=3,
+        experts_per_token=2,
+        router="all",
+        router_scale=1.5,
+        d_shared=4,
+        shared_gate=True,
+        d_mlp=13,
+        dense_layers=(0,),
+    ),
+    "experts of gpt-oss": replace(
+        *(GATED,),
+        n_experts=4,
+        experts_per_token=2,
+        d_mlp=12,
+        sinks=True,
+        activation="quick_gelu",
+        gate_limit=0.7,
+        biases=("b_in", "b_gate", "b_router", "b_experts"),
+    ),
+    "experts of deepseek": replace(
+        *(GATED,),
+        n_experts=6,
+        experts_per_token=3,
+        d_mlp=14,
+        d_shared=2,
+        router="sigmoid",
+        router_scale=2.5,
+        router_groups=(3, 2, 2),
+        norm_order="both",
+        biases=("b_choice", "b_experts"),
+    ),
+    "deepseek": replace(
+        *(GATED,),
+        n_kv_heads=None,
+        kv_rank=5,
+        q_rank=7,
+        d_value=3,
+        rotary_dims=4,
+        rotary_layout="interleaved",
+        attn_scale=0.3,
+        biases=("b_O",),
+    ),
+    "latents of keys only": replace(
+        GATED, n_kv_heads=None, kv_rank=5, d_value=3, rotary_dims=2, gain_offset=True, d_mlp=8
+    ),
     "bloom": replace(
         FULL, positions="alibi", alibi_slopes=(0.7, 0.3, 0.1, 0.03), tied=True, embed_norm=True
     ),

@@ -17,8 +17,14 @@ from otimes.numeric.paths.ensemble import paths
 from otimes.numeric.paths.scores import score_terms
 from tests.numeric.random_models import MODERN, TINY_TOKENS, random_model
 
+LATENT = ("deepseek", "latents of keys only")
 UNCAPPED = [
-    name for name, config in MODERN.items() if not config.logit_cap and not config.post_norm
+    name
+    for name, config in MODERN.items()
+    if not config.logit_cap
+    and not config.post_norm
+    and not config.gate_limit
+    and name not in LATENT
 ]
 SMOOTH = [name for name in UNCAPPED if not MODERN[name].embed_norm]
 PLAIN_SCORES = [
@@ -48,7 +54,7 @@ def test_a_path_without_the_norm_of_an_output_does_not_close(kind: str) -> None:
     assert np.abs(given[0]).max() > 0.1
 
 
-@pytest.mark.parametrize("kind", UNCAPPED)
+@pytest.mark.parametrize("kind", [*UNCAPPED, *LATENT])
 def test_direct_attributions_sum_to_the_logit(kind: str) -> None:
     model = random_model(MODERN[kind], seed=1)
     direct = ot.direct_logit_attribution(model, TINY_TOKENS, 3, 5)
@@ -75,6 +81,10 @@ REFUSED = {
         "length",
     ),
     "paths": (lambda model: ot.paths(model, TINY_TOKENS), "gemma2", "logit_cap=3.0"),
+    "paths of latents": (lambda model: ot.paths(model, TINY_TOKENS), "deepseek", "kv_rank=5"),
+    "circuits of latents": (lambda m: ot.ov_circuit(m, 0, 0), "deepseek", "kv_rank=5"),
+    "gradients of latents": (lambda m: input_gradient(m, TINY_TOKENS), "deepseek", "kv_rank=5"),
+    "gates": (lambda model: freeze(model, [1, 2], mlp="gates"), "experts of gpt-oss", "gate_limit"),
     "gradients": (lambda model: input_gradient(model, TINY_TOKENS), "gemma2", "logit_cap=3.0"),
     "embeddings": (lambda m: input_gradient(m, TINY_TOKENS), "bloom", "embed_norm=True"),
     "folding": (lambda model: model.fold_norms(), "olmo2", "norm_order='output'"),

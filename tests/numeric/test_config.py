@@ -8,7 +8,7 @@ from hypothesis import given
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric import strategies as ots
-from otimes.numeric.config import BIASES, TENSORS, Config, gpt2_config, llama_config
+from otimes.numeric.config import EVERY_BIAS, TENSORS, Config, gpt2_config, llama_config
 from tests.numeric.random_models import ALL, EVERY, FULL, TINY
 
 
@@ -118,4 +118,4 @@ def test_what_no_model_can_have(change: dict, message: str) -> None:
 
 
 def test_biases_are_those_of_the_tensors() -> None:
-    assert set(BIASES) == {name for name in TENSORS if name.startswith("b_")}
+    assert set(EVERY_BIAS) == {name for name in TENSORS if name.startswith("b_")}

@@ -15,6 +15,52 @@ LLAMA = {
     "max_position_embeddings": 40,
 }
 GEMMA = {**LLAMA, "head_dim": 12, "sliding_window": 5, "query_pre_attn_scalar": 20}
+EXPERTS = {
+    **LLAMA,
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 20,
+}
+SHARED = {"shared_expert_intermediate_size": 28}
+GPT_OSS = {
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "head_dim": 12,
+    "sliding_window": 5,
+    "swiglu_limit": 1.5,
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "rope_theta": 500.0,
+        "factor": 4.0,
+        "truncate": False,
+        "original_max_position_embeddings": 10,
+    },
+}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 500.0,
+    "factor": 4.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 0.7,
+    "original_max_position_embeddings": 10,
+}
+GROUPS = {"topk_method": "group_limited_greedy", "n_group": 2, "topk_group": 1}
+LATENT = {
+    **LLAMA,
+    "num_key_value_heads": 4,
+    "intermediate_size": 40,
+    "moe_intermediate_size": 16,
+    "n_routed_experts": 6,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 2,
+    "first_k_dense_replace": 1,
+    "kv_lora_rank": 14,
+    "q_lora_rank": 18,
+    "qk_rope_head_dim": 4,
+    "qk_nope_head_dim": 6,
+    "v_head_dim": 10,
+    "routed_scaling_factor": 1.5,
+}
 LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
 FALCON = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 NEW_FALCON = {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2}
@@ -36,6 +82,18 @@ DECODERS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "qwen 3": ("Qwen3", {**LLAMA, "head_dim": 12}, ""),
     "qwen 3 with biases": ("Qwen3", {**LLAMA, "head_dim": 12, "attention_bias": True}, ""),
+    "mixtral": ("Mixtral", {**LLAMA, "num_local_experts": 4, "sliding_window": 6}, ""),
+    "qwen 2, experts": ("Qwen2Moe", {**EXPERTS, **SHARED, "mlp_only_layers": [1]}, ""),
+    "qwen 3, experts": ("Qwen3Moe", {**EXPERTS, "head_dim": 12, "norm_topk_prob": True}, ""),
+    "gpt-oss": ("GptOss", {**LLAMA, **GPT_OSS}, ""),
+    "deepseek 2": ("DeepseekV2", {**LATENT, **GROUPS, "first_k_dense_replace": 1}, ""),
+    "deepseek 2, latents of keys only": ("DeepseekV2", {**LATENT, "q_lora_rank": None}, ""),
+    "deepseek 3": ("DeepseekV3", {**LATENT, "n_group": 2, "topk_group": 1}, ""),
+    "deepseek 3, yarn": (
+        "DeepseekV3",
+        {**LATENT, "n_group": 1, "topk_group": 1, "rope_parameters": YARN},
+        "",
+    ),
     "olmo 2": ("Olmo2", LLAMA, ""),
     "olmo 3": ("Olmo3", {**LLAMA, "sliding_window": 5, "layer_types": LAYERS}, ""),
     "gemma": ("Gemma", {**LLAMA, "head_dim": 12}, ""),
@@ -72,6 +130,8 @@ def decoder(name: str, **options: Any) -> torch.nn.Module:
     import transformers
 
     kind, settings, class_name = DECODERS[name]
+    if "num_experts_per_tok" in settings or kind == "Mixtral":  # the default has no float64
+        options.setdefault("experts_implementation", "eager")
     config = getattr(transformers, f"{kind}Config")(**{**IDS, **settings, **options})
     torch.manual_seed(0)
     module = getattr(transformers, class_name or f"{kind}ForCausalLM")(config)

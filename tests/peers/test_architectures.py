@@ -68,6 +68,11 @@ FAULTS = {
     "bloom, other slopes": ("bloom", {"alibi_slopes": (0.5, 0.25, 0.125, 0.0625)}, "pattern.0"),
     "olmo 2, each head by itself": ("olmo 2", {"qk_norm": "head"}, "q.0"),
     "qwen 3, heads together": ("qwen 3", {"qk_norm": "all"}, "q.0"),
+    "deepseek 3, another scale": ("deepseek 3, yarn", {"attn_scale": 0.0}, "pattern.0"),
+    "deepseek 3, no groups": ("deepseek 3", {"router_groups": ()}, "mlp_out.1"),
+    "mixtral, one expert": ("mixtral", {"experts_per_token": 1}, "mlp_out.0"),
+    "qwen 2, chosen first": ("qwen 2, experts", {"router": "chosen"}, "mlp_out.0"),
+    "gpt-oss, another limit": ("gpt-oss", {"gate_limit": 0.01}, "mlp_out.0"),
     "falcon, in a row": ("falcon, two norms", {"parallel": False}, "resid_mid.0"),
 }
 
@@ -103,7 +108,15 @@ def test_a_setting_that_is_not_supported_is_named(setting: str) -> None:
 
 
 def test_a_checkpoint_is_read_as_the_module(tmp_path) -> None:
-    for name in ("gemma 3", "olmo 2", "falcon, two norms", "mpt"):
+    for name in (
+        "gemma 3",
+        "deepseek 3",
+        "mixtral",
+        "qwen 2, experts",
+        "gpt-oss",
+        "falcon, two norms",
+        "mpt",
+    ):
         module = decoder(name)
         module.save_pretrained(tmp_path / name)
         ours, theirs = ot.load_model(tmp_path / name), ot.load_model(module)

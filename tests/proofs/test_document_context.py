@@ -77,3 +77,9 @@ def test_a_law_of_indices_is_used_for_other_indices() -> None:
     right = "$(R_i q)^\\top (R_j k) = q^\\top R_{j-i} k$"
     assert found(text + right)[3:] == ["proved"]
     assert found(text + right.replace("j-i", "i-j"))[3:] == ["undecided"]
+
+
+def test_sums_without_an_index_and_examples_in_numbers_accuse_nothing() -> None:
+    assert "shape" not in found("The cost is $\\prod R_n + \\sum I_n R_n$.")
+    text = "$Q, K \\in \\mathbb{R}^{n \\times d}$. $Q K^\\top = \\begin{bmatrix} 1 & 0 \\\\ 0 & 1 \\end{bmatrix} \\begin{bmatrix} 1 & 1 \\\\ 1 & 0 \\end{bmatrix}$"
+    assert "shape" not in found(text)

@@ -18,7 +18,7 @@ import numpy as np
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.audit.capture.nonfinite import nonfinite_entries
 from otimes.numeric.audit.reference.comparison import Recording
-from otimes.numeric.block import kind_of, place_names
+from otimes.numeric.block import head_width_of, kind_of, place_names, width_of
 from otimes.numeric.config import Config, listed
 from otimes.numeric.importers.unwrap import called
 from otimes.numeric.model import Model
@@ -261,15 +261,13 @@ def _notes_of_dtypes(coarser: Mapping[str, str], dtypes: Mapping[str, str]) -> I
 
 def _shape(place: str, config: Config, n_pos: int) -> tuple[int, ...]:
     kind = kind_of(place)
-    if kind == "logits":
-        return (n_pos, config.d_vocab)
     if kind in ("q", "k", "v", "z"):
-        return (config.n_heads, n_pos, config.d_head)
+        return (config.n_heads, n_pos, head_width_of(kind, config))
     if kind in ("scores", "pattern"):
         return (config.n_heads, n_pos, n_pos)
     if kind == "head_out":
         return (config.n_heads, n_pos, config.d_model)
-    return (n_pos, config.d_mlp if kind in ("mlp_pre", "mlp_post") else config.d_model)
+    return (n_pos, width_of(kind, config))
 
 
 def _fit(

@@ -136,20 +136,27 @@ def _of_decoder(kind: str, module: Any, config: Config) -> Parts:
         after |= {norms["ln1"]: "ln1"}
     gate = decoder.mlp.get("gate", decoder.mlp["in"])
     before = {"": "resid_pre", decoder.mlp["out"]: "mlp_post"}
+    out = decoder.mlp["out"]
+    if decoder.experts:  # which see the tokens that come to them, one expert at a time
+        before, gate, out = {"": "resid_pre"}, "", decoder.experts.whole.rpartition(".")[0]
     if "ln2" in norms and not config.parallel:
         before[norms["ln2"]] = "resid_mid"
-    elif not config.norms_before:
+    elif not config.norms_before and gate:
         before[gate] = "resid_mid"
     cuts: dict[str, dict[str, Cut]] = {}
+    if config.kv_rank:
+        cuts["self_attn.kv_b_proj"] = {"v": _of_latent}
+        after |= {"self_attn.kv_a_layernorm": "kv_latent"}
+        after |= {"self_attn.q_a_layernorm": "q_latent"} if config.q_rank else {}
     if decoder.fused_mlp:
         cuts[decoder.fused_mlp] = {"mlp_pre": lambda value, c: value[..., : c.d_mlp]}
-    else:
+    elif gate:
         after[gate] = "mlp_pre"
     counts = {"q": config.n_heads, "k": config.kv_heads, "v": config.kv_heads}
     if decoder.fused:
         split = _of_groups if decoder.in_groups else _after_another
         cuts[decoder.fused] = {name: split(name, counts) for name in counts}
-    for name, count in counts.items():
+    for name, count in {} if config.kv_rank else counts.items():
         if name in decoder.qk:
             first = config.qk_norm == "head" and decoder.heads_first
             cuts[decoder.qk[name]] = {name: _normed(config.qk_norm, count, first)}
@@ -163,7 +170,7 @@ def _of_decoder(kind: str, module: Any, config: Config) -> Parts:
         after={
             **after,
             decoder.heads["O"]: "attn_out",
-            decoder.mlp["out"]: "mlp_out",
+            out: "mlp_out",
             "": "resid_post",
         },
         attention=decoder.heads["O"].rpartition(".")[0],
@@ -175,6 +182,12 @@ def _of_decoder(kind: str, module: Any, config: Config) -> Parts:
 def _split(count: int) -> Cut:
     """Return the split of an output [.., heads · d_head] by heads."""
     return lambda value, c: _by_heads(value, count)
+
+
+def _of_latent(value: Any, config: Config) -> Any:
+    """Return the values in the projection of a latent, which may have an axis of one head."""
+    rows = value.reshape(value.shape[0], -1, value.shape[-1])
+    return _by_heads(rows, config.n_heads)[..., config.d_key :]
 
 
 def _normed(kind: str, count: int, heads_first: bool) -> Cut:

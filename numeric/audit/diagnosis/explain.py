@@ -5,7 +5,7 @@ the bound of the mistaken operation. Simple mistakes are tried first. All that f
 some cannot be distinguished on one prompt.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -89,6 +89,16 @@ def known_mistake(compared: Comparison, place: str, beside: tuple[Mistake, ...] 
     if found:
         return f"matches {'; or '.join(found[min(found)][:NAMED])}"
     return ""
+
+
+def that_fit(compared: Comparison, place: str, every: Iterable[Mistake]) -> str:
+    """Return the mistakes, of some that are tried, that explain an activation, or ""."""
+    kinds, _ = _acting_on(compared, place)
+    tried, fit = [*of_kind(every, kinds)], list[str]()
+    for beside in ((), (IN_SINGLE,)) if compared.dtype == "float64" else ((),):
+        fit = fit or [each.says for each in tried if _fits(compared, place, each, beside)]
+    fit = [*dict.fromkeys(fit)]
+    return f"matches {'; or '.join(fit[:NAMED])}" if fit else ""
 
 
 TRIED = "trying known mistakes"

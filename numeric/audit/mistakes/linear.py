@@ -56,7 +56,9 @@ def mistakes(config: Config) -> Iterator[Mistake]:
 def _biases(config: Config) -> Iterator[Mistake]:
     attention: tuple[str, ...] = tuple(b for b in ("b_Q", "b_K", "b_V") if b in config.biases)
     kinds = BIASED | ({"b_in": "mlp_post"} if config.gated else {})
-    groups = [(b,) for b in config.biases] + ([attention] if len(attention) > 1 else [])
+    groups = [(b,) for b in config.biases if b in kinds] + (
+        [attention] if len(attention) > 1 else []
+    )
     for names in groups:
         for says, change in CHANGES.items():
             acts = {kinds[name]: weights_to(**{name: change}) for name in names}

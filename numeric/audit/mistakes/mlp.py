@@ -17,8 +17,8 @@ from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, ma
 from otimes.numeric.config import ACTIVATIONS, Config
 from otimes.numeric.functions import ACTIVATION
 from otimes.numeric.rounding.functions import activated
-from otimes.numeric.rounding.linear import Array, Near, added, linear, multiplied
-from otimes.numeric.rounding.places import At
+from otimes.numeric.rounding.linear import Array, Near, added, multiplied
+from otimes.numeric.rounding.places import At, linear_branch
 
 SAID = {
     "gelu": "exact GELU",
@@ -105,13 +105,7 @@ OTHER_ACTIVATIONS: dict[str, Activation] = {
 @makes_act
 def _activation(at: At, operation: Operation, function: Activation) -> Near:
     post = function_of(function, at.inputs["mlp_pre"], at)
-    return multiplied(post, _up(at), at.p) if at.config.gated else post
-
-
-def _up(at: At) -> Near:
-    """Return the linear branch of a gated MLP, which the gate multiplies."""
-    (rows,) = [near for kind, near in at.inputs.items() if kind != "mlp_pre"]
-    return linear(rows, at.weight("W_in"), at.bias("b_in"), at.p)
+    return multiplied(post, linear_branch(at), at.p) if at.config.gated else post
 
 
 def _gated(activation: str) -> Iterator[tuple[str, Act, int]]:
@@ -119,7 +113,10 @@ def _gated(activation: str) -> Iterator[tuple[str, Act, int]]:
 
     def made(function: Callable[..., Near]) -> Act:
         return lambda at, operation: function(
-            at.inputs["mlp_pre"], _up(at), lambda rows: activated(activation, rows, at.p), at.p
+            at.inputs["mlp_pre"],
+            linear_branch(at),
+            lambda rows: activated(activation, rows, at.p),
+            at.p,
         )
 
     for says, function in GATED.items():

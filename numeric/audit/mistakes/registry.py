@@ -15,7 +15,9 @@ from functools import lru_cache
 
 from otimes.numeric.audit.mistakes import (
     embeddings,
+    experts,
     half_precision,
+    latents,
     linear,
     mlp,
     norm_placement,
@@ -35,8 +37,10 @@ FAMILIES = (
     rotary,
     scores,
     patterns,
+    latents,
     linear,
     mlp,
+    experts,
     embeddings,
     half_precision,
 )

@@ -16,6 +16,7 @@ from otimes.numeric.rounding.linear import Near
 from otimes.numeric.rounding.places import At
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision
 
+LATENTS = ("q_latent", "kv_latent")
 SINGLE = UNIT_ROUNDOFF["float32"]
 
 
@@ -27,7 +28,8 @@ def tolerated_steps(compared: Comparison, place: str) -> str:
             return step.says
     coarse = [step for step in every if step.coarse]
     if len(coarse) > 1 and compared.ratio(place, coarse) <= 1:
-        return "norms, softmax or rotary angles are computed in float32"
+        which = "softmax, routers" if compared.model.config.n_experts else "softmax"
+        return f"norms, {which} or rotary angles are computed in float32"
     return ""
 
 
@@ -62,7 +64,7 @@ ROOT_SHORT = (float(np.float32(ROOT)), 0.7978845608, 0.79788456)
 
 IN_SINGLE = Mistake(
     "norms, softmax and rotary angles are computed in float32",
-    dict.fromkeys((*NORMS, "pattern", "q", "k"), _in_float32),
+    dict.fromkeys((*NORMS, *LATENTS, "pattern", "router", "routing", "q", "k"), _in_float32),
     coarse=SINGLE,
 )
 
@@ -82,8 +84,9 @@ TOLERATED: dict[str, tuple[Mistake, ...]] = {
             )
             for digits in ROOT_SHORT
         ),
-        _in_single("the norm is", *NORMS),
+        _in_single("the norm is", *NORMS, *LATENTS),
         _in_single("the softmax is", "pattern"),
+        _in_single("the router is", "router", "routing"),
         _in_single("the rotary angles are", "q", "k", act=_angles_in_float32),
     ),
     "float16": _STEPS,

@@ -115,16 +115,25 @@ def of_layer(at: At, operation: Operation, layer: int) -> Near:
 
 @makes_act
 def reading(at: At, operation: Operation, name: str) -> Near:
-    """Act: read another activation; the gate of an MLP stays the right one."""
-    kinds = [kind for kind in at.inputs if kind != "mlp_pre"]
-    return operation(with_inputs(at, **dict.fromkeys(kinds, other_place(at, name))))
+    """Act: read another activation where it has the shape of the right one.
+
+    The gate of an MLP stays the right one.
+    """
+    other = other_place(at, name)
+    kinds = [
+        kind
+        for kind, near in at.inputs.items()
+        if kind != "mlp_pre" and near.value.shape == other.value.shape
+    ]
+    return operation(with_inputs(at, **dict.fromkeys(kinds, other)))
 
 
 @makes_act
 def inputs_from(at: At, operation: Operation, /, **names: str) -> Near:
-    """Act: read other activations of the layer, by the kind of the right one."""
-    nears = {kind: other_place(at, name) for kind, name in names.items()}
-    return operation(with_inputs(at, **nears))
+    """Act: read other activations of the layer, by the kind of the right one, if of its shape."""
+    others = {kind: other_place(at, name) for kind, name in names.items()}
+    fits = {k: o for k, o in others.items() if o.value.shape == at.inputs[k].value.shape}
+    return operation(with_inputs(at, **fits))
 
 
 @makes_act

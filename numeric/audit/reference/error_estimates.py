@@ -124,6 +124,10 @@ class Runs:
         normed = kind in ("q", "k") and self.config.qk_norm != "none"
         if normed or (kind == "logits" and self.config.logit_cap):
             return None  # not linear
+        if kind == "mlp_out" and self.config.has("b_experts"):
+            return None  # two products
+        if kind == "k" and self.config.kv_rank:
+            return None
         (read,) = inputs_of(self.config, place)
         before = self.plain.has(read).value
         rows = np.empty((RUNS, *before.shape), np.float32)

@@ -9,7 +9,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 from otimes.algebra.language.linear import HeadSum, matadd, matmul
 from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
 from otimes.proofs.catalogue.mlp_and_norm.parts import diagonal
-from otimes.proofs.catalogue.symbols import H, X, d, h, heads, n
+from otimes.proofs.catalogue.symbols import H, X, d, d_head, h, heads, m, n, p, r
 from otimes.proofs.claims import NonIdentity, Statement
 from otimes.proofs.theorem import theorem
 
@@ -95,3 +95,32 @@ def gain_offset_adds_the_rows() -> Statement:
     N, w = MatrixSymbol("N", n, d), MatrixSymbol("w", 1, d)
     whole = diagonal(matadd(OneMatrix(1, d), w))
     return Statement(matmul(N, whole), matadd(N, matmul(N, diagonal(w))), on_models=False)
+
+
+@theorem(
+    title="Scores of latent attention are those of latents, and of a rotary part beside",
+    chapter=3,
+    convention="row",
+    source="DeepSeek-AI 2024, “DeepSeek-V2”, §2.1.2 and §2.1.3",
+)
+def latent_scores_absorb_the_up_projections() -> Statement:
+    """A head's query is a rotated part Q_R and D W_UQ, made of a latent D; its key is a rotated
+    part K_R, which all heads share, and C W_UK, made of a latent C. The scores are the sum of two
+    terms. In the second, both up-projections are one matrix between the latents: a cache of C and
+    K_R is all that decoding needs, and the same matrix is the head's QK circuit between latents.
+
+    The rotated part cannot be absorbed so: a rotation that depends on the positions stands between
+    its factors, which is why it is decoupled. C and D are normalised, so that the circuit is one of
+    normed latents and not of the stream.
+    """
+    latents, asked = MatrixSymbol("C", n, r), MatrixSymbol("D", n, p)
+    Q_R, K_R = MatrixSymbol("Q_R", n, m), MatrixSymbol("K_R", n, m)
+    W_UQ, W_UK = MatrixSymbol("W_UQ", p, d_head), MatrixSymbol("W_UK", r, d_head)
+    queries = sympy.BlockMatrix([[Q_R, matmul(asked, W_UQ)]])
+    keys = sympy.BlockMatrix([[K_R, matmul(latents, W_UK)]])
+    between = matmul(W_UQ, Transpose(W_UK))
+    return Statement(
+        matmul(queries, Transpose(keys)),
+        matadd(matmul(Q_R, Transpose(K_R)), matmul(asked, between, Transpose(latents))),
+        on_models=False,
+    )

@@ -16,15 +16,37 @@ from typing import Any
 import pytest
 import sympy
 from mpmath import mp
+from sympy import ZeroMatrix
 
 from otimes.algebra.decide.trials import without_trials
 from otimes.algebra.errors import LanguageError, ShapeError
 from otimes.algebra.language.linear import Family, matadd, matmul
+from otimes.algebra.language.nonlinear import RMSNorm, RowSoftmax
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs import replay
 from tests.algebra.decide import real_values
-from tests.algebra.decide.function_claims import Claim, Claims, L, a, b, d, f, i, j, m, n, x, y
+from tests.algebra.decide.function_claims import (
+    A,
+    Claim,
+    Claims,
+    L,
+    M,
+    N,
+    X,
+    a,
+    b,
+    d,
+    f,
+    i,
+    j,
+    m,
+    minus,
+    n,
+    ones,
+    x,
+    y,
+)
 from tests.algebra.decide.real_values import DIGITS, Rows, UndefinedError, Values, apart
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
@@ -178,6 +200,23 @@ def test_an_irrational_hypothesis_is_no_linear_system() -> None:
     given = (matmul(a * b + 1, known), matmul(a * b + 1, y))
     verdict = decide(known, y, (given, a > b, b >= 0), BUDGET)
     assert verdict.status in ("proved", "undecided")
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "says"),
+    [
+        (matmul(RowSoftmax(A, N), ones(n)), ones(n), True),  # the first row of the mask is zero
+        (matmul(RowSoftmax(A, M), ones(n)), ones(n), False),
+        (matadd(f("log", minus(x, x)), y), matadd(y, f("log", minus(x, x))), True),
+        (matadd(f("log", x), y), matadd(y, f("log", x)), False),
+        (matadd(RMSNorm(ZeroMatrix(n, d)), X), matadd(X, RMSNorm(ZeroMatrix(n, d))), True),
+        (matadd(RMSNorm(X), X), matadd(X, RMSNorm(X)), False),
+    ],
+)
+def test_a_claim_that_is_never_defined_says_so(lhs: Any, rhs: Any, says: bool) -> None:
+    verdict = decide(lhs, rhs)
+    assert verdict.status == "proved"
+    assert ("no numbers were found that give both sides an exact value" in verdict.reason) is says
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -1,0 +1,175 @@
+"""Mistakes of cached decoding: a cache that is stale or has holes, and shifted positions.
+
+The first tokens of a prompt are run together; each later one is run alone, and attends to cached
+keys and values. A mistake shows from the first decoded token on.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from otimes.numeric.audit.reference.evaluator import Mistake, Operation, makes_act
+from otimes.numeric.config import Config
+from otimes.numeric.functions import rotary_scale, rotate
+from otimes.numeric.rounding.functions import softmax, softmax_with_sink
+from otimes.numeric.rounding.linear import Array, Near
+from otimes.numeric.rounding.places import At
+
+Hidden = Callable[[Array, Array, int], Array]
+"""Which cached keys j a decoded query i does not see; the third argument is the prefill."""
+
+HIDDEN: dict[str, Hidden] = {
+    "a stale cache: no decoded token is added, each sees the prefill and itself": (
+        lambda i, j, first: (j >= first) & (j < i)
+    ),
+    "a dropped cache: each decoded token sees itself only": lambda i, j, first: j < i,
+    "a stale cache: each decoded token overwrites the one before, and the last of the prefill": (
+        lambda i, j, first: (j >= first - 1) & (j < i)
+    ),
+    "a cache that lags by one: no decoded token sees the one before it": (
+        lambda i, j, first: j == i - 1
+    ),
+    "a decoded token that does not see itself": lambda i, j, first: j == i,
+    "a cache with a hole: the last token of the prefill is missing": (
+        lambda i, j, first: j == first - 1
+    ),
+    "a cache with a hole: the first decoded token is missing": (
+        lambda i, j, first: (j == first) & (j < i)
+    ),
+    "a cache with a hole: the first token of the prompt is missing": lambda i, j, first: j == 0,
+    "a dropped prefill: decoded tokens see decoded tokens only": lambda i, j, first: j < first,
+    "a causal mask aligned at the top left: a decoded token sees the first key only": (
+        lambda i, j, first: j > 0
+    ),
+}
+
+Place = Callable[[Array, int], Array]
+"""The position that a decoded token has by mistake, from its own."""
+
+PLACES: dict[str, Place] = {
+    "shifted by one: one too far": lambda p, first: p + 1,
+    "shifted by one: that of the token before": lambda p, first: p - 1,
+    "that begin at 0 again": lambda p, first: p - first,
+    "that begin at 1 again": lambda p, first: p - first + 1,
+    "that are all 0": lambda p, first: 0 * p,
+    "that are all that of the first decoded token": lambda p, first: 0 * p + first,
+}
+
+
+def mistakes(config: Config, first: int) -> Iterator[Mistake]:
+    """Yield the mistakes of decoding after a prefill of `first` tokens."""
+    if not config.n_layers:
+        return
+    for says, hidden in HIDDEN.items():
+        yield Mistake(says, {"pattern": _unseen(hidden, first)})
+    says = "a cache with holes: keys and values of decoded tokens are zeros"
+    yield Mistake(says, {"pattern": _zero_scores(first), "z": _zero_values(first)})
+    if config.positions == "rotary":
+        for says, place in PLACES.items():
+            act = _turned_at(place, first)
+            for kinds, which in ((("q", "k"), ""), (("q",), " (queries)"), (("k",), " (keys)")):
+                said = f"decoding at positions {says}{which}"
+                yield Mistake(said, dict.fromkeys(kinds, act))
+                # Where queries and keys were recorded, the rotation itself was not.
+                yield Mistake(said, {"scores": _turned_further(place, first, kinds)})
+    if config.positions == "learned" and not config.embed_norm:
+        for says, place in PLACES.items():
+            yield Mistake(f"decoding at positions {says}", {"resid_pre": _added_at(place, first)})
+
+
+def _attends(at: At, scores: Near, seen: Array) -> Near:
+    if at.config.sinks:
+        return softmax_with_sink(scores, seen, at.weights["sinks"], at.p, True)
+    return softmax(scores, seen, at.p, online=True)
+
+
+@makes_act
+def _unseen(at: At, operation: Operation, hidden: Hidden, first: int) -> Near:
+    """Act: hide cached keys from decoded queries."""
+    i, j = np.ogrid[: at.n_pos, : at.n_pos]
+    seen = at.visible & ~((i >= first) & hidden(i, j, first))
+    return _attends(at, at.only(), seen | (~seen.any(axis=1, keepdims=True) & (i == j)))
+
+
+def _hole(at: At, first: int) -> Array:
+    """Return the keys that decoded tokens wrote before each query."""
+    i, j = np.ogrid[: at.n_pos, : at.n_pos]
+    return np.asarray((j >= first) & (j < i))
+
+
+@makes_act
+def _zero_scores(at: At, operation: Operation, first: int) -> Near:
+    """Act: scores of 0 with keys that were never written to the cache."""
+    scores, hole = at.only(), _hole(at, first)
+    error = np.where(hole, 0.0, scores.error)
+    return _attends(at, Near(np.where(hole, 0.0, scores.value), error), at.visible)
+
+
+@makes_act
+def _zero_values(at: At, operation: Operation, first: int) -> Near:
+    """Act: mix without values that were never written to the cache."""
+    pattern, hole = at.inputs["pattern"], _hole(at, first)
+    kept = Near(np.where(hole, 0.0, pattern.value), np.where(hole, 0.0, pattern.error))
+    return operation(replace(at, inputs={**at.inputs, "pattern": kept}))
+
+
+def _moved(n_pos: int, place: Place, first: int) -> Array:
+    """Return the positions of all tokens, those of decoded ones by mistake."""
+    own = np.arange(n_pos)
+    return np.asarray(np.where(own < first, own, np.maximum(place(own, first), 0)))
+
+
+@makes_act
+def _turned_at(at: At, operation: Operation, place: Place, first: int) -> Near:
+    """Act: rotate queries or keys of decoded tokens by other positions."""
+    return _further(operation(at), at, _moved(at.n_pos, place, first))
+
+
+@makes_act
+def _turned_further(
+    at: At, operation: Operation, place: Place, first: int, kinds: tuple[str, ...]
+) -> Near:
+    """Act: scores of recorded queries or keys that are rotated on to other positions."""
+    places = _moved(at.n_pos, place, first)
+    inputs = {kind: _further(at.inputs[kind], at, places) for kind in kinds}
+    return operation(replace(at, inputs={**at.inputs, **inputs}))
+
+
+@makes_act
+def rotated_on(at: At, operation: Operation, places: Array) -> Near:
+    """Act: rotate queries or keys to other positions, one for each token."""
+    return _further(operation(at), at, places)
+
+
+def _further(near: Near, at: At, places: Array) -> Near:
+    """Return rotated rows, rotated on from their own positions to others."""
+    value = near.value.copy()
+    for own, other in enumerate(places):
+        if own != other:
+            value[..., own, :] = _turned_by(near.value[..., own, :], int(other) - own, at)
+    return Near(value, near.error)
+
+
+def _turned_by(row: Array, places: int, at: At) -> Array:
+    """Return a row rotated by a number of positions, which may be negative."""
+    rows = np.zeros((*row.shape[:-1], abs(places) + 1, row.shape[-1]))
+    rows[..., -1, :] = row
+    sign = 1 if places > 0 else -1
+    turned = rotate(rows, *at.config.rotation, sign=sign, n_pos=at.n_pos)[..., -1, :]
+    dims = at.config.rotary_dims
+    turned[..., :dims] /= rotary_scale(at.config.rotary_stretch)
+    return np.asarray(turned)
+
+
+@makes_act
+def _added_at(at: At, operation: Operation, place: Place, first: int) -> Near:
+    """Act: add the learned vectors of other positions to decoded tokens."""
+    near = operation(at)
+    if "embed" not in at.inputs:
+        return near
+    model: Any = at.weights.model
+    moved = np.minimum(_moved(at.n_pos, place, first), at.config.n_ctx - 1)
+    value = at.inputs["embed"].value + model.part("W_pos", moved)
+    return Near(value, near.error)
