@@ -110,6 +110,14 @@ from .numeric.interventions.patching import activation_patching as activation_pa
 from .numeric.load import load_model as load_model
 from .numeric.paths.ensemble import paths as paths
 from .numeric.plot import plot as plot
+from .numeric.probes.erasure import erase_directions as erase_directions
+from .numeric.probes.erasure import leace as leace
+from .numeric.probes.probe import control_labels as control_labels
+from .numeric.probes.probe import description_length as description_length
+from .numeric.probes.probe import fit_probe as fit_probe
+from .numeric.probes.probe import selectivity as selectivity
+from .numeric.probes.steering import mean_difference as mean_difference
+from .numeric.probes.steering import steer as steer
 from .numeric.progress import progress as progress
 from .numeric.random_weights import random_model as random_model
 from .proofs.catalogue import catalogue as catalogue

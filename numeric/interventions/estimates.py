@@ -61,7 +61,7 @@ def edge_attribution(
     "gauss". The line begins at the source of the patch and ends at the prompt that is patched, as
     in integrated gradients.
 
-    Proved by: edge_attribution_is_exact_when_linear, edge_attribution_error.
+    Proved by: edge_attribution_is_exact_when_linear, eap_ig_is_complete_for_quadratics.
 
     >>> scores = edge_attribution("two_layer", "x = 1", "y = 2", "(")
     >>> scores.axes
@@ -131,7 +131,7 @@ def attribution_patching(
     without the gradient through one layer at a time, divided by the number of layers less one, so
     that paths that cancel do not hide each other. AtP* has both.
 
-    Proved by: attribution_patching_is_exact_when_linear, attribution_patching_error.
+    Proved by: qk_fix_is_exact_when_linear, saturated_pattern_has_no_gradient.
 
     >>> attribution_patching("two_layer", "x = 1", "y = 2", kind="q", qk_fix=True).axes
     ('layer', 'head')

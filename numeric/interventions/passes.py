@@ -60,7 +60,7 @@ def intervene(
     With `record` only the activations named in it are returned. An activation that follows from
     replaced ones is recorded as it then is.
 
-    Proved by: patching_with_own_value_changes_nothing, patching_the_stream_is_the_source_run.
+    Proved by: patching_with_own_value_changes_nothing, patching_twice_is_patching_once.
 
     >>> plain = load_model("two_layer").forward("x = 1")
     >>> changed = intervene("two_layer", "x = 1", {"head_out.1": "zero"})

@@ -30,7 +30,7 @@ ONE_EACH = (
     "depth.components",
     "reading_weights.eigenvalues",
     "attribution.shares",
-    "interventions.estimates",
+    "interventions.ablation",
 )
 # The worker that makes the pages of a topic has made its chains before: see test_explain.
 BY_TOPIC = [

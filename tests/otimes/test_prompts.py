@@ -72,6 +72,7 @@ INTERVENTIONS = {
     "information_flow",
     "intervene",
     "path_patching",
+    "steer",
 }
 """Functions of two prompts or of replacements: `tests/numeric/interventions`."""
 

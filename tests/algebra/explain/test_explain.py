@@ -86,6 +86,7 @@ WITHOUT_CHAIN = {
 }
 # Chains that are found, and cost as much as ten others; the pages of the theorems show them.
 COSTLY = {
+    "eap_ig_is_complete_for_quadratics",
     "direct_logits_with_frozen_scale",
     "everything_else_is_positionwise",
     "integrated_gradients_are_complete",
