@@ -213,19 +213,30 @@ class Definition:
 class ErrorLaw:
     """`error(step)` = O(step ** order), measured with steps halved from `start`.
 
-    `law` is the statement in TeX. `error` must be deterministic: its random numbers have a fixed
-    seed.
+    `quantity` is the error in TeX, and `small` the step. `error` must be deterministic: its random
+    numbers have a fixed seed.
+
+    >>> import math
+    >>> ErrorLaw("e^h - 1 - h", lambda h: math.exp(h) - 1 - h, order=2).law
+    'e^h - 1 - h = O(h^{2})'
     """
 
     kind: ClassVar[str] = "approximation"
 
-    law: str
+    quantity: str
     error: Callable[[float], float]
     order: float
     start: float = 0.1
     halvings: int = 6
+    small: str = "h"
 
     expressions: ClassVar[tuple[Any, ...]] = ()
+
+    @property
+    def law(self) -> str:
+        """The statement in TeX, with the order that is measured."""
+        power = f"^{{{self.order:g}}}" if self.order != 1 else ""
+        return f"{self.quantity} = O({self.small}{power})"
 
 
 @dataclass(frozen=True, slots=True)

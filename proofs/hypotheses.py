@@ -23,6 +23,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, exact_array, tree_value
 from otimes.algebra.facts import Fact
 from otimes.algebra.facts.equations import ONE_EQUATION
+from otimes.algebra.language.intervals import Interval, bounds
 from otimes.algebra.language.linear import Family, FamilyMember
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
@@ -184,7 +185,12 @@ def _is_nonnegative(fact: Fact, assignment: Assignment) -> bool:
         value = tree_value(subject, assignment)
     except OtimesError:
         return False
-    return bool(np.all(np.asarray(value, dtype=object) >= 0))
+    return all(_lowest(entry) >= 0 for entry in np.ravel(np.asarray(value, dtype=object)))
+
+
+def _lowest(entry: Any) -> Any:
+    """Return a number, or the lower end of the interval in which an irrational one lies."""
+    return bounds(entry).a if isinstance(entry, Interval) else entry
 
 
 def _as_equation(fact: Fact) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ from otimes.algebra.language.linear import (
     vec_cols,
     vec_rows,
 )
-from otimes.algebra.language.nonlinear import CausalMask
+from otimes.algebra.language.nonlinear import Activation, CausalMask
 
 # -- leaves --------------------------------------------------------------------------------------
 
@@ -224,12 +224,25 @@ def _add(walk: Walk, e: Any, found: FactSet) -> None:
     found.sums("column sums add in a sum", parts, sympy.Add, ["columns_sum_to"])
     _pairs(e, parts, found)
     _complement(walk, e, found)
+    _above_tangent(e, found)
     definite = [p for p in parts if "positive_semidefinite" in p and "invertible" in p]
     names = ("positive_semidefinite", "antisymmetric")
     if definite and all(any(name in part for name in names) for part in parts):
         facts = [next(part[name] for name in names if name in part) for part in parts]
         rule = "xᵀ M x > 0 for every nonzero x"
         found.add("invertible", rule, dict.fromkeys([definite[0]["invertible"], *facts]))
+
+
+def _above_tangent(e: Any, found: FactSet) -> None:
+    """Add that exp(X) - X - 1 is not negative: exp lies above its tangent at zero."""
+    for term in e.args:
+        if isinstance(term, Activation) and term.name == "exp":
+            x = term.argument
+            rest = Counter(e.args) - Counter([term])
+            for parts in ((x,), x.args if isinstance(x, sympy.MatAdd) else ()):
+                tangent = [times(-1, part) for part in (*parts, sympy.OneMatrix(*e.shape))]
+                if parts and Counter(tangent) == rest:
+                    found.add("nonnegative", "exp(x) is at least 1 + x")
 
 
 def _pairs(e: Any, parts: Sequence[Known], found: FactSet) -> None:

@@ -21,6 +21,11 @@ from otimes.proofs.on_models import ModelEvidence, check_on_model, out_of_scope,
 from otimes.proofs.rebound import check_bindings
 from otimes.proofs.theorem import DECLARED, Theorem
 
+EQUAL_SIDES = (
+    "both sides are the same expression, so the equation says nothing: state another form on one "
+    "side, or a Definition with plain loops"
+)
+
 
 def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findings:
     """Return the four checks of an equation, and those of its published wrong forms."""
@@ -36,7 +41,7 @@ def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findi
 
 
 def proof_of(stated: Statement) -> ProofEvidence:
-    """Return the verdict on an equation, its certificate replayed; `defined` if lhs is rhs."""
+    """Return the verdict on an equation, its certificate replayed; an error if lhs is rhs."""
     if missing := unmet(stated.given):
         return ProofEvidence("error", missing)
     verdict = decide(stated.lhs, stated.rhs, equations(stated.given))
@@ -45,7 +50,7 @@ def proof_of(stated: Statement) -> ProofEvidence:
     if verdict.status == "undecided":
         return ProofEvidence("undecided", verdict.reason)
     if stated.lhs == stated.rhs:
-        return ProofEvidence("defined", "both sides are the same expression: it is a definition")
+        return ProofEvidence("error", EQUAL_SIDES)
     used = tuple(_hypothesis_name(stated.given, k) for k in verdict.used)
     return _replayed(verdict, used)
 

@@ -27,6 +27,7 @@ ONES = OneMatrix(n, 1)
     chapter=3,
     convention="row",
     source=ALIBI,
+    covers=("B26",),
 )
 def alibi_distances_are_key_slopes() -> Statement:
     """ALiBi lowers a score by m times the distance from query i to key j, which is m (p_j − p_i)
@@ -50,6 +51,7 @@ def alibi_distances_are_key_slopes() -> Statement:
     chapter=3,
     convention="row",
     source=ALIBI,
+    covers=("B26",),
 )
 def alibi_is_not_a_query_slope() -> NonIdentity:
     """A bias that depends on the query only, as from an added m p_i in the wrong axis, is ignored

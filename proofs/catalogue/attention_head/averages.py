@@ -11,6 +11,7 @@ from sympy import HadamardPower, MatrixSymbol, OneMatrix, Trace, Transpose
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.facts import Fact, attention_pattern
+from otimes.algebra.language.derivative import jacobian
 from otimes.algebra.language.linear import matadd, matmul
 from otimes.algebra.language.nonlinear import RowSoftmax
 from otimes.numeric.binding import Source
@@ -18,7 +19,7 @@ from otimes.proofs.catalogue.attention_head.patterns import BAHDANAU
 from otimes.proofs.catalogue.attention_head.scores import less
 from otimes.proofs.catalogue.sources import FRAMEWORK
 from otimes.proofs.catalogue.symbols import A, d, d_head, m, n
-from otimes.proofs.claims import Bound, Definition, Entries, ErrorLaw, Statement
+from otimes.proofs.claims import Bound, Definition, Entries, Statement
 from otimes.proofs.theorem import theorem
 
 a = MatrixSymbol("a", 1, m)  # the weights of one query
@@ -143,8 +144,9 @@ def context_no_longer_than_the_longest() -> Bound:
 def weight_on_a_set_at_most_one() -> Bound:
     """Let u be one on some of the keys and zero on the others, or anything between. The weight that
     a query puts on them is at most one, and what is missing is the weight on the rest. For a single
-    key: a_ij ≤ 1, at every length of the prompt. There is no decay with length: a head can put all
-    it has on one key among a thousand.
+    key: a_ij ≤ 1, at every length of the prompt. The bound does not fall with the length: a head
+    can put almost all it has on one key among a thousand. All of it, a_ij = 1, takes a mask that
+    hides the other keys (`weights_lie_between_zero_and_one`).
     """
     u = MatrixSymbol("u", m, 1)
     return Bound(
@@ -213,25 +215,20 @@ def softmax_differential() -> Statement:
     source="Martins and Astudillo 2016, “From Softmax to Sparsemax”",
     covers=("S0-24",),
 )
-def softmax_jacobian() -> ErrorLaw:
-    """Move the scores by hδ: softmax(s + hδ) is softmax(s) + h (diag(a) - a aᵀ) δ, up to an error
-    that falls like h². Halving the step quarters the error; a wrong Jacobian would leave an error
-    like h.
+def softmax_jacobian() -> Statement:
+    """One row of scores s, as a column, and its weights a. How weight j moves with score k is the
+    entry (j, k) of diag(a) − a aᵀ: a_j (1 − a_j) on the diagonal, −a_j a_k off it. The matrix is
+    symmetric, its rows sum to zero, and it vanishes where one weight is 1: a saturated head does
+    not learn.
+
+    The left side is the derivative itself, entry by entry, by the rules of calculus.
     """
-    s, delta = np.array([0.4, -1.0, 0.3, 2.0]), np.array([1.0, -0.5, 2.0, 0.7])
-
-    def softmax(scores: np.ndarray) -> np.ndarray:
-        weights = np.exp(scores - scores.max())
-        return np.asarray(weights / weights.sum())
-
-    weights = softmax(s)
-    jacobian = np.diag(weights) - np.outer(weights, weights)
-    return ErrorLaw(
-        r"\lVert \operatorname{softmax}(s + h\delta) - \operatorname{softmax}(s) - h J \delta"
-        r" \rVert = O(h^2)",
-        lambda h: float(np.linalg.norm(softmax(s + h * delta) - weights - h * jacobian @ delta)),
-        order=2.0,
-        start=0.01,
+    s = MatrixSymbol("s", m, 1)
+    weights = Transpose(RowSoftmax(Transpose(s)))
+    return Statement(
+        jacobian(weights, s),
+        less(DiagMatrix(weights), matmul(weights, Transpose(weights))),
+        bind=({"s": Source("q", rows=6, cols=1)},),
     )
 
 

@@ -255,8 +255,8 @@ patterns = Family("A", (L,), n, n)
 )
 def product_of_patterns_is_stochastic() -> Property:
     """Attend in one layer to what attended in the layer before: A² A¹. Means of means are means, so
-    the product of any number of patterns has non-negative entries and rows that sum to one. It is a
-    pattern that no head computes: that of a virtual head.
+    the product of any number of patterns has non-negative entries and rows that sum to one. It is
+    the pattern of a virtual head.
     """
     return Property(
         Fact("row_stochastic", LayerProduct(patterns[l], (l, L))),
@@ -330,11 +330,12 @@ def powers_concentrate_on_first_position() -> ErrorLaw:
         return float(np.abs(power[:, 1:]).max())
 
     return ErrorLaw(
-        r"\max_{i,\, j > 0} (A^L)_{ij} = O(h), \quad h = 2^{-L}",
+        r"\max_{i,\, j > 0} (A^L)_{ij}",
         off_the_first,
         order=1.0,
         start=2.0**-10,
         halvings=6,
+        small="2^{-L}",
     )
 
 
@@ -366,6 +367,9 @@ _COMMON, _APART = _RNG.standard_normal((1, 4)), _RNG.standard_normal((5, 4))
 _FORM = _RNG.standard_normal((4, 4))
 
 
+SPREAD = r"\lVert \operatorname{res}(X) \rVert"  # of the rows of a stream
+
+
 def _unequal_after(step: float, skip: bool) -> float:
     """Return how unequal rows are after attention, when they were so by `step` before."""
     stream = _COMMON + step * _APART
@@ -388,10 +392,11 @@ def pure_attention_loses_rank() -> ErrorLaw:
     size h³. Cubed in each layer, differences fall doubly exponentially with depth: rank collapse.
     """
     return ErrorLaw(
-        r"\lVert \operatorname{res}(A(X) X) \rVert = O(\lVert \operatorname{res}(X) \rVert^3)",
+        r"\lVert \operatorname{res}(A(X) X) \rVert",
         lambda h: _unequal_after(h, skip=False),
         order=3.0,
         start=0.02,
+        small=SPREAD,
     )
 
 
@@ -407,8 +412,9 @@ def skip_keeps_rank() -> ErrorLaw:
     which passes no pattern at all.
     """
     return ErrorLaw(
-        r"\lVert \operatorname{res}(X + A(X) X) \rVert = O(\lVert \operatorname{res}(X) \rVert)",
+        r"\lVert \operatorname{res}(X + A(X) X) \rVert",
         lambda h: _unequal_after(h, skip=True),
         order=1.0,
         start=0.02,
+        small=SPREAD,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from otimes.algebra.language.nonlinear import Activation, CausalMask, RowSoftmax
 from otimes.numeric.binding import Source
 from otimes.proofs.catalogue.attention_head.scores import READS
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
-from otimes.proofs.catalogue.symbols import X, column, d, d_head, m, n, row
+from otimes.proofs.catalogue.symbols import X, column, d, d_head, m, n, p, row
 from otimes.proofs.claims import Definition, ErrorLaw, NonIdentity, Property, Statement
 from otimes.proofs.theorem import theorem
 
@@ -194,10 +195,11 @@ def _attention_plainly(Q: Any, K: Any, V: Any, n: int, d_head: int) -> Any:
     covers=("S2-21", "S3-007", "S4-12"),
 )
 def scaled_dot_product_attention() -> Definition:
-    """softmax(Q Kᵀ / √d_head) V under the causal mask: what libraries call scaled dot product
-    attention, and the part of a head between its three reading matrices and W_O. At each position a
-    head reads a query, a key and a value, decides by query and keys how much of each visible
-    position to take, gathers their values, and leaves the result z for W_O to write.
+    """softmax(Q Kᵀ / √d_head) V under the causal mask: scaled dot product attention as a decoder
+    uses it (in libraries the mask is an option, off unless it is asked for), and the part of a head
+    between its three reading matrices and W_O. At each position a head reads a query, a key and a
+    value, decides by query and keys how much of each visible position to take, gathers their
+    values, and leaves the result z for W_O to write.
 
     It is nowhere said here where Q, K and V come from: biases, norms and rotations are in them.
     """
@@ -211,6 +213,47 @@ def scaled_dot_product_attention() -> Definition:
         bind=({"Q": Source("q"), "K": Source("k"), "V": Source("v")},),
         bare=False,
         obeys=("attention_moves_values",),
+    )
+
+
+def _unmasked_plainly(Q: Any, K: Any, V: Any, n: int, m: int, p: int, d_head: int) -> Any:
+    found = np.zeros((n, p))
+    for query in range(n):
+        scores = [sum(Q[query, c] * K[key, c] for c in range(d_head)) for key in range(m)]
+        weights = [math.exp(score / math.sqrt(d_head)) for score in scores]
+        for key, c in product(range(m), range(p)):
+            found[query, c] += weights[key] / sum(weights) * V[key, c]
+    return found
+
+
+@theorem(
+    title="Attention without a mask, from one sequence to another",
+    chapter=3,
+    source=f"{VASWANI}, §3.2.1, equation 1",
+    covers=("S2-21", "S3-007"),
+)
+def attention_without_mask() -> Definition:
+    """softmax(Q Kᵀ / √d_head) V for n queries and m keys, each key with a value of any width: the
+    formula of the paper. Queries may come from another sequence than keys and values, as in
+    translation, and every query sees every key. An encoder uses it so; a decoder adds the causal
+    mask (`scaled_dot_product_attention`).
+
+    The softmax runs along the keys, the columns of Q Kᵀ. Each row of the result is a weighted mean
+    of the rows of V.
+    """
+    Q, K = MatrixSymbol("Q", n, d_head), MatrixSymbol("K", m, d_head)
+    return Definition(
+        "Attention",
+        matmul(RowSoftmax(matmul(1 / sqrt(d_head), Q, Transpose(K))), MatrixSymbol("V", m, p)),
+        _unmasked_plainly,
+        bind=(
+            {
+                "Q": Source("q", rows=5),
+                "K": Source("k", rows=4),
+                "V": Source("v", rows=4, cols=6),
+            },
+        ),
+        obeys=("softmax_of_rows", "context_vector"),
     )
 
 
@@ -374,7 +417,7 @@ def softmax_at_high_temperature() -> ErrorLaw:
     distance is measured as h is halved: it halves too.
     """
     return ErrorLaw(
-        r"\lVert \operatorname{softmax}(h s) - \tfrac1m \mathbf 1 \rVert = O(h)",
+        r"\lVert \operatorname{softmax}(h s) - \tfrac1m \mathbf 1 \rVert",
         lambda h: float(np.linalg.norm(_softmax(h * _SPREAD) - 1 / len(_SPREAD))),
         order=1.0,
     )
@@ -395,8 +438,9 @@ def softmax_at_low_temperature() -> ErrorLaw:
     """
     picked = np.eye(len(_SPREAD))[int(_SPREAD.argmax())]
     return ErrorLaw(
-        r"\lVert \operatorname{softmax}(s / \tau) - e_{\arg\max s} \rVert = O(e^{-\Delta/\tau})",
+        r"\lVert \operatorname{softmax}(s / \tau) - e_{\arg\max s} \rVert",
         lambda h: float(np.linalg.norm(_softmax(_SPREAD * math.log(1 / h)) - picked)),
         order=1.0,
         start=2.0**-8,
+        small=r"e^{-1/\tau}",
     )

@@ -360,22 +360,17 @@ def _additive_plainly(
     chapter=3,
     source="Bahdanau, Cho and Bengio 2015, “Neural Machine Translation by Jointly Learning to "
     "Align and Translate”, §3.1",
-    covers=("S4-03", "S4-05"),
+    covers=("S4-03",),
 )
 def additive_alignment_scores() -> Definition:
     """Attention began with scores e_ij = a(h_i, h_j) from any function a of the state that asks and
     the state that is asked. The first was a small network: v · tanh(h_i W + h_j U). Self-attention
-    is the same with both states from one sequence, H_e = H_d.
+    is the same with both states from one sequence (`self_alignment_scores`).
 
     Everything said of patterns holds whatever the scores come from. What is particular to
     transformers is that a is bilinear, x_i W_QK x_jᵀ, so that it can be computed for all pairs by
     one product, and that there is a matrix W_QK to read.
     """
-    H_d, H_e = MatrixSymbol("H_d", n, d), MatrixSymbol("H_e", m, d)
-    W, U = MatrixSymbol("W", d, p), MatrixSymbol("U", d, p)
-    v, unit = MatrixSymbol("v", p, 1), OneHot(k, p)
-    asks = matmul(H_d, W, unit, OneMatrix(1, m))
-    asked = matmul(OneMatrix(n, 1), Transpose(matmul(H_e, U, unit)))
     looks = {
         "H_d": Source("qk_in", rows=3),
         "H_e": Source("embed", rows=4),
@@ -383,5 +378,42 @@ def additive_alignment_scores() -> Definition:
         "U": Source("W_K", cols=5),
         "v": Source("W_V", rows=5, cols=1),
     }
-    weighted = matmul(v[k, 0], Activation("tanh", matadd(asks, asked)))
-    return Definition("e", HeadSum(weighted, (k, p)), _additive_plainly, bind=(looks,))
+    scores = _additive(MatrixSymbol("H_d", n, d), MatrixSymbol("H_e", m, d))
+    return Definition("e", scores, _additive_plainly, bind=(looks,))
+
+
+def _additive(asks: Any, asked: Any) -> Any:
+    """Return v · tanh(h_i W + h_j U) for each row h_i of one sequence and h_j of another."""
+    W, U = MatrixSymbol("W", d, p), MatrixSymbol("U", d, p)
+    v, unit = MatrixSymbol("v", p, 1), OneHot(k, p)
+    rows, cols = asks.shape[0], asked.shape[0]
+    queries = matmul(asks, W, unit, OneMatrix(1, cols))
+    keys = matmul(OneMatrix(rows, 1), Transpose(matmul(asked, U, unit)))
+    weighted = matmul(v[k, 0], Activation("tanh", matadd(queries, keys)))
+    return HeadSum(weighted, (k, p))
+
+
+def _self_plainly(H: Any, W: Any, U: Any, v: Any, n: int, d: int, p: int) -> Any:
+    return _additive_plainly(H, H, W, U, v, n, n, d, p)
+
+
+@theorem(
+    title="Self-attention: the states that ask are the states that are asked",
+    chapter=3,
+    source=f"Lin et al. 2017, “A Structured Self-attentive Sentence Embedding”; {VASWANI}, §3.2.3",
+    covers=("S4-05",),
+)
+def self_alignment_scores() -> Definition:
+    """e_ij = a(h_i, h_j), with i and j two positions of one sequence h: set h^d = h^e in
+    `additive_alignment_scores`. The table of scores is then square, and position i scores itself
+    too, on the diagonal. It need not be symmetric: how i scores j and how j scores i differ unless
+    a says otherwise, as a reads its two arguments by different weights.
+    """
+    H = MatrixSymbol("H", n, d)
+    looks = {
+        "H": Source("qk_in", rows=4),
+        "W": Source("W_Q", cols=5),
+        "U": Source("W_K", cols=5),
+        "v": Source("W_V", rows=5, cols=1),
+    }
+    return Definition("e", _additive(H, H), _self_plainly, bind=(looks,))

@@ -133,7 +133,7 @@ def taylor_of_logit() -> ErrorLaw:
         return float(abs(moved - step * (gradient * direction).sum()))
 
     return ErrorLaw(
-        r"f(x + h\delta) - f(x) - h \nabla f(x) \cdot \delta = O(h^2)", error, order=2, start=0.01
+        r"f(x + h\delta) - f(x) - h \nabla f(x) \cdot \delta", error, order=2, start=0.01
     )
 
 
@@ -489,7 +489,7 @@ def taylor_of_lead() -> ErrorLaw:
         return float(abs(moved - step * ((of_each[0] - of_each[1]) * direction).sum()))
 
     return ErrorLaw(
-        r"f(x + h\delta) - f(x) - h (\nabla f_w - \nabla f_o) \cdot \delta = O(h^2)",
+        r"f(x + h\delta) - f(x) - h (\nabla f_w - \nabla f_o) \cdot \delta",
         error,
         order=2,
         start=0.01,

@@ -91,7 +91,7 @@ def integrated_gradients_right_sum() -> ErrorLaw:
     themselves: the part that is missing is known and should be looked at.
     """
     return ErrorLaw(
-        r"\sum_i \mathrm{IG}_i - (f(x) - f(x')) = O(h)",
+        r"\sum_i \mathrm{IG}_i - (f(x) - f(x'))",
         lambda step: _missing(step, "right"),
         order=1,
         start=1 / 8,
@@ -110,7 +110,7 @@ def integrated_gradients_midpoint_sum() -> ErrorLaw:
     the square of the step. Gauss' nodes do better still.
     """
     return ErrorLaw(
-        r"\sum_i \mathrm{IG}_i - (f(x) - f(x')) = O(h^2)",
+        r"\sum_i \mathrm{IG}_i - (f(x) - f(x'))",
         lambda step: _missing(step, "midpoint"),
         order=2,
         start=1 / 8,
@@ -206,11 +206,12 @@ def smooth_grad_error() -> ErrorLaw:
         return float(np.linalg.norm((rows[0] + rows[1]) / 2 - gradient))
 
     return ErrorLaw(
-        r"\mathbb E \nabla f(x + \sigma\varepsilon) - \nabla f(x) = O(\sigma^2)",
+        r"\mathbb E \nabla f(x + \sigma\varepsilon) - \nabla f(x)",
         error,
         order=2,
         start=0.02,
         halvings=5,
+        small=r"\sigma",
     )
 
 

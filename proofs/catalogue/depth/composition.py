@@ -218,6 +218,7 @@ def full_ov_circuit() -> Definition:
 @theorem(
     title="The composition score",
     chapter=6,
+    convention="row",
     source=f"{FRAMEWORK}, “Three kinds of composition”; {PRIMER}, "
     "“Prediction head and transformer decompositions”",
     covers=("S3-019",),
@@ -225,7 +226,9 @@ def full_ov_circuit() -> Definition:
 def composition_score() -> Definition:
     """How much of what one matrix writes another reads: the norm of the product over the product of
     the norms. W₁ is the W_OV of the earlier head; W₂ is the W_QK of the later head for
-    Q-composition, its transpose for K-composition, its W_OV for V-composition.
+    Q-composition, its transpose for K-composition, its W_OV for V-composition. The earlier matrix
+    stands on the left here, as rows are multiplied from the right; in the column convention the
+    same score is that of W₂ W₁.
 
     The score has no patterns in it, so it says what *could* be passed on and not what is; see what
     it is by chance before reading it.
@@ -294,6 +297,7 @@ def norm_of_product() -> Bound:
 @theorem(
     title="What the composition score does not depend on",
     chapter=6,
+    convention="row",
     source=f"{FRAMEWORK}, “Three kinds of composition”; Golub and Van Loan, §2.3",
     covers=("S3-019",),
 )

@@ -213,7 +213,7 @@ def induction_sharpness() -> ErrorLaw:
         )
 
     return ErrorLaw(
-        r"1 - \ell_{i, t_{i+1}} = O(e^{-\beta})", error, order=1.0, start=1e-3, halvings=8
+        r"1 - \ell_{i, t_{i+1}}", error, order=1.0, start=1e-3, halvings=8, small=r"e^{-\beta}"
     )
 
 

@@ -50,8 +50,8 @@ def heads_compose() -> Statement:
     the patterns and whose OV circuit is the product of the OV circuits. That is a virtual head, and
     the composition is called V-composition.
 
-    The later head stands on the left in both factors. The pattern of a virtual head is not that of
-    any softmax, but it is again causal and its rows sum to one.
+    The later head stands on the left in both factors. The pattern of a virtual head is computed
+    from no scores of its own; it is again causal, and its rows sum to one.
     """
     A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
     V_1, V_2 = (MatrixSymbol(f"W_V{k}", d_head, d) for k in (1, 2))

@@ -26,10 +26,10 @@ from sympy import (
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.facts import Fact
+from otimes.algebra.language.derivative import differential
 from otimes.algebra.language.linear import matadd, matmul
 from otimes.algebra.language.nonlinear import RSQRT, Activation, LayerNorm, RMSNorm, mean_square
 from otimes.numeric.binding import Source
-from otimes.numeric.functions import normalise
 from otimes.proofs.catalogue.mlp_and_norm.parts import (
     WITH_LAYER_NORM,
     centring,
@@ -45,7 +45,6 @@ from otimes.proofs.catalogue.symbols import X, d, n, row
 from otimes.proofs.claims import (
     Bound,
     Definition,
-    ErrorLaw,
     Example,
     NonIdentity,
     Property,
@@ -388,7 +387,7 @@ def layer_norm_jacobian_is_projection() -> Statement:
     brackets is K with KᵀK = K, symmetric and idempotent: a small change of the stream is
     projected, off the mean and off the direction that the stream has already, and divided by σ.
 
-    (`layer_norm_derivative` measures that J is the derivative. No model records ẑ before its gain,
+    (`layer_norm_derivative` proves that J is the derivative. No model records ẑ before its gain,
     so what is seen on models is `layer_norm_jacobian_along_stream`.)
     """
     return Statement(matmul(Transpose(shadow), shadow), shadow, given=NORMALISED, on_models=False)
@@ -469,25 +468,18 @@ def layer_norm_jacobian_rank() -> Property:
     source=XU,
     covers=("S3-006",),
 )
-def layer_norm_derivative() -> ErrorLaw:
-    """LN(z + hδ) - LN(z) is h Jδ up to a rest that falls with h², for J = (1/σ)(P - ẑᵀẑ/d), with
-    the same formula for ε > 0: σ² then includes it, and ẑ is the row as it is normalised with it.
+def layer_norm_derivative() -> Statement:
+    """Move a row z of the stream a little, along δ. What LayerNorm makes of it moves by (1/σ)(δ P −
+    (δ ẑᵀ/d) ẑ): δ less its mean, less its part along the normalised row ẑ, divided by σ. With ε >
+    0, σ² includes it, and ẑ is the row as it is normalised with it. So a norm passes on a change of
+    direction and forgets a change of length: steering along the stream itself does next to nothing.
+
+    The left side is the derivative itself, by the rules of calculus.
     """
-
-    def error(step: float) -> float:
-        rng = np.random.default_rng(4)
-        d_model, added = 7, 0.01
-        row, change = rng.standard_normal((2, d_model))
-        deviation = np.sqrt(np.mean((row - row.mean()) ** 2) + added)
-        unit = (row - row.mean()) / deviation
-        moved = change - change.mean() - unit * (unit @ change) / d_model
-        ones, none = np.ones(d_model), np.zeros(d_model)
-        after = normalise(row + step * change, "layer", added, ones, none)
-        rest: np.ndarray = after - unit - step * moved / deviation
-        return float(np.linalg.norm(rest))
-
-    return ErrorLaw(
-        r"\lVert \mathrm{LN}(z + h\delta) - \mathrm{LN}(z) - h\,\delta J \rVert = O(h^2)",
-        error,
-        order=2,
+    delta, normed = MatrixSymbol("delta", 1, d), LayerNorm(z, eps)
+    along = matmul(-1 / d, matmul(delta, Transpose(normed)), normed)
+    return Statement(
+        differential(normed, z, delta),
+        matmul(reciprocal_deviation(z), matadd(matmul(delta, centring), along)),
+        bind=({"z": Source("resid_pre", rows=1), "delta": Source("attn_out", rows=1)},),
     )

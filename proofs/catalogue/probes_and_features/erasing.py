@@ -15,7 +15,7 @@ from otimes.numeric.probes.erasure import leace
 from otimes.numeric.probes.steering import steer
 from otimes.numeric.rounding import gamma
 from otimes.proofs.catalogue.interventions.patching import minus
-from otimes.proofs.catalogue.probes.reading import N, k, squared
+from otimes.proofs.catalogue.probes_and_features.reading import N, k, squared
 from otimes.proofs.catalogue.sources import PRIMER
 from otimes.proofs.catalogue.symbols import V, d, n
 from otimes.proofs.claims import Bound, Method, NonIdentity, Square, Statement, Trial

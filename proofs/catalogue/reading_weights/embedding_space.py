@@ -246,9 +246,7 @@ def transpose_of_random_rows() -> ErrorLaw:
             squares += float(((rows @ rows.T / n_tokens - np.eye(16)) ** 2).sum())
         return sqrt(squares / 30)
 
-    return ErrorLaw(
-        r"\lVert E E^\top / V - I \rVert_F = O(V^{-1/2})", error, 1.0, start=0.1, halvings=3
-    )
+    return ErrorLaw(r"\lVert E E^\top / V - I \rVert_F", error, 1.0, 0.1, 3, small="V^{-1/2}")
 
 
 @theorem(

@@ -115,16 +115,17 @@ def many_nearly_orthogonal() -> ErrorLaw:
     long as the N²/2 pairs times twice that chance are less than one, some choice of N vectors has
     no pair beyond ε: N may be e^{I(ε) d/2}, exponential in ε² d.
 
-    Measured here at ε = 1/2 with exact binomial sums: the rate from d to 2d dimensions differs from
+    P_d is the chance that the dot product of two such directions is one half or more. Measured here
+    at ε = 1/2 with exact binomial sums: the rate from d to 2d dimensions differs from
     I by a multiple of 1/d. That as many are possible is what this shows; that not many more are is
     a theorem of its own (Alon 2003), with a factor log(1/ε) in the exponent.
     """
     return ErrorLaw(
-        r"\frac{\log P_d - \log P_{2d}}{d} = I(\tfrac12) + O(1/d),\quad "
-        r"P_d = P(\langle u, v\rangle \ge \tfrac12)",
+        r"\frac{\log P_d - \log P_{2d}}{d} - I(\tfrac12)",
         _off_rate,
         order=1,
         start=1 / 8,
+        small="1/d",
     )
 
 
@@ -206,11 +207,12 @@ def projection_error_law() -> ErrorLaw:
     normal distribution; the constant changes with them, the power does not.
     """
     return ErrorLaw(
-        r"E\big[(\langle \Phi u, \Phi v\rangle - \langle u, v\rangle)^2\big] = O(1/k)",
+        r"E\big[(\langle \Phi u, \Phi v\rangle - \langle u, v\rangle)^2\big]",
         _off_by,
         order=1,
         start=1,
         halvings=5,
+        small="1/k",
     )
 
 

@@ -18,12 +18,14 @@ from sympy import (
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.facts import Fact
+from otimes.algebra.language.defined import CrossEntropy
+from otimes.algebra.language.derivative import gradient
 from otimes.algebra.language.linear import OneHot, kron, matadd, matmul, vec_rows
 from otimes.algebra.language.nonlinear import Activation, RowSoftmax
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.sources import FRAMEWORK
 from otimes.proofs.catalogue.symbols import V, column, d, n, row
-from otimes.proofs.claims import ErrorLaw, Load, Observation, Observed, Property, Statement
+from otimes.proofs.claims import Load, Observation, Observed, Property, Statement
 from otimes.proofs.theorem import theorem
 
 BOTTLENECK = "Yang et al. 2018, “Breaking the Softmax Bottleneck”"
@@ -153,29 +155,21 @@ def softmax_of_log_counts() -> Statement:
     f"outputs”; {FRAMEWORK}, “Zero-layer transformers”",
     covers=("S2-01",),
 )
-def cross_entropy_gradient() -> ErrorLaw:
-    """Change the logits of a row by a small step along Δ, and the mean loss -Σ_b P_b log softmax_b
-    changes by ⟨softmax - P, Δ⟩, up to the square of the step. So the loss is stationary exactly
-    where softmax = P: at the logarithm of P plus a constant. What is measured here is how fast the
-    rest falls: with the second power.
+def cross_entropy_gradient() -> Statement:
+    """Let t be the logits at one position and P the true distribution of the next token, a row that
+    sums to one. The loss −Σ_b P_b log softmax(t)_b has the gradient softmax(t) − P in the logits:
+    what the model predicts, less what is right. So the loss is stationary exactly where the
+    prediction is P, at the logarithm of P plus a constant.
+
+    For one right token P is one-hot: its logit is pushed up by 1 less its probability, and every
+    other logit down by its own. The left side is the gradient of the loss itself, entry by entry.
     """
-    draw = np.random.default_rng(20_211_222)
-    logits, along = draw.normal(size=(2, 9))
-    target = draw.dirichlet(np.ones(9))
-
-    def loss(at: np.ndarray) -> float:
-        return float(np.log(np.exp(at).sum()) - target @ at)
-
-    gradient = np.exp(logits) / np.exp(logits).sum() - target
-
-    def rest(step: float) -> float:
-        return abs(loss(logits + step * along) - loss(logits) - step * float(gradient @ along))
-
-    return ErrorLaw(
-        r"\mathrm{CE}(t + h\Delta) = \mathrm{CE}(t) + h\,(\mathrm{softmax}(t) - P)\,\Delta^{T}"
-        r" + O(h^2)",
-        rest,
-        2,
+    t, target = MatrixSymbol("t", 1, V), MatrixSymbol("P", 1, V)
+    return Statement(
+        gradient(CrossEntropy(t, target), t),
+        matadd(RowSoftmax(t), matmul(-1, target)),
+        given=[(matmul(target, OneMatrix(V, 1)), Identity(1))],
+        on_models=False,
     )
 
 

@@ -364,3 +364,46 @@ def test_signs_and_zeros_of_functions(name: str) -> None:
 )
 def test_normalise(e: Any, normal: Any) -> None:
     assert normalise(e) == normal
+
+
+def _over_tangent(of: Any, minus: Any, times: int = -1, ones: int = 1) -> Any:
+    """Return exp(of) + times minus - ones 1."""
+    return matadd(Activation("exp", of), matmul(times, minus), matmul(-ones, OneMatrix(n, n)))
+
+
+@pytest.mark.parametrize(
+    ("e", "holds"),
+    [
+        (_over_tangent(S, S), True),
+        (_over_tangent(matadd(S, matmul(-2, T)), matadd(S, matmul(-2, T))), True),
+        (_over_tangent(S.T, S.T), True),
+        (_over_tangent(S, S.T), False),
+        (_over_tangent(S, T), False),
+        (_over_tangent(S, S, times=1), False),
+        (_over_tangent(S, S, times=-2), False),
+        (_over_tangent(S, S, ones=2), False),
+        (_over_tangent(matmul(2, S), S), False),
+        (matmul(-1, _over_tangent(S, S)), False),
+        (matadd(*[Activation("exp", S)] * 2, matmul(-1, S), matmul(-3, OneMatrix(n, n))), False),
+    ],
+)
+def test_exp_is_above_its_tangent_and_no_other_line(e: Any, holds: bool) -> None:
+    """What is not said is false at some of the numbers, so none of it may be said."""
+    assert facts(e).holds("nonnegative") is holds
+    rng = np.random.default_rng(3)
+    lowest = min(_in_numpy(e, *rng.normal(size=(2, 3, 3))).min() for _ in range(20))
+    assert bool(lowest >= 0) is holds
+
+
+def _in_numpy(e: Any, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Return the value of sums, multiples, transposes and exp, evaluated by NumPy."""
+    if isinstance(e, MatrixSymbol | OneMatrix):
+        return {"S": s, "T": t}.get(str(e), np.ones((3, 3)))
+    if isinstance(e, Activation):
+        return np.exp(_in_numpy(e.argument, s, t))
+    if isinstance(e, sympy.Transpose):
+        return _in_numpy(e.arg, s, t).T
+    if isinstance(e, sympy.MatAdd):
+        return sum(_in_numpy(part, s, t) for part in e.args)
+    number, factor = e.args
+    return float(number) * _in_numpy(factor, s, t)
