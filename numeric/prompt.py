@@ -18,7 +18,7 @@ ROWS_AT_ONCE = 512
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """The part of `Model` that says which tokens there are."""
+    """The attributes of `Model` that reading a prompt needs."""
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -158,19 +158,14 @@ class Cache:
     @cached_property
     def _references(self) -> dict[str, set[str]]:
         """The modules that each module of the catalogue imports, or whose entries it names."""
-        trees = {
-            module: ast.parse(path.read_text(encoding="utf-8"))
+        named = {
+            module: _entries_and_names(path.read_text(encoding="utf-8"))
             for module, path in self._modules.items()
         }
-        home = {
-            node.name: module
-            for module, tree in trees.items()
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef)
-        }
+        home = {entry: module for module, (entries, _) in named.items() for entry in entries}
         return {
-            module: {home.get(name, name) for name in _names_in(tree)} & trees.keys()
-            for module, tree in trees.items()
+            module: {home.get(name, name) for name in names} & named.keys()
+            for module, (_, names) in named.items()
         }
 
     def _referred_to(self, module: str) -> set[str]:
@@ -182,6 +177,14 @@ class Cache:
                 met.add(each)
                 waiting += self._references[each]
         return met
+
+
+@cache
+def _entries_and_names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the functions of a module, and the names of `_names_in`."""
+    tree = ast.parse(source)
+    entries = (node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    return frozenset(entries), frozenset(_names_in(tree))
 
 
 def _names_in(tree: ast.Module) -> Iterator[str]:

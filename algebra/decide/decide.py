@@ -29,7 +29,7 @@ from otimes.algebra.decide.entailment import Fact, Relation, consequences, entai
 from otimes.algebra.decide.finite_sums import written_out
 from otimes.algebra.decide.inductive_proof import by_induction
 from otimes.algebra.decide.large_sizes import has_large_sizes, refuted_at_large_sizes
-from otimes.algebra.decide.layers_as_matrices import as_matrices
+from otimes.algebra.decide.layers_as_matrices import as_matrices, premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
 from otimes.algebra.decide.parts import in_parts
 from otimes.algebra.decide.shifted import at_last, shifted
@@ -93,7 +93,7 @@ def decision(
 ) -> Decision:
     """Return the decision on lhs = rhs: that of `otimes.algebra.verdict.decide`, without steps."""
     units = BUDGET if budget is None else budget
-    with Budget(max(units, LEAST)) as work:
+    with Budget(max(units, LEAST)) as work, premises_kept():
         try:
             if lemmas:
                 found = _with_lemmas(lhs, rhs, given, lemmas)

@@ -20,43 +20,43 @@ class Counterexample(Protocol):
 
     @property
     def sizes(self) -> Mapping[sympy.Symbol, int]:
-        """The sizes."""
+        """The value of each size."""
 
     @property
     def indices(self) -> Mapping[sympy.Symbol, int]:
-        """The indices."""
+        """The value of each free index."""
 
     @property
     def scalars(self) -> Mapping[sympy.Symbol, Any]:
-        """The scalars."""
+        """The value of each scalar."""
 
     @property
     def arrays(self) -> Mapping[str, Any]:
-        """The matrices and families."""
+        """The array of each matrix and family."""
 
     @property
     def functions(self) -> Mapping[str, Any]:
-        """The functions, as polynomials in x."""
+        """Each function, as a polynomial in x."""
 
     @property
     def entry(self) -> tuple[int, int] | None:
-        """Where the sides differ."""
+        """The row and column at which the sides differ."""
 
     @property
     def lhs(self) -> Any:
-        """The left side there."""
+        """The entry of the left side at which the sides differ."""
 
     @property
     def rhs(self) -> Any:
-        """The right side there."""
+        """The entry of the right side at which the sides differ."""
 
     @property
     def presupposes(self) -> tuple[Any, ...]:
-        """Inequalities of sizes."""
+        """The inequalities between sizes that make every length at least 1."""
 
     @property
     def warning(self) -> str:
-        """A remark."""
+        """A warning that a time limit was reached, or an empty string."""
 
     @property
     def expressions(self) -> tuple[Any, ...]:

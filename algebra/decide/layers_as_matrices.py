@@ -7,15 +7,15 @@ whose layers have the same normal form are the same matrix. The laws that hold f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import sympy
 
-from otimes.algebra.budget import STEPS, Budget, Exhausted, limited
+from otimes.algebra.budget import STEPS, Budget, Exhausted, limited, spend, steps_left
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision, LayeredProof, Proof
 from otimes.algebra.decide.induction import Induction, Opened, Scope
@@ -41,9 +41,11 @@ Decide = Callable[[Claim], Decision]
 Equation = tuple[Any, Any]
 LAW = 5.0  # units for the proof of a law, which are not of the budget of a claim
 PREMISE = 0.05  # units for each hypothesis of a law
+STATED = 500  # steps for the claim that states it
 ROUNDS = 3  # of laws about the products that other laws are about
 ALL = 1_000
 _KNOWN: ContextVar[int] = ContextVar("laws", default=ALL)  # that may be used
+_PREMISES: ContextVar[dict[Any, Decision | None] | None] = ContextVar("premises", default=None)
 
 
 class AsMatrices(Opened):
@@ -173,14 +175,12 @@ def _cited(want: Wanted, premise: Callable[[Any, Any], Claim], decided: Decide) 
     """Return a law for these values if its hypotheses follow, else None."""
     proofs = []
     for lhs, rhs in premises_of(want):
+        spend(STATED)
         try:
-            with limited(PREMISE * STEPS), without_trials():
-                asked = premise(lhs, rhs)
-                asked.is_simple = True
-                found = decided(asked)
-        except (Exhausted, ShapeError, LanguageError, Undecided):
+            found = _follows(premise(lhs, rhs), decided)
+        except (ShapeError, LanguageError, Undecided):
             return None
-        if found.status != "proved":
+        if found is None:
             return None
         proofs.append(found)
     known = law(want.law, want.form.order is not None, want.form.reverse, decided)
@@ -191,12 +191,40 @@ def _cited(want: Wanted, premise: Callable[[Any, Any], Claim], decided: Decide) 
     return instance(want, known, list(zip(proofs, names, strict=True)))
 
 
+@contextmanager
+def premises_kept() -> Iterator[None]:
+    """Decide each hypothesis of a law once within this context, which is one decision."""
+    token = _PREMISES.set({})
+    try:
+        yield
+    finally:
+        _PREMISES.reset(token)
+
+
+def _follows(asked: Claim, decided: Decide) -> Decision | None:
+    """Return a short proof of a hypothesis of a law, or None."""
+    kept = _PREMISES.get()
+    stated = asked.sides, asked.given, asked.inequalities, asked.whole, asked.orders_done
+    key = *stated, asked.places, asked.facts, asked.fixed, _KNOWN.get()
+    if kept is not None and key in kept:
+        return kept[key]
+    asked.is_simple = True
+    whole = steps_left() >= PREMISE * STEPS
+    found: Decision | None = None
+    with suppress(Exhausted), limited(PREMISE * STEPS), without_trials():
+        found = decided(asked)
+    found = found if found is not None and found.status == "proved" else None
+    if kept is not None and (found is not None or whole):
+        kept[key] = found
+    return found
+
+
 @cache
 def law(name: str, ordered: bool, reverse: bool, decided: Decide) -> Decision | None:
     """Return the proof of a law, for which those before it may be used, or None."""
     token = _KNOWN.set(order_of(name))
     try:
-        with Budget(LAW), without_trials():
+        with Budget(LAW), without_trials(), premises_kept():
             found = decided(Claim(*statement(name, ordered, reverse)))
     except Exhausted:
         return None

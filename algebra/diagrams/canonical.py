@@ -79,14 +79,6 @@ def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
     return result, loops
 
 
-def numbering(diagram: Diagram) -> Numbering:
-    """Return the renaming of `canonical`: the new number of each wire that is kept.
-
-    Raises Undecided as `canonical` does.
-    """
-    return _numbering(diagram.rows, diagram.cols, _kept(diagram), diagram.boxes)
-
-
 def _kept(diagram: Diagram) -> Named:
     """Return the named legs without unused indices, on which the diagram does not depend.
 

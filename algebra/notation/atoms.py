@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from itertools import pairwise
 
@@ -41,24 +42,25 @@ from otimes.algebra.notation.vocabulary import (
 class Atoms(Lists):
     """Reads what binds tightest; expressions inside brackets are read by the class above it."""
 
+    @abstractmethod
     def factor(self) -> Node:
         """Read one factor of a product."""
-        raise NotImplementedError
 
+    @abstractmethod
     def postfix(self) -> Node:
         """Read an atom with its scripts and arguments."""
-        raise NotImplementedError
 
+    @abstractmethod
     def suffixes(self, atom: Node, start: int) -> Node:
         """Read the scripts and arguments that follow an atom."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begins_factor(self) -> bool:
         """Return whether a factor comes next."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _call(self, atom: Name, start: int) -> Node:
-        raise NotImplementedError
+        """Read the arguments of a function."""
 
     # -- atoms -------------------------------------------------------------------------------------
 

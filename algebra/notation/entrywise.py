@@ -8,7 +8,7 @@ a row.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -97,5 +97,4 @@ def _rotation(functions: Any, angles: Typed, e: Apply) -> Typed:
         rows, cols = angles.shape
         if not functions.solver.unify(cols, ONE):
             raise FormulaShapeError("the angles of a rotation are a column", e.span)
-    build: Callable[[], Any] = lambda: Rotation(angles.build())  # noqa: E731
-    return Typed(((2, *rows), (2, *rows)), build, e.span)
+    return Typed(((2, *rows), (2, *rows)), lambda: Rotation(angles.build()), e.span)

@@ -152,8 +152,7 @@ class Functions(Operations):
         if a.shape is None or b.shape is None:
             raise FormulaShapeError("an inner product takes vectors or matrices", e.span)
         self.same(a, b, "take the inner product of", *e.arguments)
-        build = lambda: sympy.Trace(matmul(Transpose(a.build()), b.build()))  # noqa: E731
-        return Typed(None, build, e.span)
+        return Typed(None, lambda: _inner(a.build(), b.build()), e.span)
 
     def _elementwise(self, e: Apply, argument: Typed) -> Typed:
         name = ELEMENTWISE.get(e.function.base, letters(e.function.base, ""))
@@ -214,11 +213,14 @@ class Functions(Operations):
         vector = vector or ONE in map(self.solver.resolved, typed.shape)
         if not (e.base.kind in ("F", r"\mathrm{F}") or (e.base.kind in ("", "2") and vector)):
             return None
-        build = lambda: sympy.Trace(matmul(Transpose(typed.build()), typed.build()))  # noqa: E731
-        return Typed(None, build, e.span)
+        return Typed(None, lambda: _inner(typed.build(), typed.build()), e.span)
 
     def power_or_norm(self, e: Power) -> Typed:
         return self.squared_norm(e) or self.power(e)
+
+
+def _inner(a: Any, b: Any) -> Any:
+    return sympy.Trace(matmul(Transpose(a), b))
 
 
 OF_MATRICES = ("exp", "log", "sin", "cos")

@@ -7,6 +7,7 @@ decided.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 from otimes.algebra.notation.stream import Stream
@@ -33,23 +34,23 @@ FARTHEST = 300  # tokens after a bar, among which the one that closes it is soug
 SEPARATORS = (",", ";", ":", "|", r"\mid", r"\|")
 
 
-class Lists(Stream):
+class Lists(Stream, ABC):
     """Reads what has brackets around it; the expressions inside are read by the class above."""
 
     in_cell = 0  # cells of matrices that are being read
     inside = 0  # brackets that are open, in which a bar may stand alone
 
+    @abstractmethod
     def expression(self) -> Node:
         """Read a sum of products."""
-        raise NotImplementedError
 
+    @abstractmethod
     def line_breaks(self) -> None:
         """Skip line breaks inside a chain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def relation(self) -> str | None:
         """Take a relation, and return it, if one comes next."""
-        raise NotImplementedError
 
     # -- brackets ----------------------------------------------------------------------------------
 

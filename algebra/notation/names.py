@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ from otimes.algebra.notation.typed import (
 from otimes.algebra.notation.vocabulary import BEYOND_ALGEBRA, SIGNS
 
 
-class Names:
+class Names(ABC):
     """What the symbols of a formula are: numbers, matrices, members of families, constants."""
 
     def __init__(
@@ -79,9 +80,9 @@ class Names:
         self.patterns: dict[str, dict[str, bool]] = {}
         self.anything: list[tuple[str, Span]] = []
 
+    @abstractmethod
     def infer(self, node: Node) -> Typed:
         """Return the shape of a part and how it is built."""
-        raise NotImplementedError
 
     def same(self, a: Typed, b: Typed, verb: str, x: Node, y: Node) -> None:
         """Require one shape of two parts."""
@@ -217,8 +218,8 @@ class Names:
         else:
             rows = self._subscript_size(e) or self._size_of_ones(cls)
             cols = ONE if cls is OneMatrix else self.solver.fresh()
-        build = lambda: cls(*map(self.solver.expression, (rows, cols)))  # noqa: E731
-        return Typed((rows, cols), build, e.span)
+        shape, expression = (rows, cols), self.solver.expression
+        return Typed(shape, lambda: cls(*map(expression, shape)), e.span)
 
     def _size_of_ones(self, cls: Any) -> Size:
         """Return the size of a column of ones, of its own or that of all others."""

@@ -245,8 +245,11 @@ class Operations(Names):
             self.same(a, b, "multiply entry by entry", x, y)
         if e.mark == r"\oslash":
             return quotient(e, found)
-        build = lambda: sympy.HadamardProduct(*[t.build() for t in found], evaluate=False)  # noqa: E731
-        return Typed(shapes[0], build, e.span)
+        return Typed(
+            shapes[0],
+            lambda: sympy.HadamardProduct(*[t.build() for t in found], evaluate=False),
+            e.span,
+        )
 
     def _confirm(self, node: Node) -> None:
         """Note that a symbol is a matrix by what is done with it."""
@@ -284,8 +287,7 @@ class Operations(Names):
             )
         if exponent == -1:
             return Typed(base.shape, lambda: sympy.Inverse(base.build()), e.span)
-        build = lambda: sympy.MatPow(base.build(), exponent)  # noqa: E731
-        return Typed(base.shape, build, e.span)
+        return Typed(base.shape, lambda: sympy.MatPow(base.build(), exponent), e.span)
 
     def _whole(self, e: Power) -> int:
         inner = bare(e.exponent) if isinstance(e.exponent, Node) else None
@@ -445,10 +447,7 @@ class Operations(Names):
             return self._unknown(e, "an entry of the matrix")
         if all(cell.shape is None for row in cells for cell in row):
             size: Shape = ((len(cells),), (width,))
-            build = lambda: sympy.ImmutableDenseMatrix(  # noqa: E731
-                [[cell.build() for cell in row] for row in cells]
-            )
-            return Typed(size, build, e.span)
+            return Typed(size, lambda: _explicit(cells), e.span)
         return self._blocks(e, cells)
 
     def _blocks(self, e: Grid, cells: list[list[Typed]]) -> Typed:
@@ -486,6 +485,10 @@ class Operations(Names):
         rows: Size = (Plus(tuple(heights)),) if len(heights) > 1 else heights[0]
         cols: Size = (Plus(tuple(widths)),) if len(widths) > 1 else widths[0]
         return Typed((rows, cols), build, e.span)
+
+
+def _explicit(cells: list[list[Typed]]) -> Any:
+    return sympy.ImmutableDenseMatrix([[cell.build() for cell in row] for row in cells])
 
 
 def _is_numeric(node: Node | None) -> bool:

@@ -49,7 +49,7 @@ from tests.proofs.forged import (
 from tests.proofs.forged import F as F_
 from tests.proofs.forged import G as G_
 from tests.proofs.forged import X as X_
-from tests.proofs.test_replay import assert_true, rejected, that_matter
+from tests.proofs.test_replay import LONG, assert_true, rejected, that_matter
 
 CHANGES = 24  # of each certificate, drawn from several hundred
 
@@ -218,12 +218,12 @@ def test_a_changed_certificate_is_rejected_or_its_claim_is_true(name: str) -> No
 def test_changes_that_matter_are_rejected() -> None:
     told = [
         (name, change, rejected(wrong))
-        for name in CLAIMS
+        for name in [*CLAIMS][:: 1 if LONG else 3]
         if "symmetric argument" not in name  # which the checker sees without the axiom
         for change, wrong in that_matter(_certificate(name))
     ]
     assert [(name, change) for name, change, no in told if not no] == []
-    assert len(told) > 500
+    assert len(told) > (1500 if LONG else 500)
 
 
 # -- what functions are, and what axioms say ------------------------------------------------------

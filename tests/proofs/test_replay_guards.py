@@ -6,10 +6,10 @@ import ast
 import contextlib
 import io
 import json
-from copy import deepcopy
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -43,40 +43,52 @@ def guard(node: ast.AST) -> str | None:
 MESSAGES = {said for node in ast.walk(ast.parse(SOURCE)) if (said := guard(node)) is not None}
 
 
-PARTS = ast.parse(SOURCE).body
-"""The statements of the module, compiled one by one: a mutant differs in one of them."""
-
-
-def compiled(part: ast.stmt) -> CodeType:
-    return compile(ast.Module([part], []), replay.__file__, "exec")
-
-
-@cache
-def unchanged(number: int) -> CodeType:
-    return compiled(PARTS[number])
-
-
-class _Without(ast.NodeTransformer):
-    """A source without the guards that have a message."""
-
-    def __init__(self, message: str) -> None:
-        self.message = message
+class _Switched(ast.NodeTransformer):
+    """A source in which each guard can be switched off by its message."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        return ast.copy_location(ast.Pass(), node) if guard(node) == self.message else node
+        said = guard(node)
+        if said is None:
+            return node
+        switched = ast.parse(f"if is_on({said!r}): pass").body[0]
+        assert isinstance(switched, ast.If)
+        switched.body = [node]
+        return ast.copy_location(switched, node)
+
+
+class _Checker(ModuleType):
+    """The checker without the guard whose message is `off`; it notes those that it `met`."""
+
+    def __init__(self) -> None:
+        super().__init__("replay_with_switches")
+        self.__file__, self.off, self.met = replay.__file__, "", set[str]()
+        tree = ast.fix_missing_locations(_Switched().visit(ast.parse(SOURCE)))
+        exec(compile(tree, replay.__file__, "exec"), self.__dict__)
+
+    def is_on(self, message: str) -> bool:
+        """Return whether a guard demands anything."""
+        self.met.add(message)
+        return message != self.off
 
 
 @cache
+def switched() -> Any:
+    checker = _Checker()
+    checker.__dict__["is_on"] = checker.is_on
+    return checker
+
+
+@pytest.fixture(autouse=True)
+def all_guards_are_on_again() -> Iterator[None]:
+    yield
+    switched().off = ""
+
+
 def without(message: str) -> Any:
-    """Return the checker without a guard."""
-    mutant = ModuleType("replay_without_a_guard")
-    mutant.__file__ = replay.__file__
-    for number, part in enumerate(PARTS):
-        code = unchanged(number)
-        if any(guard(node) == message for node in ast.walk(part)):
-            code = compiled(_Without(message).visit(deepcopy(part)))
-        exec(code, mutant.__dict__)
-    return mutant
+    """Return the checker without a guard: one module, until another guard is switched off."""
+    checker = switched()
+    checker.off = message
+    return checker
 
 
 def why(checker: Any, made: Any) -> str | None:
@@ -104,11 +116,24 @@ def test_no_guard_is_idle(message: str) -> None:
     assert why(without(message), made) is None
 
 
+@cache
+def reached() -> dict[str, list[str]]:
+    """Return which false claims reach each guard: it makes no difference to the others."""
+    checker = without("")
+    found: dict[str, list[str]] = {message: [] for message in MESSAGES}
+    for name, made in FORGED.items():
+        checker.met.clear()
+        assert why(checker, made) == why(replay, made)
+        for message in checker.met:
+            found[message].append(name)
+    return found
+
+
 @pytest.mark.parametrize("message", FORMAL)
 def test_a_guard_of_the_form_stops_nothing_false(message: str) -> None:
     """Where this is red, the guard has become one of the others, and that is to be said."""
-    mutant = without(message)
-    assert [name for name, made in FORGED.items() if why(mutant, made) is None] == []
+    names, mutant = reached()[message], without(message)
+    assert [name for name in names if why(mutant, FORGED[name]) is None] == []
 
 
 # Lines that are not calls of `demand`, such as what a statement gives to a proof. Each change lets

@@ -17,7 +17,7 @@ from tests.proofs.random_attacks import ATTACKS, Attack
 SOURCE = Path(replay.__file__).read_text(encoding="utf-8")
 LONG = os.environ.get("OTIMES_LONG") == "1"
 # The changes below are noticed by the seeds 239 (by cancelling), 4, 23, 7 and 4.
-MANY, FEW = (60_000, 60_000) if LONG else (750, 250)
+MANY, FEW = (60_000, 60_000) if LONG else (300, 80)
 
 
 def accepts(checker: Any, attack: Attack) -> bool:
