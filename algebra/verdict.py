@@ -27,6 +27,7 @@ from otimes.algebra.decide.nonnegative import under_nonnegative
 from otimes.algebra.decide.trials import may_be_undefined, note_on_models
 from otimes.algebra.errors import LanguageError, Refuted, Undecided
 from otimes.algebra.explain.derivation import Derivation
+from otimes.algebra.explain.instances import with_instances
 from otimes.algebra.explain.search import explain
 from otimes.algebra.explain.undecided import obstacles
 from otimes.algebra.facts.equations import Need, stated, usual_hypotheses
@@ -34,6 +35,7 @@ from otimes.algebra.language.latex import latex
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.notation.text import read_claim
 
+FOLDED = 2.0  # units for steps between sides in which definitions are not unfolded
 MODEL = 2.0  # units for finding numbers at which the hypotheses of a proof hold
 NEED, NEEDED = 0.3, 10.0  # units for trying one more hypothesis, and for all of them
 
@@ -159,8 +161,14 @@ class Verdict:
             found = Verdict(self._proof.layered.decision).steps
             if found:  # else the products are equal layer by layer
                 return replace(found, opaque=self._proof.layered.plan.named)
+        claim = self._claim
         with suppress(LanguageError):  # a root that only an inequality allows to take apart
-            return explain(self._claim.lhs, self._claim.rhs, given=self._claim.given)
+            if claim.folded is not None:  # as it was stated, with rotations for their entries
+                lhs, rhs, *given = claim.folded
+                found = explain(lhs, rhs, FOLDED, tuple(given))
+                if found is not None:
+                    return found
+            return explain(claim.lhs, claim.rhs, given=with_instances(claim))
         return None
 
     @cached_property

@@ -204,10 +204,10 @@ def _latents(config: Config, layer: Layer, qk_in: np.ndarray, rows: np.ndarray) 
         none = np.zeros_like(gain)
         return normalise(linear(read, weight), "rms", config.latent_eps, gain, none)
 
-    made = {"kv_latent": latent(rows, layer.W_DKV, layer.kv_latent_gain)}
+    queries = {}
     if config.q_rank:
-        made["q_latent"] = latent(qk_in, layer.W_DQ, layer.q_latent_gain)
-    return made
+        queries["q_latent"] = latent(qk_in, layer.W_DQ, layer.q_latent_gain)
+    return {**queries, "kv_latent": latent(rows, layer.W_DKV, layer.kv_latent_gain)}
 
 
 Rows = Float[np.ndarray, "*prompts pos d_head"]

@@ -223,6 +223,11 @@ class Term(NamedTuple):
         """Return the term times a number."""
         return self._replace(factor=multiply(self.factor, factor))
 
+    def at(self, place: dict[int, int]) -> Term:
+        """Return the term with the wires of its boxes put elsewhere."""
+        boxes = [(label, tuple([place.get(w, w) for w in wires])) for label, wires in self.boxes]
+        return self._replace(boxes=tuple(boxes))
+
 
 UNIT = Term(ONE)
 Terms = list[Term]
@@ -1015,27 +1020,20 @@ class Reader:
 
     def apart(self, x: Matrix, scope: Scope) -> Matrix:
         """Return a function as it is where no two indices are one, whose terms are boxes."""
-        now_at: dict[int, int] = {}
-
-        def other(index: Index) -> Index:
-            new = [self.wire(self.sizes[wire]) for wire in index[1:]]
-            now_at.update(zip(new, index[1:], strict=True))
-            return (*index[:1], *new)
 
         def at(i: Index, j: Index) -> Terms:
-            before = [bound.now for bound in scope]
-            for bound in scope:
-                if type(bound.now) is tuple and self.value_of.keys().isdisjoint(bound.now[1:]):
-                    bound.now = other(bound.now)
-            terms = x.at(other(i), other(j))
-            for bound, now in zip(scope, before, strict=True):
+            bounds = [bound for bound in scope if type(bound.now) is tuple]
+            bounds = [one for one in bounds if self.value_of.keys().isdisjoint(one.now[1:])]
+            here = [*[bound.now for bound in bounds], i, j]
+            apart = [(*at[:1], *[self.wire(self.sizes[w]) for w in at[1:]]) for at in here]
+            pairs = zip(apart, here, strict=True)
+            place = {new: old for a, b in pairs for new, old in zip(a[1:], b[1:], strict=True)}
+            for bound, now in zip(bounds, apart, strict=False):
                 bound.now = now
-            return [
-                t._replace(
-                    boxes=tuple([(k, tuple([now_at.get(w, w) for w in on])) for k, on in t.boxes])
-                )
-                for t in terms
-            ]
+            terms = x.at(*apart[-2:])
+            for bound, now in zip(bounds, here, strict=False):
+                bound.now = now
+            return [t.at(place) for t in terms]
 
         return x._replace(at=at)
 

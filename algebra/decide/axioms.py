@@ -305,7 +305,6 @@ _NESTED = {
     "reciprocal_sqrt": ("reciprocal", ["sqrt"]),
     "log_exp": ("log", ["exp"]),
     "log_reciprocal": ("log", ["reciprocal"]),
-    "log_sigmoid": ("log", ["sigmoid"]),
     "log_root": ("log", ["sqrt", "rsqrt"]),
 }
 """The axioms about a function of a function: the outer one, and the inner one of each form."""
@@ -317,6 +316,22 @@ for _axiom in _NESTED:
         outer, inner = _NESTED[name]
         if _is(e, outer) and isinstance(e.argument, Activation) and e.argument.name in inner:
             yield inner.index(e.argument.name), {"X": e.argument.argument}
+
+
+@_subjects("log_sigmoid")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    inner: Any = e.argument if _is(e, "log") else None
+    if _is(inner, "sigmoid"):
+        yield 0, {"X": inner.argument}
+        argument = inner.argument
+        number, *rest = argument.args if isinstance(argument, sympy.MatMul) else [sympy.S.Zero]
+        if number.is_Rational and number < 0:
+            yield 1, {"X": _times(-number, product_of(rest))}
+    elif isinstance(inner, sympy.MatAdd) and len(inner.args) == 2:
+        for one, other in permutations(inner.args):
+            minus = type(one) is sympy.OneMatrix and isinstance(other, sympy.MatMul)
+            if minus and other.args[0] == -1 and _is(product_of(other.args[1:]), "sigmoid"):
+                yield 2, {"X": product_of(other.args[1:]).argument}
 
 
 @_subjects("rsqrt_sqrt", of_pairs=True)
@@ -366,6 +381,8 @@ def _along_rows(e: Any) -> Any:
     *before, last = e.args if isinstance(e, sympy.MatMul) else [e]
     if not isinstance(last, sympy.OneMatrix):
         return None
+    if last.shape[0] == 1 and any(part.is_Matrix for part in before):
+        return product_of(before)
     return product_of([*before, sympy.OneMatrix(last.shape[0], 1)])
 
 

@@ -92,7 +92,7 @@ class Writer(Trees):
         table = reading.dimensions._split if reading else {}
         found = [[self.tree(sizes[whole], scope), shown(parts)] for whole, parts in table.items()]
         whole = {normal_size(sizes[whole]) for whole in table}
-        found += [pair for size, pair in self.identities.items() if size not in whole]
+        found += [pair for size, pair in self.cuts.items() if size not in whole]
         if proof.mode == "written out":
             cut = {int(sizes[whole]) for whole in table if sizes[whole].is_Integer}
             numbers = {int(size) for size in sizes if size.is_Integer}

@@ -43,6 +43,7 @@ class Claim:
         hypotheses, self.inequalities, self.numbers = _split(given)
         self.cited, self.lemmas = tuple(cited), tuple[Any, ...]()
         self.given: tuple[tuple[Any, Any], ...] = ()
+        self.folded: tuple[Any, ...] | None = None  # sides and hypotheses with definitions in them
         self.is_simple = False  # whether only a short proof is looked for
         self.besides: tuple[Any, ...] = ()  # what is read as well, so that sizes are cut alike
         self.orders_done: frozenset[Any] = frozenset()  # by the inductions around it
@@ -91,6 +92,8 @@ class Claim:
             if not self.origin:
                 raise
             raise type(error)(f"{error}{renamed(self.origin)}") from None
+        if self.signature.folded:
+            self.folded = self.lhs, self.rhs, *self.given
         self.lhs, self.rhs = map(self._stated, (self.lhs, self.rhs))
         self.given = tuple((self._stated(left), self._stated(right)) for left, right in self.given)
 

@@ -244,7 +244,8 @@ def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -
     paths: list[Path] = [()]
     while (k := _only_difference(at(before, paths[-1]), at(after, paths[-1]))) is not None:
         paths.append((*paths[-1], k))
-    rules = [*hypotheses(given).values(), *RULES.values()]
+    fine = [rule for rule in RULES.values() if not rule.coarse]
+    rules = [*hypotheses(given).values(), *fine]
     for path in reversed(paths):
         old, new = at(before, path), at(after, path)
         for rule, (reverse, left, right) in product(rules, ((False, old, new), (True, new, old))):

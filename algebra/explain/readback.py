@@ -20,6 +20,7 @@ from otimes.algebra.diagrams.diagram import Diagram, Wire
 from otimes.algebra.diagrams.matching import HOLE
 from otimes.algebra.diagrams.sums import Terms
 from otimes.algebra.language import coefficients
+from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.binders import substituted
 from otimes.algebra.language.coefficients import Coefficient
 from otimes.algebra.language.linear import HeadSum, OneHot
@@ -259,8 +260,14 @@ class _Term:
         tensor_symbol = reading.signature.tensors.get(label.name)
         if isinstance(tensor_symbol, sympy.MatrixSymbol):
             return tensor_symbol
-        if tensor_symbol is None or is_affine(label):
+        if tensor_symbol is None:
             raise NotWritten
+        if is_affine(label):
+            sorts = label.indices[0].sorts
+            counts = [reading.dimensions.expressions[sort] for sort in sorts]
+            held_indices = [self.held[wire] for wire in box[1 : 1 + len(sorts)]]
+            forms = [sympy.Tuple(form.constant, *form.factors) for form in label.indices]
+            return AffineMember(tensor_symbol, forms, counts, *held_indices)
         wires = iter(box[1:])
         indices = []
         for fixed, count in zip(label.indices, tensor_symbol.counts, strict=True):

@@ -28,6 +28,7 @@ from otimes.algebra.explain.strategies import LINKS, LINKS_OUTSIDE, OUTSIDE, PLA
 from otimes.algebra.language.binders import standardised
 from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.shapes import inspect, with_ranges
+from otimes.algebra.rules.expansion import NORMAL_FORM, same_normal_form
 from otimes.algebra.rules.given import as_pair
 from otimes.algebra.rules.nonlinear import ROWWISE
 from otimes.algebra.rules.rule import children, is_matrix, product, replaced
@@ -36,6 +37,7 @@ BUDGET = 20.0  # units of work
 MAX_NODES = 2_000  # of one side, and its maximum depth
 MAX_DEPTH = 60
 ATTEMPTS = 3
+LINES, LINK = 10, 3  # of a chain, and of what is between two uses; longer ones are one step
 # Units of work for a part: where it may be equal by hypotheses, inverses or axioms, or else not.
 SEARCHED, PLAINLY = 0.2, 0.05
 SEARCHED_FOR = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
@@ -121,13 +123,19 @@ class _Search:
             return [step]
         found = [self._by_parts(lhs, rhs, depth), self.rewriter.meet(lhs, rhs)]
         known = [steps for steps in found if steps is not None]
-        if known:
-            return min(known, key=_length)
-        for way in (self._by_definition, self._by_uses, self._by_inverse, self._simpler):
+        ways = [self._by_definition, self._by_uses, self._by_inverse, self._simpler]
+        if known and all(_lines(steps) > LINES for steps in known):
+            ways = [self._by_uses] if self.given else []
+        elif known:
+            ways = []
+        for way in ways:
             steps = way(lhs, rhs, depth)
             if steps is not None:
-                return with_shortcuts(_direct(steps), self.given)
-        return None
+                known.append(with_shortcuts(_direct(steps), self.given))
+                break
+        if not known and depth == 0 and same_normal_form(lhs, rhs):
+            return [Step(NORMAL_FORM, (), False, lhs, rhs)]
+        return min(known, key=_length, default=None)
 
     def _by_uses(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Return a chain that uses the equations of the proof in turn, linked by rewriting."""
@@ -136,16 +144,17 @@ class _Search:
             return None
         between = Rewriter(replace(self.rewriter.scope, given=()))
         steps: list[Step] = []
+        short: list[Step] = []  # the same with each long link as one step
         here = lhs
-        for before, after in uses:
-            link = _link(between, here, before)
-            use = self._use(before, after, depth)
+        for before, after in [*uses, (rhs, rhs)]:
+            use = [] if before is after else self._use(before, after, depth)
+            link = _link(between, here, before) if use is not None else None
             if link is None or use is None:
                 return None
             steps += [*link, *use]
+            short += [*_coarse(link), *use]
             here = after
-        last = _link(between, here, rhs)
-        return None if last is None else [*steps, *last]
+        return steps if _lines(steps) <= LINES else short
 
     def _use(self, before: Any, after: Any, depth: int) -> list[Step] | None:
         """Return the steps for one use of an equation: a single one, or steps in an argument."""
@@ -252,11 +261,18 @@ class _Search:
 
 def _link(between: Rewriter, here: Any, there: Any) -> list[Step] | None:
     """Return a chain of identities, preferring one that leaves arguments of functions unchanged."""
-    if here.has(*ROWWISE):
-        steps = between.meet(here, there, LINKS_OUTSIDE)
-        if steps is not None:
-            return steps
-    return between.meet(here, there, LINKS)
+    steps = between.meet(here, there, LINKS_OUTSIDE) if here.has(*ROWWISE) else None
+    steps = between.meet(here, there, LINKS) if steps is None else steps
+    if steps is None and same_normal_form(here, there):
+        return [Step(NORMAL_FORM, (), False, here, there)]
+    return steps
+
+
+def _coarse(link: list[Step]) -> list[Step]:
+    """Return a link of many lines as one step."""
+    if _lines(link) <= LINK or not same_normal_form(link[0].before, link[-1].after):
+        return link
+    return [Step(NORMAL_FORM, (), False, link[0].before, link[-1].after)]
 
 
 def _inside(steps: list[Step], whole: Any, position: int) -> list[Step]:
@@ -297,5 +313,9 @@ def _direct(steps: list[Step]) -> list[Step]:
 
 def _length(steps: list[Step]) -> tuple[int, int]:
     """Return the length of a chain as (printed lines, steps)."""
-    lines = len(Derivation(steps[0].before, steps[-1].after, tuple(steps)).lines) if steps else 0
-    return lines, len(steps)
+    return _lines(steps), len(steps)
+
+
+def _lines(steps: list[Step]) -> int:
+    """Return how many lines are printed of a chain."""
+    return len(Derivation(steps[0].before, steps[-1].after, tuple(steps)).lines) if steps else 0

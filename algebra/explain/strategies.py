@@ -117,7 +117,7 @@ POWERS = _names("""
 TRANSPOSES = _names("""
     transpose_transpose transpose_mul transpose_smul transpose_add kron_transpose
     hadamard_transpose head_sum_transpose concat_transpose stack_transpose transpose_pow
-    transpose_one_by_one transpose_inside
+    transpose_one_by_one transpose_inside rotation_transpose
 """)
 GIVEN = ["by_hypothesis"]
 AXIOMS = _names("""
@@ -128,8 +128,9 @@ AXIOMS = _names("""
     exp_reflected relu_idempotent relu_square relu_parts rsqrt_square norm_scale softmax_exp
     shift_entries shift_back shift_mask shift_positions position_ends position_sums
     position_counts last_position reciprocal_twice reciprocal_product reciprocal_exp
-    reciprocal_sqrt log_exp log_reciprocal log_root log_sigmoid sigmoid_exp log_softmax cos_even
-    circle angle_sum by_premises
+    reciprocal_sqrt reciprocal_cancel log_exp log_reciprocal log_root log_sigmoid sigmoid_exp
+    log_softmax logsumexp_shift cos_even circle angle_sum rsqrt_sqrt sqrt_square exp_log
+    by_premises
 """)
 FUNCTIONS = _names("""
     activation_repeat relu_scale rsqrt_scale activation_block function_stack
@@ -143,7 +144,7 @@ BLOCKS = _names("""
     block_one block_zero block_ones block_nested block_diag_inv ones_in_blocks blocks_together
 """)
 BRACKETS = ["mul_assoc", "hadamard_assoc"]
-TENSORS = ["kron_one_one", "kron_mul_kron", "ones_mul_ones"]
+TENSORS = ["kron_one_one", "kron_mul_kron", "ones_mul_ones", "rotation_mul"]
 NUMBERS = _names("mul_smul kron_smul hadamard_smul trace_smul vec_smul head_sum_smul")
 SUMS = _names("""
     add_assoc mul_add add_mul smul_add kron_add hadamard_add trace_add head_sum_add vec_add

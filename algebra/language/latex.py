@@ -98,9 +98,10 @@ class TexPrinter(LatexPrinter):
         for k, factor in enumerate(e.args):
             text = self._print(factor)
             last = k == len(e.args) - 1
-            if isinstance(factor, LOOSE) or (_extends_right(factor) and not last):
+            negative = k and text.startswith("-")  # without brackets it reads as a difference
+            if isinstance(factor, LOOSE) or (_extends_right(factor) and not last) or negative:
                 text = rf"\left({text}\right)"
-            parts.append("-" if factor == -1 and not last else text)
+            parts.append("-" if factor == -1 and not last and not k else text)
         return r" \, ".join(parts).replace(r"- \, ", "-")
 
     def _print_MatAdd(self, e: Any) -> str:

@@ -17,7 +17,9 @@ from sympy import (
     Transpose,
     ZeroMatrix,
 )
+from sympy.matrices.expressions.matexpr import MatrixElement
 
+from otimes.algebra.language.binders import substituted
 from otimes.algebra.language.linear import (
     ConcatHeads,
     HeadSum,
@@ -26,8 +28,10 @@ from otimes.algebra.language.linear import (
     vec_cols,
     vec_rows,
 )
+from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.rules.rule import (
+    BINDERS,
     bound,
     elementwise,
     equation,
@@ -47,7 +51,7 @@ from otimes.algebra.rules.rule import (
     with_pair,
     without,
 )
-from otimes.algebra.rules.symbols import A, Ags, As, B, Bs, C, G, H, c, d, g, h, n, row, u, w
+from otimes.algebra.rules.symbols import A, Ags, As, B, Bs, C, Cs, G, H, c, d, g, h, n, row, u, w
 
 SIDE_BY_SIDE = (ConcatHeads, StackHeads)
 
@@ -101,6 +105,25 @@ def head_sum_smul(e: Any) -> Iterator[Any]:
     inside = [c for c in numbers if mentions(c, bound(e))]
     if out:
         yield product(*out, HeadSum(product(*inside, *matrices), *e.limits))
+
+
+def _up_to(mask: Any, body: Any) -> Any:
+    return HeadSum(product(MatrixElement(mask, row, h), body), (h, n))
+
+
+@rule(HeadSum, of=MatMul, example=_up_to(CausalMask(n), Cs[h]))
+def head_sum_last(e: Any) -> Iterator[Any]:
+    """Take the last term out of a sum up to an index: that before it is left."""
+    first, *rest = e.body.args
+    if len(e.limits) != 1 or type(first) is not MatrixElement or not rest:
+        return
+    ((index, count),) = e.limits
+    mask, last, other = first.args
+    if type(mask) is CausalMask and other == index != last and last.is_Symbol:
+        before = total(mask, product(-1, Identity(count)))
+        if not any(last in bound(x) for x in e.body.atoms(*BINDERS)):
+            left = HeadSum(product(MatrixElement(before, last, index), *rest), (index, count))
+            yield total(left, substituted(product(*rest), {index: last}))
 
 
 equation("head_sum_zero", HeadSum(ZeroMatrix(n, n), (h, H)), lambda body, *_: body)

@@ -28,7 +28,8 @@ from sympy import (
     ZeroMatrix,
 )
 
-from otimes.algebra.decide.axioms import AXIOMS, CONSTANTS, Axiom, Equation
+from otimes.algebra.decide.axioms import AXIOMS, CONSTANTS, Axiom, Equation, instance
+from otimes.algebra.decide.signs import SignsIn
 from otimes.algebra.language import functions
 from otimes.algebra.language.intervals import Interval
 from otimes.algebra.language.linear import HeadSum, OneHot, vec_cols, vec_rows
@@ -262,9 +263,12 @@ def instances(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:
     """Yield each rewriting of an expression by the named axiom, with its premises."""
     axiom, found = AXIOMS[name], _functions_at(e)
     for subject in combinations(found, 2) if axiom.of_pairs else found:
-        for instance in axiom.of(subject):
-            for new in _put(e, instance.lhs, instance.rhs):
-                yield new, instance.premises
+        for said in axiom.of(subject):
+            signs = SignsIn((said.lhs, said.rhs)) if said.signs else None
+            if signs is not None and not all(signs.has(*each) for each in said.signs):
+                continue  # neither side shows what is positive
+            for new in _put(e, said.lhs, said.rhs):
+                yield new, said.premises
 
 
 def _functions_at(e: Any) -> list[Any]:
@@ -277,6 +281,8 @@ def _functions_at(e: Any) -> list[Any]:
             found[part] = None
             if type(part) is Activation and _looks_negative(part.argument):
                 found[Activation(part.name, negated(part.argument))] = None
+            if type(part) is Activation and type(part.argument) is Activation:
+                found[part.argument] = None
         elif depth < 3:
             stack += [(x, depth + 1) for x in part.args]
     return list(found)
@@ -371,9 +377,14 @@ def _looks_negative(e: Any) -> bool:
     return bool(sympy.Mul(*_factors(e)[0]).could_extract_minus_sign())
 
 
-def _declared(axiom: Axiom, *kinds: type) -> Rule:
-    """Register the rule of an axiom, which applies it to the functions that occur."""
+def _declared(axiom: Axiom, *kinds: type, symbol: Any = None) -> Rule:
+    """Register the rule of an axiom, which applies it to the functions that occur.
+
+    `symbol`, if given, is what the example has for X, of which the axiom requires a sign.
+    """
     shown = axiom.example
+    if symbol is not None:
+        shown = instance(axiom.name, 0, {**shown.values, "X": symbol})
 
     def build(e: Any) -> Iterator[Any]:
         for new, _ in instances(axiom.name, e):
@@ -406,8 +417,11 @@ for _name in (
         "cos_even",
         "circle",
         "angle_sum",
+        "logsumexp_shift",
     ),
+    *("reciprocal_cancel", "rsqrt_sqrt", "sqrt_square", "sqrt_product", "exp_log", "log_product"),
 ):
     _declared(AXIOMS[_name])
+_declared(AXIOMS["relu_nonnegative"], symbol=Activation("exp", X))
 _declared(AXIOMS["function_choose_rows"], *ROWWISE)
 PREMISED = tuple(name for name, axiom in AXIOMS.items() if name in RULES and axiom.example.premises)

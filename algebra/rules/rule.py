@@ -49,7 +49,8 @@ class Rule:
     tests whether it takes one expression to another. `example` is an expression that it rewrites,
     and the reading of the rule is that use of it. `after` is the result for a rule that builds
     none. `premises` are the equations under which the example is true. `of`, if given, is the type
-    that the first argument of the expression must have.
+    that the first argument of the expression must have. A rule that is `coarse` stands for many
+    small steps; it is used where these would fill a page.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Rule:
     after: Expression = None
     premises: tuple[Equation, ...] = ()
     of: type | None = None
+    coarse: bool = False
 
     @property
     def equation(self) -> Equation:

@@ -1,7 +1,8 @@
 """The symbols of the examples that show the rules.
 
 A, B, C, D and M are n × n, X is n × d, u and v are columns, w is a row, As and Bs are families
-with an n × n matrix for each of H heads; a, b, c, p and q are numbers.
+with an n × n matrix for each of H heads, Cs for each of
+n positions; a, b, c, p and q are numbers.
 """
 
 from __future__ import annotations
@@ -20,4 +21,5 @@ X, u, v = MatrixSymbol("X", n, d), MatrixSymbol("u", n, 1), MatrixSymbol("v", n,
 w, A2 = MatrixSymbol("w", 1, n), MatrixSymbol("A", 2, 2)
 row_ab, row_pq = sympy.ImmutableDenseMatrix([[a, b]]), sympy.ImmutableDenseMatrix([[p, q]])
 As, Bs, pair = (Family(name, (count,), n, n) for name, count in (("A", H), ("B", H), ("A", 2)))
+Cs = Family("A", (n,), n, n)
 Ags = Family("A", (G, H), n, n)

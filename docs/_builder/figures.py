@@ -71,7 +71,8 @@ def blocks(weights: NDArray[np.float64], symbol: str, name: str) -> str:
 
 def bars(values: Sequence[float], labels: Sequence[str], unit: str, name: str) -> str:
     """Return horizontal bars, to the left for negative values, each with its label and value."""
-    row, width, start = 24, 460, 120
+    row, start = 24, 7 * max(map(len, labels)) + 12
+    width = start + 340
     low, high = min(0.0, *values), max(0.0, *values)
     scale = (width - start - 100) / ((high - low) or 1.0)
     zero = start + 46 - low * scale

@@ -24,6 +24,7 @@ import induction_story
 import judge_files
 import lessons
 import model_cards
+import paper_derivations
 import theorem_pages
 from doctests import Doctests
 from mathematics import Mathematics, Typesetter
@@ -38,6 +39,7 @@ GENERATED = {
     "<!-- the cards of the bundled models -->": model_cards.text,
     "<!-- the story of the induction model -->": induction_story.text,
     "<!-- the axioms -->": axiom_list.text,
+    "<!-- the derivations of papers -->": paper_derivations.text,
 }
 mathematics = Mathematics(Typesetter())
 

@@ -72,7 +72,10 @@ def unpack(archive: Path) -> None:
 
 
 def main() -> int:
-    """Fetch it unless it is there: 0 when it is, or when there is no npm; 1 when it failed."""
+    """Fetch it unless it is there: 1 for other bytes than expected, else 0.
+
+    Without npm or without a network there is a site, too.
+    """
     if there():
         return 0
     if shutil.which("npm") is None:
@@ -80,9 +83,14 @@ def main() -> int:
         return 0
     try:
         fetch()
-    except (ValueError, subprocess.CalledProcessError, OSError) as error:
-        print(f"Pyodide cannot be fetched: {error}", file=sys.stderr)
+    except ValueError as error:
+        print(f"Pyodide is refused: {error}", file=sys.stderr)
         return 1
+    except (subprocess.CalledProcessError, OSError) as error:
+        print(
+            f"Pyodide cannot be fetched, so the site has no judge in the browser: {error}",
+            file=sys.stderr,
+        )
     return 0
 
 

@@ -231,11 +231,17 @@ def displayed(theorem: Theorem) -> str:
     return "\n\n".join(parts)
 
 
+LONGEST = 4_000
+"""A chain with a line of more characters of TeX is left out."""
+
+
 def steps(theorem: Theorem) -> str:
     """Return the chain of named rules from one side to the other, if there is one."""
     chain = theorem.steps()
     if chain is None:
         return ""
+    if max((len(latex(line.expression)) for line in chain.lines), default=0) > LONGEST:
+        return ""  # nobody reads it; the certificate has the proof
     preface = chain.preface(lambda e: f"${latex(e)}$")
     shown = ["## Step by step", preface, f"$$\n{_in_lines(latex(chain.lhs))}\n$$"]
     for line in chain.lines:

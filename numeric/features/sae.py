@@ -152,12 +152,13 @@ class SAE:
         return self.decode(self.encode(x))
 
     def loss(self, x: Rows, target: Float[np.ndarray, "*rows d_out"] | None = None) -> SAELoss:
-        r"""Return the mean over rows of $‖target - \hat x‖^2$, and that of the sparsity penalty.
+        r"""Return the mean over rows of $\lVert target - \hat x \rVert^2$, and of the penalty.
 
-        The target is x itself, unless it is given, as for a transcoder. The penalty is $‖h‖_1$ for
-        relu and $‖h‖_0$ for jumprelu; for gated it is the L1 norm of ReLU(p_gate), plus the error
-        of the reconstruction from ReLU(p_gate), which trains the gate; for topk it is 0. The one
-        with L1 sees the scale of the features, the others do not: see `rescaled`.
+        The target is x itself, unless it is given, as for a transcoder. The penalty is the L1 norm
+        of h for relu and the number of active features for jumprelu. For gated it is the L1 norm of
+        ReLU(p_gate), and the error has that of the reconstruction from ReLU(p_gate) added, which
+        trains the gate. For topk it is 0. A penalty with L1 sees the scale of the features, a count
+        does not: see `rescaled`.
         """
         target = np.asarray(x if target is None else target, dtype=np.float64)
         if target.shape[-1:] != (self.d_out,):

@@ -69,7 +69,11 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         ("direct", "gradients", "integrals", "mixing", "rollout", "shares"),
     ),
     9: ("Interventions", "interventions", ("patching", "ablation", "edges", "estimates")),
-    10: ("Probes and features", "probes_and_features", ("reading", "erasing", "sparse_autoencoders")),
+    10: (
+        "Probes and features",
+        "probes_and_features",
+        ("reading", "erasing", "sparse_autoencoders"),
+    ),
 }
 """The title of each chapter, its folder, and the files in it in reading order."""
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import printed_back
 from otimes.algebra.notation.symbols import (
     Declared,
-    Symbols,
-    default,
-    full_key,
-    key_of,
     size_of,
     text_of,
 )
@@ -25,11 +20,8 @@ from otimes.algebra.notation.tree import (
     Indexed,
     Name,
     Node,
-    Norm,
     Number,
-    Power,
     Product,
-    Root,
     Space,
     Statement,
     Sum,
@@ -38,25 +30,21 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.typed import FormulaShapeError
-from otimes.algebra.notation.vocabulary import CONDITIONS, FUNCTIONS, ROWWISE, words
+from otimes.algebra.notation.vocabulary import CONDITIONS
 from otimes.proofs.documents.consistency import (
     dotted_vectors,
-    lost_index,
-    other_layer,
-    same_layer_pairs,
 )
 from otimes.proofs.documents.context import (
-    Context,
     Hypothesis,
     declared_as,
     is_constant,
 )
-from otimes.proofs.documents.conventions import order_of
-from otimes.proofs.documents.items import ASSUMING, Item, is_capital, plain_words
-from otimes.proofs.documents.judge import Found, Judge
+from otimes.proofs.documents.definitions import Definitions
+from otimes.proofs.documents.items import ASSUMING, Item, plain_words
+from otimes.proofs.documents.judge import Found
 from otimes.proofs.documents.report import Equation
-from otimes.proofs.documents.source import Document
 
+MACRO = re.compile(r"\\[A-Za-z]+")
 EQUALS = frozenset(("=", r"\equiv"))
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 DEFINING = re.compile(
@@ -73,25 +61,10 @@ CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|unless|assuming|suppose|provided|under the|as long as)\b", re.IGNORECASE
 )
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
-SOON = 3  # lines after a factorization, on which it is said what its factors are
-VOCABULARY = frozenset(("V", "𝒱", "v", "d_vocab", "n_vocab"))
-# Functions that mean something: an equation with one on its left side claims, and defines nothing.
-MEANT = FUNCTIONS - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn")
 
 
-class LinkChecker:
+class LinkChecker(Definitions):
     """Judges formulas in order; `blamed` are the declarations that proofs contradict."""
-
-    def __init__(self, document: Document, context: Context, items: list[Item]) -> None:
-        self.document = document
-        self.context = context
-        self.items = items
-        self.judge = Judge(context)
-        self.blamed: dict[tuple[str, int], list[str]] = {}
-        self.seen: set[str] = set()
-        self.introduced: dict[str, int] = {}  # by equations such as W = U Σ Vᵀ, with their lines
-        self.learned: set[str] = set()  # symbols whose shapes definitions have shown
-        self.layers = same_layer_pairs(items)
 
     def equations(self) -> list[Equation]:
         """Return the equations of the formulas, with their verdicts."""
@@ -171,8 +144,14 @@ class LinkChecker:
             found.reading,
             found.hypotheses,
             cell=self.document.cell(item.formula.start),
-            span=(item.formula.offset(start), item.formula.offset(max(end - 1, start)) + 1),
+            span=(item.formula.offset(start), self._end(item, max(end - 1, start))),
         )
+
+    def _end(self, item: Item, last: int) -> int:
+        """Return where in the document a formula's character ends, or the macro it comes from."""
+        at = item.formula.offset(last)
+        name = MACRO.match(self.document.text, at)
+        return name.end() if name else at + 1
 
     def expression(self, item: Item, statement: Statement) -> Iterator[Equation]:
         """Report a formula that states nothing only where its shapes do not conform."""
@@ -273,112 +252,6 @@ class LinkChecker:
                 self.context.declared.append((key, Declared("matrix", *shape, item.line)))
         return Found("definition", "the shape is as it is said")
 
-    def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
-        shape = self.judge.shapes([left, right], item.line, item.formula.tex)
-        if shape is not None and self.judge.shapes(
-            [left, right], item.line, item.formula.tex, self.context.base.copy()
-        ):
-            return shape
-        if always:
-            self.context.definitions.pop(latex(bare(left)), None)
-        self.context.define(bare(left), right, item.line)
-        if shape is not None:
-            if self._is_other(left, right, item):
-                return replace(shape, verdict="undecided")
-            return shape
-        self.introduced |= dict.fromkeys(self._introduced(left, right), item.line)
-        self._learn(left, right, item)
-        contracted = self._contracts_vocabulary(right, item.line)
-        if contracted:
-            return Found("shape", contracted)
-        doubt = self._doubt(left, right, item.line)
-        if doubt:
-            return Found("needs-hypothesis", doubt)
-        symbols = self.context.symbols_at(item.line)
-        named = {s.text for e in _names_by_index(right, symbols) for s in e.sub}
-        loose = [i for i in loose_indices(left, right) if i not in symbols.sizes() | named]
-        if loose:
-            why = f"the index {', '.join(loose)} is on the right side only: what is it?"
-            return Found("needs-hypothesis", why)
-        return Found("definition", "")
-
-    def _doubt(self, left: Node, right: Node, line: int) -> str:
-        """Return what a definition says otherwise than the rest of the text, or nothing."""
-        lost = lost_index(left, right)
-        if lost:
-            return f"the index {lost} is on the left side only: what is it?"
-        symbols = self.context.symbols_at(line)
-        return other_layer(right, self.layers, line) or dotted_vectors(right, symbols)
-
-    def _learn(self, left: Node, right: Node, item: Item) -> None:
-        """Note the shape of a symbol if the formula that defines it determines it, or its kind."""
-        name = bare(left)
-        symbols = self.context.symbols_at(item.line)
-        if isinstance(name, Name) and not name.sub and not name.sup:
-            self._learn_number(name, left, right, item)
-        if not isinstance(name, Name) or not (is_matrix_like(name) or _is_small(name)):
-            return
-        known = symbols.lookup(name)[1]
-        if known is not None and (known.rows or known.cols or known.line):
-            return
-        if known is None and not is_matrix_like(name) and not _is_vector(name):
-            symbols.known[symbols.lookup(name)[0]] = Declared("vector")
-        try:
-            read = elaborate([left, right], symbols, item.formula.tex)
-        except OtimesError:
-            return
-        key = symbols.lookup(name)[0]
-        own = text_of(name) if all(slot.kind == "index" for slot in name.sup) else key
-        shape = read.shapes.get(key) or read.shapes.get(own)
-        kinds = {kind for other, kind in read.undeclared.items() if other not in (key, own)}
-        if shape is None or kinds - {"matrix"}:
-            return
-        if is_capital(name):
-            self.context.kinds.setdefault(key_of(name), Declared("matrix"))
-        others = read.undeclared.keys() - {key, own}
-        solved = all(str(atom) in symbols.sizes() for size in shape for atom in size)
-        if solved and not others and all(len(size) <= 1 for size in shape):
-            self.context.declared.append((key, Declared("matrix", *shape, item.line)))
-            self.context.sentences.add((key, item.line))
-            self.learned.add(latex(name))
-
-    def _learn_number(self, name: Name, left: Node, right: Node, item: Item) -> None:
-        """Note that a symbol is a number if the formula that defines it is one."""
-        symbols = self.context.symbols_at(item.line)
-        greek = name.base[0] == "\\"
-        if symbols.lookup(name)[1] is not None or is_matrix_like(name):
-            return
-        if len(name.base) != 1 and not greek:
-            return
-        try:
-            read = elaborate([right], symbols, item.formula.tex)
-        except OtimesError:
-            return
-        certain = not read.undeclared or isinstance(bare(right), Root | Norm)
-        if not getattr(read.terms[0], "is_Matrix", True) and certain:
-            known = Declared("scalar", line=item.line, full=full_key(name))
-            self.context.declared.append((symbols.lookup(name)[0], known))
-
-    def _contracts_vocabulary(self, term: Node, line: int) -> str:
-        """Return why a product of embedding and unembedding sums over the vocabulary."""
-        symbols = self.context.symbols_at(line)
-        for e in walk(term):
-            if not isinstance(e, Product):
-                continue
-            for a, b in pairwise(map(bare, e.factors)):
-                if not (isinstance(a, Name) and isinstance(b, Name) and order_of(a, b)):
-                    continue
-                left, right = symbols.lookup(a)[1], symbols.lookup(b)[1]
-                if left is None or right is None or left.cols != right.rows:
-                    continue
-                if left.rows != left.cols and VOCABULARY & {str(atom) for atom in left.cols}:
-                    lines = ", ".join(map(str, sorted({left.line, right.line})))
-                    return (
-                        f"with the shapes of line {lines}, {latex(e)} sums over the vocabulary: "
-                        "there weights act on the other side"
-                    )
-        return ""
-
     def _equality(self, item: Item, statement: Statement, k: int) -> Found:
         left, right = statement.terms[k], statement.terms[k + 1]
         source = item.formula.tex
@@ -440,73 +313,6 @@ class LinkChecker:
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
         return found
 
-    def _introduced(self, left: Node, right: Node) -> list[str]:
-        r"""Return the symbols that an equation introduces, as `W = U \Sigma V^\top` does.
-
-        The left side is one symbol, and no symbol of the right side was in an equation before.
-        """
-        name = bare(left)
-        if isinstance(name, Power) and name.exponent == "T":
-            name = bare(name.base)
-        names = {e for e in walk(right) if isinstance(e, Name) and not is_constant(e)}
-        new = sorted(latex(e) for e in names)
-        fresh = all(is_matrix_like(e) and self._is_new(e) for e in names)
-        return new if isinstance(name, Name) and len(new) > 1 and fresh else []
-
-    def _describes(self, left: Node, right: Node, line: int) -> bool:
-        """Return whether an equation with a constant is about symbols introduced just before it."""
-        names = {latex(e) for e in walk(left) if isinstance(e, Name) and not is_constant(e)}
-        near = {text for text, at in self.introduced.items() if 0 <= line - at <= SOON}
-        return is_constant(right) and bool(names) and names <= near
-
-    def _defines(self, left: Node, right: Node, announced: bool) -> bool:
-        """Return whether an equation defines its left side: a symbol or a function, not met yet."""
-        term = bare(left)
-        if not isinstance(term, Name | Apply) or is_constant(term):
-            return False
-        if self.context.is_circular(term, right):
-            return False
-        if isinstance(term, Apply) and term.function.base in MEANT:
-            return False
-        if isinstance(term, Name) and any(s.kind == "number" and s.text != "1" for s in term.sup):
-            symbols = self.context.symbols_at(1 << 30)
-            if not (symbols.is_labelled(term) or key_of(term) in self.context.labelled):
-                whole = replace(term, sup=())
-                return self._is_new(whole) and symbols.lookup(whole)[1] is None
-        if isinstance(term, Name) and len(term.base) > 2 and not term.sub and not term.sup:
-            return latex(term) not in self.context.definitions
-        known = self.context.definitions.get(latex(term))
-        if known is not None and announced:
-            self.context.definitions.pop(latex(term))
-            known = None
-        return known is None
-
-    def _is_other(self, left: Node, right: Node, item: Item) -> bool:
-        """Return whether a symbol is given a shape other than that which its definition showed."""
-        learned = isinstance(bare(left), Name) and latex(bare(left)) in self.learned
-        return learned and self.judge.shapes([right], item.line, item.formula.tex) is None
-
-    def _is_new(self, node: Node) -> bool:
-        text = latex(bare(node))
-        return (
-            text not in self.context.definitions and text not in self.seen and not is_constant(node)
-        )
-
-    def _redefines(self, left: Node, right: Node) -> bool:
-        """Return whether an equation gives a symbol a meaning with other symbols than before."""
-        known = self.context.definitions.get(latex(bare(left)))
-        if not known:
-            return False
-        sides = (self.context.unfolded(side, {}) for side in (known[0].rhs, right))
-        before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
-        return len(before ^ now) > 1
-
-
-def is_matrix_like(name: Name) -> bool:
-    """Return whether a symbol is a capital, a Greek one included."""
-    letter = name.base.lstrip("\\")
-    return bool(letter) and letter[0].isupper() and (len(name.base) == 1 or name.base[0] == "\\")
-
 
 def _occurs(term: Node, inside: Node) -> bool:
     text = latex(term)
@@ -533,17 +339,6 @@ def _short(tex: str) -> str:
     return text if len(text) <= 50 else text[:49] + "…"
 
 
-def _is_small(name: Name) -> bool:
-    """Return whether a symbol is a small letter without indices."""
-    return len(name.base) == 1 and name.base.islower() and not name.sub and not name.sup
-
-
-def _is_vector(name: Name) -> bool:
-    """Return whether a symbol without indices is a vector by the habits of the field."""
-    known = default(name)
-    return not name.sub and not name.sup and known is not None and known.kind == "vector"
-
-
 def is_denied(words: str) -> bool:
     """Return whether the words before an equation say that it does not hold.
 
@@ -551,38 +346,3 @@ def is_denied(words: str) -> bool:
     (True, False)
     """
     return bool(WRONGLY.search(words) or NEGATED.search(re.split(r"[:;]", words)[-1]))
-
-
-def _names_by_index(node: Node, symbols: Symbols) -> Iterator[Name]:
-    """Yield the symbols that are declared with their indices, which are then names."""
-    for e in walk(node):
-        known = symbols.lookup(e)[1] if isinstance(e, Name) else None
-        if isinstance(e, Name) and known is not None and known.full == full_key(e):
-            yield e
-
-
-def loose_indices(left: Node, right: Node) -> list[str]:
-    """Return the small indices below symbols of a definition that its left side does not have.
-
-    >>> from otimes.algebra.notation.parser import parse_formula
-    >>> (equation,) = parse_formula("c = a_{j} x_{u}")
-    >>> loose_indices(*equation.terms)
-    ['j', 'u']
-    """
-    if not isinstance(bare(left), Name):
-        return []
-    mine = set(re.findall(r"[a-z]", re.sub(r"\\[A-Za-z]+", "", latex(left))))
-    bound = {index for e in walk(right) if isinstance(e, Indexed) for index in e.indices}
-    found = []
-    for e in walk(right):
-        if isinstance(e, Name) and e.base != "d":
-            for slot in e.sub:
-                if slot.kind == "index":
-                    letter = slot.text
-                elif slot.kind == "label" and "_" in slot.text and "d_" not in slot.text:
-                    letter = slot.text.rpartition("_")[2].strip("{}")
-                else:
-                    continue
-                if len(letter) == 1 and letter.islower() and letter not in mine | bound:
-                    found.append(letter)
-    return sorted(set(found))

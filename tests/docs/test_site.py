@@ -17,7 +17,9 @@ from mkdocs.config import load_config
 
 import evidence
 import judge_files
+import paper_derivations
 from otimes.proofs.catalogue import catalogue
+from otimes.proofs.paper_derivations import DERIVATIONS
 from tests.docs.reports import report
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,7 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "report", lambda: report(*NAMES))
         patch.setattr(judge_files, "write", lambda site: None)
+        patch.setattr(paper_derivations, "DERIVATIONS", {"lora": DERIVATIONS["lora"]})
         patch.setenv("NO_MKDOCS_2_WARNING", "1")
         config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=False)
         config.plugins.on_startup(command="build", dirty=False)

@@ -159,7 +159,7 @@ def test_scores_are_recorded_before_the_mask() -> None:
     assert np.isfinite(random_model().forward(TINY_TOKENS)["scores.0"]).all()
 
 
-def _swap_queries_and_keys(query_in, key_in, value_in, visible, head, config, _=None):
+def _swap_queries_and_keys(query_in, key_in, value_in, visible, head, config, *_):
     swapped = replace(head, W_Q=head.W_K, W_K=head.W_Q)
     return ONE_HEAD(query_in, key_in, value_in, visible, swapped, config)
 
@@ -172,13 +172,13 @@ def _keys_without_positions(query_in, key_in, value_in, *rest):
     return ONE_HEAD(value_in, value_in, value_in, *rest)
 
 
-def _temperature_forgotten(query_in, key_in, value_in, visible, head, config, _=None):
+def _temperature_forgotten(query_in, key_in, value_in, visible, head, config, *_):
     warm = replace(head, W_Q=head.W_Q * np.sqrt(head.W_Q.shape[1]))
     return ONE_HEAD(query_in, key_in, value_in, visible, warm, config)
 
 
 def _without_bias(name):
-    def bug(query_in, key_in, value_in, visible, head, config, _=None):
+    def bug(query_in, key_in, value_in, visible, head, config, *_):
         less = replace(head, **{name: np.zeros_like(getattr(head, name))})
         return ONE_HEAD(query_in, key_in, value_in, visible, less, config)
 

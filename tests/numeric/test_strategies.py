@@ -74,13 +74,13 @@ def test_groups_of_heads_come_out_even(three_heads, three_groups) -> None:
     assert three_groups.n_heads % 3 == 0
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(ots.identities())
 def test_identities_are_proved(identity) -> None:
     assert decide(identity.lhs, identity.rhs).status == "proved"
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(ots.near_misses())
 def test_near_misses_are_refuted(miss) -> None:
     verdict = decide(miss.lhs, miss.rhs)

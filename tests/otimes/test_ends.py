@@ -102,6 +102,8 @@ def verifying() -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "XDG_CACHE_HOME": "/nonexistent"},
+        # A shell starts what it puts into the background with interrupts ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         yield process

@@ -58,7 +58,16 @@ OF_WEIGHTS: dict[str, dict[str, Any]] = {
 }
 """Functions of a model without a prompt."""
 
-OTHERS = {"align_layers", "audit", "audit_analysis", "projected", "stitching_map", "verify"}
+OTHERS = {
+    "align_layers",
+    "audit",
+    "audit_analysis",
+    "audit_decoding",
+    "audit_padded",
+    "projected",
+    "stitching_map",
+    "verify",
+}
 """Functions of two models, of an implementation, and of theorems, which have tests of their own."""
 
 INTERVENTIONS = {

@@ -19,7 +19,7 @@ from tests.algebra.decide.adversarial import Attack
 from tests.algebra.decide.adversarial_plain import Plain
 from tests.algebra.decide.attack import BUDGET, proof_alone
 
-EACH = 10_000 if os.environ.get("OTIMES_LONG") == "1" else 120
+EACH = 10_000 if os.environ.get("OTIMES_LONG") == "1" else 30
 # Free indices over the depth of an induction; sums over orders by number.
 FOUND: dict[Any, list[int]] = {
     Attack: [3 * 10**6 + seed for seed in (423, 1247, 1371, 4136)],

@@ -425,3 +425,25 @@ def test_their_true_neighbours_have() -> None:
         by_hand(of("rsqrt", mul(4, A)), mul(["Rational", 1, 2], of("rsqrt", A))),
     ):
         replay.check(made)
+
+
+@pytest.mark.parametrize("norm", [RMSNorm, LayerNorm])
+def test_norms_of_blocks_one_below_the_other(norm: Any) -> None:
+    """The ones in the definition of a norm are cut as its argument is."""
+    k = sympy.Symbol("k", integer=True, positive=True)
+    R, Q = MatrixSymbol("R", m, d), MatrixSymbol("Q", k, d)
+
+    def stacked(*rows: Any) -> Any:
+        return sympy.BlockMatrix([[row] for row in rows])
+
+    for lhs, rhs in (
+        (norm(stacked(X, R)), stacked(norm(X), norm(R))),
+        (norm(stacked(X, stacked(R, Q))), stacked(norm(X), norm(R), norm(Q))),
+        (norm(stacked(X, R) * W), stacked(norm(X * W), norm(R * W))),
+        (norm(stacked(X, R) + stacked(X, R) * W), stacked(norm(X + X * W), norm(R + R * W))),
+        (norm(norm(stacked(X, R))), stacked(norm(norm(X)), norm(norm(R)))),
+    ):
+        verdict = decide(lhs, rhs)
+        assert verdict.status == "proved", verdict.reason
+        assert replay.check(json.loads(to_json(verdict.certificate)))
+    assert decide(norm(stacked(X, R)), stacked(norm(X), R)).status == "refuted"

@@ -221,6 +221,9 @@ def _layers(config: Config) -> Iterator[Mistake]:
         for name in WEIGHTS.get(kind, ()):
             if name in config.tensor_shapes():
                 readers.setdefault(name, []).append(kind)
+    for other in dict.fromkeys((0, config.n_layers - 1)):
+        says = f"the weights of layer {other} in every layer: one layer's weights for all"
+        yield Mistake(says, dict.fromkeys(kinds, of_layer(other)), 0)
     for other in range(min(config.n_layers, 16)):
         where = f"of layer {other}, a wrong layer"
         act = of_layer(other)

@@ -73,6 +73,10 @@ def _acts(config: Config) -> Iterator[tuple[str, Act, int]]:
     root = config.d_head**0.5
     yield "scores divided by √d_head once more before the softmax", _tempered(1 / root), 1
     yield "without the scale 1/√d_head in the softmax", _tempered(root), 1
+    says = (
+        "softmax before the scale 1/√d_head: the pattern is divided by √d_head, and not the scores"
+    )
+    yield says, _scaled_after(root), 1
     yield "a softmax of base 2 without rescaling", _tempered(float(np.log(2))), 1
     yield from SOFTMAXES
 
@@ -191,6 +195,13 @@ def _sigmoid(at: At, operation: Operation) -> Near:
     scores = at.only()
     value = np.where(at.visible, expit(scores.value), 0.0)
     return Near(value, value * (scores.error + 20 * at.p.inner))
+
+
+@makes_act
+def _scaled_after(at: At, operation: Operation, root: float) -> Near:
+    """Act: take the softmax of scores that are not divided by a root, and divide the pattern."""
+    near = _tempered(root)(at, operation)
+    return Near(near.value / root, (near.error + 2 * at.p.unit * np.abs(near.value)) / root)
 
 
 @makes_act

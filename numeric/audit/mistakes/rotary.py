@@ -1,5 +1,6 @@
 """Mistakes in rotary positions."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -65,6 +66,7 @@ def _settings(config: Config) -> Iterator[tuple[str, Act]]:
     if len(stretch) > 1:
         says = f"rotary frequencies all divided by {stretch[0]:g}: a linear scaling (stretch)"
         yield f"{says} for one by parts", config_to(rotary_stretch=stretch[:1])
+        yield from _by_parts(config)
     for base in BASES:
         if base != config.rotary_base:
             says = f"rotary base {base:g} for {config.rotary_base:g}"
@@ -88,6 +90,43 @@ def _turned(at: At, operation: Operation, turn: Turn) -> Near:
     spread = np.array(plain.error).max(axis=-1, keepdims=True) * 2
     error = spread + at.p.inner * pairs * (8 + 4 * value.shape[-2])
     return Near(value, np.broadcast_to(error, value.shape))
+
+
+PARTS = ("factor", "low", "high", "context", "scale")
+"""The numbers of a stretch by parts, as of Llama 3.1 and YaRN."""
+
+
+def _by_parts(config: Config) -> Iterator[tuple[str, Act]]:
+    """Yield the mistakes of a stretch by parts (YaRN, Llama 3.1): another number, another ramp."""
+    own = config.rotary_stretch
+    of_yarn = len(own) > 4
+    called = "YaRN's settings" if of_yarn else "the settings of Llama 3's scaling"
+    usual: dict[int, tuple[float, ...]] = {
+        1: (1.0,),
+        2: (32.0, 4.0),
+        3: (float(config.n_ctx),),
+        4: (1.0, 0.1 * math.log(max(own[0], 1.0)) + 1.0),
+    }
+    for number, name in enumerate(PARTS[: len(own)]):
+        others = [*usual.get(number, ()), *(own[number] * by for by in (2.0, 0.5, 4.0, 0.25))]
+        for other in dict.fromkeys(others):
+            changed = (*own[:number], other, *own[number + 1 :])
+            if other != own[number] and changed[1] < changed[2]:
+                says = f"{called}: {name} {other:.5g} for {own[number]:g}"
+                yield says, config_to(rotary_stretch=changed)
+    if of_yarn:
+        says, changed = "ends of the ramp not rounded", (*own[:5], 0)
+        if len(own) > 5:
+            says, changed = "ends of the ramp rounded", own[:5]
+        yield f"{called}: {says}", config_to(rotary_stretch=changed)
+    ramp = "the ramp inverted: fast pairs are stretched, and slow ones are left alone"
+    yield f"{called}: {ramp}", _turned(_Turn(frequencies=_inverted))
+
+
+def _inverted(config: Config) -> Array:
+    """Return frequencies of which those are stretched that should not be."""
+    plain = rotary_frequencies(config.rotary_dims, config.rotary_base)
+    return plain + plain / config.rotary_stretch[0] - _frequencies(config)
 
 
 def _by_length(config: Config) -> Iterator[tuple[str, Act]]:

@@ -112,7 +112,7 @@ for name, (lhs, rhs, *given) in CLAIMS.items():
 SUITE = """
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.suite import SUITE
-for identity in SUITE[::16]:
+for identity in SUITE[::24]:
     verdict = decide(identity.lhs, identity.rhs, identity.given)
     print(identity.name, verdict.status, verdict.reason, verdict.counterexample, sep=" | ")
 """

@@ -437,7 +437,7 @@ def random_claim(draw: random.Random) -> tuple[Tree, Tree, list[Any], list[Any]]
 LONG = os.environ.get("OTIMES_LONG") == "1"
 
 
-@pytest.mark.parametrize("seed", range(6 if LONG else 3))
+@pytest.mark.parametrize("seed", range(6 if LONG else 1))
 def test_random_claims_agree_with_brute_force(seed: int) -> None:
     draw, seen = random.Random(seed), Counter[str]()
     values = itertools.product(GRID, GRID, GRID[::3], GRID[::3])

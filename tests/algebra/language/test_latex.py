@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sympy import HadamardProduct, Identity, MatrixSymbol, OneMatrix, Trace, Transpose, symbols
+from sympy import (
+    HadamardProduct,
+    Identity,
+    MatMul,
+    MatrixSymbol,
+    OneMatrix,
+    Trace,
+    Transpose,
+    symbols,
+)
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.language.latex import latex
@@ -82,6 +91,10 @@ BEFORE_HEADS = (
         ),
         (MatrixSymbol("Π_L′", n, n), r"\Pi_{L}'"),
         (MatrixSymbol("Ω_L", n, n), r"\Omega_{L}"),
+        (
+            MatMul(Trace(MatrixSymbol("C", n, n)), -1 / n, MatrixSymbol("C", n, n), evaluate=False),
+            r"\operatorname{tr}\left(C\right) \, \left(- \frac{1}{n}\right) \, C",
+        ),
     ],
 )
 def test_latex(expression: Any, tex: str) -> None:

@@ -50,7 +50,7 @@ def test_every_mistake_makes_of_the_first_tokens_what_it_makes_of_them_in_the_pr
 ) -> None:
     monkeypatch.setattr(under_test, "COLUMNS", columns)
     sieve = _sieve(config)
-    every = [*_every(config)][::3]
+    every = [*_every(config)][::6]
     alone = {id(each): _by_itself(sieve, each) for each in every}
     for first in sieve.prompts:
         trials = [trial for each in every if (trial := first.trial(each)) is not None]

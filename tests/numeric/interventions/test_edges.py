@@ -142,10 +142,12 @@ def test_edges_work_or_are_refused_by_name_in_every_architecture() -> None:
     refused = Counter()
     for config in MODERN.values():
         model, other = random_model(config), [*OTHER[:-1], 9]
-        if config.norm_order != "pre" or config.qk_norm == "all":
-            with pytest.raises(OtimesError, match="norm_order=|qk_norm='all'"):
+        parted = bool(config.n_experts or config.kv_rank)
+        if parted or config.norm_order != "pre" or config.qk_norm == "all":
+            reason = "norm_order=|qk_norm='all'|n_experts=|kv_rank="
+            with pytest.raises(OtimesError, match=reason):
                 edge_patching(model, TINY_TOKENS, other, 3)
-            refused[config.norm_order] += 1
+            refused["parts" if parted else config.norm_order] += 1
             continue
         found = edge_patching(model, TINY_TOKENS, other, 3)
         whole = circuit(model, TINY_TOKENS, other, graph(model).edges, 3)

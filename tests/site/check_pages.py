@@ -1,0 +1,218 @@
+"""The built site in a browser: `make test-site`, after `make docs`, with Chromium.
+
+Pages are opened over loopback: one theorem in eight and all others, or every page with
+OTIMES_LONG=1. None may log an error, ask another host, show TeX, or be wider than the window. The
+judge answers exercises, replays certificates, and refutes changed claims.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from otimes._docs import address, server
+from tests.site import chromium
+
+SITE = Path(os.environ.get("OTIMES_SITE") or Path(__file__).parents[2] / "site")
+WIDTHS = (390, 800, 1300)
+
+STATE = "document.querySelector('{}').dataset.state"
+
+
+@pytest.fixture(scope="module")
+def base() -> Iterator[str]:
+    """Return the address of the served site."""
+    with server(SITE, 0) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield address(serving)
+        serving.shutdown()
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[chromium.Page]:
+    """Return a page of Chromium."""
+    if chromium.path() is None:
+        pytest.fail("Chromium is not installed: on Debian and Ubuntu, apt install chromium")
+    with chromium.page() as opened:
+        yield opened
+
+
+def _clean(page: chromium.Page, base: str) -> list[str]:
+    """Return what was logged and what was asked of other hosts, and forget it."""
+    outside = [url for url in page.requests if not url.startswith((base, "data:", "blob:"))]
+    found = [*page.logged, *[f"asks for {url}" for url in outside]]
+    page.logged.clear()
+    page.requests.clear()
+    return found
+
+
+def _too_wide(page: chromium.Page) -> list[str]:
+    """Return the widths of the window at which the page is wider."""
+    found = []
+    for width in WIDTHS:
+        page.resize(width)
+        end = time.monotonic() + 3  # parts of the page move to their new place
+        while (shown := page.value("document.documentElement.scrollWidth")) > width:
+            if time.monotonic() > end:
+                found.append(f"is {shown} pixels wide at {width}")
+                break
+    return found
+
+
+def _pages() -> list[Path]:
+    """Return the pages that are opened."""
+    theorems = sorted((SITE / "theorems").glob("*.html"))
+    others = sorted({*SITE.rglob("*.html")} - {*theorems, SITE / "404.html"})
+    return others + theorems[:: 1 if os.environ.get("OTIMES_LONG") else 8]
+
+
+# Text of formulas is in annotations for screen readers, which are not shown.
+SHOWN_TEX = r"""
+[...document.querySelectorAll("article p, article li, article td, article h1")].filter(
+    (e) => !e.querySelector("code, annotation, textarea") && !e.closest(".judge, pre")
+        && /\$\$|\\[a-z]{3,}/.test(e.textContent)).map((e) => e.textContent.slice(0, 80))
+"""
+
+
+def test_every_page_opens_without_errors_and_fits(page: chromium.Page, base: str) -> None:
+    wrong = {}
+    for file in _pages():
+        name = file.relative_to(SITE).as_posix()
+        page.open(base + name)
+        found = [*_too_wide(page), *map(str, page.value(SHOWN_TEX)), *_clean(page, base)]
+        if found:
+            wrong[name] = found
+    assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_text_stands_out(page: chromium.Page, base: str, dark: bool) -> None:
+    page.dark(dark)
+    page.open(f"{base}learn/heads.html")
+    colour = "getComputedStyle(document.querySelector('{}')).{}.match(/[\\d.]+/g).map(Number)"
+    text = page.value(colour.format("article p", "color"))
+    behind = page.value(colour.format("body", "backgroundColor"))
+    opacity = text[3] if len(text) > 3 else 1
+    contrast = abs(sum(text[:3]) - sum(behind[:3])) / 3 * opacity
+    assert contrast > 100
+    assert (sum(behind[:3]) < 300) == dark
+    page.dark(False)
+
+
+def _answer(page: chromium.Page, number: int, text: str) -> str:
+    """Type an answer into an exercise of a page, and return what the judge says."""
+    block = f"document.querySelectorAll('.exercise')[{number}]"
+    page.value(
+        f"{block}.dataset.state = ''; {block}.querySelector('[name=answer]').value = {text!r}"
+    )
+    page.value(f"{block}.querySelector('form').requestSubmit()")
+    return str(page.until(f"{block}.dataset.state"))
+
+
+@pytest.mark.parametrize(
+    ("lesson", "number", "right", "wrong"),
+    [
+        ("tensor-products", 0, "(A ⊗ W) vec_rows(X)", "(W ⊗ A) vec_rows(X)"),
+        ("tensor-products", 2, "A ⊗ W", "A ⊗ Wᵀ"),
+        ("tensor-products", 3, r"A B C \otimes U V W", "C B A ⊗ W V U"),
+        ("tensor-products", 5, "40000", "200"),
+        ("heads", 0, "A X W_V W_O", "A X W_O W_V"),
+        ("heads", 2, "W_O W_V", "W_V W_O"),
+        ("heads", 5, "A X W_V W_O + 𝟏 b W_O", "A X W_V W_O"),
+        ("paths", 0, "I + G + H + G H", "I + G H"),
+        ("paths", 2, "B A ⊗ W V", "A B ⊗ V W"),
+        ("circuits", 0, "X W_Q W_Kᵀ Xᵀ", "X W_Q W_K Xᵀ"),
+        ("induction", 1, "X W Vᵀ Xᵀ Aᵀ", "X W Aᵀ Xᵀ Vᵀ"),
+        ("paths", 3, "I + B ⊗ W + A ⊗ V + B A ⊗ W V", "I + B A ⊗ W V"),
+    ],
+)
+def test_exercises_are_marked(
+    page: chromium.Page, base: str, lesson: str, number: int, right: str, wrong: str
+) -> None:
+    url = f"{base}learn/{lesson}.html"
+    if page.value("location.href") != url:
+        page.open(url)
+    assert _answer(page, number, right) == "proved"
+    assert _answer(page, number, wrong) in ("refuted", "error")
+    block = f"document.querySelectorAll('.exercise')[{number}]"
+    assert page.value(f"{block}.classList.contains('wrong')")
+    assert not _clean(page, base)
+
+
+def test_a_false_statement_is_told_from_a_true_one(page: chromium.Page, base: str) -> None:
+    page.open(f"{base}learn/paths.html")
+    for number, truth in ((4, "refuted"), (5, "proved")):
+        block = f"document.querySelectorAll('.exercise')[{number}]"
+        for button in ("proved", "refuted"):
+            page.value(
+                f"{block}.dataset.state = ''; {block}.querySelector('[value={button}]').click()"
+            )
+            assert page.until(f"{block}.dataset.state") == truth
+            assert page.value(f"{block}.classList.contains('right')") == (button == truth)
+
+
+def test_certificates_are_replayed_and_damaged_ones_rejected(
+    page: chromium.Page, base: str
+) -> None:
+    page.open(f"{base}theorems/head_is_kron.html")
+    state = STATE.format("[data-kind=certificate]")
+    for button, expected in (
+        (".check", "accepted"),
+        (".damage", "rejected"),
+        (".check", "accepted"),
+    ):
+        page.value(f"{state} = ''; document.querySelector('.judge {button}').click()")
+        assert page.until(state) == expected
+    text = "document.querySelector('[data-kind=certificate] textarea')"
+    forged = f"""{text}.value.replace('"rule":"cancel"', '"rule":"trust"')"""
+    page.value(f"{state} = ''; {text}.value = {forged}")
+    page.value("document.querySelector('.judge .edited').click()")
+    assert page.until(state) == "rejected"
+
+
+def test_a_changed_claim_is_refuted(page: chromium.Page, base: str) -> None:
+    page.open(f"{base}theorems/kron_mul_kron.html")
+    state = STATE.format("[data-kind=claim]")
+    field = "document.querySelector('[name=equation]')"
+    ask = "document.querySelector('[data-kind=claim] form').requestSubmit()"
+    page.value(ask)
+    assert page.until(state) == "proved"
+    changes = (".value.replace('A C', 'C A')", "error"), (".value.replace('D', 'D B')", "error")
+    for change, expected in changes:
+        page.value(f"{state} = ''; {field}.value = {field}{change}; {ask}")
+        assert page.until(state) == expected
+    page.value(f"{state} = ''; {field}.value = '(A ⊗ B) (C ⊗ D) = 2 (A C ⊗ B D)'; {ask}")
+    assert page.until(state) == "refuted"
+    assert page.value("document.querySelectorAll('[data-kind=claim] .judge-matrix').length") >= 6
+    assert not _clean(page, base)
+
+
+def test_a_page_from_disk_says_how_to_serve_it(page: chromium.Page) -> None:
+    page.open((SITE / "theorems" / "kron_mul_kron.html").as_uri())
+    page.value("document.querySelector('.check').click()")
+    said = "document.querySelector('[data-kind=certificate] .judge-answer').innerText"
+    assert page.until(f"{said}.includes('otimes docs')")
+    assert not [each for each in page.logged if "favicon" not in each]
+
+
+def test_a_lesson_works_by_keyboard(page: chromium.Page, base: str) -> None:
+    page.open(f"{base}learn/tensor-products.html")
+    page.value("document.querySelector('[name=answer]').focus()")
+    for character in r"(A \otimes W) vec_rows(X)":
+        page.call("Input.dispatchKeyEvent", type="char", text=character)
+    for kind in ("keyDown", "keyUp"):
+        page.call(
+            "Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", windowsVirtualKeyCode=13
+        )
+    assert page.until(STATE.format(".exercise")) == "proved"
+    page.value("document.querySelector('.exercise > details > summary').focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.call(
+            "Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", windowsVirtualKeyCode=13
+        )
+    assert page.until("document.querySelector('.exercise > details').open")
