@@ -13,6 +13,7 @@ from otimes.algebra.explain.derivation import Step, one_step
 from otimes.algebra.facts.equations import stated
 from otimes.algebra.language.assumptions import inequalities_of
 from otimes.algebra.language.unicode import unicode_text
+from otimes.algebra.notation.text import read_chain
 from otimes.algebra.rules.given import as_pair
 from otimes.algebra.verdict import Verdict, decide
 
@@ -73,17 +74,22 @@ class Chain(tuple[Link, ...]):
                 lines.append(indent(str(link.verdict.counterexample), "       "))
         failed = [str(k) for k, link in enumerate(self, 1) if link.status != "proved"]
         summary = f"not proved: {', '.join(failed)}" if failed else "all are proved"
-        return "\n".join([*lines, f"{len(self)} links, {summary}"])
+        links = "1 link" if len(self) == 1 else f"{len(self)} links"
+        return "\n".join([*lines, f"{links}, {summary}"])
 
     __repr__ = __str__
 
 
-def check_chain(expressions: Sequence[Any], given: Sequence[Any] = ()) -> Chain:
+def check_chain(
+    expressions: str | Sequence[Any], given: Sequence[Any] = (), *, shapes: str | None = None
+) -> Chain:
     """Return one link for each pair of neighbours of a chain e0 = e1 = … = en, as `calc` does.
 
-    `given` are the hypotheses of `decide`. A proved link names its rule when one use of one rule
-    explains it, and otherwise holds no step: `explain` may find several. A link that is not proved
-    has its verdict, with the counterexample, and the links after it are checked all the same.
+    `given` are the hypotheses of `decide`. Expressions and hypotheses may be strings in LaTeX or
+    Unicode, or the chain one string; `shapes` declares their symbols (see `parse`). A proved link
+    names its rule when one use of one rule explains it, and otherwise holds no step: `explain` may
+    find several. A link that is not proved has its verdict, with the counterexample, and the links
+    after it are checked all the same.
     Raises RuleError when there is nothing to check.
 
     >>> from sympy import MatrixSymbol, Symbol, Transpose
@@ -101,7 +107,12 @@ def check_chain(expressions: Sequence[Any], given: Sequence[Any] = ()) -> Chain:
     2 links, not proved: 2
     >>> found.first_failure
     2
+    >>> check_chain("(A B)^T C = B^T A^T C", shapes="A: n n, B: n n, C: n d").passed
+    True
     """
+    given = [given] if isinstance(given, str) else given
+    if any(isinstance(each, str) for each in (expressions, *expressions, *given)):
+        expressions, given = read_chain(expressions, given, shapes)
     if len(expressions) < 2:
         raise RuleError(f"a chain has at least two expressions, and {len(expressions)} was given")
     equations = (each for each in stated(given).given if inequalities_of(each) is None)

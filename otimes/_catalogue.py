@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -16,36 +16,50 @@ if TYPE_CHECKING:
     from otimes.proofs.cache import Cache
     from otimes.proofs.theorem import Theorem
 
-SYNONYMS = (
-    ("rope", "rotary", "rotation", "rotate", "turn"),
-    ("fold", "absorb", "merge", "fuse"),
-    ("shift", "translate", "translation", "constant", "offset"),
-    ("layernorm", "layer norm", "ln"),
-    ("rmsnorm", "rms norm", "rms"),
-    ("norm", "normalise", "normalize", "normalisation", "normalization"),
-    ("center", "centre", "mean", "subtract"),
-    ("pattern", "attention weight", "probability"),
-    ("mlp", "feed forward", "ffn", "neuron"),
-    ("mixed product", "kron mul kron"),
-    ("kronecker", "kron", "tensor product"),
-    ("vectorise", "vectorize", "vec", "flatten"),
-    ("embedding", "embed"),
-    ("unembedding", "unembed", "readout"),
-    ("gqa", "grouped", "group"),
-    ("gauge", "basis", "symmetry", "invariant", "invariance"),
-    ("logit difference", "lead"),
-    ("shapley", "share"),
-    ("eigenvalue", "spectrum"),
-    ("svd", "singular"),
-    ("inverse", "pseudo inverse"),
-    ("trace", "tr"),
-    ("transpose", "transposed"),
+SYNONYMS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("rope", "rotary"), ("rotation", "rotate")),
+    (("fold", "absorb", "merge", "fuse"), ()),
+    (("shift", "translate", "translation"), ("constant", "offset")),
+    (("layernorm", "layer norm", "ln"), ()),
+    (("rmsnorm", "rms norm", "rms"), ()),
+    (("norm", "normalise", "normalize", "normalisation", "normalization"), ()),
+    (("center", "centre"), ("mean", "subtract")),
+    (("pattern", "attention weight"), ("probability",)),
+    (("mlp", "feed forward", "ffn"), ("neuron",)),
+    (("mixed product", "kron mul kron"), ()),
+    (("kronecker", "kron", "tensor product"), ()),
+    (("vectorise", "vectorize", "vec", "flatten"), ()),
+    (("embedding", "embed"), ()),
+    (("unembedding", "unembed"), ("readout",)),
+    (("ov", "ov circuit"), ()),
+    (("qk", "qk circuit"), ()),
+    (("gqa", "grouped query", "grouped", "group"), ()),
+    (("mla", "latent"), ()),
+    (("moe", "expert", "router"), ()),
+    (("kv cache", "cache"), ()),
+    (("gauge",), ("basis", "symmetry", "invariant", "invariance")),
+    (("logit difference", "logit margin"), ()),
+    (("shapley", "share"), ()),
+    (("eigenvalue", "spectrum"), ()),
+    (("svd", "singular"), ()),
+    (("sae", "autoencoder"), ("feature", "dictionary")),
+    (("patch", "intervene", "intervention"), ("ablate", "ablation")),
+    (("inverse", "pseudo inverse"), ()),
+    (("trace", "tr"), ()),
+    (("transpose", "transposed"), ()),
 )
-"""Words of the field that mean the same, or that are used for the same."""
+"""Words of the field that mean the same, and words that are related to them."""
 
 ENDINGS = ("eness", "ness", "ations", "ation", "ings", "ing", "ies", "es", "ed", "s", "e", "y")
-NAME, REST = 5, 1
-"""The weights of a word in the name or title, and elsewhere."""
+NAME, REST = 10, 2
+"""The weights of a word in the name or title, and elsewhere; a related word has half of them."""
+
+
+class Term(NamedTuple):
+    """A word of a query with its synonyms, and the words that are related to it, as stems."""
+
+    same: tuple[str, ...]
+    related: tuple[str, ...] = ()
 
 
 def index(cache: Cache) -> list[dict[str, Any]]:
@@ -120,31 +134,40 @@ def search(entries: Iterable[dict[str, Any]], words: Iterable[str]) -> list[dict
     return [every[-place] for *_, place in best]
 
 
-def _points(forms: tuple[str, ...], heading: str, rest: str) -> int:
-    """Return how well a text matches a term, which is given in all its forms."""
-    exact, *others = forms
-    if f" {exact}" in heading:
-        return 2 * NAME
-    if any(f" {form}" in heading for form in others):
-        return NAME
-    return REST if any(f" {form}" in rest for form in forms) else 0
+def _points(term: Term, heading: str, rest: str) -> int:
+    """Return how well a text matches a term; a short stem matches whole words only."""
+
+    def weight(text: str) -> int:
+        within = [any(_begun(form) in text for form in forms) for forms in term]
+        return 2 if within[0] else int(within[1])
+
+    return (NAME * weight(heading) or REST * weight(rest)) // 2
 
 
-def _terms(query: str) -> list[tuple[str, ...]]:
-    """Return the terms of a query, each with its synonyms, as stems.
+def _begun(stem: str) -> str:
+    return f" {stem} " if len(stem) < 4 else f" {stem}"
+
+
+def _terms(query: str) -> list[Term]:
+    """Return the terms of a query.
 
     >>> _terms("RoPE")
-    [('rop', 'rotar', 'rot', 'rotat', 'turn')]
+    [Term(same=('rop', 'rotar'), related=('rot', 'rotat'))]
     """
     text = _text(query)
-    found: list[tuple[str, ...]] = []
+    found: list[Term] = []
     for group in SYNONYMS:
-        stems = list(dict.fromkeys(_text(each).strip() for each in group))
-        for stem in sorted(stems, key=len, reverse=True):
+        same, related = [
+            list(dict.fromkeys(_text(each).strip() for each in words)) for words in group
+        ]
+        for stem in sorted([*same, *related], key=len, reverse=True):
             if f" {stem} " in text:
-                found.append((stem, *(other for other in stems if other != stem)))
+                near = same if stem in same else [stem]
+                far = [one for one in (*same, *related) if one not in near]
+                found.append(Term(tuple(near), tuple(far)))
                 text = text.replace(f" {stem} ", " ")
-    return found + [(word,) for word in text.split() if word not in ("of", "the", "a", "is", "in")]
+    others = [word for word in text.split() if word not in ("of", "the", "a", "is", "in")]
+    return found + [Term((word,)) for word in others]
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import sympy
 
-from otimes.algebra.errors import LanguageError
+from otimes.algebra.errors import LanguageError, ShapeError
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import parse_formula
@@ -86,6 +86,39 @@ def read_claim(
         if rhs is None:
             raise LanguageError("decide needs two sides, or one string with an equation")
     return Claim(lhs, rhs, [_hypothesis(each, sides, symbols) for each in given])
+
+
+def read_chain(
+    expressions: str | Sequence[Any], given: Sequence[Any] = (), shapes: str | None = None
+) -> tuple[list[Any], list[Any]]:
+    """Return the expressions of a chain and its hypotheses, of which some are strings.
+
+    The chain may be one string. A symbol that is not declared has the shape that the chain requires
+    or, where its expressions have different shapes, the first expression with that symbol.
+
+    >>> read_chain("(A B)^T = B^T A^T = A^T B^T", shapes="A: n n, B: n n")[0]
+    [(A*B).T, B.T*A.T, A.T*B.T]
+    """
+    symbols = declarations(shapes or "")
+    links = [expressions] if isinstance(expressions, str) else list(expressions)
+    strings = [each for each in (*links, *given) if isinstance(each, str)]
+    sides = dict(zip(strings, _read(strings, symbols), strict=True))
+    every = [term for link in links if isinstance(link, str) for term in sides[link]]
+    try:
+        found = iter(_together(every, symbols))
+    except ShapeError:  # a link whose sides have different shapes is an invalid one
+        found = iter([_together([term], symbols)[0] for term in every])
+    chain: list[Any] = []
+    for link in links:
+        chain += [next(found) for _ in sides[link]] if isinstance(link, str) else [link]
+    return chain, [_hypothesis(each, sides, symbols) for each in given]
+
+
+def _together(terms: Sequence[Node], symbols: Symbols) -> list[Any]:
+    """Return expressions of one shape; other formulas give their symbols the same shapes."""
+    found = _elaborated_with(terms, symbols, "", several=True)
+    _remember(symbols, found)
+    return found.terms
 
 
 def read_expression(

@@ -18,7 +18,6 @@ the settings in float64, not read from the buffers of a module, which are float3
 from typing import Any
 
 from otimes.algebra.errors import OtimesError
-from otimes.numeric.config import listed
 from otimes.numeric.importers import huggingface, torch_layers, transformer_lens
 from otimes.numeric.importers.arrays import array_of
 from otimes.numeric.importers.unwrap import unwrapped
@@ -78,9 +77,10 @@ def of_module(source: Any) -> Model:
         return of_hugging_face(source, kind)
     check_reference(source)
     raise OtimesError(
-        f"there is no importer for {type(source).__name__} of {type(source).__module__}: known "
-        f"classes are {listed(KNOWN)}; load another module as a mapping of the canonical names to "
-        "its tensors, with config="
+        f"there is no importer for {type(source).__name__} of {type(source).__module__}: "
+        "load it as a mapping of the canonical names to its tensors, with config=; docs/models.md "
+        "has these names, and the classes of transformers, transformer_lens and torch.nn that are "
+        "read as they are"
     )
 
 

@@ -42,6 +42,9 @@ def entries() -> Entries:
         ("Welch", "welch_bound", 2),
         ("Eckart Young", "eckart_young", 1),
         ("gauge QK rotary", "rotary_qk_gauge", 1),
+        ("RoPE", "rotary_scores_by_distance", 1),
+        ("OV", "ov_circuit", 5),
+        ("KV cache", "kv_cache_is_last_row", 1),
     ],
 )
 def test_words_of_the_field_find_the_theorem(

@@ -15,7 +15,7 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.budget import STEPS, Budget
 from otimes.algebra.chain import check_chain
-from otimes.algebra.errors import RuleError
+from otimes.algebra.errors import RuleError, ShapeError
 from otimes.algebra.explain import strategies
 from otimes.algebra.explain.derivation import WIDTH, Derivation, Step, one_step
 from otimes.algebra.explain.search import explain
@@ -577,6 +577,20 @@ def test_each_link_of_an_authors_chain_is_decided_and_named() -> None:
     assert "refuted" in str(wrong)
     with pytest.raises(RuleError, match="at least two"):
         check_chain([A])
+
+
+def test_chains_of_strings_have_one_shape_for_each_symbol() -> None:
+    # without a declaration the links say the shapes, and with one each link is read by itself
+    assert check_chain("(A B)^T C = B^T A^T C").passed
+    said = check_chain(["A X", "X"], ["A X = X"], shapes="A: n n, X: n d")
+    assert said.passed
+    assert not check_chain(["A X", "X"], ["A 1 = 1"], shapes="A: n n, X: n d").passed
+    first, second = check_chain(["A X", "X^T A^T", "(A X)^T"], shapes="A: n n, X: n d")
+    assert (first.status, second.status) == ("invalid", "proved")
+    with pytest.raises(ShapeError, match="cannot multiply X"):
+        check_chain(["A X", "X A"], shapes="A: n n, X: n d")
+    with pytest.raises(RuleError, match="at least two"):
+        check_chain("A X", shapes="A: n n, X: n d")
 
 
 def test_strategies_are_told_apart_by_name_and_name_moves_that_exist() -> None:
