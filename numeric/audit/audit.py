@@ -123,7 +123,7 @@ def report_on(capture: Capture, model: Model, name: str) -> Report:
         found = nonfinite_findings(capture.nonfinite, diagnosis.compared)
         diagnosis = replace(diagnosis, findings=(*diagnosis.findings, *found))
     else:
-        diagnosis = in_lower_precision(diagnosis, capture)
+        diagnosis = in_lower_precision(diagnosis, capture, model)
     return report(capture, diagnosis, name)
 
 

@@ -13,6 +13,7 @@ from otimes.numeric.audit.diagnosis.explain import (
 from otimes.numeric.audit.diagnosis.localise import described
 from otimes.numeric.audit.findings import Finding
 from otimes.numeric.audit.judge import Verdict, judge
+from otimes.numeric.audit.precision.mixed_precision import HALF
 from otimes.numeric.audit.reference.comparison import Comparison, bounded, compare, finding, telling
 from otimes.numeric.block import OF_HEADS, kind_of
 from otimes.numeric.rounding.places import in_dtype
@@ -120,8 +121,10 @@ def _of_rounded_weights(verdict: Verdict) -> bool:
 def _mistaken(verdict: Verdict) -> bool:
     """Return whether a mistake also explains an activation explained by lower precision."""
     compared, place = verdict.compared, verdict.place
-    found = known_mistake(compared, place) or another_setting(compared, place)
-    return bool(found or leaning(compared, place))
+    found = known_mistake(compared, place)
+    if "half" in found and {compared.dtype, compared.casts}.intersection(HALF):
+        found = ""
+    return bool(found or another_setting(compared, place) or leaning(compared, place))
 
 
 def _marginal(verdict: Verdict) -> bool:

@@ -1,8 +1,8 @@
 """Judge each recorded activation: right, right in another convention, of lower precision, or wrong.
 
 Activations are judged in the order of the forward pass. One within its bound is right. For others,
-rewrites that leave the logits unchanged are tried; a confirmed one is adopted for later
-activations. Then steps of lower precision that well-known code makes on purpose are tried.
+steps of lower precision that well-known code makes on purpose are tried. Then rewrites that leave
+the logits unchanged are; a confirmed one is adopted for later activations.
 """
 
 from collections.abc import Iterator
@@ -77,9 +77,9 @@ def judge(compared: Comparison) -> Iterator[Verdict]:
     for place in tracked(compared.places, "judging activations"):
         if place not in compared.recorded:
             continue  # an adopted rewrite treats it as not recorded
-        verdict = _under_rewrites(_measured(compared, place))
-        if verdict.wrong:
-            verdict = replace(verdict, tolerated=tolerated_steps(verdict.compared, place))
+        measured = _tolerated(_measured(compared, place))
+        verdict = measured if measured.tolerated else _under_rewrites(measured)
+        verdict = verdict if verdict is measured else _tolerated(verdict)
         yield verdict
         compared = verdict.compared
 
@@ -90,6 +90,13 @@ def _measured(compared: Comparison, place: str) -> Verdict:
     heads = head_ratios(compared, place)
     free = sum(unclaimed(compared.model.config, place, near) for near in compared.nearly(place))
     return Verdict(place, compared, max(heads), heads, free)
+
+
+def _tolerated(verdict: Verdict) -> Verdict:
+    """Return the verdict with the steps of lower precision that explain a wrong activation."""
+    if not verdict.wrong:
+        return verdict
+    return replace(verdict, tolerated=tolerated_steps(verdict.compared, verdict.place))
 
 
 def _under_rewrites(verdict: Verdict) -> Verdict:

@@ -11,9 +11,12 @@ import numpy as np
 from otimes.numeric.audit.capture.collect import Capture
 from otimes.numeric.audit.diagnose import Diagnosis, judged
 from otimes.numeric.audit.findings import Finding
-from otimes.numeric.audit.judge import comparison_of
+from otimes.numeric.audit.judge import comparison_of, held
+from otimes.numeric.audit.precision.autocast import PRODUCTS
 from otimes.numeric.audit.precision.lower_precision import COARSER, size
+from otimes.numeric.audit.precision.mixed_precision import HALF, with_half_precision
 from otimes.numeric.audit.reference.comparison import compare, finding, scaled, supposing
+from otimes.numeric.block import kind_of
 from otimes.numeric.model import Model
 from otimes.numeric.rounding.places import in_dtype
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF
@@ -22,14 +25,38 @@ ROUNDINGS = 2.0**5
 """Rounded weights are not tried for an error of more than so many roundings."""
 
 
-def in_lower_precision(diagnosis: Diagnosis, capture: Capture) -> Diagnosis:
-    """Return the diagnosis, replaced by one of lower precision if that explains all findings."""
-    if not diagnosis.findings or not _unexplained(diagnosis.findings[0]):
+def in_lower_precision(diagnosis: Diagnosis, capture: Capture, model: Model) -> Diagnosis:
+    """Return the diagnosis, replaced by one of lower precision if that explains all findings.
+
+    `model` is the reference as it was given, before its weights were rounded.
+    """
+    if not diagnosis.findings:
         return diagnosis
+    cast = _under_autocast(diagnosis, capture, model)
+    if cast is not None or not _unexplained(diagnosis.findings[0]):
+        return cast or diagnosis
     rounded = _with_rounded_weights(diagnosis, capture)
     if rounded is None and capture.dtype == "float64":
         rounded = _in_float32(diagnosis, capture)
     return rounded or diagnosis
+
+
+def _under_autocast(diagnosis: Diagnosis, capture: Capture, model: Model) -> Diagnosis | None:
+    """Return the diagnosis of code as run under autocast with float32 weights, None if it was not.
+
+    It was if some activations are in float32 and others in half precision, and the casts of
+    autocast explain most matrix products exactly. `model`: the reference as it was given.
+    """
+    dtypes = [*capture.dtypes.values()]
+    halves = [dtype for dtype in dtypes if dtype in HALF]
+    if not halves or "float32" not in dtypes or diagnosis.compared.rewritten:
+        return None
+    own = compare(held(model, "float32"), capture.prompts, capture.dtype, capture.unturned)
+    half = max(halves, key=halves.count)
+    again = judged(replace(with_half_precision(own, capture.coarser), casts=half))
+    products = [place for place in again.compared.recorded if kind_of(place) in PRODUCTS]
+    explained = [place for place, _ in again.tolerated if kind_of(place) in PRODUCTS]
+    return again if 2 * len(explained) > len(products) else None
 
 
 def _with_rounded_weights(diagnosis: Diagnosis, capture: Capture) -> Diagnosis | None:

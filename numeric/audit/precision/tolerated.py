@@ -1,13 +1,15 @@
 """Steps of lower precision that well-known code makes on purpose: not faults, but notes.
 
 Inside float64 code: norms, softmax and rotary angles in float32, as in the Llama and NeoX of
-Hugging Face. Inside half-precision code: activations and norms whose steps are stored one by one.
+Hugging Face. Inside half-precision code: activations and norms whose steps are stored one by one,
+and matrix products under autocast.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
+from otimes.numeric.audit.precision.autocast import autocast
 from otimes.numeric.audit.reference.comparison import Comparison
 from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, unturned
 from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
@@ -23,6 +25,7 @@ SINGLE = UNIT_ROUNDOFF["float32"]
 def tolerated_steps(compared: Comparison, place: str) -> str:
     """Return the tolerated steps that explain an activation, or ""."""
     every = TOLERATED.get(compared.dtype, ())
+    every = (*every, *autocast(compared.casts)) if compared.casts else every
     for step in every:
         if compared.ratio(place, (step,)) <= 1:
             return step.says
@@ -89,6 +92,6 @@ TOLERATED: dict[str, tuple[Mistake, ...]] = {
         _in_single("the router is", "router", "routing"),
         _in_single("the rotary angles are", "q", "k", act=_angles_in_float32),
     ),
-    "float16": _STEPS,
-    "bfloat16": _STEPS,
+    "float16": (*_STEPS, *autocast("float16")),
+    "bfloat16": (*_STEPS, *autocast("bfloat16")),
 }

@@ -50,7 +50,8 @@ class Comparison:
 
     `unturned`: queries and keys are known to be recorded before the rotation. `rewritten`: the
     weights of the reference were transformed, with rounding errors. `gauges`: the conventions of
-    the implementation that were found and undone.
+    the implementation that were found and undone. `casts`: the dtype of the autocast under which
+    the implementation is supposed to run, "" without.
     """
 
     model: Model
@@ -60,6 +61,7 @@ class Comparison:
     rewritten: bool
     gauges: tuple[Gauge, ...]
     cache: Cache = field(repr=False, compare=False)
+    casts: str = ""
 
     @property
     def p(self) -> Precision:
@@ -173,10 +175,15 @@ class Comparison:
 
 
 def compare(
-    model: Model, prompts: Iterable[Recording], dtype: str, unturned: bool = False
+    model: Model,
+    prompts: Iterable[Recording],
+    dtype: str,
+    unturned: bool = False,
+    casts: str = "",
 ) -> Comparison:
     """Return the comparison of recordings with a model."""
-    return Comparison(model, tuple(prompts), dtype, unturned, False, (), Cache(Remembered(model)))
+    cache = Cache(Remembered(model))
+    return Comparison(model, tuple(prompts), dtype, unturned, False, (), cache, casts)
 
 
 def with_model(compared: Comparison, model: Model) -> Comparison:
