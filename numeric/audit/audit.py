@@ -176,6 +176,35 @@ def audit_call(
     output: str = "logits",
 ) -> Report:
     """Return the report on a callable, compared with a model; `collect` has its return values."""
+    capture_of = partial(collect, tokens=tokens, names=names, rows=rows, output=output)
+    found = _report_on_call(call, tokens, model, names, name, rows, output)
+    if found.passed or module_run_by(call) is not None:
+        return found
+    return _unless_random(found, *(capture_of(call, model=model) for _ in range(2)))
+
+
+def _unless_random(found: Report, *runs: Capture) -> Report:
+    """Return the report with its first finding explained by two runs that differ, if they do."""
+    first, *others = found.findings
+    if first.note or not all(first.place in run.dtypes and run.comparable for run in runs):
+        return found
+    shown = [[prompt.places[first.place].value for prompt in run.prompts] for run in runs]
+    moved = max(np.abs(a - b).max(initial=0.0) for a, b in zip(*shown, strict=True))
+    if not moved > first.bound:
+        return found
+    says = f"differs by {moved:.3g} between two runs on the same tokens: dropout may be on"
+    return replace(found, findings=(replace(first, diagnosis=says), *others))
+
+
+def _report_on_call(
+    call: Callable[[Any], Any],
+    tokens: Any,
+    model: Model,
+    names: Mapping[str, str] | None,
+    name: str | None,
+    rows: np.ndarray | None,
+    output: str,
+) -> Report:
     called = name or name_of(call)
     capture_of = partial(collect, tokens=tokens, names=names, rows=rows, output=output)
     module, run = module_run_by(call), call
