@@ -266,7 +266,10 @@ def axioms(as_json: bool) -> int:
 def prove(equation: str, shapes: str | None, given: tuple[str, ...], as_json: bool) -> int:
     """Prove or refute an equation in LaTeX or Unicode: "(A ⊗ B)(C ⊗ D) = A C ⊗ B D".
 
-    Capitals that are not declared are matrices of the shapes that the equation requires.
+    Capitals that are not declared are matrices of the shapes that the equation requires. In
+    --shapes, 'W[H]: d k' declares a family of H matrices, 'a: scalar' a number, 'g: function' a
+    function of entries. What otimes prints can be given to it: one-hot columns e_i, the causal
+    mask M_n, members W[h], products over layers ∏←_l<L.
     """
     from otimes._check import prove_text
 

@@ -34,6 +34,7 @@ LAYERS = {
         "paths",
         "explain",
         "verdict",
+        "written",
         "chain",
     ),
     "otimes.numeric.audit": (

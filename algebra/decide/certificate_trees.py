@@ -115,8 +115,7 @@ class Trees:
         self.tensors = {name: k for k, name in enumerate(signature.tensors)}
         self.declared = signature.tensors
         self.fused = False  # whether adjacent identities in a Kronecker product are merged
-        # Splits that the reading of the claim has not: of I ⊗ I, and of what a norm is taken of.
-        self.cuts: dict[Any, Tree] = {}
+        self.cuts: dict[Any, Tree] = {}  # of I ⊗ I, which the reading of the claim has not
         self.frozen: frozenset[str] = frozenset()  # free indices whose matrices are arbitrary
         self.parts: dict[Any, int] = {}  # the numbers of these matrices
 
@@ -150,14 +149,12 @@ class Trees:
             return self.symbol(key(e))
         if kind is sympy.KroneckerProduct:
             factors = _beside(e)
-            if not self.fused and all(isinstance(a, sympy.Identity) for a in factors):
+            if not self.fused and all(map(_is_identity, factors)):
                 sizes = [a.shape[0] for a in factors if a.shape[0] != 1]
                 parts = [self.tree(size, scope) for size in sizes]
                 if len(parts) > 1:
                     self.cuts[normal_size(sympy.Mul(*sizes))] = [["Mul", *parts], parts]
             return self.kron([self.tree(a, scope) for a in factors])
-        if kind in (RMSNorm, LayerNorm):
-            self.cut_norm(e.args[0], scope)
         if kind in (RMSNorm, LayerNorm, *PLAIN):
             return [kind.__name__, *[self.tree(a, scope) for a in e.args]]
         if kind is sympy.Adjoint:  # the language is real
@@ -210,37 +207,12 @@ class Trees:
             return [kind.__name__, *[[self.tree(b, scope) for b in line] for line in lines]]
         raise LanguageError(f"a certificate has no tree for {kind.__name__} yet, in {e!s:.100}")
 
-    def cut_norm(self, x: Any, scope: Scope) -> None:
-        """Note how the sizes of the argument of a norm are cut: its definition has ones of them."""
-        for axis, size in enumerate(x.shape):
-            parts = self.blocks_of(x, axis, scope)
-            if _in_blocks(parts):
-                self.cuts.setdefault(normal_size(size), [self.tree(size, scope), parts])
-
-    def blocks_of(self, x: Any, axis: int, scope: Scope) -> list[Tree]:
-        """Return the parts of the rows (axis 0) or columns (axis 1) of a matrix, as a split has."""
-        if isinstance(x, sympy.BlockMatrix):
-            line = x.blocks[:, 0] if axis == 0 else x.blocks[0, :]
-            if len(line) > 1:
-                return [["|", *[self.blocks_of(block, axis, scope) for block in line]]]
-            return self.blocks_of(line[0], axis, scope)
-        if isinstance(x, sympy.Transpose):
-            return self.blocks_of(x.arg, 1 - axis, scope)
-        if isinstance(x, sympy.MatMul | sympy.MatAdd | sympy.HadamardProduct | Activation):
-            parts = [a for a in x.args if getattr(a, "is_Matrix", False)]
-            ends = [parts[-axis]] if isinstance(x, sympy.MatMul) else parts
-            for part in ends:
-                found = self.blocks_of(part, axis, scope)
-                if _in_blocks(found):
-                    return found
-        return [self.tree(x.shape[axis], scope)]
-
     def kron(self, factors: list[Tree]) -> Tree:
         """Return the tree of a Kronecker product; adjacent identities are merged as in the reading.
 
         The checker reads from the left, and takes two identities for one, with a split or without.
         """
-        runs = [(alike, [*run]) for alike, run in groupby(factors, lambda t: t[0] == "Identity")]
+        runs = [(alike, [*run]) for alike, run in groupby(factors, _is_identity_tree)]
         first, *rest = [
             part
             for alike, run in runs
@@ -319,9 +291,13 @@ class Trees:
         return ["Pow", base, self.number(exponent)]
 
 
-def _in_blocks(parts: list[Tree]) -> bool:
-    """Return whether the parts of a size are blocks."""
-    return isinstance(parts[0], list) and parts[0][0] == "|"
+def _is_identity(e: Any) -> bool:
+    """Return whether the checker takes a factor for an identity: A⁰ is one."""
+    return isinstance(e, sympy.Identity) or (isinstance(e, sympy.MatPow) and e.exp == 0)
+
+
+def _is_identity_tree(tree: Tree) -> bool:
+    return bool(tree[0] == "Identity" or (tree[0] == "MatPow" and tree[2] == 0))
 
 
 def _beside(e: Any) -> list[Any]:

@@ -18,7 +18,9 @@ from itertools import chain
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
-from otimes.algebra.budget import LEAST, STEPS, Budget, Exhausted, limited, steps_left
+from sympy import preorder_traversal
+
+from otimes.algebra.budget import LEAST, STEPS, Budget, Exhausted, limited, spend, steps_left
 from otimes.algebra.decide.alike_rows import refuted_by_alike_rows
 from otimes.algebra.decide.axioms import instance, instances
 from otimes.algebra.decide.claim import Claim
@@ -72,6 +74,7 @@ DEPTH_ROUNDS = ((0.5, 10), (inf, 40))
 FIRST = 0.1  # units for each proof that is tried before any trial
 AS_MATRICES = 0.5  # units for a proof from laws about products over layers
 FEW = 8  # trials before a proof by induction is tried
+TAKEN_UP = 30  # steps for each part of a claim that a proof leads to: it is checked and read
 RECURRENCE = 6.0  # units for an induction over a number of members
 BESIDES = ("turned", "root", "shifted", "last")  # what a hypothesis gives besides what it says
 PREMISE = 0.5  # units for each premise of an axiom
@@ -157,6 +160,13 @@ def decided(claim: Claim, axioms: Axioms = ([], {})) -> Decision:
     answers = ((name, strategy(question)) for name, strategy in STRATEGIES)
     name, found = next((name, answer) for name, answer in answers if answer is not None)
     return found if found.strategy else replace(found, strategy=name)
+
+
+def _nested(claim: Claim, axioms: Axioms = ([], {})) -> Decision:
+    """Return the decision on a claim that a proof leads to; to take it up counts as work."""
+    parts = sum(1 for side in claim.sides for _ in preorder_traversal(side))
+    spend(TAKEN_UP * parts)
+    return decided(claim, axioms)
 
 
 # -- the claim as it is read -----------------------------------------------------------------------
@@ -424,15 +434,15 @@ def every_depth(question: Question) -> Decision | None:
     if question.read is not None or not (claim.depths or claim.orders):
         return None
     if claim.is_affine:  # such a claim has hypotheses that are slow to satisfy
-        found = _within(INDUCTION, partial(by_induction, claim, decided), RECURRENCE)
+        found = _within(INDUCTION, partial(by_induction, claim, _nested), RECURRENCE)
         if found is not None:
             return found
     if claim.given:  # few numbers satisfy hypotheses: a short proof takes less time than a trial
         with without_trials():
             short: tuple[Callable[[], Decision | None], ...] = (
-                partial(as_matrices, claim, decided, with_laws=False),
-                partial(by_induction, claim, decided),
-                partial(as_matrices, claim, decided),
+                partial(as_matrices, claim, _nested, with_laws=False),
+                partial(by_induction, claim, _nested),
+                partial(as_matrices, claim, _nested),
             )
             for way in short:
                 found = _within(INDUCTION, way, FIRST)
@@ -441,14 +451,14 @@ def every_depth(question: Question) -> Decision | None:
     quick = refuted_or_undecided(claim, 0, question.obstacle, FEW)  # most that is false shows here
     if quick.status == "refuted":
         return quick
-    plainly = _within(INDUCTION, partial(as_matrices, claim, decided, with_laws=False), AS_MATRICES)
+    plainly = _within(INDUCTION, partial(as_matrices, claim, _nested, with_laws=False), AS_MATRICES)
     if plainly is not None:
         return plainly
     for units, deepest in DEPTH_ROUNDS:
         ways: tuple[Callable[[], Decision | None], ...] = (
-            partial(by_induction, claim, decided),
-            partial(as_matrices, claim, decided),
-            partial(by_induction, claim, decided, with_laws=True),
+            partial(by_induction, claim, _nested),
+            partial(as_matrices, claim, _nested),
+            partial(by_induction, claim, _nested, with_laws=True),
         )
         found = None
         for way in ways:

@@ -126,7 +126,7 @@ class LayerProduct(_OverLayers):
         body = printer.inside(self.body, ATOM)
         if not self.extends_right:
             return f"{body}^{printer.compact(self.count)}", ATOM
-        return f"∏{self._arrow}_{self.index}<{printer.whole(self.count)} {body}", PRODUCT
+        return f"∏{self._arrow}_{self.index}<{printer.compact(self.count)} {body}", PRODUCT
 
     def tex(self, printer: TexPrinter) -> str:
         """Return the TeX; the limits are in the order of the layers from left to right."""
@@ -189,7 +189,7 @@ class OrderSum(_OverLayers):
         return shape
 
     def text(self, printer: TextPrinter) -> Piece:
-        limits = f"{self.index}<{printer.whole(self.count)}^({printer.whole(self.order)})"
+        limits = f"{self.index}<{printer.compact(self.count)}^({printer.whole(self.order)})"
         return f"Σ{self._arrow}_{limits} {printer.inside(self.body, ATOM)}", PRODUCT
 
     def tex(self, printer: TexPrinter) -> str:

@@ -242,8 +242,11 @@ class HeadSum(_OverHeads):
         return rows, cols
 
     def text(self, printer: TextPrinter) -> Piece:
+        orders = {e.order for e in self.body.atoms(MatrixExpr) if hasattr(e, "order")}
         signs = " ".join(
-            f"Σ_{index}≤{printer.whole(count - 1)}" if offset(count) else f"Σ_{index}"
+            f"Σ_{index}≤{printer.compact(count - 1)}"
+            if offset(count) or index in orders
+            else f"Σ_{index}"
             for index, count in self.limits
         )
         return f"{signs} {printer.inside(self.body, KRON)}", PRODUCT

@@ -119,7 +119,9 @@ class TextPrinter:
         return " + ".join(self.inside(a, KRON) for a in e.args).replace("+ -", "- "), SUM
 
     def _print_KroneckerProduct(self, e: sympy.KroneckerProduct) -> Piece:
-        return " ⊗ ".join(self.inside(a, PRODUCT) for a in e.args), KRON
+        *first, last = e.args
+        parts = [f"({self.whole(a)})" if _is_open(a) else self.inside(a, PRODUCT) for a in first]
+        return " ⊗ ".join([*parts, self.inside(last, PRODUCT)]), KRON
 
     def _print_HadamardProduct(self, e: sympy.HadamardProduct) -> Piece:
         return " ∘ ".join(self.inside(a, ATOM) for a in e.args), KRON
@@ -128,8 +130,7 @@ class TextPrinter:
         last = len(e.args) - 1
         parts = [
             f"({self.whole(a)})"
-            if isinstance(a, sympy.MatMul)
-            or (k != last and (isinstance(a, sympy.Sum) or getattr(a, "extends_right", False)))
+            if isinstance(a, sympy.MatMul) or (k != last and _is_open(a))
             else self.inside(a, PRODUCT)
             for k, a in enumerate(e.args)
         ]
@@ -175,7 +176,7 @@ class TextPrinter:
         """Print an index, with the ends of its range where another index is one of them."""
         if len(ends) != 2 or not any(map(offset, ends)):
             return str(index)
-        first, last = map(self.whole, ends)
+        first, last = map(self.compact, ends)
         return f"{first}≤{index}≤{last}"
 
     # -- numbers -----------------------------------------------------------------------------------
@@ -205,6 +206,13 @@ class TextPrinter:
     def compact(self, size: Any) -> str:
         text = self.whole(size)
         return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def _is_open(e: Any) -> bool:
+    """Return whether a text ends with a sum over an index, which would go on with what follows."""
+    if isinstance(e, sympy.MatMul | sympy.KroneckerProduct):
+        return _is_open(e.args[-1])
+    return isinstance(e, sympy.Sum) or bool(getattr(e, "extends_right", False))
 
 
 def _is_plain(e: Any) -> bool:

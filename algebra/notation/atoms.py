@@ -108,17 +108,27 @@ class Atoms(Lists):
 
     def _letters(self, start: int) -> Name:
         """Read a letter, or a run of letters that is a known word."""
-        end = self.at + 1
-        while end < len(self.tokens) and (
-            self.tokens[end].kind == "letter" and not self.tokens[end].spaced
-        ):
-            end += 1
+        end = self._end_of_run(("letter",))
         run = "".join(token.text for token in self.tokens[self.at : end])
+        if self.plain and run not in self.words:  # such as ln1
+            far = self._end_of_run(("letter", "number"))
+            longer = "".join(token.text for token in self.tokens[self.at : far])
+            if longer in self.words:
+                run, end = longer, far
         first = self.at == 0 or self.tokens[self.at - 1].kind != "letter" or self.here.spaced  # type: ignore[union-attr]
         if len(run) > 1 and first and run in self.words:
             self.at = end
             return Name(run, span=self.from_(start))
         return Name(self.take().text, span=self.from_(start))
+
+    def _end_of_run(self, kinds: tuple[str, ...]) -> int:
+        """Return where letters end that follow each other without space."""
+        end = self.at + 1
+        while end < len(self.tokens) and (
+            self.tokens[end].kind in kinds and not self.tokens[end].spaced
+        ):
+            end += 1
+        return end
 
     def _word(self, start: int) -> Node:
         token = self.take()

@@ -16,7 +16,7 @@ False
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sympy
 
@@ -33,16 +33,46 @@ class Plus(NamedTuple):
     parts: tuple[Size, ...]
 
 
-Atom = str | int | Unknown | Plus
+class Formula(NamedTuple):
+    """A size that was written as a polynomial in others: `n + 1`, `d*n`.
+
+    It equals every size of the same value, whatever the order of its axes.
+    """
+
+    expression: sympy.Expr
+
+
+Atom = str | int | Unknown | Plus | Formula
 Size = tuple[Atom, ...]
 Shape = tuple[Size, Size]
 ONE: Size = ()
 
 
+def formula(expression: sympy.Expr) -> Size:
+    """Return a SymPy expression as a size."""
+    if expression.is_Symbol:
+        return (expression.name,)
+    return (int(expression),) if expression.is_Integer else (Formula(expression),)
+
+
+def names_in(size: Size) -> set[str]:
+    """Return the names in a size."""
+    found: set[str] = set()
+    for atom in size:
+        if isinstance(atom, str):
+            found.add(atom)
+        elif isinstance(atom, Formula):
+            found |= {symbol.name for symbol in atom.expression.free_symbols}
+        elif isinstance(atom, Plus):
+            found = found.union(*map(names_in, atom.parts))
+    return found
+
+
 class Solver:
     """The unknown sizes of a formula, and what has been found out about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_value: bool = False) -> None:
+        self.by_value = by_value  # whether sums of sizes are equal in any order, and P + P is 2 P
         self.values: dict[Unknown, Size] = {}
         self.count = 0
         self.unsure = False  # whether sizes that were found unequal had unknowns in them
@@ -77,10 +107,43 @@ class Solver:
         for x, y in ((a, b), (b, a)):
             if len(x) == 1 and isinstance(x[0], Unknown):
                 return self._assign(x[0], y)
+        kinds = (Formula, Plus) if self.by_value else Formula
+        if any(isinstance(atom, kinds) for atom in (*a, *b)):
+            return self._same_value(a, b) or self._same_parts(a, b)
+        return self._same_parts(a, b)
+
+    def _same_parts(self, a: Size, b: Size) -> bool:
         if len(a) == len(b) and a:
             return all(self._same_atom(x, y) for x, y in zip(a, b, strict=True))
         self.unsure |= bool(self.unknowns(a) or self.unknowns(b))
         return False
+
+    def _same_value(self, a: Size, b: Size) -> bool:
+        """Make two sizes equal of which one is a formula, by solving for the one unknown."""
+        unknown = self.unknowns(a) | self.unknowns(b)
+        difference = sympy.expand(self._value(a) - self._value(b))
+        if not unknown:
+            return bool(difference == 0)
+        if len(unknown) > 1:
+            return False
+        (one,) = unknown
+        symbol = _placeholder(one)
+        slope = difference.coeff(symbol)
+        if not slope or slope.has(symbol):
+            return False
+        solution = sympy.cancel(-difference.subs(symbol, 0) / slope)
+        return bool(solution.is_polynomial()) and self._assign(one, formula(solution))
+
+    def _value(self, size: Size) -> sympy.Expr:
+        factors: list[Any] = []
+        for atom in self.resolved(size):
+            if isinstance(atom, Unknown):
+                factors.append(_placeholder(atom))
+            elif isinstance(atom, Plus):
+                factors.append(sympy.Add(*map(self._value, atom.parts)))
+            else:
+                factors.append(self.expression((atom,)))
+        return sympy.Mul(*factors)
 
     def _same_atom(self, x: Atom, y: Atom) -> bool:
         if isinstance(x, Unknown) or isinstance(y, Unknown):
@@ -118,6 +181,8 @@ class Solver:
             return "?"
         if isinstance(atom, Plus):
             return f"({' + '.join(map(self.show, atom.parts))})"
+        if isinstance(atom, Formula):
+            return f"({atom.expression})"
         return str(atom)
 
     def show_shape(self, shape: Shape | None) -> str:
@@ -131,9 +196,15 @@ class Solver:
                 factors.append(sympy.Add(*map(self.expression, atom.parts)))
             elif isinstance(atom, int):
                 factors.append(sympy.Integer(atom))
+            elif isinstance(atom, Formula):
+                factors.append(atom.expression)
             else:
                 factors.append(size_symbol(str(atom)))
         return sympy.Mul(*factors)
+
+
+def _placeholder(unknown: Unknown) -> sympy.Symbol:
+    return sympy.Symbol(f"?{unknown.number}", positive=True, integer=True)
 
 
 def size_symbol(name: str) -> sympy.Symbol:

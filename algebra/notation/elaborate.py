@@ -168,8 +168,18 @@ class _Elaborator(Functions):
         ):
             if k + 1 not in self.starts:
                 self.same(a, b, "equate", x, y)
+        self._match_binders()
         self._orient()
         return found
+
+    def _match_binders(self) -> None:
+        """Let sums over one letter have one range, where nothing else says what they run over."""
+        for letter, count in self.binders:
+            if self.solver.unknowns(count):
+                for other, known in self.binders:
+                    if other == letter and not self.solver.unknowns(known):
+                        self.solver.unify(count, known)
+                        break
 
     def _find_confirmed(self) -> None:
         """Note which symbols are matrices by what is done with them somewhere."""

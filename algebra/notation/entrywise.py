@@ -39,7 +39,7 @@ _EXPONENT = re.compile(r"-?\d{1,2}(/2)?")
 
 def entrywise_power(e: Power, base: Typed, exponent: str) -> Typed:
     """Return a power of the entries, by a whole number or half of one."""
-    text = exponent.removeprefix(r"\circ").replace(" ", "").removeprefix("{}")
+    text = re.sub(r"[ (){}]", "", exponent.removeprefix(r"\circ"))
     if base.shape is None:
         raise FormulaShapeError("a power entry by entry is of a matrix", e.span)
     if not _EXPONENT.fullmatch(text):

@@ -12,6 +12,7 @@ from otimes.algebra.notation.tree import (
     Apply,
     Cases,
     Entry,
+    Fraction,
     Grid,
     Group,
     Indexed,
@@ -19,6 +20,7 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Norm,
+    Number,
     Power,
     Product,
     Space,
@@ -139,6 +141,10 @@ class Expressions(Atoms):
         factors = [self.factor()]
         marks = [""]
         while True:
+            if self._divides_one():
+                self.take()
+                factors[-1] = Fraction(factors[-1], self.factor(), span=self.from_(start))
+                continue
             if self.is_at("/"):
                 mark = self.take().text
             elif self.begins_factor():
@@ -150,6 +156,12 @@ class Expressions(Atoms):
         if len(factors) == 1:
             return factors[0]
         return Product(tuple(factors), tuple(marks), span=self.from_(start))
+
+    def _divides_one(self) -> bool:
+        """Return whether a slash without space around it comes next, as in `1/d A`."""
+        pair = self.tokens[self.at : self.at + 2]
+        close = len(pair) == 2 and not (pair[0].spaced or pair[1].spaced)
+        return self.plain and self.is_at("/") and close
 
     def begins_factor(self) -> bool:
         here = self.here
@@ -191,10 +203,13 @@ class Expressions(Atoms):
         r"""Return whether `\Sigma` is a sum sign: a range or an index below, and what is summed."""
         mark = self.at
         self.take()
+        arrow = self.plain and self.is_at(r"\leftarrow", r"\to")
+        if arrow:
+            self.take()
         below: list[Token] = []
         while self.is_at("_", "^"):
             sign = self.take().text
-            script = self._script() if self.here is not None else []
+            script = [] if self.here is None else self._below() if sign == "_" else self._script()
             below = script if sign == "_" else below
         follows = self.begins_factor()
         self.at = mark
@@ -202,18 +217,20 @@ class Expressions(Atoms):
         ranged = bool({"=", r"\in", r"\le", "<"} & set(texts))
         after = [token.text for token in self.tokens[self.at :]]
         lost = after[3:4] == ["="] and after[5:6] == ["^"]  # the braces of `\Sigma_{h=1}^H`
-        index = len(below) == 1 and below[0].kind == "letter" and texts[0] in "hijklmnpqstuv"
-        return ranged or (index and (follows or lost))
+        usual = "abcdefghijklmnopqrstuvwxyz" if self.plain else "hijklmnpqstuv"
+        index = len(below) == 1 and below[0].kind == "letter" and texts[0] in usual
+        return arrow or ranged or (index and (follows or lost))
 
     def indexed(self) -> Node:
         start = self.at
         opened = self.take()
         mark = r"\sum" if opened.text == r"\Sigma" else opened.text
+        arrow = self.take().text if self.is_at(r"\leftarrow", r"\to") else ""
         below: list[Token] = []
         upper: Node | None = None
         while self.is_at("_", "^"):
             if self.take().text == "_":
-                below = self._script()
+                below = self._below()
             else:
                 upper = self._parsed(self._script())
         indices, kind, lower = range_of(below, opened) if below else ((), "other", "")
@@ -223,7 +240,16 @@ class Expressions(Atoms):
                 (opened.start, self.tokens[self.at - 1].end),
             )
         body = self.dotted()
-        return Indexed(mark, indices, kind, lower, upper, body, span=self.from_(start))
+        return Indexed(mark, indices, kind, lower, upper, body, arrow, span=self.from_(start))
+
+    def _below(self) -> list[Token]:
+        """Return what stands below a sum sign; in a line of text, `h`, `l<L` or `0≤j≤i`."""
+        if self.is_at("{") or not self.plain:
+            return self._script()
+        run = self._script(subscript=True)
+        while self.is_at("<", r"\le") and not self.here.spaced:  # type: ignore[union-attr]
+            run += [self.take(), *self._script(subscript=True)]
+        return run
 
     def _begins_body(self) -> bool:
         return self.begins_factor()
@@ -237,6 +263,11 @@ class Expressions(Atoms):
         while True:
             if self.is_at("{") and self._is_empty_group():
                 self.at += 2
+            elif self.is_at("**"):
+                self.take()
+                atom = Power(atom, self.atom(), span=self.from_(start))
+            elif self.is_at("_") and isinstance(atom, Number) and atom.text in ("0", "1"):
+                atom = self._constant(atom, start)
             elif self.is_at("'", "''", "'''"):
                 count = len(self.take().text)
                 if not isinstance(atom, Name):
@@ -248,12 +279,24 @@ class Expressions(Atoms):
             elif self.is_at("^"):
                 self.take()
                 atom = self._superscript(atom, self._script(), start)
-            elif self.is_at("[") and isinstance(atom, Name | Group) and self._is_entry():
+            elif self.is_at("[") and self._may_have_entries(atom) and self._is_entry():
                 atom = self._entry(atom, start)
             elif self.is_at("(") and isinstance(atom, Name) and self._is_call(atom):
                 atom = self._call(atom, start)
             else:
                 return atom
+
+    def _constant(self, atom: Number, start: int) -> Name:
+        """Read the size of a matrix of ones or zeros: `1_n`, `1_n×1`."""
+        self.take()
+        run = self._script(subscript=True)
+        if self.plain and self.is_at(r"\times") and not self.here.spaced:  # type: ignore[union-attr]
+            run += [self.take(), *self._script(subscript=True)]
+        return Name(atom.text, "bf", sub=slots_of(run), span=self.from_(start))
+
+    def _may_have_entries(self, atom: Node) -> bool:
+        several = (Apply, Entry, Power) if self.plain else ()
+        return isinstance(atom, (Name, Group, *several))
 
     def _is_empty_group(self) -> bool:
         return self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].text == "}"
@@ -308,9 +351,14 @@ class Expressions(Atoms):
         return atom
 
     def _is_entry(self) -> bool:
-        """Return whether a square bracket right after a name selects an entry: it has a comma."""
+        """Return whether a square bracket right after a name selects an entry: it has a comma.
+
+        In a line of text it may have one index, of a member of a family: `W[h]`.
+        """
         if self.here is None or self.here.spaced:
             return False
+        if self.plain:
+            return True
         depth = 0
         for token in self.tokens[self.at :]:
             depth += (token.text == "[") - (token.text == "]")
@@ -328,7 +376,7 @@ class Expressions(Atoms):
         self.expect("]", opened)
         if any(token.text == ":" for token in inside) and isinstance(atom, Name):
             return replace(atom, select=written(inside), span=self.from_(start))
-        return Entry(atom, slots_of(inside), span=self.from_(start))
+        return Entry(atom, slots_of(inside), square=True, span=self.from_(start))
 
     def _is_call(self, atom: Name) -> bool:
         return atom.base in self.functions

@@ -18,6 +18,7 @@ from otimes.algebra.language.nonlinear import Activation, RowSoftmax
 from otimes.algebra.notation.dimensions import ONE, Shape
 from otimes.algebra.notation.entrywise import DEFINED, defined
 from otimes.algebra.notation.operations import Operations
+from otimes.algebra.notation.printed_functions import OF_MATRICES, printed_function
 from otimes.algebra.notation.symbols import (
     Declared,
     default,
@@ -54,6 +55,8 @@ class Functions(Operations):
         if base in BEYOND or (base in ("\\nabla", "\\partial", "inner") and base != "inner"):
             raise NotationError(f"{base} is not in the language", e.span)
         arguments = [self._argument(argument) for argument in e.arguments]
+        if self.symbols.printed and (found := printed_function(self, e, arguments)) is not None:
+            return found
         plain = not e.below and not e.function.sub and not e.function.sup and not e.function.marks
         if base in ("vec", "vecr", "vecc") and len(arguments) == 1:
             return self._vec(e, arguments[0])
@@ -223,7 +226,6 @@ def _inner(a: Any, b: Any) -> Any:
     return sympy.Trace(matmul(Transpose(a), b))
 
 
-OF_MATRICES = ("exp", "log", "sin", "cos")
 _FUNCTIONS: dict[str, Callable[[Functions, Apply, Typed], Typed]] = {
     "softmax": Functions.softmax,
     "Softmax": Functions.softmax,

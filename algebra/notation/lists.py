@@ -18,6 +18,7 @@ from otimes.algebra.notation.tree import (
     Dots,
     Grid,
     Group,
+    Indexed,
     Listing,
     Name,
     Node,
@@ -58,6 +59,8 @@ class Lists(Stream, ABC):
         """Read a group, a list, a row, an inner product."""
         opened = self.take()
         close = CLOSING[opened.text]
+        if (at := self._dots_of_blocks(opened)) is not None:
+            return self._blocks(at, start)
         if self.is_at(close):
             self.take()
             return Listing((), (), (opened.text, close), span=self.from_(start))
@@ -75,6 +78,47 @@ class Lists(Stream, ABC):
         if plain and opened.text == "(" and ";" not in marks:
             return Grid((parts,), "(", span=span)
         return Listing(parts, marks, (opened.text, found), span=span)
+
+    def _dots_of_blocks(self, opened: Token) -> int | None:
+        """Return where `… h<H` begins in a bracket `[W[h] … h<H]`, or None."""
+        if not self.plain or opened.text != "[":
+            return None
+        depth = 0
+        for at in range(self.at, len(self.tokens) - 3):
+            text = self.tokens[at].text
+            depth += (text in OPENED) - (text in CLOSED)
+            if depth < 0:
+                return None
+            if depth == 0 and text in (r"\dots", r"\vdots") and self.tokens[at + 2].text == "<":
+                return at
+        return None
+
+    def _blocks(self, at: int, start: int) -> Node:
+        """Read blocks side by side or stacked, `[W[h] … h<H]`, with one index or several."""
+        body = self._parsed(self.tokens[self.at : at])
+        self.at = at
+        mark = self.take().text
+        limits: list[tuple[str, Node]] = []
+        while not limits or self.is_at(","):
+            if limits:
+                self.take()
+            index, _, upper = self.take(), self.take(), self._upper()
+            limits.append((index.text, upper))
+        self.expect("]", self.tokens[start])
+        for index_, upper in reversed(limits):
+            body = Indexed(mark, (index_,), "below", index_, upper, body, span=self.from_(start))
+        return body
+
+    def _upper(self) -> Node:
+        """Read the number of blocks, as far as the next comma or bracket."""
+        run: list[Token] = []
+        while self.here is not None and not self.is_at(",", "]"):
+            run.append(self.take())
+        return self._parsed(run)
+
+    @abstractmethod
+    def _parsed(self, tokens: list[Token]) -> Node:
+        """Parse tokens as an expression."""
 
     def parts(self) -> tuple[tuple[Node, ...], tuple[str, ...]]:
         """Read expressions, and the signs between them that are no operations."""

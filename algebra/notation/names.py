@@ -21,6 +21,7 @@ from otimes.algebra.notation.symbols import (
     Declared,
     Symbols,
     default,
+    formula_size,
     key_of,
     size_of,
     text_of,
@@ -65,7 +66,7 @@ class Names(ABC):
         self.confirmed: set[str] = set()
         self.symbols = symbols
         self.source = source
-        self.solver = Solver()
+        self.solver = Solver(by_value=symbols.printed)
         self.bindings: Bindings = bindings_of(terms, symbols.sizes())
         self.bound: list[tuple[str, Size, sympy.Symbol]] = []
         self.shapes: dict[str, tuple[Shape | None, Declared]] = {}  # by key
@@ -79,10 +80,23 @@ class Names(ABC):
         self.undeclared: dict[str, str] = {}
         self.patterns: dict[str, dict[str, bool]] = {}
         self.anything: list[tuple[str, Span]] = []
+        self.binders: list[tuple[str, Size]] = []  # of sums that do not say what they run over
 
     @abstractmethod
     def infer(self, node: Node) -> Typed:
         """Return the shape of a part and how it is built."""
+
+    @abstractmethod
+    def printed_name(self, e: Name) -> Typed | None:
+        """Return what a symbol stands for if the notation of the printers says so."""
+
+    @abstractmethod
+    def is_number(self, slot: Slot) -> bool:
+        """Return whether a slot holds a size, and no index."""
+
+    @abstractmethod
+    def printed_entry(self, e: Entry) -> Typed:
+        """Return a member of a family or an entry, in the notation of the printers."""
 
     def same(self, a: Typed, b: Typed, verb: str, x: Node, y: Node) -> None:
         """Require one shape of two parts."""
@@ -143,6 +157,8 @@ class Names(ABC):
     def name(self, e: Name) -> Typed:
         if e.base in BEYOND_ALGEBRA or e.base in SIGNS:
             raise NotationError(f"{e.base} is not in the language", e.span)
+        if self.symbols.printed and (found := self.printed_name(e)) is not None:
+            return found
         key, known = self.symbols.lookup(e)
         if known is None and e.select:
             return self._selected(e)
@@ -208,6 +224,8 @@ class Names(ABC):
     def _names_size(self, e: Name) -> bool:
         """Return whether the subscript of an identity is a size, and not another label."""
         text = ",".join(slot.text for slot in e.sub)
+        if self.symbols.printed and len(e.sub) == 1 and self.is_number(e.sub[0]):
+            return True
         usual = text in SIZE_LETTERS or re.match(r"[dnNT]_|\d+$", text)
         return bool(usual) or text in self.symbols.sizes()
 
@@ -235,6 +253,8 @@ class Names(ABC):
 
         statements = parse_formula(text, plain="\\" not in text)
         size = size_of(statements[0].terms[0]) if len(statements) == 1 else None
+        if self.symbols.printed and len(statements) == 1 and (size is None or len(size) > 1):
+            size = formula_size(statements[0].terms[0])  # in any order, as printed
         if size is None:
             raise NotationError(f"{text} is not a size", e.span)
         return size
@@ -257,7 +277,7 @@ class Names(ABC):
         self.patterns.setdefault(key, {})[text] = related
         self.names[text] = key
         if known.kind == "scalar":
-            return self._scalar_symbol(e, text, indices)
+            return self._scalar_symbol(e, text, indices, known.assumed)
         shape = self._shape_of(e, key, text, known)
         return self._matrix_symbol(e, text, shape, known, indices)
 
@@ -353,10 +373,13 @@ class Names(ABC):
             return sympy.Symbol(f"{letter}_free", integer=True)
         return sympy.Symbol(letter, integer=True)
 
-    def _scalar_symbol(self, e: Name, text: str, indices: list[tuple[Any, Size]]) -> Typed:
+    def _scalar_symbol(
+        self, e: Name, text: str, indices: list[tuple[Any, Size]], assumed: Sequence[str] = ()
+    ) -> Typed:
         name = text.replace("•", "·")
         if not indices:
-            return Typed(None, lambda: sympy.Symbol(name, real=True), e.span)
+            said = dict.fromkeys(assumed or ("real",), True)
+            return Typed(None, lambda: sympy.Symbol(name, **said), e.span)
 
         def build() -> Any:
             sizes = [self.solver.expression(size) for _, size in indices]
@@ -402,6 +425,8 @@ class Names(ABC):
         return self.entry(Entry(whole, e.sub, span=e.span))
 
     def entry(self, e: Entry) -> Typed:
+        if self.symbols.printed:
+            return self.printed_entry(e)
         if len(e.indices) != 2:
             raise NotationError("an entry has two indices", e.span)
         base = self.infer(e.base)

@@ -18,10 +18,11 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.notation.dimensions import ONE, Plus, Shape, Size
 from otimes.algebra.notation.entrywise import entrywise_power, quotient
-from otimes.algebra.notation.names import Names
 from otimes.algebra.notation.partial import end_of
+from otimes.algebra.notation.printed import Printed
 from otimes.algebra.notation.symbols import (
     default,
+    formula_size,
     size_of,
 )
 from otimes.algebra.notation.tokens import NotationError
@@ -51,8 +52,10 @@ from otimes.algebra.notation.typed import (
 )
 from otimes.algebra.notation.vocabulary import DECIDED
 
+LARGEST = 99  # of the exponents that are numbers
 
-class Operations(Names):
+
+class Operations(Printed):
     """Operations on matrices and numbers, and sums over indices."""
 
     # -- operations --------------------------------------------------------------------------------
@@ -277,7 +280,7 @@ class Operations(Names):
             return entrywise_power(e, base, e.exponent)
         if e.exponent == "+":
             raise NotationError("the pseudo-inverse is not in the language", e.span)
-        exponent = -1 if e.exponent == "-1" else self._whole(e)
+        exponent = -1 if e.exponent == "-1" else self._exponent(e)
         if base.shape is None:
             return Typed(None, lambda: sympy.Pow(base.build(), exponent), e.span)
         if not self.solver.unify(*base.shape):
@@ -289,11 +292,21 @@ class Operations(Names):
             return Typed(base.shape, lambda: sympy.Inverse(base.build()), e.span)
         return Typed(base.shape, lambda: sympy.MatPow(base.build(), exponent), e.span)
 
-    def _whole(self, e: Power) -> int:
+    def _exponent(self, e: Power) -> Any:
+        """Return an exponent: a small whole number, or one made of sizes if these are printed."""
+        if not self.symbols.printed or not isinstance(e.exponent, Node):
+            return self._small(e)
+        found = self._whole(e.exponent)
+        whole = found is not None and not self._letters(found) and found.is_integer
+        return (
+            found if whole and not (found.is_Integer and abs(found) > LARGEST) else self._small(e)
+        )
+
+    def _small(self, e: Power) -> int:
         inner = bare(e.exponent) if isinstance(e.exponent, Node) else None
         if isinstance(inner, Sum) and inner.signs == ("-",) and isinstance(e.base, Number):
-            return -self._whole(Power(e.base, inner.terms[0], span=e.span))
-        if isinstance(inner, Number) and inner.text.isdigit() and int(inner.text) < 100:
+            return -self._small(Power(e.base, inner.terms[0], span=e.span))
+        if isinstance(inner, Number) and inner.text.isdigit() and int(inner.text) <= LARGEST:
             return int(inner.text)
         raise NotationError("the exponent is not a small whole number", e.span)
 
@@ -329,6 +342,8 @@ class Operations(Names):
         if not e.indices:
             self.anything.append((f"what {self.quoted(e)} runs over", e.span))
             return self._unknown(e, self.quoted(e))
+        if self.symbols.printed and (found := self.printed_sum(e)) is not None:
+            return found
         if e.mark == r"\sum":
             around = {letter for letter, _, _ in self.bound}
             end = end_of(e, self.bindings.ends | around, self.bindings.sizes)
@@ -397,6 +412,8 @@ class Operations(Names):
                 )
         if e.kind == "from":
             upper = None if e.upper is None else size_of(e.upper)
+            if upper is None and e.upper is not None and self.symbols.printed:
+                upper = formula_size(e.upper)
             if upper is None and e.upper is not None and e.lower == "0":
                 upper = self._one_more(e.upper)
             if upper is not None and e.lower in ("0", "1"):

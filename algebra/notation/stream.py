@@ -101,12 +101,9 @@ class Stream:
         if self.is_at(*STYLES):
             return [self.take(), *self._braced()]
         if self._is_entrywise():
-            self.take()
-            run = [self.take()]
-            while self.here is not None and not self.is_at(")"):
-                run.append(self.take())
-            self.expect(")", run[0])
-            return run
+            return self._bracketed()[1:-1]
+        if self.plain and self.is_at("(") and not self.here.spaced:
+            return self._bracketed()
         run = [self.take()]
         if (
             run[0].text in ("-", "+")
@@ -116,12 +113,27 @@ class Stream:
         ):
             run.append(self.take())
         if self.plain and subscript and run[0].kind in ("letter", "number"):
-            while (
-                self.here is not None
-                and self.here.kind in ("letter", "number")
-                and (not self.here.spaced)
-            ):
+            while self._goes_on():
                 run.append(self.take())
+        return run
+
+    def _goes_on(self) -> bool:
+        """Return whether a subscript of several letters goes on: `d_head`, `out_later`."""
+        here, after = [*self.tokens[self.at : self.at + 2], None, None][:2]
+        if here is None or here.spaced:
+            return False
+        joins = here.text == "_" and after is not None and after.kind in ("letter", "number")
+        return here.kind in ("letter", "number") or joins
+
+    def _bracketed(self) -> list[Token]:
+        """Return the tokens of a group in round brackets, and the brackets."""
+        opened, depth = self.take(), 1
+        run = [opened]
+        while depth and self.here is not None:
+            depth += self.is_at("(") - self.is_at(")")
+            run.append(self.take())
+        if depth:
+            raise NotationError("'(' is not closed", (opened.start, opened.end))
         return run
 
     def _is_entrywise(self) -> bool:

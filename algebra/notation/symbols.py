@@ -7,13 +7,15 @@ bold small letters vectors, small letters with two indices the entries of a matr
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.notation.dimensions import Size
+from otimes.algebra.notation.arithmetic import arithmetic
+from otimes.algebra.notation.dimensions import Size, formula, names_in, size_symbol
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Name, Node, Number, Slot, bare
 
@@ -23,6 +25,9 @@ MARKS = {"hat": "\u0302", "widehat": "\u0302", "tilde": "\u0303", "widetilde": "
          "ddot": "\u0308", "check": "\u030c", "underline": "\u0332"}  # fmt: skip
 VECTORS = frozenset("xyzuvwqkrhbes")
 SIZE_LETTERS = frozenset("ndmkpqrsHLNVDTM")
+ASSUMED = frozenset(
+    ("positive", "nonnegative", "nonzero", "negative", "nonpositive", "real", "integer", "even")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,8 @@ class Declared:
     """What a symbol stands for. `line` is where the document says so, 0 where it does not.
 
     `trusted`: whether it is declared, or plain from the formula, and not only from its typography.
-    `full` is the symbol with its indices, as it was declared.
+    `full` is the symbol with its indices, as it was declared. `counts` are the numbers of members
+    of a family, one for each index; `assumed` is what is assumed of a number, such as "positive".
     """
 
     kind: Kind
@@ -39,6 +45,8 @@ class Declared:
     line: int = 0
     trusted: bool = True
     full: str = ""
+    counts: tuple[Size, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -50,6 +58,8 @@ class Symbols:
     are letters that are no functions, whatever follows them; `elementwise` are functions that act
     entry by entry; `split` are keys of symbols that have several shapes, so that an index below is
     part of the name: `b_e`, `b_d`. `same_ones`: whether all columns of ones have one size.
+    `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
+    and `M_n` the causal mask (`otimes.algebra.notation.printed`).
     """
 
     known: dict[str, Declared] = field(default_factory=dict)
@@ -61,6 +71,7 @@ class Symbols:
     convention: str = ""
     vec: str = ""
     same_ones: bool = False
+    printed: bool = False
 
     def copy(self) -> Symbols:
         """Return symbols to which more can be added without changing these."""
@@ -74,6 +85,7 @@ class Symbols:
             self.convention,
             self.vec,
             self.same_ones,
+            self.printed,
         )
 
     def lookup(self, name: Name) -> tuple[str, Declared | None]:
@@ -81,6 +93,8 @@ class Symbols:
         if self.split and key_of(name) in self.split:
             full = full_key(name)
             return full, self.known.get(full)
+        if self.printed and (exact := self._exactly(name)) is not None:
+            return exact, self.known[exact]
         for key in keys(name):
             if key in self.known and not _is_other(name, self.known[key]):
                 return key, self.known[key]
@@ -91,11 +105,19 @@ class Symbols:
                     return key, known
         return key_of(name), None
 
+    def _exactly(self, name: Name) -> str | None:
+        """Return the key of what is declared with these indices: B_1 beside B_2."""
+        if not name.sub:
+            return None
+        full = full_key(name)
+        return next((key for key, known in self.known.items() if known.full == full), None)
+
     def sizes(self) -> set[str]:
         """Return the names of sizes."""
         found = {key for key, known in self.known.items() if known.kind == "size"}
         for known in self.known.values():
-            found |= {a for size in (known.rows, known.cols) for a in size if isinstance(a, str)}
+            for size in (known.rows, known.cols, *known.counts):
+                found |= names_in(size)
         return found
 
     def is_labelled(self, name: Name) -> bool:
@@ -257,44 +279,70 @@ def size_of(node: Node) -> Size | None:
     return None
 
 
+def formula_size(node: Node) -> Size | None:
+    """Return a size that is a polynomial in sizes, `n + 1`, `2*d`, or None if it is none.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> formula_size(parse_formula("d + 1")[0].terms[0])
+    (Formula(expression=d + 1),)
+    """
+    found = arithmetic(node, lambda name: size_symbol(text_of(name)))
+    return None if found is None else formula(found)
+
+
 def declarations(shapes: str) -> Symbols:
-    """Return the symbols that a text declares: `"A: n n, W_V: d k, a: scalar, n: size"`.
+    """Return the symbols that a text declares: `"A: n n, W_V[H]: d k, a: scalar, n: size"`.
 
     A name is followed by a colon and its numbers of rows and columns, or by what it is: scalar,
-    size, function. Raises OtimesError for what is not of this form.
+    size, function, or what is assumed of a number, such as positive. `W_V[H]` is a family of H
+    matrices. Raises OtimesError for what is not of this form.
 
     >>> declarations("A: n n, a: scalar").known["A"].rows
     ('n',)
+    >>> declarations("W_V[L, H]: d k").known["W_V"].counts
+    (('L',), ('H',))
     """
-    from otimes.algebra.notation.parser import parse_formula
-
     symbols = Symbols()
-    for part in shapes.replace(";", ",").replace("\n", ",").split(","):
+    for part in re.split(r"[,;\n](?![^\[]*\])", shapes):
         if not part.strip():
             continue
         name, colon, said = part.partition(":")
         words = said.replace("×", " ").replace(r"\times", " ").split()
         usage = f"{part.strip()!r} should be like 'A: n d' (rows, columns) or 'a: scalar'"
-        if not colon or not words or len(words) > 2:
+        if not colon or not words:
             raise OtimesError(usage)
-        run = name.strip()
-        try:
-            (statement,) = parse_formula(
-                run, words=[run] if run.isalpha() else [], plain="\\" not in run
-            )
-        except (NotationError, ValueError):
-            raise OtimesError(f"{usage}; {run!r} is no symbol") from None
-        symbol = bare(statement.terms[0])
-        if not isinstance(symbol, Name):
-            raise OtimesError(usage)
+        run, bracket, counts = name.strip().partition("[")
+        symbol = _symbol(run, usage)
         known = replace(_declared(words, usage), full=full_key(symbol))
+        if bracket:
+            each = counts.rstrip("] ").split(",")
+            known = replace(known, counts=tuple(_size_word(word, usage) for word in each))
         symbols.known[known.full if keys(symbol)[0] in symbols.known else keys(symbol)[0]] = known
         if words[0] == "function":
             symbols.functions.add(symbol.base)
     return symbols
 
 
+def _symbol(run: str, usage: str) -> Name:
+    from otimes.algebra.notation.parser import parse_formula
+
+    base = re.match(r"[^\W_]*", run).group()  # type: ignore[union-attr]
+    words = [base] if base[:1].isalpha() else []
+    try:
+        (statement,) = parse_formula(run, words=words, plain="\\" not in run)
+    except (NotationError, ValueError):
+        raise OtimesError(f"{usage}; {run!r} is no symbol") from None
+    symbol = bare(statement.terms[0])
+    if not isinstance(symbol, Name) or symbol.base.isdigit():
+        raise OtimesError(usage)
+    return symbol
+
+
 def _declared(words: list[str], usage: str) -> Declared:
+    if words and set(words) <= ASSUMED:
+        return Declared("scalar", assumed=tuple(words))
+    if len(words) > 2:
+        raise OtimesError(usage)
     if len(words) == 1:
         kind = words[0]
         if kind == "scalar":
@@ -311,8 +359,13 @@ def _declared(words: list[str], usage: str) -> Declared:
 def _size_word(word: str, usage: str) -> Size:
     from otimes.algebra.notation.parser import parse_formula
 
-    (statement,) = parse_formula(word, plain="\\" not in word)
-    size = size_of(statement.terms[0])
+    try:
+        (statement,) = parse_formula(word, plain="\\" not in word)
+    except (NotationError, ValueError):
+        raise OtimesError(usage) from None
+    size = None if "*" in word else size_of(statement.terms[0])
+    if size is None:
+        size = formula_size(statement.terms[0])
     if size is None:
         raise OtimesError(usage)
     return size

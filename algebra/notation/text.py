@@ -18,11 +18,14 @@ from otimes.algebra.errors import LanguageError, ShapeError
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.printed import CONSTANTS
+from otimes.algebra.notation.printed_functions import FUNCTIONS
 from otimes.algebra.notation.symbols import Symbols, declarations
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Node, Statement
 from otimes.algebra.notation.typed import Elaborated, Undeclared
 
+NAMES = FUNCTIONS | {name for name in CONSTANTS if len(name) > 1}
 EQUALITIES = frozenset(("=", r"\equiv"))
 
 
@@ -38,9 +41,11 @@ def parse(text: str, shapes: str | None = None) -> Any:
     r"""Return the statement that a formula makes, as a SymPy expression or `sympy.Eq`.
 
     `text` is LaTeX or Unicode: `"A ⊗ W_O W_V"`, `r"\sum_{h=1}^H A^h \otimes W_O^h W_V^h"`.
-    `shapes` declares symbols: `"A: n n, W_V: k d, a: scalar"`, rows before columns. A capital that
-    is not declared is a matrix of the shape that the formula requires; a small letter must be
-    declared. Raises ShapeError where shapes do not conform, NotationError for what cannot be read.
+    `shapes` declares symbols: `"A: n n, W_V[H]: k d, a: scalar, g: function"`, rows before columns;
+    a function acts entry by entry. A capital that is not declared is a matrix of the shape that the
+    formula requires; a small letter must be declared, but for e_i, a one-hot column. What
+    `unicode_text` prints is read back. Raises ShapeError where shapes do not conform,
+    NotationError for what cannot be read.
 
     >>> from otimes.algebra.language.unicode import unicode_text
     >>> print(unicode_text(parse(r"\sum_{h=1}^H A^h \otimes W_O^h W_V^h")))
@@ -144,10 +149,15 @@ def _hypothesis(each: Any, sides: dict[str, tuple[Node, ...]], symbols: Symbols)
 
 def _read(texts: Sequence[str], symbols: Symbols) -> list[tuple[Node, ...]]:
     """Return the terms of each text, which is one expression or a chain of equations."""
-    words = {re.sub(r"[_^].*", "", key) for key in symbols.known}
+    symbols.printed = True
+    symbols.elementwise |= {name for name in symbols.functions if name.isidentifier()}
+    words = {re.sub(r"[_^].*", "", key) for key in symbols.known} | NAMES
+    values = {word for word in words if word not in symbols.functions} - NAMES
+    functions = symbols.functions | FUNCTIONS
     found = []
     for text in texts:
-        statements = parse_formula(text, symbols.functions, words, plain="\\" not in text)
+        plain = "\\" not in text
+        statements = parse_formula(text, functions, words, plain, values)
         if len(statements) != 1:
             raise NotationError(f"one statement is needed, and {text!r} has {len(statements)}")
         found.append(_terms(statements[0]))

@@ -111,6 +111,8 @@ class Indexed(Node):
 
     `indices` are the bound letters; `kind` is "all", "from" (`lower` to `upper`), "in", "range" or
     "other" (`lower` is then the set or the condition as text, in "other" of no form that is known).
+    `arrow` points to the later factors of a product, where the formula has it: `∏←_l<L`. The marks
+    `\\dots` and `\\vdots` are of blocks side by side or stacked: `[W[h] … h<H]`.
     """
 
     mark: str
@@ -119,6 +121,7 @@ class Indexed(Node):
     lower: str
     upper: Node | None
     body: Node
+    arrow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +135,14 @@ class Apply(Node):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Node):
-    """An entry of a matrix expression: `(AB)_{ij}`, `A[i, j]`."""
+    """An entry of a matrix expression, or a member of a family: `(AB)_{ij}`, `A[i, j]`, `W[h]`.
+
+    `square`: whether the indices stand in square brackets, as the printer of text has them.
+    """
 
     base: Node
     indices: tuple[Slot, ...]
+    square: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,10 +349,13 @@ def _indexed(e: Indexed) -> str:
         "in": rf"{indices} \in {e.lower}",
         "range": e.lower,
         "other": e.lower,
+        "below": f"{e.lower}<{'' if e.upper is None else latex(e.upper)}",
     }[e.kind]
     above = "" if e.upper is None else f"^{{{latex(e.upper)}}}"
     under = f"_{{{below}}}" if below else ""
-    return f"{e.mark}{under}{above} {latex(e.body)}"
+    if e.mark in (r"\dots", r"\vdots"):
+        return f"[{latex(e.body)} {e.mark} {below}]"
+    return f"{e.mark}{e.arrow}{under}{above} {latex(e.body)}"
 
 
 def _norm(e: Norm) -> str:
@@ -396,7 +406,7 @@ def _apply(e: Apply) -> str:
 
 
 def _entry(e: Entry) -> str:
-    if isinstance(e.base, Name):
+    if e.square:
         return f"{latex(e.base)}[{', '.join(slot.text for slot in e.indices)}]"
     base = latex(e.base)
     base = f"{{{base}}}" if isinstance(e.base, Power) else base

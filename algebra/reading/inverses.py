@@ -55,7 +55,9 @@ def power(reading: Interpretation, e: sympy.MatPow) -> DiagramSum:
     if int(e.exp) == 0:
         identity = reading.identity(sympy.Identity(e.shape[0]))
         with suppress(Undecided):  # the base has no part in the power, but its sizes are cut
-            reading.dimensions.fit(identity.rows, reading.value(e.base).rows)
+            base = reading.value(e.base)
+            for legs in (base.rows, base.cols):
+                reading.dimensions.fit(identity.rows, legs)
         return identity
     base = reading.value(e.base) if e.exp > 0 else inverse(reading, e.base)
     return reading.raised(base, abs(int(e.exp)))

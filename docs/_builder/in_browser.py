@@ -15,10 +15,9 @@ from typing import Any
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.latex import latex
-from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.unicode import unicode_text
-from otimes.algebra.notation.text import read_claim
 from otimes.algebra.verdict import decide
+from otimes.algebra.written import Written, reads_back, written
 from otimes.proofs import replay
 from otimes.proofs.claims import NonIdentity, Statement, equations
 from otimes.proofs.theorem import Theorem
@@ -159,15 +158,14 @@ def typed(theorem: Theorem) -> tuple[str, str, list[str]] | None:
     if not isinstance(stated, Statement | NonIdentity):
         return None
     pairs = list(equations(stated.given))
-    try:
-        shapes = _shapes(stated, pairs)
-    except OtimesError:
-        return None
-    for written in (unicode_text, _plain_tex, latex):
-        equation = f"{written(stated.lhs)} = {written(stated.rhs)}"
-        given = [f"{written(left)} = {written(right)}" for left, right in pairs]
-        if _says_the_same(stated, equation, shapes, given):
-            return equation, shapes, given
+    for printer in (unicode_text, _plain_tex, latex):
+        try:
+            text = written(stated.lhs, stated.rhs, pairs, printer)
+            same = reads_back(text, stated.lhs, stated.rhs, pairs)
+        except (OtimesError, ValueError):
+            continue
+        if same and _is_decided(stated, text):
+            return text.equation, text.shapes, text.given
     return None
 
 
@@ -177,24 +175,7 @@ def _plain_tex(expression: Any) -> str:
     return re.sub(r"_\{(\w)\}", r"_\1", re.sub(r" +", " ", tex))
 
 
-def _shapes(stated: Any, pairs: list[tuple[Any, Any]]) -> str:
-    """Return the declarations of all symbols, as `read_claim` takes them."""
-    signature = inspect(stated.lhs, stated.rhs, *[side for pair in pairs for side in pair])
-    sizes = [
-        f"{name}: {' '.join(unicode_text(size).replace(' ', '') for size in tensor.shape)}"
-        for name, tensor in signature.tensors.items()
-    ]
-    return ", ".join([*sizes, *[f"{name}: scalar" for name in signature.scalars]])
-
-
-def _says_the_same(stated: Any, equation: str, shapes: str, given: list[str]) -> bool:
-    """Return whether the text is read as the same claim, and decided in the same way."""
-    try:
-        read = read_claim(equation, None, given, shapes)
-        sides = ((read.lhs, stated.lhs), (read.rhs, stated.rhs))
-        if any(decide(mine, theirs).status != "proved" for mine, theirs in sides):
-            return False
-        status = decide(read.lhs, read.rhs, read.given).status
-    except (OtimesError, ValueError):
-        return False
+def _is_decided(stated: Any, text: Written) -> bool:
+    """Return whether the text of a claim is decided as the claim is."""
+    status = decide(text.equation, given=text.given, shapes=text.shapes).status
     return status == ("proved" if isinstance(stated, Statement) else "refuted")

@@ -26,6 +26,7 @@ from sympy import (
     ZeroMatrix,
 )
 from sympy.matrices.expressions import diagonal
+from sympy.matrices.expressions.diagonal import DiagonalMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.decide.counterexample import draw_assignment
@@ -206,6 +207,31 @@ MORE: dict[str, Claim] = {
         [(Trace(Q), Integer(0)), (Q[0, 0] ** 2 + Q[0, 1] * Q[1, 0], alpha)],
     ),
     "a delta written out": (I_2[i, 0] + I_2[i, 1], Integer(1), []),
+    "the diagonal part of blocks": (
+        DiagonalMatrix(blocks),
+        sympy.BlockDiagMatrix(DiagonalMatrix(E), DiagonalMatrix(T)),
+        [],
+    ),
+    "the diagonal part of a Kronecker product": (
+        DiagonalMatrix(kron(A, T)),
+        kron(DiagonalMatrix(A), DiagonalMatrix(T)),
+        [],
+    ),
+    "the norm of a Kronecker product": (
+        nonlinear.RMSNorm(matmul(-1, kron(X, T)), Integer(1)),
+        matmul(-1, nonlinear.RMSNorm(kron(X, T), Integer(1))),
+        [],
+    ),
+    "a product to the power 0": (
+        sympy.MatPow(matmul(K, blocks), 0),
+        sympy.MatPow(matmul(blocks, K), 0),
+        [],
+    ),
+    "a power 0 beside an identity": (
+        kron(T, sympy.MatPow(A, 0)),
+        matmul(kron(T, I_n), kron(Identity(m), sympy.MatPow(A, 0))),
+        [],
+    ),
     "an explicit matrix": (
         matmul(ImmutableMatrix([[0, 1], [1, 0]]), Q),
         ImmutableMatrix([[Q[1, 0], Q[1, 1]], [Q[0, 0], Q[0, 1]]]),

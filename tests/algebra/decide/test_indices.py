@@ -92,7 +92,7 @@ def test_near_misses_are_decided_as_loops_have_them(name: str) -> None:
     [
         (upto(x[j, 0]), "Σ_0≤j≤i x[j, 0]", r"\sum_{j=1}^{i} x_{j,1}"),
         (upto(x[j, 0], end=n - 1), "Σ_j x[j, 0]", r"\sum_{j=1}^{n} x_{j,1}"),
-        (HeadSum(K[j] * K[j].T, (j, i)), "Σ_j≤i - 1 ", r"\sum_{j=1}^{i - 1}"),
+        (HeadSum(K[j] * K[j].T, (j, i)), "Σ_j≤(i - 1) ", r"\sum_{j=1}^{i - 1}"),
         (HeadSum(S[l + 1], (l, L)), "Σ_l S[l + 1]", r"\sum_{l=1}^{L} S^{l + 1}"),
         (R[j - i], "R[-i + j]", "R^{- i + j}"),
         (A[n - 1, i], "A[n - 1, i]", "A_{n,i}"),
