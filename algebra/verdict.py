@@ -25,7 +25,7 @@ from otimes.algebra.decide.display import counterexample_html, counterexample_la
 from otimes.algebra.decide.entailment import Use
 from otimes.algebra.decide.nonnegative import under_nonnegative
 from otimes.algebra.decide.trials import may_be_undefined, note_on_models
-from otimes.algebra.errors import LanguageError, Refuted, Undecided
+from otimes.algebra.errors import LanguageError, Refuted, ShapeError, Undecided
 from otimes.algebra.explain.derivation import Derivation
 from otimes.algebra.explain.instances import with_instances
 from otimes.algebra.explain.search import explain
@@ -135,7 +135,10 @@ class Verdict:
                     break
                 if any(set(other.given) < set(need.given) for other in found if other.given):
                     continue  # less suffices
-                tried = _decide(need.lhs, need.rhs, (*claim.hypotheses, *need.given), NEED)
+                try:
+                    tried = _decide(need.lhs, need.rhs, (*claim.hypotheses, *need.given), NEED)
+                except ShapeError:
+                    continue  # the hypotheses have not the sizes that this need asks for
                 if tried.status == "proved" and "no numbers were found" not in tried.reason:
                     found.append(need)
         return tuple(found)

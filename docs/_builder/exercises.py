@@ -10,7 +10,7 @@ A block has `question`, `hints` and `solution`, and one of
 - `claim`, with `is: proved` or `is: refuted`: the reader says whether it is true;
 - `value`, with `within`: the reader types a number.
 
-The build asks the judge too: it must accept `answer` and refuse each of `wrong`.
+The build asks the judge too: it must accept `answer`, refuse each of `wrong`, and refute one.
 """
 
 from __future__ import annotations
@@ -82,23 +82,27 @@ def _equation(said: dict[str, Any]) -> dict[str, Any]:
     found = _asked({**data, "answer": said["answer"]})
     if found.get("status") != "proved":
         raise ValueError(f"the judge does not accept {said['answer']!r}: {found}")
+    statuses = []
     for wrong in said["wrong"]:
-        found = _asked({**data, "answer": wrong})
-        if found.get("status") == "proved":
+        statuses.append(_asked({**data, "answer": wrong}).get("status"))
+        if statuses[-1] == "proved":
             raise ValueError(f"the judge accepts {wrong!r}, which is listed as wrong")
+    if "refuted" not in statuses:
+        raise ValueError("no wrong answer is refuted: list one that a reader could type")
     return data
 
 
 def _asked(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what the judge says of an answer, as a reader's browser would show it."""
-    found: dict[str, Any] = json.loads(answers.answer(json.dumps({"do": "exercise", **data})))
+    """Return what the judge says of an answer, without what a false one would need."""
+    request = {"do": "exercise", "needs": False, **data}
+    found: dict[str, Any] = json.loads(answers.answer(json.dumps(request)))
     return found
 
 
 def _judgement(said: dict[str, Any]) -> dict[str, Any]:
     data = {"equation": said["claim"]}
     data |= {key: said[key] for key in ("shapes", "given") if key in said}
-    found = answers.decided(data)["status"]
+    found = answers.decided({**data, "needs": False})["status"]
     if found != said["is"]:
         raise ValueError(f"the judge finds {said['claim']!r} {found}, and not {said['is']}")
     return data

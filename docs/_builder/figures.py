@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 CELL, LABEL = 22, 64
 
 
-def figure(svg: str, caption: str) -> str:
+def figure(drawn: str, caption: str) -> str:
     """Return a figure with its caption, which may contain formulas, as Markdown."""
     return (
-        f'<figure class="lesson" markdown>\n{svg}\n'
+        f'<figure class="lesson" markdown>\n{drawn}\n'
         f"<figcaption markdown>{caption}</figcaption>\n</figure>"
     )
 
@@ -48,7 +48,7 @@ def pattern(weights: NDArray[np.float64], tokens: Sequence[str], name: str) -> s
                 shown = f"{weight:.2f}".replace("0.", ".").replace("1.00", "1")
                 dark = ' class="on-dark mid"' if weight > 0.5 else ' class="mid"'
                 parts.append(f'<text x="{x + 10.5}" y="{y + 14.5}"{dark}>{shown}</text>')
-    return _svg(width, height, f"attention pattern of {name}", parts, "pattern")
+    return svg(width, height, f"attention pattern of {name}", parts, "pattern")
 
 
 def blocks(weights: NDArray[np.float64], symbol: str, name: str) -> str:
@@ -66,7 +66,7 @@ def blocks(weights: NDArray[np.float64], symbol: str, name: str) -> str:
             dark = "on-dark mid" if value > 0.5 else "mid"
             text = "0" if abs(value) < 0.005 else f"{value:.2f} {symbol}".replace("1.00 ", "")
             parts.append(f'<text x="{x + size / 2 - 1}" y="{y + 27}" class="{dark}">{text}</text>')
-    return _svg(columns * size + 8, rows * size + 8, name, parts, "pattern")
+    return svg(columns * size + 8, rows * size + 8, name, parts, "pattern")
 
 
 def bars(values: Sequence[float], labels: Sequence[str], unit: str, name: str) -> str:
@@ -87,10 +87,11 @@ def bars(values: Sequence[float], labels: Sequence[str], unit: str, name: str) -
             f'<text x="{start - 6}" y="{y + 13}" class="end">{escape(label)}</text>',
             f'<text x="{beside:.1f}" y="{y + 13}" class="{side}">{shown}</text>',
         ]
-    return _svg(width, row * len(values) + 6, f"{name}, in {unit}", parts, "bars")
+    return svg(width, row * len(values) + 6, f"{name}, in {unit}", parts, "bars")
 
 
-def _svg(width: float, height: float, name: str, parts: Sequence[str], kind: str) -> str:
+def svg(width: float, height: float, name: str, parts: Sequence[str], kind: str) -> str:
+    """Return a figure of a kind, which style sheets know, from its parts; `name` is its label."""
     return (
         f'<svg class="{kind}" viewBox="0 0 {width:g} {height:g}"'
         f' style="max-width:{width * 1.25:g}px" role="img"'

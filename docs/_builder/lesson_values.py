@@ -2,69 +2,33 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from figures import bars, blocks, figure, pattern
+from lesson_prompt import POSITION, chance, number, power, prompt, run, sizes
 from otimes.numeric.circuits.composition import composition_scores
 from otimes.numeric.circuits.copying import copying_scores
-from otimes.numeric.load import load_model
 from otimes.numeric.paths.ensemble import paths as ensemble
-from otimes.numeric.tokenizer import load_tokenizer
-
-PROMPT = "import os\nimport sys\nimport os\nimport sys\n"
-POSITION = 7
-"""The second ` os`; the next token is a line end, as it was after the first."""
-
-
-@cache
-def _prompt() -> tuple[list[int], list[str]]:
-    """Return the tokens of the prompt, as numbers and as text."""
-    tokenizer = load_tokenizer()
-    tokens = list(tokenizer.encode(PROMPT))
-    return tokens, [tokenizer.decode([token]) for token in tokens]
-
-
-@cache
-def _run() -> tuple[Any, Any]:
-    """Return the induction model and its activations on the prompt."""
-    model = load_model("induction")
-    return model, model.forward(_prompt()[0])
-
-
-def _sizes() -> dict[str, str]:
-    model, _ = _run()
-    tokens, texts = _prompt()
-    n, d, heads = len(tokens), model.d_model, model.n_heads
-    return {
-        "n": str(n),
-        "d": str(d),
-        "d_head": str(model.d_head),
-        "heads": str(heads),
-        "layers": str(model.n_layers),
-        "nd": f"{n * d:,}",
-        "prompt": " ".join(f"`{text!r}`" for text in texts),
-    }
 
 
 def tensor_products() -> dict[str, str]:
     """Return the values of the lesson on ⊗: the head 0.1, which attends to the token before."""
-    model, run = _run()
-    _, texts = _prompt()
-    weights, stream = run["pattern.0"][1], run["resid_pre.0"]
+    model, places = run()
+    _, texts = prompt()
+    weights, stream = places["pattern.0"][1], places["resid_pre.0"]
     n, d = stream.shape
     ov = (model.W_V[0, 1] @ model.W_O[0, 1]).T  # in the column convention
     whole = np.kron(weights, ov) @ stream.reshape(-1)
-    apart = abs(whole.reshape(n, d) - run["head_out.0"][1]).max()
+    apart = abs(whole.reshape(n, d) - places["head_out.0"][1]).max()
     shown = pattern(weights, texts, "head 0.1")
     four = weights[:4, :4]
     return {
-        **_sizes(),
+        **sizes(),
         "entries": f"{(n * d) ** 2:,}",
         "stored": f"{n * n + 2 * d * model.d_head:,}",
-        "apart": _power(apart),
+        "apart": power(apart),
         "previous": f"{np.diagonal(weights, -1).min():.2f}",
         "shift": figure(
             shown,
@@ -81,21 +45,21 @@ def tensor_products() -> dict[str, str]:
 
 def heads() -> dict[str, str]:
     """Return the values of the lesson on heads: the induction heads of layer 1."""
-    model, run = _run()
-    tokens, texts = _prompt()
-    stream, z = run["resid_pre.1"], run["z.1"]
-    weights = run["pattern.1"][3]
+    model, places = run()
+    tokens, texts = prompt()
+    stream, z = places["resid_pre.1"], places["z.1"]
+    weights = places["pattern.1"][3]
     ov = model.W_V[1, 3] @ model.W_O[1, 3]
     concatenated = np.concatenate(list(z), axis=1) @ model.W_O[1].reshape(-1, model.d_model)
     token = tokens[POSITION + 1]
-    each = [float(out[POSITION] @ model.W_U[:, token]) for out in run["head_out.1"]]
+    each = [float(out[POSITION] @ model.W_U[:, token]) for out in places["head_out.1"]]
     return {
-        **_sizes(),
+        **sizes(),
         "rank": str(np.linalg.matrix_rank(ov)),
         "ov_entries": f"{model.d_model**2:,}",
         "factors": f"{2 * model.d_model * model.d_head:,}",
-        "head_apart": _power(abs(weights @ stream @ ov - run["head_out.1"][3]).max()),
-        "concat_apart": _power(abs(concatenated - sum(run["head_out.1"])).max()),
+        "head_apart": power(abs(weights @ stream @ ov - places["head_out.1"][3]).max()),
+        "concat_apart": power(abs(concatenated - sum(places["head_out.1"])).max()),
         "attends": f"{weights[POSITION, POSITION - 5]:.2f}",
         "pattern": figure(
             pattern(weights, texts, "head 1.3"),
@@ -113,30 +77,29 @@ def heads() -> dict[str, str]:
 
 def paths() -> dict[str, str]:
     """Return the values of the lesson on paths: one logit, as a sum over paths."""
-    model, run = _run()
-    tokens, _ = _prompt()
+    model, places = run()
+    tokens, _ = prompt()
     token = tokens[POSITION + 1]
     found = ensemble(model, tokens)
     orders = [float(value) for value in found.by_order(POSITION, token)]
     virtual = np.asarray(found.virtual_heads(POSITION, token))
-    logits = run["logits"][POSITION]
-    chance = float(np.exp(logits[token] - logits.max()) / np.exp(logits - logits.max()).sum())
+    logits = places["logits"][POSITION]
     heads_, layers = model.n_heads, model.n_layers
     names = ["no head", "one head", "two heads"]
     top = found.top(6, POSITION, token).paths
     return {
-        **_sizes(),
+        **sizes(),
         "paths": str((1 + heads_) ** layers),
         "virtual": str(heads_**layers),
         "gpt2_paths": f"{13**12:,}",
         "mean_order": f"{12 * 12 / 13:.2f}",
-        "chance": f"{100 * chance:.0f}",
+        "chance": f"{100 * chance(logits, token):.0f}",
         "logit": f"{float(logits[token]):.2f}",
-        "direct": _number(orders[0]),
-        "single": _number(orders[1]),
-        "pairs": _number(orders[2]),
+        "direct": number(orders[0]),
+        "single": number(orders[1]),
+        "pairs": number(orders[2]),
         "largest_pair": f"{np.ceil(100 * abs(virtual).max()) / 100:.2f}",
-        "closure": _power(abs(sum(orders) - float(logits[token]))),
+        "closure": power(abs(sum(orders) - float(logits[token]))),
         "orders": figure(
             bars(orders, names, "logits", "the logit by order"),
             "The logit of the line end after the second `import os`, split by the number of heads"
@@ -156,9 +119,9 @@ def paths() -> dict[str, str]:
 
 def circuits() -> dict[str, str]:
     """Return the values of the lesson on QK: the score of head 0.1, by tokens and positions."""
-    model, run = _run()
-    tokens = run["resid_pre.0"]
-    parts = {"token": tokens, "position": run["qk_in.0"] - tokens}
+    model, places = run()
+    tokens = places["resid_pre.0"]
+    parts = {"token": tokens, "position": places["qk_in.0"] - tokens}
     labels, values = [], []
     for asks, query in parts.items():
         for found, keys in parts.items():
@@ -166,7 +129,7 @@ def circuits() -> dict[str, str]:
             values.append(_margin(query[POSITION], keys, (0, 1), POSITION - 1))
     ranked = np.linalg.matrix_rank(model.W_Q[0, 1] @ model.W_K[0, 1].T)
     return {
-        **_sizes(),
+        **sizes(),
         "query": str(POSITION + 1),
         "margin": f"{sum(values):.1f}",
         "rank": str(ranked),
@@ -180,19 +143,19 @@ def circuits() -> dict[str, str]:
 
 def induction() -> dict[str, str]:
     """Return the values of the lesson on induction: what the key of head 1.3 reads."""
-    model, run = _run()
-    query, key = run["qk_in.1"][POSITION], POSITION - 5
-    position = run["qk_in.1"] - run["resid_pre.1"]
-    own = _margin(query, run["resid_pre.0"] + position, (1, 3), key)
-    told = [_margin(query, write, (1, 3), key) for write in run["head_out.0"]]
-    back = [np.diagonal(weights, -1).mean() for weights in run["pattern.0"]]
+    model, places = run()
+    query, key = places["qk_in.1"][POSITION], POSITION - 5
+    position = places["qk_in.1"] - places["resid_pre.1"]
+    own = _margin(query, places["resid_pre.0"] + position, (1, 3), key)
+    told = [_margin(query, write, (1, 3), key) for write in places["head_out.0"]]
+    back = [np.diagonal(weights, -1).mean() for weights in places["pattern.0"]]
     writers = [f"0.{h}" for h, weight in enumerate(back) if weight > 0.5]
     scores = composition_scores(model, "K")
     ((pair, score),) = scores.top(1)
     copying = copying_scores(model).values
     return {
-        **_sizes(),
-        "attends": f"{run['pattern.1'][3][POSITION, key]:.2f}",
+        **sizes(),
+        "attends": f"{places['pattern.1'][3][POSITION, key]:.2f}",
         "own": f"{own:.1f}",
         "told": f"{sum(told):.1f}",
         "writers": f"{', '.join(writers[:-1])} and {writers[-1]}",
@@ -200,7 +163,7 @@ def induction() -> dict[str, str]:
         "score": f"{score:.3f}",
         "pair": f"{pair['writer']} and {pair['reader']}",
         "copying": f"{copying[1, 3]:.2f}",
-        "copying_first": _number(copying[0, 1]),
+        "copying_first": number(copying[0, 1]),
         "vocabulary": f"{model.d_vocab:,}",
         "keys": figure(
             bars(
@@ -217,19 +180,8 @@ def induction() -> dict[str, str]:
 
 def _margin(query: Any, keys: Any, head: tuple[int, int], key: int) -> float:
     """Return how far the score of a key is above the mean of the others, from POSITION."""
-    model, _ = _run()
+    model, _ = run()
     layer, number = head
     scores = (query @ model.W_Q[layer, number]) @ (keys @ model.W_K[layer, number]).T
     seen = scores[: POSITION + 1] / np.sqrt(model.d_head)
     return float(seen[key] - np.delete(seen, key).mean())
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
-
-
-def _power(value: float) -> str:
-    """Return a small number as a power of ten, rounded up: what it is at most."""
-    if value == 0:
-        return "0"
-    return f"$10^{{{int(np.ceil(np.log10(value)))}}}$"

@@ -41,6 +41,13 @@ def test_a_wrong_answer_is_refuted_by_matrices_of_at_most_two_rows():
     assert max(len(each["rows"]) for each in shown["matrices"]) <= 2
 
 
+def test_sides_are_shown_as_they_were_typed():
+    found = asked(do="decide", equation="rotation(i + 1) q = q", shapes="i: scalar, q: 2 1")
+    assert found["reading"] == "rotation(i + 1) q = q"
+    sides = [side["name"] for side in found["counterexample"]["sides"]]
+    assert sides == ["rotation(i + 1) q", "q"]
+
+
 @pytest.mark.parametrize(
     ("said", "error"),
     [
@@ -81,6 +88,7 @@ def test_an_exercise_is_a_form_with_its_hints_and_its_solution():
     [
         ({"answer": "Aᵀ Bᵀ"}, "does not accept"),
         ({"wrong": ["Bᵀ Aᵀ"]}, "accepts 'Bᵀ Aᵀ', which is listed as wrong"),
+        ({"wrong": ["A +"]}, "no wrong answer is refuted"),
         ({"claim": "A B = B A", "is": "proved", "left": None}, "refuted, and not proved"),
     ],
 )

@@ -129,6 +129,11 @@ def _answer(page: chromium.Page, number: int, text: str) -> str:
         ("circuits", 0, "X W_Q W_Kᵀ Xᵀ", "X W_Q W_K Xᵀ"),
         ("induction", 1, "X W Vᵀ Xᵀ Aᵀ", "X W Aᵀ Xᵀ Vᵀ"),
         ("paths", 3, "I + B ⊗ W + A ⊗ V + B A ⊗ W V", "I + B A ⊗ W V"),
+        ("norms", 0, "X P", "X P + c 𝟏ᵀ"),
+        ("rotary", 0, "rotation(j - i)", "rotation(i - j)"),
+        ("mlps", 0, "relu(X U) S + relu(X V) T", "relu(X U) T + relu(X V) S"),
+        ("interventions", 2, "H U - G U", "G U - H U"),
+        ("own-model", 0, "X (O V)^T", "X O V"),
     ],
 )
 def test_exercises_are_marked(
@@ -216,3 +221,49 @@ def test_a_lesson_works_by_keyboard(page: chromium.Page, base: str) -> None:
             "Input.dispatchKeyEvent", type=kind, key="Enter", text="\r", windowsVirtualKeyCode=13
         )
     assert page.until("document.querySelector('.exercise > details').open")
+
+
+WIDGETS = {
+    "tensor-products": ("kronecker",),
+    "heads": ("move",),
+    "paths": ("paths",),
+    "induction": ("circuit", "compose", "eigenvalues"),
+    "rotary": ("rotary",),
+    "own-model": ("rounding",),
+}
+
+
+@pytest.mark.parametrize(
+    ("lesson", "widget"), [(page, name) for page, names in WIDGETS.items() for name in names]
+)
+def test_widgets_work_by_keyboard(page: chromium.Page, base: str, lesson: str, widget: str) -> None:
+    page.open(f"{base}learn/{lesson}.html")
+    body = f"document.querySelector('[data-widget={widget}]')"
+    shown = f"{body}.querySelector('[role=status]').innerHTML"
+    kinds = {"input[type=range]": "ArrowLeft", "select": "ArrowDown", "input[type=checkbox]": " "}
+    kinds |= {"button:not([aria-pressed=true])": "Enter", "input[aria-label]": "7"}
+    changed = 0
+    for selector, key in kinds.items():
+        for number in range(page.value(f"{body}.querySelectorAll('{selector}').length")):
+            before = page.value(shown)
+            control = f"{body}.querySelectorAll('{selector}')[{number}]"
+            page.value(f"{control} && {control}.focus()")
+            _press(page, key)
+            changed += page.value(shown) != before
+    assert changed >= 3
+    assert not _clean(page, base)
+
+
+def _press(page: chromium.Page, key: str) -> None:
+    """Press and release a key, as a person does."""
+    codes = {"ArrowLeft": 37, "ArrowDown": 40, " ": 32, "Enter": 13, "7": 55}
+    text = {" ": " ", "Enter": "\r", "7": "7"}.get(key, "")
+    for kind in ("keyDown", "keyUp"):
+        page.call(
+            "Input.dispatchKeyEvent",
+            type=kind,
+            key=key,
+            code=key if len(key) > 1 else "Space",
+            windowsVirtualKeyCode=codes[key],
+            **({"text": text} if text and kind == "keyDown" else {}),
+        )

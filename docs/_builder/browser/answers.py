@@ -17,6 +17,9 @@ from otimes.algebra.notation.text import read_claim, shown
 from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs import replay
 
+TWICE = re.compile(r"\(\(([^()]*)\)\)")
+ONE = re.compile(r"(?<=[\w)\]]) 1_1×1(?![\w×])")
+
 MOST_NEEDS = 2
 """The number of missing hypotheses that are proposed for a claim that is false."""
 
@@ -49,13 +52,14 @@ def decided(asked: dict[str, Any]) -> dict[str, Any]:
     given = [line for line in asked.get("given", "").split("\n") if line.strip()]
     claim = read_claim(asked["equation"], None, given, asked.get("shapes") or None)
     verdict = decide(claim.lhs, claim.rhs, claim.given)
+    needs = asked.get("needs", True)  # a build does not ask: finding them takes longest
     found = {
         "status": verdict.status,
-        "reading": f"{shown(claim.lhs)} = {shown(claim.rhs)}",
+        "reading": _plain(f"{shown(claim.lhs)} = {shown(claim.rhs)}"),
         "reason": verdict.reason,
         "steps": _steps(verdict),
-        "counterexample": _counterexample(verdict),
-        "needs": [str(need) for need in verdict.would_need[:MOST_NEEDS]],
+        "counterexample": _counterexample(verdict, (claim.lhs, claim.rhs)),
+        "needs": [str(need) for need in verdict.would_need[:MOST_NEEDS]] if needs else [],
     }
     if verdict.certificate is not None:
         found["replayed"] = replayed({"certificate": json.dumps(verdict.certificate)})
@@ -85,16 +89,20 @@ def _steps(verdict: Verdict) -> dict[str, Any] | None:
         return None
     return {
         "preface": chain.preface(unicode_text),
-        "first": unicode_text(chain.lhs),
+        "first": _plain(unicode_text(chain.lhs)),
         "lines": [
-            {"shown": unicode_text(line.expression), "rule": line.rules, "says": line.readings}
+            {
+                "shown": _plain(unicode_text(line.expression)),
+                "rule": line.rules,
+                "says": line.readings,
+            }
             for line in chain.lines
         ],
     }
 
 
-def _counterexample(verdict: Verdict) -> dict[str, Any] | None:
-    """Return the numbers that refute a claim: names with values, and both sides."""
+def _counterexample(verdict: Verdict, stated: tuple[Any, Any]) -> dict[str, Any] | None:
+    """Return the numbers that refute a claim: names with values, and both sides as stated."""
     found = verdict.counterexample
     if found is None:
         return None
@@ -103,11 +111,10 @@ def _counterexample(verdict: Verdict) -> dict[str, Any] | None:
         each for name, array in found.arrays.items() for each in _matrices(name, array.tolist())
     ]
     sides = []
-    for expression, value, entry in zip(
-        found.expressions, found.values, (found.lhs, found.rhs), strict=True
-    ):
+    for expression, value, entry in zip(stated, found.values, (found.lhs, found.rhs), strict=True):
         rows = [[str(entry)]] if found.entry is None else _texts(value.tolist())
-        sides.append({"name": unicode_text(expression), "rows": rows, "at": found.entry or (0, 0)})
+        name = _plain(unicode_text(expression))
+        sides.append({"name": name, "rows": rows, "at": found.entry or (0, 0)})
     return {
         "numbers": [[str(symbol), str(value)] for symbol, value in numbers.items()],
         "matrices": matrices,
@@ -127,6 +134,11 @@ def _matrices(name: str, value: Any) -> Iterator[dict[str, Any]]:
             yield from _matrices(f"{name}[{k}]", member)
     else:
         yield {"name": name, "rows": _texts(value)}
+
+
+def _plain(text: str) -> str:
+    """Return a formula without factors of ones of one row and one column, as in `rotation(i 1)`."""
+    return TWICE.sub(r"(\1)", ONE.sub("", text))
 
 
 def _texts(rows: list[list[Any]]) -> list[list[str]]:

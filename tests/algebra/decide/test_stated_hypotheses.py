@@ -200,6 +200,13 @@ def test_nothing_is_needed_by_what_is_proved_or_hopeless() -> None:
     assert ot.decide(A, 2 * A + B).would_need == ()
 
 
+def test_a_need_of_other_sizes_than_the_hypotheses_have_is_left_out() -> None:
+    given = ["𝟏ᵀ P = 0"]
+    found = ot.decide("(X + c 𝟏ᵀ) P", "X", given, shapes="X: n d, c: n 1, P: d d")
+    assert found.status == "refuted"
+    assert not any("square matrices" in str(need) for need in found.would_need)
+
+
 def test_a_chain_stands_under_the_same_hypotheses() -> None:
     found = ot.check_chain([P * P.T * A, A, A.T], [Q.orthogonal(P), sympy.Ne(n, 1)])
     assert [link.status for link in found] == ["proved", "refuted"]
