@@ -1,6 +1,6 @@
 """Verdicts: a decision with its counterexample, its chain of steps and its certificate.
 
-What takes time is worked out when it is first asked for.
+The steps, the certificate and the reason are computed when they are first read.
 """
 
 from __future__ import annotations

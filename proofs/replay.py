@@ -823,10 +823,10 @@ class Reader:
         return shown(tree)
 
     def note(self, tree: Any, scope: Scope) -> None:
-        """Note a part of the statement that is defined, since the statement is.
+        """Record a part of the statement as defined: the statement presupposes it.
 
-        A proof by induction is for every depth and all indices of the claim, so what depends on
-        them is left out there.
+        A proof by induction is for every depth and all indices of the claim, so parts that depend
+        on them are not recorded there.
         """
         depths = [["size", k] for k in self.context.depths]
         depths += [["i", k] for k in range(self.frees)] if depths else []
@@ -834,7 +834,7 @@ class Reader:
             self.partial.add(self.closed(tree, scope))
 
     def defined(self, tree: Any, scope: Scope) -> None:
-        """Demand that a part is defined, since it is one of the statement."""
+        """Reject a part that may be undefined, unless it is a part of the statement."""
         known = not self.ready or self.closed(tree, scope) in self.partial
         demand(known, "what is not defined in the statement is used")
 

@@ -94,7 +94,7 @@ def not_evaluated(sides: Sequence[Any]) -> frozenset[Any]:
 
 
 def at_any_index(e: Any) -> Any:
-    """Return an expression in which all members of a family are one matrix."""
+    """Return an expression with every member of a family replaced by one matrix symbol."""
     members = e.atoms(FamilyMember, AffineMember)
     return e.xreplace({m: sympy.MatrixSymbol(m.family.name, *m.shape) for m in members})
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -82,10 +83,22 @@ def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[s
 
     A size that is the exponent of a number is one as well.
     """
-    counts = {part.count for e in expressions for part in e.atoms(LayerProduct, OrderSum)}
-    counts |= {part.exp for e in expressions for part in e.atoms(sympy.Pow) if part.exp in sizes}
+    counts = frozenset().union(*map(_numbers_of_layers, expressions))
+    counts |= {e for each in expressions for e in _exponents(each) if e in sizes}
+    if not counts:
+        return []
     free = frozenset().union(*map(free_symbols, expressions))
     return sorted({c for c in counts if isinstance(c, sympy.Symbol)} & free, key=str)
+
+
+@lru_cache(maxsize=4096)
+def _numbers_of_layers(e: Any) -> frozenset[Any]:
+    return frozenset(part.count for part in e.atoms(LayerProduct, OrderSum))
+
+
+@lru_cache(maxsize=4096)
+def _exponents(e: Any) -> frozenset[Any]:
+    return frozenset(part.exp for part in e.atoms(sympy.Pow))
 
 
 def induction(

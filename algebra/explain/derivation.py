@@ -11,6 +11,7 @@ import html
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -244,14 +245,22 @@ def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -
     paths: list[Path] = [()]
     while (k := _only_difference(at(before, paths[-1]), at(after, paths[-1]))) is not None:
         paths.append((*paths[-1], k))
-    fine = [rule for rule in RULES.values() if not rule.coarse]
-    rules = [*hypotheses(given).values(), *fine]
+    known = list(hypotheses(given).values())
     for path in reversed(paths):
         old, new = at(before, path), at(after, path)
+        kinds: Any = type(old), type(new)
+        rules = [*known, *[RULES[name] for name in _rules_of(*kinds)]]
         for rule, (reverse, left, right) in product(rules, ((False, old, new), (True, new, old))):
             if type(left) in rule.kinds and rule.relates(left, right):
                 return Step(rule.name, path, reverse, before, after, given)
     return None
+
+
+@cache
+def _rules_of(*kinds: type) -> tuple[str, ...]:
+    """Return the names of the rules for these classes of nodes, the coarse ones excepted."""
+    fine = {name: rule for name, rule in RULES.items() if not rule.coarse}
+    return tuple(name for name, rule in fine.items() if {*kinds} & {*rule.kinds})
 
 
 def _only_difference(a: Any, b: Any) -> int | None:

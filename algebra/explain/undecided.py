@@ -30,7 +30,7 @@ from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.reading.interpretation import Applied, Interpretation
 from otimes.algebra.reading.read import read
 
-UNITS = 1.0  # of work for all of this
+UNITS = 0.2  # of work for all of this
 SHOWN = 4  # terms
 WIDTH = 160  # characters of a sum that is shown
 

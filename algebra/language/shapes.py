@@ -444,9 +444,10 @@ class _Reader:
         return sympy.Add(*[s[0] for s in shapes]), sympy.Add(*[s[1] for s in shapes])
 
     def number_of_layers(self, count: Any) -> Any:
-        """Return the range of an index of layers; a count that is an index has a range itself.
+        """Return the number of values of an index of layers that goes up to a count.
 
-        An index of the layers before layer l has the range of l.
+        In a product over the layers before layer l, the count is the index l, whose own range is
+        returned.
         """
         if count not in self.bound:
             self.size(count)

@@ -275,11 +275,16 @@ class Operations(Printed):
                 return Typed(None, base.build, e.span)
             return Typed((base.shape[1], base.shape[0]), lambda: Transpose(base.build()), e.span)
         if e.exponent == r"\circ":
-            raise NotationError("degrees are not in the language", e.span)
+            raise NotationError(
+                "an angle in degrees (°) is not in the language: use radians", e.span
+            )
         if isinstance(e.exponent, str) and e.exponent.startswith(r"\circ"):
             return entrywise_power(e, base, e.exponent)
         if e.exponent == "+":
-            raise NotationError("the pseudo-inverse is not in the language", e.span)
+            raise NotationError(
+                "the pseudo-inverse is not in the language: write (AᵀA)⁻¹Aᵀ",
+                e.span,
+            )
         exponent = -1 if e.exponent == "-1" else self._exponent(e)
         if base.shape is None:
             return Typed(None, lambda: sympy.Pow(base.build(), exponent), e.span)

@@ -19,7 +19,7 @@ from otimes.algebra.notation.tree import (
 
 
 class FormulaShapeError(ShapeError):
-    """Parts of a formula do not conform; `.span` is where."""
+    """The shapes of two parts of a formula do not conform; `.span` is their position in it."""
 
     def __init__(self, message: str, span: Span) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class FormulaShapeError(ShapeError):
 
 
 class Undeclared(NotationError):
-    """What a symbol stands for is not known, and the formula does not tell."""
+    """A symbol of a formula is not declared, and its kind does not follow from the formula."""
 
 
 @dataclass(slots=True)

@@ -180,8 +180,8 @@ class SAE:
     def rescaled(self, scales: float | Float[np.ndarray, " d_sae"]) -> "SAE":
         """Return the same function with feature k divided by its scale and its row multiplied.
 
-        The reconstruction and the number of active features stay, and an L1 penalty does not: a
-        large scale makes it as small as one likes, so that decoder rows need a norm that is fixed.
+        The reconstruction and the number of active features do not change. An L1 penalty does: it
+        tends to 0 as the scale grows, which is why decoder rows are kept at norm 1 in training.
         A TopK SAE compares features with each other and takes one scale for all.
         Raises: OtimesError for a scale that is not positive, or several for a TopK SAE.
 

@@ -24,7 +24,7 @@ def _text_of(path: Path) -> str:
     except OSError as error:
         raise DocumentError(f"cannot read {path}: {error.strerror}") from None
     if b"\0" in data[:10_000]:
-        raise DocumentError(f"{path} is not text")
+        raise DocumentError(f"cannot read {path}: it is a binary file and not text")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

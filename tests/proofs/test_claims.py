@@ -98,12 +98,12 @@ MEAN = Statement(
 
 def scores_by_loops(n: int, d: int, d_head: int, X: Any, W_Q: Any, W_K: Any) -> Any:
     found = np.zeros((n, n), dtype=object)
-    for i in range(n):
-        for j in range(n):
-            for k in range(d_head):
-                query = sum(X[i, c] * W_Q[c, k] for c in range(d))
-                key = sum(X[j, c] * W_K[c, k] for c in range(d))
-                found[i, j] += query * key
+    for k in range(d_head):
+        query = [sum(X[i, c] * W_Q[c, k] for c in range(d)) for i in range(n)]
+        key = [sum(X[j, c] * W_K[c, k] for c in range(d)) for j in range(n)]
+        for i in range(n):
+            for j in range(n):
+                found[i, j] += query[i] * key[j]
     return found
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,7 +14,7 @@ from sympy import MatrixSymbol, Symbol
 import otimes as ot
 from otimes.proofs.keywords import matches
 from otimes.proofs.selection import selected
-from tests.forked import otimes
+from tests.forked import otimes, run_pytest
 
 HEAD = """
 from sympy import Eq, KroneckerProduct as kron, MatrixSymbol, symbols
@@ -238,15 +236,9 @@ def test_an_expression_that_cannot_be_read(keyword: str) -> None:
 # --- the command, and pytest
 
 
-def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *arguments], capture_output=True, text=True, check=False, cwd=cwd
-    )
-
-
 def test_the_command_verifies_a_file(tmp_path: Path) -> None:
     file = write(tmp_path, "mine.py", TRUE, FALSE)
-    ran = run("otimes", "verify", str(file), "--quick")
+    ran = otimes("verify", str(file), "--quick")
     assert (ran.returncode, ran.stderr) == (1, "")
     assert ran.stdout.splitlines()[-1].startswith("2 theorems: 1 proved, 1 refuted")
     ran = otimes("verify", str(tmp_path), "-k", "mixed", "--quick")
@@ -288,16 +280,16 @@ def test_pages_have_the_statement_the_steps_and_the_evidence(tmp_path: Path) -> 
 def test_pytest_collects_theorems(tmp_path: Path) -> None:
     write(tmp_path, "mine.py", TRUE, FALSE)
     (tmp_path / "test_else.py").write_text("def test_else():\n    pass\n")
-    asked = ("pytest", "-p", "no:cacheprovider", "-v", "--otimes-quick", "--otimes", "mine.py")
-    ran = run(*asked, cwd=tmp_path)
+    asked = ("-p", "no:cacheprovider", "-v", "--otimes-quick", "--otimes", "mine.py")
+    ran = run_pytest(*asked, cwd=tmp_path)
     assert ran.returncode == 1
     assert "mine.py::mixed_product PASSED" in ran.stdout
     assert "mine.py::swapped_factors FAILED" in ran.stdout
     assert "swapped_factors: proof refuted" in ran.stdout
     assert "test_else" not in ran.stdout
-    ran = run(*asked, "test_else.py", "-k", "mixed or else", cwd=tmp_path)
+    ran = run_pytest(*asked, "test_else.py", "-k", "mixed or else", cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout
     assert "2 passed, 1 deselected" in ran.stdout
-    ran = run("pytest", "--otimes", "nowhere.py", cwd=tmp_path)
+    ran = run_pytest("--otimes", "nowhere.py", cwd=tmp_path)
     assert ran.returncode == 4
     assert "--otimes: there is no file or folder nowhere.py" in ran.stderr

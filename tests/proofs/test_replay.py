@@ -47,8 +47,8 @@ from tests.proofs.forged import (
 ROOT = Path(__file__).parents[2]
 LONG = os.environ.get("OTIMES_LONG") == "1"
 CLAIMS = claims()
-CHANGES = 200 if LONG else 16  # of each certificate, drawn from several hundred
-CROSSED = 100_000 if LONG else 2_500  # certificates with a part of another
+CHANGES = 200 if LONG else 10  # of each certificate, drawn from several hundred
+CROSSED = 100_000 if LONG else 1_000  # certificates with a part of another
 # The suite is large: of its claims, those that need no facts are changed one time in six.
 CHANGED = [
     name

@@ -54,7 +54,7 @@ def circuit(letters: tuple[str, str], layer: int, head: int) -> sympy.MatrixExpr
 
 
 def circuit_of(letters: tuple[str, str], asked: Asked, replaced: Replaced) -> Array:
-    """Return a circuit by its two factors."""
+    """Return the value of a circuit W_QK or W_OV, with some steps of its formula replaced."""
     steps = dict(replaced)
     change = steps.pop("singular values", None)
     expression = circuit(letters, *asked.one_head()).xreplace(steps)

@@ -7,6 +7,7 @@ is less than one, or the sides agree. The values come from `tests.algebra.decide
 
 from __future__ import annotations
 
+import json
 import operator
 import random
 from collections.abc import Callable, Iterator
@@ -23,7 +24,8 @@ from otimes.algebra.decide import trials
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.linear import Family, FamilyMember
 from otimes.algebra.language.trees import rebuilt
-from otimes.algebra.verdict import decide
+from otimes.algebra.verdict import Verdict, decide
+from otimes.proofs.replay import Rejected, check
 from tests.algebra.decide.scoped import NoValue, World, differ, real, value
 
 LARGE = (5, 6, 7)
@@ -50,18 +52,34 @@ def proof_alone() -> Iterator[None]:
         trials.search = kept
 
 
-def fault(claim: Claim, seed: int) -> str | None:
-    """Return what is wrong with the verdict on a claim, or None: it is right, or a refusal."""
+def judged(claim: Claim, seed: int) -> tuple[Verdict | None, str | None]:
+    """Return the verdict on a claim, None for a refusal, and what is wrong with it, if anything."""
     try:
         verdict = decide(claim.lhs, claim.rhs, claim.given, budget=BUDGET)
         found = verdict.counterexample
     except OtimesError:
-        return None
+        return None, None
     if verdict.status == "proved":
         world = false_at(claim, seed)
-        return world and f"proved, and false at {world}"
+        return verdict, world and f"proved, and false at {world}"
     if found is not None and (why := fault_of(claim, found)):
-        return f"refuted, but {why}:\n{found}"
+        return verdict, f"refuted, but {why}:\n{found}"
+    return verdict, None
+
+
+def fault(claim: Claim, seed: int) -> str | None:
+    """Return what is wrong with the verdict on a claim, or None: it is right, or a refusal."""
+    return judged(claim, seed)[1]
+
+
+def rejected(verdict: Verdict) -> str | None:
+    """Return why a proof does not pass the checker, or None: its certificate is accepted."""
+    if verdict.certificate is None:
+        return "no certificate"
+    try:
+        check(json.loads(json.dumps(verdict.certificate)))
+    except Rejected as why:
+        return str(why)
     return None
 
 

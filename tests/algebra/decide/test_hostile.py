@@ -211,14 +211,19 @@ def answered(sides: Sides, budget: float) -> str:
     return verdict.status
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("name", TRUE)
+def with_budgets(table: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return each case with one of the budgets, which take turns, or with all of them."""
+    if EVERY:
+        return [(name, budget) for name in table for budget in BUDGETS]
+    return [(name, BUDGETS[number % len(BUDGETS)]) for number, name in enumerate(table)]
+
+
+@pytest.mark.parametrize(("name", "budget"), with_budgets(TRUE))
 def test_what_is_true_is_proved_or_undecided(name: str, budget: float) -> None:
     assert answered(TRUE[name](), budget) in ("proved", "undecided")
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("name", FALSE)
+@pytest.mark.parametrize(("name", "budget"), with_budgets(FALSE))
 def test_what_is_false_is_refuted_or_undecided(name: str, budget: float) -> None:
     assert answered(FALSE[name](), budget) in ("refuted", "undecided")
 

@@ -17,6 +17,7 @@ from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul
 from otimes.algebra.language.nonlinear import RowSoftmax
 from otimes.algebra.verdict import decide
+from tests.algebra.decide.attack import proof_alone
 
 n, d, H, L, r = sympy.symbols("n d H L r", integer=True, positive=True)
 l, h, i, j, k = sympy.symbols("l h i j k", integer=True)  # noqa: E741 (as on paper)
@@ -321,3 +322,20 @@ def test_an_index_that_is_bound_inside_a_layer_is_another() -> None:
     assert decide(OrderSum(layer, (l, 3), 1), matmul(whole, whole)).status == "proved"
     three = matmul(*[matmul(whole, X[k]) for k in (2, 1, 0)])
     assert decide(LayerProduct(layer, (l, 3)), three).status == "proved"
+
+
+@pytest.mark.parametrize("name", ["powers", "numbers"])
+def test_an_inner_induction_does_not_use_the_matrix_of_another_depth(name: str) -> None:
+    """Both are true for one layer and for M = 1, and false from two layers and M = 2 on.
+
+    In the step from L to L + 1 layers, the product of the first L is one matrix. Its body speaks of
+    M, so that it is another matrix at M + 1: an induction over M there must not mix the two.
+    """
+    M, c = sympy.Symbol("M", integer=True, positive=True), sympy.Symbol("c")
+    others = LayerProduct(Family("V", (M,), n, n)[j], (j, M))  # M is a number of layers as well
+    lhs, rhs = {
+        "powers": (matmul(c, product(matmul(c**M, I_n))), matmul(c**L * c**M, I_n)),
+        "numbers": (product(matmul(M, I_n)), matmul(1 + (M - 1) * L, I_n)),
+    }[name]
+    with proof_alone():
+        assert decide(matadd(lhs, others), matadd(rhs, others), budget=0.05).status == "undecided"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import reduce
 from typing import Any
 
@@ -14,11 +15,11 @@ from sympy import KroneckerProduct, MatAdd, MatMul, MatrixSymbol, Symbol
 
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.verdict import decide
-from tests.algebra.decide.suite import BEYOND, KINDS, SUITE, Identity
+from tests.algebra.decide.suite import BEYOND, KINDS, SUITE, Identity, Kind
 from tests.algebra.decide.suite.plain import Plain
 from tests.algebra.decide.suite.renaming import canonical
 
-every = pytest.mark.parametrize("identity", SUITE, ids=repr)
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
 TRUE = [identity for identity in SUITE if identity.truth]
 FALSE = [identity for identity in SUITE if not identity.truth]
 
@@ -46,23 +47,37 @@ def test_no_entry_is_trivial() -> None:
         assert identity.lhs != identity.rhs, identity
 
 
-@every
-def test_verdict(identity: Identity) -> None:
-    verdict = decide(identity.lhs, identity.rhs, identity.given)
-    assert verdict.status == ("proved" if identity.truth else "refuted"), verdict
-    if not identity.truth:
-        confirm(identity, verdict.counterexample)
+@contextmanager
+def named(identity: Identity) -> Iterator[None]:
+    """Name the identity in a failure."""
+    try:
+        yield
+    except Exception as failure:
+        failure.add_note(repr(identity))
+        raise
 
 
-@every
-def test_verdict_when_nothing_is_evaluated(identity: Identity) -> None:
+@every_kind
+def test_verdict(kind: Kind) -> None:
+    for identity in kind.identities:
+        with named(identity):
+            verdict = decide(identity.lhs, identity.rhs, identity.given)
+            assert verdict.status == ("proved" if identity.truth else "refuted"), verdict
+            if not identity.truth:
+                confirm(identity, verdict.counterexample)
+
+
+@every_kind
+def test_verdict_when_nothing_is_evaluated(kind: Kind) -> None:
     """The same, with every product of two, every power a product, and no constructor's help."""
-    lhs, rhs, *given = (
-        stated(side)
-        for side in (identity.lhs, identity.rhs, *[s for pair in identity.given for s in pair])
-    )
-    verdict = decide(lhs, rhs, list(zip(given[::2], given[1::2], strict=True)))
-    assert verdict.status == ("proved" if identity.truth else "refuted"), verdict
+    for identity in kind.identities:
+        lhs, rhs, *given = (
+            stated(side)
+            for side in (identity.lhs, identity.rhs, *[s for pair in identity.given for s in pair])
+        )
+        with named(identity):
+            verdict = decide(lhs, rhs, list(zip(given[::2], given[1::2], strict=True)))
+            assert verdict.status == ("proved" if identity.truth else "refuted"), verdict
 
 
 @pytest.mark.parametrize("identity", BEYOND, ids=repr)
@@ -70,9 +85,16 @@ def test_what_is_true_beyond_equations_is_never_refuted(identity: Identity) -> N
     assert decide(identity.lhs, identity.rhs, identity.given, budget=2).status != "refuted"
 
 
-@pytest.mark.parametrize("identity", [each for each in TRUE if not each.given], ids=repr)
-def test_what_is_called_true_holds_at_random_numbers(identity: Identity) -> None:
+@every_kind
+def test_what_is_called_true_holds_at_random_numbers(kind: Kind) -> None:
     """The suite itself is tried: by the other evaluator, before any verdict."""
+    for identity in kind.identities:
+        if identity.truth and not identity.given:
+            with named(identity):
+                assert_holds_at_random_numbers(identity)
+
+
+def assert_holds_at_random_numbers(identity: Identity) -> None:
     draw = random.Random(5)
     signature = inspect(identity.lhs, identity.rhs)
     tried = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,23 @@ from otimes.algebra.language.intervals import Interval, bounds
 
 SEEDS = range(40)
 SIZES = (0, 1, 1, 2, 3, 4, 5, 7)
+
+
+def at_every(seeds: range) -> Callable[[Any], Any]:
+    """Run a test at every seed, as one test."""
+
+    def of(test: Any) -> Any:
+        def run(**arguments: Any) -> None:
+            for seed in seeds:
+                test(seed=seed, **arguments)
+
+        stated = signature(test)
+        others = [each for name, each in stated.parameters.items() if name != "seed"]
+        run.__name__ = test.__name__
+        run.__signature__ = stated.replace(parameters=others)  # type: ignore[attr-defined]
+        return run
+
+    return of
 
 
 def numbers(draw: random.Random, *shape: int, zeros: float = 0.2) -> Any:
@@ -60,8 +78,8 @@ ELEMENTWISE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", ELEMENTWISE)
+@at_every(SEEDS)
 def test_elementwise_operations(name: str, seed: int) -> None:
     draw = random.Random(seed)
     shape = [size(draw) for _ in range(draw.choice((2, 2, 2, 1, 3)))]
@@ -70,7 +88,7 @@ def test_elementwise_operations(name: str, seed: int) -> None:
     check(act(as_exact(x), as_exact(y)), act(x, y))
 
 
-@pytest.mark.parametrize("seed", range(200))
+@at_every(range(200))
 def test_products(seed: int) -> None:
     """Each inner size up to 3 has a formula of its own, and so have rows with many zeros."""
     draw = random.Random(seed)
@@ -83,7 +101,7 @@ def test_products(seed: int) -> None:
     check(as_exact(x) @ as_exact(y), expected)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@at_every(SEEDS)
 def test_kronecker_products(seed: int) -> None:
     draw = random.Random(seed)
     p, q, r, s = (size(draw) for _ in range(4))
@@ -95,7 +113,7 @@ def test_kronecker_products(seed: int) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("seed", SEEDS)
+@at_every(SEEDS)
 def test_concatenation(seed: int, axis: int) -> None:
     draw = random.Random(seed)
     common = size(draw)
@@ -105,7 +123,7 @@ def test_concatenation(seed: int, axis: int) -> None:
     check(exact_arrays.concatenate([as_exact(part) for part in parts], axis), expected)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@at_every(SEEDS)
 def test_indexing(seed: int) -> None:
     draw = random.Random(seed)
     shape = [draw.choice((1, 2, 3, 4)) for _ in range(draw.randint(1, 4))]

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -297,6 +298,7 @@ def instances(rule: Rule) -> list[tuple[Any, Any]]:
     return made + PAIRS.get(rule.name, [])
 
 
+@cache
 def values(seed: int) -> Assignment:
     """Return integers for everything in the alphabet; s is a square, so that its root is one."""
     draw = np.random.default_rng(seed)

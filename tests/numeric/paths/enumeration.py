@@ -8,6 +8,7 @@ paths go through MLPs as well, whose gates are what the recorded activations wer
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -62,19 +63,23 @@ class Enumeration:
         """The MLP with its gates as they were; its biases belong to the sources."""
         recorded = self.places[f"resid_{'pre' if self.c.parallel else 'mid'}.{layer}"]
         read = self.normed(rows, recorded, "ln2", layer, with_bias)
-        pre = self.places[f"mlp_pre.{layer}"]
+        gates = self.gates(layer)
         out = np.zeros_like(rows)
         for i in range(len(rows)):
             hidden = read[i] @ self.W["W_in"][layer]
             if with_bias and "b_in" in self.W:
                 hidden = hidden + self.W["b_in"][layer]
-            for j in range(self.c.d_mlp):
-                gate = GATES[self.c.activation](float(pre[i, j]))
-                hidden[j] *= pre[i, j] * gate if self.c.gated else gate
-            out[i] = hidden @ self.W["W_out"][layer]
+            out[i] = (hidden * gates[i]) @ self.W["W_out"][layer]
             if with_bias and "b_out" in self.W:
                 out[i] += self.W["b_out"][layer]
         return out
+
+    @cache  # noqa: B019 (an enumeration is kept as long as the tests run)
+    def gates(self, layer: int) -> np.ndarray:
+        """What the hidden activations of every path are multiplied with, as they were recorded."""
+        pre = self.places[f"mlp_pre.{layer}"]
+        factors = [[GATES[self.c.activation](float(x)) for x in row] for row in pre]
+        return pre * factors if self.c.gated else np.array(factors)
 
     def through(self, layer: int, head: int, rows: np.ndarray, with_bias: bool) -> np.ndarray:
         group = head // (self.c.n_heads // self.c.kv_heads)
@@ -101,8 +106,8 @@ class Enumeration:
         for i in range(len(rows)):
             whole, row = recorded[i], rows[i]
             if self.c.norm == "layer":
-                whole, row = whole - sum(whole) / len(whole), row - sum(row) / len(row)
-            scale = (sum(x * x for x in whole) / len(whole) + self.c.norm_eps) ** 0.5
+                whole, row = whole - whole.sum() / len(whole), row - row.sum() / len(row)
+            scale = ((whole * whole).sum() / len(whole) + self.c.norm_eps) ** 0.5
             out[i] = row / scale * gain
             if with_bias and bias is not None:
                 out[i] += bias
