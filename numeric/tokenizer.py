@@ -58,8 +58,7 @@ class Tokenizer:
 
     def decode(self, tokens: Iterable[int]) -> str:
         """Return the text of some tokens; bytes that are not UTF-8 become U+FFFD."""
-        byte_of = {character: byte for byte, character in byte_alphabet().items()}
-        symbols = "".join(self.token_symbols(tokens))
+        byte_of, symbols = _byte_of(), "".join(self.token_symbols(tokens))
         return bytes(byte_of[symbol] for symbol in symbols).decode("utf-8", errors="replace")
 
     def token_strings(self, tokens: Iterable[int]) -> list[str]:
@@ -102,6 +101,11 @@ class Tokenizer:
                     at += 1
             symbols = joined
         return tuple(self.vocabulary[symbol] for symbol in symbols)
+
+
+@cache
+def _byte_of() -> dict[str, int]:
+    return {character: byte for byte, character in byte_alphabet().items()}
 
 
 @cache

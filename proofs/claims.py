@@ -257,7 +257,9 @@ class Method:
     """A function of otimes, the theorems that it rests on, and comparisons with plain loops.
 
     `function` is its public name (`ot.ov_eigenvalues`). `trials(model, tokens)` yields comparisons
-    on a model and a prompt, none where the function does not apply.
+    on a model and a prompt, none where the function does not apply. They must fail when the
+    function gets wrong arguments (`method_mutants.CHANGES`); `unchanged_by` are those that change
+    what it returns but nothing that is compared, with the reasons.
     """
 
     kind: ClassVar[str] = "method"
@@ -266,6 +268,7 @@ class Method:
     rests_on: Sequence[str]
     trials: Callable[[Model, Sequence[int]], Iterator[Trial]]
     law: str = ""
+    unchanged_by: Mapping[str, str] = field(default_factory=dict)
 
     expressions: ClassVar[tuple[Any, ...]] = ()
 

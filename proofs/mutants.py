@@ -7,17 +7,18 @@ and the mutant is listed. A mutant whose shapes do not fit is decided again with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy
 
 from otimes.algebra.budget import Budget
-from otimes.algebra.decide.counterexample import Draw, search
+from otimes.algebra.decide.counterexample import Draw, draw_assignment, search
 from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
 from otimes.algebra.evaluate.exact import Assignment
 from otimes.algebra.language.shapes import same_shape, shape_of
@@ -28,10 +29,13 @@ from otimes.algebra.verdict import decide
 from otimes.proofs.claims import Example, Lemma, equations, sides_of
 from otimes.proofs.hypotheses import SEED, drawer, signature_of, unmet
 
-WORK_EACH = 10.0  # units of work
-WORK_FIRST = 5.0  # to look for numbers before anything else, under hypotheses
+WORK_SHORT, WORK_EACH = 1.0, 10.0  # units of work
+WORK_FIRST = 5.0  # to look for numbers
+FEW, AT_EXAMPLES = 8, 24  # trials before anything is proved
+AGREE = 12  # trials of what is proved
 WITHOUT = "without a hypothesis"
 REFUTED, STILL_TRUE, ILL_SHAPED = "refuted", "still true", "ill shaped"
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +145,17 @@ def _fewer_hypotheses(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) 
 class _Draws:
     """Numbers at which hypotheses hold, drawn once for all mutants that speak of the same symbols.
 
-    They are hard to come by. The k-th draw has a seed of its own.
+    They are hard to come by. The k-th draw has a seed of its own. The numbers remember the values
+    of subexpressions, most of which a mutant shares with the claim.
     """
 
     def __init__(self, given: Sequence[Any]) -> None:
-        self.draw = drawer(given) if given else None
+        self.draw: Draw = drawer(given) if given else draw_assignment
         self.made: dict[Any, Assignment | None] = {}
 
-    def again(self) -> Draw | None:
+    def again(self) -> Draw:
         """Return what draws them, from the first on."""
-        if self.draw is None:
-            return None
-        draw, number = self.draw, count()
+        number = count()
 
         def drawn(
             signature: Signature, rng: Random, largest: int, entries: int, roots: dict[str, int]
@@ -160,10 +163,11 @@ class _Draws:
             parts = (signature.tensors, signature.sizes, signature.scalars, signature.indices)
             speaks_of = frozenset(symbol for part in parts for symbol in part.values())
             sizes = frozenset(signature.fixed.items()), frozenset(signature.dimensions)
-            key = (speaks_of, sizes, tuple(roots.items()), largest, entries, next(number))
+            alike = speaks_of, sizes, tuple(roots.items()), frozenset(signature.masks)
+            key = (*alike, largest, entries, next(number))
             if key not in self.made:
-                own = Random(SEED + key[-1])
-                self.made[key] = draw(signature, own, largest, entries, roots)
+                found = self.draw(signature, Random(SEED + key[-1]), largest, entries, roots)
+                self.made[key] = None if found is None else found.remembering()
             return self.made[key]
 
         return drawn
@@ -171,23 +175,35 @@ class _Draws:
 
 def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], draws: _Draws) -> str:
     """Return one of the three verdicts that are known, or a word for what went wrong."""
-    pairs = equations(given)
     try:
         signature = signature_of(given, lhs, rhs)
         if not same_shape(shape_of(lhs), shape_of(rhs)):
             return ILL_SHAPED
-        if given:  # numbers are found sooner than it is found out that nothing follows
-            with suppress(OtimesError), Budget(WORK_FIRST):
-                if search(lhs, rhs, signature, 4, draws.again()) is not None:
-                    return REFUTED
-        verdict = decide(lhs, rhs, pairs, budget=WORK_EACH)
+        tried = partial(search, lhs, rhs, signature, 4)
+        # Most mutants are false, and numbers show it sooner than that nothing proves them. What is
+        # true is mostly proved at once; numbers at which a rare mutant is false are hard to find.
+        few = AT_EXAMPLES if any(isinstance(each, Example) for each in given) else FEW
+        for attempts, units in ((few, WORK_SHORT), (None, WORK_EACH)):
+            draw = draws.again() if attempts or given else None
+            if _within(WORK_FIRST, partial(tried, draw, attempts)) is not None:
+                return REFUTED
+            verdict = decide(lhs, rhs, equations(given), budget=units)
+            if verdict.status != "undecided":
+                break
         if verdict.status != "proved":
-            return verdict.status if verdict.status == "refuted" else verdict.reason
+            return verdict.reason if verdict.status == "undecided" else REFUTED
         with Budget(WORK_EACH):
-            trial = search(lhs, rhs, signature, 4, draws.again())
+            trial = tried(draws.again(), AGREE)
     except (ShapeError, LanguageError):
         return ILL_SHAPED
     return STILL_TRUE if trial is None else "proved, but the exact evaluator disagrees"
+
+
+def _within(units: float, find: Callable[[], Found]) -> Found | None:
+    """Return the result of a search, or None where there is no value or too much work."""
+    with suppress(OtimesError), Budget(units):
+        return find()
+    return None
 
 
 def with_equal_sizes(*expressions: Any) -> tuple[Any, ...]:

@@ -8,8 +8,9 @@ rounding bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.language.trees import rebuilt
-from otimes.algebra.verdict import decide
+from otimes.algebra.verdict import Derived, decide
 from otimes.numeric.binding import Case, Run, cases, recorded
 from otimes.numeric.config import Config
 from otimes.numeric.rounding import (
@@ -264,22 +265,37 @@ def given_to(signature: Any, case: Case, run: Run) -> dict[str, Any]:
     return {**heads, **arrays, **_numbers(signature, run)}
 
 
-def compared(
-    stated: Statement, run: Run, bound_to: Run | None = None
-) -> Iterator[tuple[Case, Iterator[Comparison]]]:
-    """Yield the layers and heads that a statement applies to, each with its comparisons.
+def compared(stated: Statement, run: Run) -> Iterator[tuple[Case, Iterator[Comparison]]]:
+    """Yield the layers and heads that a statement applies to, each with its comparisons."""
+    compare, signature = _comparer(stated, run)
+    for case in _cases(signature, run, stated.bind):
+        yield case, compare(case)
 
-    Its symbols are bound to the arrays of another run, if one is given.
+
+def recorded_under(
+    stated: Statement, run: Run
+) -> Callable[[Run], Iterator[tuple[Case, Iterator[Comparison]]]]:
+    """Return the comparisons with what a run recorded, as a function of another run.
+
+    The symbols are bound to the arrays of the other run. The two sides are not compared.
     """
+    compare, signature = _comparer(stated, run)
+
+    def under(other: Run) -> Iterator[tuple[Case, Iterator[Comparison]]]:
+        for case in _cases(signature, other, stated.bind):
+            yield case, compare.with_recorded(case)
+
+    return under
+
+
+def _comparer(stated: Statement, run: Run) -> tuple[_Comparer, Signature]:
+    """Return the comparisons of a statement as it is about one model, and its signature."""
     lhs, rhs, *rest = _on_config(stated.expressions, run.config)
     sides = rest[: len(rest) - len(stated.places)]
     places = dict(zip(stated.places, rest[len(sides) :], strict=True))
     given = list(zip(sides[::2], sides[1::2], strict=True))
     stated = replace(stated, lhs=lhs, rhs=rhs, places=places, given=given)
-    compare: _Comparer | None = None  # of the first case; a model without layers has none
-    for case in _cases(inspect(*stated.expressions), bound_to or run, stated.bind):
-        compare = compare or _Comparer(stated, run)
-        yield case, compare(case)
+    return _Comparer(stated, run), inspect(*stated.expressions)
 
 
 class _Comparer:
@@ -288,28 +304,50 @@ class _Comparer:
     def __init__(self, stated: Statement, run: Run) -> None:
         self.stated = stated
         self.run = run
-        sides = (stated.lhs, stated.rhs)
-        deep = any(side.has(LayerProduct, OrderSum) for side in sides)
-        numbers = depths(inspect(*sides), run.n_layers) if deep else {}
-        left, self.right = (at_depth(side, numbers) if deep else side for side in sides)
-        self.left = Evaluator(left)
-        given = equations(stated.given)
-        self.derived = decide(left, self.right, given).derived if given else None
-        self.parts = {
-            at: at_depth(part, numbers) if deep else part for at, part in stated.places.items()
-        }
-        self.places = {place: Evaluator(part) for place, part in self.parts.items()}
+
+    @cached_property
+    def sides(self) -> list[Any]:
+        return self._at_depth([self.stated.lhs, self.stated.rhs])
+
+    @cached_property
+    def parts(self) -> dict[str, Any]:
+        places = self.stated.places
+        return dict(zip(places, self._at_depth(list(places.values())), strict=True))
+
+    def _at_depth(self, expressions: list[Any]) -> list[Any]:
+        sides = (self.stated.lhs, self.stated.rhs)
+        if not any(side.has(LayerProduct, OrderSum) for side in sides):
+            return expressions
+        numbers = depths(inspect(*sides), self.run.n_layers)
+        return [at_depth(each, numbers) for each in expressions]
+
+    @cached_property
+    def left(self) -> Evaluator:
+        return Evaluator(self.sides[0])
+
+    @cached_property
+    def places(self) -> dict[str, Evaluator]:
+        return {place: Evaluator(part) for place, part in self.parts.items()}
+
+    @cached_property
+    def derived(self) -> Derived | None:
+        given, (left, right) = equations(self.stated.given), self.sides
+        return decide(left, right, given).derived if given else None
 
     def __call__(self, case: Case) -> Iterator[Comparison]:
         """Compare both sides with each other, and every recorded activation with its expression."""
         left = self._contracted(self.left, case)
-        right, right_bound = walk_bounded(self.right, self._values_of_right(left.values, case))
+        right, right_bound = walk_bounded(self.sides[1], self._values_of_right(left.values, case))
         total = left.bound + right_bound
         if self.derived is not None:
             given = given_to(self.derived.signature, case, self.run)
             numbers = {**left.values.sizes, **given}
             total = total + carried(self.derived, numbers).reshape(total.shape)
         yield left.against("", right, total)
+        yield from self.with_recorded(case)
+
+    def with_recorded(self, case: Case) -> Iterator[Comparison]:
+        """Compare every recorded activation with its expression."""
         for place, part in self.parts.items():
             if place == "logits" and self.stated.depth not in (None, self.run.n_layers):
                 continue
@@ -332,7 +370,7 @@ class _Comparer:
 
     def _values_of_right(self, values: Values, case: Case) -> Values:
         """Return values for the right side, which may have symbols that the left side has not."""
-        signature = inspect(self.right)
+        signature = inspect(self.sides[1])
         spoken_of = {*signature.sizes, *signature.scalars}  # of a number d only, d is a scalar
         shown = {name: size for name, size in values.sizes.items() if name in spoken_of}
         return Values(signature, {**given_to(signature, case, self.run), **shown})

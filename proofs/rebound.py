@@ -7,16 +7,16 @@ layer, another head, W_K for W_Q or scores for patterns they must differ from wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.shapes import inspect
-from otimes.numeric.binding import AXES, Run, source_of
+from otimes.numeric.binding import AXES, Case, Run, source_of
 from otimes.proofs.claims import Definition, Statement
-from otimes.proofs.on_models import compared, silent
+from otimes.proofs.on_models import Comparison, recorded_under, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,10 @@ def check_bindings(claim: Statement | Definition, runs: Sequence[Run]) -> Bindin
     for run in runs:
         if silent(claim, run):
             continue
+        under = recorded_under(stated, run)
         for change, wrong in wrong_runs(stated, run):
             if not verdicts.get(change):
-                found = _noticed(stated, run, wrong)
+                found = _noticed(under, wrong)
                 if found is not None:
                     verdicts[change] = found
     if not verdicts:
@@ -107,14 +108,16 @@ def _arrays_read(stated: Statement, run: Run) -> list[str]:
     return []
 
 
-def _noticed(stated: Statement, run: Run, wrong: Run) -> bool | None:
+def _noticed(
+    under: Callable[[Run], Iterator[tuple[Case, Iterator[Comparison]]]], wrong: Run
+) -> bool | None:
     """Return whether a comparison with what is recorded fails; None if there is none."""
     any_comparison = False
     try:
-        for _, comparisons in compared(stated, run, bound_to=wrong):
+        for _, comparisons in under(wrong):
             for comparison in comparisons:
-                any_comparison = any_comparison or bool(comparison.place)
-                if comparison.place and comparison.ratio > 1:
+                any_comparison = True
+                if comparison.ratio > 1:
                     return True
     except OtimesError:
         return None

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 else:
     np = Deferred("numpy")
 
+REMEMBERED = 1  # sums within which values are kept: further inside there are too many
 NODE = 3  # work steps for a node of the tree, besides those for its entries
 
 
@@ -79,6 +80,16 @@ class Assignment:
     exact: bool = True
     made: Callable[[Any], Any] = as_floats
     apply: Callable[[str, Sequence[Any]], Any] = on_floats
+    _known: dict[Any, Any] | None = field(default=None, init=False, compare=False, repr=False)
+
+    def remembering(self) -> Assignment:
+        """Return the assignment with exact arrays, which keeps the values of subexpressions.
+
+        For many expressions that share parts. `dataclasses.replace` gives one that has none.
+        """
+        own = replace(self.in_exact_arrays())
+        object.__setattr__(own, "_known", {})
+        return own
 
     def size(self, dimension: sympy.Expr) -> int:
         """Return the value of a dimension."""
@@ -151,6 +162,16 @@ def exact_array(array: Any) -> Any:
 
 
 def _value(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
+    known = a._known
+    if known is None or not e.args or len(indices) > len(a.indices) + REMEMBERED:
+        return _evaluated(e, a, indices)
+    place = e, tuple(indices.items())
+    if place not in known:
+        known[place] = _evaluated(e, a, indices)
+    return known[place]
+
+
+def _evaluated(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     evaluate = _EVALUATORS.get(type(e))
     if evaluate is None:
         raise LanguageError(f"{type(e).__name__} has no exact value")

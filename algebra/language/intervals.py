@@ -12,18 +12,20 @@ from fractions import Fraction
 from typing import Any
 
 from mpmath import iv
+from mpmath.libmp import from_int, mpf_eq, mpf_lt, mpi_add, mpi_div, mpi_mul, mpi_sub
 
 PRECISION = 200  # bits
+Ends = tuple[Any, Any]
+"""Both ends of an interval, as mpmath's functions of intervals take them."""
 
 
-def _operator(join: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Interval]:
-    """Return a binary operator of intervals from one of mpmath's."""
+def _operator(join: Callable[[Ends, Ends, int], Ends]) -> Callable[[Any, Any], Interval]:
+    """Return a binary operator of intervals from one of mpmath's, called without its checks."""
 
     def operator(x: Interval, y: Any) -> Interval:
         if not isinstance(y, int | Fraction | Interval):
             return NotImplemented
-        iv.prec = PRECISION
-        return Interval(join(x.bounds, bounds(y)))
+        return Interval(iv.make_mpf(join(x.bounds._mpi_, _ends(y), PRECISION)))
 
     return operator
 
@@ -36,9 +38,10 @@ class Interval:
     def __init__(self, bounds: Any) -> None:
         self.bounds = bounds
 
-    __add__ = __radd__ = _operator(lambda x, y: x + y)
-    __sub__, __rsub__ = _operator(lambda x, y: x - y), _operator(lambda x, y: y - x)
-    __truediv__, __rtruediv__ = _operator(lambda x, y: x / y), _operator(lambda x, y: y / x)
+    __add__ = __radd__ = _operator(mpi_add)
+    __sub__, __rsub__ = _operator(mpi_sub), _operator(lambda x, y, bits: mpi_sub(y, x, bits))
+    __truediv__ = _operator(mpi_div)
+    __rtruediv__ = _operator(lambda x, y, bits: mpi_div(y, x, bits))
 
     def __mul__(self, other: Any) -> Any:
         return 0 if isinstance(other, int | Fraction) and other == 0 else _times(self, other)
@@ -57,12 +60,12 @@ class Interval:
         return Interval(abs(self.bounds))
 
     def __eq__(self, other: object) -> bool:
-        x, y = self.bounds, bounds(other)
-        return bool(x.a == x.b == y.a == y.b)
+        (a, b), (c, d) = self.bounds._mpi_, _ends(other)
+        return bool(mpf_eq(a, b) and mpf_eq(b, c) and mpf_eq(c, d))
 
     def __ne__(self, other: object) -> bool:
-        x, y = self.bounds, bounds(other)
-        return bool(x.b < y.a or y.b < x.a)
+        (a, b), (c, d) = self.bounds._mpi_, _ends(other)
+        return bool(mpf_lt(b, c) or mpf_lt(d, a))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -82,10 +85,24 @@ class Interval:
 def bounds(value: Any) -> Any:
     """Return an int, Fraction or Interval as an mpmath interval."""
     iv.prec = PRECISION
+    return value.bounds if isinstance(value, Interval) else iv.make_mpf(_ends(value))
+
+
+def _ends(value: Any) -> Ends:
+    """Return both ends of an int, Fraction or Interval."""
     if isinstance(value, Interval):
-        return value.bounds
+        lower, upper = value.bounds._mpi_
+        return lower, upper
+    if isinstance(value, int):
+        return _of_integer(value)
     fraction = Fraction(value)
-    return iv.mpf(fraction.numerator) / iv.mpf(fraction.denominator)
+    numerator, denominator = map(_of_integer, (fraction.numerator, fraction.denominator))
+    ends = mpi_div(numerator, denominator, PRECISION)
+    return ends[0], ends[1]
 
 
-_times = _operator(lambda x, y: x * y)
+def _of_integer(number: int) -> Ends:
+    return from_int(number, PRECISION, "f"), from_int(number, PRECISION, "c")
+
+
+_times = _operator(mpi_mul)

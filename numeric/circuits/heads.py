@@ -10,6 +10,7 @@ Source: Elhage et al. 2021, “Splitting attention head terms into circuits”; 
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from jaxtyping import Float
@@ -186,7 +187,11 @@ def token_labels(model: Model, tokens: Sequence[str] | None = None) -> Sequence[
                 f"{len(tokens)} token strings for {model.name}, which has {model.d_vocab} tokens"
             )
         return tokens
+    labels = _bundled_labels()
+    return labels if model.d_vocab == len(labels) else ()
+
+
+@cache
+def _bundled_labels() -> tuple[str, ...]:
     tokenizer = load_tokenizer()
-    if model.d_vocab == tokenizer.d_vocab:
-        return tokenizer.token_strings(range(model.d_vocab))
-    return ()
+    return tuple(tokenizer.token_strings(range(tokenizer.d_vocab)))

@@ -20,6 +20,7 @@ from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.checks.identities import names_theorem
 from otimes.proofs.claims import ErrorLaw, Method, Observation, Observed
 from otimes.proofs.evidence import Criterion, Findings, ProofEvidence, ProofStatus
+from otimes.proofs.method_mutants import Case, check_broken
 from otimes.proofs.on_models import COARSEST, PROMPT_TOKENS, ModelEvidence
 
 NEAREST = 0.25  # orders are multiples of one half
@@ -53,16 +54,28 @@ def check_method(claim: Method, runs: Sequence[Run], quick: bool) -> Findings:
     return Findings(
         ProofEvidence("checked", f"{claim.function}, by {', '.join(claim.rests_on)}"),
         models=evidence,
+        mutants=None if quick else check_broken(claim, *_cases(runs)),
         more=rests,
         needs_models=True,
     )
 
 
+def _cases(runs: Sequence[Run]) -> tuple[list[Case], list[Case]]:
+    """Return small models with random weights, and the trained ones, each with tokens."""
+    small = [_random_model(), _random_model("gpt2"), _random_model(n_layers=1)]
+    trained = [_model(run.model) for run in reversed(runs)]
+    first, others = ([(model, _tokens(model)) for model in models] for models in (small, trained))
+    return first, others
+
+
+def _tokens(model: Model) -> list[int]:
+    return [int(token) % model.d_vocab for token in sample_tokens(PROMPT_TOKENS)]
+
+
 def _agrees(claim: Method, model: Model) -> ModelEvidence:
     worst, where, noticed, any_trial = 0.0, "", [], False
-    tokens = [int(token) % model.d_vocab for token in sample_tokens(PROMPT_TOKENS)]
     try:
-        for trial in claim.trials(model, tokens):
+        for trial in claim.trials(model, _tokens(model)):
             any_trial = True
             if np.shape(trial.value) != np.shape(trial.plain):
                 why = f"{trial.what}: {np.shape(trial.value)} against {np.shape(trial.plain)}"
@@ -145,6 +158,7 @@ def _model(name: str) -> Model:
     return load_model(name if not Path(name).is_dir() else Path(name))
 
 
-@lru_cache(maxsize=1)
-def _random_model() -> Model:
-    return random_model(n_layers=2, n_heads=3, d_model=12, d_head=5, d_vocab=29, n_ctx=16)
+@lru_cache(maxsize=4)
+def _random_model(kind: str | None = None, n_layers: int = 2) -> Model:
+    sizes = {"n_layers": n_layers, "n_heads": 3, "d_model": 12, "d_head": 5}
+    return random_model(kind=kind, **sizes, d_vocab=29, n_ctx=16)

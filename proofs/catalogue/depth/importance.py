@@ -78,7 +78,7 @@ def term_importance_method() -> Method:
                 yield Trial(name, rows[name].loss, *_loss_by_loops(model, tokens, logits, spread))
 
     rests = ("two_layer_paths", "paths_by_order", "replay_by_order", "two_player_shapley")
-    return Method("loss_table", rests, trials)
+    return Method("otimes.numeric.paths.loss.loss_table", rests, trials)
 
 
 Path = tuple[tuple[int, int], ...]

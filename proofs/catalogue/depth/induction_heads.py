@@ -231,16 +231,16 @@ def induction_by_hand_method() -> Method:
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         few = [0, *(1 + int(token) % 6 for token in tokens)]
-        sharpness = 30.0
-        made = induction_by_hand(7, len(few), sharpness)
-        value = made.forward(few, ["logits"])["logits"]
-        # A score is off by four roundings, a softmax by twice that and n additions; the second
-        # scores are β times the first weights. Doubled for what is of higher order.
-        u, size = np.finfo(float).eps / 2, len(few)
-        first = u * (8 * sharpness + 2 * size + 8)
-        bound = 2 * (2 * sharpness * first + 8 * u * sharpness + first)
-        plain = _induction_by_loops(few, 7, sharpness)
-        yield Trial("logits of the model", value, np.array(plain), bound)
+        for sharpness in (2.0, 30.0):
+            made = induction_by_hand(7, len(few), sharpness)
+            value = made.forward(few, ["logits"])["logits"]
+            # A score is off by four roundings, a softmax by twice that and n additions; the second
+            # scores are β times the first weights. Doubled for what is of higher order.
+            u, size = np.finfo(float).eps / 2, len(few)
+            first = u * (8 * sharpness + 2 * size + 8)
+            bound = 2 * (2 * sharpness * first + 8 * u * sharpness + first)
+            plain = _induction_by_loops(few, 7, sharpness)
+            yield Trial(f"logits of the model, β = {sharpness:g}", value, np.array(plain), bound)
 
     return Method(
         "ot.induction_by_hand",

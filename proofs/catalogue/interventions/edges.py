@@ -338,15 +338,26 @@ def acdc_method() -> Method:
             yield Trial("faithfulness", found.faithfulness, scores[0], bound)
             yield Trial("completeness", found.completeness, 1 - scores[1], bound)
             left = _search(plain, theirs, every, 0.01)
-            chosen = acdc(model, clean, corrupt, 0.01, 3).edges
-            both = [np.array([edge in some for edge in every], float) for some in (chosen, left)]
+            chosen = acdc(model, clean, corrupt, 0.01, 3)
+            both = [np.array([e in some for e in every], float) for some in (chosen.edges, left)]
             yield Trial("the edges that are kept", both[0], both[1], 0.0)
+            value = plain.run({*every} - left, theirs)["logits"][3]
+            doubt = 4 * _doubt(model, 0, size)
+            yield Trial("the metric with these only", chosen.value, float(value), doubt)
         ends = [len(acdc(model, clean[:3], corrupt[:3], t, 3).edges) for t in (-np.inf, np.inf)]
         yield Trial(
             "thresholds at the ends", np.array(ends, float), np.array([len(every), 0.0]), 0.0
         )
 
-    return Method("ot.acdc", ("whole_graph_is_the_model", "edge_patch_replaces_one_term"), trials)
+    return Method(
+        "ot.acdc",
+        ("whole_graph_is_the_model", "edge_patch_replaces_one_term"),
+        trials,
+        unchanged_by=dict.fromkeys(
+            ("W_V of another layer", "W_O of another layer"),
+            "the whole search is tried in models that have one layer",
+        ),
+    )
 
 
 def _search(plain: _Bare, theirs: Any, every: list[tuple[str, str]], threshold: float) -> set[Any]:

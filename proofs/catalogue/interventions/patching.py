@@ -22,7 +22,7 @@ from otimes.numeric.interventions.hooks import hook
 from otimes.numeric.interventions.passes import intervene
 from otimes.numeric.interventions.patching import activation_patching
 from otimes.numeric.model import Model
-from otimes.numeric.rounding import gamma
+from otimes.numeric.rounding import LocalBounds, gamma
 from otimes.proofs.catalogue.sources import PRIMER
 from otimes.proofs.catalogue.symbols import H, V, X, d, h, heads, n
 from otimes.proofs.claims import Definition, Method, NonIdentity, Statement, Trial
@@ -416,7 +416,12 @@ def held_method() -> Method:
         still = max(found.changes[name] for name in found.proved)
         yield Trial("what is proved to be held", still, 0.0, 0.0)
         plain, size = np.zeros((2, len(tokens), model.d_head))
-        weights, values = found.before["pattern.0"][0], found.before["v.0"][0]
+        places = model.forward(tokens)
+        local = LocalBounds(model, "float64")
+        for name in ("logits", *["mlp_out.0"] * bool(model.config.d_mlp)):
+            judged = local.place(name, found.before)
+            yield Trial(f"{name} before", found.before[name], judged.value, judged.bound)
+        weights, values = places["pattern.0"][0], places["v.0"][0]
         for i, j in np.ndindex(weights.shape):
             plain[i] += weights[i, j] * (2 * values[j])
             size[i] += 2 * weights[i, j] * np.abs(values[j])
@@ -424,7 +429,6 @@ def held_method() -> Method:
         yield Trial("what the head makes of it", found.places["z.0"][0], plain, bound)
         if not model.config.bare:
             return
-        places = found.before
         moved = places["pattern.0"][0] @ places["v.0"][0] @ model.W_O[0, 0]
         size = np.abs(moved)
         for layer in range(1, model.n_layers):

@@ -99,6 +99,20 @@ def _of_norms(model: Model, what: str) -> np.ndarray:
     return np.concatenate([np.ravel(getattr(model, f"{norm}_{what}")) for norm in norms])
 
 
+READERS = ("W_Q", "W_K", "W_V", "W_in", "W_gate", "W_U")
+READ_BIASES = ("b_Q", "b_K", "b_V", "b_in", "b_gate", "b_U")
+WRITERS = ("W_E", "W_pos", "W_O", "b_O", "W_out", "b_out")
+
+
+def _rest_is_kept(old: Model, new: Model, *but: str) -> Iterator[Trial]:
+    """Yield whether all weights but those that a rewriting is about are what they were."""
+    names = sorted(new.weights.keys() & old.weights.keys() - {*but})
+    found, before = (
+        np.concatenate([np.ravel(getattr(model, name)) for name in names]) for model in (new, old)
+    )
+    yield Trial("all other weights", found, before, 0.0)
+
+
 def _without_mean(what: str, centred: np.ndarray, before: np.ndarray, axis: int) -> Trial:
     """Return whether an array is what it was, less its means along an axis."""
     count, lines = before.shape[axis], np.moveaxis(before, axis, -1)
@@ -110,16 +124,19 @@ def _without_mean(what: str, centred: np.ndarray, before: np.ndarray, axis: int)
 
 def _biases_are_gone(old: Model, new: Model) -> Iterator[Trial]:
     yield _is("biases of norms", _of_norms(new, "bias"), 0.0)
+    yield from _rest_is_kept(old, new, *READ_BIASES, "ln1_bias", "ln2_bias", "ln_final_bias")
 
 
 def _gains_are_one(old: Model, new: Model) -> Iterator[Trial]:
     yield _is("gains of norms", _of_norms(new, "gain"), 1.0)
+    yield from _rest_is_kept(old, new, *READERS, "ln1_gain", "ln2_gain", "ln_final_gain")
 
 
 def _readers_are_centred(old: Model, new: Model) -> Iterator[Trial]:
     for before, reader in zip(_readers(old), _readers(new), strict=True):
         what = f"{reader.name} reading {reader.place}"
         yield _without_mean(what, reader.W, before.W, axis=0)
+    yield from _rest_is_kept(old, new, *READERS)
 
 
 def _reads_alike(
@@ -256,6 +273,7 @@ def _writes_centred(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         return
     model = _without_norm_biases(model)
     new, places = processing.centre_writers(model), model.forward(tokens)
+    yield from _rest_is_kept(model, new, *WRITERS)
     pairs = zip(_writers(model, places, tokens), _writers(new, places, tokens), strict=True)
     for old, now in pairs:
         few = gamma(model.d_model + 4, 2**-53)
@@ -315,6 +333,7 @@ def _value_biases_folded(model: Model, tokens: Sequence[int]) -> Iterator[Trial]
         return
     new, places = processing.fold_value_biases(model), model.forward(tokens)
     yield _is("value biases", new.b_V, 0.0)
+    yield from _rest_is_kept(model, new, "b_V", "b_O")
     for number in range(model.n_layers):
         layer, other = model.layer(number), new.layer(number)
         read = places.get(f"ln1.{number}", places[f"resid_pre.{number}"])
@@ -366,6 +385,7 @@ def _key_biases_dropped(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         return
     new, places = processing.drop_key_biases(model), model.forward(tokens)
     yield _is("key biases", new.b_K, 0.0)
+    yield from _rest_is_kept(model, new, "b_K")
     for number in range(model.n_layers):
         layer, read = new.layer(number), places[f"qk_in.{number}"]
         for head in range(model.n_heads):
@@ -414,6 +434,7 @@ def _unembedding(
     """Yield logits or probabilities at the last position, from what the unembedding reads."""
     new, places = rewritten(model), model.forward(tokens)
     yield _is("tied", new.config.tied, 0.0)
+    yield from _rest_is_kept(model, new, "W_U", "b_U")
     if probabilities:
         yield _without_mean("W_U", new.W_U, model.W_U, axis=1)
         yield _without_mean("b_U", new.b_U, model.b_U, axis=0)

@@ -577,6 +577,31 @@ def feature_attribution_method() -> Method:
     return Method("ot.feature_attribution", rests, trials)
 
 
+def _half_by_loops(
+    model: Model, tokens: Sequence[int], whole: float, half: float
+) -> Iterator[Trial]:
+    """Yield the losses from the last stream and, where no norm reads it, from half of it."""
+    if model.config.logit_cap:
+        return
+    read = "ln_final" if model.config.final_norm else "final"
+    final = model.forward(tokens, [read])[read]
+    losses_of = {"the model": (whole, 1.0)}
+    if not model.config.final_norm:
+        losses_of["half of the stream"] = half, 0.5
+    for what, (found, share) in losses_of.items():
+        logits = [_logits_by_loops(model, share * row) for row in final[:-1]]
+        pairs = zip(logits, tokens[1:], strict=True)
+        plain = fsum(np.log(fsum(np.exp(row))) - row[token] for row, token in pairs)
+        largest = float((np.abs(final) @ np.abs(model.W_U) + np.abs(model.b_U)).max())
+        bound = gamma(4 * (model.d_model + model.d_vocab + len(tokens)), UNIT) * (2 + 2 * largest)
+        yield Trial(f"loss of {what}", found, plain / len(logits), bound)
+
+
+def _logits_by_loops(model: Model, row: np.ndarray) -> np.ndarray:
+    columns = zip(model.W_U.T, model.b_U, strict=True)
+    return np.array([fsum([*(row * column), bias]) for column, bias in columns])
+
+
 @theorem(
     title="loss_recovered: what a model keeps with reconstructions in place of activations",
     chapter=10,
@@ -601,6 +626,8 @@ def loss_recovered_method() -> Method:
         yield Trial("an identity", found.fraction, 1.0, 0.0)
         found = loss_recovered(model, nothing, tokens)
         yield Trial("zeros", found.fraction, 0.0, 0.0)
+        half = loss_recovered(model, replace(same, W_dec=same.W_dec / 2), tokens)
+        yield from _half_by_loops(model, tokens, half.original, half.spliced)
         b_U = model.b_U
         ablated = np.log(fsum(np.exp(b_U))) - fsum(b_U[np.array(tokens[1:])]) / (len(tokens) - 1)
         if not model.config.final_norm and not model.config.logit_cap:

@@ -528,4 +528,8 @@ def spectral_bands_method() -> Method:
         ("bands_intertwine", "bands_resolve_identity"),
         trials,
         law=r"x U_b U_b^\top W_U = x W_U V_b V_b^\top",
+        unchanged_by={
+            "W_U with its columns shifted": "left singular vectors and singular values are those "
+            "of W_U W_Uᵀ, which the order of the tokens does not change"
+        },
     )

@@ -257,8 +257,10 @@ def _largest_by_tables(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
             f"head 0.{head}, the {k} largest of {every.size} effects",
             np.array([each.effect for each in found]),
             largest,
-            _rounding(model, head, scores, moved) * float(np.max(share)),
+            bound := _rounding(model, head, scores, moved) * float(np.max(share)),
         )
+        at = [every[each.destination, sources.index(each.source), each.output] for each in found]
+        yield Trial(f"head 0.{head}, where they are", largest, np.array(at), 2 * bound)
 
 
 def _rounding(model: Model, head: int, scores: np.ndarray, moved: np.ndarray) -> float:
