@@ -5,6 +5,8 @@ card records the version and a digest of the files.
 """
 
 import hashlib
+import json
+import platform
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,7 @@ import numpy as np
 from jaxtyping import Int
 
 from otimes.numeric.files import write_whole
-from otimes.numeric.tokenizer import Tokenizer
+from otimes.numeric.tokenizer import BUNDLED, Tokenizer, load_tokenizer
 
 PIECES = r" ?[A-Za-z_]+| ?[0-9]+| ?[^ \t\r\nA-Za-z0-9_]+|[ \t\r\n]+(?![^ \t\r\n])|[ \t\r\n]+"
 """The pre-tokenization pattern. ASCII classes only, so that Python's `re` and the Oniguruma of the
@@ -71,6 +73,31 @@ def encode_source(
         held_out = place % _HELD_OUT_EVERY == _HELD_OUT_EVERY - 1
         (held_out_tokens if held_out else train_tokens).extend(tokenizer.encode(text))
     return np.array(train_tokens), np.array(held_out_tokens)
+
+
+def unigram_counts() -> Int[np.ndarray, " d_vocab"]:
+    """Return how often each token occurs in the training text of the bundled models.
+
+    >>> int(unigram_counts().sum())
+    4365013
+    """
+    content = json.loads((BUNDLED / "unigrams.json").read_text(encoding="utf-8"))
+    return np.array(content["counts"])
+
+
+def write_unigrams(path: Path, source: Source | None = None) -> None:
+    """Count the tokens of the training text, and write the file that `unigram_counts` reads."""
+    tokenizer = load_tokenizer()
+    source = read_source() if source is None else source
+    tokens, _ = encode_source(source, tokenizer)
+    content = {
+        "what": "occurrences of each token in the training text of the bundled models",
+        "made_by": "otimes.numeric.corpus.write_unigrams",
+        "python": platform.python_version(),
+        "sha256": source.sha256,
+        "counts": np.bincount(tokens, minlength=tokenizer.d_vocab).tolist(),
+    }
+    write_whole(path, json.dumps(content).encode() + b"\n")
 
 
 def train_tokenizer(path: Path) -> None:

@@ -74,6 +74,11 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         "probes_and_features",
         ("reading", "erasing", "sparse_autoencoders"),
     ),
+    11: (
+        "Behaviours and tools",
+        "behaviours",
+        ("heads", "neurons"),
+    ),
 }
 """The title of each chapter, its folder, and the files in it in reading order."""
 

@@ -127,6 +127,11 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "logit_lens": lambda m: ot.logit_lens(m, [1, 2]).values,
     "head_patterns": lambda m: ot.head_patterns(m, [1, 2], 0).values,
     "head_behaviour": lambda m: ot.head_behaviour(m, np.array([[1, 2, 3, 1, 2, 3]])).values,
+    "attention_scores": lambda m: ot.attention_scores(m, [1, 2], np.eye(2)).values,
+    "positional_scores": lambda m: ot.positional_scores(m, [0, 1], [1, 2]).values,
+    "joiner_scores": lambda m: ot.joiner_scores(m, [1, 2], [0, 0]).values,
+    "syntactic_scores": lambda m: ot.syntactic_scores(m, [1, 2], [-1, 0]).values,
+    "ablation_losses": lambda m: ot.ablation_losses(m, [1, 2]).values,
     "paths": lambda m: ot.paths(m, [1, 2]).by_order(),
     "direct_logit_attribution": lambda m: ot.direct_logit_attribution(m, [1, 2]).by_head().values,
     "input_gradient": lambda m: ot.input_gradient(m, [1, 2]).values,
@@ -165,15 +170,29 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "loss_recovered": lambda m: tuple(ot.loss_recovered(m, DICTIONARY, [1, 2])),
     "audit": lambda m: ot.audit(lambda t: PLAIN.forward(t)["logits"], [1, 2], weights=m).passed,
 }
+OF_NEURONS: dict[str, Callable[[Any], Any]] = {
+    "neuron_cosines": lambda m: ot.neuron_cosines(m).values,
+    "neuron_moments": lambda m: ot.neuron_moments(m).values,
+    "frequency_correlations": lambda m: ot.frequency_correlations(m, np.arange(1, 12)).values,
+    "null_space_shares": lambda m: ot.null_space_shares(m, 2).values,
+    "entropy_effects": lambda m: ot.entropy_effects(m, [1, 2], 1, [3]).values,
+    "neuron_activations": lambda m: ot.neuron_activations(m, [1, 2]),
+    "neuron_examples": lambda m: [e.value for e in ot.neuron_examples(m, [1, 2], 0, 1)],
+    "neuron_information": lambda m: ot.neuron_information(m, [1, 2], [0, 1]).values,
+    "label_variance": lambda m: ot.label_variance(m, [1, 2, 1]).values,
+    "neuron_correlations": lambda m: ot.neuron_correlations(m, MODEL, [1, 2, 3]).values,
+}
 PLAIN = random_model(TINY)
 COLUMN = np.ones((PLAIN.d_model, 1))
 DICTIONARY = ot.SAE(COLUMN, np.ones(1), COLUMN.T, np.zeros(PLAIN.d_model), hook_point="final")
 
 
-@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize("name", [*TAKES, *OF_NEURONS])
 def test_a_folder_does_what_a_model_does(name: str, tmp_path: Path) -> None:
-    folder = PLAIN.save(tmp_path / "plain")
-    found, expected = TAKES[name](str(folder)), TAKES[name](PLAIN)
+    model = MODEL if name in OF_NEURONS else PLAIN
+    folder = model.save(tmp_path / "plain")
+    ask = {**TAKES, **OF_NEURONS}[name]
+    found, expected = ask(str(folder)), ask(model)
     assert np.array_equal(np.asarray(found), np.asarray(expected), equal_nan=name != "audit")
 
 
@@ -188,7 +207,7 @@ def test_every_public_function_of_a_model_is_among_them() -> None:
         and function.__module__.startswith("otimes.numeric")
     }
     # Training needs a model of the vocabulary of the text: tests/numeric/features.
-    assert of_models - {"train_sae"} <= set(TAKES)
+    assert of_models - {"train_sae"} <= {*TAKES, *OF_NEURONS}
 
 
 def test_theorems_are_checked_on_a_live_model() -> None:

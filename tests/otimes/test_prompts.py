@@ -98,6 +98,26 @@ FEATURES = {
 """Functions of a sparse autoencoder: `tests/numeric/features`."""
 
 
+BEHAVIOURS = {
+    "ablation_losses",
+    "attention_scores",
+    "entropy_effects",
+    "frequency_correlations",
+    "joiner_scores",
+    "label_variance",
+    "neuron_activations",
+    "neuron_correlations",
+    "neuron_cosines",
+    "neuron_examples",
+    "neuron_information",
+    "neuron_moments",
+    "null_space_shares",
+    "positional_scores",
+    "syntactic_scores",
+}
+"""Functions that sum over prompts, or read weights: `tests/numeric/behaviours`."""
+
+
 def public_functions() -> dict[str, Callable[..., Any]]:
     return {name: getattr(ot, name) for name in ot.__all__ if inspect.isfunction(getattr(ot, name))}
 
@@ -111,7 +131,7 @@ def test_every_public_function_of_a_model_or_a_prompt_is_tried_here() -> None:
         and function is not ot.theorem  # its `models` are names of kinds of models
     }
     tried = {*STACKED, *ONE_PROMPT, *MANY_PROMPTS, *OF_WEIGHTS}
-    assert found == {*tried, *OTHERS, *INTERVENTIONS, *FEATURES}
+    assert found == {*tried, *OTHERS, *INTERVENTIONS, *FEATURES, *BEHAVIOURS}
 
 
 def ids(text: str) -> list[int]:
