@@ -444,11 +444,14 @@ def docs(site: str | None, port: int) -> int:
 def train(name: str, out: str, seed: int, device: str | None, **options: str | None) -> int:
     """Train a bundled model from random weights, or a sparse autoencoder of an activation.
 
-    The result is in FOLDER/NAME. It needs the extra `train`.
+    The result is in FOLDER/NAME. It needs the extra `train`, but for `modular_addition`, a network
+    that learns to add modulo 31.
     """
     given = [f"--{each.replace('_', '-')}" for each, value in options.items() if value is not None]
     if name != "sae" and given:
         raise click.UsageError(f"{given[0]} goes with `otimes train sae`")
+    if name == "modular_addition" and not device:
+        return _train_addition(Path(out) / name, int(seed))
     if name == "sae" and device:
         raise click.UsageError("--device goes with a model: an SAE is trained on the CPU")
     try:
@@ -484,6 +487,18 @@ def train(name: str, out: str, seed: int, device: str | None, **options: str | N
             device=device,
         )
     click.echo(folder)
+    return ALL_WELL
+
+
+def _train_addition(folder: Path, seed: int) -> int:
+    from otimes.numeric.behaviours.modular_addition import save_addition, train_addition
+
+    with _progress("training modular_addition") as on_progress:
+        run = train_addition(
+            seed=seed,
+            on_progress=lambda done, total, loss: on_progress(done, total, f"loss {loss:.2g}"),
+        )
+    click.echo(save_addition(run, folder))
     return ALL_WELL
 
 

@@ -116,7 +116,7 @@ def _states(item: Item, entries: Sequence[TheoremReport]) -> tuple[str, ...]:
 def summary(found: Sequence[Covered]) -> str:
     """Return a one-line summary: the number of items in a final state, for each part."""
     parts = []
-    for beyond, name in ((False, "items of chapters 1–10"), (True, "facts beyond them")):
+    for beyond, name in ((False, "items of chapters 1–11"), (True, "facts beyond them")):
         of_kind = [each for each in found if each.item.beyond is beyond]
         if of_kind:
             done = sum(each.final for each in of_kind)

@@ -44,11 +44,11 @@ SETTINGS = (*PATTERN_SETTINGS, "embed_scale", "output_norms", "n_experts")
 class Goal(NamedTuple):
     """A logit or logit difference: (normed) final residual stream at `position`, times `row`.
 
-    `constant`, the term of b_U, is added.
+    `constant`, the term of b_U, is added. Stacked prompts may have a row each.
     """
 
     position: int
-    row: Float[np.ndarray, " d_model"]
+    row: Float[np.ndarray, "*prompts d_model"]
     constant: float
 
 

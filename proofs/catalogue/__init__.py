@@ -72,7 +72,12 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     10: (
         "Probes and features",
         "probes_and_features",
-        ("reading", "erasing", "sparse_autoencoders"),
+        ("reading", "information", "analogies", "erasing", "sparse_autoencoders"),
+    ),
+    11: (
+        "Behaviours and tools",
+        "behaviours",
+        ("streams", "training", "knowledge"),
     ),
     11: (
         "Behaviours and tools",

@@ -11,7 +11,11 @@ import numeric
 from otimes.proofs.catalogue import find
 
 ROOM = Path(numeric.__file__).parent
-FOLDERS = [path for name in ("paths", "attribution") for path in sorted((ROOM / name).glob("*.py"))]
+FOLDERS = [
+    path
+    for name in ("paths", "attribution", "behaviours")
+    for path in sorted((ROOM / name).glob("*.py"))
+]
 FILES = [ROOM / "processing.py", ROOM / "frozen_layer.py", *FOLDERS]
 NAMED = [
     (path.name, name.strip())

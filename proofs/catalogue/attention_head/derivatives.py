@@ -199,7 +199,7 @@ def entropy_falls_with_sharpness() -> Statement:
     )
 
 
-def _surplus(gap: Any) -> Any:
+def surplus(gap: Any) -> Any:
     """Return exp(t) − t − 1 of each entry, which is never negative."""
     return matadd(Activation("exp", gap), matmul(-1, gap), matmul(-1, OneMatrix(*gap.shape)))
 
@@ -224,7 +224,7 @@ def kl_is_nonnegative() -> Bound:
     return Bound(
         sympy.Integer(0),
         Trace(_kl(a, b)),
-        [Entries(matmul(a, Transpose(_surplus(gap))))],
+        [Entries(matmul(a, Transpose(surplus(gap))))],
         tight={"s": [[1]], "t": [[1]]},
         on_models=False,
     )
