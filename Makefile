@@ -95,13 +95,19 @@ clean:
 	@$(PIP) -e '.[train,test,docs,plot]'
 	@touch $@
 
+# Tools whose requirements conflict with the others or are not needed for what is compared:
+# dictionary-learning asks for nnsight below 0.4, bertviz for boto3, pyvene and pyreft for notebooks.
+TOOLS := pyvene==0.1.8 pyreft==0.1.0 dictionary-learning==0.1.0 eai-sparsify==1.3.3 \
+  circuitsvis==1.43.3 bertviz==1.4.1
+
 # The peers need versions of their own, and must not decide what the project's environment holds.
 .venv-peers/peers: $(ENVIRONMENT)
-	@echo "Installing other people's transformers (transformers, TransformerLens 3.9, captum) into" \
-	  ".venv-peers: about 500 MB to fetch, 1.8 GB on disk."
+	@echo "Installing other people's transformers and tools (transformers, TransformerLens 3.9, captum," \
+	  "shap, nnsight, pyvene) into .venv-peers: about 600 MB to fetch, 2.1 GB on disk."
 	@$(IN)python -m venv .venv-peers
 	@.venv-peers/bin/python -m pip install -qq torch==2.13.0
 	@.venv-peers/bin/python -m pip install -qq -e '.[audit,tools,test]'
+	@.venv-peers/bin/python -m pip install -qq --no-deps $(TOOLS)
 	@touch $@
 
 .venv/lint: .venv/core

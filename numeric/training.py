@@ -107,7 +107,7 @@ RECIPES = {
         embedding_std=0.05,
         position_std=0.05,
     ),
-    # A smaller one from seed 1, whose neurons are compared with those of gpt2_tiny on short prompts.
+    # A smaller one from seed 1: its neurons are compared with those of gpt2_tiny on short prompts.
     "gpt2_twin": Recipe(
         gpt2_config(
             n_layers=2, n_heads=2, d_model=64, d_head=32, d_mlp=256, d_vocab=D_VOCAB, n_ctx=128

@@ -61,6 +61,7 @@ from .numeric.attribution.mixing import value_norms as value_norms
 from .numeric.attribution.occlusion import occlusion as occlusion
 from .numeric.attribution.occlusion import perturbation as perturbation
 from .numeric.attribution.relevance import relevance as relevance
+from .numeric.attribution.shapley import shapley_values as shapley_values
 from .numeric.audit.analyses.audit import audit_analysis as audit_analysis
 from .numeric.audit.audit import audit as audit
 from .numeric.audit.decoding import audit_decoding as audit_decoding
@@ -76,10 +77,6 @@ from .numeric.behaviours.attention import joiner_scores as joiner_scores
 from .numeric.behaviours.attention import positional_scores as positional_scores
 from .numeric.behaviours.attention import syntactic_scores as syntactic_scores
 from .numeric.behaviours.entropy import entropy_effects as entropy_effects
-from .numeric.behaviours.weights_of_neurons import frequency_correlations as frequency_correlations
-from .numeric.behaviours.weights_of_neurons import neuron_cosines as neuron_cosines
-from .numeric.behaviours.weights_of_neurons import neuron_moments as neuron_moments
-from .numeric.behaviours.weights_of_neurons import null_space_shares as null_space_shares
 from .numeric.behaviours.knowledge import answers_to as answers_to
 from .numeric.behaviours.knowledge import area_under_curve as area_under_curve
 from .numeric.behaviours.knowledge import context_or_memory as context_or_memory
@@ -103,6 +100,10 @@ from .numeric.behaviours.streams import stream_norms as stream_norms
 from .numeric.behaviours.streams import weight_norms as weight_norms
 from .numeric.behaviours.training import circuit_overlap as circuit_overlap
 from .numeric.behaviours.training import fine_tune as fine_tune
+from .numeric.behaviours.weights_of_neurons import frequency_correlations as frequency_correlations
+from .numeric.behaviours.weights_of_neurons import neuron_cosines as neuron_cosines
+from .numeric.behaviours.weights_of_neurons import neuron_moments as neuron_moments
+from .numeric.behaviours.weights_of_neurons import null_space_shares as null_space_shares
 from .numeric.circuits.behaviour import head_behaviour as head_behaviour
 from .numeric.circuits.behaviour import head_patterns as head_patterns
 from .numeric.circuits.composition import composition_scores as composition_scores
@@ -120,6 +121,9 @@ from .numeric.circuits.lens import spectral_bands as spectral_bands
 from .numeric.circuits.translators import fit_translator as fit_translator
 from .numeric.circuits.trigrams import skip_trigrams as skip_trigrams
 from .numeric.circuits.virtual import virtual_weights as virtual_weights
+from .numeric.drawn import drawn_attention as drawn_attention
+from .numeric.encoder import encode as encode
+from .numeric.encoder import relative_bias as relative_bias
 from .numeric.features.measures import feature_attribution as feature_attribution
 from .numeric.features.measures import feature_density as feature_density
 from .numeric.features.measures import feature_logits as feature_logits
@@ -159,8 +163,11 @@ from .numeric.probes.probe import fit_probe as fit_probe
 from .numeric.probes.probe import selectivity as selectivity
 from .numeric.probes.steering import mean_difference as mean_difference
 from .numeric.probes.steering import steer as steer
+from .numeric.programs.library import compile_program as compile_program
 from .numeric.progress import progress as progress
 from .numeric.random_weights import random_model as random_model
+from .numeric.recurrent import lstm as lstm
+from .numeric.systems import systems as systems
 from .proofs.catalogue import catalogue as catalogue
 from .proofs.claims import Bound as Bound
 from .proofs.claims import Definition as Definition

@@ -77,12 +77,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     11: (
         "Behaviours and tools",
         "behaviours",
-        ("streams", "training", "knowledge"),
-    ),
-    11: (
-        "Behaviours and tools",
-        "behaviours",
-        ("heads", "neurons"),
+        ("heads", "neurons", "streams", "training", "knowledge", "tools", "systems", "programs"),
     ),
 }
 """The title of each chapter, its folder, and the files in it in reading order."""

@@ -1,0 +1,82 @@
+"""Chapter 11: programs that are compiled to the weights of a transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, ZeroMatrix
+
+from otimes.algebra.language.linear import matmul
+from otimes.algebra.language.nonlinear import RowSoftmax
+from otimes.numeric.model import Model
+from otimes.numeric.programs.library import compile_program
+from otimes.numeric.rounding import gamma
+from otimes.proofs.catalogue.symbols import m, n
+from otimes.proofs.claims import Method, Statement, Trial
+from otimes.proofs.theorem import theorem
+
+RASP = "Weiss, Goldberg and Yahav 2021, “Thinking Like Transformers”"
+TRACR = "Lindner et al. 2023, “Tracr: Compiled Transformers as a Laboratory for Interpretability”"
+UNIT = 2.0**-53
+
+
+@theorem(
+    title="RASP: the width of a selector is read from the weight of the first position",
+    chapter=11,
+    source=f"{RASP}, §3; {TRACR}, §3.2",
+    covers=("S3-151",),
+)
+def width_is_read_from_the_first_position() -> Statement:
+    """Attention returns means, not sums, so a head cannot count by itself. Give the first position
+    (BOS) the score of the m selected positions, and the others one so low that their weight is
+    zero: each of the m + 1 then has the weight 1/(m + 1), and a value of 1 at BOS and 0 elsewhere
+    is read as 1/(m + 1). An MLP turns that into m. Without a selected position all of the weight is
+    on BOS, and m = 0.
+    """
+    score = MatrixSymbol("v", n, 1)
+    scores = BlockMatrix([[score, matmul(score, OneMatrix(1, m))]])
+    at_first = BlockMatrix([[Identity(1)], [ZeroMatrix(m, 1)]])
+    return Statement(
+        matmul(RowSoftmax(scores), at_first), matmul(1 / (m + 1), OneMatrix(n, 1)), on_models=False
+    )
+
+
+def _by_python(name: str, sequence: Sequence[Any]) -> list[Any]:
+    """Return what a program should put out, in plain Python."""
+    return {
+        "length": [len(sequence)] * len(sequence),
+        "histogram": [[*sequence].count(each) for each in sequence],
+        "reverse": [*sequence][::-1],
+        "sort": sorted(sequence),
+        "fraction": [[*sequence[: end + 1]].count(1) / (end + 1) for end in range(len(sequence))],
+    }[name]
+
+
+@theorem(
+    title="compile_program: RASP programs as transformers",
+    chapter=11,
+    source=f"{RASP}; {TRACR}",
+    covers=("S3-151",),
+)
+def compile_program_method() -> Method:
+    """Length, histogram, reverse, sort by counting, and the share of a token so far, beside plain
+    Python. β is 1600, so that exp(-β/2) is 0 in float64 and each pattern is exactly uniform on what
+    is selected. All sequences of small lengths are compared in the tests. Such a model is one of
+    which the circuit is known: what a method of circuit discovery finds can be checked.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if model.n_layers:
+            return  # the programs are the same beside every model
+        sequence = [1 + token % 3 for token in tokens][:5]
+        for name in ("length", "histogram", "reverse", "sort"):
+            found = compile_program(name, (1, 2, 3), 5)(sequence)
+            yield Trial(name, np.array(found, float), np.array(_by_python(name, sequence)), 0.0)
+        found = compile_program("fraction", (1, 2, 3), 5, token=1)(sequence)
+        plain = np.array(_by_python("fraction", sequence))
+        yield Trial("fraction", np.array(found), plain, gamma(20, UNIT) * plain)
+
+    rests = ("width_is_read_from_the_first_position", "softmax_of_equal_scores")
+    return Method("ot.compile_program", rests, trials)

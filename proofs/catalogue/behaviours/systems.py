@@ -1,0 +1,349 @@
+"""Chapter 11: the systems that the literature names, and what holds for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import exp, fsum, log, tanh
+
+import numpy as np
+import sympy
+from sympy import (
+    BlockMatrix,
+    HadamardProduct,
+    Identity,
+    MatrixExpr,
+    MatrixSymbol,
+    OneMatrix,
+    Transpose,
+    ZeroMatrix,
+)
+from sympy.matrices.expressions.diagonal import DiagMatrix
+
+from otimes.algebra.evaluate.arrays import evaluate
+from otimes.algebra.language.layers import LayerProduct
+from otimes.algebra.language.linear import Family, HeadSum, matadd, matmul
+from otimes.algebra.language.nonlinear import RowSoftmax
+from otimes.numeric.config import Config
+from otimes.numeric.encoder import encode, relative_bias
+from otimes.numeric.model import Model
+from otimes.numeric.recurrent import cell_as_sum, lstm
+from otimes.numeric.rounding import gamma
+from otimes.numeric.systems import systems
+from otimes.proofs.catalogue.sources import VASWANI
+from otimes.proofs.catalogue.symbols import d, m, n, size
+from otimes.proofs.claims import Method, NonIdentity, Statement, Trial
+from otimes.proofs.theorem import theorem
+
+RADFORD = "Radford et al. 2019, “Language Models are Unsupervised Multitask Learners”"
+BROWN = "Brown et al. 2020, “Language Models are Few-Shot Learners”, table 2.1"
+DEVLIN = "Devlin et al. 2019, “BERT”; Sellam et al. 2022, “The MultiBERTs”"
+RAFFEL = "Raffel et al. 2020, “Exploring the Limits of Transfer Learning with a Unified "
+RAFFEL += "Text-to-Text Transformer”, §2.1"
+LSTM = "Hochreiter and Schmidhuber 1997, “Long Short-Term Memory”; Gers et al. 2000 (forget gates)"
+PYTHIA = "Biderman et al. 2023, “Pythia”; Touvron et al. 2023, “Llama 2”"
+ALAMMAR = "Alammar 2018, “The Illustrated Transformer”"
+UNIT = 2.0**-53
+
+t, s = sympy.symbols("t s", integer=True)
+T = size("T")
+
+
+def _parameters(config: Config) -> int:
+    """Return the number of parameters, part by part, as a person would count them."""
+    width, heads = config.d_model, config.n_heads * config.d_head
+    shared = config.kv_heads * config.d_head
+    biases = 0
+    attention = width * (heads + 2 * shared) + heads * width
+    if "b_Q" in config.biases:
+        biases = heads + 2 * shared + width
+    mlp = (3 if config.gated else 2) * width * config.d_mlp
+    if "b_in" in config.biases:
+        biases += config.d_mlp + width
+    norm = 2 * width if config.norm == "layer" else width
+    layer = attention + mlp + biases + 2 * norm
+    whole = config.n_layers * layer + config.d_vocab * width * (1 if config.tied else 2)
+    ends = norm * (int(config.final_norm) + int(config.embed_norm))
+    return whole + ends + (config.n_ctx * width if config.positions == "learned" else 0)
+
+
+@theorem(
+    title="systems: sizes as published, and parameters as counted",
+    chapter=11,
+    source=f"{RADFORD}; {BROWN}; {PYTHIA}; {DEVLIN}; {RAFFEL}",
+    covers=("S0-73", "S0-74", "S2-31", "S3-154", "S4-26"),
+)
+def systems_method() -> Method:
+    """For each system the table says whether it is causal, where its norms are, how positions come
+    in, and which theorems with such conditions apply. GPT-2 and GPT-3: pre-norm, learned positions,
+    biases, so everything about them in chapters 2 to 6 applies. Pythia: the MLP reads the stream
+    before attention (parallel), so what attention writes is not read by the MLP of its layer;
+    rotary positions, so there is one W_QK for each distance. Llama 2: RMSNorm, so no mean is
+    subtracted and centring the writers would change it; no biases. BERT: post-norm, so the stream
+    is no sum of what was written. T5: no position vectors, biases of distances instead.
+
+    The parameters are counted here part by part, beside the sum over all tensors.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        every = [each for each in systems() if each.config is not None]
+        counted = [float(each.parameters - sum(each.extra.values())) for each in every]
+        plain = [float(_parameters(each.config)) for each in every]
+        yield Trial("parameters", np.array(counted), np.array(plain), 0.0)
+
+    return Method("ot.systems", ("feed_forward_is_sum_over_neurons",), trials)
+
+
+def _reads_before_attention(model: Model, places: dict[str, np.ndarray]) -> Trial:
+    """Return what the MLP computes in a parallel block, beside it the same from `resid_pre`."""
+    x, eps = places["resid_pre.0"], model.config.norm_eps
+    plain, bound = np.zeros((2, *places["mlp_pre.0"].shape))
+    for at, line in enumerate(x):
+        mean = fsum(line) / len(line)
+        scale = (fsum((each - mean) ** 2 for each in line) / len(line) + eps) ** 0.5
+        normed = [(each - mean) / scale for each in line] * model.ln2_gain[0] + model.ln2_bias[0]
+        plain[at] = [
+            fsum([*(normed * weight), b])
+            for weight, b in zip(model.W_in[0].T, model.b_in[0], strict=True)
+        ]
+        sizes = (np.abs(line) + abs(mean)) / scale * np.abs(model.ln2_gain[0])
+        sizes = (sizes + np.abs(model.ln2_bias[0])) @ np.abs(model.W_in[0])
+        bound[at] = gamma(4 * len(line) + 20, UNIT) * (sizes + np.abs(model.b_in[0]))
+    return Trial("parallel MLP", places["mlp_pre.0"], plain, bound)
+
+
+@theorem(
+    title="Small copies of the systems: what is masked has the weight zero",
+    chapter=11,
+    source=f"{RADFORD}; {BROWN}; {PYTHIA}; {DEVLIN}",
+    covers=("S0-73", "S0-74", "S3-154", "S4-26"),
+)
+def small_copies_method() -> Method:
+    """A model of two layers and of the architecture of each system, with random weights. In the
+    decoders no position attends to a later one, exactly, and in the encoders each does; with the
+    parallel block of Pythia the MLP reads what attention reads, behind a norm of its own.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        prompt = [token % 11 for token in tokens][:6]
+        for each in systems():
+            if each.config is None:
+                continue
+            small = each.small()
+            places = small.forward(prompt) if each.causal else encode(small, prompt)
+            later = np.triu(np.ones((6, 6), dtype=bool), 1)
+            attended = float((places["pattern.0"][:, later] > 0).mean())
+            yield Trial(each.name, 1 + attended, 1.0 if each.causal else 2.0, 0.0)
+            if small.config.parallel:
+                yield _reads_before_attention(small, places)
+
+    rests = ("later_tokens_have_no_gradient", "no_cache_without_a_mask")
+    return Method("ot.systems", rests, trials)
+
+
+@theorem(
+    title="BERT: without a mask there is nothing to cache",
+    chapter=11,
+    convention="row",
+    source=DEVLIN,
+    covers=("S0-74", "S4-26"),
+)
+def no_cache_without_a_mask() -> NonIdentity:
+    """In a causal model the rows of earlier positions do not change when a token is added
+    (`prefix_is_computed_alone`). In an encoder they do: what an old position reads from the old
+    rows X is not what it reads once y is there. So no theorem with a causal mask in it holds for
+    BERT, and a lens that reads “what is known so far” has no such meaning: every position knows the
+    whole text. What does hold is `attention_forgets_order`, up to the position vectors.
+    """
+    old, new = MatrixSymbol("X", m, d), MatrixSymbol("y", 1, d)
+    query = MatrixSymbol("q", n, d)
+    alone = RowSoftmax(matmul(query, Transpose(old)))
+    longer = RowSoftmax(BlockMatrix([[matmul(query, Transpose(old)), matmul(query, new.T)]]))
+    whole = BlockMatrix([[old], [new]])
+    return NonIdentity(matmul(longer, whole), matmul(alone, old))
+
+
+@theorem(
+    title="encode: the pass without a mask",
+    chapter=11,
+    source=f"{DEVLIN}; {VASWANI}",
+    covers=("S0-74", "S4-26", "S3-153"),
+)
+def encode_method() -> Method:
+    """Shuffle the tokens: without position vectors every activation is shuffled the same way, here
+    in norm order and with all weights of a model. A key that is padding has the weight zero
+    exactly.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        if model.config.positions not in ("none", "learned", "shortformer") or not model.n_layers:
+            return
+        config = replace(model.config, positions="none")
+        bare = model.changed({}, config)
+        order = np.random.default_rng(0).permutation(len(tokens))
+        first = encode(bare, tokens)
+        second = encode(bare, [tokens[at] for at in order])
+        sizes = np.abs(first["resid_pre.0"]).max() * np.abs(model.W_V[0]).max()
+        sizes *= np.abs(model.W_O[0]).max() * model.d_model * model.d_head * model.n_heads
+        few = gamma(model.d_model + model.d_head + len(tokens) + 40, UNIT)
+        scores = first["scores.0"][:, order][:, :, order]
+        spread = np.abs(scores).max() + 1
+        yield Trial("scores", second["scores.0"], scores, 40 * few * spread * model.d_head)
+        pattern = first["pattern.0"][:, order][:, :, order]
+        bound = 160 * few * spread * model.d_head
+        yield Trial("patterns", second["pattern.0"], pattern, bound * pattern)
+        keys = np.arange(len(tokens)) < len(tokens) - 2
+        padded = encode(bare, tokens, keys=keys)["pattern.0"]
+        yield Trial("padding", 1 + padded[..., -2:], np.ones_like(padded[..., -2:]), 0.0)
+
+    return Method("ot.encode", ("attention_forgets_order", "no_cache_without_a_mask"), trials)
+
+
+@theorem(
+    title="T5: a bias that depends on the query alone changes nothing",
+    chapter=11,
+    convention="row",
+    source=RAFFEL,
+    covers=("S4-26",),
+)
+def bias_of_the_query_changes_nothing() -> Statement:
+    """T5 adds b_{j-i}, a number for each distance and head, to the score of key j for query i, and
+    nothing to the stream. Add any c_i to all scores of query i: the softmax is the same. So of the
+    table of biases only differences mean anything: a constant added to all of it, or a head whose
+    biases are all equal, is unseen, as is a bias of the queries (`key_bias_is_irrelevant`).
+    """
+    bias, of_query = MatrixSymbol("B", n, n), MatrixSymbol("c", n, 1)
+    scores = MatrixSymbol("S", n, n)
+    shifted = matadd(scores, bias, matmul(of_query, OneMatrix(1, n)))
+    return Statement(RowSoftmax(shifted), RowSoftmax(matadd(scores, bias)), on_models=False)
+
+
+@theorem(
+    title="relative_bias: buckets of distances",
+    chapter=11,
+    source=RAFFEL,
+    covers=("S4-26",),
+)
+def relative_bias_method() -> Method:
+    """Each entry by itself: the distance, its bucket by comparisons of powers in place of
+    logarithms, and the entry of the table.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        buckets, most, count = 32, 128, 40
+        table = np.random.default_rng(1).standard_normal((buckets, 3))
+        for both in (True, False):
+            half = buckets // 2 if both else buckets
+            exact = half // 2
+            plain = np.zeros((3, count, count))
+            for query in range(count):
+                for key in range(count):
+                    far = abs(key - query) if both else max(query - key, 0)
+                    bucket = far
+                    if far >= exact:
+                        # far ≥ exact · (most/exact)^(k/(half - exact)), in whole numbers
+                        wide = half - exact
+                        steps = [
+                            step
+                            for step in range(wide)
+                            if far**wide * exact**step >= exact**wide * most**step
+                        ]
+                        bucket = exact + max(steps)
+                    bucket += half if both and key > query else 0
+                    plain[:, query, key] = table[bucket]
+            found = relative_bias(table, count, most, both)
+            yield Trial(f"both directions: {both}", found, plain, 0.0)
+
+    return Method("ot.relative_bias", ("bias_of_the_query_changes_nothing",), trials)
+
+
+@theorem(
+    title="LSTM: the cell is a gated sum over time",
+    chapter=11,
+    source=LSTM,
+    covers=("S4-26",),
+)
+def cell_is_a_gated_sum() -> Statement:
+    """c_t = f_t ⊙ c_{t-1} + i_t ⊙ g_t, as a matrix on the cell with a 1 below it:
+    [[diag(f), i ⊙ g], [0, 1]]. Number the steps backwards from now, s = 0 the latest: T steps, for
+    any T, leave of what was written s steps ago Π_{r < s} f_r times it. So the cell is Σ_s (Π_{r<s}
+    f_r) ⊙ i_s ⊙ g_s plus what is left of the first state: a weighted sum over the past, as in
+    attention, whose weights are products of forget gates and not a softmax. They do not sum to one,
+    and each unit of the cell has its own.
+    """
+    f, i, g = (Family(name, (T,), d, 1) for name in ("f", "i", "g"))
+    written = HadamardProduct(i[t], g[t])
+
+    def step(kept: MatrixExpr, added: MatrixExpr) -> MatrixExpr:
+        return BlockMatrix([[kept, added], [ZeroMatrix(1, d), Identity(1)]])
+
+    def since(steps: sympy.Expr) -> MatrixExpr:
+        return LayerProduct(DiagMatrix(f[s]), (s, steps), reverse=True)
+
+    return Statement(
+        LayerProduct(step(DiagMatrix(f[t]), written), (t, T), reverse=True),
+        step(since(T), HeadSum(matmul(since(t), written), (t, T))),
+        on_models=False,
+    )
+
+
+@theorem(
+    title="lstm: gates by loops, and the cell as a sum",
+    chapter=11,
+    source=LSTM,
+    covers=("S4-26",),
+)
+def lstm_method() -> Method:
+    """A layer on the embedding of the prompt, unit by unit, and its last cell as the sum over all
+    earlier positions of what is left of each.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        rng = np.random.default_rng(2)
+        x, hidden = model.part("W_E", list(tokens))[:5, :6], 3
+        W_x, W_h = rng.standard_normal((x.shape[1], 12)), rng.standard_normal((hidden, 12))
+        places = lstm(x, W_x, W_h, np.full(12, 0.1))
+        c, h = [0.0] * hidden, [0.0] * hidden
+        for at in x:
+            pre = [
+                fsum([*(at * W_x[:, k]), *(np.array(h) * W_h[:, k]), 0.1])
+                for k in range(4 * hidden)
+            ]
+            sigma = [1 / (1 + exp(-each)) for each in pre]
+            g = [tanh(each) for each in pre[2 * hidden : 3 * hidden]]
+            c = [sigma[hidden + u] * c[u] + sigma[u] * g[u] for u in range(hidden)]
+            h = [sigma[3 * hidden + u] * tanh(c[u]) for u in range(hidden)]
+        # Each step multiplies an earlier error of h by at most ‖W_h‖, and adds that of its sums.
+        spread = 1 + np.abs(W_h).sum()
+        each_step = gamma(40, UNIT) * (np.abs(x).max() * np.abs(W_x).sum() + spread)
+        bound = each_step * sum(spread**k for k in range(len(x)))
+        yield Trial("the last output", places["h"][-1], np.array(h), bound)
+        parts = cell_as_sum(places)[:, -1]
+        sizes = np.abs(parts).sum(axis=0)
+        yield Trial("the cell", parts.sum(axis=0), places["c"][-1], gamma(4 * len(x), UNIT) * sizes)
+
+    return Method("ot.lstm", ("cell_is_a_gated_sum",), trials)
+
+
+@theorem(
+    title="The worked softmax of The Illustrated Transformer",
+    chapter=11,
+    source=f"{ALAMMAR}, “Self-Attention in Detail”",
+    covers=("S2-32",),
+)
+def illustrated_transformer_method() -> Method:
+    """The picture multiplies one query with two keys: 112 and 96. Divided by √64 that is 14 and 12,
+    whose softmax is printed as 0.88 and 0.12: the odds are e² whatever the numbers are, since only
+    the difference counts. Beside RowSoftmax: the same by exp, and the rounding of what is printed.
+    """
+
+    def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
+        scores = MatrixSymbol("S", 1, 2)
+        pattern = RowSoftmax(matmul(sympy.Rational(1, 8), scores))
+        found = evaluate(pattern, {"S": np.array([[112.0, 96.0]])})[0]
+        plain = np.array([1 / (1 + exp(-2)), 1 / (1 + exp(2))])
+        yield Trial("the weights", found, plain, gamma(20, UNIT) * plain)
+        yield Trial("as printed", np.round(found, 2), np.array([0.88, 0.12]), 0.0)
+        yield Trial("log odds", log(found[0] / found[1]), 2.0, gamma(60, UNIT) * 2)
+
+    return Method("ot.evaluate", ("softmax_ignores_row_constants",), trials)
