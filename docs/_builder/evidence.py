@@ -1,51 +1,94 @@
-"""The verification report of a build, computed once; and pages that are kept between builds."""
+"""The verification report of a build, computed once; and what is kept between builds."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from otimes.proofs.cache import Cache
 
 CACHE = Cache()  # before the code that the keys are digests of is imported
 # isort: split
-from otimes.proofs.evidence import Report, TheoremReport  # noqa: E402
+from otimes.proofs.evidence import Report  # noqa: E402
 from otimes.proofs.verification import verify  # noqa: E402
+from otimes.proofs.workers import process_pool  # noqa: E402
 
 ONLY = "OTIMES_DOCS"
 """The environment variable with the names of the theorems whose pages are built; all by default."""
 
+FEW = 4
+"""So few pages are made in this process; more than these in several."""
+
 log = logging.getLogger("mkdocs.hooks.otimes")
+
+Kept = dict[str, Any]
 
 
 @cache
 def report() -> Report:
     """Return the report of all checks on the whole catalogue; later calls return the same one."""
     log.info("Checking the theorems of the catalogue ...")
-    found = verify(os.environ.get(ONLY, "").split() or None, cache=CACHE)
+    only = os.environ.get(ONLY, "").split() or None
+    found = verify(only, cache=CACHE, on_progress=lambda done, of, _: tell("checked", done, of))
     for note in CACHE.notes:
         log.info(note)
     return found
 
 
-def kept(each: TheoremReport, number: str, write: Callable[[], str]) -> str:
-    """Return the page of a theorem: that of an earlier build if all it depends on is the same."""
-    theorem = each.theorem
-    seen = {**each.to_json(), "seconds": None, "from_cache": None}
-    key = CACHE.key("page", number, seen, _builder(), module=theorem.state.__module__)
+def tell(what: str, done: int, of: int) -> None:
+    """Show how far the build is, on a terminal."""
+    if sys.stderr.isatty():
+        end = "\n" if done == of else ""
+        print(f"\r{what}: {done} of {of}", end=end, file=sys.stderr, flush=True)
+
+
+def kept(*asked: Any, make: Callable[[], str]) -> str:
+    """Return a text: that of an earlier build if all it depends on is the same."""
+    key = CACHE.key("site", builder(), *asked)
     stored = CACHE.load(key)
     if stored is None:
-        stored = {"text": write()}
+        stored = {"text": make()}
         CACHE.store(key, stored)
     return str(stored["text"])
 
 
+def kept_all(
+    what: str, keys: Mapping[str, str], make: Callable[[Any], Kept], asked: Mapping[str, Any]
+) -> dict[str, Kept]:
+    """Return what `make` gives for each name in `keys`, from an earlier build if it is the same.
+
+    The others are made in several processes; `make` is a function of a module. `what` they are is
+    told while they are made.
+    """
+    found = {name: CACHE.load(key) for name, key in keys.items()}
+    missing = [name for name, each in found.items() if each is None]
+    for done, (name, made) in enumerate(_made(make, missing, asked), 1):
+        found[name] = made
+        CACHE.store(keys[name], made)
+        tell(what, done, len(missing))
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _made(make: Callable[[Any], Kept], names: list[str], asked: Mapping[str, Any]) -> Any:
+    if len(names) <= FEW:
+        for name in names:
+            yield name, make(asked[name])
+        return
+    with process_pool() as pool:
+        yield from zip(
+            names, pool.map(make, [asked[name] for name in names], chunksize=2), strict=True
+        )
+
+
 @cache
-def _builder() -> str:
-    """Return a digest of the modules that write pages."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+def builder() -> str:
+    """Return a digest of all that writes pages."""
+    folder = Path(__file__).parent
+    files = sorted([*folder.glob("*.py"), *folder.glob("katex/*")])
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()

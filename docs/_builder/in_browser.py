@@ -21,6 +21,7 @@ from otimes.algebra.written import Written, reads_back, written
 from otimes.proofs import replay
 from otimes.proofs.claims import NonIdentity, Statement, equations
 from otimes.proofs.theorem import Theorem
+from packed import packed
 
 ANSWER = '<div class="judge-answer" role="status" aria-live="polite"></div>'
 
@@ -51,10 +52,11 @@ def certificate(theorem: Theorem) -> str:
     button = ""
     if (found := damaged(json.loads(shown))) is not None:
         what, wrong = found
-        said = json.dumps(wrong, ensure_ascii=False, separators=(",", ":"))
+        side = next(side for side in ("lhs", "rhs") if wrong[side] != made[side])
+        tree = json.dumps(wrong[side], ensure_ascii=False, separators=(",", ":"))
         button = (
-            f'<button type="button" class="ask damage" data-certificate="{escape(said)}">'
-            f"Check it with {what}</button>"
+            f'<button type="button" class="ask damage" data-side="{side}"'
+            f' data-tree="{escape(tree)}">Check it with {what}</button>'
         )
     return (
         '<div class="judge" data-kind="certificate" data-search-exclude>'
@@ -63,7 +65,8 @@ def certificate(theorem: Theorem) -> str:
         f"{button}</p>{ANSWER}"
         f"<details><summary>The certificate ({len(shown) / 1000:.1f} kB): change it as you like"
         "</summary>"
-        f'<textarea aria-label="certificate" spellcheck="false" rows="8">{escape(shown)}</textarea>'
+        f'<textarea aria-label="certificate" spellcheck="false" rows="8"'
+        f' data-packed="{packed(shown)}"></textarea>'
         '<p><button type="button" class="ask edited">Check what is written here</button></p>'
         "</details></div>"
     )

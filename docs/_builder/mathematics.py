@@ -1,7 +1,8 @@
 r"""Mathematics in Markdown, typeset while the site is built.
 
 `$...$` is a formula in the line and `$$...$$` one on its own; both become HTML and MathML by
-KaTeX, which runs here in an embedded V8, so that a reader's browser runs no script for them.
+KaTeX, which runs here in an embedded V8, so that a reader's browser runs no script for them, and
+then compact.py shortens them.
 Code is left alone, `\$` is a dollar sign, and a formula that TeX would refuse stops the build
 with the page and the formula named.
 """
@@ -23,6 +24,8 @@ from markdown.inlinepatterns import InlineProcessor
 from markdown.util import AtomicString
 from mkdocs.exceptions import PluginError
 from py_mini_racer import MiniRacer
+
+import compact
 
 KATEX = Path(__file__).parent / "katex" / "katex.min.js"
 
@@ -76,7 +79,8 @@ class Typesetter:
                 raise ValueError(answer["error"])
             # The element has a name of its own so that the search index can leave it out whole.
             short = ' class="short"' if not display and len(key[0]) <= LONGEST_UNBROKEN else ""
-            self._known[key] = f"<tex-math{short} data-search-exclude>{answer['html']}</tex-math>"
+            html = compact.formula(answer["html"])
+            self._known[key] = f"<tex-math{short} data-search-exclude>{html}</tex-math>"
         return self._known[key]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from equations import equation
+from evidence import kept
 from otimes.algebra.explain.derivation import Derivation
 from otimes.algebra.language.latex import latex
 from otimes.algebra.verdict import decide
@@ -15,7 +17,10 @@ from words import code
 
 def text() -> str:
     """Return a section for each derivation."""
-    return "\n\n".join(_section(name, each) for name, each in DERIVATIONS.items())
+    return "\n\n".join(
+        kept("derivation", name, make=partial(_section, name, each))
+        for name, each in DERIVATIONS.items()
+    )
 
 
 def _section(name: str, each: PaperDerivation) -> str:

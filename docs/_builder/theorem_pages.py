@@ -1,24 +1,28 @@
 """The pages of the theorems, as Markdown, generated from the verification report.
 
-The content of a page comes from the declaration of its theorem and from the evidence.
+What takes long (diagrams, derivations, certificates) is the body of an entry. It does not depend on
+the entry's number or on other entries, and is kept between builds.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import controls
+import chains
+import evidence_words
 import in_browser
+import pictures
 import prose
+import references
+import runnable
 import symbols
-from equations import aligned, equation, lines_of, split_sum
-from evidence import kept
+from derived import derivations
+from equations import equation
+from evidence import CACHE, Kept, builder, kept_all
+from evidence_words import outcome
 from otimes.algebra.language.latex import latex
-from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.normal_form import NormalForm, normal_form
 from otimes.proofs.catalogue import CHAPTERS
 from otimes.proofs.claims import (
     Bound,
@@ -30,11 +34,11 @@ from otimes.proofs.claims import (
     Property,
     Statement,
 )
-from otimes.proofs.evidence import FALLEN_SHORT, Report, TheoremReport
-from otimes.proofs.mutants import MutantEvidence
+from otimes.proofs.evidence import Report, TheoremReport
 from otimes.proofs.render import TEX, hypotheses, named, said_of
 from otimes.proofs.theorem import Theorem
-from words import block, code, count, figure, plain, table
+from relations import Graph, Relations, graph
+from words import code, count, figure, table
 
 CONVENTIONS = {
     "row": "Row convention: a position is a row of $X$, and weights act on the right.",
@@ -43,14 +47,8 @@ CONVENTIONS = {
     "either": "Holds as it stands in the row and in the column convention.",
 }
 
-# What the first line of the evidence is, for claims that are not proved like an equation.
-FIRST_CHECK = {
-    "counterexample": "told apart by exact numbers",
-    "definition": "definition",
-    "approximation": "the measured power of the step",
-    "method": "the function, by its theorems",
-    "observation": "looked at on the trained models",
-}
+LONGEST_CLAIM = 300
+"""Characters of a claim in the list of its chapter."""
 
 # The names of kinds of entries; the others are theorems.
 CALLED = {
@@ -60,9 +58,6 @@ CALLED = {
     "method": "Method",
     "observation": "Observation",
 }
-
-# Normal forms with more diagrams than this are not printed.
-MOST_DIAGRAMS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +86,11 @@ class Chapter:
     title: str
     entries: tuple[Entry, ...]
 
+    @property
+    def path(self) -> str:
+        """Where its page lies in the site's sources."""
+        return f"theorems/chapter-{self.number}/index.md"
+
 
 Book = tuple[Chapter, ...]
 
@@ -110,14 +110,63 @@ def numbered(report: Report) -> Book:
     )
 
 
+def entries(book: Book) -> list[Entry]:
+    """Return all entries in reading order."""
+    return [entry for chapter in book for entry in chapter.entries]
+
+
 def pages(report: Report) -> list[tuple[str, str]]:
     """Return the path and the Markdown of every page: the index, then the theorems."""
     book = numbered(report)
-    made = [("theorems/index.md", index(report, book))]
-    for entry in (entry for chapter in book for entry in chapter.entries):
-        text = kept(entry.report, entry.number, partial(theorem_page, entry))
-        made.append((entry.path, text))
-    return made
+    made = bodies(report)
+    links = links_of(report)
+    listed = entries(book)
+    by_name = {entry.theorem.name: entry for entry in listed}
+    shown = [
+        (entry.path, theorem_page(entry, made[name], links.of(name), by_name))
+        for name, entry in by_name.items()
+    ]
+    chapters = [(chapter.path, chapter_page(chapter)) for chapter in book]
+    return [("theorems/index.md", index(report, book)), *shown, *chapters]
+
+
+def links_of(report: Report) -> Graph:
+    """Return the recorded uses of the entries of a report, with the rules of their derivations."""
+    found = derivations(each.theorem for each in report.theorems)
+    return graph(report.theorems, {name: each["rules"] for name, each in found.items()})
+
+
+def bodies(report: Report) -> dict[str, Kept]:
+    """Return the body of each entry by name."""
+    chains_of = derivations(each.theorem for each in report.theorems)
+    asked = {each.theorem.name: (each, chains_of[each.theorem.name]) for each in report.theorems}
+    keys = {name: _key(each) for name, (each, _) in asked.items()}
+    return kept_all("pages made", keys, body, asked)
+
+
+def _key(each: TheoremReport) -> str:
+    seen = {**each.to_json(), "seconds": None, "from_cache": None}
+    return CACHE.key("body", builder(), seen, module=each.theorem.state.__module__)
+
+
+def body(asked: tuple[TheoremReport, Kept]) -> Kept:
+    """Return the parts of a page that take long, as Markdown, from a report and a derivation."""
+    report, derivation = asked
+    theorem = report.theorem
+    drawn = pictures.sides(report)
+    table_of_symbols = symbols.text(theorem)
+    parts = [
+        pictures.diagrams(drawn),
+        chains.text(derivation),
+        pictures.indexed(drawn),
+        f"## Symbols\n\n{table_of_symbols}" if table_of_symbols else "",
+        in_browser.text(theorem),
+        runnable.text(theorem),
+    ]
+    return {
+        "statement": displayed(theorem),
+        "sections": "\n\n".join(filter(None, parts)),
+    }
 
 
 def place_in(nav: list[Any], book: Book) -> None:
@@ -126,7 +175,11 @@ def place_in(nav: list[Any], book: Book) -> None:
     section["Theorems"] = ["theorems/index.md"] + [
         {
             f"{chapter.number} {chapter.title}": [
-                {f"{e.number} {prose.heading(e.theorem.title)}": e.path} for e in chapter.entries
+                chapter.path,
+                *[
+                    {f"{e.number} {prose.heading(e.theorem.title)}": e.path}
+                    for e in chapter.entries
+                ],
             ]
         }
         for chapter in book
@@ -148,30 +201,47 @@ def shortcomings(report: Report) -> list[str]:
 
 
 def index(report: Report, book: Book) -> str:
-    """Return the list of theorems by chapter, each with its equation."""
+    """Return the list of the chapters, and what the theorems stand on."""
     parts = [
         "# Theorems",
         f"{count(len(report.theorems), 'theorem')}: {report.states()}.",
     ]
-    for chapter in book:
-        parts.append(f"## {chapter.number} {chapter.title}")
-        parts.append('<div class="theorem-list" markdown>')
-        for entry in chapter.entries:
-            name = entry.path.removeprefix("theorems/")
-            parts.append(
-                f"**{entry.number}** [{prose.heading(entry.theorem.title)}]({name})"
-                f" {outcome(entry.report)}\n\n{displayed(entry.theorem)}"
-            )
-        parts.append("</div>")
+    rows = [
+        [
+            f"[{chapter.number} {chapter.title}](chapter-{chapter.number}/index.md)",
+            str(len(chapter.entries)),
+        ]
+        for chapter in book
+    ]
+    parts.append(table(["chapter", "entries"], rows, right=(1,)))
+    parts.append("[The map](../map.md) shows which entry uses which.")
     if report.definitions:
         parts += ["## What they stand on", definitions(report)]
+    return "\n\n".join(parts) + "\n"
+
+
+def chapter_page(chapter: Chapter) -> str:
+    """Return the list of the entries of a chapter, each with its claim as text."""
+    parts = [f"# {chapter.number} {chapter.title}"]
+    for each in chapter.entries:
+        title = prose.heading(each.theorem.title)
+        said = f"**{each.number}** [{title}](../{each.theorem.name}.md) {outcome(each.report)}"
+        claim = each.theorem.text()
+        if claim and len(claim) <= LONGEST_CLAIM:
+            said += f"  \n{code(claim)}"
+        parts.append(said)
     return "\n\n".join(parts) + "\n"
 
 
 def definitions(report: Report) -> str:
     """Return the section on the definition of recorded patterns, and its check."""
     rows = [
-        [code(each.model), verdict(each.passed), figure(each.ratio), _place(each.where)]
+        [
+            code(each.model),
+            evidence_words.mark("passed" if each.passed else "failed", each.passed),
+            figure(each.ratio),
+            evidence_words.place(each.where),
+        ]
         for each in report.definitions
     ]
     return (
@@ -182,28 +252,51 @@ def definitions(report: Report) -> str:
     )
 
 
-def theorem_page(entry: Entry) -> str:
-    """Return the page of one theorem."""
+def theorem_page(entry: Entry, made: Kept, links: Relations, by_name: Mapping[str, Entry]) -> str:
+    """Return the page of one theorem; `by_name` are the entries that it may link to."""
     theorem = entry.theorem
     called = CALLED.get(entry.report.kind, "Theorem")
-    table_of_symbols = symbols.text(theorem)
     parts = [
         f'# <span class="number">{called} {entry.number}</span> {prose.heading(theorem.title)}',
         '<div class="statement" markdown>',
-        displayed(theorem),
+        made["statement"],
         f"{CONVENTIONS[theorem.convention]}\n{{ .convention }}",
         "</div>",
+        f"{outcome(entry.report)} · {CHAPTERS[theorem.chapter][0]}\n{{ .small }}",
         prose.markdown(theorem.prose),
-        f"## Symbols\n\n{table_of_symbols}" if table_of_symbols else "",
-        steps(theorem),
-        diagrams(entry.report),
-        in_browser.text(theorem),
+        made["sections"],
         "## Evidence",
-        evidence(entry.report),
+        evidence_words.text(entry.report),
+        related(entry, links, by_name),
         "## Source",
         source(theorem),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def related(entry: Entry, links: Relations, by_name: Mapping[str, Entry]) -> str:
+    """Return the section on other entries: uses, users, similar proofs, and the neighbours."""
+    listed = list(by_name.values())
+    place = listed.index(entry)
+    beside = [each.theorem.name for each in (*listed[max(place - 2, 0) : place],
+                                             *listed[place + 1 : place + 3])]  # fmt: skip
+    rows = [
+        ("Uses", links.uses),
+        ("Used by", links.used_by),
+        ("Proved by the same rules", links.alike),
+        ("Beside it", beside),
+    ]
+    shown = [f"{said}\n:   {_listed(names, by_name)}" for said, names in rows if names]
+    where = f"[On the map](../map.md#{entry.theorem.name}){{ .small }}"
+    return "\n\n".join(["## Related", *shown, where]) if shown else ""
+
+
+def _listed(names: Sequence[str], by_name: Mapping[str, Entry]) -> str:
+    found = [by_name[name] for name in names]
+    return "; ".join(
+        f"{each.number} [{prose.heading(each.theorem.title)}]({each.theorem.name}.md)"
+        for each in found
+    )
 
 
 def displayed(theorem: Theorem) -> str:
@@ -231,166 +324,8 @@ def displayed(theorem: Theorem) -> str:
     return "\n\n".join(parts)
 
 
-LONGEST = 4_000
-"""A chain with a line of more characters of TeX is left out."""
-
-
-def steps(theorem: Theorem) -> str:
-    """Return the chain of named rules from one side to the other, if there is one."""
-    chain = theorem.steps()
-    if chain is None:
-        return ""
-    if max((len(latex(line.expression)) for line in chain.lines), default=0) > LONGEST:
-        return ""  # nobody reads it; the certificate has the proof
-    preface = chain.preface(lambda e: f"${latex(e)}$")
-    shown = ["## Step by step", preface, f"$$\n{_in_lines(latex(chain.lhs))}\n$$"]
-    for line in chain.lines:
-        # `A[h][i, j]` is no link of Markdown.
-        reading = prose.markdown(line.readings).replace("][", "]\\[")
-        shown.append(f"by {code(line.rules)}: {reading}\n{{ .rule }}")
-        shown.append(f"$$\n= {_in_lines(latex(line.expression))}\n$$")
-    return "\n\n".join(filter(None, shown))
-
-
-def _in_lines(tex: str) -> str:
-    first, *more = lines_of(tex)
-    return first if not more else aligned([f"& {first}", *[f"& {line}" for line in more]])
-
-
-def diagrams(report: TheoremReport) -> str:
-    """Return the normal form in index notation: one for both sides, as the proof found.
-
-    A product over any number of layers has none.
-    """
-    statement = report.theorem.claim()
-    if not isinstance(statement, Statement) or statement.given:
-        return ""
-    if statement.lhs.has(LayerProduct, OrderSum) or statement.rhs.has(LayerProduct, OrderSum):
-        return ""
-    left = normal_form(statement.lhs)
-    heading = "## In index notation"
-    link = "[normal form](../normal-form.md)"
-    if report.proof.status == "proved":
-        size = count(len(left), "diagram")
-        return f"{heading}\n\nBoth sides have the same {link}, {size}.\n\n{_indexed(left)}"
-    right = normal_form(statement.rhs)
-    return (
-        f"{heading}\n\nThe {link} of the left side, then that of the right.\n\n"
-        f"{_indexed(left)}\n\n{_indexed(right)}"
-    )
-
-
-def _indexed(form: NormalForm) -> str:
-    """Return a sum of diagrams, one a line; a long one is only counted."""
-    if len(form) > MOST_DIAGRAMS:
-        return f"({count(len(form), 'diagram')}: too many to print.)"
-    return f"$$\n{aligned(f'& {term}' for term in split_sum(form.latex()))}\n$$"
-
-
-def evidence(report: TheoremReport) -> str:
-    """Return the results of the four checks."""
-    proof, exact, mutants = report.proof, report.exact, report.mutants
-    applied = [model for model in report.models if model.applies]
-    fine = proof.status not in FALLEN_SHORT
-    first = FIRST_CHECK.get(report.kind, "proof, for every size")
-    uses = f"uses {', '.join(code(name) for name in proof.used)}" if proof.used else ""
-    checks = [[first, mark(proof.status, fine), uses]]
-    if exact is not None:
-        checks.append(
-            [
-                "exact, on random sizes and numbers",
-                verdict(exact.passed),
-                count(exact.examples, "example"),
-            ]
-        )
-    if applied:
-        worst = max(model.ratio for model in applied)
-        checks.append(
-            [
-                "trained models",
-                verdict(all(model.passed for model in applied)),
-                f"{count(len(applied), 'model')}, worst error/bound {figure(worst)}",
-            ]
-        )
-    if mutants is not None:
-        checks.append(
-            [
-                "mutants",
-                verdict(not mutants.escaped),
-                f"{mutants.refuted} refuted, {len(mutants.still_true)} still true"
-                + (f", {len(mutants.escaped)} escaped" if mutants.escaped else ""),
-            ]
-        )
-    checks += [[prose.markdown(check.name), verdict(check.passed), ""] for check in report.more]
-    parts = [table(["check", "outcome", ""], checks)]
-    if proof.status != "proved" or report.kind == "property":
-        parts.append(plain(proof.detail) if report.kind == "observation" else block(proof.detail))
-    parts.append(controls.plots(report.criteria))
-    parts += [block(f"{check.name}: {check.seen}") for check in report.more if check.seen]
-    if exact is not None and not exact.passed:
-        parts.append(block(exact.detail))
-    if report.models:
-        parts += ["### On trained models", models(report)]
-    if mutants is not None and (mutants.still_true or mutants.escaped):
-        parts += ["### Mutants", mutant_lists(mutants)]
-    return "\n\n".join(filter(None, parts))
-
-
-def models(report: TheoremReport) -> str:
-    """Return the table of the comparisons with recorded activations."""
-    rows = []
-    for model in report.models:
-        if model.applies:
-            where = _place(model.where) if model.passed else model.why
-            rows.append([code(model.model), figure(model.ratio), figure(model.sensitivity), where])
-        else:
-            rows.append([code(model.model), "", "", f"does not apply: {model.why}"])
-    head = ["model", "error/bound", "sensitivity", "worst at"]
-    return (
-        table(head, rows, right=(1, 2))
-        + "\n\nAn error/bound of at most 1 is what equality looks like in floating point; the"
-        " sensitivity is the smallest detectable relative change of any one factor."
-        " See [Rounding](../rounding.md)."
-    )
-
-
-def _place(where: str) -> str:
-    """Return a place with its loops as equations: `recorded z, layer = 1, head = 3`."""
-    return re.sub(r" (\d+)(?=,|$)", r" = \1", where)
-
-
-def mutant_lists(mutants: MutantEvidence) -> str:
-    """Return the lists of mutants that were not refuted, with explanations."""
-    parts = []
-    if still_true := mutants.still_true:
-        parts.append("Still true: here the damage says the same thing in another way.")
-        parts.append("\n".join(f"- {code(mutant)}" for mutant in still_true))
-    if escaped := mutants.escaped:
-        parts.append("Escaped: neither refuted nor confirmed.")
-        parts.append("\n".join(f"- {code(mutant)}" for mutant in escaped))
-    return "\n\n".join(parts)
-
-
 def source(theorem: Theorem) -> str:
     """Return the source of the theorem, and the inventory entries that it covers."""
     name = f"Name: {code(theorem.name)}."
     covers = f" Inventory: {', '.join(theorem.covers)}." if theorem.covers else ""
-    return f"{theorem.source}\n\n{name}{covers}\n{{ .small }}"
-
-
-def outcome(report: TheoremReport) -> str:
-    """Return the outcome of a theorem: the verdict of the proof, or that a check failed."""
-    status = report.proof.status
-    if report.passed or status in FALLEN_SHORT:
-        return mark(status, report.passed)
-    return mark(f"{status}, but a check failed", False)
-
-
-def mark(word: str, good: bool) -> str:
-    """Return a word in the colour of good or bad news."""
-    return f'<span class="mark {"good" if good else "bad"}">{word}</span>'
-
-
-def verdict(passed: bool) -> str:
-    """Return "passed" or "failed" in its colour."""
-    return mark("passed" if passed else "failed", passed)
+    return f"{references.text(theorem.source)}\n\n{name}{covers}\n{{ .small }}"

@@ -70,6 +70,8 @@ SIZES = {
     "L": "layers",
 }
 
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
     """Return a Markdown table; the columns in `right` hold numbers and are set flush right."""
@@ -97,21 +99,21 @@ def plain(text: str) -> str:
 
 
 def figure(number: float) -> str:
-    r"""Return a measured number with two digits, as TeX.
+    """Return a measured number with two digits.
 
     >>> figure(0.1149), figure(3.14e-14), figure(0.0), figure(float("inf"))
-    ('$0.11$', '$3.1 \\times 10^{-14}$', '$0$', '$\\infty$')
+    ('0.11', '3.1 × 10⁻¹⁴', '0', '∞')
     """
     if math.isnan(number):
         return "not a number"
     if math.isinf(number):
-        return "$\\infty$" if number > 0 else "$-\\infty$"
+        return "∞" if number > 0 else "−∞"
     if number == 0:
-        return "$0$"
+        return "0"
     if 0.01 <= abs(number) < 100:
-        return f"${number:.2f}$"
+        return f"{number:.2f}"
     mantissa, exponent = f"{number:.1e}".split("e")
-    return f"${mantissa} \\times 10^{{{int(exponent)}}}$"
+    return f"{mantissa} × 10{str(int(exponent)).translate(RAISED)}"
 
 
 def count(number: int, noun: str) -> str:

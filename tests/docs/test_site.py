@@ -1,5 +1,6 @@
 """A whole site, built from a report at hand: strict, self-contained, no scripts for formulas."""
 
+import json
 import logging
 import re
 from html.parser import HTMLParser
@@ -104,6 +105,7 @@ def test_formulas_need_no_script_and_find_their_fonts(site):
     html = (site / "theorems" / "head_is_kron.html").read_text("utf-8")
     assert '<div class="formula"><tex-math' in html
     assert "$$" not in html
+    assert '<svg class="otimes-diagram"' in html
     assert not list(site.rglob("katex*.js"))
     sheet = site / "assets" / "katex" / "katex.min.css"
     fonts = re.findall(r"url\(([^)]*)\)", sheet.read_text("utf-8"))
@@ -135,3 +137,23 @@ def test_python_on_the_pages_runs(page):
         r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL
     ):
         exec(compile(block, page, "exec"), names)
+
+
+def test_pages_are_light(site):
+    sizes = {path.name: path.stat().st_size for path in site.rglob("theorems/*.html")}
+    assert max(sizes.values()) < 150_000, sizes
+    assert not list(site.rglob("*.map"))
+
+
+def test_the_map_has_every_entry_and_use(site):
+    text = (site / "assets" / "map" / "data.js").read_text("utf-8")
+    found = json.loads(text.removeprefix("window.otimesMap = ").rstrip(";\n"))
+    names = [entry[0] for chapter in found["chapters"] for entry in chapter["entries"]]
+    assert names == list(NAMES)
+    assert [names.index("head_is_kron"), names.index("kron_mul_kron")] in found["uses"]
+
+
+def test_theorems_are_found_by_one_entry_each(site):
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
+    found = [doc["location"] for doc in index["docs"] if doc["location"].startswith("theorems/")]
+    assert sorted(found) == sorted(f"theorems/{name}.html" for name in NAMES)

@@ -1,5 +1,16 @@
 """The pages of theorems: everything on them comes from the declaration and the evidence."""
 
+import base64
+import gzip
+import json
+import re
+
+import chains
+import glossary
+import minified
+import packed
+import references
+import search_entries
 import theorem_pages
 from otimes.numeric.binding import AXES
 from otimes.proofs.catalogue import catalogue, find
@@ -12,8 +23,8 @@ from words import ARRAYS
 
 
 def page(name, **evidence):
-    (chapter,) = theorem_pages.numbered(Report((passed(name, **evidence),)))
-    return theorem_pages.theorem_page(chapter.entries[0])
+    _, (_, text), _ = theorem_pages.pages(Report((passed(name, **evidence),)))
+    return text
 
 
 def test_a_page_says_it_all():
@@ -24,15 +35,19 @@ def test_a_page_says_it_all():
     assert "Column convention" in text
     assert r"A head works in three steps: it computes a value at every position $(" in text
     assert r"| $W_{O}$ | $d \times d_{\mathrm{head}}$ | output weights |" in text
-    assert "Both sides have the same [normal form](../normal-form.md), 1 diagram." in text
+    assert "<figcaption>Both sides, 1 diagram</figcaption>" in text
+    assert 'aria-label="one diagram of A, W_O, W_V, X"' in text
+    assert "einsum('bc,ad,ce,de->ab', W_O, A, W_V, X)" in text
+    assert 'by <a href="../rules.html#kron_mul_kron" title="(A ⊗ B) (C ⊗ D) = A C ⊗ B D">' in text
+    assert "<summary>Every step, with the equations of the rules: " in text
     assert theorem.source in text
     assert ", ".join(theorem.covers) in text
     assert "40 examples" in text
-    assert "21 refuted, 1 still true" in text
-    assert (
-        "| `two_layer` | $0.11$ | $3.1 \\times 10^{-14}$ | recorded z, layer = 1, head = 3 |"
-        in text
-    )
+    assert "21 damaged versions of the equation refuted; 1 more say the same" in text
+    assert "https://transformer-circuits.pub/2021/framework/index.html" in text
+    assert "@misc{elhage2021mathematical," in text
+    assert "otimes verify head_is_kron" in text
+    assert "| `two_layer` | 0.11 | 3.1 × 10⁻¹⁴ | recorded z, layer = 1, head = 3 |" in text
     assert "does not apply: the model has no heads" in text
     assert "- `swap factors: A \\| B = B \\| A`" in text
     assert "failed" not in text
@@ -40,10 +55,7 @@ def test_a_page_says_it_all():
 
 def test_what_is_measured_is_called_so_and_has_no_symbols():
     seen = ProofEvidence("not seen", "2 of 3 <b> at $5")
-    (chapter,) = theorem_pages.numbered(
-        Report((passed("skip_trigrams_read_like_text", proof=seen, kind="observation"),))
-    )
-    text = theorem_pages.theorem_page(chapter.entries[0])
+    text = page("skip_trigrams_read_like_text", proof=seen, kind="observation")
     assert text.startswith('# <span class="number">Observation 5.1</span>')
     assert "Criterion: " in text
     assert "## Symbols" not in text
@@ -66,8 +78,9 @@ def test_bad_news_is_on_the_page_and_in_the_log():
     text = page("head_is_kron", **bad)
     assert '<span class="mark bad">refuted</span>' in text
     assert "```text\nn = 2\nA = [[0, 1], [0, 0]]\n```" in text
-    assert "of the left side, then that of the right" in text
-    assert "$9.0 \\times 10^{9}$" in text
+    assert "The left side, 1 diagram" in text
+    assert "The right side, 1 diagram" in text
+    assert "9.0 × 10⁹" in text
     assert "Escaped" in text
     (line,) = theorem_pages.shortcomings(Report((passed("head_is_kron", **bad),)))
     assert "head_is_kron" in line
@@ -84,9 +97,16 @@ def test_numbers_and_order_are_the_catalogue_s():
     theorem_pages.place_in(nav, book)
     index, chapter, *_ = nav[0]["Theorems"]
     assert index == "theorems/index.md"
-    assert chapter["1 Tensor products and conventions"][0] == {
-        "1.1 The entries of a Kronecker product": "theorems/kron_entry.md"
-    }
+    listed, first_entry, *_ = chapter["1 Tensor products and conventions"]
+    assert listed == "theorems/chapter-1/index.md"
+    assert first_entry == {"1.1 The entries of a Kronecker product": "theorems/kron_entry.md"}
+
+
+def test_a_chapter_lists_its_entries_with_their_claims():
+    text = dict(theorem_pages.pages(report("head_is_kron")))["theorems/chapter-3/index.md"]
+    assert text.startswith("# 3 The attention head\n\n**3.1** [A head is its pattern ⊗ its OV")
+    assert "](../head_is_kron.md)" in text
+    assert "`(I_n ⊗ W_O) (A ⊗ I_d_head) (I_n ⊗ W_V) vec_rows(X) = " in text
 
 
 def test_the_index_says_what_the_theorems_stand_on():
@@ -94,7 +114,7 @@ def test_the_index_says_what_the_theorems_stand_on():
     bad = Report(report("head_is_kron").theorems, (found,))
     _, text = theorem_pages.pages(bad)[0]
     assert text.startswith("# Theorems\n\n1 theorem: 1 proved.")
-    assert "| $7.00$ | layer = 1, head = 2 |" in text
+    assert "| 7.00 | layer = 1, head = 2 |" in text
     assert theorem_pages.shortcomings(bad) == [
         "the patterns recorded on two_layer are not the softmax of the scores"
     ]
@@ -104,5 +124,68 @@ def test_everything_on_a_model_has_words():
     assert ARRAYS.keys() == AXES.keys()
 
 
-def test_entries_of_a_family_are_no_links():
-    assert "[h]\\[i, j]" in page("head_direct_logit_is_sum_over_sources")
+def test_equations_of_rules_are_no_markdown():
+    folded = page("head_direct_logit_is_sum_over_sources").partition(packed.OPENS)[2]
+    assert "entry_head_sum: Σ_h A[h][i, j] = (Σ_h A[h])[i, j]" in folded.partition("</pre>")[0]
+
+
+def test_what_is_not_true_by_design_is_no_bad_news():
+    text = page("ov_order_matters", proof=ProofEvidence("fails", "n = 1"), kind="counterexample")
+    assert '<span class="mark good">Shown to be false</span>: this equation is listed' in text
+    assert "mark bad" not in text
+
+
+def test_uses_are_linked_in_both_directions():
+    by_name = dict(theorem_pages.pages(report("kron_mul_kron", "head_is_kron")))
+    title = "1.1 [Kronecker products multiply factor by factor](kron_mul_kron.md)"
+    assert f"Uses\n:   {title}" in by_name["theorems/head_is_kron.md"]
+    assert "Used by\n:   3.1 [A head is its pattern" in by_name["theorems/kron_mul_kron.md"]
+    assert "[On the map](../map.md#head_is_kron)" in by_name["theorems/head_is_kron.md"]
+
+
+def test_a_long_derivation_is_shortened_and_ends_where_it_ends():
+    lines = [{"tex": "x" * k, "rules": {f"r{k}": 1}, "moves": k % 2 == 0} for k in range(1, 20)]
+    short = chains.shortened(lines)
+    assert len(short) <= chains.MOST_LINES
+    assert short[-1]["tex"] == lines[-1]["tex"]
+    assert {rule for line in short for rule in line["rules"]} == {f"r{k}" for k in range(1, 20)}
+    assert lines[0]["rules"] == {"r1": 1}
+
+
+def test_what_is_folded_unpacks_to_itself():
+    inside = "<pre>" + "".join(f"{k} ⊗ " for k in range(900)) + "</pre>"
+    html = packed.fold(f"a {packed.OPENS}\n{inside}\n{packed.CLOSES} b")
+    assert len(html) < len(inside)
+    held = re.search('data-packed="([^"]*)"', html).group(1)
+    assert gzip.decompress(base64.b64decode(held)).decode() == inside
+    assert packed.fold(f"{packed.OPENS}short{packed.CLOSES}") == "short"
+
+
+def test_terms_of_the_glossary_lead_to_entries():
+    names = {theorem.name for theorem in catalogue()}
+    assert len(glossary.TERMS) >= 60
+    assert len({term.anchor for term in glossary.TERMS}) == len(glossary.TERMS)
+    for term in glossary.TERMS:
+        assert set(term.entries) <= names, term.name
+        assert len(term.entries) > 0
+        assert len(re.findall(r"[.?](?= [A-Z]|$)", term.meaning)) <= 3, term.name
+
+
+def test_papers_that_are_cited_are_linked():
+    sources = [theorem.source for theorem in catalogue()]
+    unused = [p.title for p in references.PAPERS if not any(map(p.cited_in, sources))]
+    assert not unused
+    assert sum(any(references.cited(source)) for source in sources) > 0.8 * len(sources)
+
+
+def test_search_knows_what_words_mean_the_same():
+    found = search_entries.entry("3.1", find("rotary_scores_by_distance"), "The attention head")
+    assert "rope" in found["text"].lower()
+    assert found["location"] == "theorems/rotary_scores_by_distance.html"
+    assert len(json.dumps(found)) < 2_500
+
+
+def test_a_minified_page_keeps_what_is_shown():
+    html = "<div>\n  <p>a <b>b</b>\n c</p>\n\n<pre>x\n  y</pre>  <button>d</button> <i>e</i></div>"
+    short = "<div><p>a <b>b</b> c</p><pre>x\n  y</pre> <button>d</button> <i>e</i></div>"
+    assert minified.page(html) == short

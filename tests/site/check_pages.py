@@ -21,6 +21,9 @@ from tests.site import chromium
 SITE = Path(os.environ.get("OTIMES_SITE") or Path(__file__).parents[2] / "site")
 WIDTHS = (390, 800, 1300)
 
+HEAVY = frozenset({"axioms.html", "derivations.html"})
+"""Pages of reference that may be heavier than 150 kB."""
+
 STATE = "document.querySelector('{}').dataset.state"
 
 
@@ -88,6 +91,64 @@ def test_every_page_opens_without_errors_and_fits(page: chromium.Page, base: str
         if found:
             wrong[name] = found
     assert not wrong, "\n".join(f"{name}: {found}" for name, found in wrong.items())
+
+
+def test_pages_and_the_site_are_light() -> None:
+    """A page has under 150 kB beside its fonts, and the site 40 MB without the judge."""
+    files = [path for path in SITE.rglob("*") if path.is_file()]
+    heavy = {
+        path.name: path.stat().st_size
+        for path in files
+        if path.suffix == ".html" and path.stat().st_size > 150_000
+    }
+    assert set(heavy) <= HEAVY, heavy
+    judge = SITE / "assets" / "judge"
+    weight = sum(path.stat().st_size for path in files if not path.is_relative_to(judge))
+    assert weight < 40_000_000, weight
+
+
+def test_folded_parts_open_and_fit(page: chromium.Page, base: str) -> None:
+    for width in WIDTHS:
+        page.resize(width)
+        page.open(f"{base}theorems/two_layer_paths.html")
+        assert page.value("document.querySelectorAll('svg.otimes-diagram').length") == 4
+        page.value("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+        assert page.until("document.querySelector('pre.chain')?.textContent.includes('mul_add')")
+        assert page.value("document.documentElement.scrollWidth") <= width
+    assert not _clean(page, base)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_diagrams_have_the_colour_of_the_text(page: chromium.Page, base: str, dark: bool) -> None:
+    page.dark(dark)
+    page.open(f"{base}theorems/head_is_kron.html")
+    colour = "getComputedStyle(document.querySelector('{}')).{}"
+    stroke = page.value(colour.format(".otimes-diagram .wire", "stroke"))
+    assert stroke == page.value(colour.format(".diagram", "color"))
+    page.dark(False)
+
+
+def _press(page: chromium.Page, key: str) -> None:
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+
+def test_the_map_is_searched_and_walked_by_keyboard(page: chromium.Page, base: str) -> None:
+    page.open(f"{base}map.html#head_is_kron")
+    said = "document.querySelector('.map-said').innerText"
+    assert page.until(f"{said}.includes('A head is its pattern')")
+    assert page.value("document.querySelectorAll('.map-lines .near').length") > 0
+    before = page.value(said)
+    _press(page, "ArrowRight")
+    assert page.until(f"{said} !== {before!r}")
+    page.value(
+        "(() => { const f = document.querySelector('.theorem-map input');"
+        " f.value = 'kron mul'; f.dispatchEvent(new Event('input')); })()"
+    )
+    assert page.until("document.querySelectorAll('.map-dot.found').length") >= 1
+    assert page.until(f"{said}.includes('found')")
+    assert not _too_wide(page)
+    assert not _clean(page, base)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

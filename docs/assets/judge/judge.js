@@ -151,7 +151,11 @@
 
   function certificates(block) {
     const text = block.querySelector("textarea");
-    const original = text.value;
+    let original = null;
+    const unpacked = async () => {
+      await window.otimesUnpack(text);
+      original ??= text.value;
+    };
     const show = (found) => [
       found.accepted ? verdict("accepted", true, found.said)
         : verdict("rejected", false, found.said),
@@ -160,10 +164,20 @@
         : "This is not the certificate that was made when the site was built."),
     ];
     const check = () => run(block, { do: "replay", certificate: text.value }, show);
-    block.querySelector(".check").onclick = () => { text.value = original; check(); };
+    block.querySelector("details").addEventListener("toggle", unpacked);
+    block.querySelector(".check").onclick = async () => {
+      await unpacked();
+      text.value = original;
+      check();
+    };
     block.querySelector(".edited").onclick = check;
     const damage = block.querySelector(".damage");
-    if (damage) damage.onclick = () => { text.value = damage.dataset.certificate; check(); };
+    if (damage) damage.onclick = async () => {
+      await unpacked();
+      const { side, tree } = damage.dataset;
+      text.value = JSON.stringify({ ...JSON.parse(original), [side]: JSON.parse(tree) });
+      check();
+    };
   }
 
   function field(block, name) {

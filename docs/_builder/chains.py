@@ -1,0 +1,93 @@
+"""The derivation of a theorem: at most eight lines for people, and every step as text, folded."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from equations import aligned, lines_of
+from evidence import Kept
+from otimes.algebra.rules import RULES
+from packed import CLOSES, OPENS
+from words import count
+
+MOST_LINES = 8
+"""Of the derivation for people."""
+LONGEST = 800
+"""Characters of TeX in it, at most; the longest expressions are left out first."""
+MOST_RULES = 4
+"""That one line names; the others are counted."""
+
+
+def text(found: Kept) -> str:
+    """Return the section for a derivation as `derived` has it; empty where there is none."""
+    if not found["steps"]:
+        return ""
+    parts = ["## Derivation", found["preface"]]
+    lines = shortened(found["lines"])
+    if len(found["first"]) + sum(len(line["tex"]) for line in lines) <= 2 * LONGEST:
+        parts.append(f"$$\n{_in_lines(found['first'])}\n$$")
+        parts += [_shown(line) for line in lines]
+    parts.append(_every_step(found))
+    return "\n\n".join(filter(None, parts))
+
+
+def shortened(given: list[Kept]) -> list[Kept]:
+    """Return the lines of a chain, joined until they are few and short; the last one stays."""
+    lines = [{**line, "rules": dict(line["rules"])} for line in given]
+    while len(lines) > 1 and (
+        len(lines) > MOST_LINES or sum(len(line["tex"]) for line in lines) > LONGEST
+    ):
+        # A line goes whose next step is bookkeeping; or else the longest.
+        place = max(range(len(lines) - 1), key=lambda k: (lines[k + 1]["moves"], _length(lines[k])))
+        gone = lines.pop(place)
+        then = lines[place]
+        for rule, times in then["rules"].items():
+            gone["rules"][rule] = gone["rules"].get(rule, 0) + times
+        then["rules"] = gone["rules"]
+        then["moves"] = then["moves"] and gone["moves"]
+    return lines
+
+
+def _length(line: Kept) -> int:
+    return len(line["tex"])
+
+
+def _shown(line: Kept) -> str:
+    """Return a line as Markdown: the rules that matter, linked, then the formula."""
+    telling = [rule for rule in line["rules"] if not _moves(rule)]
+    named = telling or list(line["rules"])
+    links = ", ".join(_link(rule) for rule in named[:MOST_RULES])
+    if (more := len(named) - MOST_RULES) > 0:
+        links += f" and {count(more, 'more rule')}"
+    elif telling and len(telling) < len(line["rules"]):
+        links += ", and rearranging"
+    return f"by {links}\n{{ .rule }}\n\n$$\n= {_in_lines(line['tex'])}\n$$"
+
+
+def _moves(rule: str) -> bool:
+    return rule in RULES and RULES[rule].bookkeeping
+
+
+def _link(rule: str) -> str:
+    """Return the name of a rule, which leads to its equation and shows it."""
+    if match := re.fullmatch(r"given_(\d+)", rule):
+        return f"hypothesis {match.group(1)}"
+    if rule not in RULES:
+        return rule.replace("_", r"\_")
+    reading = escape(RULES[rule].reading()).replace("$", "&#36;")
+    return f'<a href="../rules.html#{rule}" title="{reading}">{rule}</a>'
+
+
+def _every_step(found: Kept) -> str:
+    said = f"Every step, with the equations of the rules: {count(found['steps'], 'step')}"
+    shown = escape(f"{found['text']}\n\n" + "\n".join(found["readings"])).replace("$", "&#36;")
+    return (
+        f"<details><summary>{said}</summary>\n{OPENS}\n"
+        f'<pre class="chain" tabindex="0">{shown}</pre>\n{CLOSES}\n</details>'
+    )
+
+
+def _in_lines(tex: str) -> str:
+    first, *more = lines_of(tex)
+    return first if not more else aligned([f"& {first}", *[f"& {line}" for line in more]])

@@ -1,0 +1,81 @@
+"""Which theorem uses which, as recorded: the edges of the map, and the links of a page.
+
+An entry uses another if the proof used it as a lemma, if a function rests on it, if a definition
+obeys it, if its text names it, or if a step of its derivation is a rule of the same name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from otimes.proofs.claims import Definition, Lemma, Method
+from otimes.proofs.evidence import TheoremReport
+
+MOST_ALIKE = 5
+NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """The names of entries that an entry uses, that use it, and whose proofs are alike."""
+
+    uses: tuple[str, ...] = ()
+    used_by: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """All uses by name, and the rules in the derivation of each entry."""
+
+    uses: Mapping[str, tuple[str, ...]]
+    rules: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def of(self, name: str) -> Relations:
+        """Return the relations of one entry."""
+        used_by = tuple(other for other, used in self.uses.items() if name in used)
+        near = {name, *self.uses.get(name, ()), *used_by}
+        return Relations(self.uses.get(name, ()), used_by, self._alike(name, near))
+
+    def _alike(self, name: str, near: set[str]) -> tuple[str, ...]:
+        """Return the entries that share the most rules; a rule that many use counts less."""
+        mine, times = set(self.rules.get(name, ())), self.times
+        scores = {
+            other: sum(1 / times[rule] for rule in mine.intersection(theirs))
+            for other, theirs in self.rules.items()
+            if other not in near
+        }
+        best = sorted(scores, key=lambda other: -scores[other])
+        return tuple(other for other in best[:MOST_ALIKE] if scores[other] >= 0.05)
+
+    @property
+    def times(self) -> Counter[str]:
+        """In how many derivations each rule occurs."""
+        return Counter(rule for theirs in self.rules.values() for rule in theirs)
+
+
+def graph(reports: Iterable[TheoremReport], rules: Mapping[str, Sequence[str]]) -> Graph:
+    """Return the graph of the entries of a report; entries outside the report are left out."""
+    listed = list(reports)
+    names = {each.theorem.name for each in listed}
+    uses = {}
+    for each in listed:
+        name = each.theorem.name
+        found = [*_named(each), *rules.get(name, ())]
+        uses[name] = tuple(dict.fromkeys(n for n in found if n in names and n != name))
+    return Graph(uses, rules)
+
+
+def _named(report: TheoremReport) -> list[str]:
+    """Return the names that an entry or its evidence mentions; not all are of entries."""
+    claim = report.theorem.claim()
+    found = list(report.proof.used)
+    if isinstance(claim, Method):
+        found += claim.rests_on
+    elif isinstance(claim, Definition):
+        found += claim.obeys
+    found += [each.name for each in getattr(claim, "given", ()) if isinstance(each, Lemma)]
+    return found + NAME.findall(report.theorem.prose)

@@ -1,0 +1,25 @@
+"""Code to run: the theorem in Python and on the command line."""
+
+from __future__ import annotations
+
+from otimes.proofs.claims import Method, Statement
+from otimes.proofs.theorem import Theorem
+
+
+def text(theorem: Theorem) -> str:
+    """Return the section: how to get the theorem, its proof and its checks."""
+    lines = [
+        "import otimes as ot",
+        "",
+        f'theorem = next(each for each in ot.catalogue() if each.name == "{theorem.name}")',
+        "print(theorem)",
+    ]
+    claim = theorem.claim()
+    if isinstance(claim, Statement):
+        lines += ["print(theorem.steps())  # the derivation, every step"]
+    if isinstance(claim, Method):
+        lines += [f"help({claim.function})"]
+    lines.append("print(ot.verify(theorem, quick=True))")
+    python = "\n".join(lines)
+    shell = f"otimes show {theorem.name}\notimes verify {theorem.name}"
+    return f"## Code to run\n\n```python\n{python}\n```\n\n```sh\n{shell}\n```"
