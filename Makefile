@@ -96,9 +96,10 @@ clean:
 	@touch $@
 
 # Tools whose requirements conflict with the others or are not needed for what is compared:
-# dictionary-learning asks for nnsight below 0.4, bertviz for boto3, pyvene and pyreft for notebooks.
+# dictionary-learning asks for nnsight below 0.4, inseq for typeguard 2 (TransformerLens for 4),
+# bertviz for boto3, pyvene and pyreft for notebooks.
 TOOLS := pyvene==0.1.8 pyreft==0.1.0 dictionary-learning==0.1.0 eai-sparsify==1.3.3 \
-  circuitsvis==1.43.3 bertviz==1.4.1
+  circuitsvis==1.43.3 bertviz==1.4.1 inseq==0.7.1
 
 # The peers need versions of their own, and must not decide what the project's environment holds.
 .venv-peers/peers: $(ENVIRONMENT)

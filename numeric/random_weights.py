@@ -166,7 +166,7 @@ def random_model(
         )
     if kind is not None and (kind not in KINDS or config is not None):
         raise OtimesError(
-            f"kind={kind!r} goes without a configuration, and must be one of {listed(KINDS)}"
+            f"kind={kind!r} must be one of {listed(KINDS)}, and is given instead of a config"
         )
     of_kind = KINDS[kind] if kind is not None else {}
     config = (

@@ -125,7 +125,7 @@ class Bound:
 
     `given`: equations, and `Fact("nonnegative", …)` for the matrices in `because`. `tight`: values
     by symbol name at which both sides are equal (arrays of integers or Fractions; sizes follow
-    from them, or are given by name); None if there are none.
+    from them, or are given by name); if there are none, `not_attained` says why.
     """
 
     kind: ClassVar[str] = "bound"
@@ -135,6 +135,7 @@ class Bound:
     because: Sequence[Square | Entries]
     given: Sequence[Any] = ()
     tight: Mapping[str, Any] | None = None
+    not_attained: str = ""
     bind: Sequence[Binding] = ({},)
     on_models: bool = True
 

@@ -31,6 +31,9 @@ Change = Callable[[str, Any, Model | None], Any]
 """An argument by its name, and the model among the arguments, to the wrong argument, or itself."""
 
 
+TOKENS = ("tokens", "prompt", "prompts", "clean", "corrupt")
+"""The names of arguments that are prompts."""
+
 Case = tuple[Model, Sequence[int]]
 """A model, and tokens of it."""
 
@@ -43,8 +46,10 @@ def check_broken(claim: Method, cases: Sequence[Case], others: Sequence[Case]) -
     found = dict(_verdicts(claim, cases)) or dict(_verdicts(claim, others))
     if not found:
         found = {"any": f"no trial calls {claim.function}"}
-    for name in claim.unchanged_by:
-        if found.get(name) != STILL_TRUE:
+    for name, why in claim.unchanged_by.items():
+        if found.pop(name, "") == STILL_TRUE:
+            found[f"{name} ({why})"] = STILL_TRUE
+        else:
             found[name] = "it is said to change nothing, and a trial fails"
     return MutantEvidence.of(found.items())
 
@@ -119,13 +124,12 @@ def _broken(
 
 def _places(scope: dict[str, Any], function: Any) -> Iterator[tuple[Any, str]]:
     """Yield where a function is found: in a scope, or as an attribute of what is in it."""
+    own = function.__name__
     for name, value in list(scope.items()):
         if value is function:
             yield scope, name
-            continue
-        inside = vars(value) if isinstance(value, ModuleType | type) else {}
-        if inside.get(function.__name__) is function:
-            yield value, function.__name__
+        elif isinstance(value, ModuleType | type) and vars(value).get(own) is function:
+            yield value, own
 
 
 def _put(owner: Any, name: str, function: Any) -> None:
@@ -156,29 +160,36 @@ def _with_wrong_arguments(
 
 
 def function_of(claim: Method) -> Callable[..., Any]:
-    """Return the function that a Method is about; of an autoencoder, its encoder."""
+    """Return the function that a Method is about; of an autoencoder, its encoder.
+
+    Raises: OtimesError if there is none of this name.
+    """
     name = claim.function.removeprefix("ot.")
     module, _, last = name.rpartition(".")
-    found: Any = getattr(import_module(module or "otimes"), last)
-    return found.encode if isinstance(found, type) else found
+    try:
+        found: Any = getattr(import_module(module or "otimes"), last)
+    except (ImportError, AttributeError) as error:
+        said = f"a Method is about {claim.function}, which is not found: {error}"
+        raise OtimesError(f"{said}; write ot.NAME, or the module and the name") from None
+    made: Callable[..., Any] = vars(found)["encode"] if isinstance(found, type) else found
+    return made
 
 
 class _Results(pickle.Pickler):
     """Writes what a function returned, and not the model that it was returned for."""
 
-    def __init__(self, file: io.BytesIO, whole: Any) -> None:
-        super().__init__(file)
-        self.whole = whole
-
     def persistent_id(self, part: Any) -> str | None:
-        return part.name if isinstance(part, Model) and part is not self.whole else None
+        return part.name if isinstance(part, Model) else None
 
 
 def _digest(result: Any) -> bytes:
-    """Return a result as bytes."""
+    """Return a result as bytes; of a model what it is made of, not what it has converted so far."""
+    if isinstance(result, Model):
+        arrays = {name: np.asarray(result.weights[name]) for name in sorted(result.weights)}
+        result = repr(result.config), arrays
     file = io.BytesIO()
     try:
-        _Results(file, result).dump(result)
+        _Results(file).dump(result)
     except (pickle.PicklingError, TypeError, AttributeError):
         return repr(result).encode()
     return file.getvalue()
@@ -207,7 +218,7 @@ def _swapped(one: str, other: str) -> Change:
         a, b = model.weights.get(one), model.weights.get(other)
         if a is None or b is None or a.shape != b.shape:
             return {}
-        return {one: b, other: a}
+        return {one: np.asarray(b), other: np.asarray(a)}
 
     return _of_model(swap)
 
@@ -222,7 +233,7 @@ def _next(axis: str) -> Change:
 
 
 def _other_tokens(name: str, argument: Any, model: Model | None) -> Any:
-    if name not in ("tokens", "prompt") or len(argument) < 2:
+    if name not in TOKENS or len(argument) < 2 or not isinstance(argument[0], int | np.integer):
         return argument
     return [*argument[1:], argument[0]]
 

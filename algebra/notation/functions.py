@@ -131,7 +131,7 @@ class Functions(Operations):
             size = shape[0] if self.solver.resolved(shape[1]) == ONE else shape[1]
             return Typed((size, size), lambda: DiagMatrix(argument.build()), e.span)
         if not self.solver.unify(*shape):
-            raise FormulaShapeError("cannot take the diagonal of a matrix not square", e.span)
+            raise FormulaShapeError("only a square matrix has a diagonal here", e.span)
         return Typed((shape[0], ONE), lambda: DiagonalOf(argument.build()), e.span)
 
     def _vec(self, e: Apply, argument: Typed) -> Typed:

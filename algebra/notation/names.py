@@ -205,7 +205,7 @@ class Names(ABC):
 
     def _size_as_number(self, e: Name, known: Declared) -> Typed:
         if known.kind == "index" or text_of(e) in self.bindings.letters:
-            raise NotationError(f"the index {self.quoted(e)} stands as a number", e.span)
+            raise NotationError(f"the index {self.quoted(e)} is used as a number", e.span)
         size = size_of(e) or (text_of(e),)
         self.names[text_of(e)] = text_of(e)
         return Typed(None, lambda: self.solver.expression(size), e.span)

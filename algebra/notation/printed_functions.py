@@ -44,7 +44,7 @@ def printed_function(reader: Any, e: Apply, arguments: Sequence[Typed]) -> Typed
     if not arguments or base not in {*MASKED, *NORMS, "DiagonalOf"} or len(sub) > 1:
         return None
     below = [reader.infer(reader._parsed(slot.text)) for slot in sub]
-    first, *others = [*arguments, *below]
+    first, others = arguments[0], [*arguments[1:], *below]
     if base in MASKED and len(others) == 1:
         return _masked(reader, MASKED[base], first, others[0], e)
     if base in NORMS and len(others) <= 1:

@@ -1,7 +1,7 @@
 """Reading members of families at affine indices.
 
 A member is a box whose label has the indices as affine forms; its wires are the variables, then
-rows and columns. The forms have the ranges of the variables, as a label has all that its wires are.
+rows and columns. The label also has the range of each variable.
 """
 
 from __future__ import annotations

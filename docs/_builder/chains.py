@@ -19,10 +19,21 @@ MOST_RULES = 4
 """That one line names; the others are counted."""
 
 
-def text(found: Kept) -> str:
-    """Return the section for a derivation as `derived` has it; empty where there is none."""
+NOT_FOUND = (
+    "## Derivation\n\nA build gives the search for named rules a limited time, and it has found no"
+    " chain in it. The proof does not need one: the prover compares"
+    " [normal forms](../normal-form.md), and its certificate is checked by itself."
+    " `theorem.steps()` searches longer."
+)
+
+
+def text(found: Kept, expected: bool = False) -> str:
+    """Return the section for a derivation as `derived` has it.
+
+    Where there is none, it says so if one was `expected`, and is empty otherwise.
+    """
     if not found["steps"]:
-        return ""
+        return NOT_FOUND if expected else ""
     parts = ["## Derivation", found["preface"]]
     lines = shortened(found["lines"])
     if len(found["first"]) + sum(len(line["tex"]) for line in lines) <= 2 * LONGEST:

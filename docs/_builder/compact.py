@@ -56,6 +56,7 @@ CLASS = re.compile(r"\.(?=[a-zA-Z])([\w-]+)")
 ELEMENT = re.compile(r'<span((?: [\w-]+="[^"]*")*)>')
 ATTRIBUTE = re.compile(r' ([\w-]+)="([^"]*)"')
 ANNOTATION = re.compile(r"<annotation.*?</annotation>", re.DOTALL)
+MATHML = re.compile(r'<span class="katex-mathml">.*?</math></span>', re.DOTALL)
 NEVER_QUOTED = re.compile(r"[^\s\"'`=<>]+")
 
 
@@ -98,8 +99,13 @@ def _selectors(text: str) -> str:
     return re.sub(r"\bspan\b", "i", short)
 
 
-def formula(html: str) -> str:
-    """Return a formula of KaTeX in fewer bytes."""
+def formula(html: str, letter: bool = False) -> str:
+    """Return a formula of KaTeX in fewer bytes.
+
+    A single `letter` is read aloud as it stands, so that it needs no MathML.
+    """
+    if letter:
+        html = MATHML.sub("", html).replace(' aria-hidden="true"', "")
     html = ANNOTATION.sub("", html)
     html = re.sub(r"</?semantics>", "", html).replace(
         ' xmlns="http://www.w3.org/1998/Math/MathML"', ""

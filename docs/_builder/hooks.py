@@ -126,6 +126,7 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
         return html
     page.toc = get_toc(made["toc"])
     page.present_anchor_ids = set(made["anchors"])
+    page.links_to_anchors = None  # those of the line that this replaces
     return str(made["html"])
 
 

@@ -41,6 +41,7 @@ function typeset(tex, display) {
 }
 """
 
+LETTER = re.compile("[A-Za-z]")
 # A formula in the line of at most so many characters of TeX is not broken at the line's end.
 LONGEST_UNBROKEN = 30
 
@@ -79,7 +80,8 @@ class Typesetter:
                 raise ValueError(answer["error"])
             # The element has a name of its own so that the search index can leave it out whole.
             short = ' class="short"' if not display and len(key[0]) <= LONGEST_UNBROKEN else ""
-            html = compact.formula(answer["html"])
+            letter = not display and LETTER.fullmatch(key[0])
+            html = compact.formula(answer["html"], letter=bool(letter))
             self._known[key] = f"<tex-math{short} data-search-exclude>{html}</tex-math>"
         return self._known[key]
 

@@ -10,6 +10,8 @@ BLOCKS = (
     "|hr|html|li|link|main|meta|nav|ol|p|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul"
 )
 SPACES = re.compile(r"\s+")
+LABEL_OPENS = '<span class="md-ellipsis">'
+NAMESPACE = re.compile(r'(<svg\b[^<>]*?) xmlns="http://www\.w3\.org/2000/svg"')
 BESIDE_BLOCK = re.compile(rf"\s+(?=</?(?:{BLOCKS})\b)|(</?(?:{BLOCKS})\b[^<>]*>)\s+")
 EXCLUDED = re.compile(r" data-search-exclude(?:=\"\")?(?=[\s>])")
 
@@ -27,4 +29,5 @@ def page(html: str) -> str:
 def _text(html: str) -> str:
     html = re.sub(r"<!--(?!\[).*?-->", "", html, flags=re.DOTALL)
     html = EXCLUDED.sub("", SPACES.sub(" ", html))
+    html = NAMESPACE.sub(r"\1", html).replace(' <span class="md-ellipsis"> ', LABEL_OPENS)
     return BESIDE_BLOCK.sub(lambda match: match.group(1) or "", html)

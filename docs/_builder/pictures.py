@@ -21,7 +21,7 @@ MOST_DIAGRAMS = 12
 """A normal form with more diagrams is not shown."""
 LONGEST_SVG = 12_000
 """A longer picture is folded."""
-LONGEST_TEX = 700
+LONGEST_TEX = 400
 """A longer formula in index notation is left out; the einsum calls say the same."""
 
 READING = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import chains
@@ -157,7 +158,7 @@ def body(asked: tuple[TheoremReport, Kept]) -> Kept:
     table_of_symbols = symbols.text(theorem)
     parts = [
         pictures.diagrams(drawn),
-        chains.text(derivation),
+        chains.text(derivation, report.proof.status == "proved" and report.kind == "identity"),
         pictures.indexed(drawn),
         f"## Symbols\n\n{table_of_symbols}" if table_of_symbols else "",
         in_browser.text(theorem),
@@ -170,20 +171,33 @@ def body(asked: tuple[TheoremReport, Kept]) -> Kept:
 
 
 def place_in(nav: list[Any], book: Book) -> None:
-    """Put the pages under "Theorems" in the navigation, a section for each chapter."""
+    """Put the pages under "Theorems" in the navigation: chapters, and topics within them.
+
+    A page shows the entries of its own topic, and leads to the other topics and chapters.
+    """
     section = next(item for item in nav if isinstance(item, dict) and "Theorems" in item)
     section["Theorems"] = ["theorems/index.md"] + [
         {
             f"{chapter.number} {chapter.title}": [
                 chapter.path,
                 *[
-                    {f"{e.number} {prose.heading(e.theorem.title)}": e.path}
-                    for e in chapter.entries
+                    {
+                        topic: [
+                            {f"{e.number} {prose.heading(e.theorem.title)}": e.path} for e in those
+                        ]
+                    }
+                    for topic, those in groupby(chapter.entries, key=_topic)
                 ],
             ]
         }
         for chapter in book
     ]
+
+
+def _topic(entry: Entry) -> str:
+    """Return what the file of an entry is about, by its name."""
+    name = entry.theorem.state.__module__.rpartition(".")[2].replace("_", " ")
+    return name[0].upper() + name[1:]
 
 
 def shortcomings(report: Report) -> list[str]:

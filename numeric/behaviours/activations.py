@@ -95,20 +95,21 @@ def neuron_information(
     model = load_model(model)
     tokens = read_prompts(model, prompts)
     given = labels if isinstance(labels, Mapping) else {"label": labels}
-    classes = {name: _classes(each, tokens.shape) for name, each in given.items()}
+    numbers = {name: _numbers(each, tokens.shape) for name, each in given.items()}
     fires = neuron_activations(model, tokens).reshape(model.n_layers, tokens.size, -1) > threshold
-    bits = np.stack([_information(fires, each) for each in classes.values()])
+    bits = np.stack([_information(fires, each) for each in numbers.values()])
     what, axes = "information on the label in bits", ("layer", "neuron")
     if isinstance(labels, Mapping):
-        return Named(what, bits, ("label", *axes), {"label": list(classes)})
-    chance = (classes["label"].shape[1] - 1) / (2 * tokens.size * np.log(2))
+        return Named(what, bits, ("label", *axes), {"label": list(numbers)})
+    chance = numbers["label"].max() / (2 * tokens.size * np.log(2))
     return Named(what, bits[0], axes, baseline=float(chance))
 
 
 def _information(
-    fires: Bool[np.ndarray, "layer n neuron"], classes: Float[np.ndarray, "n label"]
+    fires: Bool[np.ndarray, "layer n neuron"], numbers: Int[np.ndarray, " n"]
 ) -> Float[np.ndarray, "layer neuron"]:
-    """Return the mutual information of firing and class, in bits."""
+    """Return the mutual information of firing and label, in bits."""
+    classes = np.eye(numbers.max() + 1)[numbers]
     joint = np.swapaxes(classes.T @ fires, 1, 2) / len(classes)
     share = classes.mean(axis=0)
     on = joint.sum(axis=2, keepdims=True)
@@ -130,15 +131,17 @@ def label_variance(model: ModelSource, prompts: Prompts, labels: Any = None) -> 
     """
     model = load_model(model)
     tokens = read_prompts(model, prompts)
-    classes = _classes(tokens if labels is None else labels, tokens.shape)
-    n, c = classes.shape
+    numbers = _numbers(tokens if labels is None else labels, tokens.shape)
+    order = np.argsort(numbers, kind="stable")
+    starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    n, c = len(numbers), len(starts)
     if n == c:
         raise OtimesError(f"each of {n} positions has a label of its own: nothing is explained")
     rows = neuron_activations(model, tokens).reshape(model.n_layers, n, -1)
     rows = rows - rows.mean(axis=1, keepdims=True)
-    totals = classes.T @ rows
+    totals = np.add.reduceat(rows[:, order], starts, axis=1)
     whole = np.einsum("lnu,lnu->lu", rows, rows)
-    between = np.einsum("y,lyu,lyu->lu", 1 / classes.sum(axis=0), totals, totals)
+    between = np.einsum("y,lyu,lyu->lu", 1 / np.bincount(numbers), totals, totals)
     with np.errstate(invalid="ignore", divide="ignore"):
         values = 1 - (whole - between) / whole * (n - 1) / (n - c)
     return Named("variance explained by the label", values, ("layer", "neuron"), baseline=0.0)
@@ -193,8 +196,8 @@ def _terms(joint: np.ndarray, product: np.ndarray) -> Float[np.ndarray, "layer n
     return np.asarray((joint * np.log2(ratio)).sum(axis=-1))
 
 
-def _classes(labels: Any, shape: tuple[int, ...]) -> Float[np.ndarray, "n label"]:
-    """Return which position has which label, as 0/1 floats."""
+def _numbers(labels: Any, shape: tuple[int, ...]) -> Int[np.ndarray, " n"]:
+    """Return the label of each position as a number from 0, all of them used."""
     given: Int[np.ndarray, ...] = np.asarray(labels)
     if given.shape not in (shape, shape[1:]):
         raise ShapeError(
@@ -206,4 +209,4 @@ def _classes(labels: Any, shape: tuple[int, ...]) -> Float[np.ndarray, "n label"
     _, numbers = np.unique(np.broadcast_to(given, shape), return_inverse=True)
     if numbers.max() == 0:
         raise OtimesError("all labels are the same: there is nothing to tell apart")
-    return np.asarray(np.eye(numbers.max() + 1)[numbers.ravel()])
+    return np.asarray(numbers.ravel())

@@ -70,7 +70,7 @@ def positional_scores(
 ) -> Named:
     r"""Return the mean attention of each head to the position k before [offset, layer, head].
 
-    $mean_{i ≥ k} A_{i, i-k}$ for each k of `offsets`: 0 is the position itself, 1 the previous
+    $mean_{i \ge k} A_{i, i-k}$ for each k of `offsets`: 0 is the position itself, 1 the previous
     token. The prompts are random tokens by default, so that only the position can tell a head where
     to look.
     Proved by: attention_score, later_positions_score_zero.

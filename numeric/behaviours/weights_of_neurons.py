@@ -69,9 +69,9 @@ def neuron_moments(model: ModelSource) -> Named:
     r"""Return the moments of the logits that each neuron adds [moment, layer, neuron].
 
     Over the vocabulary, of $w_{out} W_U$ behind the final norm's gain and centring: "mean" and
-    "variance" (of logits up to the scale of the norm), "skewness" $E(x - μ)^3/σ^3$ and "kurtosis"
-    $E(x - μ)^4/σ^4$ (3 for a normal distribution). Negative skewness with a large kurtosis: a
-    neuron that suppresses a few tokens; positive: one that promotes a few.
+    "variance" (of logits up to the scale of the norm), "skewness" $E(x - \mu)^3/\sigma^3$ and
+    "kurtosis" $E(x - \mu)^4/\sigma^4$ (3 for a normal distribution). Negative skewness with a
+    large kurtosis: a neuron that suppresses a few tokens; positive: one that promotes a few.
     Proved by: neuron_logits_add_up, third_moment_of_logits.
 
     >>> neuron_moments("gpt2_tiny").at(moment="kurtosis").values.shape
@@ -134,9 +134,9 @@ def frequency_correlations(model: ModelSource, frequencies: Any) -> Named:
 def null_space_shares(model: ModelSource, n_directions: int | None = None) -> Named:
     r"""Return the share of what each neuron writes that the logits hardly see [layer, neuron].
 
-    The share of $‖w_{out}‖^2$ in the `n_directions` directions of the residual stream on which W_U
-    acts least: its last left singular vectors, with the gain and centring of the final norm, and
-    without the mean over the vocabulary, which no probability sees. By default a sixteenth of
+    The share of $\|w_{out}\|^2$ in the `n_directions` directions of the residual stream on which
+    W_U acts least: its last left singular vectors, with the gain and centring of the final norm,
+    and without the mean over the vocabulary, which no probability sees. By default a sixteenth of
     d_model. What is written there changes the prediction only through the scale of the final norm:
     a large share is the mark of entropy neurons. `.baseline` is the share of random directions.
     Proved by: null_space_leaves_numerators, null_space_sets_temperature.

@@ -17,7 +17,7 @@ from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.probes.data import read_rows
 
 
-def analogies(vectors: Any, quadruples: Sequence[Sequence[int]]) -> np.ndarray:
+def analogies(vectors: Any, quadruples: Sequence[Sequence[int]] | np.ndarray) -> np.ndarray:
     r"""Return the rank of d among the vectors nearest to $e_b - e_a + e_c$, 0 for the nearest.
 
     `vectors` [token, d], such as `W_E`; quadruples are (a, b, c, d), row numbers. Nearness is the

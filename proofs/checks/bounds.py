@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,9 +40,21 @@ def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
         _exact(claim),
         on_models(_on_model, claim, runs),
         None if quick else check_mutants(behind.lhs, behind.rhs, behind.given),
-        (_tight(claim),),
+        (_tight(claim), *_needed(claim)),
         claim.on_models,
     )
+
+
+def _needed(claim: Bound) -> Iterator[Check]:
+    """Yield whether each declared sign is needed for the terms to be nonnegative.
+
+    Equations are tried in the mutants; other properties are for drawing numbers.
+    """
+    for k, fact in enumerate(claim.given):
+        if isinstance(fact, Fact) and fact.name == "nonnegative":
+            less = replace(claim, given=[*claim.given[:k], *claim.given[k + 1 :]])
+            seen = _may_be_negative(less) or "the terms are nonnegative without it"
+            yield Check(f"without “{fact}”", bool(_may_be_negative(less)), seen)
 
 
 def _may_be_negative(claim: Bound) -> str:
@@ -80,7 +93,7 @@ def _search(claim: Bound) -> ExactEvidence:
 def _tight(claim: Bound) -> Check:
     """Return whether the tight case satisfies the hypotheses and makes both sides equal."""
     if claim.tight is None:
-        return Check("tight", True, "no tight case is claimed")
+        return Check("tight", True, claim.not_attained or "no tight case is claimed")
     sides = (claim.smaller, claim.larger)
     arrays = {k: exact_array(np.array(v)) if np.ndim(v) else v for k, v in claim.tight.items()}
     declared = [each for each in claim.given if isinstance(each, Fact)]

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,8 +65,11 @@ def _cases(runs: Sequence[Run]) -> tuple[list[Case], list[Case]]:
     """Return small models with random weights, and the trained ones, each with tokens."""
     small = [_random_model(), _random_model("gpt2"), _random_model(n_layers=1)]
     trained = [_model(run.model) for run in reversed(runs)]
-    first, others = ([(model, _tokens(model)) for model in models] for models in (small, trained))
-    return first, others
+    return _with_tokens(small), _with_tokens(trained)
+
+
+def _with_tokens(models: Sequence[Model]) -> list[Case]:
+    return [(model, _tokens(model)) for model in models]
 
 
 def _tokens(model: Model) -> list[int]:
@@ -160,5 +164,5 @@ def _model(name: str) -> Model:
 
 @lru_cache(maxsize=4)
 def _random_model(kind: str | None = None, n_layers: int = 2) -> Model:
-    sizes = {"n_layers": n_layers, "n_heads": 3, "d_model": 12, "d_head": 5}
+    sizes: dict[str, Any] = {"n_layers": n_layers, "n_heads": 3, "d_model": 12, "d_head": 5}
     return random_model(kind=kind, **sizes, d_vocab=29, n_ctx=16)

@@ -49,7 +49,7 @@ def site(tmp_path_factory):
         config.plugins.on_shutdown()
     logging.getLogger("mkdocs").removeHandler(handler)
     # Strict but for this: the lessons link to theorems that this small site leaves out.
-    left_out = {f"theorems/{theorem.name}.md" for theorem in catalogue()}
+    left_out = {f"theorems/{each.name}.md" for each in catalogue() if each.name not in NAMES}
     assert [w for w in warnings if not any(name in w for name in left_out)] == []
     return folder
 
@@ -121,8 +121,8 @@ def test_what_builds_the_site_is_not_in_it(site):
 
 def test_pages_follow_one_another(site):
     html = (site / "theorems" / "head_is_kron.html").read_text("utf-8")
-    assert 'aria-label="Previous: 1.1 Kronecker products multiply factor by factor"' in html
-    assert 'aria-label="Next: 6.1 The ensemble of paths' in html
+    assert 'aria-label="Previous: 3 The attention head"' in html
+    assert 'aria-label="Next: 6 Depth' in html
 
 
 def test_labels_that_are_read_aloud_hold_no_tags(site):

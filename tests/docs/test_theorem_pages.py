@@ -97,9 +97,11 @@ def test_numbers_and_order_are_the_catalogue_s():
     theorem_pages.place_in(nav, book)
     index, chapter, *_ = nav[0]["Theorems"]
     assert index == "theorems/index.md"
-    listed, first_entry, *_ = chapter["1 Tensor products and conventions"]
+    listed, topic, *_ = chapter["1 Tensor products and conventions"]
     assert listed == "theorems/chapter-1/index.md"
-    assert first_entry == {"1.1 The entries of a Kronecker product": "theorems/kron_entry.md"}
+    assert topic["Products"][0] == {
+        "1.1 The entries of a Kronecker product": "theorems/kron_entry.md"
+    }
 
 
 def test_a_chapter_lists_its_entries_with_their_claims():

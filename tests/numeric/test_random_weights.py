@@ -75,5 +75,5 @@ def test_a_kind_has_logits_of_order_one(kind: str) -> None:
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(OtimesError, match="kind='gemma9' .* must be one of gpt2, "):
+    with pytest.raises(OtimesError, match="kind='gemma9' must be one of gpt2, "):
         random_model(kind="gemma9")

@@ -118,6 +118,35 @@ def test_shap_of_a_linear_function_is_the_theorem() -> None:
     agree(w * (x - data.mean(axis=0)), explainer.shap_values(x[None])[0], w * x)
 
 
+def test_inseq_agrees_on_a_contrast() -> None:
+    inseq = pytest.importorskip("inseq")
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    module = made()
+    ends = {"pad": 60, "eos": 59, "bos": 58}
+    for name, token in ends.items():
+        setattr(module.config, f"{name}_token_id", token)
+    words = Tokenizer(models.WordLevel({f"t{at}": at for at in range(61)}, unk_token="t0"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    named = {f"{name}_token": f"t{token}" for name, token in ends.items()}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="t0", **named)
+    tokenizer.name_or_path = module.config._name_or_path = "peer"
+    attributing = inseq.load_model(module, "input_x_gradient", tokenizer=tokenizer)
+    text = " ".join(f"t{token}" for token in PROMPT)
+    out = attributing.attribute(
+        text,
+        f"{text} t{TARGET}",
+        attributed_fn="contrast_logits_diff",
+        contrast_targets=f"{text} t{FOIL}",
+        show_progress=False,
+    )
+    theirs = out[0].target_attributions[: len(PROMPT), 0].sum(-1)
+    ours = gradient_times_input(module, PROMPT, TARGET, FOIL).values
+    miss = gradient_times_input(module, PROMPT, TARGET).values
+    agree(ours, theirs, miss, 64 * 2.0**-24)  # inseq keeps attributions in float32
+
+
 # -- interventions ---------------------------------------------------------------------------------
 
 

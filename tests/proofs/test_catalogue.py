@@ -12,7 +12,7 @@ import pytest
 from otimes._table import block, shortcomings
 from otimes.numeric.load import bundled_models
 from otimes.proofs.catalogue import CHAPTERS, catalogue, find
-from otimes.proofs.claims import Example, Lemma, Statement
+from otimes.proofs.claims import Bound, Example, Lemma, Statement
 from otimes.proofs.evidence import Report
 from otimes.proofs.mutants import wrong_claims
 from otimes.proofs.theorem import Theorem
@@ -26,6 +26,14 @@ CHECKED = THEOREMS[:: 1 if os.environ.get("OTIMES_LONG") == "1" else 25]
 @pytest.fixture(params=THEOREMS, ids=NAMES)
 def theorem(request: pytest.FixtureRequest) -> Theorem:
     return request.param
+
+
+def test_every_bound_is_attained_or_says_why_not() -> None:
+    bounds = [each.claim() for each in THEOREMS if each.state.__annotations__["return"] == "Bound"]
+    assert len(bounds) >= 30
+    for bound in bounds:
+        assert isinstance(bound, Bound)
+        assert (bound.tight is None) == bool(bound.not_attained)
 
 
 def test_the_first_theorems_are_there() -> None:

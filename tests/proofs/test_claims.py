@@ -137,13 +137,17 @@ def derivative(order: float) -> ErrorLaw:
     return ErrorLaw("e", lambda h: abs(np.exp(h) - 1 - h), order)
 
 
+def sums(model: Model, layer: int) -> np.ndarray:
+    return np.asarray(model.W_V[layer, 0].sum(0, keepdims=True))
+
+
 def trials(wrong: float = 0.0) -> Callable[[Model, Sequence[int]], Iterator[Trial]]:
     def compare(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         for layer in range(model.n_layers):
             W = model.W_V[layer, 0]
             plain = np.array([[sum(row_) for row_ in W.T.tolist()]])
             bound = len(W) * 2.0**-52 * np.abs(W).sum(0, keepdims=True)
-            yield Trial(f"layer {layer}", W.sum(0, keepdims=True) * (1 + wrong), plain, bound)
+            yield Trial(f"layer {layer}", sums(model, layer) * (1 + wrong), plain, bound)
 
     return compare
 
@@ -156,7 +160,7 @@ def zeros(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
     yield Trial("zeros", np.zeros(3), np.zeros(3), 0.0)
 
 
-METHOD = Method("ot.sums", ["kron_mul_kron"], trials())
+METHOD = Method(f"{__name__}.sums", ["kron_mul_kron"], trials())
 
 
 def trained(load: Load) -> Observed:
@@ -248,6 +252,9 @@ BAD: dict[str, tuple[Claim, str]] = {
     "a wrong function": (replace(METHOD, trials=trials(1e-12)), "models"),
     "a function that is held to nothing": (replace(METHOD, trials=anything), "models"),
     "a function of zeros": (replace(METHOD, trials=zeros), "models"),
+    "a sign that is not needed": (replace(CAUCHY, given=[Fact("nonnegative", a)]), "more"),
+    "a function that is not there": (replace(METHOD, function="ot.sums"), "proof"),
+    "a function that no trial calls": (replace(METHOD, function="ot.held"), "mutants"),
     "a function that rests on nothing": (replace(METHOD, rests_on=["no_such_theorem"]), "more"),
     "an observation that comes out the other way": (replace(SEEN, outcome="not seen"), "proof"),
     "a value that training does not explain": (replace(SEEN, observe=constant(0.9)), "proof"),

@@ -508,6 +508,35 @@ FACTS = (
 """Beginnings of Python source, and what every programmer knows to follow."""
 
 
+def _without(model: Model, names: Sequence[str]) -> Model:
+    """Return a model with some weights replaced by zeros."""
+    return model.changed({name: np.zeros_like(model.weights[name]) for name in names})
+
+
+def _last_logits(model: Model, beginnings: Sequence[str]) -> list[np.ndarray]:
+    """Return the logits at the last token of each text; texts of one length are run together."""
+    rows = [load_tokenizer().encode(text) for text in beginnings]
+    found = [np.empty(0)] * len(rows)
+    for length in {len(tokens) for tokens in rows}:
+        some = [number for number, tokens in enumerate(rows) if len(tokens) == length]
+        run = model.forward(np.array([rows[number] for number in some]), ["logits"])
+        for number, logits in zip(some, run["logits"][:, -1], strict=True):
+            found[number] = logits
+    return found
+
+
+def _first_token(text: str) -> int:
+    return load_tokenizer().encode(text)[0]
+
+
+def _loss_on_facts(model: Model) -> float:
+    """Return the mean loss on what follows the beginnings of `FACTS`, in nats."""
+    answers = [_first_token(after) for _, after in FACTS]
+    logits = _last_logits(model, [before for before, _ in FACTS])
+    losses = [np.logaddexp.reduce(x) - x[t] for x, t in zip(logits, answers, strict=True)]
+    return float(np.mean(losses))
+
+
 @theorem(
     title="Facts are lost with the MLPs rather than with the heads",
     chapter=11,
@@ -521,18 +550,12 @@ def facts_in_mlps() -> Observation:
     """
 
     def observe(load: Load) -> Observed:
-        model, encode = load("gpt2_tiny"), load_tokenizer().encode
-        both = {
-            "MLPs": [f"mlp_out.{layer}" for layer in range(model.n_layers)],
-            "heads": [f"attn_out.{layer}" for layer in range(model.n_layers)],
-        }
-        lost = [
-            ablation_losses(model, encode(before) + encode(after)[:1], both, "zero").values[
-                :, 0, -1
-            ]
-            for before, after in FACTS
-        ]
-        mlps, heads = np.mean(lost, axis=0)
+        model = load("gpt2_tiny")
+        whole = _loss_on_facts(model)
+        mlps, heads = (
+            _loss_on_facts(_without(model, names)) - whole
+            for names in (("W_out", "b_out"), ("W_O", "b_O"))
+        )
         figure = f"{len(FACTS)} facts: {mlps:+.2f} nats without MLPs, {heads:+.2f} without heads"
         return Observed(figure, {"more lost without MLPs": float(mlps - heads)})
 
@@ -577,14 +600,11 @@ def context_disambiguates() -> Observation:
     """
 
     def observe(load: Load) -> Observed:
-        model, encode = load("gpt2_tiny"), load_tokenizer().encode
+        texts = [text for first, second, *_ in AMBIGUOUS for text in (first, second)]
+        logits = np.array(_last_logits(load("gpt2_tiny"), texts)).reshape(len(AMBIGUOUS), 2, -1)
         right = 0
-        for first, second, of_first, of_second in AMBIGUOUS:
-            one, other = encode(of_first)[0], encode(of_second)[0]
-            last = [
-                model.forward(encode(text), ["logits"])["logits"][-1] for text in (first, second)
-            ]
-            differences = [logits[one] - logits[other] for logits in last]
+        for (*_, of_first, of_second), last in zip(AMBIGUOUS, logits, strict=True):
+            differences = last[:, _first_token(of_first)] - last[:, _first_token(of_second)]
             right += int(differences[0] > differences[1])
         figure = f"gpt2_tiny tells {right} of {len(AMBIGUOUS)} pairs of contexts apart"
         return Observed(figure, {"pairs told apart": right})

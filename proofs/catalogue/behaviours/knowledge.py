@@ -450,7 +450,9 @@ def eigenscore_method() -> Method:
                 by = sigma[low][at] / sigma[at][at]
                 sigma[low] = [a - by * b for a, b in zip(sigma[low], sigma[at], strict=True)]
         condition = 1 + float(np.square(rows).sum()) / 0.5
-        yield Trial("score", eigenscore(rows, 0.5), fsum(logs) / 4, gamma(400, UNIT) * condition)
+        yield Trial(
+            "score", eigenscore(rows.tolist(), 0.5), fsum(logs) / 4, gamma(400, UNIT) * condition
+        )
         scores = rows.ravel().round(1)
         labels = [number % 3 == 0 for number in range(len(scores))]
         ones = [each for each, label in zip(scores, labels, strict=True) if label]

@@ -41,9 +41,8 @@ from otimes.numeric.tokenizer import BUNDLED, load_tokenizer
 from otimes.proofs.catalogue.behaviours.heads import BANDWIDTH, MEMORY
 from otimes.proofs.catalogue.behaviours.text import N_POS, prompts, texts
 from otimes.proofs.catalogue.interventions.patching import minus
-from otimes.proofs.catalogue.mlp_and_norm.neurons import READS, of_neuron, u
+from otimes.proofs.catalogue.mlp_and_norm.neurons import of_neuron, u
 from otimes.proofs.catalogue.mlp_and_norm.parts import (
-    WITH_PLAIN_MLP,
     activation,
     b_out,
     centring,
@@ -240,9 +239,7 @@ def neuron_logits_add_up() -> Statement:
     return Statement(
         matmul(feed_forward(), W_U),
         matadd(one_by_one, everywhere(matmul(b_out, W_U))),
-        bind=tuple({**each, "W_U": Source("W_U", cols=4)} for each in READS),
-        bare=False,
-        config=WITH_PLAIN_MLP,
+        on_models=False,
     )
 
 
@@ -648,7 +645,7 @@ def _purity(rows: np.ndarray, tokens: np.ndarray) -> float:
 def neurons_as_units() -> Observation:
     """The claim: dimensions of the activations behind the nonlinearity are more likely to have a
     meaning by themselves. The purity of a neuron is the share of the commonest token among the ten
-    positions where it is most active; the control is as many random directions of the same
+    positions where it is most active; the control is 128 random directions of the same
     activations. A nonlinearity that acts on each neuron alone makes neurons special in any network,
     trained or not, so a second control has random weights.
     """
@@ -656,7 +653,7 @@ def neurons_as_units() -> Observation:
     def observe(load: Load) -> Observed:
         tokens = prompts()
         layers = neuron_activations(load("gpt2_tiny"), tokens)
-        directions = np.random.default_rng(0).standard_normal((layers.shape[-1],) * 2)
+        directions = np.random.default_rng(0).standard_normal((layers.shape[-1], 128))
         own, turned = [], []
         for layer in layers:
             rows = layer.reshape(tokens.size, -1)

@@ -64,7 +64,8 @@ def compile_program_method() -> Method:
     """Length, histogram, reverse, sort by counting, and the share of a token so far, beside plain
     Python. β is 1600, so that exp(-β/2) is 0 in float64 and each pattern is exactly uniform on what
     is selected. All sequences of small lengths are compared in the tests. Such a model is one of
-    which the circuit is known: what a method of circuit discovery finds can be checked.
+    which the circuit is known: what a method of circuit discovery finds can be checked. Tracr is
+    not on PyPI; its weights would be held to the same outputs.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -504,7 +504,7 @@ def anisotropy_method() -> Method:
         yield Trial("over the median", rogue_dimensions(rows).values, plain, few * plain)
 
     rests = ("anisotropy_is_norm_of_mean", "cosine_is_sum_over_dimensions")
-    return Method("ot.anisotropy", rests, trials)
+    return Method("ot.cosine_by_dimension", rests, trials)
 
 
 @theorem(

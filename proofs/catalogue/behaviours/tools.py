@@ -312,8 +312,8 @@ def language_interpretability_tool() -> Observation:
     return Observation(
         criterion="the scores of LIT's gradient maps are those of `ot.gradient_norms` and "
         "`ot.gradient_times_input`, divided by their sums of absolute values",
-        cannot="LIT is a web server with a page in the browser, for a person to look at; "
-        "its versions on PyPI (lit-nlp 1.3) need other packages than the current PyTorch",
+        cannot="LIT is a web server with a page in the browser, for a person to look at; its "
+        "package (lit-nlp 1.3.1) needs NumPy below 2 and shap below 0.46",
     )
 
 

@@ -246,7 +246,7 @@ def layer_norm_length_at_most_sqrt_d() -> Bound:
         Trace(matmul(normed, Transpose(normed))),
         d,
         because=[Square(reciprocal_deviation(z), d * eps)],
-        given=[Fact("nonnegative", eps)],
+        not_attained="a row of variance v has squared length d v/(v + ε), and ε is positive",
         bind=ONE_ROW,
     )
 

@@ -213,7 +213,7 @@ def analogies_method() -> Method:
         goal = rows[7] - rows[3] + rows[12]
         cosines = [fsum(goal * row) / sqrt(fsum(row * row)) for row in rows]
         nearer = sum(cosines[at] > cosines[5] for at in range(20) if at not in four)
-        yield Trial("rank", 1 + analogies(rows, [four])[0], 1 + nearer, 0.0)
+        yield Trial("rank", 1 + analogies(rows, np.array([four]))[0], 1 + nearer, 0.0)
         planted = np.concatenate([rows[:4] + rows[19], rows[:4] + rows[18], rows[8:18]])
         quadruples = [(0, 4, 1, 5), (2, 6, 3, 7), (5, 1, 6, 2)]
         yield Trial("planted", 1 + analogies(planted, quadruples), np.ones(3), 0.0)

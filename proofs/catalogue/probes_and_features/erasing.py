@@ -96,6 +96,7 @@ def no_covariance_no_linear_information() -> Bound:
         squared(minus(matmul(X, weights), Z)),
         because=(Square(matmul(X, weights)),),
         given=((crossed, ZeroMatrix(d, k)),),
+        tight={"X": [[1], [-1]], "Z": [[1], [1]], "B": [[0]]},
         on_models=False,
     )
 
@@ -196,6 +197,7 @@ def leace_moves_least() -> Bound:
         squared(matmul(X, matadd(E, D))),
         because=(Square(matmul(X, D)),),
         given=((matmul(Transpose(matmul(X, D)), X, E), ZeroMatrix(d, d)),),
+        tight={"X": [[1]], "E": [[1]], "D": [[0]]},
         on_models=False,
     )
 

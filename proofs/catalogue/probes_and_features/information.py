@@ -79,6 +79,7 @@ def data_processing() -> Bound:
         Trace(matmul(minus(one, other), total)),
         Trace(matmul(one, Transpose(minus(l, m)))),
         because=(Entries(entrywise(one, surplus(minus(m, l)))),),
+        tight={"l": [[0]], "m": [[0]]},
         on_models=False,
     )
 
@@ -137,7 +138,7 @@ def uniform_code_length() -> Statement:
 def _labelled(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Return a few rows of the embedding, and a label of each that does not depend on them."""
     count = min(24, model.d_vocab)
-    return model.W_E[:count, :6] * 10, np.arange(count) * 7 % 3
+    return model.W_E[:count, :6] * 10, np.arange(count) ** 2 // 5 % 3
 
 
 @theorem(
@@ -191,7 +192,7 @@ def information_gain_method() -> Method:
         features = [4 * a + 2 * b + c for a, b, c in signs.tolist()]
         control = [each // 4 for each in features]
         labels = [number % 3 == 0 for number in range(model.d_vocab)]
-        found = information_gain(labels, features, control)
+        found = information_gain(labels, np.array(features), np.array(control))
         bound = 8 * gamma(model.d_vocab + 20, UNIT)
         yield Trial("features", 1 + found.features, 1 + _bits(labels, features), bound)
         yield Trial("control", 1 + found.control, 1 + _bits(labels, control), bound)

@@ -77,6 +77,7 @@ def ridge_probe_is_the_minimum() -> Bound:
         loss(matadd(W, D)),
         because=(Square(matmul(X, D)), Square(D, penalty)),
         given=((matmul(gram, W), matmul(Transpose(X), Z)),),
+        tight={"X": [[1]], "Z": [[2]], "W": [[1]], "D": [[0]], "lambda": 1},
         on_models=False,
     )
 

@@ -20,7 +20,7 @@ from tests.algebra.decide.attack import Claim, false_at, fault, judged, proof_al
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
 PARTS = 10
-EACH = 5_000 if LONG else 15  # claims of each kind in a part: 100,000 in all, or 300
+EACH = 5_000 if LONG else 10  # claims of each kind in a part: 100,000 in all, or 200
 WITH_TRIALS = 500 if LONG else 3
 ATTACKS: dict[str, Callable[[int], Any]] = {"names": Attack, "plain": Plain}
 # True and proved, and the certificate is rejected: a product over as many layers as an index says,
@@ -107,7 +107,7 @@ def test_no_verdict_is_wrong(attack: Callable[[int], Any], part: int) -> None:
 def test_the_attacks_reach_the_judge(attack: Callable[[int], Any]) -> None:
     """Enough claims are true and proved, and enough are false: neither half is an empty test."""
     found = [each for part in range(PARTS) for each in by_proof_alone(attack, part)]
-    assert sum(each.status == "proved" for each in found) >= 20
+    assert sum(each.status == "proved" for each in found) >= 15
     others = [each.seed for each in found if each.status not in (None, "proved")]
     false = 0
     for seed in others[:40]:

@@ -12,11 +12,12 @@ TINY = {"n_heads": 2, "d_model": 8, "d_head": 3, "d_vocab": 11, "n_ctx": 8}
 ROWS = np.array([[1, 4, 2, 7, 3], [9, 0, 8, 5, 5], [3, 3, 1, 10, 6]])
 
 
-@pytest.mark.parametrize("kind", ["none", "gpt2", "bloom"])
+@pytest.mark.parametrize("kind", ["none", "shortformer", "gpt2", "bloom"])
 def test_gradients_of_weights_are_differences_of_the_loss(kind: str) -> None:
-    more = {**KINDS[kind], "d_mlp": 10} if kind != "none" else {}
+    more = {**KINDS[kind], "d_mlp": 10} if kind in KINDS else {}
     slopes = {"alibi_slopes": (0.5, 0.25)} if kind == "bloom" else {}
-    model = random_model(**{**more, **TINY, **slopes})
+    shortformer = {"positions": "shortformer"} if kind == "shortformer" else {}
+    model = random_model(**{**more, **TINY, **slopes, **shortformer})
     rng = np.random.default_rng(2)
     for name, gradient in weight_gradients(model, ROWS).items():
         at, ends = tuple(rng.integers(size) for size in gradient.shape), []

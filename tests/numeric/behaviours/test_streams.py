@@ -36,6 +36,20 @@ def test_a_planted_sink_has_the_scores_one_and_its_value() -> None:
         ot.attention_sinks(sink_model(0.0), [0, 1, 2, 3], key=-1)
 
 
+def test_the_scores_of_a_sink_are_means_over_later_positions() -> None:
+    model, prompt, at = random_model(n_layers=1, d_head=5), [3, 1, 4, 1, 5], 1
+    places = model.forward(prompt)
+    for head in range(model.n_heads):
+        pattern, W_O = places["pattern.0"][head], model.W_O[0, head]
+        sizes = [np.linalg.norm(row @ W_O) for row in places["v.0"][head]]
+        writes = [np.linalg.norm(row) for row in places["head_out.0"][head]]
+        usual = (sizes[0] + sizes[2] + sizes[3] + sizes[4]) / 4
+        found = ot.attention_sinks(model, prompt, key=at).values[:, 0, head]
+        attention = (pattern[2, 1] + pattern[3, 1] + pattern[4, 1]) / 3
+        plain = attention, sizes[1] / usual, sum(writes[2:]) / 3 / usual
+        assert found == pytest.approx(plain, rel=1e-12)
+
+
 def test_stream_norms_are_those_of_the_recorded_streams() -> None:
     model = random_model(n_layers=3)
     prompts = [[1, 2, 3], [4, 5, 6]]

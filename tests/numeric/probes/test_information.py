@@ -24,7 +24,9 @@ def test_no_control_function_says_more_than_the_features() -> None:
         control = rng.integers(3, size=6)[features]
         found = ot.information_gain(labels, features, control)
         assert found.gain >= -1e-14
-    assert ot.information_gain(labels, features, features).gain == 0
+        assert found.features == ot.mutual_information(labels, features)
+    known = ot.information_gain([0, 1, 0, 1], [5, 6, 5, 6], [7, 7, 7, 7])
+    assert (known.features, known.control, known.gain) == (1.0, 0.0, 1.0)
     with pytest.raises(OtimesError, match="not a function of the features"):
         ot.information_gain([0, 1], ["a", "a"], [1, 2])
     with pytest.raises(ShapeError, match="2 features and 3 control values"):
@@ -37,6 +39,8 @@ def test_planted_sums_of_two_features_are_analogies() -> None:
     vectors = np.concatenate([stems + form for form in forms])
     quadruples = [(i, 5 + i, j, 5 + j) for i in range(5) for j in range(5) if i != j]
     assert (ot.analogies(vectors, quadruples) == 0).all()
+    near = [[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.3, 0.5]]  # c is nearest, and is left out
+    assert ot.analogies(near, [(0, 1, 2, 3)])[0] == 0
     broken = vectors.copy()
     broken[6] = -broken[6]  # the furthest of all
     assert ot.analogies(broken, [(0, 5, 1, 6)])[0] > 0
