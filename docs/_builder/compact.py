@@ -20,7 +20,6 @@ KEPT = frozenset({"katex", "katex-display"})
 """Classes that the site's own style sheet names."""
 
 FREQUENT = [
-    "mord",
     "mathnormal",
     "mspace",
     "vlist",
@@ -33,21 +32,18 @@ FREQUENT = [
     "katex-sizing",
     "reset-size6",
     "size3",
-    "mtight",
     "katex-html",
     "katex-base",
     "katex-strut",
-    "mbin",
-    "mrel",
-    "mopen",
-    "mclose",
-    "minner",
-    "mpunct",
-    "mop",
     "mathrm",
     "delimcenter",
 ]
 """The classes that get one letter."""
+
+UNSEEN = (
+    "tex-math>math{clip-path:inset(50%);height:1px;overflow:hidden;position:absolute;width:1px}"
+)
+"""The MathML of a formula in the line is read aloud and not shown, as in KaTeX's own wrapper."""
 
 STYLE_LIST = Path(__file__).parent / "katex" / "styles.txt"
 """The inline styles that KaTeX writes most, the most frequent first; each becomes a class."""
@@ -91,7 +87,7 @@ def stylesheet() -> str:
     inline = "".join(
         f".katex .{names()['katex-html']} .{name}{{{style}}}" for style, name in styles().items()
     )
-    return f"{renamed}.katex i{{font-style:inherit}}{inline}\n"
+    return f"{renamed}.katex i{{font-style:inherit}}{inline}{UNSEEN}\n"
 
 
 def _selectors(text: str) -> str:
@@ -111,6 +107,16 @@ def formula(html: str, letter: bool = False) -> str:
         ' xmlns="http://www.w3.org/1998/Math/MathML"', ""
     )
     return ELEMENT.sub(_element, html).replace("</span>", "</i>")
+
+
+def unwrapped(html: str) -> str:
+    """Return a compact formula in the line without its outer elements, for `<tex-math>`.
+
+    >>> unwrapped("<i class=katex><i class=o>x</i></i>")
+    '<i class=o>x</i>'
+    """
+    html = html.removeprefix("<i class=katex>").removesuffix("</i>")
+    return re.sub(rf"<i class={names()['katex-mathml']}>(<math.*?</math>)</i>", r"\1", html)
 
 
 def _element(match: re.Match[str]) -> str:

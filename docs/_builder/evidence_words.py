@@ -167,7 +167,7 @@ def _mutant_lists(mutants: MutantEvidence) -> str:
     parts = []
     if still_true := mutants.still_true:
         listed = "\n".join(f"- {code(mutant)}" for mutant in still_true)
-        parts.append(_folded("Damaged versions that are still true", listed))
+        parts.append(_folded("Variants that make no difference", listed))
     if escaped := mutants.escaped:
         parts.append("Escaped: neither refuted nor confirmed.")
         parts.append("\n".join(f"- {code(mutant)}" for mutant in escaped))

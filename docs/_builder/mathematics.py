@@ -79,10 +79,16 @@ class Typesetter:
             if "error" in answer:
                 raise ValueError(answer["error"])
             # The element has a name of its own so that the search index can leave it out whole.
-            short = ' class="short"' if not display and len(key[0]) <= LONGEST_UNBROKEN else ""
             letter = not display and LETTER.fullmatch(key[0])
             html = compact.formula(answer["html"], letter=bool(letter))
-            self._known[key] = f"<tex-math{short} data-search-exclude>{html}</tex-math>"
+            if display:
+                self._known[key] = f"<tex-math data-search-exclude>{html}</tex-math>"
+            else:
+                classes = "katex short" if len(key[0]) <= LONGEST_UNBROKEN else "katex"
+                inside = compact.unwrapped(html)
+                self._known[key] = (
+                    f'<tex-math class="{classes}" data-search-exclude>{inside}</tex-math>'
+                )
         return self._known[key]
 
 

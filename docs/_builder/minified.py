@@ -16,6 +16,10 @@ BESIDE_BLOCK = re.compile(rf"\s+(?=</?(?:{BLOCKS})\b)|(</?(?:{BLOCKS})\b[^<>]*>)
 EXCLUDED = re.compile(r" data-search-exclude(?:=\"\")?(?=[\s>])")
 
 
+TAG = re.compile(r"<[a-zA-Z][^<>]*>")
+QUOTED = re.compile(r" ([\w:-]+)=\"([^\s\"'`=<>]+)\"(?=[ >])")
+
+
 def page(html: str) -> str:
     """Return a page of HTML in fewer bytes; it looks the same."""
     pieces = VERBATIM.split(html)
@@ -30,4 +34,6 @@ def _text(html: str) -> str:
     html = re.sub(r"<!--(?!\[).*?-->", "", html, flags=re.DOTALL)
     html = EXCLUDED.sub("", SPACES.sub(" ", html))
     html = NAMESPACE.sub(r"\1", html).replace(' <span class="md-ellipsis"> ', LABEL_OPENS)
-    return BESIDE_BLOCK.sub(lambda match: match.group(1) or "", html)
+    html = BESIDE_BLOCK.sub(lambda match: match.group(1) or "", html)
+    html = html.replace(" </span> </a>", "</span></a>")
+    return TAG.sub(lambda tag: QUOTED.sub(r" \1=\2", tag.group()), html)

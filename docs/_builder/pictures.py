@@ -21,8 +21,10 @@ MOST_DIAGRAMS = 12
 """A normal form with more diagrams is not shown."""
 LONGEST_SVG = 12_000
 """A longer picture is folded."""
-LONGEST_TEX = 400
-"""A longer formula in index notation is left out; the einsum calls say the same."""
+LONGEST_TEX = 160
+"""A longer formula in index notation is folded."""
+LONGEST_FOLDED = 2_400
+"""A still longer one is left out; the einsum calls say the same."""
 
 READING = (
     "Boxes are the symbols and wires the sums over indices; rows enter on the left and columns"
@@ -109,17 +111,21 @@ def _term(form: NormalForm, term: Any, first: bool) -> str:
 
 def indexed(found: list[Side]) -> str:
     """Return the section with the entries in index notation, and with NumPy; empty without."""
-    if not found:
-        return ""
-    parts = ["## Index form and einsum"]
+    parts = []
     for side in found:
-        tex = side.form.latex()
-        said = f"{side.name}, by the [normal form](../normal-form.md):"
-        if len(tex) <= LONGEST_TEX:
-            lines = aligned(f"& {term}" for term in split_sum(tex))
-            parts.append(f"{said}\n\n$$\n{lines}\n$$")
-        else:
-            parts.append(said)
         calls = side.form.einsum().replace(" + ", "\n+ ")
-        parts.append(f"```python\n{calls}\n```")
-    return "\n\n".join(parts)
+        parts.append(f"{side.name}, by the [normal form](../normal-form.md):")
+        parts += [*_formula(side.form.latex()), f"```text\n{calls}\n```"]
+    return "\n\n".join(["## Index form and einsum", *parts]) if parts else ""
+
+
+def _formula(tex: str) -> list[str]:
+    """Return a sum in index notation as Markdown, a term a line."""
+    if len(tex) > LONGEST_FOLDED:
+        return []
+    lines = aligned(f"& {term}" for term in split_sum(tex))
+    shown = f"$$\n{lines}\n$$"
+    if len(tex) <= LONGEST_TEX:
+        return [shown]
+    summary = "<summary>As a sum over indices</summary>"
+    return [f"<details markdown>\n{summary}\n\n{OPENS}\n\n{shown}\n\n{CLOSES}\n\n</details>"]

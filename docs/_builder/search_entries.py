@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from otimes.proofs.theorem import Theorem
     from theorem_pages import Book
 
-LONGEST = 420
+LONGEST = 300
 """Characters of prose in an entry."""
 
 MORE_SYNONYMS = (

@@ -97,15 +97,15 @@ def test_scripts_know_few_hosts_and_have_no_cause_to_ask_them(site):
     assert hosts <= {"unpkg.com", "api.github.com", "gitlab.com", "www.w3.org"}
     for page in site.rglob("*.html"):
         html = page.read_text("utf-8")
-        assert 'class="mermaid"' not in html
-        assert 'data-md-component="source"' not in html
+        assert not re.search('class="?mermaid', html)
+        assert not re.search('data-md-component="?source', html)
 
 
 def test_formulas_need_no_script_and_find_their_fonts(site):
     html = (site / "theorems" / "head_is_kron.html").read_text("utf-8")
-    assert '<div class="formula"><tex-math' in html
+    assert "<div class=formula><tex-math" in html
     assert "$$" not in html
-    assert '<svg class="otimes-diagram"' in html
+    assert "<svg class=otimes-diagram" in html
     assert not list(site.rglob("katex*.js"))
     sheet = site / "assets" / "katex" / "katex.min.css"
     fonts = re.findall(r"url\(([^)]*)\)", sheet.read_text("utf-8"))

@@ -188,6 +188,12 @@ def test_search_knows_what_words_mean_the_same():
 
 
 def test_a_minified_page_keeps_what_is_shown():
-    html = "<div>\n  <p>a <b>b</b>\n c</p>\n\n<pre>x\n  y</pre>  <button>d</button> <i>e</i></div>"
-    short = "<div><p>a <b>b</b> c</p><pre>x\n  y</pre> <button>d</button> <i>e</i></div>"
+    html = (
+        '<div class="x" title="y z">\n  <p>a <b>b</b>\n c</p>\n\n'
+        "<pre>x\n  y</pre>  <button>d</button> <i>e</i></div>"
+    )
+    short = (
+        '<div class=x title="y z"><p>a <b>b</b> c</p>'
+        "<pre>x\n  y</pre> <button>d</button> <i>e</i></div>"
+    )
     assert minified.page(html) == short

@@ -21,7 +21,7 @@ from tests.site import chromium
 SITE = Path(os.environ.get("OTIMES_SITE") or Path(__file__).parents[2] / "site")
 WIDTHS = (390, 800, 1300)
 
-HEAVY = frozenset({"axioms.html", "derivations.html"})
+HEAVY = frozenset({"axioms.html", "derivations.html", "python.html"})
 """Pages of reference that may be heavier than 150 kB."""
 
 STATE = "document.querySelector('{}').dataset.state"

@@ -148,14 +148,16 @@
     cancelAnimationFrame(waiting);
     waiting = requestAnimationFrame(() => {
       if (drawing.clientWidth && drawing.dataset.width !== String(drawing.clientWidth)) {
+        const focused = drawing.contains(document.activeElement);
         drawing.dataset.width = drawing.clientWidth;
         draw();
-        if (chosen) choose(chosen, false);
+        if (chosen) choose(chosen, focused);
         search();
       }
     });
   }).observe(drawing);
   said.textContent = "Choose a dot to see what the entry uses and what uses it.";
+  drawing.dataset.width = drawing.clientWidth;
   draw();
   const asked = nodes.find((node) => `#${node.name}` === location.hash);
   if (asked) choose(asked);
