@@ -77,15 +77,7 @@ class System:
         """
         if self.config is None:
             raise OtimesError(f"{self.name} is no transformer: `lstm` computes a layer of it")
-        heads = max(1, 4 * self.config.kv_heads // self.config.n_heads)
-        sizes: dict[str, Any] = {"n_layers": 2, "n_heads": 4, "d_model": 32, "d_head": 8}
-        sizes |= {"d_vocab": 11, "n_ctx": 16, "d_mlp": 48}
-        if self.config.n_kv_heads is not None:
-            sizes["n_kv_heads"] = heads
-        if self.config.rotary_dims:
-            sizes["rotary_dims"] = max(2, 8 * self.config.rotary_dims // self.config.d_head)
-        config = replace(self.config, **sizes)
-        return random_model(config, seed, name=f"{self.name}, small")
+        return random_model(small_config(self.config), seed, name=f"{self.name}, small")
 
     @property
     def ratio(self) -> float:
@@ -114,6 +106,30 @@ class System:
         millions = f"{self.parameters / 1e6:,.1f}M parameters, published as {self.published}"
         sizes = "" if self.config is None else f", {', '.join(self.config.summary())}"
         return f"<{self.name}: {self.kind}, {millions}{sizes}>"
+
+
+def small_config(config: Config) -> Config:
+    """Return the same architecture with two layers of small sizes.
+
+    >>> small_config(systems("GPT-3").config).d_model
+    32
+    """
+    sizes: dict[str, Any] = {"n_layers": 2, "n_heads": 4, "d_model": 32, "d_head": 8}
+    sizes |= {"d_vocab": 11, "n_ctx": 16, "d_mlp": 48}
+    if config.n_kv_heads is not None:
+        sizes["n_kv_heads"] = max(1, 4 * config.kv_heads // config.n_heads)
+    if config.rotary_dims:
+        sizes["rotary_dims"] = max(2, 8 * config.rotary_dims // config.d_head)
+    return replace(config, **sizes)
+
+
+def count_parameters(config: Config) -> int:
+    """Return the number of parameters: the sizes of all tensors, added.
+
+    >>> count_parameters(systems("GPT-2 small").config)
+    124439808
+    """
+    return sum(prod(shape) for shape in config.tensor_shapes().values())
 
 
 class Systems(tuple[System, ...]):
@@ -160,7 +176,7 @@ def _read(stored: dict[str, Any]) -> System:
         parameters = _of_lstm(**stored["lstm"])
     else:
         config = Config.from_json(stored["config"], stored["name"])
-        parameters = sum(prod(shape) for shape in config.tensor_shapes().values())
+        parameters = count_parameters(config)
     return System(
         stored["name"],
         stored["kind"],

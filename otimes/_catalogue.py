@@ -113,7 +113,8 @@ def search(entries: Iterable[dict[str, Any]], words: Iterable[str]) -> list[dict
     """Return the entries that the words are about, the best first.
 
     An entry must contain each word, or a synonym of it, in some form; if none contains all, those
-    with most of them are returned. Words in the name or title count more, and rare words more.
+    with most of them are returned. Words in the name or title count more, and rare words more; of
+    two that are as good, the one whose name begins with one of them comes first.
     """
     asked = _terms(" ".join(words))
     every = list(entries)
@@ -128,7 +129,9 @@ def search(entries: Iterable[dict[str, Any]], words: Iterable[str]) -> list[dict
     scored = []
     for place, each in enumerate(zip(*points, strict=True)):
         score = sum(weight * value for weight, value in zip(rarity, each, strict=True))
-        scored.append((sum(value > 0 for value in each), score, -place))
+        name = _text(every[place]["name"])
+        begins = any(name.startswith(f" {form} ") for term in asked for form in term.same)
+        scored.append((sum(value > 0 for value in each), score, begins, -place))
     most = max(matched for matched, *_ in scored)
     best = sorted((each for each in scored if each[0] == most and most), reverse=True)
     return [every[-place] for *_, place in best]

@@ -12,6 +12,7 @@ import io
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, wraps
 from importlib import import_module
 from inspect import signature
@@ -22,6 +23,7 @@ import numpy as np
 import sympy
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.config import Config
 from otimes.numeric.model import Model
 from otimes.numeric.rounding import worst_ratio
 from otimes.proofs.claims import Method, Trial
@@ -239,12 +241,27 @@ def _other_tokens(name: str, argument: Any, model: Model | None) -> Any:
 
 
 def _shifted(name: str, argument: Any, model: Model | None) -> Any:
+    if isinstance(argument, dict):
+        return {key: _shifted(key, value, model) for key, value in argument.items()}
     is_array = isinstance(argument, np.ndarray) and argument.ndim
     return np.roll(argument, 1, -1) if is_array else argument
 
 
 def _other_number(name: str, argument: Any, model: Model | None) -> Any:
     return argument * 1.01 if isinstance(argument, float) else argument
+
+
+def _config(change: Callable[[Config], Mapping[str, Any]]) -> Change:
+    def changed(name: str, argument: Any, model: Model | None) -> Any:
+        is_config = isinstance(argument, Config)
+        return replace(argument, **change(argument)) if is_config else argument
+
+    return changed
+
+
+def _one_less(name: str, argument: Any, model: Model | None) -> Any:
+    is_length = isinstance(argument, int) and name.startswith("max_")
+    return argument - 1 if is_length else argument
 
 
 def _other_expression(name: str, argument: Any, model: Model | None) -> Any:
@@ -264,6 +281,8 @@ def _first(change: Change) -> Change:
     )
 
 
+OTHER_NORM = {"layer": "rms", "rms": "layer", "none": "none"}
+
 CHANGES: dict[str, Change] = {
     "W_K for W_Q": _swapped("W_Q", "W_K"),
     "W_V of another head": _rolled("W_V", 1),
@@ -280,6 +299,10 @@ CHANGES: dict[str, Change] = {
     "arrays with their columns shifted": _shifted,
     "square arrays transposed": _transposed,
     "numbers a hundredth larger": _other_number,
+    "a layer more": _config(lambda config: {"n_layers": config.n_layers + 1}),
+    "tied embeddings for untied": _config(lambda config: {"tied": not config.tied}),
+    "the norm of another kind": _config(lambda config: {"norm": OTHER_NORM[config.norm]}),
+    "a length one less": _one_less,
     "an expression transposed": _first(_other_expression),
 }
 """Every way of breaking a function, by its name."""

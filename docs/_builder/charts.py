@@ -21,7 +21,7 @@ def bar_pairs(
     """Return two horizontal bars for each label: the first series filled, the second outlined."""
     row, bar = 40, 15
     start = 7 * max(map(len, labels)) + 12
-    width = start + 330
+    width = start + 300
     both = [*first, *second]
     low, high = min(0.0, *both), max(0.0, *both)
     scale = (width - start - 100) / ((high - low) or 1.0)
@@ -105,4 +105,4 @@ def table(
                 f'<text x="{x + cell / 2 - 1:g}" y="{y + 17}" class="{dark}">{shown}</text>',
             ]
     width = left + cell * len(columns) + 4
-    return svg(width, top + high * len(rows) + 4, name, parts, "pattern")
+    return svg(width, top + high * len(rows) + 4, name, parts, "pattern", least=0.95 * width)

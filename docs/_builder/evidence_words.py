@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 import controls
-import prose
+import more_checks
 from otimes.proofs.evidence import FALLEN_SHORT, TheoremReport
 from otimes.proofs.mutants import MutantEvidence
-from words import block, code, count, figure, plain, table
+from words import block, code, count, figure, table
 
 SAID = {
     "proved": (
@@ -101,13 +101,17 @@ def _checks(report: TheoremReport) -> Iterator[str]:
     elif report.models:
         yield "No bundled model has the quantities in it; the reasons are below."
     if mutants is not None:
-        yield _mutants(mutants)
-    for check in report.more:
-        yield f"{_verdict(check.passed)}: {prose.markdown(check.name)}."
+        yield _mutants(mutants, report.kind)
+    for check in more_checks.others(report.more):
+        yield f"{_verdict(check.passed)}: {more_checks.sentence(check)}."
+    for said in more_checks.related(report.more):
+        yield f"{_verdict(all(check.passed for check in report.more))}: {said}."
 
 
-def _mutants(mutants: MutantEvidence) -> str:
-    """Return what became of the damaged versions."""
+def _mutants(mutants: MutantEvidence, kind: str) -> str:
+    """Return what became of the damaged versions, or of the calls with wrong arguments."""
+    if kind == "method":
+        return f"{_verdict(not mutants.escaped)}: {more_checks.wrong_calls(mutants)}."
     said = f"{count(mutants.refuted, 'damaged version')} of the equation refuted"
     if mutants.still_true:
         said += f"; {len(mutants.still_true)} more say the same in another way"
@@ -120,17 +124,22 @@ def _details(report: TheoremReport) -> str:
     """Return what was found as text: counterexamples, figures, reasons."""
     proof, parts = report.proof, []
     if proof.status != "proved" and proof.detail:
-        parts.append(plain(proof.detail) if report.kind == "observation" else block(proof.detail))
+        said = more_checks.measured(report)
+        parts.append(block(proof.detail) if said is None else said)
     elif proof.status == "proved":
         parts.append(_folded("What the prover and the checker say", block(proof.detail)))
     parts += [
-        _folded(prose.markdown(check.name), block(check.seen))
+        _folded(_capital(more_checks.sentence(check)), block(check.seen))
         for check in report.more
         if check.seen
     ]
     if report.exact is not None and not report.exact.passed:
         parts.append(block(report.exact.detail))
     return "\n\n".join(parts)
+
+
+def _capital(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _folded(said: str, inside: str) -> str:

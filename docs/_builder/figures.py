@@ -72,7 +72,7 @@ def blocks(weights: NDArray[np.float64], symbol: str, name: str) -> str:
 def bars(values: Sequence[float], labels: Sequence[str], unit: str, name: str) -> str:
     """Return horizontal bars, to the left for negative values, each with its label and value."""
     row, start = 24, 7 * max(map(len, labels)) + 12
-    width = start + 340
+    width = start + 300
     low, high = min(0.0, *values), max(0.0, *values)
     scale = (width - start - 100) / ((high - low) or 1.0)
     zero = start + 46 - low * scale
@@ -90,11 +90,17 @@ def bars(values: Sequence[float], labels: Sequence[str], unit: str, name: str) -
     return svg(width, row * len(values) + 6, f"{name}, in {unit}", parts, "bars")
 
 
-def svg(width: float, height: float, name: str, parts: Sequence[str], kind: str) -> str:
-    """Return a figure of a kind, which style sheets know, from its parts; `name` is its label."""
+def svg(
+    width: float, height: float, name: str, parts: Sequence[str], kind: str, least: float = 0
+) -> str:
+    """Return a figure of a kind, which style sheets know, from its parts; `name` is its label.
+
+    It is at least `least` pixels wide, and scrolls in its box where the page is narrower.
+    """
+    narrow = f";min-width:{least:g}px" if least else ""
     return (
         f'<svg class="{kind}" viewBox="0 0 {width:g} {height:g}"'
-        f' style="max-width:{width * 1.25:g}px" role="img"'
+        f' style="max-width:{width * 1.25:g}px{narrow}" role="img"'
         f' aria-label="{escape(name)}">{"".join(parts)}</svg>'
     )
 

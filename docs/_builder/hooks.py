@@ -35,6 +35,7 @@ import prose
 import rendering
 import rule_list
 import search_entries
+import shared
 import theorem_map
 import theorem_pages
 from doctests import Doctests
@@ -106,8 +107,8 @@ def _check_links(files: Files) -> None:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Set the page name for error messages, and insert the generated sections."""
     mathematics.page = page.file.src_uri
-    if page.file.src_uri in pages:
-        page.meta["search"] = {"exclude": True}  # it has an entry of its own
+    if page.file.src_uri in pages or page.file.src_uri == "glossary.md":
+        page.meta["search"] = {"exclude": True}  # there are entries for its parts
     if page.file.src_uri.startswith("learn/"):
         markdown = evidence.kept(
             page.file.src_uri, markdown, make=lambda: lessons.made(markdown, page.file.src_uri)
@@ -120,19 +121,21 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
-    """Give the page of a theorem its content."""
+    """Give the page of a theorem its content, and link the terms on the others."""
     made = pages.get(page.file.src_uri)
     if made is None:
-        return html
+        if page.file.src_uri.startswith("learn/"):
+            html = lessons.unbroken(html)
+        return glossary.linked(html, page.url)
     page.toc = get_toc(made["toc"])
     page.present_anchor_ids = set(made["anchors"])
     page.links_to_anchors = None  # those of the line that this replaces
     return str(made["html"])
 
 
-def on_post_page(output: str, **_: Any) -> str:
-    """Remove HTML tags from ARIA labels, and the spaces that nothing shows."""
-    return minified.page(TAGS_IN_LABEL.sub("", output))
+def on_post_page(output: str, page: Page, **_: Any) -> str:
+    """Remove tags from ARIA labels, the spaces that nothing shows, and what pages share."""
+    return shared.cut(minified.page(TAGS_IN_LABEL.sub("", output)), page.url)
 
 
 @event_priority(-150)  # after the theme has been copied and the search index written
@@ -143,5 +146,7 @@ def on_post_build(config: MkDocsConfig) -> None:
     for pattern in UNUSED:
         for path in site.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (site / "assets" / "glossary.js").write_text(glossary.script(), "utf-8")
+    shared.write(site)
     theorem_map.write(site, evidence.report())
     judge_files.write(site)

@@ -76,7 +76,8 @@ def _prover() -> Iterator[tuple[str, bytes]]:
     """Yield the prover, and what the browser asks of it."""
     for path in _files(ROOT / "algebra"):
         yield f"otimes/algebra/{path.relative_to(ROOT / 'algebra').as_posix()}", path.read_bytes()
-    yield "answers.py", (BROWSER / "answers.py").read_bytes()
+    for name in ("answers.py", "typed.py"):
+        yield name, (BROWSER / name).read_bytes()
 
 
 def _checker() -> Iterator[tuple[str, bytes]]:

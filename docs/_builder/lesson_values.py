@@ -50,12 +50,15 @@ def heads() -> dict[str, str]:
     stream, z = places["resid_pre.1"], places["z.1"]
     weights = places["pattern.1"][3]
     ov = model.W_V[1, 3] @ model.W_O[1, 3]
+    singular = np.linalg.svd(ov, compute_uv=False)
     concatenated = np.concatenate(list(z), axis=1) @ model.W_O[1].reshape(-1, model.d_model)
     token = tokens[POSITION + 1]
     each = [float(out[POSITION] @ model.W_U[:, token]) for out in places["head_out.1"]]
     return {
         **sizes(),
         "rank": str(np.linalg.matrix_rank(ov)),
+        "largest_singular": f"{singular[0]:.1f}",
+        "smallest_singular": f"{singular[model.d_head - 1]:.1f}",
         "ov_entries": f"{model.d_model**2:,}",
         "factors": f"{2 * model.d_model * model.d_head:,}",
         "head_apart": power(abs(weights @ stream @ ov - places["head_out.1"][3]).max()),
@@ -98,6 +101,7 @@ def paths() -> dict[str, str]:
         "direct": number(orders[0]),
         "single": number(orders[1]),
         "pairs": number(orders[2]),
+        "up_to_one": number(orders[0] + orders[1]),
         "largest_pair": f"{np.ceil(100 * abs(virtual).max()) / 100:.2f}",
         "closure": power(abs(sum(orders) - float(logits[token]))),
         "orders": figure(

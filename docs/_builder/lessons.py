@@ -56,6 +56,33 @@ def made(markdown: str, path: str) -> str:
     )
 
 
+CODE = re.compile(r"(?<!<pre>)<code>([^<]*)</code>")
+LONGEST_UNBROKEN = 34
+"""Characters that fit into the narrowest page."""
+
+BETWEEN = re.compile(r"( (?:=|[+]) (?![^()]*\)))")
+"""Where a formula in code may be broken: beside an equals sign or a plus outside all brackets."""
+
+
+def unbroken(html: str) -> str:
+    """Return a lesson whose formulas in code are broken between their terms only.
+
+    >>> unbroken("<code>(A + B) X = A X</code>")
+    '<code><span class="short">(A + B) X</span> = <span class="short">A X</span></code>'
+    """
+
+    def parts(match: re.Match[str]) -> str:
+        pieces = BETWEEN.split(match.group(1))
+        pieces[::2] = [_short(piece) for piece in pieces[::2]]
+        return f"<code>{''.join(pieces)}</code>"
+
+    return CODE.sub(parts, html)
+
+
+def _short(text: str) -> str:
+    return f'<span class="short">{text}</span>' if len(text) <= LONGEST_UNBROKEN else text
+
+
 @cache
 def _values(lesson: str) -> dict[str, str]:
     return LESSONS[lesson]() if lesson in LESSONS else {}

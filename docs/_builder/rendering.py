@@ -17,6 +17,7 @@ from markdown import Markdown
 
 from doctests import Doctests
 from evidence import CACHE, builder, kept_all
+from glossary import digest, linked
 from mathematics import Mathematics, Typesetter
 from packed import fold
 
@@ -34,11 +35,15 @@ def rendered(
     used = [each for each in extensions if isinstance(each, str) and each != "mkdocstrings"]
     chosen = json.dumps([used, {name: configs[name] for name in used if name in configs}])
     keys = {
-        path: CACHE.key("html", builder(), chosen, path, hashlib.sha256(text.encode()).hexdigest())
+        path: CACHE.key("html", builder(), digest(), chosen, path, _digest(text))
         for path, text in texts.items()
     }
     asked = {path: (path, text, chosen) for path, text in texts.items()}
     return kept_all("pages written", keys, page, asked)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def page(asked: tuple[str, str, str]) -> Rendered:
@@ -49,8 +54,9 @@ def page(asked: tuple[str, str, str]) -> Rendered:
     markdown.reset()
     html = markdown.convert(text)
     links = [f"{to}.md" for _, to, _ in LINK.findall(html)]
+    html = linked(LINK.sub(r'\1\2.html\3"', html), path)
     return {
-        "html": fold(LINK.sub(r'\1\2.html\3"', html)),
+        "html": fold(html),
         "toc": getattr(markdown, "toc_tokens", []),
         "anchors": ANCHOR.findall(html),
         "links": sorted(set(links)),

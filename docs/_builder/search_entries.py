@@ -1,4 +1,4 @@
-"""The search index: one short entry for each theorem, with its formula and words of the field.
+"""The search index: a short entry for each theorem and for each term of the glossary.
 
 The whole text of the pages would be most of the site. An entry has the title, the name, the claim
 as text, the prose, and the synonyms of its words, so that "rotary" finds what says "RoPE".
@@ -10,6 +10,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import glossary
 import prose
 from otimes._catalogue import SYNONYMS
 from otimes.algebra.errors import OtimesError
@@ -43,6 +44,7 @@ def add(config: MkDocsConfig, book: Book) -> None:
     )
     if index is None:
         return
+    index.entries += glossary.search_entries()
     for chapter in book:
         for each in chapter.entries:
             index.entries.append(entry(each.number, each.theorem, chapter.title))

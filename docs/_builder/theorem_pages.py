@@ -48,6 +48,9 @@ CONVENTIONS = {
     "either": "Holds as it stands in the row and in the column convention.",
 }
 
+UNWRITTEN = ("method", "approximation")
+"""Kinds of entries that are no equation between matrices."""
+
 LONGEST_CLAIM = 300
 """Characters of a claim in the list of its chapter."""
 
@@ -272,10 +275,7 @@ def theorem_page(entry: Entry, made: Kept, links: Relations, by_name: Mapping[st
     called = CALLED.get(entry.report.kind, "Theorem")
     parts = [
         f'# <span class="number">{called} {entry.number}</span> {prose.heading(theorem.title)}',
-        '<div class="statement" markdown>',
-        made["statement"],
-        f"{CONVENTIONS[theorem.convention]}\n{{ .convention }}",
-        "</div>",
+        statement(entry.report, made["statement"]),
         f"{outcome(entry.report)} · {CHAPTERS[theorem.chapter][0]}\n{{ .small }}",
         prose.markdown(theorem.prose),
         made["sections"],
@@ -286,6 +286,18 @@ def theorem_page(entry: Entry, made: Kept, links: Relations, by_name: Mapping[st
         source(theorem),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def statement(report: TheoremReport, made: str) -> str:
+    """Return what an entry says in its box, with the convention where it has formulas; or nothing.
+
+    An observation has no formula, and a function and a law of errors mostly hold in both.
+    """
+    chosen = report.theorem.convention
+    left_out = report.kind == "observation" or (chosen == "either" and report.kind in UNWRITTEN)
+    convention = "" if left_out else f"{CONVENTIONS[chosen]}\n{{ .convention }}"
+    inside = list(filter(None, [made, convention]))
+    return "\n\n".join(['<div class="statement" markdown>', *inside, "</div>"]) if inside else ""
 
 
 def related(entry: Entry, links: Relations, by_name: Mapping[str, Entry]) -> str:

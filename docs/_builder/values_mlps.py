@@ -57,7 +57,7 @@ def values() -> dict[str, str]:
         "key": figure(
             bars(
                 [float(value) for value in post[:, neuron]],
-                [f"{i} {shown(word)}" for i, word in enumerate(words)],
+                [f"{i} {shown(word)}" for i, word in enumerate(words, 1)],
                 "units of the activation",
                 f"how active neuron {LAYER}.{neuron} is on each token",
             ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 
@@ -91,11 +90,6 @@ def code(text: str) -> str:
 def block(text: str) -> str:
     """Return text as a code block, lines kept."""
     return "\n".join(["```text", text.rstrip(), "```"])
-
-
-def plain(text: str) -> str:
-    """Return text as a paragraph in which no sign means anything to Markdown."""
-    return f"<p>{html.escape(text).replace('$', '&#36;')}</p>"
 
 
 def figure(number: float) -> str:

@@ -32,13 +32,28 @@
   });
   /* A formula that is wider than the page scrolls in its box, by the keyboard too. */
   function reachable() {
-    document.querySelectorAll(".formula, .diagram .scroll").forEach((box) => {
+    document.querySelectorAll(".formula, .diagram .scroll, figure.lesson").forEach((box) => {
       if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     });
   }
   addEventListener("load", reachable);
   addEventListener("resize", reachable);
+  /* What a term means is its hint; the meanings are fetched when a first term is pointed at. */
+  const assets = document.currentScript.src.replace(/[^/]*$/, "");
+  let asked = false;
+  function explain(event) {
+    if (asked || !(event.target instanceof Element) || !event.target.closest("a.term")) return;
+    asked = true;
+    const script = document.createElement("script");
+    script.src = assets + "glossary.js";
+    script.onload = () => document.querySelectorAll("a.term").forEach((term) => {
+      term.title = window.otimesGlossary[term.hash.slice(1)] || "";
+    });
+    document.head.append(script);
+  }
+  addEventListener("pointerover", explain);
+  addEventListener("focusin", explain);
   addEventListener("beforeprint", () => {
     document.querySelectorAll("details[open] [data-packed]").forEach(unpack);
   });

@@ -132,3 +132,40 @@ def test_another_archive_than_the_expected_one_is_refused(tmp_path, monkeypatch)
     with pytest.raises(ValueError, match=r"SHA-256 .* is expected: it is not used"):
         pyodide.unpack(archive)
     assert not pyodide.there()
+
+
+HEAD = {
+    "do": "exercise",
+    "left": "A (X W_V + 𝟏 b) W_O",
+    "shapes": "A: n n, X: n d, W_V: d k, W_O: k d, b: 1 k",
+    "given": "A 𝟏 = 𝟏",
+}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AXW_VW_O + 𝟏bW_O",
+        "= A @ X @ W_V @ W_O + 1 b W_O",
+        "A (X W_V + 𝟏 b) W_O = A*X*W_V*W_O + 𝟏 b W_O",
+        r"A X W_V W_O + \mathbf{1} b W_O",
+        r"A X (W_O^{\top} W_V')' + 𝟏 b W_O",
+    ],
+)
+def test_ways_to_type_an_answer(said):
+    assert asked(**HEAD, answer=said)["status"] == "proved"
+    assert asked(**HEAD, answer=f"{said} + 𝟏 b W_O")["status"] == "refuted"
+
+
+def test_a_name_of_no_matrix_of_the_exercise_is_not_refuted():
+    error = asked(**HEAD, answer="A X WV WO + 𝟏 b W_O")["error"]
+    assert error == "there is no WV in this exercise, only A, W_O, W_V, X, b"
+
+
+def test_a_star_is_the_entrywise_product_where_there_is_one():
+    left = "(relu(X U) ∘ (X W)) V"
+    for said, status in (("(relu(XU)*(XW))V", "proved"), ("(relu(X U)*(X U)) V", "refuted")):
+        found = asked(
+            do="exercise", left=left, answer=said, shapes="X: n d, U: d m, W: d m, V: m d"
+        )
+        assert found["status"] == status

@@ -145,6 +145,24 @@ def test_pages_are_light(site):
     assert not list(site.rglob("*.map"))
 
 
+def test_what_pages_share_is_written_once_and_found(site):
+    written = {path.name: path.read_text("utf-8") for path in site.glob("assets/shared/*.js")}
+    used = set()
+    for name in NAMES:
+        html = (site / "theorems" / f"{name}.html").read_text("utf-8")
+        scripts = re.findall(r"<script src=\.\./assets/shared/(\w+\.js)", html)
+        assert len(scripts) == 4
+        assert f"<script src=../assets/shared/{scripts[3]} data-page={name}.html>" in html
+        assert "md-tabs__list" not in html
+        used |= set(scripts)
+        shown = "".join(written[script] for script in scripts)
+        assert "md-search__input" in shown
+        assert "md-tabs__link" in shown
+        assert "6 Depth" in shown
+        assert f"href={name}.html class=md-nav__link" in written[scripts[3]]
+    assert used == set(written)
+
+
 def test_the_map_has_every_entry_and_use(site):
     text = (site / "assets" / "map" / "data.js").read_text("utf-8")
     found = json.loads(text.removeprefix("window.otimesMap = ").rstrip(";\n"))

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from pathlib import Path
 
 import chains
 import glossary
@@ -14,7 +15,7 @@ import search_entries
 import theorem_pages
 from otimes.numeric.binding import AXES
 from otimes.proofs.catalogue import catalogue, find
-from otimes.proofs.evidence import DefinitionEvidence, ProofEvidence, Report
+from otimes.proofs.evidence import Check, DefinitionEvidence, ProofEvidence, Report
 from otimes.proofs.exact import ExactEvidence
 from otimes.proofs.mutants import MutantEvidence
 from otimes.proofs.on_models import ModelEvidence
@@ -54,12 +55,24 @@ def test_a_page_says_it_all():
 
 
 def test_what_is_measured_is_called_so_and_has_no_symbols():
-    seen = ProofEvidence("not seen", "2 of 3 <b> at $5")
+    seen = ProofEvidence("not seen", "of 3, 2 `<b>` at $5 (criterion: f(x) > 2); 0 of 20")
     text = page("skip_trigrams_read_like_text", proof=seen, kind="observation")
     assert text.startswith('# <span class="number">Observation 5.1</span>')
     assert "Criterion: " in text
     assert "## Symbols" not in text
-    assert "<p>2 of 3 &lt;b&gt; at &#36;5</p>" in text
+    assert "<p>Of 3, 2 <code>&lt;b&gt;</code> at &#36;5; 0 of 20.</p>" in text
+    assert "convention" not in text
+
+
+def test_what_a_method_rests_on_is_linked_and_its_box_left_out():
+    called = MutantEvidence(3, ("another head",), (), 0)
+    rests = (Check("rests on kron_mul_kron", True, ""), Check("tight", True, "1 and 1 at n = 1"))
+    checked = ProofEvidence("checked", "ot.SAE, by kron_mul_kron")
+    text = page("sae_method", proof=checked, kind="method", mutants=called, more=rests)
+    assert "3 wrong arguments noticed, such as another head or layer; 1 more change" in text
+    assert "it rests on [`kron_mul_kron`](kron_mul_kron.md)." in text
+    assert "it is tight: there are numbers at which both sides are equal." in text
+    assert 'class="statement"' not in text
 
 
 def test_what_no_model_has_is_given_no_meaning_there():
@@ -139,8 +152,8 @@ def test_what_is_not_true_by_design_is_no_bad_news():
 
 def test_uses_are_linked_in_both_directions():
     by_name = dict(theorem_pages.pages(report("kron_mul_kron", "head_is_kron")))
-    title = "1.1 [Kronecker products multiply factor by factor](kron_mul_kron.md)"
-    assert f"Uses\n:   {title}" in by_name["theorems/head_is_kron.md"]
+    title = "Kronecker products multiply factor by factor (the mixed-product property)"
+    assert f"Uses\n:   1.1 [{title}](kron_mul_kron.md)" in by_name["theorems/head_is_kron.md"]
     assert "Used by\n:   3.1 [A head is its pattern" in by_name["theorems/kron_mul_kron.md"]
     assert "[On the map](../map.md#head_is_kron)" in by_name["theorems/head_is_kron.md"]
 
@@ -163,14 +176,35 @@ def test_what_is_folded_unpacks_to_itself():
     assert packed.fold(f"{packed.OPENS}short{packed.CLOSES}") == "short"
 
 
-def test_terms_of_the_glossary_lead_to_entries():
+def test_terms_of_the_glossary_lead_to_entries_and_lessons():
     names = {theorem.name for theorem in catalogue()}
+    learn = {path.stem for path in (Path(glossary.__file__).parents[1] / "learn").glob("*.md")}
     assert len(glossary.TERMS) >= 60
     assert len({term.anchor for term in glossary.TERMS}) == len(glossary.TERMS)
     for term in glossary.TERMS:
         assert set(term.entries) <= names, term.name
-        assert len(term.entries) > 0
+        assert set(term.lessons) <= learn, term.name
+        assert not re.search(r"[\\$`]", term.plain), term.plain
         assert len(re.findall(r"[.?](?= [A-Z]|$)", term.meaning)) <= 3, term.name
+
+
+def test_the_first_occurrence_of_a_term_is_linked():
+    text = (
+        '<h2>A logit</h2><p title="a > softmax">Logits, <code>softmax</code>, <a href="x">an'
+        " embedding</a> and logits.</p><p>K-composition; recomposition; previous-token\nheads</p>"
+        '<h2 id="source">Source</h2><p>Superposition</p>'
+    )
+    html = glossary.linked(text, "theorems/chapter-3/index.html")
+    found = re.findall(r'<a class="term" href="([^"]*)">([^<]*)</a>', html)
+    assert found == [
+        ("../../glossary.html#logit", "Logits"),
+        ("../../glossary.html#k-composition", "K-composition"),
+        ("../../glossary.html#previous-token-head", "previous-token\nheads"),
+    ]
+    assert re.sub('<a class="term"[^>]*>(.*?)</a>', r"\1", html, flags=re.DOTALL) == text
+    own = '<dt><span id="logit"></span>Logit</dt><dd>A logit: see softmax</dd>'
+    assert glossary.linked(own, "glossary.html").count('href="#softmax"') == 1
+    assert "#logit" not in glossary.linked(own, "glossary.html")
 
 
 def test_papers_that_are_cited_are_linked():

@@ -163,6 +163,15 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "edge_attribution": lambda m: ot.edge_attribution(m, [1, 2], [3, 2]).values,
     "path_patching": lambda m: ot.path_patching(m, [1, 2], [3, 2], ["head_out.0[0]", "final"]),
     "information_flow": lambda m: ot.information_flow(m, [1, 2]).heads,
+    "answers_to": lambda m: ot.answers_to(m, [1, 2]),
+    "attention_sinks": lambda m: ot.attention_sinks(m, [1, 2]).values,
+    "circuit_overlap": lambda m: tuple(ot.circuit_overlap(m, m, [1, 2], [3, 2], 1)),
+    "context_or_memory": lambda m: ot.context_or_memory(m, [1, 2], 3, 4).values,
+    "drawn_attention": lambda m: ot.drawn_attention(m, [1, 2]).attention,
+    "fine_tune": lambda m: ot.fine_tune(m, [1, 2, 3], steps=1).W_U,
+    "lens_correctness": lambda m: ot.lens_correctness(m, RIGHT_AND_WRONG).values,
+    "shapley_values": lambda m: ot.shapley_values(m, [1, 2]).values,
+    "stream_norms": lambda m: ot.stream_norms(m, [1, 2]).values,
     "feature_logits": lambda m: ot.feature_logits(m, DICTIONARY),
     "feature_tokens": lambda m: [each.logit for each in ot.feature_tokens(m, DICTIONARY, 0)],
     "feature_attribution": lambda m: ot.feature_attribution(m, DICTIONARY, [1, 2]).values,
@@ -180,9 +189,15 @@ OF_NEURONS: dict[str, Callable[[Any], Any]] = {
     "neuron_examples": lambda m: [e.value for e in ot.neuron_examples(m, [1, 2], 0, 1)],
     "neuron_information": lambda m: ot.neuron_information(m, [1, 2], [0, 1]).values,
     "label_variance": lambda m: ot.label_variance(m, [1, 2, 1]).values,
+    "encode": lambda m: ot.encode(m, [1, 2])["final"],
+    "recall_effects": lambda m: ot.recall_effects(m, [1, 2], [3, 2], 0).values,
+    "weight_norms": lambda m: ot.weight_norms(m).values,
+    "with_rank": lambda m: ot.with_rank(m, "W_out", 0, 1).W_out,
     "neuron_correlations": lambda m: ot.neuron_correlations(m, MODEL, [1, 2, 3]).values,
 }
 PLAIN = random_model(TINY)
+NEXT = int(PLAIN.forward([1])["logits"][0].argmax())
+RIGHT_AND_WRONG = [1, NEXT, *{0, 1, 2} - {int(PLAIN.forward([1, NEXT])["logits"][1].argmax())}][:3]
 COLUMN = np.ones((PLAIN.d_model, 1))
 DICTIONARY = ot.SAE(COLUMN, np.ones(1), COLUMN.T, np.zeros(PLAIN.d_model), hook_point="final")
 

@@ -71,7 +71,7 @@ def started(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        env={"OTIMES_CACHE": str(cache), "PATH": ""},
+        env={"OTIMES_CACHE": str(cache), "PATH": "", "COLUMNS": "100"},
     )
 
 
@@ -81,7 +81,7 @@ def test_what_is_kept_needs_no_catalogue(tmp_path: Path) -> None:
     cold = started(cache, "list")
     assert "sympy" in cold.stderr
     for arguments in (("list",), ("search", "rope"), ("show", "kron_mul_kron")):
-        environment = {"OTIMES_CACHE": str(cache)}
+        environment = {"OTIMES_CACHE": str(cache), "COLUMNS": "100"}
         first = cold if arguments[0] == "list" else otimes(*arguments, env=environment)
         again = started(cache, *arguments)
         assert first.returncode == again.returncode == 0

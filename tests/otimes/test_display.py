@@ -102,7 +102,7 @@ def test_a_proof_shows_its_steps() -> None:
 
 def test_the_catalogue_prints_a_list() -> None:
     text = repr(ot.catalogue())
-    assert len(text) < 60_000
+    assert len(text) < 100 * len(ot.catalogue())
     assert "\n1 Tensor products and conventions\n" in text
     assert "  kron_mul_kron: Kronecker products multiply factor by factor" in text
     assert len(text.splitlines()) < 2 * len(ot.catalogue())

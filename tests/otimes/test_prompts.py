@@ -118,6 +118,25 @@ BEHAVIOURS = {
 """Functions that sum over prompts, or read weights: `tests/numeric/behaviours`."""
 
 
+OF_STREAMS = {
+    "answers_to",
+    "attention_sinks",
+    "circuit_overlap",
+    "context_or_memory",
+    "fine_tune",
+    "lens_correctness",
+    "recall_effects",
+    "stream_norms",
+    "weight_norms",
+    "with_rank",
+}
+"""The same, of streams, training and knowledge: `tests/numeric/behaviours`."""
+
+
+TOOLS = {"drawn_attention", "encode", "shapley_values"}
+"""Functions of one prompt: `test_drawn`, `test_encoder`, `attribution/test_shapley` there."""
+
+
 def public_functions() -> dict[str, Callable[..., Any]]:
     return {name: getattr(ot, name) for name in ot.__all__ if inspect.isfunction(getattr(ot, name))}
 
@@ -131,7 +150,7 @@ def test_every_public_function_of_a_model_or_a_prompt_is_tried_here() -> None:
         and function is not ot.theorem  # its `models` are names of kinds of models
     }
     tried = {*STACKED, *ONE_PROMPT, *MANY_PROMPTS, *OF_WEIGHTS}
-    assert found == {*tried, *OTHERS, *INTERVENTIONS, *FEATURES, *BEHAVIOURS}
+    assert found == {*tried, *OTHERS, *INTERVENTIONS, *FEATURES, *BEHAVIOURS, *OF_STREAMS, *TOOLS}
 
 
 def ids(text: str) -> list[int]:

@@ -128,11 +128,6 @@ def test_diagrams_have_the_colour_of_the_text(page: chromium.Page, base: str, da
     page.dark(False)
 
 
-def _press(page: chromium.Page, key: str) -> None:
-    for kind in ("keyDown", "keyUp"):
-        page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
-
-
 def test_the_map_is_searched_and_walked_by_keyboard(page: chromium.Page, base: str) -> None:
     page.open(f"{base}map.html#head_is_kron")
     said = "document.querySelector('.map-said').innerText"
@@ -317,7 +312,8 @@ def test_widgets_work_by_keyboard(page: chromium.Page, base: str, lesson: str, w
 
 def _press(page: chromium.Page, key: str) -> None:
     """Press and release a key, as a person does."""
-    codes = {"ArrowLeft": 37, "ArrowDown": 40, " ": 32, "Enter": 13, "7": 55}
+    arrows = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+    codes = {**arrows, " ": 32, "Enter": 13, "7": 55}
     text = {" ": " ", "Enter": "\r", "7": "7"}.get(key, "")
     for kind in ("keyDown", "keyUp"):
         page.call(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import typed
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.text import read_claim, shown
@@ -68,7 +69,9 @@ def decided(asked: dict[str, Any]) -> dict[str, Any]:
 
 def exercise(asked: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict on `left = answer`, unless the answer is not of the form asked for."""
-    said = asked["answer"].strip()
+    left, shapes = asked["left"], asked.get("shapes", "")
+    names = typed.names_of(left, shapes)
+    said = typed.read(asked["answer"], left, names)
     if not said:
         return {"error": "type the right side of the equation"}
     if "=" in said:
@@ -76,7 +79,10 @@ def exercise(asked: dict[str, Any]) -> dict[str, Any]:
     for pattern, why in asked.get("without", []):
         if re.search(pattern, re.sub(r"\s", "", said)):
             return {"error": why}
-    return decided({**asked, "equation": f"{asked['left']} = {said}"})
+    if other := typed.unknown(said, names):
+        known = ", ".join(sorted(names - typed.names_of(re.sub(r"\w+\s*:", "", shapes))))
+        return {"error": f"there is no {other} in this exercise, only {known}"}
+    return decided({**asked, "equation": f"{left} = {said}"})
 
 
 ANSWERS = {"replay": replayed, "decide": decided, "exercise": exercise}

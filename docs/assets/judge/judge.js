@@ -265,19 +265,30 @@
     });
   }
 
+  /* What was typed as a number: 40000 or 40,000 or 0.75 or 0,75 or 3/4. */
+  function readings(typed) {
+    const said = typed.replace(/[\s\u2009\u202f]/g, "").replace("−", "-").replace(/^=/, "");
+    const plain = /^[-+]?(\d+(\.\d+)?|\.\d+)(e[-+]?\d+)?$/i;
+    const parts = said.split("/");
+    if (parts.length === 2 && parts.every((part) => plain.test(part)))
+      return [Number(parts[0]) / Number(parts[1])];
+    const found = [said.replace(",", ".")];
+    if (/^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(said)) found.push(said.replaceAll(",", ""));
+    return found.filter((one) => plain.test(one)).map(Number);
+  }
+
   function values(block) {
     const asked = JSON.parse(block.dataset.exercise);
     block.querySelector("form").onsubmit = (event) => {
       event.preventDefault();
       const out = block.querySelector(".judge-answer");
-      const said = field(block, "answer").trim().replace(",", ".").replace("−", "-");
-      const number = /^[-+]?\d+(\.\d+)?$/.test(said) ? Number(said) : NaN;
-      if (Number.isNaN(number)) {
+      const numbers = readings(field(block, "answer"));
+      if (!numbers.length) {
         block.dataset.state = "error";
         out.replaceChildren(verdict("not read", false, "type one number, such as 12 or 0.75"));
         return;
       }
-      const right = Math.abs(number - asked.value) <= asked.within;
+      const right = numbers.some((one) => Math.abs(one - asked.value) <= asked.within);
       marked(block, right);
       block.dataset.state = right ? "proved" : "refuted";
       out.replaceChildren(right ? verdict("right", true, asked.said)

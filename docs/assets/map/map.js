@@ -161,4 +161,8 @@
   draw();
   const asked = nodes.find((node) => `#${node.name}` === location.hash);
   if (asked) choose(asked);
+  // The browser moves the focus to the page when it has looked for the fragment of the address.
+  addEventListener("load", () => setTimeout(() => {
+    if (chosen && document.activeElement === document.body) chosen.dot.focus();
+  }));
 })();

@@ -62,7 +62,7 @@ def attention_layer_is_sum_of_heads() -> Statement:
 
 
 @theorem(
-    title="Concatenate, then multiply: the whole head inside",
+    title="Concatenated heads times W_O are the sum of the heads, OV circuits included",
     chapter=3,
     convention="row",
     source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, "
@@ -113,7 +113,7 @@ def heads_concat_is_sum_column() -> Statement:
 
 
 @theorem(
-    title="Switching off one head takes away its own term and no more",
+    title="Ablating a head removes its own term and nothing else",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Attention heads are independent and additive”",

@@ -47,7 +47,7 @@ def alibi_distances_are_key_slopes() -> Statement:
 
 
 @theorem(
-    title="Slopes along the queries are no ALiBi",
+    title="A slope along the queries is not ALiBi",
     chapter=3,
     convention="row",
     source=ALIBI,
@@ -85,7 +85,7 @@ def output_norm_folds_into_heads() -> Statement:
 
 
 @theorem(
-    title="A gain that is stored minus 1 adds the rows themselves",
+    title="A gain stored minus 1, as in Gemma, adds the normalised rows themselves",
     chapter=3,
     convention="row",
     source="Gemma Team 2024, “Gemma: Open Models Based on Gemini Research and Technology”",
@@ -100,7 +100,7 @@ def gain_offset_adds_the_rows() -> Statement:
 
 
 @theorem(
-    title="Scores of latent attention are those of latents, and of a rotary part beside",
+    title="The scores of latent attention are scores of latents plus those of a rotary part",
     chapter=3,
     convention="row",
     source="DeepSeek-AI 2024, “DeepSeek-V2”, §2.1.2 and §2.1.3",

@@ -87,7 +87,7 @@ def attention_moves_values() -> Statement:
 
 
 @theorem(
-    title="A weighted mean lies in the convex hull of what it is a mean of",
+    title="A weighted mean of values lies in their convex hull",
     chapter=3,
     source="linear algebra: a convex set is cut out by half-spaces",
     covers=("S4-04",),
@@ -111,7 +111,7 @@ def context_in_convex_hull() -> Bound:
 
 
 @theorem(
-    title="A weighted mean is no longer than the longest of what it is a mean of",
+    title="A weighted mean of values is no longer than the longest of them",
     chapter=3,
     source="Jensen's inequality for the square of the norm",
     covers=("S4-04",),
@@ -136,7 +136,7 @@ def context_no_longer_than_the_longest() -> Bound:
 
 
 @theorem(
-    title="The weight on any set of keys is at most one",
+    title="The attention weight on any set of keys is at most one",
     chapter=3,
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
     covers=("S0-26", "S2-25"),
@@ -160,7 +160,7 @@ def weight_on_a_set_at_most_one() -> Bound:
 
 
 @theorem(
-    title="The largest weight is at least the mean, one over the number of keys",
+    title="The largest attention weight is at least one over the number of keys",
     chapter=3,
     source="the pigeonhole principle",
     covers=("S2-25",),
@@ -183,7 +183,7 @@ def largest_weight_at_least_mean() -> Bound:
 
 
 @theorem(
-    title="How weights follow scores: da = (diag(a) - a aᵀ) ds",
+    title="The differential of softmax: da = (diag(a) - a aᵀ) ds",
     chapter=3,
     source="the quotient rule; Martins and Astudillo 2016, “From Softmax to Sparsemax”",
     covers=("S0-24",),
@@ -233,7 +233,7 @@ def softmax_jacobian() -> Statement:
 
 
 @theorem(
-    title="The Jacobian of softmax is positive semidefinite: a variance",
+    title="The Jacobian of softmax is positive semidefinite: its quadratic form is a variance",
     chapter=3,
     source="folklore: a variance is half the mean square of the difference of two draws; Boyd and "
     "Vandenberghe 2004, “Convex Optimization”, §3.1.5, on log-sum-exp",

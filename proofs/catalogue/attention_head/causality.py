@@ -66,7 +66,7 @@ def pattern_is_causal() -> Property:
 
 
 @theorem(
-    title="A head's result at i is a mean of W_OV x_j over the j that i sees",
+    title="The output of a causal head at i is a weighted mean of W_OV x_j over j ≤ i",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Attention heads as information movement”; class notes on the "
@@ -102,7 +102,7 @@ def head_reads_what_it_sees() -> Statement:
 
 
 @theorem(
-    title="Given the pattern, what a head writes is linear in W_OV, and the pattern ignores W_OV",
+    title="With its pattern held constant, the output of a head is linear in W_OV",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
@@ -168,7 +168,7 @@ def _attends(W_Q: object, W_K: object) -> tuple[object, object]:
 
 
 @theorem(
-    title="The pattern of a prefix does not depend on what follows",
+    title="The attention pattern of a prefix does not depend on what follows it",
     chapter=3,
     convention="row",
     source=f"{PRIMER}, “Attention block”; {VASWANI}, §3.2.3",
@@ -185,7 +185,7 @@ def prefix_sees_no_later_keys() -> Statement:
 
 
 @theorem(
-    title="A layer gives a prefix the same, whatever follows: one pass does for all positions",
+    title="A causal layer computes a prefix independently of what follows it",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Attention heads as information movement”; Pope et al. 2022, "
@@ -211,7 +211,7 @@ def prefix_is_computed_alone() -> Statement:
 
 
 @theorem(
-    title="At every depth a prefix is computed as if nothing followed",
+    title="At every depth a causal model computes a prefix independently of what follows it",
     chapter=3,
     convention="column",
     source=f"{FRAMEWORK}, “Path expansion of logits”; Pope et al. 2022, “Efficiently Scaling "
@@ -248,7 +248,7 @@ patterns = Family("A", (L,), n, n)
 
 
 @theorem(
-    title="A chain of patterns is a pattern: rows sum to one",
+    title="A product of attention patterns has rows that sum to one",
     chapter=3,
     source=f"{FRAMEWORK}, “Virtual attention heads”",
     covers=("B15",),
@@ -265,7 +265,7 @@ def product_of_patterns_is_stochastic() -> Property:
 
 
 @theorem(
-    title="A chain of causal patterns is causal",
+    title="A product of causal patterns is causal",
     chapter=3,
     source=f"{FRAMEWORK}, “Virtual attention heads”",
     covers=("B15",),
@@ -288,7 +288,7 @@ def _absorbing(rest: object) -> object:
 
 
 @theorem(
-    title="Under chains of patterns, weight on the first position stays there",
+    title="Under products of causal patterns, weight on the first position stays there",
     chapter=3,
     source="Markov chains with an absorbing state: Kemeny and Snell 1960, “Finite Markov Chains”, "
     "chapter 3",
@@ -340,7 +340,7 @@ def powers_concentrate_on_first_position() -> ErrorLaw:
 
 
 @theorem(
-    title="Equal rows stay equal, whatever the patterns",
+    title="Rows of the stream that are equal stay equal under any attention pattern",
     chapter=3,
     convention="row",
     source=DONG,
@@ -380,7 +380,7 @@ def _unequal_after(step: float, skip: bool) -> float:
 
 
 @theorem(
-    title="Attention without skips cubes the differences between positions",
+    title="Without skip connections attention cubes the differences between positions",
     chapter=3,
     source=DONG,
     covers=("B15",),
@@ -401,7 +401,7 @@ def pure_attention_loses_rank() -> ErrorLaw:
 
 
 @theorem(
-    title="With a skip connection the differences between positions stay",
+    title="With a skip connection the differences between positions remain",
     chapter=3,
     source=DONG,
     covers=("B15",),

@@ -68,7 +68,7 @@ def causal_convolution() -> Definition:
 
 
 @theorem(
-    title="Convolution is attention with shifts for patterns",
+    title="A convolution is attention with shifts for patterns",
     chapter=3,
     convention="either",
     source=f"{CORDONNIER}, theorem 1",
@@ -117,7 +117,7 @@ def taps_split_into_heads() -> Statement:
 
 
 @theorem(
-    title="A pattern with a null key may sum to less than one",
+    title="With a null key whose value is zero, attention weights may sum to less than one",
     chapter=3,
     source="zero padding in convolutions; Miller 2023, “Attention is off by one”, on null keys",
     covers=("S1-23", "B17"),
@@ -139,7 +139,7 @@ def null_key_completes_a_pattern() -> Statement:
 
 
 @theorem(
-    title="With its null key it is a pattern",
+    title="A null key completes rows that sum to less than one to a pattern",
     chapter=3,
     source="zero padding in convolutions; Miller 2023, “Attention is off by one”, on null keys",
     covers=("S1-23", "B17"),
@@ -218,7 +218,7 @@ FULL = _multiplications(n, d, d) + _multiplications(n, n, d)
 
 
 @theorem(
-    title="What moving values costs: 2·n·d·d_head + n²·d_head multiplications a head",
+    title="The cost of moving values: 2·n·d·d_head + n²·d_head multiplications for each head",
     chapter=3,
     source="counting: a product of an a × b and a b × c matrix takes a·b·c multiplications",
     covers=("S1-20",),

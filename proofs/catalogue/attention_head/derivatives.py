@@ -103,7 +103,7 @@ def head_jacobian_of_earlier_token() -> Statement:
 
 
 @theorem(
-    title="The gradient in a score is the weight times how much better that value is than the mean",
+    title="The gradient in a score is the weight times how far that value is from the mean",
     chapter=3,
     convention="row",
     source="the chain rule through softmax; Martins and Astudillo 2016, “From Softmax to "
@@ -146,7 +146,7 @@ def _kl(one: Any, other: Any) -> Any:
 
 
 @theorem(
-    title="Softmax is the best trade of score against entropy: the gap is a KL divergence",
+    title="Softmax maximises expected score plus entropy: the gap is a KL divergence",
     chapter=3,
     source="Gibbs' variational principle; Boyd and Vandenberghe 2004, “Convex Optimization”, "
     "§3.3.1",
@@ -205,7 +205,7 @@ def surplus(gap: Any) -> Any:
 
 
 @theorem(
-    title="A KL divergence is not negative",
+    title="The KL divergence is non-negative",
     chapter=3,
     source="Gibbs' inequality; Cover and Thomas 2006, “Elements of Information Theory”, §2.6",
     covers=("B37", "S2-01"),

@@ -116,7 +116,7 @@ def head_at_one_position() -> Statement:
 
 
 @theorem(
-    title="Weigh, then map; or map, then weigh",
+    title="W_OV of a weighted mean is the weighted mean of W_OV of each source",
     chapter=3,
     convention="row",
     source=f"{PRIMER}, “Attention block”",
@@ -140,7 +140,7 @@ def map_of_mean_is_mean_of_maps() -> Statement:
 
 
 @theorem(
-    title="Values as wide as the stream, or of the width of a head",
+    title="A head may compute values of width d_head or of width d_model",
     chapter=3,
     convention="row",
     source=f"{PRIMER}, “Attention block”; {FRAMEWORK}",
@@ -166,7 +166,7 @@ def full_width_values() -> Statement:
 
 
 @theorem(
-    title="Moving between positions and mapping features commute",
+    title="Moving information between positions and mapping features commute",
     chapter=3,
     convention="column",
     source=f"{FRAMEWORK}, “Observations about attention heads”",
@@ -190,7 +190,7 @@ def moving_and_mapping_commute() -> Statement:
 
 
 @theorem(
-    title="Row weights in the ⊗ formula of the column convention",
+    title="Row-convention weights in the ⊗ formula of the column convention",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
@@ -313,7 +313,7 @@ def qk_rank_at_most_d_head_column() -> Property:
 
 
 @theorem(
-    title="A head can use all its d_head dimensions, however short the prompt",
+    title="A head can use all d_head dimensions, however short the prompt",
     chapter=3,
     convention="row",
     source=f"{PRIMER}, “Attention block”",
@@ -342,7 +342,7 @@ def ov_rank_is_attained() -> Statement:
 
 
 @theorem(
-    title="What a head writes has rank at most d_head",
+    title="The output of a head has rank at most d_head",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”",
@@ -381,7 +381,7 @@ def head_outputs_of_all_prompts() -> Property:
 
 
 @theorem(
-    title="What W_V does not see, the head does not see",
+    title="A head does not read what W_V maps to zero",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”",

@@ -54,7 +54,7 @@ def _softmax_plainly(S: Any, n: int, m: int) -> Any:
 
 
 @theorem(
-    title="Softmax: exp of each score, over the sum along the row",
+    title="Softmax: exp of each score, divided by the sum along the row",
     chapter=3,
     source=f"{BAHDANAU}; {SOFTMAX}",
     covers=("S4-02",),
@@ -132,7 +132,7 @@ def pattern_through_W_QK() -> Statement:
 
 
 @theorem(
-    title="One row of a pattern needs one row of scores",
+    title="One row of a pattern depends on one row of scores only",
     chapter=3,
     convention="row",
     source=f"{PRIMER}, “Attention block”",
@@ -189,7 +189,7 @@ def _attention_plainly(Q: Any, K: Any, V: Any, n: int, d_head: int) -> Any:
 
 
 @theorem(
-    title="Attention(Q, K, V)",
+    title="Scaled dot-product attention: Attention(Q, K, V)",
     chapter=3,
     source=f"{VASWANI}, §3.2.1 and §3.2.3",
     covers=("S2-21", "S3-007", "S4-12"),
@@ -275,7 +275,7 @@ def pattern_is_stochastic() -> Property:
 
 
 @theorem(
-    title="A pattern is no symmetric matrix",
+    title="An attention pattern is not symmetric",
     chapter=3,
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
     covers=("S0-27",),
@@ -290,7 +290,7 @@ def pattern_is_not_symmetric() -> NonIdentity:
 
 
 @theorem(
-    title="The same number added to all scores of a query changes nothing",
+    title="Softmax is unchanged when the same number is added to all scores of a query",
     chapter=3,
     source=SOFTMAX,
     covers=("S0-26",),
@@ -310,7 +310,9 @@ def softmax_ignores_row_constants() -> Statement:
 
 
 @theorem(
-    title="Two weights of one query are in the ratio of exp of their scores",
+    title=(
+        "The ratio of two attention weights of one query is exp of the difference of their scores"
+    ),
     chapter=3,
     source=f"{SOFTMAX}; class notes on the formulation of transformers",
     covers=("S0-24", "S2-23", "B20"),
@@ -336,7 +338,7 @@ def softmax_ratio() -> Statement:
 
 
 @theorem(
-    title="A weight is exp of its score, over the sum of them",
+    title="Attention weights lie between zero and one",
     chapter=3,
     source=f"{BAHDANAU}; {SOFTMAX}",
     covers=("S0-26", "S4-02"),
@@ -380,7 +382,7 @@ def weights_order_as_scores() -> Statement:
 
 
 @theorem(
-    title="Equal scores give the mean",
+    title="With equal scores attention is the mean over the keys",
     chapter=3,
     source=SOFTMAX,
     covers=("S2-23", "S2-25"),
@@ -407,7 +409,7 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
 
 
 @theorem(
-    title="Hot: dividing scores by a temperature brings the weights to 1/m, as fast as 1/τ",
+    title="At high temperature τ attention weights approach 1/m, at the rate 1/τ",
     chapter=3,
     source=SOFTMAX,
     covers=("S2-23",),
@@ -424,7 +426,7 @@ def softmax_at_high_temperature() -> ErrorLaw:
 
 
 @theorem(
-    title="Cold: a small temperature picks the key with the highest score",
+    title="At low temperature softmax picks the key with the highest score",
     chapter=3,
     source=f"{SOFTMAX}; attention as a soft dictionary look-up",
     covers=("S2-23",),

@@ -36,7 +36,7 @@ def attention(stream: Any, *moved: Any, mask: bool = False) -> Any:
 
 
 @theorem(
-    title="Without positions and without a mask, attention sees a set, not a sequence",
+    title="Without positions and without a mask, attention is permutation equivariant",
     chapter=3,
     convention="row",
     source=TRANSFORMERS_AS_SETS,
@@ -54,7 +54,7 @@ def attention_forgets_order() -> Statement:
 
 
 @theorem(
-    title="Position vectors break the symmetry",
+    title="Position embeddings break the permutation symmetry of attention",
     chapter=3,
     convention="row",
     source=TRANSFORMERS_AS_SETS,
@@ -71,7 +71,7 @@ def position_vectors_break_symmetry() -> NonIdentity:
 
 
 @theorem(
-    title="The causal mask breaks the symmetry too",
+    title="The causal mask breaks the permutation symmetry of attention",
     chapter=3,
     convention="row",
     source="Haviv et al. 2022, “Transformer Language Models without Positional Encodings Still "
@@ -167,7 +167,7 @@ def rotary_scores_ignore_a_shift() -> Statement:
 
 
 @theorem(
-    title="A rotary head has no single W_QK",
+    title="A rotary head has no single W_QK: it depends on the distance",
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2; {FRAMEWORK}, whose QK circuit assumes that there are no rotations",
@@ -190,7 +190,7 @@ def _norm(a: Any) -> Any:
 
 
 @theorem(
-    title="Rotary positions leave the QK gauge only what commutes with the rotations",
+    title="With rotary positions a QK gauge must commute with the rotations",
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2; linear algebra: the commutant",
@@ -211,7 +211,7 @@ def rotary_qk_gauge() -> Statement:
 
 
 @theorem(
-    title="And no more than that",
+    title="A QK gauge that keeps all rotary scores commutes with the rotations",
     chapter=3,
     convention="row",
     source=f"{ROFORMER}, §3.2; linear algebra: the commutant",

@@ -43,7 +43,7 @@ def squared_norm(a: Any) -> Any:
 
 
 @theorem(
-    title="A score is linear in the query's vector and linear in the key's",
+    title="A score is linear in the query's vector and linear in the key's vector",
     chapter=3,
     convention="row",
     source=f"{FRAMEWORK}, “Observations about attention heads”",
@@ -123,7 +123,7 @@ def qk_rank_is_not_length() -> NonIdentity:
 
 
 @theorem(
-    title="W_QK is a symmetric plus an antisymmetric matrix",
+    title="W_QK is the sum of a symmetric and an antisymmetric matrix",
     chapter=3,
     convention="row",
     source="linear algebra: the symmetric and the antisymmetric part of a bilinear form",
@@ -145,7 +145,7 @@ def W_QK_symmetric_split() -> Statement:
 
 
 @theorem(
-    title="The two parts of W_QK share its norm",
+    title="The squared norm of W_QK is the sum of those of its symmetric and antisymmetric parts",
     chapter=3,
     convention="row",
     source="linear algebra: symmetric and antisymmetric matrices are orthogonal in the trace form",
@@ -165,7 +165,7 @@ def W_QK_symmetric_split_norms() -> Statement:
 
 
 @theorem(
-    title="How far scores are from symmetric is read off W_QK",
+    title="The asymmetry of the scores is that of W_QK",
     chapter=3,
     convention="row",
     source="linear algebra: a congruence keeps symmetry",
@@ -187,7 +187,7 @@ def scores_less_their_transpose() -> Statement:
 
 
 @theorem(
-    title="Symmetric scores on a rich enough prompt mean a symmetric W_QK",
+    title="If the scores of a rich enough prompt are symmetric, W_QK is symmetric",
     chapter=3,
     convention="row",
     source="linear algebra: a bilinear form is known from its values on a spanning set",
@@ -211,7 +211,7 @@ def W_QK_from_scores() -> Statement:
 
 
 @theorem(
-    title="What a token scores with itself sees the symmetric part only",
+    title="The score of a token with itself depends on the symmetric part of W_QK only",
     chapter=3,
     convention="row",
     source="linear algebra: the quadratic form of an antisymmetric matrix is zero",
@@ -356,7 +356,7 @@ def _additive_plainly(
 
 
 @theorem(
-    title="An alignment score need not be a dot product",
+    title="Additive attention: an alignment score that is no dot product",
     chapter=3,
     source="Bahdanau, Cho and Bengio 2015, “Neural Machine Translation by Jointly Learning to "
     "Align and Translate”, §3.1",
@@ -398,7 +398,7 @@ def _self_plainly(H: Any, W: Any, U: Any, v: Any, n: int, d: int, p: int) -> Any
 
 
 @theorem(
-    title="Self-attention: the states that ask are the states that are asked",
+    title="Self-attention: queries and keys come from the same states",
     chapter=3,
     source=f"Lin et al. 2017, “A Structured Self-attentive Sentence Embedding”; {VASWANI}, §3.2.3",
     covers=("S4-05",),

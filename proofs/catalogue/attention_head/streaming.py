@@ -234,7 +234,7 @@ def linear_attention_is_a_recurrence() -> Statement:
 
 
 @theorem(
-    title="Linear attention as one masked product",
+    title="Each row of masked linear attention is a query times a running state",
     chapter=3,
     convention="row",
     source=KATHAROPOULOS,

@@ -274,7 +274,7 @@ def _with_scales(scale: MatrixExpr) -> MatrixExpr:
 
 
 @theorem(
-    title="Behind a final norm, direct logits add up with the scale of the whole",
+    title="Behind a final norm, direct logits add up if all use the scale of the whole stream",
     chapter=8,
     convention="row",
     source=f"{FRAMEWORK}, “Handling layer normalization”; {PRIMER}, “Logit attribution”",
@@ -300,7 +300,7 @@ def direct_logits_with_frozen_scale() -> Statement:
 
 
 @theorem(
-    title="Components normalised by themselves do not add up",
+    title="Direct logits of components that are normalised separately do not add up",
     chapter=8,
     convention="row",
     source=f"{FRAMEWORK}, “Handling layer normalization”",
@@ -367,7 +367,7 @@ SHIFTED = matadd(W_U, matmul(common, OneMatrix(1, V)))
 
 
 @theorem(
-    title="A column that is added to all of W_U leaves the probabilities",
+    title="Adding one column to all columns of W_U leaves the probabilities unchanged",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Logit attribution”; {TRANSFORMER_LENS}",
@@ -388,7 +388,7 @@ def common_column_keeps_probabilities() -> Statement:
 
 
 @theorem(
-    title="Logit differences do not see such a column",
+    title="Adding one column to all columns of W_U leaves logit differences unchanged",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Logit attribution”",
@@ -408,7 +408,7 @@ def common_column_keeps_differences() -> Statement:
 
 
 @theorem(
-    title="Direct logits of single tokens do",
+    title="Adding one column to all columns of W_U changes direct logits of single tokens",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Logit attribution”",
@@ -435,7 +435,7 @@ wrote = MatrixSymbol("f", 1, d)
 
 
 @theorem(
-    title="Direct attribution is the first term of the effect",
+    title="The effect of an ablation is the direct logit plus what later layers change",
     chapter=8,
     convention="row",
     source=f"{FRAMEWORK}; McGrath et al. 2023, “The Hydra Effect”",
@@ -458,7 +458,7 @@ def effect_is_direct_and_the_rest() -> Statement:
 
 
 @theorem(
-    title="What is erased has a direct logit and no effect",
+    title="A component whose output a later layer erases has a direct logit and no effect",
     chapter=8,
     convention="row",
     source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”, on deletion; "

@@ -86,7 +86,7 @@ def square_slope(at: MatrixExpr) -> MatrixExpr:
 
 
 @theorem(
-    title="Taylor: value, gradient times step, and a rest of second order",
+    title="Taylor's theorem: value, gradient times step, and a remainder of second order",
     chapter=8,
     source=f"{PRIMER}, “Gradient-based input attribution”",
     covers=("S3-023",),
@@ -155,7 +155,7 @@ def _frozen_gradient() -> MatrixExpr:
 
 
 @theorem(
-    title="With patterns kept, the gradient is the model read backwards",
+    title="With frozen patterns the gradient is the transposed model",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Gradient-based input attribution”",
@@ -237,7 +237,7 @@ def gradient_norm() -> Definition:
 
 
 @theorem(
-    title="Gradient × input",
+    title="The score gradient × input",
     chapter=8,
     source=f"{PRIMER}, “Gradient-based input attribution”; Denil et al. 2015; "
     "Shrikumar et al. 2017",
@@ -263,7 +263,7 @@ def gradient_times_input_score() -> Definition:
 
 
 @theorem(
-    title="For a linear f the scores sum to f",
+    title="For a linear function the scores of gradient × input sum to the output",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Gradient-based input attribution”",
@@ -285,7 +285,7 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
 
 
 @theorem(
-    title="Euler: where gradient × input is exact",
+    title="Gradient × input is exact for functions of degree one, by Euler's theorem",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Gradient-based input attribution”; "
@@ -313,7 +313,7 @@ def relu_net_along_its_input() -> Statement:
 
 
 @theorem(
-    title="Gates kept, gradient × input of a ReLU layer is the layer",
+    title="With its gates held constant, gradient × input of a ReLU layer is the layer",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Gradient-based input attribution”; Balduzzi et al. 2017",
@@ -339,7 +339,7 @@ def relu_gradient_times_input() -> Statement:
 
 
 @theorem(
-    title="Of degree k, gradient × input counts f k times",
+    title="For a function of degree k, gradient × input sums to k times the output",
     chapter=8,
     source="Euler's theorem on homogeneous functions",
     covers=("S3-026", "S3-025"),
@@ -362,7 +362,7 @@ def saturating(at: Any) -> MatrixExpr:
 
 
 @theorem(
-    title="Saturation: f has moved, and its gradient is zero",
+    title="A saturated function has changed although its gradient is zero",
     chapter=8,
     source=f"{SUNDARARAJAN}, §2.1",
     covers=("S3-027",),
@@ -377,7 +377,7 @@ def saturated_function_moves() -> Statement:
 
 
 @theorem(
-    title="Saturation: the gradient there is zero",
+    title="The gradient of a saturated function is zero",
     chapter=8,
     source=f"{SUNDARARAJAN}, §2.1",
     covers=("S3-027",),
@@ -392,7 +392,7 @@ def saturated_gradient_is_zero() -> Statement:
 
 
 @theorem(
-    title="Shattering: gradients of neighbouring inputs grow unlike with depth",
+    title="Shattered gradients: gradients of nearby inputs differ more with depth",
     chapter=8,
     source="Balduzzi et al. 2017, “The Shattered Gradients Problem”",
     covers=("S3-027",),
@@ -470,7 +470,7 @@ def contrastive_gradient() -> Statement:
 
 
 @theorem(
-    title="The gradient of a lead is its first-order change",
+    title="The gradient of a logit difference is its first-order change",
     chapter=8,
     source="Yin and Neubig 2022, “Interpreting Language Models with Contrastive Explanations”",
     covers=("S3-037",),

@@ -153,7 +153,7 @@ def smooth_grad_is_gradient_of_blurred() -> Statement:
 
 
 @theorem(
-    title="Noise leaves the gradient of a quadratic",
+    title="SmoothGrad of a quadratic is its gradient",
     chapter=8,
     source=SMILKOV,
     covers=("S3-029",),
@@ -169,7 +169,7 @@ def smooth_grad_of_quadratic() -> Statement:
 
 
 @theorem(
-    title="What noise does to the function: its curvature is added",
+    title="Noise adds the curvature of a quadratic to its mean",
     chapter=8,
     source=SMILKOV,
     covers=("S3-029",),

@@ -144,7 +144,7 @@ def output_value_norm() -> Definition:
 
 
 @theorem(
-    title="The weight comes out of the norm",
+    title="The attention weight factors out of the norm of a value",
     chapter=8,
     source=f"{KOBAYASHI}, §2",
     covers=("S3-032", "S3-033"),
@@ -164,7 +164,7 @@ M, N = MatrixSymbol("M", d_head, d_head), MatrixSymbol("N", d_head, d_head)
 
 
 @theorem(
-    title="The norm of a value depends on a choice that the head does not",
+    title="The norm of a value depends on the basis inside the head",
     chapter=8,
     convention="row",
     source=f"{KOBAYASHI}; the gauge of a head, see `ov_gauge`",
@@ -183,7 +183,7 @@ def value_norm_depends_on_basis() -> NonIdentity:
 
 
 @theorem(
-    title="The norm of what is moved does not",
+    title="The norm of an output-value vector does not depend on the basis inside the head",
     chapter=8,
     convention="row",
     source=f"{KOBAYASHI}; the gauge of a head, see `ov_gauge`",
@@ -202,7 +202,7 @@ def output_value_norm_ignores_basis() -> Statement:
 
 
 @theorem(
-    title="Norms are not additive: the triangle inequality, with what is missing",
+    title="Norms are subadditive: the triangle inequality and its gap",
     chapter=8,
     source=f"{PRIMER}, “Context mixing for input attribution”; Horn and Johnson, §5.1",
     covers=("S3-036",),
@@ -231,7 +231,7 @@ def norms_are_at_most_additive() -> Bound:
 
 
 @theorem(
-    title="How far norms are from additive in trained models",
+    title="How far norms are from additive in the trained models",
     chapter=8,
     source=f"{PRIMER}, “Context mixing for input attribution”",
     covers=("S3-036",),
@@ -275,7 +275,7 @@ def slack_of_norms() -> Observation:
 
 
 @theorem(
-    title="What a layer leaves is the sum of what each position brought",
+    title="The output of a layer is the sum of the contributions of all positions",
     chapter=8,
     convention="row",
     source=f"{ALTI}, §3; Kobayashi et al. 2021",

@@ -100,7 +100,7 @@ def rollout_is_causal() -> Property:
 
 
 @theorem(
-    title="When rollout is what the model does",
+    title="Attention rollout is exact where every OV circuit is the identity",
     chapter=8,
     convention="column",
     source=f"{ABNAR}, §3",
@@ -140,7 +140,7 @@ SECOND: dict[str, Any] = {
 
 
 @theorem(
-    title="To attend to a position is not to read its token",
+    title="Attending to a position is not reading the token at it",
     chapter=8,
     convention="row",
     source=f"{FRAMEWORK}, on residual streams; class notes on attention heads",
@@ -165,7 +165,7 @@ def attending_is_not_reading_the_token() -> Statement:
 
 
 @theorem(
-    title="What a head moves is not fixed by the tokens it attends to",
+    title="The output of a head is not determined by the tokens it attends to",
     chapter=8,
     convention="row",
     source="class notes on attention heads",

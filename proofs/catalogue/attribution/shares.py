@@ -80,7 +80,7 @@ def relevance_is_conserved() -> Statement:
 
 
 @theorem(
-    title="What a bias or an ε takes of the relevance",
+    title="The relevance that biases and ε absorb",
     chapter=8,
     source=f"{BACH}; Montavon et al. 2019, the ε-rule",
     covers=("S3-030",),
@@ -164,7 +164,7 @@ def relevance_method() -> Method:
 
 
 @theorem(
-    title="Occlusion of a linear function is the token's part",
+    title="Occlusion of a linear function is the contribution of the token",
     chapter=8,
     convention="row",
     source=f"{PRIMER}, “Perturbation-based input attribution”; {ZEILER}",
@@ -193,7 +193,7 @@ def occlusion_of_linear() -> Statement:
 
 
 @theorem(
-    title="Occlusion counts what tokens do together once for each",
+    title="Occlusion counts what two tokens do together twice",
     chapter=8,
     source=f"{PRIMER}, “Perturbation-based input attribution”; Li et al. 2016",
     covers=("S3-031",),
@@ -302,7 +302,7 @@ def shapley_four_layers() -> Statement:
 
 
 @theorem(
-    title="At every depth, a mean over strengths counts each path by its length",
+    title="At every depth the mean over strengths weights each path by its length",
     chapter=8,
     source=SHAPLEY,
     covers=("B6",),
@@ -332,7 +332,7 @@ def shapley_every_depth() -> Statement:
 
 
 @theorem(
-    title="One node fewer is not enough",
+    title="Half strength does not give Shapley values beyond two layers",
     chapter=8,
     source=SHAPLEY,
     covers=("B6",),
@@ -345,7 +345,7 @@ def shapley_needs_enough_nodes() -> NonIdentity:
 
 
 @theorem(
-    title="paths(…).shapley: every path shared among its heads",
+    title="paths(…).shapley: every path shared equally among its heads",
     chapter=8,
     source=SHAPLEY,
     covers=("B6",),

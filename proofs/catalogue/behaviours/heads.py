@@ -667,6 +667,7 @@ def negative_eigenvalue_shrinks() -> Bound:
         Trace(matmul(after, Transpose(after))),
         Trace(matmul(x, Transpose(x))),
         because=(Square(x, 4 * c / (1 + c) ** 2),),
+        not_attained="the difference is 4c/(1 + c)² ‖x‖², which is positive unless x is 0",
         given=((matmul(x, W_OV), matmul(lam, x)),),
         on_models=False,
     )

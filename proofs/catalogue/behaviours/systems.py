@@ -27,9 +27,10 @@ from otimes.algebra.language.nonlinear import RowSoftmax
 from otimes.numeric.config import Config
 from otimes.numeric.encoder import encode, relative_bias
 from otimes.numeric.model import Model
+from otimes.numeric.random_weights import random_model
 from otimes.numeric.recurrent import cell_as_sum, lstm
 from otimes.numeric.rounding import gamma
-from otimes.numeric.systems import systems
+from otimes.numeric.systems import count_parameters, small_config, systems
 from otimes.proofs.catalogue.sources import VASWANI
 from otimes.proofs.catalogue.symbols import d, m, n, size
 from otimes.proofs.claims import Method, NonIdentity, Statement, Trial
@@ -44,6 +45,8 @@ LSTM = "Hochreiter and Schmidhuber 1997, “Long Short-Term Memory”; Gers et a
 PYTHIA = "Biderman et al. 2023, “Pythia”; Touvron et al. 2023, “Llama 2”"
 ALAMMAR = "Alammar 2018, “The Illustrated Transformer”"
 UNIT = 2.0**-53
+ARCHITECTURE = ("norm", "norm_order", "positions", "parallel", "tied", "gated", "biases")
+"""What a small copy of a system has in common with it."""
 
 t, s = sympy.symbols("t s", integer=True)
 T = size("T")
@@ -86,12 +89,15 @@ def systems_method() -> Method:
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
-        every = [each for each in systems() if each.config is not None]
-        counted = [float(each.parameters - sum(each.extra.values())) for each in every]
-        plain = [float(_parameters(each.config)) for each in every]
-        yield Trial("parameters", np.array(counted), np.array(plain), 0.0)
+        for each in systems():
+            if each.config is not None:
+                counted, plain = count_parameters(each.config), _parameters(each.config)
+                yield Trial(each.name, np.float64(counted), np.float64(plain), 0.0)
+                whole = np.float64(each.parameters - sum(each.extra.values()))
+                yield Trial(f"the table's {each.name}", whole, np.float64(plain), 0.0)
 
-    return Method("ot.systems", ("feed_forward_is_sum_over_neurons",), trials)
+    rests = ("feed_forward_is_sum_over_neurons",)
+    return Method("otimes.numeric.systems.count_parameters", rests, trials)
 
 
 def _reads_before_attention(model: Model, places: dict[str, np.ndarray]) -> Trial:
@@ -129,16 +135,19 @@ def small_copies_method() -> Method:
         for each in systems():
             if each.config is None:
                 continue
-            small = each.small()
+            small = random_model(small_config(each.config), 0)
+            for name in ARCHITECTURE:
+                same = getattr(small.config, name) == getattr(each.config, name)
+                yield Trial(f"{name} of {each.name}", float(same), 1.0, 0.0)
             places = small.forward(prompt) if each.causal else encode(small, prompt)
             later = np.triu(np.ones((6, 6), dtype=bool), 1)
             attended = float((places["pattern.0"][:, later] > 0).mean())
             yield Trial(each.name, 1 + attended, 1.0 if each.causal else 2.0, 0.0)
-            if small.config.parallel:
+            if each.config.parallel:
                 yield _reads_before_attention(small, places)
 
     rests = ("later_tokens_have_no_gradient", "no_cache_without_a_mask")
-    return Method("ot.systems", rests, trials)
+    return Method("otimes.numeric.systems.small_config", rests, trials)
 
 
 @theorem(
@@ -163,6 +172,44 @@ def no_cache_without_a_mask() -> NonIdentity:
     return NonIdentity(matmul(longer, whole), matmul(alone, old))
 
 
+def _layers_of_encoder(
+    model: Model, tokens: Sequence[int], places: dict[str, np.ndarray]
+) -> Iterator[Trial]:
+    """Yield each step of a pass from what was recorded before it, with the weights of the model."""
+    config, few = model.config, gamma(4 * (model.d_model + model.config.d_mlp) + 40, UNIT)
+    yield Trial("embed", places["embed"], model.W_E[list(tokens)] * config.embed_scale, 0.0)
+    for number in range(model.n_layers):
+        layer = model.layer(number)
+        read = places[f"{'ln1' if config.norms_before else 'resid_pre'}.{number}"]
+        scores, out = [], np.zeros_like(read) + layer.b_O
+        sizes, most = [], np.abs(out)
+        for head in range(model.n_heads):
+            weights = layer.head(head)
+            rows = [np.einsum("ij,jk->ik", read, each) for each in (weights.W_Q, weights.W_K)]
+            q, k = rows[0] + weights.b_Q, rows[1] + weights.b_K
+            scores.append(np.einsum("ik,jk->ij", q, k) * config.score_scale)
+            q, k = (
+                np.abs(read) @ np.abs(weight) + np.abs(bias)
+                for weight, bias in ((weights.W_Q, weights.b_Q), (weights.W_K, weights.b_K))
+            )
+            sizes.append(q @ k.T * config.score_scale)
+            pattern = places[f"pattern.{number}"][head]
+            values = np.einsum("ij,jk->ik", read, weights.W_V) + weights.b_V
+            out = out + np.einsum("qk,kj,jd->qd", pattern, values, weights.W_O)
+            values = np.abs(read) @ np.abs(weights.W_V) + np.abs(weights.b_V)
+            most = most + pattern @ values @ np.abs(weights.W_O)
+        found = places[f"scores.{number}"]
+        yield Trial(f"scores of layer {number}", found, np.array(scores), few * np.array(sizes))
+        few_out = gamma(2 * model.d_model + len(tokens) + 40, UNIT)
+        found = places[f"attn_out.{number}"]
+        yield Trial(f"attention of layer {number}", found, out, few_out * most)
+        if config.d_mlp:
+            neurons, weight = places[f"mlp_post.{number}"], layer.W_out
+            plain = np.einsum("ij,jk->ik", neurons, weight) + layer.b_out
+            most = np.abs(neurons) @ np.abs(weight) + np.abs(layer.b_out)
+            yield Trial(f"MLP of layer {number}", places[f"mlp_out.{number}"], plain, few * most)
+
+
 @theorem(
     title="encode: the pass without a mask",
     chapter=11,
@@ -170,8 +217,8 @@ def no_cache_without_a_mask() -> NonIdentity:
     covers=("S0-74", "S4-26", "S3-153"),
 )
 def encode_method() -> Method:
-    """Shuffle the tokens: without position vectors every activation is shuffled the same way, here
-    in norm order and with all weights of a model. A key that is padding has the weight zero
+    """Each layer, head by head, with the weights of a model. Shuffle the tokens: without position
+    vectors every activation is shuffled the same way. A key that is padding has the weight zero,
     exactly.
     """
 
@@ -182,6 +229,7 @@ def encode_method() -> Method:
         bare = model.changed({}, config)
         order = np.random.default_rng(0).permutation(len(tokens))
         first = encode(bare, tokens)
+        yield from _layers_of_encoder(bare, tokens, first)
         second = encode(bare, [tokens[at] for at in order])
         sizes = np.abs(first["resid_pre.0"]).max() * np.abs(model.W_V[0]).max()
         sizes *= np.abs(model.W_O[0]).max() * model.d_model * model.d_head * model.n_heads

@@ -7,7 +7,7 @@ installed are compared with otimes on the same weights and prompts in `tests/pee
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from math import factorial, fsum
 from typing import Any
 
@@ -667,26 +667,27 @@ def drawn_attention_method() -> Method:
         places = model.forward(tokens)
         plain = drawn_attention(model, tokens)
         weighted = drawn_attention(model, tokens, weighted=True)
-        for head in range(model.n_heads):
-            scores, values = places["scores.0"][head], places["v.0"][head]
+        for layer, head in product(range(model.n_layers), range(model.n_heads)):
+            scores, values = places[f"scores.{layer}"][head], places[f"v.{layer}"][head]
             drawn, lengths = np.zeros((2, *scores.shape))
             for query in range(len(tokens)):
                 largest = max(scores[query, : query + 1])
                 raised = [np.exp(each - largest) for each in scores[query, : query + 1]]
                 drawn[query, : query + 1] = [each / fsum(raised) for each in raised]
             for key in range(len(tokens)):
-                terms = values[key][:, None] * model.W_O[0, head]
+                terms = values[key][:, None] * model.W_O[layer, head]
                 written = [fsum(column) for column in terms.T]
                 lengths[:, key] = fsum(each * each for each in written) ** 0.5
             # exp is within two units, and its argument is off by the difference's rounding.
             spread = 2 + np.abs(scores).max() * 4
             bound = gamma(len(tokens) + 8, UNIT) * spread * drawn
-            yield Trial(f"pattern of head {head}", plain.attention[0][0, head], drawn, bound)
-            sizes = np.linalg.norm(np.abs(values) @ np.abs(model.W_O[0, head]), axis=1)
+            found = plain.attention[layer][0, head]
+            yield Trial(f"pattern of head {layer}.{head}", found, drawn, bound)
+            sizes = np.linalg.norm(np.abs(values) @ np.abs(model.W_O[layer, head]), axis=1)
             more = gamma(model.d_head + model.d_model + 8, UNIT) * sizes * drawn
             yield Trial(
-                f"weighted pattern of head {head}",
-                weighted.attention[0][0, head],
+                f"weighted pattern of head {layer}.{head}",
+                weighted.attention[layer][0, head],
                 drawn * lengths,
                 bound * lengths + more,
             )

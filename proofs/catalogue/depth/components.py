@@ -21,7 +21,7 @@ M = Family("M", (L,), n, n)  # what a layer adds to a stream, as a matrix
 
 
 @theorem(
-    title="The unembedding reads each component by itself",
+    title="The unembedding acts on each component of the stream separately",
     chapter=6,
     convention="row",
     source=f"{PRIMER}, “Prediction as a sum of component outputs”",
@@ -46,7 +46,7 @@ def unembed_distributes() -> Statement:
 
 
 @theorem(
-    title="A prediction is the sum of what heads, feed-forward layers and the embedding say",
+    title="Logits are a sum over heads, feed-forward layers and the embedding",
     chapter=6,
     convention="row",
     source=f"{PRIMER}, “Prediction as a sum of component outputs”, equation 10",
@@ -95,7 +95,7 @@ def logits_are_sum_of_components() -> Statement:
 
 
 @theorem(
-    title="Every pair of paths meets in a score",
+    title="A score is a sum over pairs of paths, one to the query and one to the key",
     chapter=6,
     source=f"{FRAMEWORK}, “Path expansion of attention scores QK circuit”",
     covers=("B1",),
@@ -115,7 +115,7 @@ def score_path_pairs() -> Statement:
 
 
 @theorem(
-    title="The number of pairs of paths that meet in a score",
+    title="The number of pairs of paths in a score",
     chapter=6,
     source=f"{FRAMEWORK}, “Path expansion of attention scores QK circuit”",
     covers=("B1",),
@@ -132,7 +132,7 @@ def score_path_pairs_count() -> Statement:
 
 
 @theorem(
-    title="The mean order of a path",
+    title="The mean order of all paths",
     chapter=6,
     source=f"{PRIMER}, “Prediction head and transformer decompositions”; {VEIT}",
     covers=("B2",),
@@ -157,7 +157,7 @@ def paths_mean_order() -> Statement:
 
 
 @theorem(
-    title="All orders in one pass",
+    title="One forward pass for the paths of all orders",
     chapter=6,
     source=f"{FRAMEWORK}, “Term importance analysis”; generating functions",
     covers=("B4",),
@@ -180,7 +180,7 @@ def graded_pass() -> Statement:
 
 
 @theorem(
-    title="A pass with three grades holds the orders 0, 1 and 2",
+    title="A graded pass with three grades computes orders 0, 1 and 2",
     chapter=6,
     source=f"{FRAMEWORK}, “Term importance analysis”; generating functions",
     covers=("B4",),

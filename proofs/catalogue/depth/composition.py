@@ -56,7 +56,7 @@ def _squared(matrix: Any) -> Any:
 
 
 @theorem(
-    title="Two heads in a row, positions as rows",
+    title="Two heads in sequence, in the row convention",
     chapter=6,
     convention="row",
     source=f"{PRIMER}, “Prediction head and transformer decompositions”; {FRAMEWORK}, "
@@ -96,7 +96,7 @@ def virtual_pattern_is_causal() -> Property:
 
 
 @theorem(
-    title="The pattern of a virtual head is an average",
+    title="The pattern of a virtual head has rows that sum to one",
     chapter=6,
     source=f"{FRAMEWORK}, “Virtual attention heads”; Horn and Johnson, §8.7",
     covers=("S0-49",),
@@ -114,7 +114,7 @@ def virtual_pattern_is_stochastic() -> Property:
 
 
 @theorem(
-    title="A virtual head has no more rank than either of its heads",
+    title="The rank of a virtual head is at most that of each of its heads",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Virtual attention heads”; Horn and Johnson, §0.4",
@@ -131,7 +131,7 @@ def virtual_ov_rank() -> Property:
 
 
 @theorem(
-    title="Two layers of one head each: four paths",
+    title="Two layers with one head each have four paths",
     chapter=6,
     convention="row",
     source=f"{PRIMER}, “Prediction as an ensemble of shallow networks”",
@@ -295,7 +295,7 @@ def norm_of_product() -> Bound:
 
 
 @theorem(
-    title="What the composition score does not depend on",
+    title="The composition score is invariant under scaling and under rotations of the stream",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Three kinds of composition”; Golub and Van Loan, §2.3",
@@ -344,7 +344,7 @@ def mean_of_rotated() -> Statement:
 
 
 @theorem(
-    title="The score from small factors",
+    title="The composition score from d_head × d_head matrices",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Working with low-rank matrices”",
@@ -436,7 +436,9 @@ def virtual_head_is_not_ov_times_qk() -> NonIdentity:
 
 
 @theorem(
-    title="What the composition score measures: a stream without structure",
+    title=(
+        "On a stream without structure the composition score measures the size of what is passed on"
+    ),
     chapter=6,
     source=f"{FRAMEWORK}, “Three kinds of composition”; the Frobenius norm as an average",
 )

@@ -25,7 +25,7 @@ HEADS_AT_MOST = 6  # (1 + H)² paths are followed one by one
 
 
 @theorem(
-    title="Two players: the mean of the two marginal effects, and both together are everything",
+    title="The Shapley values of two players are means of their marginal effects",
     chapter=6,
     source=f"Shapley 1953, A value for n-person games; {IMPORTANCE}",
     covers=("B3",),
@@ -51,7 +51,7 @@ def two_player_shapley() -> Statement:
 
 
 @theorem(
-    title="Losses with some of the paths, path by path",
+    title="Term importance: losses with some of the paths, path by path",
     chapter=6,
     source=IMPORTANCE,
     covers=("B3",),
@@ -159,7 +159,7 @@ def term_importance_in_nats() -> Observation:
 
 
 @theorem(
-    title="What a layer is worth depends on which other is there",
+    title="The importance of a layer depends on which other layers are there",
     chapter=6,
     source=IMPORTANCE,
     covers=("B3",),

@@ -47,7 +47,7 @@ A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
 
 
 @theorem(
-    title="An induction model written by hand: the stream between its heads",
+    title="An induction model written by hand: the residual stream between its heads",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “How induction heads work”; {OLSSON}",
@@ -118,7 +118,7 @@ def induction_model_output() -> Statement:
 
 
 @theorem(
-    title="Weights kept where tokens match",
+    title="Attention that is kept where tokens match returns the query's own token",
     chapter=6,
     source=f"{OLSSON}, prefix matching; one-hot rows are idempotent",
 )
@@ -139,7 +139,7 @@ def weights_on_matches() -> Statement:
 
 
 @theorem(
-    title="An induction head finds its own token in front of where it looks",
+    title="A head that attends only behind its own token finds that token one position earlier",
     chapter=6,
     source=f"{OLSSON}, prefix matching",
 )
@@ -165,7 +165,7 @@ def matching_head_finds_its_token() -> Statement:
 
 
 @theorem(
-    title="What an induction head predicts",
+    title="An induction head predicts the token that followed last time",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “How induction heads work”; {OLSSON}",
@@ -190,7 +190,7 @@ def induction_predicts_successor() -> Statement:
 
 
 @theorem(
-    title="How sharp an induction head has to be",
+    title="With score β at matches an induction head errs by O(e^−β)",
     chapter=6,
     source=f"{OLSSON}; softmax as its scores grow",
     covers=("S3-103",),
@@ -218,7 +218,7 @@ def induction_sharpness() -> ErrorLaw:
 
 
 @theorem(
-    title="The induction model, in numbers",
+    title="The hand-written induction model, computed",
     chapter=6,
     source=f"{FRAMEWORK}, “How induction heads work”",
     covers=("B18", "S2-04"),

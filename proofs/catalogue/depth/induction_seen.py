@@ -25,7 +25,7 @@ from otimes.proofs.theorem import theorem
 
 
 @theorem(
-    title="Two layers do what one cannot: induction",
+    title="Two layers learn induction, and one layer does not",
     chapter=6,
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
     covers=("S2-04",),
@@ -111,7 +111,7 @@ def _by_hand(d_vocab: int) -> float:
 
 
 @theorem(
-    title="The model written by hand beside the trained one",
+    title="The hand-written induction model compared with the trained one",
     chapter=6,
     source=f"{FRAMEWORK}, “How induction heads work”",
     covers=("B18", "S3-103"),
@@ -137,7 +137,7 @@ def hand_written_beside_trained() -> Observation:
 
 
 @theorem(
-    title="Induction on names: Dursley, and Dursley again",
+    title="Induction on a name of several tokens",
     chapter=6,
     source=f"{FRAMEWORK}, “Induction heads”; the examples with Dursley and Potters",
     covers=("S4-24",),
@@ -178,7 +178,7 @@ def induction_on_names() -> Observation:
 
 
 @theorem(
-    title="Fuzzy matching",
+    title="Fuzzy induction: similar tokens match too",
     chapter=6,
     source=f"{OLSSON}; {PRIMER}, “Induction heads”",
     covers=("S3-106",),
@@ -220,7 +220,7 @@ def fuzzy_matching() -> Observation:
 
 
 @theorem(
-    title="Learning in context",
+    title="In-context learning: later tokens are predicted better",
     chapter=6,
     source=f"{OLSSON}, in-context learning score",
     covers=("S3-107",),
@@ -250,7 +250,7 @@ def in_context_learning() -> Observation:
 
 
 @theorem(
-    title="When induction heads form",
+    title="When induction heads form during training",
     chapter=6,
     source=f"{OLSSON}, “Induction heads form in a phase change”",
     covers=("S3-107",),

@@ -39,7 +39,7 @@ from otimes.proofs.theorem import theorem
 
 
 @theorem(
-    title="Two heads in a row are a head: virtual attention heads",
+    title="Two heads in sequence are a head: virtual attention heads",
     chapter=6,
     convention="column",
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
@@ -76,7 +76,7 @@ def heads_compose() -> Statement:
 
 
 @theorem(
-    title="The ensemble of paths of a two-layer transformer",
+    title="The path expansion of a two-layer transformer",
     chapter=6,
     convention="column",
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”; {PRIMER}, "
@@ -125,7 +125,7 @@ def two_layer_paths() -> Statement:
 
 
 @theorem(
-    title="The ensemble of paths, for every depth",
+    title="The path expansion by order, for every depth",
     chapter=6,
     convention="column",
     source=f"{PRIMER}, “Prediction head and transformer decompositions”; {VEIT}",
@@ -147,7 +147,7 @@ def paths_by_order() -> Statement:
 
 
 @theorem(
-    title="The number of paths",
+    title="The number of paths of all orders: (1 + H)^L",
     chapter=6,
     source=f"{PRIMER}, “Prediction head and transformer decompositions”; {VEIT}",
     covers=("S3-015", "B2"),
@@ -189,7 +189,7 @@ def layers_write() -> Statement:
 
 
 @theorem(
-    title="Directions are pulled back through the layers from the end",
+    title="The transpose of a stack of layers pulls a direction of the output back to the input",
     chapter=6,
     convention="column",
     source=f"{FRAMEWORK}; the adjoint of a product, as in backpropagation",
@@ -212,7 +212,7 @@ def adjoint_of_layers() -> Statement:
 
 
 @theorem(
-    title="All virtual heads at once: one matrix product",
+    title="All virtual heads of two layers in one matrix product",
     chapter=6,
     convention="column",
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
@@ -238,7 +238,7 @@ def virtual_heads_at_once() -> Statement:
 
 
 @theorem(
-    title="A head's share of two layers",
+    title="The Shapley value of a head in two layers",
     chapter=6,
     convention="column",
     source="Shapley 1953, A value for n-person games; Owen 1972, Multilinear extensions of games",
@@ -268,7 +268,7 @@ def shapley_two_layers() -> Statement:
 
 
 @theorem(
-    title="The replay: each run of the model lets paths go through one head more",
+    title="Running a model again and again with frozen patterns adds one order of paths each time",
     chapter=6,
     source=f"{FRAMEWORK}, “Term importance analysis”",
     covers=("B3",),
@@ -297,7 +297,7 @@ def replay_by_order() -> Statement:
 
 
 @theorem(
-    title="What layers make of the paths of one order are the paths of the next",
+    title="Layers that read the paths of order r - 1 write the paths of order r",
     chapter=6,
     source=f"{FRAMEWORK}, “Term importance analysis”; {PRIMER}, "
     "“Prediction head and transformer decompositions”",
@@ -315,7 +315,7 @@ def orders_by_recursion() -> Statement:
 
 
 @theorem(
-    title="Attention scores split by what queries and keys are made of",
+    title="Attention scores split by the components that queries and keys read",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
@@ -356,7 +356,7 @@ def scores_by_composition() -> Statement:
 
 
 @theorem(
-    title="The six-index tensor of the scores of a second layer",
+    title="The six-index tensor of second-layer scores",
     chapter=6,
     convention="row",
     source=f"{FRAMEWORK}, “Path expansion of attention scores QK circuit”",

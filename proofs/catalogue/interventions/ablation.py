@@ -49,7 +49,7 @@ def mean_ablation_error() -> Statement:
 
 
 @theorem(
-    title="No constant is nearer than the mean",
+    title="No constant is nearer to the activations than their mean",
     chapter=9,
     source=INTERVENTIONS,
     covers=("S3-049",),
@@ -73,7 +73,10 @@ def mean_ablation_is_the_best_constant() -> Bound:
 
 
 @theorem(
-    title="Zero ablation where nothing reads: minus the direct logit",
+    title=(
+        "Zero ablation of a component that nothing reads changes the logit by "
+        "minus its direct logit"
+    ),
     chapter=9,
     convention="row",
     source=INTERVENTIONS,
@@ -93,7 +96,7 @@ def zero_ablation_is_minus_direct_logit() -> Statement:
 
 
 @theorem(
-    title="Noise has no effect on a linear metric, on average",
+    title="Noise of mean zero does not change the mean of a linear metric",
     chapter=9,
     source=INTERVENTIONS,
     covers=("S3-051",),

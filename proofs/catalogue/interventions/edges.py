@@ -44,7 +44,7 @@ def read(kept: Any) -> Any:
 
 
 @theorem(
-    title="What a receiver reads in a subgraph",
+    title="What a receiver reads in a subgraph of the model",
     chapter=9,
     convention="row",
     source=f"{PRIMER}, “Causal Interventions”; {CONMY}",
@@ -138,7 +138,7 @@ def edge_patching_sums_to_node_patching() -> Statement:
 
 
 @theorem(
-    title="Edges into layers one behind the other interact",
+    title="Effects of edges into layers in sequence do not add up",
     chapter=9,
     convention="row",
     source=GOLDOWSKY,

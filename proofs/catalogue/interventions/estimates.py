@@ -41,7 +41,10 @@ c, i = symbols("c i", integer=True)
 
 
 @theorem(
-    title="What edge attribution leaves out",
+    title=(
+        "The error of edge attribution is of second order in the patch, and "
+        "zero for a linear metric"
+    ),
     chapter=9,
     source=f"{CIRCUITS}; {SYED}",
     covers=("S3-059",),

@@ -151,7 +151,7 @@ def patching_is_linear_with_frozen_patterns() -> Statement:
 
 
 @theorem(
-    title="When noising and denoising agree",
+    title="Noising and denoising agree for a linear metric",
     chapter=9,
     convention="row",
     source=f"{INTERVENTIONS}; {HEIMERSHEIM}",
@@ -185,7 +185,7 @@ def _both(at: MatrixExpr) -> MatrixExpr:
 
 
 @theorem(
-    title="By how much noising and denoising differ",
+    title="The difference of noising and denoising for a quadratic metric",
     chapter=9,
     source=HEIMERSHEIM,
     covers=("S3-053",),
@@ -253,7 +253,7 @@ def interaction_of_interventions() -> Statement:
 
 
 @theorem(
-    title="What self-repair makes up for",
+    title="Self-repair: the change of a logit beyond the direct one",
     chapter=9,
     convention="row",
     source="McGrath et al. 2023, “The Hydra Effect”; Rushing and Nanda 2024, “Explorations of "
@@ -284,7 +284,7 @@ def compensation() -> Definition:
 
 
 @theorem(
-    title="Compensation is the change of what later layers write",
+    title="Self-repair is the change of what later layers write",
     chapter=9,
     convention="row",
     source="McGrath et al. 2023, “The Hydra Effect”",
@@ -396,7 +396,7 @@ def activation_patching_method() -> Method:
 
 
 @theorem(
-    title="A freeze that freezes",
+    title="held: activations that are held are proved and measured to stay",
     chapter=9,
     convention="row",
     source=f"{INTERVENTIONS}; Elhage et al. 2021, on freezing attention patterns",

@@ -47,7 +47,7 @@ Y = MatrixSymbol("Y", n, d)
 
 
 @theorem(
-    title="A frozen norm is off by the ratio of two scales, and by nothing else",
+    title="The error of a frozen norm is the ratio of two scales",
     chapter=4,
     convention="row",
     source=f"{FRAMEWORK}, “Handling layer normalization”",
@@ -183,7 +183,7 @@ def parallel_block_lacks_a_path() -> Statement:
 
 
 @theorem(
-    title="Running a parallel block in sequence is another model",
+    title="A parallel block and a sequential block are different models",
     chapter=4,
     convention="row",
     source=PARALLEL,

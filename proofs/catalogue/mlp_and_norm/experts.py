@@ -69,7 +69,7 @@ def router_softmax_of_all_renormalised() -> Statement:
 
 
 @theorem(
-    title="Without the division, the weights are not those of a softmax of the chosen",
+    title="A softmax of all experts, not renormalised, is not a softmax of the chosen ones",
     chapter=4,
     source=MIXTRAL,
 )

@@ -60,7 +60,7 @@ def pattern(query: object, key: object) -> RowSoftmax:
 
 
 @theorem(
-    title="Gain and bias of a norm fold into what reads it",
+    title="Folding LayerNorm: the gain and bias of a norm fold into the weights that read it",
     chapter=4,
     convention="row",
     source=f"{NORMS}; {TRANSFORMER_LENS}",
@@ -92,7 +92,7 @@ def norm_gain_and_bias_fold() -> Statement:
 
 
 @theorem(
-    title="Centring folds into what writes to the stream",
+    title="Centring folds into the weights that write to the stream",
     chapter=4,
     convention="row",
     source=TRANSFORMER_LENS,
@@ -117,7 +117,7 @@ def centring_folds_into_writers() -> Statement:
 
 
 @theorem(
-    title="A centred writer leaves the stream without a mean",
+    title="Centred writers keep the mean of the stream at zero",
     chapter=4,
     convention="row",
     source=TRANSFORMER_LENS,
@@ -134,7 +134,7 @@ def centred_writers_keep_mean_zero() -> Statement:
 
 
 @theorem(
-    title="Centring may as well be done by the readers",
+    title="Centring folds into the weights that read a LayerNorm",
     chapter=4,
     convention="row",
     source=TRANSFORMER_LENS,
@@ -152,7 +152,7 @@ def centring_folds_into_readers() -> Statement:
 
 
 @theorem(
-    title="Readers behind a gain cannot be centred",
+    title="Weights behind a gain cannot be centred before it is folded",
     chapter=4,
     convention="row",
     source="follows from the definition of the gain",
@@ -200,7 +200,7 @@ def bias_is_weight_from_constant_dimension() -> Statement:
 
 
 @theorem(
-    title="The value bias passes straight through attention",
+    title="The value bias passes through attention unchanged",
     chapter=4,
     convention="row",
     source=TRANSFORMER_LENS,
@@ -253,7 +253,7 @@ NOT_ROTARY = {"positions": "learned"}
 
 
 @theorem(
-    title="The key bias is irrelevant",
+    title="The key bias does not change the attention pattern",
     chapter=4,
     convention="row",
     source=ROLE_OF_BIAS,
@@ -288,7 +288,7 @@ def key_bias_is_irrelevant() -> Statement:
 
 
 @theorem(
-    title="Of the query bias one number a key is left",
+    title="The query bias adds one number to the score of each key, the same for all queries",
     chapter=4,
     convention="row",
     source=ROLE_OF_BIAS,
@@ -314,7 +314,7 @@ def query_bias_is_a_preference_for_keys() -> Statement:
 
 
 @theorem(
-    title="The query bias cannot be dropped",
+    title="The query bias changes the attention pattern",
     chapter=4,
     convention="row",
     source=ROLE_OF_BIAS,
@@ -341,7 +341,7 @@ def _turned(rows: object, rotations: Any) -> MatrixExpr:
 
 
 @theorem(
-    title="What the key bias adds to a rotary score depends on the distance",
+    title="With rotary positions the key bias adds a function of the distance to each score",
     chapter=4,
     convention="row",
     source=f"{ROFORMER}, §3.2",
@@ -370,7 +370,7 @@ def rotary_key_bias_prefers_distances() -> Statement:
 
 
 @theorem(
-    title="With rotary positions the key bias matters",
+    title="With rotary positions the key bias changes the attention pattern",
     chapter=4,
     source=f"{ROFORMER}, §3.2; Bai et al. 2023, “Qwen Technical Report”, on biases of Q, K and V",
     covers=("S0-08", "B7"),

@@ -44,7 +44,7 @@ def mlp(stream: Any) -> Any:
 
 
 @theorem(
-    title="The path sum does not survive an MLP",
+    title="The path expansion does not pass through an MLP",
     chapter=4,
     convention="row",
     source=f"{FRAMEWORK}, “Model simplifications”, and its appendix on MLP layers",
@@ -210,7 +210,7 @@ def sources_at_every_depth() -> Statement:
 
 
 @theorem(
-    title="What several sources contribute adds up, at every depth",
+    title="The contributions of several sources add up at every depth",
     chapter=4,
     convention="column",
     source=f"{FRAMEWORK}, “The path expansion trick”",
@@ -233,7 +233,7 @@ def sources_add_up() -> Statement:
 
 
 @theorem(
-    title="A source is carried through all later layers as the embedding is",
+    title="What any layer writes is carried through later layers as the embedding is",
     chapter=4,
     convention="column",
     source=f"{FRAMEWORK}, “The path expansion trick”",

@@ -68,7 +68,7 @@ def of_neuron(index: sympy.Symbol) -> Any:
 
 
 @theorem(
-    title="Feed-forward layer",
+    title="The feed-forward layer: f(x W_in + b_in) W_out + b_out",
     chapter=4,
     convention="row",
     source=f"{PRIMER}, “Feedforward network block”; {VASWANI}, §3.3",
@@ -193,7 +193,7 @@ def feed_forward_adds_to_stream() -> Statement:
 
 
 @theorem(
-    title="Keys and values: a feed-forward layer as a memory",
+    title="A feed-forward layer as a key-value memory",
     chapter=4,
     source=f"{GEVA}, §2",
     covers=("S0-50",),
@@ -249,7 +249,7 @@ def feed_forward_writes_in_row_space() -> Statement:
 
 
 @theorem(
-    title="The rank of what a feed-forward layer writes",
+    title="The rank of the output of a feed-forward layer",
     chapter=4,
     convention="row",
     source=GEVA,
@@ -318,7 +318,7 @@ def relu_pairs_pass_the_stream() -> Statement:
 
 
 @theorem(
-    title="Before the activation the rank is at most d",
+    title="Before the activation function neurons have rank at most d",
     chapter=4,
     convention="row",
     source=GEVA,
@@ -332,7 +332,7 @@ def preactivation_rank() -> Property:
 
 
 @theorem(
-    title="After the activation the rank is not bounded by d",
+    title="After the activation function the rank of neurons is not bounded by d",
     chapter=4,
     source="follows by example",
     covers=("S0-72",),
@@ -348,7 +348,7 @@ def activation_raises_rank() -> NonIdentity:
 
 
 @theorem(
-    title="An activation can make the rank full",
+    title="An activation function can raise the rank to full",
     chapter=4,
     source="follows by example",
     covers=("S0-72",),
@@ -442,7 +442,7 @@ PERMUTATION = (
 
 
 @theorem(
-    title="Neurons may be renumbered",
+    title="The neurons of an MLP may be permuted",
     chapter=4,
     source=BASIS,
     covers=("S3-013",),
@@ -458,7 +458,7 @@ def activation_commutes_with_permutations() -> Statement:
 
 
 @theorem(
-    title="ReLU neurons may be scaled",
+    title="ReLU neurons may be scaled by positive numbers",
     chapter=4,
     source=BASIS,
     covers=("S3-013",),
@@ -478,7 +478,7 @@ def relu_commutes_with_positive_scales() -> Statement:
 
 
 @theorem(
-    title="Neurons may not be rotated",
+    title="The neurons of an MLP may not be rotated",
     chapter=4,
     source=BASIS,
     covers=("S3-013",),
@@ -495,7 +495,7 @@ def activation_does_not_commute_with_rotations() -> NonIdentity:
 
 
 @theorem(
-    title="The stream may be rotated before neurons read it",
+    title="A rotation of the stream does not change the neurons that read it",
     chapter=4,
     convention="row",
     source=BASIS,

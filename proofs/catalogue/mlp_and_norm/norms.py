@@ -68,7 +68,10 @@ TWO_STREAMS = ({"Y": Source("embed")},)
 
 
 @theorem(
-    title="LayerNorm",
+    title=(
+        "LayerNorm: subtract the mean, divide by the standard deviation, "
+        "multiply by a gain, add a bias"
+    ),
     chapter=4,
     convention="row",
     source=f"{BA}; {PRIMER}, “Layer normalization”",
@@ -134,7 +137,7 @@ def norm_gain_is_diagonal() -> Statement:
 
 
 @theorem(
-    title="Taking off the mean is a product with P = I - 11ᵀ/d",
+    title="Subtracting the mean is a product with P = I - 11ᵀ/d",
     chapter=4,
     source=f"{BRODY}.1",
     covers=("S3-003",),
@@ -149,7 +152,7 @@ def mean_subtraction_is_a_product() -> Statement:
 
 
 @theorem(
-    title="P is an orthogonal projection",
+    title="The centring matrix P = I - 11ᵀ/d is an orthogonal projection",
     chapter=4,
     source=f"{BRODY}.1",
     covers=("S3-003",),
@@ -163,7 +166,7 @@ def centring_is_orthogonal_projection() -> Statement:
 
 
 @theorem(
-    title="Centring loses one dimension, and only one",
+    title="Centring removes exactly one dimension",
     chapter=4,
     source=f"{BRODY}.1",
     covers=("S3-003",),
@@ -193,7 +196,7 @@ def layer_norm_is_rms_norm_of_centred() -> Statement:
 
 
 @theorem(
-    title="The second step puts the row on a sphere of radius √d",
+    title="Without ε LayerNorm puts each row on the sphere of radius √d",
     chapter=4,
     source=f"{BRODY}.2",
     covers=("S3-004",),
@@ -211,7 +214,7 @@ def layer_norm_rescales_to_sqrt_d() -> Statement:
 
 
 @theorem(
-    title="How far inside the sphere ε puts a row",
+    title="The squared length of a LayerNorm output falls short of d by ε d/σ²",
     chapter=4,
     source=f"{BRODY}.2; {BA}",
     covers=("S3-004",),
@@ -231,7 +234,7 @@ def layer_norm_squared_length() -> Statement:
 
 
 @theorem(
-    title="No normalised row is longer than √d",
+    title="No LayerNorm output is longer than √d",
     chapter=4,
     source=f"{BRODY}.2",
     covers=("S3-004",),
@@ -252,7 +255,7 @@ def layer_norm_length_at_most_sqrt_d() -> Bound:
 
 
 @theorem(
-    title="LayerNorm sees neither the mean nor the size of a row",
+    title="LayerNorm depends neither on the mean nor on the scale of a row",
     chapter=4,
     source=f"{BA}, table 1",
     covers=("S3-005",),
@@ -269,7 +272,7 @@ def layer_norm_ignores_shift_and_scale() -> Statement:
 
 
 @theorem(
-    title="LayerNorm of the negative is the negative",
+    title="LayerNorm is odd: negating the input negates the output",
     chapter=4,
     source=f"{BA}, table 1",
     covers=("S3-005",),
@@ -283,7 +286,7 @@ def layer_norm_is_odd() -> Statement:
 
 
 @theorem(
-    title="With ε, size is seen",
+    title="With ε, LayerNorm depends on the scale of a row",
     chapter=4,
     source="follows from the definition with ε",
     covers=("S3-005",),
@@ -321,7 +324,7 @@ def layer_norm_is_not_linear() -> NonIdentity:
 
 
 @theorem(
-    title="With the scale of the whole, the norm of a sum is a sum",
+    title="With its scale held constant, a norm is linear",
     chapter=4,
     source=f"{FRAMEWORK}, “Handling layer normalization”; {PRIMER}, “Layer normalization”",
     covers=("S0-04", "S2-06"),
@@ -344,7 +347,7 @@ def norm_with_one_scale_is_linear() -> Statement:
 
 
 @theorem(
-    title="The scale stands outside whatever reads the norm",
+    title="The scale of a LayerNorm factors out of every linear reader",
     chapter=4,
     convention="row",
     source=f"{FRAMEWORK}, “Handling layer normalization”",
@@ -394,7 +397,7 @@ def layer_norm_jacobian_is_projection() -> Statement:
 
 
 @theorem(
-    title="Two directions that LayerNorm does not see",
+    title="The Jacobian of LayerNorm is zero along the ones vector and along the output",
     chapter=4,
     source=XU,
     covers=("S3-006",),
@@ -409,7 +412,7 @@ def layer_norm_jacobian_null_space() -> Statement:
 
 
 @theorem(
-    title="LayerNorm does not move along the stream itself, but for ε",
+    title="Growing along its own direction changes a LayerNorm output only through ε",
     chapter=4,
     source=XU,
     covers=("S3-006",),

@@ -189,7 +189,7 @@ def _without_gains(model: Model) -> Model:
 
 
 @theorem(
-    title="fold_norm_biases: the bias of each norm moves on",
+    title="fold_norm_biases: the bias of each norm moves into the weights that read it",
     chapter=4,
     source=f"{NORMS}; {TRANSFORMER_LENS}",
     covers=("S0-03", "S2-06"),
@@ -207,7 +207,7 @@ def fold_norm_biases_is_right() -> Method:
 
 
 @theorem(
-    title="fold_norm_gains: the gain of each norm moves into its readers",
+    title="fold_norm_gains: the gain of each norm moves into the weights that read it",
     chapter=4,
     source=f"{NORMS}; {TRANSFORMER_LENS}",
     covers=("S0-03",),
@@ -225,7 +225,7 @@ def fold_norm_gains_is_right() -> Method:
 
 
 @theorem(
-    title="centre_readers: what reads a LayerNorm does the centring",
+    title="centre_readers: the weights that read a LayerNorm subtract the mean",
     chapter=4,
     source=TRANSFORMER_LENS,
     covers=("S0-05",),
@@ -358,7 +358,7 @@ def _value_biases_folded(model: Model, tokens: Sequence[int]) -> Iterator[Trial]
 
 
 @theorem(
-    title="fold_value_biases: what all heads add at every position",
+    title="fold_value_biases: what the value biases add at every position moves into b_O",
     chapter=4,
     source=TRANSFORMER_LENS,
     covers=("S0-07",),
@@ -409,7 +409,7 @@ def _key_biases_dropped(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
 
 
 @theorem(
-    title="drop_key_biases: nobody misses them",
+    title="drop_key_biases: the model is unchanged without them",
     chapter=4,
     source=ROLE_OF_BIAS,
     covers=("S0-08",),
@@ -454,7 +454,7 @@ def _unembedding(
 
 
 @theorem(
-    title="centre_unembedding: probabilities stay",
+    title="centre_unembedding: probabilities are unchanged",
     chapter=4,
     source=TRANSFORMER_LENS,
 )
@@ -470,7 +470,7 @@ def centre_unembedding_is_right() -> Method:
 
 
 @theorem(
-    title="untie: one matrix becomes two",
+    title="untie: the embedding and the unembedding become two matrices",
     chapter=4,
     source=PRESS_WOLF,
 )

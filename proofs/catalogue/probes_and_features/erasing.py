@@ -35,7 +35,7 @@ crossed = matmul(Transpose(X), Z)
 
 
 @theorem(
-    title="A projection leaves nothing along its direction",
+    title="A projection removes everything along its direction",
     chapter=10,
     convention="row",
     source=f"{ERASING}; {RAVFOGEL}",
@@ -52,7 +52,7 @@ def projection_erases_direction() -> Statement:
 
 
 @theorem(
-    title="Erasing twice is erasing once",
+    title="Erasing a direction twice is erasing it once",
     chapter=10,
     convention="row",
     source=f"{ERASING}; {RAVFOGEL}",
@@ -102,7 +102,7 @@ def no_covariance_no_linear_information() -> Bound:
 
 
 @theorem(
-    title="With covariance some linear predictor is better",
+    title="With nonzero covariance some linear predictor is better than a constant",
     chapter=10,
     convention="row",
     source=f"{ERASING}; {BELROSE}",
@@ -203,7 +203,7 @@ def leace_moves_least() -> Bound:
 
 
 @theorem(
-    title="Steering shifts the logits by the direction's own",
+    title="Steering shifts logits by the logits of the steering vector",
     chapter=10,
     convention="row",
     source=f"{ERASING}; Turner et al. 2023, “Activation Addition”",

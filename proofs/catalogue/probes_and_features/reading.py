@@ -110,7 +110,7 @@ reader = MatrixSymbol("W_r", d, k)
 
 
 @theorem(
-    title="What is written in a direction that nobody reads has no effect",
+    title="Writing in a direction that no weight reads has no effect",
     chapter=10,
     convention="row",
     source=PROBING,
@@ -130,7 +130,7 @@ def unread_direction_has_no_effect() -> Statement:
 
 
 @theorem(
-    title="And a probe reads it exactly",
+    title="A probe can read a direction that the model does not use",
     chapter=10,
     convention="row",
     source=PROBING,

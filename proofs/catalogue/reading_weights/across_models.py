@@ -81,7 +81,7 @@ def pearson() -> Definition:
 
 
 @theorem(
-    title="Correlation does not see shift and scale",
+    title="Correlation is unchanged by shifts and positive scales",
     chapter=7,
     source="Pearson 1895",
     covers=("S0-64",),
@@ -94,7 +94,7 @@ def covariance_of_affine() -> Statement:
 
 
 @theorem(
-    title="Of a factor only the sign is left in a correlation",
+    title="A factor changes a correlation by its sign only",
     chapter=7,
     source="Pearson 1895",
     covers=("S0-64",),
@@ -108,7 +108,7 @@ def variance_of_affine() -> Statement:
 
 
 @theorem(
-    title="Correlation is at most one",
+    title="The Pearson correlation is at most one",
     chapter=7,
     source="Cauchy and Schwarz; Lagrange 1773",
     covers=("S0-64",),
@@ -150,7 +150,7 @@ def gram_of_projected() -> Statement:
 
 
 @theorem(
-    title="Over the vocabulary a rotation of the stream cancels",
+    title="A rotation of the stream cancels over the vocabulary",
     chapter=7,
     convention="row",
     source=f"{DAR}, on aligning layers",
@@ -172,7 +172,7 @@ def rotations_cancel() -> Statement:
 
 
 @theorem(
-    title="How alike two layers are must not depend on the order of neurons",
+    title="The similarity of two layers does not depend on the order of their neurons",
     chapter=7,
     source=f"{DAR}, on aligning layers; class notes, where the one number is left open",
     covers=("S0-63",),
@@ -198,7 +198,7 @@ def likeness_ignores_order_of_neurons() -> Statement:
 
 
 @theorem(
-    title="Which layer goes with which",
+    title="align_layers: which layer of one model corresponds to which of another",
     chapter=7,
     source=f"{DAR}, on aligning layers; Kuhn 1955, “The Hungarian method”",
     covers=("S0-63",),
@@ -242,7 +242,7 @@ def align_layers_method() -> Method:
 
 
 @theorem(
-    title="Stitching a model to itself",
+    title="Stitching a model to a rotated copy of itself undoes the rotation",
     chapter=7,
     convention="row",
     source=f"{DAR}, on stitching",
@@ -260,7 +260,7 @@ def stitching_to_itself() -> Statement:
 
 
 @theorem(
-    title="Stitching, in numbers",
+    title="stitching_map: from one residual stream to another through the vocabulary",
     chapter=7,
     source=f"{DAR}, on stitching",
     covers=("S0-70",),
@@ -300,7 +300,7 @@ def subspaces_need_not_coincide() -> NonIdentity:
 
 
 @theorem(
-    title="One vocabulary, one space?",
+    title="Do two models with one vocabulary share one embedding space?",
     chapter=7,
     source=DAR,
     covers=("S0-61",),
@@ -334,7 +334,7 @@ def single_space() -> Observation:
 
 
 @theorem(
-    title="What fine-tuning changed, over the vocabulary",
+    title="What fine-tuning changed, expressed over the vocabulary",
     chapter=7,
     convention="row",
     source=f"{DAR}, on fine-tuned models",
@@ -351,7 +351,7 @@ def change_over_vocabulary() -> Statement:
 
 
 @theorem(
-    title="Fine-tuning differences, read",
+    title="The change by fine-tuning, projected to the vocabulary",
     chapter=7,
     source=f"{DAR}, on fine-tuned models",
     covers=("S0-62",),

@@ -53,7 +53,7 @@ FULL = matmul(row.W_E, matmul(row.W_V, row.W_O), row.W_U)
 
 
 @theorem(
-    title="A passes through powers of AB, which become powers of BA",
+    title="A (BA)^k = (AB)^k A: products pass through powers",
     chapter=7,
     source=SPECTRUM,
     covers=("B13",),
@@ -115,7 +115,7 @@ def traces_of_AB_and_BA() -> Statement:
 
 
 @theorem(
-    title="Eigenvectors of the small matrix give those of the large",
+    title="Eigenvectors of BA give those of AB",
     chapter=7,
     source=SPECTRUM,
     covers=("S3-102", "B13"),
@@ -135,7 +135,7 @@ def eigenvectors_of_small() -> Statement:
 
 
 @theorem(
-    title="The trace of the full OV circuit: what tokens do to their own logits",
+    title="The trace of the full OV circuit is the sum of what tokens do to their own logits",
     chapter=7,
     convention="row",
     source=COPYING,
@@ -179,7 +179,7 @@ def trace_is_sum_of_eigenvalues() -> Statement:
 
 
 @theorem(
-    title="Positive eigenvalues do not make every token copy itself",
+    title="Positive eigenvalues of the full OV circuit do not make every token copy itself",
     chapter=7,
     source=f"{COPYING}; {PRIMER}, “Copying heads”",
     covers=("S3-101",),
@@ -201,7 +201,7 @@ def positive_eigenvalues_without_copying() -> Statement:
 
 
 @theorem(
-    title="The copying score, in numbers",
+    title="copying_scores: eigenvalues of the full OV circuit from a small matrix",
     chapter=7,
     source=COPYING,
     covers=("S3-101", "S3-102", "B13"),
@@ -248,7 +248,7 @@ def copying_scores_method() -> Method:
 
 
 @theorem(
-    title="Of the full circuit at most d_head eigenvalues are not zero",
+    title="At most d_head eigenvalues of the full OV circuit are not zero",
     chapter=7,
     convention="row",
     source=COPYING,
@@ -265,7 +265,7 @@ def full_ov_rank() -> Property:
 
 
 @theorem(
-    title="The bare circuit is another matrix than the full one",
+    title="The trace of W_OV is not the trace of the full OV circuit",
     chapter=7,
     convention="row",
     source=COPYING,
@@ -280,7 +280,7 @@ def bare_trace_is_not_full_trace() -> NonIdentity:
 
 
 @theorem(
-    title="Copying scores of the bare and of the full circuit",
+    title="Copying scores of W_OV and of the full OV circuit differ",
     chapter=7,
     source=COPYING,
     covers=("B12",),
@@ -314,7 +314,7 @@ def bare_and_full_scores() -> Observation:
 
 
 @theorem(
-    title="Counting positive eigenvalues of the large matrix",
+    title="Counting positive eigenvalues of a rank-deficient matrix counts rounding errors",
     chapter=7,
     source=f"{COPYING}; Trefethen and Embree 2005, “Spectra and Pseudospectra”",
     covers=("S3-101", "S3-102"),
@@ -348,7 +348,7 @@ def counting_is_a_trap() -> Observation:
 
 
 @theorem(
-    title="What a token does to its own logit: copying and copy suppression",
+    title="The diagonal of the full OV circuit: copying and copy suppression",
     chapter=7,
     convention="row",
     source=f"{MCDOUGALL}; {PRIMER}, “Copy suppression heads”",
@@ -380,7 +380,7 @@ def own_logit() -> Definition:
 
 
 @theorem(
-    title="The sign of the diagonal is the effect of attention on the own logit",
+    title="The diagonal of the full OV circuit is the effect of attention on a token's own logit",
     chapter=7,
     convention="row",
     source=MCDOUGALL,

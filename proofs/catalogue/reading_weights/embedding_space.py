@@ -70,7 +70,7 @@ G = MatrixSymbol("G", d, d)  # any d × d matrix, such as that inverse
 
 
 @theorem(
-    title="To the vocabulary and back",
+    title="Projecting to the vocabulary and back loses nothing",
     chapter=7,
     convention="row",
     source=DAR,
@@ -88,7 +88,7 @@ def projection_and_back() -> Statement:
 
 
 @theorem(
-    title="The pseudo-inverse is a right inverse",
+    title="The pseudo-inverse of an embedding of full rank is a right inverse",
     chapter=7,
     source=f"{DAR}; Golub and Van Loan, §5.5",
     covers=("S0-53", "S0-52"),
@@ -106,7 +106,7 @@ def pseudo_inverse_is_inverse() -> Statement:
 
 
 @theorem(
-    title="The pseudo-inverse projects at a right angle",
+    title="The pseudo-inverse gives an orthogonal projection on the vocabulary",
     chapter=7,
     source="Golub and Van Loan, §5.5; Penrose 1956",
     covers=("S0-53",),
@@ -121,7 +121,7 @@ def pseudo_inverse_projects_orthogonally() -> Statement:
 
 
 @theorem(
-    title="There are many right inverses",
+    title="An embedding has many right inverses",
     chapter=7,
     source="Horn and Johnson, §0.3; generalised inverses",
     covers=("S0-53",),
@@ -142,7 +142,7 @@ def right_inverses_are_many() -> Statement:
 
 
 @theorem(
-    title="The pseudo-inverse is the smallest right inverse",
+    title="The pseudo-inverse is the right inverse of least norm",
     chapter=7,
     source="Golub and Van Loan, §5.5; Penrose 1956",
     covers=("S0-53",),
@@ -179,7 +179,7 @@ def right_inverse_is_no_left_inverse() -> NonIdentity:
 
 
 @theorem(
-    title="E'E is a projection",
+    title="Mapping the vocabulary to the stream and back is a projection",
     chapter=7,
     source="Horn and Johnson, §0.9",
     covers=("S0-53",),
@@ -192,7 +192,7 @@ def right_inverse_projects() -> Property:
 
 
 @theorem(
-    title="What comes back from the stream has rank d",
+    title="Mapping the vocabulary to the stream and back has rank d",
     chapter=7,
     source="Horn and Johnson, §0.4",
     covers=("S0-53",),
@@ -205,7 +205,10 @@ def right_inverse_rank() -> Statement:
 
 
 @theorem(
-    title="When the transpose would do: rows of one length, orthogonal",
+    title=(
+        "The transpose of an embedding with orthogonal rows of one length is "
+        "its inverse, up to scale"
+    ),
     chapter=7,
     source=f"{DAR}, E' ≈ Eᵀ",
     covers=("S0-54",),
@@ -225,7 +228,7 @@ def transpose_of_orthogonal_rows() -> Statement:
 
 
 @theorem(
-    title="The transpose of a random embedding, as tokens are added",
+    title="How the transpose of a random embedding approaches an inverse as tokens are added",
     chapter=7,
     source=f"{DAR}; Vershynin 2018, “High-Dimensional Probability”, §4.7",
     covers=("S0-54",),
@@ -283,7 +286,7 @@ def transpose_measured() -> Observation:
 
 
 @theorem(
-    title="What reads the stream, over the vocabulary",
+    title="A matrix that reads the stream, expressed over the vocabulary",
     chapter=7,
     convention="row",
     source=DAR,
@@ -303,7 +306,7 @@ def embedding_space_reads() -> Statement:
 
 
 @theorem(
-    title="Keys go to the vocabulary by the transposed right inverse",
+    title="Keys are projected to the vocabulary by the transposed right inverse",
     chapter=7,
     convention="row",
     source=DAR,
@@ -326,7 +329,7 @@ def embedding_space_keys() -> Statement:
 
 
 @theorem(
-    title="An inner product, over the vocabulary",
+    title="An inner product of the stream as a sum over the vocabulary",
     chapter=7,
     convention="row",
     source=DAR,
@@ -349,7 +352,7 @@ def inner_products_over_vocabulary() -> Statement:
 
 
 @theorem(
-    title="An OV circuit over the vocabulary",
+    title="An OV circuit expressed over the vocabulary",
     chapter=7,
     convention="row",
     source=DAR,
@@ -369,7 +372,7 @@ def embedding_space_OV() -> Statement:
 
 
 @theorem(
-    title="A QK circuit over the vocabulary",
+    title="A QK circuit expressed over the vocabulary",
     chapter=7,
     convention="row",
     source=DAR,
@@ -388,7 +391,7 @@ def embedding_space_QK() -> Statement:
 
 
 @theorem(
-    title="A circuit over the vocabulary has no more rank",
+    title="A circuit expressed over the vocabulary has no larger rank",
     chapter=7,
     source=f"{DAR}; Horn and Johnson, §0.4",
     covers=("S0-57",),
@@ -402,7 +405,7 @@ def embedding_space_rank() -> Property:
 
 
 @theorem(
-    title="Values of a feed-forward layer, over the vocabulary",
+    title="The values of a feed-forward layer expressed over the vocabulary",
     chapter=7,
     convention="row",
     source=f"{CONCEPTS}; {DAR}",
@@ -430,7 +433,7 @@ def projected_values() -> Definition:
 
 
 @theorem(
-    title="What a feed-forward layer does to logits: its neurons' rows, by how active they are",
+    title="The logits of a feed-forward layer: the rows of its neurons, weighted by activation",
     chapter=7,
     convention="row",
     source=CONCEPTS,
@@ -465,7 +468,7 @@ def neurons_write_their_values() -> Statement:
 
 
 @theorem(
-    title="What asks a feed-forward layer: the stream, attention's output among it",
+    title="The query of a key-value memory: the stream with the output of attention",
     chapter=7,
     convention="row",
     source=f"{DAR}; {GEVA}",
@@ -493,7 +496,7 @@ def attention_as_query() -> Statement:
 
 
 @theorem(
-    title="Reading weights takes no forward pass",
+    title="projected: weights over the vocabulary, without a forward pass",
     chapter=7,
     source=f"{DAR}, “zero-pass”",
     covers=("S0-59", "S0-51", "S0-57"),

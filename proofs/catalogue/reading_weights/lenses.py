@@ -46,7 +46,7 @@ def _through_frozen_norm(rows: MatrixExpr) -> MatrixExpr:
 
 
 @theorem(
-    title="The logit lens, layer by layer",
+    title="The logit lens after a layer is a prefix sum of the writes",
     chapter=7,
     convention="row",
     source=f"{LENS}; {PRIMER}, “Decoding in vocabulary space”",
@@ -74,7 +74,7 @@ def logit_lens_is_prefix_sum() -> Statement:
 
 
 @theorem(
-    title="With the final scale, the readings of the lens add up",
+    title="With the scale of the final norm, steps of the logit lens add up",
     chapter=7,
     convention="row",
     source=f"{LENS}; {FRAMEWORK}, “Handling layer normalization”",
@@ -103,7 +103,7 @@ def lens_steps_add_up() -> Statement:
 
 
 @theorem(
-    title="With each stream's own scale, they do not",
+    title="With the scale of each stream, steps of the logit lens do not add up",
     chapter=7,
     convention="row",
     source=f"{LENS}; {FRAMEWORK}, “Handling layer normalization”",
@@ -152,7 +152,7 @@ def lens_is_early_exit() -> Statement:
 
 
 @theorem(
-    title="The logit lens, in numbers",
+    title="logit_lens: the unembedding applied to each stream",
     chapter=7,
     source=LENS,
     covers=("S0-12", "S3-087"),
@@ -272,7 +272,7 @@ def attention_lens() -> Statement:
 
 
 @theorem(
-    title="Translators, in numbers",
+    title="fit_translator: an affine map from a stream to the final one",
     chapter=7,
     source=f"{TUNED}; Sakarvadia et al. 2023, “Attention Lens”",
     covers=("S3-088", "S3-089"),

@@ -53,7 +53,7 @@ def _squared(matrix: Any) -> Any:
 
 
 @theorem(
-    title="A matrix is a sum of directions read, weighted, and written",
+    title="A matrix is a sum of directions that are read, scaled and written",
     chapter=7,
     convention="row",
     source=f"{GOLUB}; {PRIMER}, “Decoding in vocabulary space”",
@@ -73,7 +73,7 @@ def svd_applied() -> Statement:
 
 
 @theorem(
-    title="Which side is read and which is written",
+    title="The two sides of a singular value decomposition cannot be exchanged",
     chapter=7,
     convention="row",
     source=GOLUB,
@@ -94,7 +94,7 @@ def svd_sides_are_not_exchanged() -> NonIdentity:
 
 
 @theorem(
-    title="Singular vectors come in pairs",
+    title="Singular vectors come in pairs: W v = σ u",
     chapter=7,
     source=GOLUB,
     covers=("S3-091",),
@@ -112,7 +112,7 @@ def svd_pairs() -> Statement:
 
 
 @theorem(
-    title="The size of a matrix is that of its singular values",
+    title="The Frobenius norm is the norm of the singular values",
     chapter=7,
     source=GOLUB,
     covers=("S3-091",),
@@ -130,7 +130,7 @@ def norm_is_singular_values() -> Statement:
 
 
 @theorem(
-    title="The size of a product from the Gram matrices of its factors",
+    title="The norm of a product from the Gram matrices of its factors",
     chapter=7,
     source=f"{FRAMEWORK}, “Working with low-rank matrices”",
     covers=("B13",),
@@ -149,7 +149,7 @@ def norm_of_factored() -> Statement:
 
 
 @theorem(
-    title="The singular values of a product, from its small core",
+    title="The singular values of a low-rank product from its small core",
     chapter=7,
     source=f"{FRAMEWORK}, “Working with low-rank matrices”; Golub and Van Loan, §5.2",
     covers=("B13", "S3-091"),
@@ -172,7 +172,7 @@ def svd_of_factored() -> Statement:
 
 
 @theorem(
-    title="Vectors made of orthonormal vectors stay orthonormal",
+    title="Products of matrices with orthonormal columns have orthonormal columns",
     chapter=7,
     source="Golub and Van Loan, §5.2",
     covers=("B13",),
@@ -190,7 +190,7 @@ def thin_product_is_orthonormal() -> Property:
 
 
 @theorem(
-    title="Singular vectors in the vocabulary: those that live in the stream",
+    title="Singular vectors that live in the stream, expressed over the vocabulary",
     chapter=7,
     convention="row",
     source=f"{MILLIDGE}; {PRIMER}, “Decoding in vocabulary space”",
@@ -222,7 +222,7 @@ def writer_in_vocabulary() -> Statement:
 
 
 @theorem(
-    title="Singular vectors of a head, in numbers",
+    title="Singular vectors of a head, computed from its factors",
     chapter=7,
     source=MILLIDGE,
     covers=("S3-093", "S3-091", "B13"),
@@ -275,7 +275,7 @@ KEPT, REST = matmul(U_1, S_1, Transpose(V_1)), matmul(U_2, S_2, Transpose(V_2))
 
 
 @theorem(
-    title="What is lost by keeping the first singular directions",
+    title="The error of keeping the first singular directions",
     chapter=7,
     source="Eckart and Young 1936; Golub and Van Loan, §2.4",
     covers=("S3-094",),
@@ -296,7 +296,7 @@ def truncation_error() -> Statement:
 
 
 @theorem(
-    title="The nearest matrix with given columns",
+    title="The nearest matrix with a given column space",
     chapter=7,
     source="Eckart and Young 1936; Golub and Van Loan, §2.4 and §5.3",
     covers=("S3-094",),
@@ -318,7 +318,7 @@ def nearest_with_given_columns() -> Bound:
 
 
 @theorem(
-    title="No directions catch more than the first singular vectors: Eckart and Young",
+    title="Eckart–Young: the first singular vectors give the nearest matrix of that rank",
     chapter=7,
     source="Eckart and Young 1936; Fan 1949; Golub and Van Loan, §2.4",
     covers=("S3-094",),
@@ -348,7 +348,9 @@ def eckart_young() -> Bound:
 
 
 @theorem(
-    title="The gradient of a weight: what came in, times what came back",
+    title=(
+        "The gradient of a weight is an outer product of its input and the gradient of its output"
+    ),
     chapter=7,
     convention="row",
     source=f"{BACKWARD}; Rumelhart, Hinton and Williams 1986",
@@ -399,7 +401,7 @@ def gradient_by_position() -> Statement:
 
 
 @theorem(
-    title="The gradient of a weight has no more rank than there are positions",
+    title="The rank of the gradient of a weight is at most the number of positions",
     chapter=7,
     source=BACKWARD,
     covers=("S3-095",),
@@ -420,7 +422,7 @@ S_d, D = MatrixSymbol("S_d", d, d), MatrixSymbol("D", d, d)
 
 
 @theorem(
-    title="A band of the stream is a band of the logits",
+    title="A spectral band of the stream is a spectral band of the logits",
     chapter=7,
     convention="row",
     source=f"{SPECTRUM}; {PRIMER}, “Decoding in vocabulary space”",
@@ -455,7 +457,7 @@ def bands_intertwine() -> Statement:
 
 
 @theorem(
-    title="All bands together are everything",
+    title="All spectral bands together are the identity",
     chapter=7,
     source=SPECTRUM,
     covers=("S3-096",),
@@ -479,7 +481,7 @@ def bands_resolve_identity() -> Statement:
 
 
 @theorem(
-    title="Suppressing a band twice is suppressing it once",
+    title="Suppressing a spectral band is a projection",
     chapter=7,
     source=SPECTRUM,
     covers=("S3-096",),
@@ -496,7 +498,7 @@ def suppressing_is_projecting() -> Property:
 
 
 @theorem(
-    title="Spectral bands, in numbers",
+    title="spectral_bands: parts of the stream by singular values of W_U",
     chapter=7,
     source=SPECTRUM,
     covers=("S3-096",),

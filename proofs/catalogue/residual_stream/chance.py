@@ -135,7 +135,7 @@ PAIRS = ((2, 1), (2, 1), (1, 2), *3 * [(1, 0)], (0, 2), *2 * [(0, 1)], *3 * [(0,
 
 
 @theorem(
-    title="Projected to k dimensions, products are off by a variance of 1/k",
+    title="A random projection to k dimensions changes inner products with variance of order 1/k",
     chapter=2,
     source=LINDENSTRAUSS,
     covers=("S1-11",),
@@ -255,7 +255,7 @@ def subspace_overlap() -> Definition:
 
 
 @theorem(
-    title="Principal vectors: bases in which two subspaces meet one by one",
+    title="Principal vectors: orthonormal bases in which two subspaces meet pair by pair",
     chapter=2,
     source="Björck and Golub 1973",
     covers=("S1-07",),
@@ -302,7 +302,7 @@ def principal_angles_are_basis_free() -> Statement:
 
 
 @theorem(
-    title="No cosine is larger than one",
+    title="No cosine of a principal angle is larger than one",
     chapter=2,
     source="Björck and Golub 1973",
     covers=("S1-07",),
@@ -333,7 +333,7 @@ def principal_cosine_at_most_one() -> Bound:
 
 
 @theorem(
-    title="The composition score by chance is 1/√d, whatever ranks and spectra",
+    title="The composition score at random is 1/√d, for all ranks and spectra",
     chapter=2,
     convention="column",
     source=f"{WEINGARTEN}; {FRAMEWORK}, “Three kinds of composition”",
@@ -360,7 +360,7 @@ def composition_by_chance() -> Statement:
 
 
 @theorem(
-    title="By chance 1/√(d − 1), where the mean counts for nothing",
+    title="The composition score at random is 1/√(d − 1) where the mean is subtracted",
     chapter=2,
     convention="column",
     source=f"{WEINGARTEN}; {FRAMEWORK}, “Three kinds of composition”",

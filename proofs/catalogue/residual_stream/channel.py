@@ -24,7 +24,7 @@ WRITERS = {"Z": Source("z", layer=0), "W_O": Source("W_O", layer=0)}
 
 
 @theorem(
-    title="Virtual weights: each writer meets each later reader directly",
+    title="Virtual weights: each writer is connected directly to each later reader",
     chapter=2,
     convention="row",
     source=CHANNEL,
@@ -67,7 +67,7 @@ def virtual_weights_column() -> Statement:
 
 
 @theorem(
-    title="What a head writes spans at most d_head directions",
+    title="The output of a head spans at most d_head directions",
     chapter=2,
     convention="column",
     source=BANDWIDTH,
@@ -153,7 +153,9 @@ def writes_lie_in_row_spaces() -> Statement:
 
 
 @theorem(
-    title="Two components talk only where what one writes meets what the other reads",
+    title=(
+        "Two components communicate only where what one writes overlaps with what the other reads"
+    ),
     chapter=2,
     convention="column",
     source=CHANNEL,
@@ -178,7 +180,7 @@ def no_overlap_no_communication() -> Statement:
 
 
 @theorem(
-    title="If nothing of what one writes changes what the other reads, the product is zero",
+    title="If nothing that one component writes changes what another reads, W_read W_write is zero",
     chapter=2,
     convention="column",
     source=CHANNEL,
@@ -217,7 +219,7 @@ def _demand(d: int, d_mlp: int, d_head: int, H: int, L: int, **_: Any) -> Fracti
 
 
 @theorem(
-    title="Bandwidth: how many dimensions are asked of each one there is",
+    title="Bandwidth of the residual stream: how many values are written for each dimension",
     chapter=2,
     source=BANDWIDTH,
     covers=("S2-12",),
@@ -242,7 +244,7 @@ def bandwidth_demand() -> Definition:
 
 
 @theorem(
-    title="All that is ever written has rank at most d",
+    title="All writes to the residual stream together have rank at most d_model",
     chapter=2,
     convention="row",
     source=BANDWIDTH,
@@ -285,7 +287,7 @@ def head_deletes_subspace() -> Statement:
 
 
 @theorem(
-    title="What was deleted reads zero, and the rest reads as before",
+    title="After a subspace is deleted, readers see zero in it and no change outside it",
     chapter=2,
     source=BANDWIDTH,
     covers=("S2-15",),

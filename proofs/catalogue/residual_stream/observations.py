@@ -19,7 +19,7 @@ SEED = 20_211_222
 
 
 @theorem(
-    title="The stream can lose the word it began with",
+    title="The residual stream can lose the embedding of its own token",
     chapter=2,
     convention="row",
     source=f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”",
@@ -165,7 +165,7 @@ def _see_axes(load: Load) -> Observed:
 
 
 @theorem(
-    title="Do the axes of the stream stand out in the trained models?",
+    title="Do the axes of the residual stream stand out in the trained models?",
     chapter=2,
     source=f"{FRAMEWORK}, “Activation properties”; {PRIVILEGED}",
     covers=("S4-10",),

@@ -20,7 +20,7 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
 
 
 @theorem(
-    title="An MLP does the same at every position",
+    title="An MLP acts on every position separately and in the same way",
     chapter=2,
     convention="row",
     source=f"{PRIMER}, “The transformer layer”",
@@ -52,7 +52,7 @@ def mlp_is_positionwise() -> Statement:
 
 
 @theorem(
-    title="Everything but attention works on one position at a time",
+    title="Everything but attention acts on one position at a time",
     chapter=2,
     convention="row",
     source=f"{FRAMEWORK}, “Attention heads as information movement”",
@@ -85,7 +85,7 @@ def everything_else_is_positionwise() -> Statement:
 
 
 @theorem(
-    title="Attention does move information between positions",
+    title="Attention moves information between positions",
     chapter=2,
     convention="row",
     source=f"{FRAMEWORK}, “Attention heads as information movement”",

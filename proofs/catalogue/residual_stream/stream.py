@@ -46,7 +46,7 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
 
 
 @theorem(
-    title="The stream after a layer: what was there, and what each head read from it",
+    title="The residual stream after an attention layer: its input and the output of each head",
     chapter=2,
     convention="row",
     source=f"{PRIMER}, “The transformer layer”; {FRAMEWORK}, "
@@ -146,7 +146,7 @@ def mlp_update() -> Definition:
 
 
 @theorem(
-    title="The stream is where it began plus all that was written",
+    title="The residual stream is the embedding plus everything that was written to it",
     chapter=2,
     source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”; "
     f"{PRIMER}, “The transformer layer”",
@@ -224,7 +224,7 @@ def _unembedded(X_L: Any, W_U: Any, **_: Any) -> np.ndarray:
 
 
 @theorem(
-    title="Logits: the last state of the stream through the unembedding",
+    title="Logits are the final residual stream times the unembedding",
     chapter=2,
     convention="row",
     source=f"{PRIMER}, “Prediction head and transformer decompositions”",
@@ -328,7 +328,7 @@ def next_token_probabilities_sum_to_one() -> Statement:
 
 
 @theorem(
-    title="What reads the embedding linearly is a table over the vocabulary",
+    title="A linear map of the embedding is a table over the vocabulary",
     chapter=2,
     convention="row",
     source=f"{PRIMER}, “Prediction head and transformer decompositions”; {FRAMEWORK}, "
@@ -380,7 +380,7 @@ def tied_direct_path_is_symmetric() -> Statement:
 
 
 @theorem(
-    title="A layer that writes nothing is the identity",
+    title="A residual layer that writes zero is the identity",
     chapter=2,
     convention="row",
     source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”",

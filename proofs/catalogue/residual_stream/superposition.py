@@ -87,7 +87,7 @@ def superposition() -> Definition:
 
 
 @theorem(
-    title="Products of N vectors in d dimensions have rank at most d",
+    title="The Gram matrix of N vectors in d dimensions has rank at most d",
     chapter=2,
     convention="row",
     source=TOY,
@@ -103,7 +103,7 @@ def features_gram_rank() -> Property:
 
 
 @theorem(
-    title="At most d vectors that are not zero are orthogonal to each other",
+    title="At most d nonzero vectors in d dimensions are orthogonal to each other",
     chapter=2,
     convention="row",
     source=f"{TOY}; any text on linear algebra",
@@ -193,7 +193,7 @@ def welch_bound_on_largest() -> Bound:
 
 
 @theorem(
-    title="Reading a feature finds it, and something of all others",
+    title="Reading a feature returns it plus interference from all others",
     chapter=2,
     convention="row",
     source=TOY,
@@ -216,7 +216,7 @@ def reading_a_feature() -> Statement:
 
 
 @theorem(
-    title="The variance of interference: each feature's own, and what comes of pairs",
+    title="The variance of interference: a term for each feature and one for each pair",
     chapter=2,
     source=TOY,
     covers=("S1-12",),
@@ -243,7 +243,7 @@ def interference_variance() -> Statement:
 
 
 @theorem(
-    title="The rarer the features, the less they interfere",
+    title="Sparser features interfere less",
     chapter=2,
     source=TOY,
     covers=("S1-10",),

@@ -35,7 +35,7 @@ ROTATION = (matmul(Q, Transpose(Q)), Identity(d))
 
 
 @theorem(
-    title="Without a norm the stream has no basis: any change of it can be undone in the weights",
+    title="Without norms the residual stream has no privileged basis",
     chapter=2,
     convention="row",
     source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”",
@@ -66,7 +66,7 @@ def stream_has_no_basis() -> Statement:
 
 
 @theorem(
-    title="An MLP sees no basis of the stream, but it has one of its own",
+    title="An MLP has no privileged basis in the stream, but one in its neurons",
     chapter=2,
     convention="row",
     source=f"{FRAMEWORK}, “Activation properties”; {PRIVILEGED}",
@@ -88,7 +88,7 @@ def mlp_has_no_stream_basis() -> Statement:
 
 
 @theorem(
-    title="The change of basis passes through every depth",
+    title="A change of basis of the stream is absorbed by the weights at every depth",
     chapter=2,
     convention="column",
     source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”",
@@ -111,7 +111,7 @@ def change_of_basis_every_depth() -> Statement:
 
 
 @theorem(
-    title="Under RMSNorm the stream may be rotated, if readers take the gain along",
+    title="Under RMSNorm the stream may be rotated, if the gain is folded into the readers",
     chapter=2,
     convention="row",
     source=SLICE,
@@ -136,7 +136,7 @@ def rms_norm_rotation() -> Statement:
 
 
 @theorem(
-    title="A gain that is not folded stands in the way of a rotation",
+    title="With a gain that is not folded, a rotation of the stream changes the model",
     chapter=2,
     convention="row",
     source=SLICE,
@@ -154,7 +154,7 @@ def rotation_needs_the_gain() -> NonIdentity:
 
 
 @theorem(
-    title="Signed permutations pass a gain: permute it too",
+    title="Signed permutations of the features commute with a norm, if its gain is permuted too",
     chapter=2,
     convention="row",
     source=SLICE,
@@ -182,7 +182,7 @@ def signed_permutation_passes_gain() -> Statement:
 
 
 @theorem(
-    title="Only signed permutations pass a gain",
+    title="Only signed permutations commute with a gain whose entries differ",
     chapter=2,
     source=SLICE,
     covers=("B8",),
@@ -203,7 +203,7 @@ def only_signed_permutations_pass_gain() -> Statement:
 
 
 @theorem(
-    title="Under LayerNorm: rotations that keep the mean, and anything along it",
+    title="LayerNorm allows rotations that keep the mean direction, and any shift along it",
     chapter=2,
     source=f"{SLICE}; {PRIVILEGED}",
     covers=("S2-10", "B8"),
@@ -226,7 +226,7 @@ def layer_norm_rotation() -> Statement:
 
 
 @theorem(
-    title="A generic rotation does not pass LayerNorm",
+    title="LayerNorm does not commute with a generic rotation",
     chapter=2,
     source=f"{SLICE}; {PRIVILEGED}",
     covers=("S2-10", "B8"),
@@ -243,7 +243,7 @@ def generic_rotation_fails_layer_norm() -> NonIdentity:
 
 
 @theorem(
-    title="A change of basis that is no rotation does not pass RMSNorm",
+    title="RMSNorm does not commute with a change of basis that is no rotation",
     chapter=2,
     source=SLICE,
     covers=("S2-10", "B8"),
@@ -256,7 +256,7 @@ def general_basis_fails_rms_norm() -> NonIdentity:
 
 
 @theorem(
-    title="Without eps a norm does not see the scale of the stream",
+    title="Without ε a norm does not depend on the scale of the stream",
     chapter=2,
     convention="row",
     source=SLICE,

@@ -76,7 +76,7 @@ def one_layer_expansion() -> Statement:
 
 
 @theorem(
-    title="One layer as matrices, tokens as rows",
+    title="A one-layer transformer in matrix form, tokens as rows",
     chapter=5,
     convention="column",
     source=ONE_LAYER,
@@ -110,7 +110,7 @@ def one_layer_in_matrix_form() -> Statement:
 
 
 @theorem(
-    title="With as many positions as tokens, a lost transpose goes unnoticed",
+    title="With as many positions as tokens a missing transpose goes unnoticed",
     chapter=5,
     source=ONE_LAYER,
     covers=("S4-14",),
@@ -125,7 +125,7 @@ def positions_are_not_the_vocabulary() -> NonIdentity:
 
 
 @theorem(
-    title="One layer in the row convention",
+    title="A one-layer transformer in the row convention",
     chapter=5,
     convention="row",
     source=ONE_LAYER,
@@ -152,7 +152,10 @@ def one_layer_row() -> Statement:
 
 
 @theorem(
-    title="At each position: a bigram term, and a term for each head and source",
+    title=(
+        "A one-layer transformer at one position: a bigram term, and a term "
+        "for each head and source"
+    ),
     chapter=5,
     convention="row",
     source=ONE_LAYER,

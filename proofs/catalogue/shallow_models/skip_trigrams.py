@@ -137,7 +137,7 @@ def skip_trigrams_rank_one() -> Statement:
 
 
 @theorem(
-    title="The effects of one source have rank one",
+    title="The skip-trigram effects of one source form a matrix of rank one",
     chapter=5,
     convention="row",
     source=BUGS,
@@ -151,7 +151,7 @@ def skip_trigrams_of_a_source() -> Property:
 
 
 @theorem(
-    title="H heads: effects of one source of rank at most H",
+    title="With H heads the skip-trigram effects of one source have rank at most H",
     chapter=5,
     source=BUGS,
     covers=("S4-23",),
@@ -169,7 +169,7 @@ def skip_trigrams_of_heads() -> Property:
 
 
 @theorem(
-    title="One head ranks the outputs in the same order at every destination",
+    title="One head orders the outputs of a source in the same way at every destination",
     chapter=5,
     source=BUGS,
     covers=("S4-23",),
@@ -194,7 +194,7 @@ def one_head_keeps_the_order() -> Bound:
 
 
 @theorem(
-    title="A layer is not just a table of skip-trigrams: the softmax couples tokens",
+    title="An attention layer is more than a table of skip-trigrams: softmax couples tokens",
     chapter=5,
     source=SKIP,
     covers=("B20",),
@@ -396,7 +396,7 @@ def _forced_bugs(load: Load) -> Observed:
 
 
 @theorem(
-    title="Tokens begin with a space",
+    title="Byte-level tokens include the space before a word",
     chapter=5,
     source=f"Sennrich, Haddow and Birch 2016; {SKIP}",
     covers=("S4-27",),

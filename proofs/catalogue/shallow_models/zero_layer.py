@@ -81,7 +81,7 @@ def zero_layer_logits_row() -> Statement:
 
 
 @theorem(
-    title="The blocks of a zero-layer model between two positions",
+    title="A zero-layer model is block diagonal over positions",
     chapter=5,
     convention="column",
     source=f"{FRAMEWORK}, “Zero-layer transformers”",

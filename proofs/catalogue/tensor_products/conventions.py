@@ -50,7 +50,7 @@ def row_of_product() -> Statement:
 
 
 @theorem(
-    title="From rows to columns: transpose everything, and products turn round",
+    title="From the row to the column convention: transpose every matrix and reverse every product",
     chapter=1,
     source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Notation”",
     covers=("S0-02",),
@@ -74,7 +74,7 @@ def row_to_column() -> Statement:
 
 
 @theorem(
-    title="From rows to columns W_OV is transposed, and W_QK is not",
+    title="From the row to the column convention W_OV is transposed, and W_QK is not",
     chapter=1,
     convention="row",
     source=f"{PRIMER}, “Attention block”; {FRAMEWORK}, “Observations about attention heads”",
@@ -185,7 +185,7 @@ def _rows_up_to(X: Any, i: int, **_: Any) -> np.ndarray:
 
 
 @theorem(
-    title="What a position can see: the rows of the stream up to its own",
+    title="What a causal position can attend to: the rows of the stream up to its own",
     chapter=1,
     convention="row",
     source=f"{PRIMER}, “The transformer layer”",
@@ -261,7 +261,7 @@ def weights_are_shared() -> Statement:
 
 
 @theorem(
-    title="One map in many forms, and one normal form of them all",
+    title="An attention head in many forms has one normal form",
     chapter=1,
     convention="row",
     source=f"{FRAMEWORK}, “Attention heads as information movement”",

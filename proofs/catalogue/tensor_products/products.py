@@ -50,7 +50,7 @@ def kron_entry() -> Statement:
 
 
 @theorem(
-    title="A ⊗ B is a table of blocks: a copy of B for each entry of A",
+    title="A ⊗ B as a block matrix: a copy of B for each entry of A",
     chapter=1,
     source=KRON,
     covers=("S0-35",),
@@ -73,7 +73,7 @@ def kron_blocks() -> Statement:
 
 
 @theorem(
-    title="A pure tensor is an outer product, written as a column",
+    title="The Kronecker product of two vectors is their outer product, vectorised",
     chapter=1,
     source=f"{KRON}; {FRAMEWORK}, “Tensor product / Kronecker product notation”",
 )
@@ -91,7 +91,7 @@ def kron_of_columns_is_outer_product() -> Statement:
 
 
 @theorem(
-    title="A stream is a sum of tensors: each position with its vector",
+    title="The residual stream is a sum of pure tensors, one for each position",
     chapter=1,
     convention="column",
     source=f"{FRAMEWORK}, “Tensor product / Kronecker product notation”",
@@ -111,7 +111,7 @@ def stream_is_sum_of_tensors() -> Statement:
 
 
 @theorem(
-    title="Kronecker products multiply factor by factor",
+    title="Kronecker products multiply factor by factor (the mixed-product property)",
     chapter=1,
     source=f"{KRON}; {FRAMEWORK}, “Tensor product / Kronecker product notation”",
     covers=("S0-37",),
@@ -185,7 +185,7 @@ def kron_bilinear() -> Statement:
 
 
 @theorem(
-    title="The transpose goes into both factors",
+    title="The transpose of a Kronecker product is taken in both factors",
     chapter=1,
     source=KRON,
 )
@@ -208,7 +208,7 @@ def kron_transpose() -> Statement:
 
 
 @theorem(
-    title="How A ⊗ W acts on a stream stacked row by row",
+    title="A ⊗ W acts on the residual stream, vectorised row by row, as A X Wᵀ",
     chapter=1,
     convention="column",
     source=f"{FRAMEWORK}, “Tensor product / Kronecker product notation”; "
@@ -246,7 +246,7 @@ def vec_rows_mul() -> Statement:
 
 
 @theorem(
-    title="Columns stacked are the rows of the transpose stacked",
+    title="Column-major vectorisation is row-major vectorisation of the transpose",
     chapter=1,
     source="Magnus and Neudecker 2019, ch. 3, §7",
 )
@@ -262,7 +262,7 @@ def vec_cols_is_vec_rows_of_transpose() -> Statement:
 
 
 @theorem(
-    title="How a product of three acts on a matrix stacked column by column",
+    title="Vectorised column by column, A X B is (Bᵀ ⊗ A) times X",
     chapter=1,
     convention="row",
     source="Magnus and Neudecker 2019, “Matrix Differential Calculus”, ch. 2",

@@ -98,7 +98,7 @@ def test_more_tokens_are_of_the_kind_of_the_callers(kind):
         return places["logits"], {"z.0": places["z.0"] + 1e-3}
 
     assert not audit(call, kind([1, 2, 3]), weights=model).passed
-    assert len(got) == 1 + (2 * 24 - 3) // 3
+    assert len({np.asarray(tokens).tobytes() for tokens in got}) == 1 + (2 * 24 - 3) // 3
     assert {type(tokens) for tokens in got} == {type(got[0])}
     assert {np.shape(tokens) for tokens in got} == {np.shape(got[0])}
 
