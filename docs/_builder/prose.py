@@ -13,34 +13,50 @@ import sympy
 
 from otimes.algebra.language.latex import latex
 
-# A name with a subscript (W_QK, σ_{r+1}); letters with a mark (Bᵀ, A², αX); a capital alone.
-SUBSCRIPTED = r"[A-Za-zα-ω]_(?:[A-Za-z0-9]+|\{[^{}\\]*\})"
-MARKED = r"(?:[A-Zα-ω][ᵀ²³]*)*(?:[A-Z][ᵀ²³]|[α-ω])(?:[A-Zα-ω][ᵀ²³]*)*"
-FORMULA_ATOM = rf"(?:√?{SUBSCRIPTED}[ᵀ²³]*|{MARKED}|Id|[A-Z])(?![\w\-])"
-AFTER_OPERATOR = rf"(?:{FORMULA_ATOM}|\d+|[a-z](?!\w))"
-OPERATOR = r"\s[⊗∘×=+−/]\s"
+MARK = r"(?:[ᵀ²³⁻¹′]+|\^(?:\{[^{}\\$]*\}|[A-Za-z0-9]+))"
+BELOW = r"(?:\d+|[A-Za-z]+|[ΔΛα-ω]|\{[^{}\\$]*\})"
+# A name with a subscript (W_QK, σ_{r+1}); letters with a mark (Bᵀ, A², αX); a sum over an index.
+SUBSCRIPTED = rf"(?:[A-Za-zα-ωΦ]_{BELOW}|1_\{{[^{{}}\\$]*\}})"
+STRONG = rf"(?:{SUBSCRIPTED}{MARK}?|[A-Za-z]{MARK}|[Δα-ω]{MARK}?)"
+RUN = rf"(?:[a-z](?=[Δα-ω])|[A-Z])*{STRONG}(?:{STRONG}|[A-Z])*"
+SUM = r"[Σ∏]_(?:[A-Za-z]+|\{[^{}\\$]*\})"
+POWER = r"\d+\^(?:\{[^{}\\$]*\}|[A-Za-z0-9]+)"
+FORMULA_ATOM = rf"(?:√?{RUN}|{SUM}|{POWER}|Id|[A-Z])(?![\w\-])"
+AFTER_OPERATOR = rf"(?:{FORMULA_ATOM}|√?\d+(?:[.,]\d+)*(?![\w.]*\w)|√?[a-z](?!\w))"
+OPERATOR = r"\s[⊗∘×=+−/≤≥≠≈·]\s"
 
 
 def _grouped(inner: str) -> str:
     """A bracket around a formula, with a mark or without."""
-    return rf"\({inner}\)[ᵀ²³]*"
+    return rf"\({inner}\){MARK}?"
 
 
 def _chain(unit: str, later: str) -> str:
     """Units that stand side by side or have an operator between them."""
-    return rf"{unit}(?:\s{unit}|{OPERATOR}{later})*"
+    return rf"{unit}(?:\s{unit}|{OPERATOR}{later}|/{later})*"
 
 
-_INNER = _chain(rf"(?:{FORMULA_ATOM}|[A-Z]{{2}}(?=\)ᵀ)|1(?={OPERATOR}))", AFTER_OPERATOR)
-_UNIT = rf"(?:{FORMULA_ATOM}|{_grouped(_INNER)}|1(?={OPERATOR}))"
-_WHOLE = _chain(_UNIT, rf"(?:{AFTER_OPERATOR}|{_grouped(_INNER)})")
-FORMULA = re.compile(rf"(?<![\w\-(]){_WHOLE}(?![\w(])|[⊗∘](?!\d)")
+_INNER = _chain(rf"(?:{FORMULA_ATOM}|[A-Z]{{2}}(?=\)[ᵀ^])|1(?={OPERATOR}))", AFTER_OPERATOR)
+_SIGN = r"(?![A-Za-z]{3})[^()‖`$*]"  # no word is inside a norm or the argument of a function
+_NORM = rf"‖(?:{_SIGN}){{1,30}}‖[²³]?"
+NAMED = r"(?:softmax|exp|log|tr|rank|diag|ReLU|relu|RMSNorm|LN|Var|KL|cos|sin|silu)"
+_CALL = rf"{NAMED}\((?:{_SIGN}|\((?:{_SIGN}){{1,20}}\){MARK}?|{_NORM}){{1,40}}\){MARK}?"
+_UNIT = rf"(?:{FORMULA_ATOM}|{_grouped(_INNER)}|{_NORM}|{_CALL}|1(?={OPERATOR}))"
+_WHOLE = _chain(_UNIT, rf"(?:{AFTER_OPERATOR}|{_grouped(_INNER)}|{_NORM}|{_CALL})")
+FORMULA = re.compile(rf"(?<![\w\-])(?<!\w\(){_WHOLE}(?![\w(])|[⊗∘](?!\d)")
 UNTOUCHED = re.compile(r"(`[^`]*`|\$[^$]*\$)")
 SENTENCE_ENDS = re.compile(r"(?:^|[.:?!“(]\s*|\n\s*\n\s*)$")
-SIGNS = {"⊗": r"\otimes", "∘": r"\circ", "×": r"\times", "−": "-", "Id": r"\mathrm{Id}"}
-PLAIN = "=+/()"
-MARKS = {"ᵀ": r"\top", "²": "2", "³": "3"}
-TOKEN = re.compile(rf"√|{SUBSCRIPTED}|Id|[ᵀ²³]+|[⊗∘×=+−/()]|\d+|[A-Za-zα-ω]|\s+")
+SIGNS = {
+    "⊗": r"\otimes", "∘": r"\circ", "×": r"\times", "−": "-", "·": r"\cdot",
+    "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx", "Id": r"\mathrm{Id}",
+    "‖": r"\Vert", "½": r"\tfrac12", "Δ": r"\Delta", "Λ": r"\Lambda",
+    "Σ": r"\sum", "∏": r"\prod", "Φ": r"\Phi",
+}  # fmt: skip
+PLAIN = "=+/(),.⟨⟩"
+MARKS = {"ᵀ": r"\top", "²": "2", "³": "3", "⁻": "-", "¹": "1", "′": r"\prime"}
+TOKEN = re.compile(
+    rf"√|{NAMED}(?=\()|{SUM}|{SUBSCRIPTED}|Id|{MARK}|[⊗∘×=+−/(),·≤≥≠≈‖½⟨⟩ΔΛΦ]|\d+(?:[.,]\d+)*|[A-Za-zα-ω]|\s+"
+)
 
 
 def markdown(prose: str) -> str:
@@ -70,28 +86,52 @@ def tex(formula: str) -> str:
     for sign in TOKEN.findall(formula):
         if sign == "√":
             root = True
-        elif sign.isspace():
             continue
-        elif sign[0] in MARKS:
-            parts.append("^{" + "".join(MARKS[mark] for mark in sign) + "}")
-        elif sign in SIGNS or sign in PLAIN or sign.isdigit():
-            parts.append(" " + SIGNS.get(sign, sign) + " ")
-        else:
-            plain = sign.isascii() and "{" not in sign
-            name = str(latex(sympy.Symbol(sign))) if plain else _subscripted(sign)
-            parts.append(rf"\sqrt{{{name}}}" if root else f"{name} ")
-            root = False
+        if sign.isspace():
+            continue
+        if sign[0] in MARKS or sign[0] == "^":
+            parts.append(_raised(sign))
+            continue
+        shown = _shown(sign)
+        parts.append(rf"\sqrt{{{shown.strip()}}}" if root else shown)
+        root = False
     joined = re.sub(r"\s+", " ", "".join(parts)).strip()
+    joined = re.sub(r"(operatorname\{\w+\}) \(", r"\1(", joined)
     return joined.replace(" ^{", "^{").replace("( ", "(").replace(" )", ")")
+
+
+def _shown(sign: str) -> str:
+    """Return the TeX of one sign, with blanks around it where they belong."""
+    if "_" in sign:
+        simple = sign.isascii() and "{" not in sign
+        return f"{latex(sympy.Symbol(sign)) if simple else _subscripted(sign)} "
+    if len(sign) > 1 and sign.isalpha() and sign not in SIGNS:
+        return rf"\operatorname{{{sign}}}"
+    if sign in SIGNS or sign in PLAIN or sign[0].isdigit():
+        return f" {SIGNS.get(sign, sign)} "
+    return f"{latex(sympy.Symbol(sign)) if sign.isascii() else sign} "
+
+
+def _raised(sign: str) -> str:
+    """Return the TeX of a mark, or of a power such as ^k and ^{k − 1}."""
+    if sign[0] != "^":
+        return "^{" + " ".join(MARKS[mark] for mark in sign).replace("- ", "-") + "}"
+    inner = sign[1:].strip("{}")
+    word = len(inner) > 1 and inner.isalpha() and inner.isascii()
+    shown = rf"\mathrm{{{inner}}}" if word else tex(inner)
+    return "^{" + re.sub("^- ", "-", shown) + "}"
 
 
 def _subscripted(name: str) -> str:
     """Return the TeX of a name with Greek in it, or with a subscript in braces."""
     letter, _, below = name.partition("_")
     below = below.strip("{}")
-    if len(below) > 1 and below.isalpha():
+    if len(below) > 1 and below.isalpha() and letter not in "Σ∏":
         below = rf"\mathrm{{{below}}}"
-    return f"{letter}_{{{below}}}" if below else letter
+    elif not below.isalnum():
+        below = tex(below).replace(" + ", "+").replace(" - ", "-")
+    below = SIGNS.get(below, below)
+    return f"{SIGNS.get(letter, letter)}_{{{below}}}"
 
 
 def _apostrophes(text: str) -> str:
@@ -102,7 +142,9 @@ def _between_dollars(match: re.Match[str]) -> str:
     formula = match.group()
     if formula in {"A", "I"} and _is_a_word(match):
         return formula
-    return formula if formula == "Id" else f"${tex(formula)}$"
+    if formula == "Id" or "".join(TOKEN.findall(formula)) != formula:
+        return formula
+    return f"${tex(formula)}$"
 
 
 def _is_a_word(match: re.Match[str]) -> bool:

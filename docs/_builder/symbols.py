@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+import notation
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.linear import Family
 from otimes.algebra.language.shapes import inspect
@@ -45,7 +46,8 @@ def text(theorem: Theorem) -> str:
         for name, size in signature.sizes.items()
         if name in known
     ]
-    return table(head, rows) + ("\n\nSizes: " + ", ".join(sizes) + "." if sizes else "")
+    said = "Sizes: " + ", ".join(sizes) + "." if sizes else ""
+    return "\n\n".join(filter(None, [table(head, rows), said, notation.text(theorem)]))
 
 
 def _first_whole(bindings: Sequence[Binding], names: list[str]) -> Binding:

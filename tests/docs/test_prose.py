@@ -5,6 +5,7 @@ import doctest
 import pytest
 
 import equations
+import notation
 import prose
 import words
 
@@ -21,6 +22,11 @@ import words
         ("the layer’s `A ⊗ W` and $A$", "the layer’s `A ⊗ W` and $A$"),
         ("above σ_{r+1} and σ_i²", r"above $σ_{r+1}$ and $σ_{i}^{2}$"),
         ("of W_{name}: x_{i+1}", r"of $W_{\mathrm{name}}$: $x_{i+1}$"),
+        ("of Σ_{j ≤ i} a_ij x_j, all", r"of $\sum_{j \le i} a_{\mathrm{ij}} x_{j}$, all"),
+        ("weight 2^{−L} H^{−k} times", "weight $2^{-L}H^{-k}$ times"),
+        ("W_K (C⁻¹)ᵀ is free", r"$W_{K} (C^{-1})^{\top}$ is free"),
+        ("that ‖A‖² + ‖B‖² ≥ 0.5.", r"that $\Vert A \Vert^{2} + \Vert B \Vert^{2} \ge 0.5$."),
+        ("so softmax(β Y) V is", r"so $\operatorname{softmax}(β Y) V$ is"),
         ("x_jᵀ / √d_head, so", r"$x_{j}^{\top} / \sqrt{d_{\mathrm{head}}}$, so"),
     ],
 )
@@ -45,7 +51,7 @@ def test_words_stay(text):
     assert prose.markdown(text) == expected
 
 
-@pytest.mark.parametrize("module", [words, prose, equations])
+@pytest.mark.parametrize("module", [words, prose, equations, notation])
 def test_examples_in_docstrings(module):
     results = doctest.testmod(module)
     assert results.attempted

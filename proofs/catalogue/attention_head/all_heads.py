@@ -43,11 +43,11 @@ from otimes.proofs.theorem import theorem
     covers=("S0-18",),
 )
 def attention_layer_is_sum_of_heads() -> Statement:
-    """Attn(X) = Σ_h Attn^h(X) + b_O: the results of the heads side by side, times the tall W_O, are
-    one term for each head, and the output bias is added once, at every position. It belongs to the
-    layer and to no head: adding it to each head's share counts it H times.
+    """An attention layer is a sum over its heads plus one output bias: the results of the heads
+    side by side, times the tall W_O, are one term Z[h] W_O[h] for each head, and b_O is added once
+    at every position. Z[h] (n × d_head) is what head h has mixed from its values.
 
-    Z_h is what head h has mixed, A_h X W_V, with its value bias where the model has one.
+    The bias belongs to the layer and to no head. Counting it with each head counts it H times.
     """
     Z, W_O, b_O = heads.Z[h], heads.row.W_O[h], MatrixSymbol("b_O", 1, d)
     bias = matmul(OneMatrix(n, 1), b_O)
@@ -70,10 +70,13 @@ def attention_layer_is_sum_of_heads() -> Statement:
     covers=("S0-66", "S1-19", "S2-17", "S4-11"),
 )
 def heads_concat_is_sum_of_ov() -> Statement:
-    """With Z_h = A_h X W_V^h written out, [Z_1 … Z_H] W_O = Σ_h A_h X W_V^h W_O^h: the layer is a
-    sum of terms pattern · stream · W_OV. H and d_head are any numbers: that H d_head = d, so that
-    the tall W_O is square, is a habit of implementations and is used nowhere. A d × d matrix in its
-    place does not even fit unless H d_head = d, and then must still be cut by rows, head by head.
+    """An attention layer is a sum over heads of pattern · stream · OV circuit, A X (W_V W_O). It
+    equals the form of implementations, which put A X W_V of all heads side by side and multiply by
+    one tall W_O.
+
+    The number of heads H and their width d_head are arbitrary. That H · d_head = d, so that W_O is
+    square, is a habit of implementations and is used nowhere. If W_O is square, it still has to be
+    cut into blocks of rows, one for each head.
     """
     pattern, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]
     mixed = ConcatHeads(matmul(pattern, X, W_V), (h, H))
@@ -94,12 +97,13 @@ def heads_concat_is_sum_of_ov() -> Statement:
     covers=("S1-19", "S2-17"),
 )
 def heads_concat_is_sum_column() -> Statement:
-    """With positions as columns the results of the heads stand one below the other, and W_O is
-    wide, d × H d_head, cut into one block of columns for each head: [W_O^1 … W_O^H] [R_1; …; R_H] =
-    Σ_h W_O^h R_h.
+    """In the column convention the results R[h] of the heads (d_head × n) are stacked one below the
+    other, and W_O is wide (d × H d_head), with one block of columns for each head. The product is
+    the sum of W_O[h] R[h] over heads.
 
-    It is square exactly when H d_head = d. To cut it by columns in a row text, or by rows in a
-    column text, gives each head a mixture of all heads' output weights.
+    Cut W_O by columns in this convention and by rows in the row convention (`heads_concat_is_sum`).
+    If H d_head = d, W_O is square and the wrong cut raises no error, but it gives each head a
+    mixture of all heads' weights.
     """
     R = Family("R", (H,), d_head, n)[h]
     W_O = heads.column.W_O[h]
@@ -120,12 +124,14 @@ def heads_concat_is_sum_column() -> Statement:
     covers=("S1-13",),
 )
 def heads_are_independent() -> Statement:
-    """All heads of a layer read the same stream, and no head's term speaks of another head. So a
-    layer in which head k is multiplied by 0 and every other by 1 writes what it wrote before, less
-    the term of head k.
+    """Within one layer, removing a head removes its own term and changes no other. All heads of a
+    layer read the same stream, so multiplying head k by 0 and the others by 1, which is the vector
+    1 − e_k, leaves the layer's output less the term of head k.
 
-    That is true of one layer. Later layers read a stream that lacks the term, and may make up for
-    it: the effect of an ablation on the logits is not the head's direct contribution.
+    It is why a layer's output can be attributed to its heads.
+
+    Later layers read a stream that lacks the term and may react to it. The effect of an ablation on
+    the logits is therefore not the head's direct contribution.
     """
     head = Symbol("k", integer=True)
     gates = matadd(OneMatrix(H, 1), matmul(-1, OneHot(head, H)))
@@ -148,10 +154,13 @@ def _term(head: Any) -> Any:
     covers=("B8",),
 )
 def heads_in_any_order() -> Statement:
-    """Permute the heads by P, with their blocks of W_O, and the layer writes the same: the numbers
-    of heads are names. All that is used of P is P Pᵀ = I, so any orthogonal mixing of heads with
-    the reverse mixing of their output weights leaves the sum as it is; but only a permutation
-    leaves each of the mixed results with a pattern of its own.
+    """The numbering of heads has no meaning: permute the heads by P, together with their blocks of
+    W_O, and the layer writes the same. Two models therefore have to be matched head by head before
+    they are compared. Z[h] (n × d_head) is what head h has mixed from its values.
+
+    Only P Pᵀ = I is used, so any orthogonal mixture of the heads' results, with the reverse mixture
+    of their output weights, gives the same sum. But only after a permutation does each result still
+    come from one attention pattern.
     """
     P = MatrixSymbol("P", H, H)
     mixed = matmul(ConcatHeads(heads.Z[h], (h, H)), kron(P, Identity(d_head)))
@@ -172,9 +181,12 @@ def heads_in_any_order() -> Statement:
     covers=("S3-010",),
 )
 def attention_block_update() -> Definition:
-    """x_i^mid = x_i + Σ_h Σ_{j ≤ i} a_ij^h x_j W_OV^h: each position keeps what it had, and every
-    head adds what it gathered from the positions up to it. In a model with norms, the heads read
-    the normed stream, and what is added to is the stream itself.
+    """An attention block keeps the vector of each position and adds what its heads gather: x_i +
+    Σ_h Σ_{j ≤ i} a_ij^h x_j W_OV^h, where a_ij^h is the weight with which position i attends to j
+    in head h, and W_OV = W_V W_O.
+
+    This is the step from which all expansions of attention-only models are built. In a model with
+    norms the heads read the normalised stream, and what they write is added to the stream itself.
     """
     after = matadd(X, HeadSum(matmul(heads.A[h], X, heads.row.W_V[h], heads.row.W_O[h]), (h, H)))
     return Definition(

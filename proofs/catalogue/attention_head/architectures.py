@@ -30,12 +30,13 @@ ONES = OneMatrix(n, 1)
     covers=("B26",),
 )
 def alibi_distances_are_key_slopes() -> Statement:
-    """ALiBi lowers a score by m times the distance from query i to key j, which is m (p_j − p_i)
-    with the positions p. The part m p_i is the same for a whole row, and softmax ignores it: code
-    that adds m p_j alone, as BLOOM does, computes the same pattern.
+    """ALiBi gives a model positions by lowering each attention score in proportion to the distance
+    from query to key: m (p_j − p_i), with slope m and positions p. The part that depends on the
+    query i is constant along a row, and softmax ignores it. So adding m p_j alone gives the same
+    pattern. S (n × n) are the scores without positions, and p (n × 1) is the column of positions.
 
-    It also shows what padding on the left does: it shifts every p_j by one number, which changes no
-    pattern either.
+    Code such as that of BLOOM does so. It also shows that padding on the left, which shifts all
+    positions by one number, changes no pattern.
     """
     keys = matmul(slope, ONES, Transpose(place))
     queries = matmul(-slope, place, Transpose(ONES))
@@ -54,8 +55,11 @@ def alibi_distances_are_key_slopes() -> Statement:
     covers=("B26",),
 )
 def alibi_is_not_a_query_slope() -> NonIdentity:
-    """A bias that depends on the query only, as from an added m p_i in the wrong axis, is ignored
-    by softmax: such a model has no positions at all.
+    """If the position bias of ALiBi is added along the wrong axis, so that it depends on the query
+    and not on the key, it has no effect at all: softmax ignores what is constant along a row. The
+    model then has no position information and raises no error. The inequality says that this
+    pattern differs from that of ALiBi. The bias is m p_i for query i instead of m p_j for key j,
+    with a slope m and the column of positions p; S are the other scores.
     """
     wrong = matmul(slope, place, Transpose(ONES))
     right = matmul(slope, ONES, Transpose(place))
@@ -69,12 +73,12 @@ def alibi_is_not_a_query_slope() -> NonIdentity:
     source=f"{GEMMA_2}; OLMo Team 2024, “2 OLMo 2 Furious”, §3.2",
 )
 def output_norm_folds_into_heads() -> Statement:
-    """Where the output of attention is normalised before it is added (OLMo 2, Gemma 2), the norm
-    divides row i by one number and multiplies columns by the gain. Held constant, the divisor
-    scales row i of every pattern, and the gain scales the columns of every W_O: the heads still
-    write a sum of independent terms, and paths add up as in a pre-norm model.
+    """Some models (OLMo 2, Gemma 2) normalise the output of attention before adding it to the
+    stream. With the scale of that norm held constant, the heads still write a sum of independent
+    terms: the norm multiplies row i by a number t_i, which scales row i of every pattern, and the
+    columns by the gain g, which scales the columns of every W_O.
 
-    The rows of such a pattern no longer sum to 1.
+    So paths add up as in other models. Rows of the scaled patterns no longer sum to 1.
     """
     W_V, W_O = heads.row.W_V[h], heads.row.W_O[h]
     scale = DiagMatrix(MatrixSymbol("t", n, 1))
@@ -91,8 +95,9 @@ def output_norm_folds_into_heads() -> Statement:
     source="Gemma Team 2024, “Gemma: Open Models Based on Gemini Research and Technology”",
 )
 def gain_offset_adds_the_rows() -> Statement:
-    """Gemma multiplies normalised rows by 1 + w: that is the rows, plus the rows times w. Reading w
-    for the gain, as for Llama, loses the first term.
+    """Gemma stores the gain of its norms minus 1: normalised rows N are multiplied by 1 + w, where
+    w (1 × d) is what the file holds. So the result is N plus N times w. Reading w as the gain, as
+    in Llama, loses the first term and gives a wrong model without any error.
     """
     N, w = MatrixSymbol("N", n, d), MatrixSymbol("w", 1, d)
     whole = diagonal(matadd(OneMatrix(1, d), w))
@@ -106,14 +111,17 @@ def gain_offset_adds_the_rows() -> Statement:
     source="DeepSeek-AI 2024, “DeepSeek-V2”, §2.1.2 and §2.1.3",
 )
 def latent_scores_absorb_the_up_projections() -> Statement:
-    """A head's query is a rotated part Q_R and D W_UQ, made of a latent D; its key is a rotated
-    part K_R, which all heads share, and C W_UK, made of a latent C. The scores are the sum of two
-    terms. In the second, both up-projections are one matrix between the latents: a cache of C and
-    K_R is all that decoding needs, and the same matrix is the head's QK circuit between latents.
+    """In multi-head latent attention (DeepSeek) a score is the sum of a rotary part and a latent
+    part: Q_R K_Rᵀ + D (W_UQ W_UKᵀ) Cᵀ. D and C are small vectors for each position (latents), from
+    which queries and keys are made by the up-projections W_UQ and W_UK; Q_R and K_R are the parts
+    with rotary positions, and K_R is shared by all heads.
 
-    The rotated part cannot be absorbed so: a rotation that depends on the positions stands between
-    its factors, which is why it is decoupled. C and D are normalised, so that the circuit is one of
-    normed latents and not of the stream.
+    The two up-projections combine to one matrix. So a cache of C and K_R is all that decoding
+    needs, and W_UQ W_UKᵀ is the head's QK circuit between latents.
+
+    The rotary part cannot be combined in this way, since a rotation that depends on positions
+    stands between its factors. Latents are normalised, so this circuit reads normalised latents and
+    not the stream.
     """
     latents, asked = MatrixSymbol("C", n, r), MatrixSymbol("D", n, p)
     Q_R, K_R = MatrixSymbol("Q_R", n, m), MatrixSymbol("K_R", n, m)

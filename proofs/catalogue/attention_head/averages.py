@@ -46,9 +46,13 @@ def _context_plainly(E: Any, H_e: Any, n: int, m: int, d: int) -> Any:
     covers=("S4-01", "S4-05"),
 )
 def context_vector() -> Definition:
-    """c_i = Σ_j α_ij h_j, the weights α_ij being the softmax over j of the alignment scores e_ij.
-    Queries and states may come from two sequences of different lengths, as in translation: then the
-    pattern is n × m and there is nothing causal about it. In self-attention both are one sequence.
+    """Attention computes, for each query, a weighted mean of vectors, the context vector c_i = Σ_j
+    α_ij h_j. The states h_j are the rows of H_e (m × d), and the weights α_ij are the softmax over
+    j of the alignment scores e_ij. E (n × m) is the table of alignment scores.
+
+    This is attention in its first form, for translation: queries and states come from two sentences
+    of different lengths, so the weights are n × m and nothing is causal. In self-attention both are
+    the same sequence.
     """
     E = MatrixSymbol("E", n, m)
     return Definition(
@@ -67,12 +71,12 @@ def context_vector() -> Definition:
     covers=("S1-14", "S1-16"),
 )
 def attention_moves_values() -> Statement:
-    """What arrives at position i is Σ_j A_ij v_j: the row index of A is where it goes (the query),
-    the column index where it comes from (key and value). Every token is both, in its row and in its
-    column. Given A, the result is linear in the values.
+    """In an attention pattern A, rows are destinations and columns are sources: what arrives at
+    position i is Σ_j a_ij v_j, a weighted mean of the values v_j. Given A, the result is linear in
+    the values.
 
-    With values as rows it is A V, with values as columns V Aᵀ. A V for values as columns, found in
-    a text that changes layout half way, does not even fit unless d_head = n.
+    With values as the rows of a matrix this is A V, with values as columns it is V Aᵀ. “A V” for
+    values in columns does not fit unless the number of values equals their width.
     """
     V = MatrixSymbol("V", d_head, n)
     moved = matmul(V, Transpose(A))
@@ -93,10 +97,12 @@ def attention_moves_values() -> Statement:
     covers=("S4-04",),
 )
 def context_in_convex_hull() -> Bound:
-    """Let all states lie on one side of a plane: h_j · u ≤ b for every j. Then so does every mean
-    of them with weights that are not negative and sum to one. As this holds for every direction u,
-    the context vector lies in the convex hull of the states: a head can pick out or blend values,
-    but before W_O it cannot leave the region they span.
+    """A weighted mean of vectors lies in their convex hull, the region that they span: if every
+    state satisfies h_j · u ≤ b for some direction u, the mean does too. Here a is a row of weights
+    that are not negative and sum to one, and the rows of H_e are the states.
+
+    So a head can select or blend the values it sees, but before W_O it cannot leave the region
+    between them.
     """
     u, b = MatrixSymbol("u", d, 1), sympy.Symbol("b", real=True)
     slack = less(matmul(b, ONE), matmul(H_e, u))
@@ -117,10 +123,12 @@ def context_in_convex_hull() -> Bound:
     covers=("S4-04",),
 )
 def context_no_longer_than_the_longest() -> Bound:
-    """Let κ be at least ‖h_j‖² for every j, as the largest of them is. Then ‖c‖² ≤ κ. What is lost
-    is exact: κ - ‖c‖² is the mean of κ - ‖h_j‖² plus the mean of ‖h_j - c‖². So the result is as
-    long as the longest only if all the weight is on states that are equal and of that length:
-    mixing unlike vectors always shortens.
+    """A weighted mean of vectors is no longer than the longest of them: if κ ≥ ‖h_j‖² for every
+    state, then ‖c‖² ≤ κ for c = Σ_j a_j h_j. The difference is κ minus the mean of ‖h_j‖², plus the
+    mean of ‖h_j − c‖². The states h_j are the rows of H_e, and a (1 × m) holds the weights.
+
+    So mixing unlike vectors shortens. For example, the mean of (1, 0) and (0, 1) has squared length
+    1/2. Equality requires that all weight is on equal vectors of the greatest length.
     """
     kappa = sympy.Symbol("kappa", real=True)
     slack = less(matmul(kappa, ONE), matmul(HadamardPower(H_e, 2), OneMatrix(d, 1)))
@@ -142,11 +150,12 @@ def context_no_longer_than_the_longest() -> Bound:
     covers=("S0-26", "S2-25"),
 )
 def weight_on_a_set_at_most_one() -> Bound:
-    """Let u be one on some of the keys and zero on the others, or anything between. The weight that
-    a query puts on them is at most one, and what is missing is the weight on the rest. For a single
-    key: a_ij ≤ 1, at every length of the prompt. The bound does not fall with the length: a head
-    can put almost all it has on one key among a thousand. All of it, a_ij = 1, takes a mask that
-    hides the other keys (`weights_lie_between_zero_and_one`).
+    """A query gives any set of keys a total weight of at most one. u is 1 on the keys of the set
+    and 0 on the others, or anything between, and a is the row of weights.
+
+    For a single key this says a_ij ≤ 1 for prompts of every length: a head can put almost all its
+    weight on one key among thousands. Exactly 1 is reached only if a mask hides all other keys
+    (`weights_lie_between_zero_and_one`).
     """
     u = MatrixSymbol("u", m, 1)
     return Bound(
@@ -166,9 +175,11 @@ def weight_on_a_set_at_most_one() -> Bound:
     covers=("S2-25",),
 )
 def largest_weight_at_least_mean() -> Bound:
-    """Weights over m keys sum to one, so their mean is 1/m. Let c be at least every weight, as the
-    largest is: then m·c ≥ 1. Together with a_ij ≤ 1: 1/m ≤ max ≤ 1 for every length, and both ends
-    are reached, by equal scores and, in the limit, by one score far above the rest.
+    """The largest attention weight of a query over m keys is at least 1/m, since the weights sum to
+    one and so have mean 1/m. In the formula c is any number that is at least every weight.
+
+    So the largest weight lies between 1/m and 1. Equal scores reach the lower end; the upper end is
+    approached when one score is far above the others.
     """
     c = sympy.Symbol("c", real=True)
     slack = less(matmul(c, ONES), a)
@@ -189,13 +200,14 @@ def largest_weight_at_least_mean() -> Bound:
     covers=("S0-24",),
 )
 def softmax_differential() -> Statement:
-    """One row of scores s. Let e be their exponentials, z the sum of these, and p = e/z the
-    weights. When the scores move by ds, e moves by e ∘ ds and z by eᵀ ds. So z p = e,
-    differentiated, says z dp + p eᵀ ds = e ∘ ds, from which z dp = z (diag(p) - p pᵀ) ds; and z is
-    never zero. Entry by entry: ∂a_ij/∂s_ik = a_ij (δ_jk - a_ik).
+    """How do attention weights change when scores change? If the scores of one query move by ds (m
+    × 1), its weights p move by dp = (diag(p) − p pᵀ) ds. The hypotheses are the definition of
+    softmax, z p = e with e the exponentials of the scores and z their sum, and its derivative.
 
-    Raising one score raises its own weight and lowers every other one of the row, in proportion to
-    both weights. Where a weight is 1 the whole row stands still: saturated heads do not learn.
+    Raising one score raises its own weight and lowers every other weight of the row. Weights (1/2,
+    1/2), for example, move by (+ds/4, −ds/4) when the first score moves by ds.
+
+    Where one weight is 1 nothing moves. A saturated head gets no gradient through its scores.
     """
     e, p, dp, ds = (MatrixSymbol(name, m, 1) for name in ("e", "p", "dp", "ds"))
     z = sympy.Symbol("z", positive=True)
@@ -216,12 +228,14 @@ def softmax_differential() -> Statement:
     covers=("S0-24",),
 )
 def softmax_jacobian() -> Statement:
-    """One row of scores s, as a column, and its weights a. How weight j moves with score k is the
-    entry (j, k) of diag(a) − a aᵀ: a_j (1 − a_j) on the diagonal, −a_j a_k off it. The matrix is
-    symmetric, its rows sum to zero, and it vanishes where one weight is 1: a saturated head does
-    not learn.
+    """The derivative of softmax for one row of scores s (m × 1) with weights a is the matrix
+    diag(a) − a aᵀ: a_j (1 − a_j) on the diagonal and −a_j a_k elsewhere. For two equal scores it is
+    `[[1/4, −1/4], [−1/4, 1/4]]`.
 
-    The left side is the derivative itself, entry by entry, by the rules of calculus.
+    It is the matrix behind every gradient through attention. It is symmetric, its rows sum to zero,
+    and it vanishes where one weight is 1, so a saturated head does not learn through its scores.
+
+    The left side of the equation is the derivative itself, entry by entry.
     """
     s = MatrixSymbol("s", m, 1)
     weights = Transpose(RowSoftmax(Transpose(s)))
@@ -240,12 +254,13 @@ def softmax_jacobian() -> Statement:
     covers=("S0-24", "S2-01"),
 )
 def softmax_jacobian_is_a_variance() -> Bound:
-    """xᵀ (diag(a) - a aᵀ) x is the variance of the numbers x under the weights a, half the mean of
-    (x_j - x_k)² over pairs drawn by the weights. So it is never negative, and zero when x is the
-    same at all keys with weight: adding a constant to all scores changes nothing.
+    """The derivative of softmax, diag(a) − a aᵀ, is positive semidefinite: its quadratic form
+    xᵀ(diag(a) − a aᵀ)x is the variance of the numbers x under the weights a, which cannot be
+    negative. It is zero when x is the same at all keys with weight; adding a constant to all scores
+    changes nothing.
 
-    It is also the second derivative of the cross-entropy -Σ_b P_b log softmax(t)_b in the logits t.
-    So this loss is convex, and has no local minimum besides the one where the prediction is right.
+    The same matrix is the second derivative of the cross-entropy in the logits. So this loss is
+    convex in the logits, and has no local minimum that is not a global one.
     """
     x = MatrixSymbol("x", m, 1)
     jacobian = less(DiagMatrix(Transpose(a)), matmul(Transpose(a), a))

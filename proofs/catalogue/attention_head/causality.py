@@ -57,10 +57,12 @@ W_OV = matmul(row.W_V, row.W_O)
     covers=("S0-27", "S0-44", "S1-24"),
 )
 def pattern_is_causal() -> Property:
-    """Under the causal mask A_ij = 0 for j > i: no position reads a later one, itself included
-    among those it may read. A head that attends to the next position does not exist in a decoder.
-    Every earlier position can have weight, however far: one layer of attention reaches the whole
-    prefix, where a convolution of width k reaches k positions.
+    """In a language model no position attends to a later one: with the causal mask, the pattern is
+    lower triangular, with zero weights for j > i. A position may attend to itself and to every
+    earlier one, however far back. S (n × n) are arbitrary scores.
+
+    So a head that attends to the next token cannot exist in a decoder. In contrast, a convolution
+    of width k reaches k positions only.
     """
     return Property(Fact("causal", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
 
@@ -74,13 +76,15 @@ def pattern_is_causal() -> Property:
     covers=("S0-44", "S3-007", "S1-25"),
 )
 def head_reads_what_it_sees() -> Statement:
-    """h(x)_i = Σ_{j ≤ i} a_ij x_j W_OV. Multiplying the pattern by the mask once more, which is
-    what the j ≤ i under the sum does, changes nothing. QK, inside the pattern, decides from where
-    (X_QK is the stream, in a shortformer with positions added); OV, behind it, decides what.
+    """At position i a head writes a weighted mean of the vectors x_j W_OV over the visible
+    positions j ≤ i. The equation says that multiplying the pattern by the causal mask once more,
+    which is what “j ≤ i” under a sum means, changes nothing.
 
-    Three slips are common. The sum is of x_j W_OV and not of the states x_j themselves. It includes
-    i: with “every other token” the first position would have nothing to read. And QK and OV do not
-    act by a product W_QK W_OV, which has the right shape and no position in it.
+    The QK circuit, inside the pattern, decides from where; the OV circuit W_V W_O decides what.
+    X_QK is what queries and keys read, in a shortformer the stream with positions added.
+
+    Three slips are common. The mean is of x_j W_OV and not of the x_j. It includes j = i. And the
+    two circuits do not act through the product W_QK W_OV.
     """
     asks = MatrixSymbol("X_QK", n, d)
     scores = matmul(1 / sqrt(d_head), asks, W_QK, Transpose(asks))
@@ -109,10 +113,12 @@ def head_reads_what_it_sees() -> Statement:
     covers=("S1-26", "S1-25"),
 )
 def head_is_linear_in_W_OV() -> Statement:
-    """Put a mixture of two OV circuits into a head, its pattern computed as always: the result is
-    the same mixture of two results. For W_OV does not occur in the pattern, so that exchanging it
-    cannot move where the head looks. QK and OV are independent parts of a head, within its layer:
-    what a head writes does change the patterns of later layers.
+    """The output of a head is linear in its OV circuit: for a mixture of two OV matrices U and V (d
+    × d) it is the same mixture of two outputs. The pattern is computed from queries and keys alone,
+    so exchanging W_OV does not change where the head attends. The factors are two numbers α and β.
+
+    So QK and OV are independent parts of a head. This holds within one layer; what a head writes
+    does change the patterns of later layers.
     """
     U, V = MatrixSymbol("U", d, d), MatrixSymbol("V", d, d)
 
@@ -135,10 +141,12 @@ def head_is_linear_in_W_OV() -> Statement:
     covers=("S0-46", "S0-45"),
 )
 def head_without_softmax_is_cubic() -> Statement:
-    """Take the softmax away, and a head is X W_QK Xᵀ times X W_OV: the stream occurs three times,
-    as query, as key and as value. Twice the stream gives eight times the result. So it is wrong
-    that all is linear apart from the softmax. A head is linear in the values when its pattern is
-    frozen, and in nothing else.
+    """If the softmax is left out, a head is still not linear. It is cubic: the stream occurs as
+    query, as key and as value, so twice the stream gives eight times the result. In the formula the
+    stream is multiplied by α, and the result by α³.
+
+    So it is wrong that everything in an attention layer but the softmax is linear. A head is linear
+    only with its pattern held constant (`frozen_attention_is_linear`).
     """
 
     def head(stream: object) -> object:
@@ -175,10 +183,12 @@ def _attends(W_Q: object, W_K: object) -> tuple[object, object]:
     covers=("S1-15", "S3-009", "S0-44", "S2-20"),
 )
 def prefix_sees_no_later_keys() -> Statement:
-    """Let the prompt go on: n positions X, then m more, Y. The rows of the pattern that belong to X
-    are the pattern of X alone, beside zeros. Y stands on the left only: later tokens change nothing
-    for earlier ones, not even through the denominator of the softmax, as they would if masking were
-    done after it. For n positions ending at i this is softmax over j ≤ i, the X_≤i of the papers.
+    """The attention pattern on the first n positions of a prompt is the same whether or not the
+    prompt goes on. X holds these n positions and Y the m that follow; the rows of X in the pattern
+    are those for X alone, followed by zeros.
+
+    The later tokens do not even enter the denominator of the softmax. They would, if the mask were
+    applied after the softmax instead of before.
     """
     whole, alone = _attends(row.W_Q, row.W_K)
     return Statement(whole, BlockMatrix([[alone, ZeroMatrix(n, m)]]), on_models=False)
@@ -193,12 +203,12 @@ def prefix_sees_no_later_keys() -> Statement:
     covers=("S2-20", "S0-44"),
 )
 def prefix_is_computed_alone() -> Statement:
-    """A layer with any number of heads: the rows of the prefix X come out as they do when X is all
-    there is. MLPs and norms act on each row by itself, so the rows of X are again a prefix for the
-    next layer: `prefix_is_computed_alone_every_depth`.
+    """What a causal attention layer computes for a prefix X does not depend on the tokens Y that
+    follow. MLPs and norms act on each position by itself, so the prefix stays a prefix for the next
+    layer (`prefix_is_computed_alone_every_depth`).
 
-    It is why training can predict every next token in one pass, and why generation may keep the
-    keys and values of what was read: nothing that comes later changes them.
+    Two things in practice rest on this. Training predicts every next token of a text in one pass,
+    and generation keeps the keys and values of what has been read (`kv_cache_is_last_row`).
     """
     W_Q, W_K = (Family(name, (H,), d, d_head)[h] for name in ("W_Q", "W_K"))
     W_V, W_O = Family("W_V", (H,), d, d_head)[h], Family("W_O", (H,), d_head, d)[h]
@@ -219,14 +229,14 @@ def prefix_is_computed_alone() -> Statement:
     covers=("S2-20",),
 )
 def prefix_is_computed_alone_every_depth() -> Statement:
-    """Let P pick the m positions of a prefix out of n. What is asked of each head of each layer is
-    that its pattern, on the rows of the prefix, is the pattern B of the prefix alone, beside zeros:
-    P A = B P (`prefix_sees_no_later_keys`). Then the same holds of all layers together, for any
-    number of them and of heads: pick the prefix after the model, or run the model on the prefix.
+    """In a causal model of any depth, what is computed for a prefix does not depend on what follows
+    it. P picks the m positions of the prefix out of n. For each head, A is the pattern on the whole
+    prompt and B the pattern on the prefix alone, and P A = B P says that they agree there
+    (`prefix_sees_no_later_keys`). Then picking the prefix after all layers equals running the
+    layers on the prefix.
 
-    MLPs and norms act on each position by itself (`everything_else_is_positionwise`), so they can
-    stand between the layers without changing this. Without the mask P A = B P fails in the first
-    layer, and every later token changes everything.
+    MLPs and norms act on each position by itself (`everything_else_is_positionwise`), so they may
+    stand between the layers. Without the causal mask the hypothesis fails in the first layer.
     """
     P, B = MatrixSymbol("P", m, n), Family("B", (L, H), m, m)[l, h]
     W_OV = matmul(layers.column.W_O[l, h], layers.column.W_V[l, h])
@@ -254,9 +264,11 @@ patterns = Family("A", (L,), n, n)
     covers=("B15",),
 )
 def product_of_patterns_is_stochastic() -> Property:
-    """Attend in one layer to what attended in the layer before: A² A¹. Means of means are means, so
-    the product of any number of patterns has non-negative entries and rows that sum to one. It is
-    the pattern of a virtual head.
+    """The product of any number of attention patterns again has non-negative entries and rows that
+    sum to one: a weighted mean of weighted means is a weighted mean.
+
+    Such a product is the pattern of a virtual head, heads in several layers that read from each
+    other. It can therefore be read as a distribution over source positions.
     """
     return Property(
         Fact("row_stochastic", LayerProduct(patterns[l], (l, L))),
@@ -271,8 +283,9 @@ def product_of_patterns_is_stochastic() -> Property:
     covers=("B15",),
 )
 def product_of_patterns_is_causal() -> Property:
-    """What cannot be seen in one step cannot be seen in several: products of lower triangular
-    matrices are lower triangular, at every depth. So virtual heads too read only what came before.
+    """A product of causal attention patterns, over any number of layers, is causal: products of
+    lower triangular matrices are lower triangular. So a chain of heads, like a single head, moves
+    information only from earlier positions to later ones.
     """
     return Property(
         Fact("causal", LayerProduct(patterns[l], (l, L))),
@@ -295,10 +308,14 @@ def _absorbing(rest: object) -> object:
     covers=("B15",),
 )
 def first_position_absorbs() -> Statement:
-    """The first position sees only itself. Split a causal pattern into the first position and the
-    others, B: the weight that row i gives the first position is one minus the sum of its row of B.
-    A product of two such patterns is of the same form, with B² B¹: weight that has reached the
-    first position never leaves, and what has not is what B² B¹ still holds.
+    """In a product of causal patterns, the weight that has reached the first position stays there.
+    Write a pattern as blocks: the first position attends only to itself, the others give it what
+    their rows of B leave over. The product of two such patterns, with B and C, has the same form,
+    with BC.
+
+    So when patterns are multiplied over many layers, more and more weight collects on the first
+    token (`powers_concentrate_on_first_position`). It says nothing about meaning: that token need
+    not matter.
     """
     B, C = MatrixSymbol("B", m, m), MatrixSymbol("C", m, m)
     return Statement(
@@ -316,12 +333,13 @@ def first_position_absorbs() -> Statement:
     covers=("B15",),
 )
 def powers_concentrate_on_first_position() -> ErrorLaw:
-    """Apply one causal pattern again and again. Its other positions form a triangular matrix whose
-    eigenvalues are its diagonal, the weights A_ii that positions give themselves. If all are less
-    than one, its powers vanish as the largest of them to the power of the depth, and all weight
-    ends on the first token. Here the largest is a half; with h = 2^-depth the rest falls like h.
+    """Applying the same causal pattern again and again moves all weight to the first token. The
+    other positions form a triangular matrix whose eigenvalues are the diagonal weights A_ii. If all
+    of these are below 1, its powers go to zero like the largest of them to the power of the depth
+    L. Here the largest is 1/2, and the remaining weight falls like 2^{−L}.
 
-    Skip connections are what prevents it: there the identity path always keeps its weight.
+    Skip connections prevent this in transformers, since the identity path keeps each position's own
+    vector.
     """
     pattern = np.array([[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0.3, 0.5, 0.2, 0], [0.25, 0.25, 0.4, 0.1]])
 
@@ -347,10 +365,11 @@ def powers_concentrate_on_first_position() -> ErrorLaw:
     covers=("B15",),
 )
 def equal_rows_stay_equal() -> Statement:
-    """When all positions hold the same vector x, every mean of them is x again: no pattern can tell
-    them apart. A layer of attention without a skip gives all of them the same Σ_h x W_OV, so they
-    are equal again for the next layer, and so on at every depth. That is the trap which pure
-    attention falls into, and no pattern leads out of it.
+    """If all positions hold the same vector x, an attention layer gives all of them the same
+    result, whatever its patterns: every weighted mean of x is x. Without skip connections this
+    holds in each following layer too. S[h] (n × n) are arbitrary scores of head h.
+
+    It is the state in which deep attention without skips gets stuck (`pure_attention_loses_rank`).
     """
     x, everywhere = MatrixSymbol("x", 1, d), OneMatrix(n, 1)
     A = RowSoftmax(Family("S", (H,), n, n)[h], MASK)
@@ -386,10 +405,15 @@ def _unequal_after(step: float, skip: bool) -> float:
     covers=("B15",),
 )
 def pure_attention_loses_rank() -> ErrorLaw:
-    """Let positions differ from a common vector by something of size h. Then the scores of two
-    queries differ, up to a constant along the row, by h² only, so that all rows of the pattern are
-    nearly the same; the pattern mixes differences of size h; and what differs after the head is of
-    size h³. Cubed in each layer, differences fall doubly exponentially with depth: rank collapse.
+    """Attention without skip connections makes positions alike very fast: if they differ from a
+    common vector by something of size h, then after one head they differ by something of size h³.
+    (The scores of two queries differ, up to a constant in each row, by h² only; the weights are
+    then nearly equal, and they mix differences of size h.)
+
+    Repeated over layers, the differences fall doubly exponentially with depth, which is called rank
+    collapse. res(X) is X less the mean of its rows.
+
+    `skip_keeps_rank` is why transformers do not suffer from it.
     """
     return ErrorLaw(
         r"\lVert \operatorname{res}(A(X) X) \rVert",
@@ -407,9 +431,11 @@ def pure_attention_loses_rank() -> ErrorLaw:
     covers=("B15",),
 )
 def skip_keeps_rank() -> ErrorLaw:
-    """The same with the stream added: X + A(X) X. The skip carries the differences over as they
-    are, so what is left is of size h and not h³. In the sum over paths this is the identity path,
-    which passes no pattern at all.
+    """With a skip connection, X + A(X) X, differences between positions of size h remain of size h
+    after the layer, because the skip carries them unchanged. Without it they shrink to size h³
+    (`pure_attention_loses_rank`).
+
+    In the expansion into paths this is the identity path, which passes through no pattern.
     """
     return ErrorLaw(
         r"\lVert \operatorname{res}(X + A(X) X) \rVert",

@@ -43,11 +43,15 @@ from otimes.proofs.theorem import theorem
 )
 def head_is_kron() -> Statement:
     """A head works in three steps: it computes a value at every position (Id ⊗ W_V), moves values
-    between positions (A ⊗ Id), and writes the result back (Id ⊗ W_O). The mixed product makes one
-    tensor product of the three.
+    between positions (A ⊗ Id), and writes the result back to the residual stream (Id ⊗ W_O). On the
+    stream as one long column, the mixed-product property (`kron_mul_kron`) joins the three into one
+    matrix, A ⊗ W_O W_V.
 
-    Where a head reads and writes (A) and what it reads and writes (W_O W_V) are separate choices,
-    made on separate axes. It is not W_QK times W_OV: W_QK only enters through the pattern A.
+    So where a head reads and writes (its pattern A) and what it reads and writes (W_O W_V, its OV
+    circuit) are two separate factors that act on two separate axes.
+
+    The second factor is not W_QK times W_OV. The query and key weights enter only through the
+    pattern A.
     """
     W_V, W_O = column.W_V, column.W_O
     values = matmul(kron(Identity(n), W_V), vec_rows(X))
@@ -70,12 +74,15 @@ def head_is_kron() -> Statement:
     covers=("S1-18", "S1-17", "S3-008", "S0-20"),
 )
 def head_is_kron_row() -> Statement:
-    """The same three steps where weights act on the right: values X W_V, a weighted mean A of them
-    at each position, the result times W_O. As a tensor product the factors stand the other way
-    round, because here columns are stacked.
+    """In the row convention an attention head computes values X W_V, takes weighted means of them
+    over positions, A (X W_V), and writes the result times W_O. As a matrix on the stream as one
+    column, here with columns stacked, it is (W_V W_O)ᵀ ⊗ A.
 
-    In this convention W_OV = W_V W_O. Reading W_O W_V, the column convention's product, into a row
-    text is the commonest mistake of all: those shapes do not even fit unless d_head = d.
+    The two factors of ⊗ stand the other way round than in `head_is_kron`, because columns are
+    stacked and not rows.
+
+    In this convention W_OV is W_V W_O. The commonest mistake is to write W_O W_V, the product of
+    the column convention; those shapes do not even fit unless d_head = d.
     """
     W_V, W_O = row.W_V, row.W_O
     written = matmul(matmul(A, matmul(X, W_V)), W_O)
@@ -96,11 +103,15 @@ def head_is_kron_row() -> Statement:
     covers=("S0-66", "S1-19", "S2-17", "S4-11", "S1-13"),
 )
 def heads_concat_is_sum() -> Statement:
-    """Implementations put the results of all heads side by side and multiply by one tall W_O. Cut
-    W_O into one block of d_head rows for each head, and the product is the sum of each head's
-    result times its own block, for any number of heads.
+    """Putting the results of all heads side by side and multiplying by one tall matrix W_O is the
+    same as multiplying each head's result by its own block of W_O and adding. Z[h] (n × d_head) is
+    what head h has mixed from its values; W_O has H blocks of d_head rows.
 
-    So W_O does not mix heads: each head has its own output matrix, and they are stored in one.
+    Implementations use the first form, and the mathematics of circuits the second: an attention
+    layer is a sum over heads.
+
+    So the statement that W_O mixes the heads is wrong. Each head has an output matrix of its own,
+    and they are stored as one.
     """
     Z, W_O = heads.Z[h], heads.row.W_O[h]
     together = matmul(ConcatHeads(Z, (h, H)), StackHeads(W_O, (h, H)))
@@ -120,12 +131,16 @@ def heads_concat_is_sum() -> Statement:
     covers=("S0-28", "S1-31"),
 )
 def scores_through_W_QK() -> Statement:
-    """The score of a query and a key is a bilinear form on the stream: x_i W_QK x_jᵀ / √d_head,
-    with W_QK = W_Q W_Kᵀ. Queries and keys are no separate facts about a head.
+    """The attention score of a query and a key is a bilinear form of the two vectors in the
+    residual stream: x_i W_QK x_jᵀ/√d_head, with W_QK = W_Q W_Kᵀ (d × d). So the scores depend on
+    W_Q and W_K through their product only, and W_QK is what one reads to learn where a head
+    attends.
 
-    The two factors are kept apart in practice only because W_QK has rank at most d_head. They are
-    no approximation of some full matrix: there is no other W_QK whose scores these might be. X is
-    what queries and keys read: the stream, and in a shortformer the positions added to it.
+    In practice the two thin factors are stored. This is exact: W_QK has rank at most d_head, and
+    there is no full matrix that it would approximate.
+
+    X is what queries and keys read: the stream, behind a norm if there is one, and in a shortformer
+    with positions added.
     """
     W_Q, W_K = row.W_Q, row.W_K
     scores = matmul(1 / sqrt(d_head), matmul(X, W_Q), Transpose(matmul(X, W_K)))
@@ -148,11 +163,11 @@ def scores_through_W_QK() -> Statement:
     covers=("S0-28", "S2-22", "S2-28", "S4-12"),
 )
 def scores_through_W_QK_column() -> Statement:
-    """With positions as columns of X, queries are W_Q X and keys W_K X, and the scores are
-    Xᵀ W_QK X / √d_head with W_QK = W_Qᵀ W_K.
+    """In the column convention, with positions as the columns of X, queries are W_Q X and keys W_K
+    X. The scores are Xᵀ W_QK X/√d_head with W_QK = W_Qᵀ W_K.
 
-    The transpose has moved from W_K to W_Q: copying “W_Q W_Kᵀ” from a row text gives a product
-    that means something else.
+    It is the matrix of `scores_through_W_QK`, but the transpose has moved from W_K to W_Q. A
+    product W_Q W_Kᵀ copied from a text with rows is d_head × d_head here and means something else.
     """
     W_Q, W_K = column.W_Q, column.W_K
     X = MatrixSymbol("X", d, n)
@@ -172,12 +187,16 @@ def scores_through_W_QK_column() -> Statement:
     source=f"Press, Smith and Lewis 2021, “Shortformer”; {FRAMEWORK}, “Model simplifications”",
 )
 def scores_with_positions() -> Statement:
-    """In a shortformer, queries and keys read X + P, the stream plus position vectors, while the
-    stream itself carries no positions. A bilinear form of a sum has four terms: token with token,
-    token with position, position with token, and position with position.
+    """If position vectors P are added to what queries and keys read, the scores split into four
+    tables: token with token, token with position, position with token, and position with position.
+    A bilinear form of two sums has four terms.
 
-    The last is a fixed table that depends on no token at all: a head that looks at the previous
-    position needs nothing else.
+    The last table is the same for every prompt. A head that always attends to the previous position
+    needs nothing else.
+
+    The equation is that of a shortformer, in which the residual stream carries no positions and
+    only queries and keys see them. In GPT-2, where positions are added to the embedding, the first
+    layer's scores split in the same way.
     """
     P = MatrixSymbol("P", n, d)
     W_Q, W_K = row.W_Q, row.W_K
@@ -201,11 +220,15 @@ def scores_with_positions() -> Statement:
     covers=("S0-45",),
 )
 def frozen_attention_is_linear() -> Statement:
-    """Fix the patterns of all heads, and a layer takes a weighted sum of two streams to the same
-    weighted sum of its results, for any number of heads. All that is not linear in an attention
-    layer is the way the patterns are computed.
+    """If the attention patterns are held constant, an attention layer is a linear function of the
+    residual stream: a weighted sum of two streams goes to the same weighted sum of the two results.
+    All that is nonlinear in the layer is how the patterns are computed. X and Y are two streams (n
+    × d), α and β two numbers.
 
-    Frozen is the word to mind: patterns that are computed anew from αX + βY are other patterns.
+    Path expansions of transformers start from this fact.
+
+    The condition matters. Patterns computed from αX + βY are not those of X or of Y, so with live
+    patterns the equation fails.
     """
     Y = MatrixSymbol("Y", n, d)
     A, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]

@@ -55,12 +55,16 @@ def _convolve_plainly(X: Any, W: Any, n: int, d: int) -> Any:
     covers=("S1-23",),
 )
 def causal_convolution() -> Definition:
-    """conv(X)_i = Σ_t x_{i-t} W_t, where what lies before the first position counts as zero. In
-    matrices: Σ_t Sᵗ X W_t, S being the shift by one position, with ones just below its diagonal. It
-    is the identity less the inverse of the causal mask, for the mask sums over all positions so far
-    and I - S takes differences: they undo each other.
+    """A causal convolution of width three computes at each position a sum of three terms: X at the
+    same position times W_0, at the previous position times W_1, and at the one before that times
+    W_2 (each d × d). What lies before the first position counts as zero.
 
-    The width is three here to show the powers; the theorems beside it are for any width.
+    Convolutional models of text are made of such layers, and attention heads can imitate them
+    (`convolution_is_shifted_heads`).
+
+    In the formula the shift by one position is I − M_n⁻¹. The causal mask M_n adds up all positions
+    so far, and taking differences undoes this. The width is three to show the powers; the theorems
+    beside it hold for any width.
     """
     taps = Family("W", (3,), d, d)
     value = matadd(matmul(X, taps[0]), matmul(SHIFT, X, taps[1]), matmul(SHIFT, SHIFT, X, taps[2]))
@@ -75,14 +79,16 @@ def causal_convolution() -> Definition:
     covers=("S1-23", "B17"),
 )
 def convolution_is_shifted_heads() -> Statement:
-    """Give each tap t of a convolution R heads, all with the shift S_t for a pattern, whose OV
-    circuits add up to the tap W_t. Concatenated and multiplied by W_O as in any model, these T·R
-    heads compute the convolution Σ_t S_t X W_t, for a kernel of any width T. One head a tap is
-    enough if the rank of W_t is at most d_head; in general it takes R = ⌈d/d_head⌉
-    (`taps_split_into_heads`).
+    """Attention heads whose patterns are shifts compute a convolution. For each offset t of the
+    kernel, called a tap, take R heads that all attend t positions back (pattern S[t]) and whose OV
+    circuits add up to the kernel's matrix W[t]. Then the layer computes Σ_t S[t] X W[t], for a
+    kernel of any width T.
 
-    So attention can do all that such a convolution does. The difference is in the patterns: a
-    convolution has them fixed, by position alone; attention computes them from what is there.
+    One head for each tap is enough if W[t] has rank at most d_head; in general ⌈d/d_head⌉ heads are
+    needed (`taps_split_into_heads`).
+
+    So attention can do all that such a convolution does. What differs is that a convolution's
+    pattern is fixed and attention's is computed from the content.
     """
     W_V, W_O = Family("W_V", (T, R), d, d_head)[t, r], Family("W_O", (T, R), d_head, d)[t, r]
     heads = ConcatHeads(matmul(S[t], X, W_V), (t, T), (r, R))
@@ -102,9 +108,11 @@ def convolution_is_shifted_heads() -> Statement:
     covers=("S1-23", "B17"),
 )
 def taps_split_into_heads() -> Statement:
-    """Let E_r pick coordinates, d_head at a time, so that together they pick all: Σ_r E_r E_rᵀ = I.
-    Head r reads W E_r and writes back through E_rᵀ, and the sum over heads is W whatever its rank.
-    With ⌈d/d_head⌉ heads there is nothing that a full-width matrix could do and heads could not.
+    """Every d × d matrix W is a sum of OV circuits of rank at most d_head: let each E[r] (d ×
+    d_head) select some of the coordinates, so that together they select all, and let head r read
+    with W E[r] and write with E[r]ᵀ.
+
+    So ⌈d/d_head⌉ heads with the same pattern can do whatever one full-width matrix could.
     """
     E = Family("E", (R,), d, d_head)[r]
     whole = MatrixSymbol("W", d, d)
@@ -123,10 +131,12 @@ def taps_split_into_heads() -> Statement:
     covers=("S1-23", "B17"),
 )
 def null_key_completes_a_pattern() -> Statement:
-    """The first rows of a shift are zero: position 0 has no predecessor. No softmax gives that, for
-    its rows sum to one. Add one key whose value is zero, in practice a BOS token that heads learn
-    to ignore, and let it take what is left: [1 - B1 | B] on the values [0; V] is B V. So zero
-    padding costs one null key, and induction heads, which need a previous token, need a BOS.
+    """Softmax weights always sum to one, so a head cannot attend to nothing. It can attend to a key
+    whose value is zero: if that key takes the weight 1 − B1 that the rows of B leave, what is read
+    is B V. Here B (n × m) is a pattern whose rows may sum to less than one.
+
+    A first token at the start of the text (BOS) often has this role in trained models. Zero padding
+    of a convolution and previous-token heads at the first position need such a key.
     """
     B, V = MatrixSymbol("B", n, m), MatrixSymbol("V", m, d_head)
     left = less(OneMatrix(n, 1), matmul(B, OneMatrix(m, 1)))
@@ -145,10 +155,12 @@ def null_key_completes_a_pattern() -> Statement:
     covers=("S1-23", "B17"),
 )
 def null_key_makes_a_pattern() -> Statement:
-    """Let the null key take c = 1 - B1, what the rows of B leave. Then the rows of [c | B] sum to
-    one. If B has no negative entry and no row that sums to more than one, as shifts have not,
-    nothing in [c | B] is negative either: it is a pattern, and a softmax comes as near to it as one
-    likes.
+    """Give one more key the weight that the rows of B leave, c = 1 − B1: then all rows of [c, B]
+    sum to one. If B has no negative entries and no row sum above one, nothing in [c, B] is
+    negative, so it is an attention pattern. A softmax can come as near to it as one likes.
+
+    With `null_key_completes_a_pattern` this turns weights that sum to less than one into attention
+    that a model can compute.
     """
     B, c = MatrixSymbol("B", n, m), MatrixSymbol("c", n, 1)
     ones = BlockMatrix([[OneMatrix(1, 1)], [OneMatrix(m, 1)]])
@@ -167,9 +179,11 @@ def null_key_makes_a_pattern() -> Statement:
     covers=("S1-24",),
 )
 def convolutions_compose() -> Statement:
-    """One convolution after another: every tap u of the second meets every tap t of the first, the
-    shifts multiply and so do the matrices. Shifts by t and by u make a shift by t + u, so widths T
-    and U give a width T + U - 1: each layer adds its width less one to what can be reached.
+    """Two convolutions in sequence are one convolution with a wider kernel: each tap u of the
+    second meets each tap t of the first, the shifts multiply (Q[u] S[t]) and so do the matrices
+    (V[u] W[t]). Shifts by t and by u make a shift by t + u, so widths T and U give width T + U − 1.
+
+    This is the same algebra as that of heads in two layers (`heads_compose`), with fixed patterns.
     """
     V, Q = Family("V", (U,), d, d), Family("Q", (U,), n, n)
     first = HeadSum(kron(S[t], W[t]), (t, T))
@@ -192,10 +206,11 @@ def _reach_plainly(L: int, k: int) -> int:
     covers=("S1-24",),
 )
 def convolution_receptive_field() -> Definition:
-    """The offsets that a position reads are sums of L numbers from 0 to k - 1: those from 0 to L(k
-    - 1). So the field grows with depth, one width less one a layer. Attention needs no depth for
-    it: a single layer may read all positions so far. A token further back than the field has no
-    effect on a stack of convolutions, whatever its weights.
+    """A stack of L convolutions of width k sees 1 + L(k − 1) positions: each layer reaches k − 1
+    positions further back. Three layers of width 3 see 7 positions.
+
+    Attention needs no depth for this, since one layer can read all positions so far. A token
+    further back than the field has no effect on the stack at all, whatever its weights.
     """
     return Definition("reach", 1 + L * (k - 1), _reach_plainly, on_models=False)
 
@@ -224,10 +239,13 @@ FULL = _multiplications(n, d, d) + _multiplications(n, n, d)
     covers=("S1-20",),
 )
 def cost_of_factored_heads() -> Statement:
-    """Values first, X W_V; then the pattern on them; then W_O: three products through d_head, in
-    each of H heads. A product of matrices of ones counts its own multiplications, so the left side
-    is a count and no formula. In the other order, or with W_OV multiplied out, a head works on
-    d-dimensional vectors throughout: the result is the same, the number of multiplications is not.
+    """An attention layer needs 2 n d d_head + n² d_head multiplications for each head to apply
+    given patterns: n d d_head for the values, n² d_head to mix them, n d_head d for the output. In
+    the formula each product of all-ones matrices counts its own multiplications. For H heads it is
+    H times as many.
+
+    The cost depends on the order of the products; with W_OV multiplied out every vector has d
+    entries instead of d_head (`factored_heads_cost_ratio`). Computing the patterns comes on top.
     """
     return Statement(H * FACTORED, H * (2 * n * d * d_head + n**2 * d_head), on_models=False)
 
@@ -239,10 +257,12 @@ def cost_of_factored_heads() -> Statement:
     covers=("S1-20",),
 )
 def factored_heads_cost_ratio() -> Statement:
-    """With a full d × d matrix in place of W_V W_O a head takes n·d² + n²·d multiplications. The
-    ratio, here multiplied out, does not depend on the number of heads. For short prompts it is 2
-    d_head/d, for long ones d_head/d. This is what the low rank buys, and why W_OV is multiplied out
-    on paper only.
+    """Computing a head through d_head dimensions, instead of with a full d × d matrix W_OV, costs
+    the fraction d_head (2d + n)/(d (d + n)) of the multiplications. For short prompts (n small)
+    this is 2 d_head/d, for long ones d_head/d; for d = 768 and d_head = 64 that is 1/6 and 1/12.
+    The equation is the ratio, multiplied out. Both sides are for H heads.
+
+    So W_OV is multiplied out on paper only.
     """
     return Statement(H * FACTORED * d * (d + n), H * FULL * d_head * (2 * d + n), on_models=False)
 
@@ -254,10 +274,11 @@ def factored_heads_cost_ratio() -> Statement:
     covers=("S1-20",),
 )
 def factored_heads_cost_less() -> Bound:
-    """Let d = H·d_head, as usual. Divided by n, a factored head takes d_head (2d + n)
-    multiplications and a full-width one d (d + n). With H = 2 + e heads the first is less by at
-    least n·d_head, and with two heads by just that. With one head there is nothing to save: to
-    factor a matrix of full rank only costs.
+    """With at least two heads, and d = H · d_head as usual, computing a head through its d_head
+    dimensions takes fewer multiplications than with the full matrix W_OV. In the formula H = 2 + e
+    and both costs are divided by n; at least d_head n of them is saved.
+
+    With one head there is nothing to save, since factoring a matrix of full rank adds work.
     """
     e = sympy.Symbol("e", real=True)
     width = (2 + e) * d_head

@@ -44,16 +44,17 @@ change = MatrixSymbol("u", 1, d)
     covers=("B21",),
 )
 def head_jacobian() -> Statement:
-    """Change the input of position j by a small row u. What a head reads, A X, changes for two
-    reasons, and W_OV takes both to the stream. The vectors that are moved change: position i gets
-    a_ij u more. And the pattern changes, as u takes part in scores: as a query, in row j, and as a
-    key, in column j. With the change of the scores, ds = e_j u W Xᵀ + X W uᵀ e_jᵀ for W =
-    W_QK/√d_head, each weight moves by a_ik (ds_ik − Σ_l a_il ds_il).
+    """When the input at one position changes, the output of a head changes for two reasons: the
+    vectors that it moves change, and its attention pattern changes. Let row j of X move by u (1 ×
+    d). The first term is A e_j u, the moved vector with the old weights. The second is the change
+    of the weights a_ik (ds_ik − Σ_l a_il ds_il) times X, where ds = e_j u W Xᵀ + X W uᵀ e_jᵀ is the
+    change of the scores and W = W_QK/√d_head.
 
-    Here A is the causal pattern itself, softmax of its scores, and the derivative is taken through
-    it. With the pattern frozen only the first term is left, and that is what linear attributions of
-    a head see. The second has no bound that holds for all inputs, since ds grows with X: a head is
-    not Lipschitz. (`head_jacobian_of_earlier_token` is compared on models.)
+    With the pattern frozen only the first term is left, and linear attributions see only that.
+
+    The second term has no bound that holds for all inputs, since ds grows with X: a head is not
+    Lipschitz. The result is before W_OV, which is linear. (`head_jacobian_of_earlier_token` is
+    compared on models.)
     """
     unit, W = OneHot(j, n), MatrixSymbol("W", d, d)
     moved = matmul(unit, change)
@@ -76,11 +77,13 @@ def head_jacobian() -> Statement:
     covers=("B21",),
 )
 def head_jacobian_of_earlier_token() -> Statement:
-    """The same derivative for one query x that is not itself changed. Moving key j by u gives a_j u
-    W_OV + a_j (x W_QK uᵀ/√d_head) (x_j − z) W_OV, where z = Σ_k a_k x_k is what the head reads on
-    average. Both terms carry the weight a_j: what is not attended to has no first-order effect,
-    neither by its value nor by its key. And a key that is already equal to the average z moves the
-    output only by its value.
+    """How does a small change u of an earlier token's vector act on a head's output at a later
+    query x? Along two ways: through the value, a_j u W_OV, and through the key, a_j (x W_QK
+    uᵀ/√d_head)(x_j − z) W_OV. Here a_j is the attention weight on that token and z = Σ_k a_k x_k
+    the mean vector that the head reads; the tokens are the rows of Y.
+
+    Both ways have the factor a_j, so a token that is not attended to has no first-order effect. A
+    token that equals the mean z acts through its value only.
     """
     x, unit = MatrixSymbol("x", 1, d), OneHot(j, m)
     keys = MatrixSymbol("Y", m, d)
@@ -111,13 +114,14 @@ def head_jacobian_of_earlier_token() -> Statement:
     covers=("B22",),
 )
 def score_gradient() -> Statement:
-    """Let a number f depend on what a head reads, z = A V, with gradients g_i = ∂f/∂z_i. Then
-    ∂f/∂s_ij = a_ij (v_j − z_i)·g_i. A score is pushed up where its value serves f better than the
-    mean of the values that the query reads now, and in proportion to the weight it has already. So
-    a key that is not attended to gets no gradient, however useful it would be; and the gradients of
-    a row sum to zero.
+    """The gradient with respect to an attention score is the weight times how much better that
+    value is than the mean: ∂f/∂s_ij = a_ij (v_j − z_i)·g_i. Here f is a function of what the head
+    reads, z = A V, and g_i = ∂f/∂z_i is its gradient (g is n × d_head). S (n × m) is the table of
+    scores, A its softmax.
 
-    g is held constant, as a gradient at a point is: f is its linear part, tr(gᵀ z).
+    So training raises a score if its value helps f more than what the query reads now, in
+    proportion to the present weight. A key with weight near zero gets almost no gradient, however
+    useful it would be. The gradients of a row sum to zero.
     """
     S, V = MatrixSymbol("S", n, m), MatrixSymbol("V", m, d_head)
     g = MatrixSymbol("g", n, d_head)
@@ -153,14 +157,16 @@ def _kl(one: Any, other: Any) -> Any:
     covers=("B37",),
 )
 def softmax_maximises_score_plus_entropy() -> Statement:
-    """For weights p of one query, ⟨p, s⟩ is the mean score and H(p) = −Σ p log p the entropy. Their
-    sum is log Σ exp s − KL(p ‖ softmax s), whatever p is. A KL divergence is never negative and
-    zero only at p = softmax(s) (`kl_is_nonnegative`), so softmax is the one maximiser, and the
-    maximum is the logsumexp of the scores.
+    """Among all weights p of a query, softmax(s) maximises the expected score plus the entropy: ⟨p,
+    s⟩ + H(p) = log Σ exp s − KL(p ‖ softmax(s)), with H(p) = −Σ p log p. The last term is never
+    negative and is zero only for p = softmax(s) (`kl_is_nonnegative`). The maximum is the logsumexp
+    of the scores.
 
-    It is the reason to call logsumexp a free energy, and 1/√d_head an inverse temperature: with
-    scores βs, the mean score is weighed against entropy by β. (Here p is the softmax of other
-    scores t, as every row of positive weights is, of its logarithms.)
+    This is why logsumexp is called a free energy and a factor on the scores an inverse temperature:
+    it sets how much the score counts against the entropy.
+
+    In the formula p is written as softmax(t). Every row of positive weights has this form, with t
+    its logarithm.
     """
     p = RowSoftmax(MatrixSymbol("t", 1, m))
     return Statement(
@@ -178,12 +184,12 @@ def softmax_maximises_score_plus_entropy() -> Statement:
     covers=("B37",),
 )
 def entropy_falls_with_sharpness() -> Statement:
-    """Multiply all scores by β. The entropy of the weights changes at the rate −β times the
-    variance of the scores under the weights, Σ a s² − (Σ a s)². As a variance is not negative,
-    scaling scores up never makes a head more diffuse; and for a row of equal scores nothing
-    changes at all.
+    """Multiplying all scores of a query by a larger β makes its attention sharper: the entropy of
+    the weights changes at the rate −β Var(s), where Var(s) = Σ a s² − (Σ a s)² is the variance of
+    the scores s (1 × m) under the weights a. A variance is not negative, so entropy never rises
+    with β. For equal scores it stays the same.
 
-    H = −Σ a log a is written as log Σ exp βs − Σ a βs here, which it is at its maximum
+    In the formula b is β, and the entropy is written as log Σ exp(βs) − Σ a βs
     (`softmax_maximises_score_plus_entropy`).
     """
     b = MatrixSymbol("b", 1, 1)
@@ -211,13 +217,13 @@ def surplus(gap: Any) -> Any:
     covers=("B37", "S2-01"),
 )
 def kl_is_nonnegative() -> Bound:
-    """For two rows of weights a and b, both softmaxes, KL(a ‖ b) = Σ a (log a − log b). With
-    t = log b − log a it is Σ a (exp(t) − t − 1), as both rows sum to one; and exp lies above its
-    tangent 1 + t. It is zero only where t is, where the two rows agree.
+    """The Kullback–Leibler divergence between two distributions, KL(a ‖ b) = Σ a (log a − log b),
+    is never negative, and zero only if they agree. Here both are softmaxes, a of scores s and b of
+    scores t. The proof writes it as Σ a (exp(x) − x − 1) with x = log b − log a, and exp(x) is
+    never below its tangent 1 + x. For (1/2, 1/2) and (1/4, 3/4) it is 0.144 nats.
 
-    So cross-entropy CE(a, b) = H(a) + KL(a ‖ b) is least at b = a: a model that is trained to
-    predict the next token is pushed to the true distribution, and its loss cannot fall below the
-    entropy of that.
+    So the cross-entropy H(a) + KL(a ‖ b) is smallest at b = a. A model trained to predict the next
+    token is pushed to the true distribution, and its loss cannot fall below the entropy of that.
     """
     a, b = RowSoftmax(s), RowSoftmax(MatrixSymbol("t", 1, m))
     gap = less(_log(b), _log(a))
@@ -238,15 +244,17 @@ def kl_is_nonnegative() -> Bound:
     covers=("B38",),
 )
 def hopfield_update_lowers_energy() -> Bound:
-    """Store patterns as the rows of Y, and let the state ξ move to ξ′ = softmax(β ξ Yᵀ) Y: that is
-    attention with the query ξ and the stored patterns as keys and values. The energy E(ξ) = −log Σ
-    exp(β ξ Yᵀ)/β + ½ ‖ξ‖² does not rise. It falls by ½ ‖ξ′ − ξ‖², plus κ/β, where κ is how far the
-    logsumexp of the new scores lies above its tangent at the old ones: the KL divergence of the old
-    weights from the new, which is not negative (`kl_is_nonnegative`). So the states settle, and
-    where ξ no longer moves it is a weighted mean of stored patterns.
+    """One step of attention to stored patterns never raises a certain energy. Store patterns as the
+    rows of Y and let a state ξ move to ξ′ = softmax(β ξ Yᵀ) Y, which is attention with query ξ and
+    with Y as keys and values. The energy E(ξ) = ½ ‖ξ‖² − (1/β) log Σ exp(β ξ Yᵀ) falls by ½ ‖ξ′ −
+    ξ‖² plus κ/β, where κ is how far the logsumexp of the new scores lies above its tangent at the
+    old ones. κ is a KL divergence, so it is not negative (`kl_is_nonnegative`).
 
-    A transformer takes one such step a layer, with learned maps for queries, keys and values in
-    between, and no energy is known that a whole model lowers.
+    This is the link between attention and Hopfield networks, which retrieve stored memories by
+    lowering an energy.
+
+    A transformer makes one such step in a layer, with learned maps in between. No energy is known
+    that a whole model lowers.
     """
     state, stored = MatrixSymbol("xi", 1, d), MatrixSymbol("Y", m, d)
     inverse = sympy.Symbol("beta", positive=True)

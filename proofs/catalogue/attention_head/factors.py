@@ -30,12 +30,12 @@ SQUARES = {"M": Source("W_V", rows=32), "N": Source("W_Q", rows=32)}
     covers=("S1-29", "S2-28", "B8"),
 )
 def ov_gauge() -> Statement:
-    """Replace W_V by W_V M and W_O by M⁻¹ W_O, with any invertible M, and W_OV is what it was. The
-    d_head numbers inside a head have no meaning of their own: another basis for them is another set
-    of stored weights and the same model.
+    """The d_head numbers inside a head have no meaning of their own. Replace W_V by W_V M and W_O
+    by M⁻¹ W_O, with any invertible M: the product W_V W_O, and so what the head writes, is
+    unchanged. Such a freedom in the weights is called a gauge.
 
-    So nothing should be read off a single column of W_V, or off a “neuron” of a value vector; only
-    the product speaks.
+    It matters when heads are compared: a single column of W_V, or one coordinate of a value vector,
+    can be changed at will. Only the product W_OV is a property of the model.
     """
     return Statement(
         matmul(matmul(row.W_V, M), matmul(Inverse(M), row.W_O)),
@@ -52,9 +52,11 @@ def ov_gauge() -> Statement:
     covers=("S2-28",),
 )
 def ov_gauge_column() -> Statement:
-    """With weights on the left, W_OV = W_O W_V, and the change of basis stands between them again:
-    W_O M⁻¹ and M W_V. Values are columns of d_head numbers; M gives them another basis, and W_O M⁻¹
-    reads them in it.
+    """With weights on the left, W_OV = W_O W_V, and a change of basis of the values stands between
+    the two: W_O M⁻¹ and M W_V have the same product for every invertible M. The d_head numbers of a
+    value vector are in a basis that the model is free to choose.
+
+    It is `ov_gauge` for texts in the column convention.
     """
     return Statement(
         matmul(matmul(column.W_O, Inverse(M)), matmul(M, column.W_V)),
@@ -71,9 +73,11 @@ def ov_gauge_column() -> Statement:
     covers=("S2-28",),
 )
 def qk_gauge_column() -> Statement:
-    """With weights on the left, W_QK = W_Qᵀ W_K: M W_Q and M⁻ᵀ W_K have the same product. Queries
-    and keys are columns here, and the inverse is transposed again: what M does to a query, M⁻ᵀ must
-    undo in its inner product with a key.
+    """With weights on the left, W_QK = W_Qᵀ W_K, and queries and keys have a basis that can be
+    chosen freely: M W_Q and (M⁻¹)ᵀ W_K have the same product for every invertible M. The inverse is
+    transposed because query and key meet in a dot product.
+
+    It is `qk_gauge` for texts in the column convention.
     """
     return Statement(
         matmul(Transpose(matmul(M, column.W_Q)), matmul(Transpose(Inverse(M)), column.W_K)),
@@ -89,8 +93,11 @@ def qk_gauge_column() -> Statement:
     source=f"{FRAMEWORK}, “Observations about attention heads”",
 )
 def qk_gauge_needs_transpose() -> NonIdentity:
-    """W_Q M and W_K M⁻¹ are not a gauge: the scores become x W_Q M M⁻ᵀ W_Kᵀ yᵀ, and M M⁻ᵀ is the
-    identity for symmetric M only. The slip goes unnoticed with M diagonal.
+    """Changing the basis of queries by M and of keys by M⁻¹ changes the scores. They become x W_Q M
+    M⁻ᵀ W_Kᵀ yᵀ, and M M⁻ᵀ is the identity only if M is symmetric. The keys need the inverse
+    transpose (`qk_gauge`).
+
+    The slip goes unnoticed when it is tested with a diagonal M.
     """
     return NonIdentity(
         matmul(matmul(row.W_Q, M), Transpose(matmul(row.W_K, Inverse(M)))),
@@ -108,12 +115,14 @@ def qk_gauge_needs_transpose() -> NonIdentity:
     covers=("S1-29",),
 )
 def head_gauge() -> Statement:
-    """Change the basis of queries and keys by M and that of values by N, independently, and the
-    head computes the same pattern and writes the same, softmax and causal mask included. So a head
-    has two copies of GL(d_head) of freedom, and 2 d_head² of its numbers are of no consequence.
+    """A head computes the same pattern and writes the same result after two independent changes of
+    basis: M for queries and keys, N for values. The equation includes the softmax and the causal
+    mask.
 
-    The two bases have nothing to do with each other: entry k of a query does not belong to entry k
-    of a value.
+    So 2 d_head² of a head's parameters have no effect on what it computes. Weights of two heads
+    should be compared through W_QK and W_OV only.
+
+    The two bases are unrelated. Coordinate k of a query does not belong to coordinate k of a value.
     """
     changed = _head(
         matmul(row.W_Q, M),
@@ -142,12 +151,15 @@ def _head(W_Q: Any, W_K: Any, W_V: Any, W_O: Any) -> Any:
     covers=("S2-28",),
 )
 def ov_factors_differ_by_gauge() -> Statement:
-    """Let W_V W_O and V_2 O_2 be the same matrix, and let W_O have a right inverse R, as it has
-    when its rows are independent. Then W_V = V_2 M with M = O_2 R: other factors of the same
-    product span the same columns, in another basis.
+    """If two heads have the same OV circuit, W_V W_O = V_2 O_2, their factors differ only by a
+    change of basis: W_V = V_2 M with M = O_2 R. Here R (d × d_head) is a right inverse of W_O,
+    which exists if the rows of W_O are independent.
 
-    Factors from an SVD, U √Σ and √Σ Vᵀ, are one such pair. Heads are best compared by what does not
-    depend on the choice: W_OV itself, its singular values, its eigenvalues.
+    It is the converse of `ov_gauge`. For example, an SVD gives the factors U √Σ and √Σ Vᵀ of the
+    same circuit.
+
+    So compare heads by what does not depend on the factors: W_OV itself, its singular values and
+    its eigenvalues.
     """
     V_2, O_2 = OTHERS
     return Statement(
@@ -169,12 +181,14 @@ def ov_factors_differ_by_gauge() -> Statement:
     covers=("S1-29",),
 )
 def ov_gauge_is_invertible() -> Statement:
-    """If W_OV is of full rank d_head, so that W_V has a left inverse L and W_O a right inverse R,
-    then M = O_2 R is undone by L V_2, whatever it was applied to. So GL(d_head) is all the freedom
-    there is: two heads with one W_OV are the same head in another basis.
+    """If an OV circuit has full rank d_head, the change of basis between two ways to factor it is
+    invertible. L is a left inverse of W_V and R a right inverse of W_O, and O_2 R
+    (`ov_factors_differ_by_gauge`) is undone by L V_2, whatever Y it was applied to.
 
-    Of lower rank, a head has more freedom than that: what W_V makes and W_O does not read may be
-    anything.
+    So all invertible d_head × d_head matrices are the whole freedom: two heads with the same W_OV
+    are the same head in two bases.
+
+    A head of lower rank has more freedom. What W_V computes and W_O does not read can be anything.
     """
     V_2, O_2 = OTHERS
     any_values = MatrixSymbol("Y", d_head, p)

@@ -50,13 +50,12 @@ i, j = Symbol("i", integer=True), Symbol("j", integer=True)
     covers=("S0-40", "S2-26"),
 )
 def head_in_three_steps() -> Definition:
-    """Positions are the columns of X. A head computes a value v_j = W_V x_j at each position, mixes
-    the values with the weights of its pattern, r_i = Σ_j a_ij v_j, and writes h_i = W_O r_i, which
-    is then added to the stream.
+    """A head computes a value v_j = W_V x_j at each position, takes weighted means of them, r_i =
+    Σ_j a_ij v_j, and writes h_i = W_O r_i, which is added to the stream. Here positions are the
+    columns of X (d × n), and row i of the pattern A holds the weights of query i.
 
-    The pattern stands on the right and transposed, because positions are columns here: W_O W_V X
-    Aᵀ. Its rows are queries in both conventions. With values laid out as columns, “A times V” does
-    not even have shapes that fit.
+    The pattern stands on the right, transposed, because positions are columns: W_O W_V X Aᵀ. The
+    product “A times V”, which is right for values in rows, does not even fit here.
     """
     pattern, stream = any_head.A, MatrixSymbol("X", d, m)
     values = matmul(column.W_V, stream)
@@ -93,13 +92,12 @@ def _three_steps(A: Any, X: Any, W_V: Any, W_O: Any, **sizes: int) -> np.ndarray
     covers=("S0-19", "S2-18", "S3-008"),
 )
 def head_at_one_position() -> Statement:
-    """At position i a head writes Σ_{j ≤ i} a_ij x_j W_OV: it reads the stream at source positions
-    and writes to its own. Here m_ij is the causal mask, 1 for j ≤ i and 0 elsewhere; the hypothesis
-    says that the pattern has no weight beyond it.
+    """At position i a head writes a weighted sum over the positions it can see: Σ_{j ≤ i} a_ij x_j
+    W_OV, with W_OV = W_V W_O. So it reads the stream at the source positions j and writes at its
+    own. M_n is the causal mask, and the hypothesis says that the pattern is zero outside it.
 
-    So nothing after i is read. The sum includes j = i, the position itself. And what is mixed are
-    the vectors x_j W_OV and not the x_j: with a single position the head writes x_1 W_OV, which is
-    no multiple of x_1.
+    The sum includes j = i. What is mixed are the vectors x_j W_OV and not the x_j: in a prompt of
+    one token the head writes x_1 W_OV, which is in general no multiple of x_1.
     """
     mask, pattern = CausalMask(n), A
     at = OneHot(i, n)
@@ -123,12 +121,12 @@ def head_at_one_position() -> Statement:
     covers=("S0-20",),
 )
 def map_of_mean_is_mean_of_maps() -> Statement:
-    """Σ_j (a_ij x_j) W_OV = (Σ_j a_ij x_j) W_OV: one may send each source through the head's matrix
-    and then take the weighted mean, or take the mean of the sources and send that. The number a_ij
-    may stand before, between or after, which is the third form, Σ_j a_ij (x_j W_OV).
+    """Mapping a weighted mean of vectors gives the same as taking the weighted mean of the mapped
+    vectors: Σ_j a_ij (x_j W_OV) = (Σ_j a_ij x_j) W_OV. So the OV circuit of a head may be applied
+    to each source or to their mean.
 
-    The second order is what makes heads cheap, and the first is what makes them readable: it gives
-    each source its own share of what is written.
+    Implementations use the mean, which is cheaper. For interpretation one uses the sources, since
+    this gives each source token its own share of what is written.
     """
     weight = stated(MatrixElement, any_head.A, i, j)
     source = matmul(Transpose(OneHot(j, m)), any_head.X)
@@ -147,12 +145,14 @@ def map_of_mean_is_mean_of_maps() -> Statement:
     covers=("S1-17", "S1-18"),
 )
 def full_width_values() -> Statement:
-    """Multiply the stream by W_OV = W_V W_O first, and values live in the stream's own space: out =
-    A (X W_OV). Implementations multiply by the narrow W_V, mix, and widen at the end. Both are one
-    product with other brackets.
+    """A head can compute its values at full width, X W_OV with d numbers for each position, or at
+    width d_head, X W_V, and widen at the end with W_O. The results are the same, by moving
+    brackets.
 
-    The wide matrix is no free d × d matrix. Only one that is such a product, of rank at most
-    d_head, can be had from a head; replacing it by any W is another model.
+    Papers write the first form, implementations compute the second, which is cheaper.
+
+    The wide matrix W_OV = W_V W_O has rank at most d_head. Replacing it by an arbitrary d × d
+    matrix gives a different kind of model.
     """
     narrow = matmul(matmul(any_head.A, matmul(any_head.X, row.W_V)), row.W_O)
     wide = matmul(any_head.A, matmul(any_head.X, matmul(row.W_V, row.W_O)))
@@ -173,11 +173,14 @@ def full_width_values() -> Statement:
     covers=("S2-27", "S1-27"),
 )
 def moving_and_mapping_commute() -> Statement:
-    """A acts on positions and W_OV on features, two different axes, so it does not matter which is
-    applied first: (A ⊗ Id)(Id ⊗ W_OV) = (Id ⊗ W_OV)(A ⊗ Id), and either is A ⊗ W_OV.
+    """Moving information between positions (by the pattern A) and mapping features (by W_OV) act on
+    different axes, so they can be done in either order: (A ⊗ Id)(Id ⊗ W_OV) = (Id ⊗ W_OV)(A ⊗ Id) =
+    A ⊗ W_OV.
 
-    This is what “multiplying the two circuits of a head” means. The QK circuit comes in through A
-    only; the plain product W_QK W_OV has shapes that fit and no index of positions at all.
+    This is the precise meaning of “multiplying the two circuits of a head”.
+
+    It is not the matrix product W_QK W_OV. That product has shapes that fit, but no index of
+    positions; the QK circuit enters through A only.
     """
     W_OV, stream = matmul(column.W_O, column.W_V), vec_rows(any_head.X)
     W_QK = matmul(Transpose(column.W_Q), column.W_K)
@@ -196,12 +199,12 @@ def moving_and_mapping_commute() -> Statement:
     source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
 )
 def head_bridge() -> Statement:
-    """Stack the rows of the stream, position after position, and a head with row weights is A ⊗
-    (W_V W_O)ᵀ: the formula A ⊗ W_OV of the column convention, with its W_OV written in row weights.
-    Stack the columns instead and the factors change places.
+    """To use row-convention weights in the formula A ⊗ W_OV of the column convention, put W_OV =
+    (W_V W_O)ᵀ. X has positions as rows, and vec stacks these rows to one column.
 
-    The left factor of ⊗ is the slow index. With positions as rows, stacking rows makes the position
-    slow, and A is the left factor; most wrong results with ⊗ come from stacking the other way.
+    Stacking the columns instead exchanges the two factors (`head_is_kron_row`). Most wrong results
+    with ⊗ come from this: the left factor is the slow index, and stacking rows makes the position
+    slow.
     """
     stacked = vec_rows(matmul(any_head.A, any_head.X, row.W_V, row.W_O))
     W_OV = matmul(row.W_V, row.W_O)
@@ -218,12 +221,12 @@ def head_bridge() -> Statement:
     source=f"{FRAMEWORK}; {PRIMER}, “Attention block”",
 )
 def ov_order_matters() -> NonIdentity:
-    """Take d_head = d, so that both products have shapes that fit, and they are still different
-    matrices. Which one is W_OV depends on the side on which weights act: the factor that meets the
-    stream first is always W_V. On the right that is W_V W_O, on the left W_O W_V.
+    """W_O W_V and W_V W_O are different matrices, even where both products have shapes that fit, as
+    for d_head = d. Which one is W_OV depends on the side on which weights act: W_V always meets the
+    stream first, so it is W_V W_O on the right and W_O W_V on the left.
 
-    With d_head < d the wrong order is d_head × d_head and no reader can miss it; on a toy model
-    with one wide head nothing complains.
+    With d_head < d the wrong order is a d_head × d_head matrix and is noticed at once. A toy model
+    with one full-width head gives no warning.
     """
     W_V, W_O = MatrixSymbol("W_V", d, d), MatrixSymbol("W_O", d, d)
     return NonIdentity(matmul(X, W_V, W_O), matmul(X, W_O, W_V))
@@ -237,9 +240,12 @@ def ov_order_matters() -> NonIdentity:
     covers=("S1-32",),
 )
 def ov_circuit() -> Definition:
-    """The OV circuit takes what a source position holds, x_j, to what the head writes if it attends
-    there with all its weight: x_j W_V W_O. It is a linear map from vectors to vectors, fixed by the
-    weights, and knows nothing of where or how much the head attends.
+    """The OV circuit of a head is the linear map x ↦ x W_V W_O: it takes what a source position
+    holds to what the head writes if it attends to that position with weight 1. It is d × d and
+    fixed by the weights.
+
+    It says what a head moves, not from where: the pattern, which depends on the prompt, decides
+    that.
     """
     return Definition(
         "x W_OV",
@@ -267,8 +273,10 @@ def _through_ov(X: Any, W_V: Any, W_O: Any, **sizes: int) -> np.ndarray:
     covers=("S1-32",),
 )
 def ov_circuit_is_linear() -> Statement:
-    """What a head moves of αx + y is α times what it moves of x, plus what it moves of y. So a
-    direction in the stream can be followed through a head by itself, whatever else is there.
+    """What a head writes for a sum of two vectors is the sum of what it writes for each, and
+    factors are carried through: the OV circuit W_V W_O is linear. So a single direction of the
+    residual stream, such as a feature, can be followed through a head whatever else is present,
+    with the pattern given. In the formula X and Y are two streams and α is a number.
     """
     Y = MatrixSymbol("Y", n, d)
     W_OV = matmul(row.W_V, row.W_O)
@@ -287,10 +295,15 @@ def ov_circuit_is_linear() -> Statement:
     covers=("S0-21", "S1-28"),
 )
 def ov_rank_at_most_d_head() -> Property:
-    """W_OV is a d × d matrix, and it is a product through a space of d_head dimensions, so its rank
-    is at most the smaller of d and d_head. That is an exact factorisation: nothing is approximated,
-    unlike in a low-rank approximation of some full matrix. The length of the sequence has no part
-    in it.
+    """The OV circuit W_V W_O is a d × d matrix, but it passes through d_head dimensions, so its
+    rank is at most the smaller of d and d_head. In GPT-2 small it is 768 × 768 with rank at
+    most 64.
+
+    So a head moves little information at a time, and W_OV should be analysed through its d_head
+    singular directions.
+
+    The factorisation is exact; it is not a low-rank approximation of some full matrix. The length
+    of the prompt has no part in it.
     """
     return Property(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)))
 
@@ -303,9 +316,11 @@ def ov_rank_at_most_d_head() -> Property:
     covers=("S1-28",),
 )
 def qk_rank_at_most_d_head_column() -> Property:
-    """The same for queries and keys: W_QK, here W_Qᵀ W_K, is d × d and of rank at most d_head.
-    This, and no reason of principle, is why W_Q and W_K are stored apart: two thin matrices are
-    smaller than one square one. In either convention a transpose changes no rank.
+    """The matrix W_QK = W_Qᵀ W_K, which compares queries with keys, is d × d and has rank at most
+    d_head. That is why W_Q and W_K are stored apart: two thin matrices take less memory than one
+    square one.
+
+    It is `qk_rank_at_most_d_head` in the column convention.
     """
     return Property(
         Fact("rank_at_most", matmul(Transpose(column.W_Q), column.W_K), Min(d, d_head)),
@@ -320,12 +335,13 @@ def qk_rank_at_most_d_head_column() -> Property:
     covers=("S0-21",),
 )
 def ov_rank_is_attained() -> Statement:
-    """Let the head read d_head orthonormal directions and write them back: W_Vᵀ W_V = I and W_O =
-    W_Vᵀ. Then W_OV is a projection, and its trace, which is its rank, is d_head. So the bound
-    d_head is sharp.
+    """The bound d_head on the rank of an OV circuit is reached. Let the columns of W_V be d_head
+    orthonormal directions and W_O = W_Vᵀ: the head reads these directions and writes them back,
+    W_OV is a projection, and its rank is its trace, d_head.
 
-    A bound by the number of positions n, which is in print, is wrong: W_OV is fixed by the weights
-    and does not know the prompt. So is “hyperplane”, also in print: that would be d - 1 dimensions.
+    Two wrong statements are in print. One bounds the rank by the number of positions n, but W_OV is
+    fixed by the weights and does not know the prompt. The other says that a head writes to a
+    hyperplane, which would have d − 1 dimensions.
     """
     trace = Trace(matmul(row.W_V, row.W_O))
     given = (
@@ -349,8 +365,11 @@ def ov_rank_is_attained() -> Statement:
     covers=("S2-14",),
 )
 def head_output_rank() -> Property:
-    """The outputs of a head at all positions lie in a subspace of d_head dimensions: its bandwidth.
-    A head cannot copy a whole residual vector, only what passes through its d_head numbers.
+    """The outputs of a head at all positions of a prompt lie in a subspace of at most d_head
+    dimensions. A head cannot copy a whole residual vector; it copies d_head numbers of it at most.
+
+    This is sometimes called the bandwidth of a head. With n < d_head positions the rank is at most
+    n.
     """
     written = matmul(any_head.A, any_head.X, row.W_V, row.W_O)
     longer = {  # than d_head: mixtures of the embeddings of 40 tokens
@@ -368,9 +387,12 @@ def head_output_rank() -> Property:
     covers=("S2-14", "S0-22"),
 )
 def head_outputs_of_all_prompts() -> Property:
-    """Put the outputs of a head on any number of prompts one below the other, and the rank is still
-    at most d_head. The subspace is the head's own and not the prompt's: every output is a mixture
-    of the d_head rows of W_O.
+    """The outputs of a head on all prompts together still lie in at most d_head dimensions. In the
+    formula the outputs for P prompts (with patterns A[p] and streams X[p]) are stacked, and their
+    rank is bounded by d_head.
+
+    So the subspace belongs to the head and not to the prompt: every output is a combination of the
+    d_head rows of W_O.
     """
     prompts, prompt = size("P"), Symbol("p", integer=True)
     patterns = Family("A", (prompts,), n, m)[prompt]
@@ -388,12 +410,13 @@ def head_outputs_of_all_prompts() -> Property:
     covers=("S0-22",),
 )
 def head_reads_columns_of_W_V() -> Statement:
-    """Add to the stream anything that W_V sends to zero, and with its pattern kept the head writes
-    the same. So a head reads a fixed subspace of at most d_head dimensions, the column space of
-    W_V; what others write at right angles to it passes by unnoticed.
+    """Adding to the stream anything that W_V maps to zero does not change what a head writes, if
+    its pattern is kept. So a head reads a subspace of at most d_head dimensions only, the one
+    spanned by the columns of W_V, and information at right angles to it passes unseen. The addition
+    is Δ (n × d).
 
-    The columns of W_OV are what is read and the rows are what is written: two subspaces, and of
-    dimension d_head, where “hyperplane” would mean d - 1.
+    The columns of W_OV span what is read and its rows what is written: two subspaces, in general
+    different.
     """
     change = MatrixSymbol("Delta", m, d)
     W_OV = matmul(row.W_V, row.W_O)
@@ -413,12 +436,11 @@ def head_reads_columns_of_W_V() -> Statement:
     covers=("S0-22",),
 )
 def head_writes_rows_of_W_O() -> Statement:
-    """Let P be a map that leaves the rows of W_O as they are, such as the projection onto the space
-    they span. Then it leaves everything the head writes as it is, for every prompt: all of it lies
-    in the row space of W_O.
+    """Everything that a head writes, for every prompt, lies in the span of the rows of W_O. The
+    equation says so with a matrix P that leaves these rows unchanged, such as the projection onto
+    their span: it leaves the output unchanged.
 
-    Each later component can therefore be asked how much of this subspace it reads, from the weights
-    alone.
+    So one can ask from the weights alone how much of this subspace a later component reads.
     """
     P = MatrixSymbol("P", d, d)
     written = matmul(any_head.A, any_head.X, row.W_V, row.W_O)

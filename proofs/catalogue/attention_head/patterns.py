@@ -60,9 +60,12 @@ def _softmax_plainly(S: Any, n: int, m: int) -> Any:
     covers=("S4-02",),
 )
 def softmax_of_rows() -> Definition:
-    """Each row of a table of scores becomes weights: exp makes every score positive, and the sum
-    over the row makes them add to one. Row i is query i's; the sum runs over keys. Along the other
-    axis the columns would add to one, and no query would have a distribution over what it reads.
+    """Softmax turns each row of scores into weights that are positive and sum to one: take exp of
+    each score and divide by the sum along the row. A row with the scores 0 and log 3 becomes (1/4,
+    3/4). S (n × m) is the table of scores.
+
+    In attention row i belongs to query i, and the sum runs over its keys. Along the other axis the
+    columns would sum to one, and no query would have a distribution over what it reads.
     """
     return Definition(
         "softmax",
@@ -98,12 +101,12 @@ def _pattern_plainly(X: Any, W_Q: Any, W_K: Any, n: int, d: int, d_head: int) ->
     covers=("S0-23", "S1-15", "S2-24"),
 )
 def attention_pattern_of_head() -> Definition:
-    """a_i = softmax over j ≤ i of x_i W_Q (x_j W_K)ᵀ / √d_head: dot product of query and key,
-    scale, mask, softmax over the keys that the query may see, itself among them. In matrices: one
-    softmax of all scores under the mask. Row i is the destination, column j the source.
+    """The attention pattern of a head says how much each position attends to each earlier one: row
+    i holds the weights of query i, which sum to one. It is the softmax of the scores x_i W_Q (x_j
+    W_K)ᵀ/√d_head over the positions j ≤ i, which the causal mask M_n keeps.
 
-    Four things are left out of many texts, and each one makes it another function: the mask, the
-    scale, the axis of the softmax, and the norm that X has been through.
+    Each of four things that texts leave out gives another function: the mask, the factor 1/√d_head,
+    the axis of the softmax, and the norm that X has been through.
     """
     return Definition(
         "A",
@@ -123,9 +126,11 @@ def attention_pattern_of_head() -> Definition:
     covers=("S3-009", "S0-23"),
 )
 def pattern_through_W_QK() -> Statement:
-    """The pattern from queries and keys on the left, and from W_QK = W_Q W_Kᵀ on the right: row i
-    is the softmax of x_i W_QK Xᵀ / √d_head over the keys that i may see. Equal scores have equal
-    softmax, so whatever is true of W_QK is all there is to know about where a head looks.
+    """The attention pattern depends on the query and key weights only through their product W_QK =
+    W_Q W_Kᵀ, since equal scores have equal softmax.
+
+    So all there is to know about where a head can attend is in this one matrix (d × d, rank at most
+    d_head).
     """
     scores = matmul(1 / sqrt(d_head), X, W_QK, Transpose(X))
     return Statement(PATTERN, RowSoftmax(scores, MASK), places={"pattern": PATTERN}, bind=(READS,))
@@ -139,9 +144,11 @@ def pattern_through_W_QK() -> Statement:
     covers=("S3-009", "S0-23"),
 )
 def pattern_row_by_row() -> Statement:
-    """The primer writes a_i = softmax(x_i W_QK Xᵀ / √d_head), one query at a time: softmax acts on
-    each row by itself, so row i of the pattern is the softmax of row i of the scores under row i of
-    the mask. That row of the mask is what X_≤i says: keys after i count for nothing
+    """Row i of an attention pattern can be computed from query i alone: it is the softmax of the
+    one row x_i W_QK Xᵀ/√d_head under row i of the causal mask. Softmax acts on each row by itself.
+
+    This is the form in which papers write a_i, and the one that is used when text is generated
+    token by token. The mask's row is what “X_≤i” stands for: later keys do not count
     (`prefix_sees_no_later_keys`).
     """
     here = Transpose(OneHot(i, n))
@@ -157,9 +164,12 @@ def pattern_row_by_row() -> Statement:
     covers=("S0-43", "S1-25", "S2-24"),
 )
 def pattern_through_W_QK_column() -> Statement:
-    """The framework writes A = softmax*(xᵀ W_Qᵀ W_K x). Its x has positions as columns, and its
-    star stands for the causal mask, the softmax along rows, and the scale 1/√d_head. Without the
-    star, as it is often copied, a position would attend to later ones, and the weights differ.
+    """In the column convention, with positions as the columns of X, the attention pattern is the
+    softmax of Xᵀ W_Qᵀ W_K X/√d_head under the causal mask.
+
+    The framework paper writes softmax*(xᵀ W_Qᵀ W_K x). The star stands for the mask, for the
+    softmax along rows, and for the factor 1/√d_head. Copied without the star the formula lets
+    positions attend to later ones.
     """
     x = MatrixSymbol("X", d, n)
     W_Q, W_K = column.W_Q, column.W_K
@@ -195,13 +205,12 @@ def _attention_plainly(Q: Any, K: Any, V: Any, n: int, d_head: int) -> Any:
     covers=("S2-21", "S3-007", "S4-12"),
 )
 def scaled_dot_product_attention() -> Definition:
-    """softmax(Q Kᵀ / √d_head) V under the causal mask: scaled dot product attention as a decoder
-    uses it (in libraries the mask is an option, off unless it is asked for), and the part of a head
-    between its three reading matrices and W_O. At each position a head reads a query, a key and a
-    value, decides by query and keys how much of each visible position to take, gathers their
-    values, and leaves the result z for W_O to write.
+    """Attention(Q, K, V) = softmax(QKᵀ/√d_head) V: each query takes a weighted mean of the values,
+    weighted by how well their keys match it. Here it is under the causal mask, as in a language
+    model; libraries apply the mask only if asked.
 
-    It is nowhere said here where Q, K and V come from: biases, norms and rotations are in them.
+    It is the part of a head between its three reading matrices and W_O, and what optimised kernels
+    compute. Where Q, K and V come from is left open, so biases, norms and rotations are allowed.
     """
     Q, K, V = (MatrixSymbol(name, n, d_head) for name in "QKV")
     scores = matmul(1 / sqrt(d_head), Q, Transpose(K))
@@ -233,13 +242,14 @@ def _unmasked_plainly(Q: Any, K: Any, V: Any, n: int, m: int, p: int, d_head: in
     covers=("S2-21", "S3-007"),
 )
 def attention_without_mask() -> Definition:
-    """softmax(Q Kᵀ / √d_head) V for n queries and m keys, each key with a value of any width: the
-    formula of the paper. Queries may come from another sequence than keys and values, as in
-    translation, and every query sees every key. An encoder uses it so; a decoder adds the causal
-    mask (`scaled_dot_product_attention`).
+    """Without a mask, each of n queries takes a weighted mean of all m values: softmax(QKᵀ/√d_head)
+    V. Queries may come from another sequence than keys and values, as in translation, and the
+    values may have any width. The rows of Q, K and V are queries, keys and values.
 
-    The softmax runs along the keys, the columns of Q Kᵀ. Each row of the result is a weighted mean
-    of the rows of V.
+    This is the formula of the original paper. An encoder uses it as it stands; a language model
+    adds the causal mask (`scaled_dot_product_attention`).
+
+    The softmax runs along the keys, which are the columns of QKᵀ.
     """
     Q, K = MatrixSymbol("Q", n, d_head), MatrixSymbol("K", m, d_head)
     return Definition(
@@ -264,12 +274,14 @@ def attention_without_mask() -> Definition:
     covers=("S0-26", "S0-27", "S1-15"),
 )
 def pattern_is_stochastic() -> Property:
-    """Whatever the scores are, each row of a pattern is a distribution over positions: no weight is
-    negative and they add up to one. With the mask it is a distribution over the positions so far.
-    Read as a graph, a pattern has an edge from each source to each destination, with the weight on
-    it, and what flows into each position adds up to one.
+    """Every row of an attention pattern is a probability distribution over positions: no weight is
+    negative, and they sum to one. With the causal mask it is a distribution over the positions so
+    far. S (n × n) are arbitrary scores.
 
-    Nothing of the sort holds down the columns: a source may be read by everybody or by nobody.
+    So a pattern can be read as “how much of what arrives at i comes from j”, and a head takes
+    weighted means.
+
+    Columns are not restricted in this way. A position may be attended to by all others or by none.
     """
     return Property(Fact("row_stochastic", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
 
@@ -281,9 +293,11 @@ def pattern_is_stochastic() -> Property:
     covers=("S0-27",),
 )
 def pattern_is_not_symmetric() -> NonIdentity:
-    """That i reads from j does not mean that j reads from i: as a graph a pattern is directed.
-    Under the mask only the identity pattern is symmetric. Without the mask even symmetric scores do
-    not help, since each row is divided by its own sum.
+    """That position i attends to j does not mean that j attends to i: patterns are not symmetric,
+    even if the scores are. Each row is divided by a sum of its own. The inequality shows it for
+    scores S + Sᵀ without a mask.
+
+    Under the causal mask the identity is the only symmetric pattern.
     """
     pattern = RowSoftmax(matadd(S_n, Transpose(S_n)))
     return NonIdentity(pattern, Transpose(pattern))
@@ -296,10 +310,15 @@ def pattern_is_not_symmetric() -> NonIdentity:
     covers=("S0-26",),
 )
 def softmax_ignores_row_constants() -> Statement:
-    """A number added to a whole row of scores cancels between exp and the sum. So only differences
-    of scores within a row mean anything: a score of 7 says nothing by itself. It is also why code
-    subtracts the largest score first, so that exp cannot overflow. In finite precision a weight can
-    then round to 0 or to 1; the softmax itself never reaches either where two keys are visible.
+    """Adding the same number to all scores of one query changes none of its attention weights,
+    because the factor exp(v) cancels in the softmax. In the formula v holds one number for each row
+    of S.
+
+    So a score of 7 means nothing by itself; only differences within a row count. It is why code
+    subtracts the largest score before taking exp, which avoids overflow.
+
+    In floating point a weight may round to 0 or 1. In exact arithmetic neither occurs if two keys
+    are visible.
     """
     v = MatrixSymbol("v", n, 1)
     return Statement(
@@ -318,15 +337,15 @@ def softmax_ignores_row_constants() -> Statement:
     covers=("S0-24", "S2-23", "B20"),
 )
 def softmax_ratio() -> Statement:
-    """a_ij exp(s_ik) = a_ik exp(s_ij): the ratio of two weights in a row is exp(s_ij - s_ik). As
-    exp increases, the key with the higher score gets the higher weight, and equal scores equal
-    weights. A difference of log 2 in the scores is a factor of two in the weights.
+    """The ratio of two attention weights of one query is exp of the difference of their scores:
+    a_ij/a_ik = exp(s_ij − s_ik). A difference of log 2 ≈ 0.69 makes one weight twice the other. The
+    equation is written without division. S is the table of scores, with entries s_ij.
 
-    The sum that both are divided by falls out, so no third token changes these odds: they can be
-    read from the QK circuit, while the weights themselves depend on all that is in the prompt.
+    So the odds of two tokens do not depend on the rest of the prompt, and can be read from W_QK.
+    The weights themselves depend on everything in the prompt.
 
-    Within one row. Across rows the sums differ, and a score of 0 may have weight 1 in one row while
-    a score of 10 has weight a half in another: weights of two queries say nothing about scores.
+    This holds within one row. Across rows, a score of 0 may have weight 1 and a score of 10 weight
+    1/2.
     """
     weight, power = RowSoftmax(S), Activation("exp", S)
     return Statement(
@@ -344,13 +363,13 @@ def softmax_ratio() -> Statement:
     covers=("S0-26", "S4-02"),
 )
 def weights_lie_between_zero_and_one() -> Statement:
-    """a_ij Σ_k exp(s_ik) = exp(s_ij). Both the sum and the right side are positive, so no weight is
-    ever zero: 0 < a_ij. And the sum has a term for every visible key, so it is larger than
-    exp(s_ij) alone as soon as there are two: then a_ij < 1. With one visible key, as at the first
-    position under the causal mask, the weight is 1.
+    """An attention weight from a softmax is never exactly zero, and exactly one only if a single
+    key is visible. The equation a_ij Σ_k exp(s_ik) = exp(s_ij) shows it: the right side is
+    positive, and the sum on the left exceeds exp(s_ij) as soon as there is a second key. S is the
+    table of scores, with entries s_ij.
 
-    Both are strict whatever the scores are. “The head ignores this token” is never exactly true
-    of a visible token, and what a mask does, a weight of zero, no finite score can do.
+    So “the head ignores this token” is never exactly true of a visible token. No finite score can
+    do what the mask does.
     """
     weight, power = RowSoftmax(S), Activation("exp", S)
     return Statement(
@@ -368,10 +387,12 @@ def weights_lie_between_zero_and_one() -> Statement:
     covers=("S0-24",),
 )
 def weights_order_as_scores() -> Statement:
-    """(a_ij - a_ik) exp(s_ik) = a_ik (exp(s_ij) - exp(s_ik)). The factors exp(s_ik) and a_ik are
-    positive, so the two differences have the same sign, and exp increases: a_ij > a_ik exactly when
-    s_ij > s_ik. Softmax keeps the order of a row, and only the order: how much larger a weight is
-    depends on the difference of scores, and how large it is on the whole row.
+    """Within a row the key with the higher score gets the higher attention weight. In the equation
+    exp(s_ik) and a_ik are positive, so a_ij − a_ik and exp(s_ij) − exp(s_ik) have the same sign. S
+    is the table of scores, with entries s_ij, and a_ij is the weight of key j for query i.
+
+    Softmax keeps the order of a row. How much larger a weight is depends on the difference of the
+    scores, and how large it is on the whole row.
     """
     weight, power = RowSoftmax(S), Activation("exp", S)
     return Statement(
@@ -388,9 +409,11 @@ def weights_order_as_scores() -> Statement:
     covers=("S2-23", "S2-25"),
 )
 def softmax_of_equal_scores() -> Statement:
-    """When a query scores all keys the same, softmax is 1/m for each: the head takes the plain
-    mean. This is the limit of infinite temperature, where scores are divided by more and more until
-    no difference is left; and it is what a head does at initialisation, when all scores are small.
+    """If a query gives all m keys the same score, each gets the weight 1/m, and the head takes the
+    plain mean of the values. In the formula v (n × 1) holds the one score of each query.
+
+    It is the limit of high temperature, and what heads do at the start of training, when all scores
+    are small.
     """
     v = MatrixSymbol("v", n, 1)
     return Statement(
@@ -415,8 +438,12 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     covers=("S2-23",),
 )
 def softmax_at_high_temperature() -> ErrorLaw:
-    """softmax(s/τ) differs from the even weights 1/m by a term in 1/τ. With step h = 1/τ the
-    distance is measured as h is halved: it halves too.
+    """Divide all scores by a temperature τ. As τ grows, the attention weights approach equal
+    weights 1/m, and the difference falls like 1/τ. The law is written with the step h = 1/τ: when h
+    is halved, the distance is halved.
+
+    This is the regime of small scores, as at the start of training, where attention is nearly a
+    plain mean.
     """
     return ErrorLaw(
         r"\lVert \operatorname{softmax}(h s) - \tfrac1m \mathbf 1 \rVert",
@@ -432,11 +459,15 @@ def softmax_at_high_temperature() -> ErrorLaw:
     covers=("S2-23",),
 )
 def softmax_at_low_temperature() -> ErrorLaw:
-    """As τ falls to zero softmax(s/τ) becomes the unit vector at the highest score: the soft
-    look-up becomes a look-up. It does so exponentially, like exp(-gap/τ), with the gap from the
-    highest score to the next. With h = exp(-1/τ) that is a power law of order gap, here one.
+    """Divide all scores by a temperature τ. As τ falls to zero, all weight goes to the key with the
+    highest score: the soft lookup becomes a hard one. The remaining weight falls like exp(−gap/τ),
+    where gap is the difference between the two highest scores, here 1.
 
-    The highest score must be alone. Of two equal ones each keeps a half at every temperature.
+    Constructions of heads by hand use this: large scores make a head attend to exactly one key, up
+    to a small error.
+
+    The highest score must be unique. Of two equal highest scores, each keeps weight one half at
+    every temperature.
     """
     picked = np.eye(len(_SPREAD))[int(_SPREAD.argmax())]
     return ErrorLaw(

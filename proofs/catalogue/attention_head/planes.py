@@ -47,10 +47,13 @@ def turned(name: str, position: Any) -> Any:
     covers=("B27",),
 )
 def rotary_score_by_planes() -> Statement:
-    """Rotary positions turn plane k of a query at position i by the angle iθ_k, and of a key at j
-    by jθ_k. Their score is Σ_k [(q·k)_k cos (i − j)θ_k + (q × k)_k sin (i − j)θ_k], where (q·k)_k
-    is the dot product inside the plane and (q × k)_k = q_1 k_2 − q_2 k_1 the signed area. Positions
-    enter by the distance alone, and each plane has one frequency.
+    """Rotary position embeddings turn pairs of coordinates of queries and keys by angles
+    proportional to the position: plane k by iθ_k at position i. The score of a query at i and a key
+    at j is then Σ_k [(q·k)_k cos (i − j)θ_k + (q × k)_k sin (i − j)θ_k]. Here (q·k)_k is the dot
+    product within plane k, and (q × k)_k = q_2 k_1 − q_1 k_2 in the coordinates of the formula.
+
+    So positions enter a score only through the distance i − j, with one frequency θ_k for each
+    plane.
     """
     q_1, q_2, k_1, k_2 = (MatrixSymbol(f"{v}_{k}", 1, P) for v in "qk" for k in (1, 2))
     angle = matmul(a - b, Transpose(theta))
@@ -72,14 +75,14 @@ def rotary_score_by_planes() -> Statement:
     covers=("B27",),
 )
 def rotary_score_is_a_sum_of_waves() -> Statement:
-    """Write the part of a query in plane k by its length and its angle, and so the key's. Then the
-    score is a sum of waves in the distance Δ = i − j: the amplitude of wave k is the product of the
-    two lengths, its frequency θ_k, and its phase φ_k the angle between query and key. Content sets
-    amplitudes and phases, position moves along the waves.
+    """With rotary positions, a score is a sum of cosine waves in the distance between query and
+    key, one for each plane of two coordinates. In plane k, write the query by its length ρ_k and
+    angle ψ_k and the key by σ_k and χ_k. The wave has amplitude ρ_k σ_k, frequency θ_k and phase
+    χ_k − ψ_k. The query is at position i and the key at j.
 
-    So a head that attends to the token before, whatever it is, has waves that agree at Δ = 1, and
-    planes with a high frequency to tell 1 from 2. No choice of content makes a score depend on
-    i and j otherwise.
+    What the tokens are decides amplitudes and phases; where they are moves along the waves. A head
+    that always attends to the previous token needs waves that agree at distance 1, with some
+    frequency high enough to tell 1 from 2.
     """
     long_q, long_k, at_q, at_k = (MatrixSymbol(s, 1, P) for s in ("rho", "sigma", "psi", "chi"))
     query = BlockMatrix([[entrywise(long_q, cos(at_q)), entrywise(long_q, sin(at_q))]])
@@ -104,10 +107,12 @@ def rotary_score_is_a_sum_of_waves() -> Statement:
     covers=("B28",),
 )
 def sinusoids_move_by_a_matrix() -> Statement:
-    """The position vector of i has sin iθ and cos iθ for each frequency θ. That of i + k is the one
-    of i times a matrix R_k, which turns each pair by kθ and does not depend on i: by the addition
-    theorems. So a head can ask for “k positions earlier” with one bilinear form, which is why
-    Vaswani et al. chose sinusoids.
+    """Sinusoidal position vectors have the property that moving by a fixed number of positions is
+    one fixed rotation. The vector of position i has sin iθ and cos iθ for each frequency in θ; that
+    of i + j is the vector of i times a matrix which depends on j only.
+
+    So a head can ask for “j positions earlier” with one bilinear form. Vaswani et al. chose
+    sinusoids for this reason.
     """
 
     def place(position: Any) -> Any:
@@ -129,9 +134,12 @@ def sinusoids_move_by_a_matrix() -> Statement:
     covers=("B28",),
 )
 def sinusoids_score_by_distance() -> Statement:
-    """The dot product of the position vectors of i and j is Σ cos((i − j)θ) over the frequencies:
-    largest, and equal to their number, at i = j. It holds of the vectors themselves. Between them a
-    head has W_QK, and may make of positions what it likes.
+    """The dot product of two sinusoidal position vectors depends on the distance of the positions
+    only: it is the sum of cos((i − j)θ) over the P frequencies. It is largest, namely P, at
+    distance zero.
+
+    This holds for the position vectors themselves. A head puts its W_QK between them, and its
+    scores need not have this form.
     """
 
     def place(position: Any) -> Any:

@@ -43,12 +43,13 @@ def attention(stream: Any, *moved: Any, mask: bool = False) -> Any:
     covers=("S2-19",),
 )
 def attention_forgets_order() -> Statement:
-    """Shuffle the positions of the stream, and what a layer of heads writes is shuffled the same
-    way: rows and columns of each pattern are permuted, and nothing else changes. A stack of such
-    layers, with MLPs and norms that act on each position by itself, is a function of a set.
+    """Without position information and without a mask, attention cannot tell the order of its
+    inputs: shuffle the rows of the stream by a permutation P, and the outputs are the same,
+    shuffled in the same way. The hypotheses say that P is a permutation matrix.
 
-    So order must come from somewhere: position vectors added at the bottom, rotations of queries
-    and keys, or the causal mask, which by itself already lets a model tell positions apart.
+    MLPs and norms act on each position by itself, so a whole stack of such layers is a function of
+    a set. Order has to come from position vectors, from rotations of queries and keys, or from the
+    causal mask.
     """
     return Statement(attention(X, P), matmul(P, attention(X)), given=PERMUTATION, on_models=False)
 
@@ -61,9 +62,12 @@ def attention_forgets_order() -> Statement:
     covers=("S2-19",),
 )
 def position_vectors_break_symmetry() -> NonIdentity:
-    """Shuffle the tokens under fixed position vectors, x_i = W_E[t_i] + W_pos[i]: the output is no
-    longer the shuffled output. It is not the addition that does it but that one summand stays in
-    its place while the other moves.
+    """Adding position vectors W_pos to the embeddings makes attention depend on the order of
+    tokens: shuffle the tokens X under fixed position vectors, and the output is no longer the
+    shuffled output. P is a permutation matrix and W_pos (n × d) holds a vector for each position.
+
+    What breaks the symmetry is that one of the two summands moves and the other stays in its place
+    (`attention_forgets_order` is the case without position vectors).
     """
     W_pos = MatrixSymbol("W_pos", n, d)
     shuffled = attention(matadd(matmul(P, X), W_pos))
@@ -79,9 +83,12 @@ def position_vectors_break_symmetry() -> NonIdentity:
     covers=("S2-19",),
 )
 def causal_mask_breaks_symmetry() -> NonIdentity:
-    """Under the mask the first position can only read itself, so a token that was first and now is
-    last writes something else. A decoder without any position vectors can know how far it has come:
-    an evenly spread head gives the first token a weight of one over the number of positions so far.
+    """The causal mask alone makes attention depend on the order of tokens, without any position
+    vectors. The first position can attend only to itself, so a token that moves from first to last
+    writes something else. In the formula P is a permutation matrix.
+
+    So a decoder without position embeddings can still learn positions. A head that attends evenly,
+    for example, gives the first token the weight 1/(number of positions so far).
     """
     shuffled = attention(matmul(P, X), mask=True)
     return NonIdentity(shuffled, matmul(P, attention(X, mask=True)), given=PERMUTATION)
@@ -101,11 +108,13 @@ def _turned(W: Any, rotation: Any) -> Any:
     covers=("B11",),
 )
 def rotary_scores_by_distance() -> Statement:
-    """Row i of the queries and row j of the keys are turned by rotations R_i and R_j. In their
-    score only R_i R_jᵀ remains, between W_Q and W_Kᵀ. For rotations that is R of the difference i -
-    j, whatever i and j are (`rotations_by_difference`). So there is no W_QK of such a head: there
-    is W_Q R_Δ W_Kᵀ for each distance Δ, and a “QK circuit” or a composition score says nothing
-    until a distance is named.
+    """With rotary position embeddings a head has not one matrix W_QK but one for each distance
+    between query and key. Query i is multiplied by a rotation R[i] and key j by R[j] (d_head ×
+    d_head), so their score contains W_Q R[i] R[j]ᵀ W_Kᵀ. For rotations R[i] R[j]ᵀ depends on i − j
+    only (`rotations_by_difference`).
+
+    So “the QK circuit” or a composition score of such a head has no meaning until a distance is
+    named.
     """
     queries, keys = _turned(row.W_Q, R[q]), _turned(row.W_K, R[q])
     score = matmul(Transpose(OneHot(i, n)), queries, Transpose(keys), OneHot(j, n))
@@ -128,10 +137,14 @@ def _rotation(cosine: Any, sine: Any) -> Any:
     covers=("B11",),
 )
 def rotations_by_difference() -> Statement:
-    """In each plane of two coordinates, R_i turns by the angle iθ. R_i R_jᵀ is again a rotation,
-    its cosine cos iθ cos jθ + sin iθ sin jθ = cos (i - j)θ and its sine that of (i - j)θ: the
-    addition theorems. All planes together are a block diagonal matrix of such, so it holds for R_i
-    as a whole, with a θ of its own for each plane.
+    """A rotation by one angle times the transpose of a rotation by another is the rotation by the
+    difference of the angles. In the formula cos_i and sin_i are the cosine and sine of the angle
+    iθ; the entries of the product are cos((i − j)θ) and sin((i − j)θ) by the addition theorems. For
+    the angle jθ they are cos_j and sin_j.
+
+    Rotary position embeddings rest on this: a query turned by iθ and a key turned by jθ have a
+    score that depends on i − j only. They consist of many such 2 × 2 rotations, with an angle θ for
+    each.
     """
     a, b, c, e = sympy.symbols("cos_i sin_i cos_j sin_j", real=True)
     return Statement(
@@ -149,9 +162,11 @@ def rotations_by_difference() -> Statement:
     covers=("B11",),
 )
 def rotary_scores_ignore_a_shift() -> Statement:
-    """Start counting elsewhere: every R_i becomes R_i G with the same orthogonal G. All scores
-    stay, for queries and keys are turned alike. With learned position vectors this is not so: there
-    each absolute position has weights of its own.
+    """Starting to count positions elsewhere changes no score of a rotary model: if all rotations
+    R[q] are multiplied by the same orthogonal G, queries and keys are turned alike and their dot
+    products stay.
+
+    With learned position vectors this fails, since each absolute position has weights of its own.
     """
     G = MatrixSymbol("G", d_head, d_head)
 
@@ -174,9 +189,10 @@ def rotary_scores_ignore_a_shift() -> Statement:
     covers=("B11",),
 )
 def rotary_W_QK_depends_on_distance() -> NonIdentity:
-    """Multiply out W_Q W_Kᵀ of a rotary model, as one would of any other, and one has the circuit
-    for distance zero: what a position scores with itself. At other distances it is another matrix,
-    and even its norm, hence any composition score, is another number.
+    """If one multiplies out W_Q W_Kᵀ for a model with rotary positions, one gets the matrix for
+    distance zero only, which scores a position with itself. At another distance, with the rotation
+    R_Δ between the factors, it is another matrix. The inequality shows that even its norm differs,
+    and so would any composition score. R_Δ (d_head × d_head) is an orthogonal matrix.
     """
     T = MatrixSymbol("R_delta", d_head, d_head)
     W_QK = matmul(row.W_Q, Transpose(row.W_K))
@@ -197,9 +213,14 @@ def _norm(a: Any) -> Any:
     covers=("B8",),
 )
 def rotary_qk_gauge() -> Statement:
-    """A change of basis C inside the head, W_Q C and W_K C⁻ᵀ, passes through a rotation that
-    commutes with C. So it changes no score at any distance if it commutes with all rotations: for
-    distinct angles, a rotation and a scale in each plane, 2 numbers a plane instead of d_head².
+    """With rotary positions, the basis of queries and keys can be changed only by matrices that
+    commute with the rotations. Then W_Q C and W_K (C⁻¹)ᵀ have the same scores at every distance,
+    since C passes through R_Δ and cancels. R_Δ is the rotation that belongs to the distance Δ of
+    query and key.
+
+    If the angles of the planes are distinct, such a C is a rotation and a scale in each plane. That
+    is 2 numbers for each plane, d_head in all, instead of the d_head² without rotary positions
+    (`qk_gauge`).
     """
     C, T = MatrixSymbol("C", d_head, d_head), MatrixSymbol("R_delta", d_head, d_head)
     return Statement(
@@ -218,10 +239,14 @@ def rotary_qk_gauge() -> Statement:
     covers=("B8",),
 )
 def rotary_qk_gauge_is_commutant() -> Statement:
-    """The converse. Let W_Q and W_K have full column rank, hence left inverses. The change that C
-    makes to the circuit of one distance, seen through the left inverses, is C R - R C. It is zero
-    only if C commutes with that rotation. Undoing a basis found without rotations on a rotary model
-    therefore changes what the model computes.
+    """In a head with rotary positions, queries and keys are multiplied by rotations, and a score
+    contains R_Δ, the rotation for the distance Δ. A change of basis C of queries and keys that
+    keeps all scores must commute with these rotations. L_Q and L_K are left inverses of W_Q and
+    W_K, which exist if these have independent columns. Seen through them, the change that C makes
+    at one distance is C R_Δ − R_Δ C, which must therefore be zero.
+
+    It is the converse of `rotary_qk_gauge`. A change of basis that is free in a model without
+    rotary positions changes the scores of one with them.
     """
     C, T = MatrixSymbol("C", d_head, d_head), MatrixSymbol("R_delta", d_head, d_head)
     L_Q, L_K = MatrixSymbol("L_Q", d_head, d), MatrixSymbol("L_K", d_head, d)

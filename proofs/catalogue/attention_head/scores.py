@@ -50,12 +50,16 @@ def squared_norm(a: Any) -> Any:
     covers=("S1-31", "S0-28"),
 )
 def score_is_bilinear() -> Statement:
-    """Take one vector x that asks and one vector y that is asked: the score is the number x W_QK
-    yᵀ. Mix two askers, and the score is the same mixture of their scores; likewise for y.
+    """An attention score is linear in the query's vector and linear in the key's vector: for x on
+    the query side and y on the key side it is x W_QK yᵀ. If x is a sum, the score is the sum of the
+    scores of its parts, and likewise for y. In the formula two queries x and z are mixed with
+    factors α and β.
 
-    So a score can be split over everything that was added into the stream on either side, which is
-    what composition scores and path expansions of a pattern start from. A score is not linear in
-    the stream as a whole: when x and y both are parts of one stream it is quadratic.
+    So a score can be split over everything that was added to the stream on either side. Composition
+    and the path expansion of patterns start from this.
+
+    A score is not linear in the stream as a whole. If x and y are parts of the same stream it is
+    quadratic: twice the stream gives four times the score.
     """
     x, z = MatrixSymbol("x", 1, d), MatrixSymbol("z", 1, d)
     y, token = MatrixSymbol("y", 1, d), Source("W_E", rows=1)
@@ -74,12 +78,13 @@ def score_is_bilinear() -> Statement:
     covers=("S0-29",),
 )
 def qk_rank_at_most_d_head() -> Property:
-    """W_QK is d × d, and a product through d_head dimensions: its rank is at most min(d, d_head). A
-    head compares d_head numbers of each of two tokens and no more.
+    """The matrix W_QK = W_Q W_Kᵀ, whose bilinear form is the attention score, is d × d with rank at
+    most d_head: a head compares d_head numbers of one token with d_head numbers of another.
 
-    This is why W_Q and W_K are kept apart though only their product matters: stored as one matrix
-    it would cost d² numbers instead of 2·d·d_head, and multiplying by it would hide how small the
-    subspace is that a head looks at. The factorisation is exact; nothing is being approximated.
+    That is why W_Q and W_K are kept apart although only their product matters. Two thin factors
+    take 2 d d_head numbers, the product d², which for GPT-2 small is 98,304 against 589,824.
+
+    The factorisation is exact; nothing is being approximated.
     """
     return Property(Fact("rank_at_most", W_QK, sympy.Min(d, d_head)))
 
@@ -93,12 +98,12 @@ def qk_rank_at_most_d_head() -> Property:
     covers=("S0-29",),
 )
 def scores_rank_at_most_d_head() -> Property:
-    """The table of all scores, queries × keys, has rank at most min(n, d, d_head). On a prompt much
-    longer than d_head, most scores follow from a few: a head cannot give every pair of positions a
+    """The table of all scores of a head, queries × keys, has rank at most d_head, however long the
+    prompt. So on a prompt much longer than d_head a head cannot give every pair of positions a
     score of its own.
 
-    Said of scores as they leave the product. Mask and softmax act on single entries and on rows,
-    and either may raise the rank: a causal pattern has rank n, as its diagonal is nowhere zero.
+    This is about scores before mask and softmax. Both act on single entries or rows and can raise
+    the rank: a causal pattern always has full rank n, since its diagonal has no zero.
     """
     scores = matmul(1 / sqrt(d_head), X, W_QK, Transpose(X))
     longer = {"X": Source("W_E", rows=48)}  # more than d_head
@@ -113,11 +118,12 @@ def scores_rank_at_most_d_head() -> Property:
     covers=("S0-29",),
 )
 def qk_rank_is_not_length() -> NonIdentity:
-    """One letter n for the length of the prompt and for the head dimension, and a text says that
-    the rank of W_QK is at most the length. On a prompt of one token the rank would then be one:
-    every 2 × 2 minor of W_QK would vanish. It does not, as soon as d and d_head are at least two.
+    """The rank of W_QK has nothing to do with the length of the prompt, although a text that uses
+    one letter n for the head dimension and for the number of positions seems to say so. On a prompt
+    of one token the rank would then be one, and every 2 × 2 minor of W_QK would vanish. The
+    inequality shows that such a minor need not.
 
-    W_QK is a weight. It knows of no prompt.
+    W_QK is made of weights, which no prompt changes. Its rank is at most d_head.
     """
     return NonIdentity(W_QK[i, k] * W_QK[j, l], W_QK[i, l] * W_QK[j, k])
 
@@ -130,12 +136,13 @@ def qk_rank_is_not_length() -> NonIdentity:
     covers=("S0-30",),
 )
 def W_QK_symmetric_split() -> Statement:
-    """Every square matrix is half its sum with its transpose plus half the difference. The first
-    part scores a pair the same whichever of the two asks; the second turns its sign when query and
-    key change places.
+    """The matrix W_QK of a head is the sum of a symmetric part, ½ (W_QK + W_QKᵀ), and an
+    antisymmetric part, ½ (W_QK − W_QKᵀ), as every square matrix is. For `[[1, 4], [0, 1]]` they are
+    `[[1, 2], [2, 1]]` and `[[0, 2], [−2, 0]]`.
 
-    A head that looks for tokens like the one at hand lives in the symmetric part; one that makes
-    verbs look at subjects but not subjects at verbs needs the antisymmetric part.
+    The symmetric part scores a pair of vectors the same whichever of the two is the query; the
+    antisymmetric part changes sign. A head that looks for tokens like its own uses the first. A
+    head in which verbs attend to subjects, but not subjects to verbs, needs the second.
     """
     half, turned = Rational(1, 2), Transpose(W_QK)
     return Statement(
@@ -152,9 +159,12 @@ def W_QK_symmetric_split() -> Statement:
     covers=("S0-30",),
 )
 def W_QK_symmetric_split_norms() -> Statement:
-    """Symmetric and antisymmetric matrices are orthogonal to each other, so the squares of the two
-    norms add up to the square of the whole. That makes “what share of a head is antisymmetric” a
-    number between 0 and 1. For a random W_QK it is near a half.
+    """The squared norm of W_QK (the sum of its squared entries) is the sum of those of its
+    symmetric and antisymmetric parts, since these two are orthogonal as vectors of entries. So
+    “what share of this head is antisymmetric” is a number between 0 and 1.
+
+    For a d × d matrix of independent normal entries it is (d − 1)/(2d) on average, so nearly one
+    half is what chance gives.
     """
     half, turned = Rational(1, 2), Transpose(W_QK)
     return Statement(
@@ -172,11 +182,12 @@ def W_QK_symmetric_split_norms() -> Statement:
     covers=("S0-30",),
 )
 def scores_less_their_transpose() -> Statement:
-    """The scores less their transpose are X (W_QK - W_QKᵀ) Xᵀ. So a symmetric W_QK gives symmetric
-    scores on every prompt: i scores j as j scores i.
+    """The difference between “i scores j” and “j scores i” comes from the antisymmetric part of
+    W_QK alone: the scores less their transpose are X (W_QK − W_QKᵀ) Xᵀ. So a symmetric W_QK gives
+    symmetric scores on every prompt.
 
-    Only the scores. A pattern is not symmetric even then: each row is divided by its own sum, and
-    the mask removes one of each pair.
+    The attention pattern is not symmetric even then. The softmax divides each row by a sum of its
+    own, and the mask removes one of each pair.
     """
     scores = matmul(X, W_QK, Transpose(X))
     return Statement(
@@ -194,11 +205,12 @@ def scores_less_their_transpose() -> Statement:
     covers=("S0-30",),
 )
 def W_QK_from_scores() -> Statement:
-    """The way back. If the vectors at the positions of a prompt span the model space, then X has a
-    left inverse Y, and Y (S - Sᵀ) Yᵀ gives W_QK - W_QKᵀ back. Together with the theorem before:
-    scores are symmetric on all prompts exactly when W_QK is symmetric.
+    """If the scores of one prompt are symmetric and its vectors span the whole residual stream,
+    then W_QK is symmetric. A left inverse Y of X exists for such a prompt, and Y (S − Sᵀ) Yᵀ
+    recovers W_QK − W_QKᵀ from the scores S = X W Xᵀ.
 
-    A prompt shorter than d shows nothing of the sort: on one token any W_QK has symmetric scores.
+    It is the converse of `scores_less_their_transpose`. A prompt with fewer than d independent
+    vectors shows nothing of the kind: on one token every W_QK has symmetric scores.
     """
     W, Y = MatrixSymbol("W", d, d), MatrixSymbol("Y", d, n)
     scores = matmul(X, W, Transpose(X))
@@ -218,9 +230,10 @@ def W_QK_from_scores() -> Statement:
     covers=("S0-30",),
 )
 def self_scores_see_symmetric_part() -> Statement:
-    """On the diagonal of the scores a position asks about itself: a quadratic form, in which the
-    antisymmetric part of W_QK cancels. A head with a purely antisymmetric W_QK scores every
-    position zero with itself.
+    """The score of a position with itself depends only on the symmetric part of W_QK: x W xᵀ is a
+    quadratic form, in which the antisymmetric part cancels.
+
+    So a head whose W_QK is antisymmetric gives every position the score zero with itself.
     """
     half = Rational(1, 2)
     return Statement(
@@ -238,11 +251,15 @@ def self_scores_see_symmetric_part() -> Statement:
     covers=("B8", "S1-29", "S2-28"),
 )
 def qk_gauge() -> Statement:
-    """Multiply W_Q by any invertible C inside the head and W_K by the inverse transpose Dᵀ of C:
-    W_QK, and with it every score, stays. So single coordinates of queries and keys mean nothing by
-    themselves; what can be compared between models or heads is W_QK.
+    """W_Q and W_K are determined by what a head computes only up to a change of basis. Multiply W_Q
+    by an invertible C and W_K by Dᵀ, the inverse transpose of C: W_Q W_Kᵀ, and so every score, is
+    unchanged. C and D are d_head × d_head with CD = I.
 
-    With rotary positions less is free: C must commute with the rotations.
+    So single coordinates of queries and keys have no meaning by themselves; compare heads through
+    W_QK.
+
+    With rotary positions there is less freedom, since C has to commute with the rotations
+    (`rotary_qk_gauge`).
     """
     C, D = MatrixSymbol("C", d_head, d_head), MatrixSymbol("D", d_head, d_head)
     return Statement(
@@ -260,10 +277,12 @@ def qk_gauge() -> Statement:
     covers=("S0-25",),
 )
 def scores_have_variance_d_head() -> Statement:
-    """Let queries run through any finite collection with mean square one in each coordinate and no
-    correlation between coordinates, and keys through another, every query meeting every key. Then
-    the mean of (q·k)² is exactly d_head. That is the reason for the 1/√d_head: it brings scores
-    back to variance one, so that the softmax starts neither flat nor saturated.
+    """The dot product of two independent vectors of d_head entries, each of variance one, has
+    variance d_head. Dividing by √d_head brings it back to one, which is why attention scores are
+    divided by √d_head: at initialisation the softmax is then neither flat nor saturated.
+
+    In the formula queries q[g] and keys k[e] run through two finite collections, each with
+    uncorrelated coordinates of mean square one, and every query meets every key.
 
     It is a statement about initialisation. Nothing keeps trained queries and keys uncorrelated, and
     trained scores are often much larger.
@@ -287,9 +306,12 @@ def scores_have_variance_d_head() -> Statement:
     covers=("S0-25",),
 )
 def scores_have_mean_zero() -> Statement:
-    """The mean score over all pairs of a query and a key is the mean query times the mean key. One
-    of them zero is enough. Then the mean of the squares is the variance, and with unit variances it
-    is d_head.
+    """The mean score over all pairs of a query and a key is the dot product of the mean query with
+    the mean key, so it is zero if the queries have mean zero. The mean square of the scores in
+    `scores_have_variance_d_head` is then their variance. The rows q[g] are G queries and the rows
+    k[e] are E keys, every query meeting every key.
+
+    It is enough that one of the two means is zero.
     """
     q, kk = Family("q", (G,), 1, d_head), Family("k", (E,), 1, d_head)
     score = matmul(q[g], Transpose(kk[e]))
@@ -314,10 +336,13 @@ EACH = ConcatHeads(kron(OneMatrix(1, R), matmul(X, W_KG[g])), (g, G))  # each R 
     "Multi-Head Checkpoints”",
 )
 def grouped_keys_are_repeated() -> Statement:
-    """With G key heads and R query heads to each, query head h = g·R + r uses key head g: the keys
-    stand as 0 0 0 1 1 1 … As a matrix on the keys side by side that is I_G ⊗ 1_1×R ⊗ I_d_head, what
-    libraries call repeat_interleave. With the keys so repeated, everything said of plain heads
-    holds, head by head: W_QK of head h is W_Q[h] times W_K[g]ᵀ.
+    """In grouped-query attention several query heads share one key head, which saves memory. With G
+    key heads and R query heads for each, query head g·R + r uses key head g, so the keys of
+    neighbouring query heads repeat: 0 0 0 1 1 1 … for R = 3. As a matrix on the keys side by side
+    this is I_G ⊗ 1_{1×R} ⊗ I_{d_head}; libraries call it `repeat_interleave`.
+
+    With keys repeated in this way everything known of ordinary heads applies: W_QK of a query head
+    is its W_Q times W_K[g]ᵀ.
     """
     spread = kron(Identity(G), OneMatrix(1, R), Identity(d_head))
     return Statement(EACH, matmul(SHARED, spread), on_models=False)
@@ -330,9 +355,11 @@ def grouped_keys_are_repeated() -> Statement:
     source="Ainslie et al. 2023, “GQA”, as implemented; a recurring porting bug",
 )
 def grouped_keys_are_not_tiled() -> NonIdentity:
-    """Repeating the whole block of keys, 0 1 2 0 1 2 …, is 1_1×R ⊗ I_G ⊗ I_d_head: the two factors
-    of ⊗ swapped. The shapes fit, the model runs, and most query heads meet a foreign key. The two
-    agree only if there is one group, or one query head to each.
+    """In grouped-query attention the keys must be repeated as 0 0 1 1 2 2, not as 0 1 2 0 1 2. The
+    second order swaps two factors of ⊗. Shapes fit and the model runs, but most query heads meet a
+    key head of another group.
+
+    The two agree only if there is one group, or one query head for each.
     """
     tiled = kron(OneMatrix(1, R), Identity(G), Identity(d_head))
     return NonIdentity(EACH, matmul(SHARED, tiled))
@@ -363,13 +390,13 @@ def _additive_plainly(
     covers=("S4-03",),
 )
 def additive_alignment_scores() -> Definition:
-    """Attention began with scores e_ij = a(h_i, h_j) from any function a of the state that asks and
-    the state that is asked. The first was a small network: v · tanh(h_i W + h_j U). Self-attention
-    is the same with both states from one sequence (`self_alignment_scores`).
+    """Attention scores need not be dot products. The first attention mechanism, for translation,
+    scored a pair of states by a small neural network, e_ij = v · tanh(h_i W + h_j U). Here H_d and
+    H_e hold the states of the two sentences as rows, and v (the weights of the output) has one
+    entry for each hidden unit k.
 
-    Everything said of patterns holds whatever the scores come from. What is particular to
-    transformers is that a is bilinear, x_i W_QK x_jᵀ, so that it can be computed for all pairs by
-    one product, and that there is a matrix W_QK to read.
+    All facts about patterns hold wherever the scores come from. The bilinear score of transformers
+    has two advantages: one matrix product gives all pairs, and there is a matrix W_QK to read.
     """
     looks = {
         "H_d": Source("qk_in", rows=3),
@@ -404,10 +431,12 @@ def _self_plainly(H: Any, W: Any, U: Any, v: Any, n: int, d: int, p: int) -> Any
     covers=("S4-05",),
 )
 def self_alignment_scores() -> Definition:
-    """e_ij = a(h_i, h_j), with i and j two positions of one sequence h: set h^d = h^e in
-    `additive_alignment_scores`. The table of scores is then square, and position i scores itself
-    too, on the diagonal. It need not be symmetric: how i scores j and how j scores i differ unless
-    a says otherwise, as a reads its two arguments by different weights.
+    """Self-attention means that queries and keys come from the same sequence of states H: e_ij
+    scores position j for position i, both in one text. The table of scores is square, and position
+    i also scores itself. The weights W and U read the two states, and v weighs the hidden units.
+
+    It is `additive_alignment_scores` with both sequences equal. The scores need not be symmetric,
+    since the two arguments are read by different weights W and U.
     """
     H = MatrixSymbol("H", n, d)
     looks = {

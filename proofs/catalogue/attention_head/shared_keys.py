@@ -32,12 +32,12 @@ C, D = Family("C", (G,), d_head, d_head), Family("D", (G,), d_head, d_head)
     covers=("B30",),
 )
 def grouped_heads_read_few_directions() -> Property:
-    """Put the keys of all query heads side by side: each of the G key matrices R times. However
-    many query heads there are, the rank of what they read from the stream is at most min(d,
-    G·d_head). The same holds of values. Plain attention may read H·d_head directions, R times as
-    many; multi-query attention, with G = 1, reads d_head in all.
+    """In grouped-query attention all query heads together read at most G · d_head directions of the
+    stream through their keys, since only G key matrices exist, each used by R heads. The same holds
+    for values. Plain attention could read R times as many.
 
-    The saving of memory is this bound: the cache holds G·d_head numbers a position.
+    This limit is the price of the saved memory: the cache holds G · d_head numbers for keys at each
+    position instead of H · d_head.
     """
     spread = ConcatHeads(kron(OneMatrix(1, R), W_K[g]), (g, G))
     return Property(Fact("rank_at_most", spread, Min(d, G * d_head)), on_models=False)
@@ -51,10 +51,13 @@ def grouped_heads_read_few_directions() -> Property:
     covers=("B30",),
 )
 def grouped_keys_gauge() -> Statement:
-    """Multiply the key matrix of a group by an invertible C_g, and every query matrix of that group
-    by its inverse transpose: no score changes. There is one such freedom for each group, and not
-    one for each query head. A tool that normalises the factors of each head by itself, as one may
-    with plain attention, breaks a grouped-query model.
+    """In grouped-query attention the heads of one group share their key matrix, so they also share
+    the freedom to change its basis. Multiply the keys of group g by an invertible C[g] and all
+    query matrices of the group by its inverse transpose: no score changes. D[g] is the inverse of
+    C[g].
+
+    A tool that chooses a basis for each head separately, as is allowed in plain attention, breaks
+    such a model.
     """
     changed = matmul(matmul(W_Q[g, e], Transpose(D[g])), Transpose(matmul(W_K[g], C[g])))
     return Statement(
@@ -73,10 +76,12 @@ def grouped_keys_gauge() -> Statement:
     covers=("B30",),
 )
 def grouping_is_exact_for_keys_of_one_span() -> Statement:
-    """Let the key matrices of the heads of a group differ by a change of basis only: head (g, r)
-    has W_K[g] C[g, r]. Then its scores are those of a grouped-query head with the key matrix W_K[g]
-    and the query matrix W_Q[g, r] C[g, r]ᵀ. So the conversion is exact where the keys of a group
-    span one space. No condition is needed on the queries.
+    """Ordinary attention can be converted to grouped-query attention without loss if the key
+    matrices of the heads in a group differ only by a change of basis, W_K[g] C[g, e]. The query
+    matrices take over these changes of basis, W_Q[g, e] C[g, e]ᵀ, and the scores are the same.
+
+    No condition on the queries is needed. In trained models the condition on the keys does not
+    hold, and the conversion is an approximation.
     """
     inside = Family("C", (G, R), d_head, d_head)
     own = matmul(W_Q[g, e], Transpose(matmul(W_K[g], inside[g, e])))
@@ -92,9 +97,13 @@ def grouping_is_exact_for_keys_of_one_span() -> Statement:
     covers=("B30",),
 )
 def mean_of_keys_is_not_exact() -> NonIdentity:
-    """The usual conversion replaces the key matrices of a group by their mean. Even for two heads
-    whose keys span one space, that is not the layer one began with: the mean forgets the bases. It
-    is why such models are trained on after the conversion.
+    """The usual conversion to grouped-query attention replaces the key matrices of a group by their
+    mean. This changes the scores even if the keys of both heads span the same space, because
+    averaging ignores that they are in different bases. W_K1 and W_K2 are the key matrices of two
+    heads, and C is the change of basis between them.
+
+    That is why converted models are trained further. Where an exact conversion exists, it changes
+    the queries as well (`grouping_is_exact_for_keys_of_one_span`).
     """
     first, other = MatrixSymbol("W_K1", d, d_head), MatrixSymbol("W_K2", d, d_head)
     basis = MatrixSymbol("C", d_head, d_head)
@@ -121,10 +130,11 @@ LATENT = matmul(X, W_D)
     covers=("B29",),
 )
 def latent_keys_are_absorbed() -> Statement:
-    """In multi-head latent attention (MLA) keys are C U_K, where C = X W_D holds r numbers a
-    position and is all that is cached. The scores are X (W_Q U_Kᵀ) Cᵀ: with W_Q U_Kᵀ computed once,
-    queries meet the latent vectors themselves, and keys are never formed. It is a head whose W_QK
-    is W_Q U_Kᵀ W_Dᵀ, of rank at most min(r, d_head).
+    """In multi-head latent attention only a short latent vector C = X W_D (r numbers for each
+    position) is cached, and keys would be C U_K. The keys never have to be computed: the scores are
+    X (W_Q U_Kᵀ) Cᵀ, so the up-projection U_K is multiplied into the queries once.
+
+    In circuit terms such a head has W_QK = W_Q U_Kᵀ W_Dᵀ, of rank at most min(r, d_head).
     """
     return Statement(
         matmul(matmul(X, row.W_Q), Transpose(matmul(LATENT, U_K))),
@@ -148,9 +158,12 @@ def latent_keys_are_absorbed() -> Statement:
     covers=("B29",),
 )
 def latent_values_are_absorbed() -> Statement:
-    """Values are C U_V, and what a head writes is A C U_V W_O = (A C)(U_V W_O): the pattern mixes
-    latent vectors, and one matrix r × d takes the result to the stream. So W_OV = W_D U_V W_O, and
-    all that is said of OV circuits holds, with at most r directions read by all heads together.
+    """In multi-head latent attention the values are C U_V, made from the cached latents C = X W_D.
+    They never have to be computed: the pattern mixes the latents, A C, and the product U_V W_O
+    takes the result to the stream.
+
+    So W_OV = W_D U_V W_O, and all that is known of OV circuits applies. All heads together read at
+    most r directions.
     """
     return Statement(
         matmul(A, matmul(LATENT, U_V), row.W_O),
@@ -168,10 +181,12 @@ def latent_values_are_absorbed() -> Statement:
     covers=("B29",),
 )
 def rotary_blocks_absorption() -> NonIdentity:
-    """A rotation stands between query and key: the score at distance Δ is x W_Q R_Δ U_Kᵀ cᵀ. A
-    matrix that is computed once for distance zero is wrong at every other distance, and there is
-    none that serves all. So MLA keeps a few extra dimensions of queries and keys that are rotated,
-    and the latent part without positions.
+    """With rotary positions the up-projection of latent attention cannot be multiplied into the
+    queries: between W_Q and U_Kᵀ stands a rotation R_Δ that depends on the distance, so a product
+    computed once, for distance zero, is wrong at other distances.
+
+    DeepSeek's models therefore have a few extra dimensions with rotary positions, and leave the
+    latent part without.
     """
     turned = MatrixSymbol("R_delta", d_head, d_head)
     return NonIdentity(
@@ -189,10 +204,12 @@ def rotary_blocks_absorption() -> NonIdentity:
     covers=("B29",),
 )
 def absorbed_rotation_is_identity() -> Statement:
-    """Take the circuit at distance Δ less that at distance zero, W_Q R_Δ U_Kᵀ − W_Q U_Kᵀ. Where the
-    columns of W_Q and of U_K are independent, as they are in practice, both have left inverses, and
-    through them the difference is R_Δ − I. So one matrix serves two distances only if the rotation
-    between them is none: there is nothing to compute once.
+    """If one matrix W_Q U_Kᵀ is to give the scores of latent attention at a distance Δ too, the
+    rotation R_Δ must be the identity. L_Q and L_K are left inverses of W_Q and U_K, which exist if
+    their columns are independent, as they usually are. Seen through them, the difference of the two
+    circuits is R_Δ − I.
+
+    So the obstacle in `rotary_blocks_absorption` cannot be avoided by a clever choice of weights.
     """
     turned, U = MatrixSymbol("R_delta", d_head, d_head), MatrixSymbol("U_K", r, d_head)
     of_Q, of_K = MatrixSymbol("L_Q", d_head, d), MatrixSymbol("L_K", d_head, r)

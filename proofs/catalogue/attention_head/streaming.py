@@ -55,13 +55,13 @@ def exp(e: Any) -> Any:
     covers=("B31",),
 )
 def kv_cache_is_last_row() -> Statement:
-    """Write one more token. Its row of the causal pattern sees all positions, so what the head
-    reads there is softmax(q [K; k]ᵀ/√d_head) [V; v], with q, k and v from the new row of the stream
-    and K and V from the rows before. K and V are what the cache holds: they were computed when
-    those tokens were new, and a causal model never changes them (`prefix_is_computed_alone`).
+    """Generating one more token needs only the new row of attention: the query of the new position
+    x against the keys and values of all earlier positions X, which were computed before and are
+    kept in a cache. The left side is the last row of causal attention over the whole prompt [X; x];
+    the right side uses the cached keys X W_K and values X W_V.
 
-    Here the last row of attention over the whole prompt, mask included, equals attention of one
-    query without a mask over the cached keys and the new one.
+    Generation therefore costs n scores a token and not n². It is exact because later tokens never
+    change what was computed for earlier ones (`prefix_is_computed_alone`).
     """
     past, new = MatrixSymbol("X", m, d), MatrixSymbol("x", 1, d)
     whole = BlockMatrix([[past], [new]])
@@ -109,11 +109,16 @@ def _merged(one: Part, other: Part, reference: Any) -> Part:
     covers=("B32",),
 )
 def online_softmax_merges() -> Statement:
-    """Read the keys in blocks. For each block keep a reference m for each query (in practice its
-    largest score, so that no exp overflows), and o, the sum of exp(s − m) v over the keys. Two
-    blocks merge by exp(m_1 − m) o_1 + exp(m_2 − m) o_2. The result is what one pass over all keys
-    gives, for every choice of references. With ones for the values it is ℓ, the sum of weights,
-    that merges so; and o/ℓ is attention (`online_softmax_is_attention`).
+    """Attention can be computed over blocks of keys and merged exactly. For each block keep, for
+    each query, a reference number m (in practice the block's largest score, so that exp does not
+    overflow) and o, the sum of exp(s − m) v over its keys. Two blocks merge to exp(m_1 − m) o_1 +
+    exp(m_2 − m) o_2, which is what one pass over all keys gives. In the formula S_1 and S_2 are the
+    scores of two blocks of keys (n × p and n × q), V_1 and V_2 their values.
+
+    FlashAttention is built on this. The sums ℓ of the weights merge in the same way, with ones in
+    place of the values, and o/ℓ is attention (`online_softmax_is_attention`).
+
+    In the formula the new reference is m_3. It may be chosen freely.
     """
     (S_1, V_1, m_1), (S_2, V_2, m_2), (_, _, m_3) = BLOCKS
     one, two = (
@@ -131,11 +136,14 @@ def online_softmax_merges() -> Statement:
     covers=("B32",),
 )
 def online_softmax_is_associative() -> Statement:
-    """Let o_1, o_2 and o_3 be what three blocks of keys have summed, each with its references m_k.
-    Merge the first two and then the third, or the last two and then the first: the result is the
-    same, with any references in between. So keys may be split over blocks, devices or a tree in any
-    way, which is what FlashAttention and ring attention do. In floating point the order still
-    decides the last bits.
+    """When attention is computed in blocks of keys, the order in which blocks are merged does not
+    matter: merging the first two and then the third gives the same as merging the last two first.
+    o_k is the weighted sum of values of block k, m_k its reference scores
+    (`online_softmax_merges`). In the formula m_12 and m_23 are the references between, and m the
+    last.
+
+    So keys may be divided over blocks, devices or a tree in any way, as in FlashAttention and ring
+    attention. In floating point the order still decides the last bits.
     """
     one, two, three = (
         (reference, MatrixSymbol(f"o_{k + 1}", n, d)) for k, (_, _, reference) in enumerate(BLOCKS)
@@ -155,8 +163,13 @@ def online_softmax_is_associative() -> Statement:
     covers=("B32",),
 )
 def online_softmax_is_attention() -> Statement:
-    """O = ℓ · softmax(S) V, for any references m: the sums that are kept while keys are read, one
-    divided by the other, are attention. The references cancel.
+    """The running sums that a blockwise computation keeps, divided by each other, are attention: Σ
+    exp(s − m) v equals ℓ · softmax(S) V, where ℓ = Σ exp(s − m) is the sum of weights for each
+    query. The reference m cancels in the quotient, so every choice gives the same result. In the
+    formula S_1 (n × p) are the scores, m_1 the references and V_1 the values.
+
+    In exact arithmetic m could be zero. In floating point one takes the largest score, to avoid
+    overflow.
     """
     S, V, reference = BLOCKS[0]
     weights = _weights(S, reference)
@@ -181,12 +194,14 @@ def online_softmax_is_attention() -> Statement:
     covers=("B33",),
 )
 def softmax_plus_one_is_a_null_key() -> Statement:
-    """Weights exp(s_j)/(1 + Σ_k exp(s_k)) let a head attend to nothing: they sum to less than one.
-    Exactly the same is read by the usual softmax with one more key, which every query scores 0 and
-    whose value is the zero vector. A sink token is that key made by training: attention goes there,
-    and next to nothing is read. A learned sink, with a score b in place of 0, puts exp(b) for 1.
+    """Adding 1 to the denominator of a softmax lets a head attend to nothing: the weights
+    exp(s_j)/(1 + Σ_k exp(s_k)) sum to less than one. It is the same as ordinary softmax with one
+    more key, of score 0 and value 0. The equation has a score b in place of 0, as in models with
+    learned sinks, and then exp(b) takes the place of 1; it is multiplied by the denominator. S (n ×
+    m) are the scores of the other keys and V their values.
 
-    Stated times the denominator: (exp(b) + Σ exp(s)) · softmax([b, S]) [0; V] = exp(S) V.
+    An attention sink in a trained model, a first token with high weight and a small value, plays
+    the same part.
     """
     S, V, b = MatrixSymbol("S", n, m), MatrixSymbol("V", m, d_head), MatrixSymbol("b", n, 1)
     with_sink = RowSoftmax(BlockMatrix([[b, S]]))
@@ -213,12 +228,13 @@ V_n = MatrixSymbol("V", n, d_head)
     covers=("B34",),
 )
 def linear_attention_is_a_recurrence() -> Statement:
-    """Replace exp(q·k) by φ(q)·φ(k). Under the causal mask, position i reads
-    Σ_{j ≤ i} (φ(q_i)·φ(k_j)) v_j = φ(q_i) S_i, where S_i = S_{i−1} + φ(k_i)ᵀ v_i: one matrix, of a
-    size that does not grow with the prompt, in place of a cache of all keys and values.
+    """If the exponential in attention is replaced by a product of features, φ(q)·φ(k), attention
+    can be computed step by step with a state of fixed size: S_i = S_{i−1} + φ(k_i)ᵀ v_i, an r ×
+    d_head matrix, and position i reads φ(q_i) S_i. No cache of keys and values is needed. In the
+    formula k[l] stands for the features φ(k_l).
 
-    One step is the matrix I + U φ(k)ᵀ v Wᵀ on the state with a 1 beside it, here
-    [[I, φ(k)ᵀ v], [0, I]]. L steps in a row, whatever L is, put Σ φ(k_l)ᵀ v_l in its corner.
+    The update adds a matrix, so it is written as a product with `[[I, φ(k)ᵀ v], [0, I]]`. L such
+    steps in a row leave Σ φ(k_l)ᵀ v_l in the corner, for every L.
     """
     k, v = Family("k", (L,), 1, r)[l], Family("v", (L,), 1, d_head)[l]
     eye = [Identity(r), Identity(d_head)]
@@ -241,9 +257,12 @@ def linear_attention_is_a_recurrence() -> Statement:
     covers=("B34",),
 )
 def linear_attention_reads_its_state() -> Statement:
-    """(M ∘ φ(Q) φ(K)ᵀ) V, row i, is φ(q_i) times the state Σ_j M_ij φ(k_j)ᵀ v_j, the sum over the
-    positions that i may see. The left side costs n² scores, for training in parallel; the right
-    side is the recurrence, for generating token by token.
+    """Linear attention has two equal forms: a table of scores under the causal mask, (M ∘
+    φ(Q)φ(K)ᵀ) V, and a running state, in which row i is φ(q_i) Σ_{j ≤ i} φ(k_j)ᵀ v_j. Φ_Q and Φ_K
+    hold the features of queries and keys as rows.
+
+    The first form computes n² scores in parallel, for training; the second goes from token to
+    token, for generation.
     """
     here, there = OneHot(i, n), OneHot(t, n)
     seen = matmul(Transpose(here), CausalMask(n), there)
@@ -265,12 +284,16 @@ def linear_attention_reads_its_state() -> Statement:
     covers=("B35",),
 )
 def state_space_duality() -> Statement:
-    """A state space model with one gate a_i a position keeps h_i = a_i h_{i−1} + b_iᵀ x_i, a matrix
-    of r rows, and puts out y_i = c_i h_i. With Z the shift by one position, row s of the states of
-    all positions solves h_s = diag(a) Z h_s + diag(B_s) X. So Y = (Λ ∘ C Bᵀ) X with
-    Λ = (I − diag(a) Z)⁻¹, whose entry (i, j) is a_i a_{i−1} … a_{j+1} for j ≤ i: linear attention
-    with queries C, keys B, values X, and the decay Λ in place of the causal mask. With all gates 1,
-    Λ is that mask.
+    """A state space model, a recurrence with a gate at each position, is attention with a decaying
+    mask. Its state h_i = a_i h_{i−1} + b_iᵀ x_i (r × d) is read by y_i = c_i h_i. Written for all
+    positions, Y = (Λ ∘ C Bᵀ) X: linear attention with queries C, keys B and values X, where the
+    entry (i, j) of Λ is the product of the gates a_i … a_{j+1} for j ≤ i.
+
+    This is the duality on which Mamba-2 rests: the same layer as a recurrence and as a matrix
+    product.
+
+    In the hypotheses h[t] is row t of the states of all positions, and Λ is given as the inverse of
+    I − diag(a) Shift_n. With all gates 1 it is the causal mask.
     """
     a, B, C = MatrixSymbol("a", n, 1), MatrixSymbol("B", n, r), MatrixSymbol("C", n, r)
     states = Family("h", (r,), n, d)
@@ -297,9 +320,12 @@ def state_space_duality() -> Statement:
     covers=("B35",),
 )
 def open_gates_give_the_causal_mask() -> Statement:
-    """M (I − Z) = I, for the shift Z by one position and the causal mask M: the decay mask
-    (I − diag(a) Z)⁻¹ is M when all gates are 1. What a position adds then stays in the state for
-    ever, and the state space model is linear attention.
+    """If all gates of a state space model are 1, so that nothing in its state decays, its decay
+    mask is the ordinary causal mask M_n. The equation says that M_n is the inverse of I − Shift_n,
+    which is what the decay mask becomes (`state_space_duality`).
+
+    The model is then linear attention: the state keeps the sum of everything that was written to
+    it.
     """
     return Statement(
         matmul(CausalMask(n), less(Identity(n), Shift(n))), Identity(n), on_models=False
@@ -319,13 +345,16 @@ LOSS = matmul(Rational(1, 2), Transpose(less(matmul(X, W), Y)), less(matmul(X, W
     covers=("B36",),
 )
 def linear_attention_is_a_gradient_step() -> Statement:
-    """Let a prompt hold examples (x_j, y_j) and a query x. A linear model W predicts x W; its
-    squared error on the examples is ½ Σ_j ‖x_j W − y_j‖². After one gradient step of size η it
-    predicts x W + η Σ_j (x·x_j)(y_j − x_j W): attention without softmax, whose queries and keys are
-    the inputs and whose values are the errors made so far.
+    """One step of gradient descent on examples in a prompt can be computed by one attention head
+    without softmax. The prompt holds inputs X and targets Y as rows, and a query x; a linear model
+    predicts x W. After one step of size η on the squared error its prediction is x W + η Σ_j
+    (x·x_j)(y_j − x_j W). The sum is attention with x as query, the inputs as keys and the errors as
+    values.
 
-    The gradient is taken of the loss itself, not put in by hand. That a trained transformer does
-    this is another claim, which needs evidence of its own.
+    It is one proposed account of in-context learning. That trained transformers do this is a
+    separate claim, which needs evidence of its own.
+
+    The left side takes the gradient of the loss itself.
     """
     return Statement(
         matmul(x, matadd(W, matmul(-eta, gradient(Trace(LOSS), W)))),

@@ -79,12 +79,14 @@ read = Family("X", (L,), n, d)
     covers=("S3-039",),
 )
 def direct_logit_of_component() -> Definition:
-    """A component c adds a row f^c to the stream. Its direct logit for the token w is the inner
-    product of that row with the column of W_U for w: what the component says about w, if nothing
-    stands between it and the unembedding.
+    """The direct logit of a component is what it adds to a logit through the unembedding alone: it
+    writes a row f to the residual stream, and f W_U is its contribution to the logits of all
+    tokens. For token w it is the dot product of f with column w of W_U.
 
-    It is not the effect of the component. Later layers read the row too, and may amplify it, undo
-    it or step in for it (`effect_is_direct_and_the_rest`).
+    It is the quickest answer to “which component produced this prediction?”.
+
+    It is not the effect of the component. Later layers read f too, and may amplify it, cancel it,
+    or make up for it (`effect_is_direct_and_the_rest`).
     """
 
     def plain(f: Any, W_U: Any, n: int, d: int, V: int, **_: Any) -> list[list[Any]]:
@@ -107,12 +109,15 @@ def direct_logit_of_component() -> Definition:
     covers=("S3-040",),
 )
 def direct_logit_of_neuron() -> Definition:
-    """A neuron u that is active by n_u adds n_u times its row of W_out, so its direct logit is n_u
-    w_out,u W_U[:,w]: how active it is, times what its row says about the token. Activation and row
-    are of the same layer.
+    """The direct logit of a neuron is its activation times the dot product of its row of W_out with
+    the unembedding column r of a token. The activations are `mlp_post`, and W_out belongs to the
+    same layer.
 
-    The second factor is a property of the weights alone. A neuron whose row promotes a token
-    demotes it when the activation is negative, as a gelu may be.
+    So it is a product of how active the neuron is, which depends on the prompt, and what its row
+    says about the token, which is fixed.
+
+    A neuron whose row promotes a token demotes it when its activation is negative, which is
+    possible with GELU.
     """
 
     def plain(mlp_post: Any, W_out: Any, r: Any, n: int, d: int, d_mlp: int, **_: Any) -> Any:
@@ -136,12 +141,14 @@ def direct_logit_of_neuron() -> Definition:
     covers=("S3-041",),
 )
 def direct_logit_of_source() -> Definition:
-    """A head at position i brings a_ij x_j W_OV from each position j; its direct logit is that row
-    times W_U[:,w]. So a head's part in a logit is laid out over the positions that it looks at:
-    much weight on a position says little if the row that is moved from there is small, or says
-    nothing about w.
+    """A head's direct logit can be divided over the positions it attends to: from position j it
+    brings the row a_ij x_j W_OV, whose dot product with the unembedding column r of a token is the
+    contribution of j.
 
-    x_j is the stream before the layer, which may hold more than the token at j
+    So it shows which positions matter through this head. A large attention weight means little if
+    the row moved is small, or unrelated to r.
+
+    x_j is the stream before the layer. It may hold more than the token at j
     (`attending_is_not_reading_the_token`).
     """
 
@@ -178,10 +185,11 @@ def direct_logit_of_source() -> Definition:
     covers=("S3-042", "S3-039"),
 )
 def direct_logits_add_up() -> Statement:
-    """In a model of heads without norms, the logit of a token w at a position i is the sum over
-    the embedding and the heads of all layers of what each writes there, times W_U[:,w]. It is
-    linearity and nothing else, for any number of layers and heads; the sum being complete, a part
-    that is missing shows as a difference.
+    """In an attention-only model without norms, the direct logits of the embedding and of all heads
+    in all layers sum to the logit, exactly. In the formula e_i picks a position and e_w a token.
+
+    So nothing is left unexplained, and a forgotten component shows as a difference. It is linearity
+    of the unembedding and nothing else.
     """
     patterns, of = layers.A[l, h], layers.row
     embedded = MatrixSymbol("X_0", n, d)
@@ -204,13 +212,14 @@ def direct_logits_add_up() -> Statement:
     covers=("S3-042", "S3-041"),
 )
 def head_direct_logit_is_sum_over_sources() -> Statement:
-    """Whatever direction r is read, what a head writes at i in it is Σ_j a_ij (x_j W_V + b_V) W_O
-    r. The value bias belongs to the head and is shared like the values: as the weights of a row
-    sum to one, it comes to b_V W_O in all.
+    """What a head contributes to any direction r that is read is the sum over source positions of
+    a_ij (x_j W_V + b_V) W_O r. The value bias belongs to the head; the weights of a row sum to one,
+    so it adds b_V W_O r in all.
 
-    r is W_U[:,w], or that behind a frozen norm, or a difference of two tokens. In print the source
-    row x_j is found replaced by the row of a neuron, w_out,u: the shapes fit, but nothing then
-    depends on what stands at j, and the sum over the sources is no longer the head.
+    r is a column of the unembedding, that column behind a frozen norm, or a difference of two.
+
+    In print the source row x_j is found replaced by the row of a neuron. Shapes fit, but then
+    nothing depends on position j.
     """
     values = matadd(matmul(X, W_V), everywhere(bias.b_V))
     neuron = matmul(Transpose(OneHot(u, d_mlp)), W_out)
@@ -239,9 +248,12 @@ def head_direct_logit_is_sum_over_sources() -> Statement:
     covers=("S3-042", "S3-040"),
 )
 def mlp_direct_logit_is_sum_over_neurons() -> Statement:
-    """What an MLP writes in a direction r is Σ_u n_u w_out,u r, and its output bias is one more
-    term that belongs to no neuron. In print the row is found to be that of the layer before; such
-    a sum has the right shapes and is not the MLP.
+    """What an MLP contributes to any direction r that is read is a sum over its neurons, activation
+    times the dot product of r with the neuron's row of W_out, plus one term for the output bias
+    that belongs to no neuron.
+
+    In print one finds the activations of one layer with the rows of W_out of the layer before. Such
+    a sum has the right shapes and is not the MLP's contribution.
     """
     b_out, other = MatrixSymbol("b_out", 1, d), MatrixSymbol("W_before", d_mlp, d)
 
@@ -281,14 +293,15 @@ def _with_scales(scale: MatrixExpr) -> MatrixExpr:
     covers=("S3-043", "S3-042", "B9"),
 )
 def direct_logits_with_frozen_scale() -> Statement:
-    """A LayerNorm before the unembedding centres, divides by σ and applies a gain and a bias. σ is
-    one number a position, computed from the whole stream. Divide every component by that same
-    number: the parts, each centred and read through the gain, and the bias once, sum to the logits
-    exactly. C is any number of components, and r is the column of W_U for a token.
+    """Behind a final LayerNorm, the direct logits of all components still sum to the logit if each
+    is divided by the same σ, that of the whole stream. Each component f[c] is centred, divided by
+    σ, multiplied by the gain and read by r, the unembedding column of a token; the norm's bias is
+    one more term.
 
-    “My residual stack does not add up” is most often this: the norm was left out, or each part was
-    normalised by itself. The sum is exact, but for the prompt at hand only; another stream has
-    another σ.
+    “My components do not add up to the logits” most often means that the norm was left out, or that
+    each component was normalised by itself.
+
+    The sum is exact for the prompt at hand. Another prompt has another σ.
     """
     without_norm = HeadSum(matmul(parts[c], r), (c, C))
     return Statement(
@@ -307,8 +320,11 @@ def direct_logits_with_frozen_scale() -> Statement:
     covers=("B9",),
 )
 def direct_logits_with_own_scales_do_not_add_up() -> NonIdentity:
-    """Give each component its own mean and its own σ, as if it were a stream: the sum is something
-    else. Each part would then be as long as any other, however little it writes.
+    """If each component is normalised by its own mean and standard deviation, as if it were the
+    whole stream, the results do not sum to the logits. Small components are made as long as large
+    ones. The components are the rows f[c], and r is the unembedding column of a token.
+
+    Divide all components by the scale of the whole stream (`direct_logits_with_frozen_scale`).
     """
     return NonIdentity(normed_logit, _with_scales(reciprocal_deviation(parts[c])))
 
@@ -324,10 +340,11 @@ def direct_logits_with_own_scales_do_not_add_up() -> NonIdentity:
     covers=("S3-044",),
 )
 def logit_difference_is_log_ratio() -> Statement:
-    """P(w) = P(o) · exp(f_w) · exp(-f_o), so f_w - f_o = log P(w)/P(o): the normaliser, which
-    depends on every token of the vocabulary, is the same for both and cancels. A single logit says
-    nothing about a probability; a difference of two says everything about their odds. A lead of
-    log 2 ≈ 0.69 is odds of two to one.
+    """The difference of two logits is the logarithm of the ratio of the two probabilities: f_w −
+    f_o = log P(w)/P(o). The normaliser of the softmax is the same for both and cancels. A
+    difference of log 2 ≈ 0.69 means odds of two to one.
+
+    This is why analyses use logit differences. A single logit says nothing about a probability.
     """
     final = MatrixSymbol("X_L", n, d)
     logits = matmul(final, W_U)
@@ -350,9 +367,11 @@ def logit_difference_is_log_ratio() -> Statement:
     covers=("S3-044",),
 )
 def direct_logit_difference() -> Statement:
-    """A component's part in the lead of w over o is f (W_U[:,w] - W_U[:,o]), the difference of its
-    two direct logits. So the parts of a lead add up as those of a logit do; and a component that
-    raises all tokens alike has none.
+    """A component's contribution to the logit difference of tokens w and o is the difference of its
+    two direct logits, f (W_U[:,w] − W_U[:,o]). The contributions of all components add up to the
+    logit difference.
+
+    A component that raises all tokens by the same amount contributes nothing, as it should.
     """
     between = matadd(matmul(W_U, token), matmul(-1, W_U, foil))
     return Statement(
@@ -374,9 +393,11 @@ SHIFTED = matadd(W_U, matmul(common, OneMatrix(1, V)))
     covers=("S3-045",),
 )
 def common_column_keeps_probabilities() -> Statement:
-    """Add the same column c to W_U for every token: all logits of a position move by the same
-    number, X c, and the softmax does not see it. So W_U is known up to such a column only, and to
-    centre it, c minus the mean of its columns, is one choice among many.
+    """Adding the same column c (d × 1) to every column of the unembedding changes no probability:
+    all logits of a position change by the same number, X_L c.
+
+    So W_U is determined only up to such a column. Centring it, with minus the mean column as c, is
+    one choice among many.
     """
     final = MatrixSymbol("X_L", n, d)
     return Statement(
@@ -395,8 +416,11 @@ def common_column_keeps_probabilities() -> Statement:
     covers=("S3-045",),
 )
 def common_column_keeps_differences() -> Statement:
-    """(W_U + c 1ᵀ)(e_w - e_o) = W_U (e_w - e_o): the lead of one token over another, of the model
-    or of any of its components, is the same whichever of the equivalent unembeddings is taken.
+    """Adding the same column c to every column of the unembedding changes no logit difference,
+    neither of the model nor of any component f.
+
+    So statements about logit differences do not depend on which of the equivalent unembeddings a
+    library uses.
     """
     between = matadd(token, matmul(-1, foil))
     return Statement(
@@ -415,10 +439,12 @@ def common_column_keeps_differences() -> Statement:
     covers=("S3-045",),
 )
 def common_column_moves_direct_logits() -> Statement:
-    """The direct logit of a component for one token moves by f c, the same for all tokens and
-    another number for each component. So “this head adds 3 to the logit of w” is a statement about
-    one of many equivalent unembeddings. Centre W_U first (the numbers are then relative to the mean
-    token), or look at differences.
+    """Adding the same column c to every column of the unembedding changes the direct logit of a
+    component f by f c, the same for all tokens but different for each component. The model's
+    predictions do not change.
+
+    So “this head adds 3 to the logit of w” depends on an arbitrary choice. Centre W_U first, so
+    that numbers are relative to the mean over tokens, or use logit differences.
     """
     return Statement(
         matmul(written, SHIFTED, token),
@@ -441,12 +467,15 @@ wrote = MatrixSymbol("f", 1, d)
     source=f"{FRAMEWORK}; McGrath et al. 2023, “The Hydra Effect”",
 )
 def effect_is_direct_and_the_rest() -> Statement:
-    """Take away a row f that a component wrote, and let the L later layers react, linearly, as they
-    do with patterns, scales and gates kept: a logit loses f r, which is the direct part, and what
-    each later layer made of what had become of f until then.
+    """Removing what a component wrote changes a logit by its direct logit plus what the later
+    layers did with it. With patterns, scales and gates held constant the later layers are linear
+    maps M[l], and the effect of f on the direction r is f r plus, for each later layer, what had
+    become of f until then, times M[l] r.
 
-    So “is direct attribution the effect?” has the answer no, except for the last layer. And layers
-    that are not kept frozen may react to the gap: self-repair is beyond this sum.
+    So direct attribution equals the effect only for components of the last layer.
+
+    Layers that are not held constant can also react to the gap. Self-repair is of this kind and not
+    in this sum.
     """
     through = LayerProduct(matadd(Identity(d), later[l]), (l, L), reverse=True)
     before = LayerProduct(matadd(Identity(d), later[k]), (k, l), reverse=True)
@@ -465,9 +494,11 @@ def effect_is_direct_and_the_rest() -> Statement:
     "Rushing and Nanda 2024",
 )
 def erased_write_has_no_effect() -> Statement:
-    """Let a later layer delete what a component wrote, f M = -f. Then the component's row does not
-    reach the logits at all; yet its direct logit f r is what it was, and that of the layer that
-    deletes is -f r. Both are reported as large, and cancel.
+    """A component can have a large direct logit and no effect at all: if a later layer M erases
+    what it wrote (f M = −f), nothing of f reaches the logits. Direct attribution still reports f r
+    for the component and −f r for the layer that erases it.
+
+    Both look important, and cancel. Check effects by interventions.
     """
     M = MatrixSymbol("M", d, d)
     return Statement(
@@ -515,9 +546,12 @@ class _LastLogit:
     covers=("S3-039", "S3-040", "S3-041", "S3-042", "S3-043", "B9"),
 )
 def direct_logit_attribution_method() -> Method:
-    """Each source of each head and each neuron, computed by itself with the scale of this pass;
-    their sums, the biases and the embedding together are the logit that the model gives. Seen on
-    models without norms and on one with LayerNorms, MLPs, gains and all biases.
+    """`direct_logit_attribution` gives the contribution of each source of each head, of each
+    neuron, of the biases and of the embedding to a logit, with the norm's scale of this forward
+    pass. Each is compared with a computation by loops, and together they are the logit of the
+    model.
+
+    It is tried on models without norms and on one with LayerNorms, MLPs, gains and all biases.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -92,9 +92,13 @@ def square_slope(at: MatrixExpr) -> MatrixExpr:
     covers=("S3-023",),
 )
 def taylor_of_quadratic() -> Statement:
-    """For f(x) = xᵀQx + bx the rest is δᵀQδ exactly: of second order in the step, and nothing where
-    f is linear. Every smooth f is like that near a point, with Q half its second derivatives; how
-    large Q is says how far the gradient may be trusted.
+    """The gradient predicts the change of a function up to an error of second order in the step.
+    For a quadratic f(x) = xᵀQx + bx the error is exactly δᵀQδ; for a linear f it is zero. With f(x)
+    = x², x = 1 and δ = 0.1, the gradient predicts 0.2, the true change is 0.21, and the error is
+    0.01. In general x and δ are columns, Q is a square matrix and b a row.
+
+    Every smooth function is like this near a point, with Q half its second derivatives. So
+    gradients can be trusted for small steps, and how small depends on the curvature.
     """
     return Statement(
         square(matadd(x, delta)),
@@ -122,9 +126,12 @@ def a_logit() -> tuple[Question, np.ndarray, np.ndarray, np.ndarray]:
     covers=("S3-023", "S3-024"),
 )
 def taylor_of_logit() -> ErrorLaw:
-    """f(x + hδ) - f(x) - h ∇f(x)·δ falls with h², f the likeliest logit of a trained transformer
-    with norms and MLPs, x all of its embeddings, and δ a direction as long as they are. Were an
-    entry of the gradient wrong, the error would fall with h only.
+    """The gradient of a logit predicts its change for small changes of the embeddings, with an
+    error that falls with the square of the step h. f is the largest logit of a trained transformer
+    with norms and MLPs, x all its embeddings, δ a direction as long as they are.
+
+    It checks that the gradient is right: with a wrong entry the error would fall only in proportion
+    to h.
     """
 
     def error(step: float) -> float:
@@ -162,11 +169,13 @@ def _frozen_gradient() -> MatrixExpr:
     covers=("S3-024",),
 )
 def gradient_of_frozen_layer() -> Statement:
-    """A layer of heads with frozen patterns is linear in its stream, so the change of what u reads
-    at position i is the inner product of the step with one matrix G, whatever the step. Row j of G
-    is the gradient in x_j: u itself for j = i, and Σ_h a_ij u W_Oᵀ W_Vᵀ through the heads.
+    """With attention patterns held constant, the gradient of anything read from a layer's output is
+    obtained by the transposed layer. For what u reads at position i, the gradient with respect to
+    row j of the stream is u itself for j = i, plus Σ_h a_ij u W_Oᵀ W_Vᵀ through the heads; G
+    collects these rows, and the equation holds for changes Δ of any size.
 
-    The gradient of a model whose patterns move has more terms, through queries and keys.
+    Attribution with frozen patterns is this linear map. With live patterns the gradient has more
+    terms, through queries and keys (`head_jacobian`).
     """
     change = matadd(
         _frozen_layer(matadd(X, moved_by)),
@@ -187,9 +196,12 @@ def gradient_of_frozen_layer() -> Statement:
     covers=("S3-024",),
 )
 def later_tokens_have_no_gradient() -> Statement:
-    """Move the rows after the first p by anything at all: under the causal mask the first p rows of
-    what a head gives stay exactly as they are. So no attribution by gradient or by perturbation
-    gives a score to a token after the position that is asked about. A score there is a bug.
+    """In a causal model, what is computed at a position does not change when later tokens change by
+    any amount Δ. The formula shows a head: the first p rows of its output, for streams X (p rows)
+    and Y + Δ after them.
+
+    So every attribution method must give later tokens the score zero. A nonzero score there is a
+    bug.
     """
     Y, moved = MatrixSymbol("Y", q, d), MatrixSymbol("Delta", q, d)
     circuit = matmul(row.W_Q, Transpose(row.W_K))
@@ -217,10 +229,14 @@ def _lengths_by_loops(G: Any, n: int, d: int, **_: Any) -> list[list[float]]:
     covers=("S3-024",),
 )
 def gradient_norm() -> Definition:
-    """The length of row i of the gradient G, n × d: with p = 2, √(Σ_k G_ik²). (Other norms are in
-    use: the largest entry, the sum of their sizes.) It says how much the logit could change for a
-    small change of x_i, in the worst direction; it does not say that x_i as it is did anything, nor
-    in which sense. It is zero for later tokens (`later_tokens_have_no_gradient`).
+    """The gradient norm of a token is the length of the gradient of a logit with respect to the
+    token's embedding: √(Σ_k G_ik²) for row i of G (n × d). Other norms, the largest entry or the
+    sum of absolute values, are also used.
+
+    It says how much the logit could change for a small change of x_i in the worst direction. It
+    does not say that x_i did anything as it is, nor in which sense.
+
+    It is zero for later tokens (`later_tokens_have_no_gradient`).
     """
     G = MatrixSymbol("G", n, d)
     squares = matmul(HadamardPower(G, 2), OneMatrix(d, 1))
@@ -244,9 +260,13 @@ def gradient_norm() -> Definition:
     covers=("S3-025",),
 )
 def gradient_times_input_score() -> Definition:
-    """∇_{x_i} f · x_i: row i of the gradient, times row i of the embedding. To first order, it is
-    what f would lose if x_i were scaled to zero; so it has a sign, and a reference, which the norm
-    of a gradient has not.
+    """The score gradient × input of a token is the dot product of the gradient with respect to its
+    embedding and the embedding itself. To first order it is how much f would lose if the embedding
+    were scaled to zero. In the formula G (n × d) holds the gradients and X the embeddings, one row
+    for each token.
+
+    So unlike the gradient norm it has a sign and a reference, the zero vector. Whether zero is a
+    sensible reference is a separate question.
     """
     G = MatrixSymbol("G", n, d)
 
@@ -270,8 +290,12 @@ def gradient_times_input_score() -> Definition:
     covers=("S3-025", "S3-026"),
 )
 def gradient_times_input_is_complete_when_linear() -> Statement:
-    """A layer with frozen patterns and without biases: gradient × input, summed over tokens, is
-    what u reads at i. A bias would be left over, as it is in f and in no ∇f · x.
+    """For a linear function the scores gradient × input of all tokens sum to the output. Here the
+    function is what u reads at position i behind a layer of heads with frozen patterns and without
+    biases.
+
+    With biases the sum misses their part, which is in f and in no gradient × input. For nonlinear
+    functions see `gradient_times_input_of_cubic`.
     """
     return Statement(
         Trace(matmul(Transpose(_frozen_gradient()), X)),
@@ -293,12 +317,12 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     covers=("S3-026",),
 )
 def relu_net_along_its_input() -> Statement:
-    """A network of ReLUs without biases gives c f(x) for c x, c > 0. So f(cx) - f(x) = (c - 1) f(x)
-    for every c: along its own input f moves as fast as it is large, and its derivative there, which
-    is ∇f(x)·x, is f(x). Here for one layer of neurons; a chain of such layers has the property too.
+    """A ReLU network without biases scales with its input: f(cx) = c f(x) for c > 0. So its
+    derivative along its own input, ∇f(x)·x, is f(x): gradient × input is exact (Euler's theorem).
+    The formula shows one layer of neurons; a chain of them has the same property.
 
-    One bias, one gelu, one softmax is enough to break it. With patterns, scales of norms and gates
-    kept as they are, a transformer without biases is of this kind.
+    One bias, GELU or softmax breaks it. A transformer without biases, with patterns, norm scales
+    and gates held constant, is of this kind.
     """
     at = MatrixSymbol("x", 1, d)
 
@@ -320,9 +344,9 @@ def relu_net_along_its_input() -> Statement:
     covers=("S3-026",),
 )
 def relu_gradient_times_input() -> Statement:
-    """The derivative of a ReLU is its gate, 1 where a neuron is active and 0 elsewhere, and
-    gate times preactivation a is the ReLU itself. So the Jacobian W_in diag(gate) W_out, applied to
-    x, gives x's own output: ∇f(x)·x = f(x).
+    """For a ReLU layer, gradient × input gives the output exactly. The derivative of a ReLU is its
+    gate, 1 where the neuron is active and 0 elsewhere, and gate times pre-activation a is the ReLU
+    itself. So the Jacobian W_in diag(gate) W_out, applied to x, gives the layer's output for x.
     """
     gate, pre = MatrixSymbol("gate", 1, d_mlp), MatrixSymbol("a", 1, d_mlp)
     at = MatrixSymbol("x", 1, d)
@@ -345,9 +369,12 @@ def relu_gradient_times_input() -> Statement:
     covers=("S3-026", "S3-025"),
 )
 def gradient_times_input_of_cubic() -> Statement:
-    """If f(λx) = λᵏ f(x), then ∇f·x = k f. For a cubic form, such as a head without its softmax
-    (scores times values), the scores sum to three times what there is; “gradient × input explains
-    the logit” is a matter of degree.
+    """If a function is homogeneous of degree k, f(λx) = λᵏ f(x), the scores gradient × input sum to
+    k times the output. For a cubic form they sum to three times f. In the formula the cubic form is
+    t(x ⊗ x ⊗ x), with a row t of coefficients.
+
+    An attention head without its softmax is cubic in the stream (`head_without_softmax_is_cubic`).
+    So “gradient × input explains the logit” is right for degree one only.
     """
     return Statement(cube_slope(x, x), matmul(3, cube(x)), on_models=False)
 
@@ -368,9 +395,12 @@ def saturating(at: Any) -> MatrixExpr:
     covers=("S3-027",),
 )
 def saturated_function_moves() -> Statement:
-    """f(x) = 1 - relu(1 - x) is zero at 0, rises to 1 at 1 and stays there: f(2) - f(0) = 1, though
-    at 2 f does not change any more (`saturated_gradient_is_zero`). Gradients say what happens next
-    to x, and nothing of how f came to be what it is.
+    """A function can have changed although its gradient is now zero: f(x) = 1 − relu(1 − x) rises
+    from 0 at x = 0 to 1 at x = 1 and stays there, so f(2) − f(0) = 1, but at 2 the gradient is zero
+    (`saturated_gradient_is_zero`).
+
+    Gradients describe what happens near x, not how f came to its value. It is the argument for
+    integrated gradients.
     """
     change = matadd(saturating(2), matmul(-1, saturating(0)))
     return Statement(change, Identity(1), on_models=False)
@@ -383,9 +413,12 @@ def saturated_function_moves() -> Statement:
     covers=("S3-027",),
 )
 def saturated_gradient_is_zero() -> Statement:
-    """f(1 + c) = 1 for every c > 0, with f(x) = 1 - relu(1 - x): around 2 nothing changes, so the
-    gradient and gradient × input are zero there. Integrated gradients from 0 give 1, as they look
-    at all of the way.
+    """Where a function has become constant, its gradient and gradient × input are zero: f(x) = 1 −
+    relu(1 − x) equals 1 at 1 + c for every c > 0. Integrated gradients from 0 to 2 give 1, because
+    they use the whole way.
+
+    Attention and activations saturate in the same manner, so a zero gradient does not mean that an
+    input played no part.
     """
     beyond = sympy.Symbol("c", positive=True)
     return Statement(saturating(1 + beyond), Identity(1), on_models=False)
@@ -398,9 +431,12 @@ def saturated_gradient_is_zero() -> Statement:
     covers=("S3-027",),
 )
 def gradients_shatter() -> Observation:
-    """Along a line of inputs, the gradient of a plain deep ReLU network looks like white noise: the
-    pieces on which it is constant become so many that neighbouring inputs share few gates. With
-    skip connections it looks less so. Networks at their random start are meant, as in the paper.
+    """Do gradients at nearby inputs differ more in deeper networks? In a plain deep ReLU network
+    the gradient along a line of inputs resembles white noise: neighbouring inputs share few active
+    neurons. With skip connections it is smoother. Tried, as in the paper, on networks with random
+    weights.
+
+    If they differ, the gradient at a single point says little about its neighbourhood.
     """
 
     def alike(depth: int, skip: bool) -> float:
@@ -449,9 +485,12 @@ def gradients_shatter() -> Observation:
     covers=("S3-037",),
 )
 def contrastive_gradient() -> Statement:
-    """“Why w and not o?” asks about f_w - f_o, and derivatives are linear. Here f is a cubic form
-    of x for each token, f(x) W_U: the slope of the difference along δ is the difference of slopes.
-    What helps both tokens alike, such as grammar, drops out.
+    """Why did the model predict w and not o? The gradient of the logit difference answers, and it
+    is the difference of the two gradients. In the formula the logits are f(x) W_U with f a cubic
+    form of x, and δ is the direction in which x changes. The rows of t hold the coefficients of the
+    cubic form.
+
+    What raises both tokens alike, such as grammar, drops out.
     """
     tensor = MatrixSymbol("t", d, d**3)
     W_U = row.W_U
@@ -476,8 +515,9 @@ def contrastive_gradient() -> Statement:
     covers=("S3-037",),
 )
 def taylor_of_lead() -> ErrorLaw:
-    """On a trained model: the lead f = f_w - f_o of one token over another moves by ∇f_w - ∇f_o,
-    two gradients computed apart, times the step, up to something that falls with its square.
+    """The difference of two logits' gradients predicts how a logit difference f = f_w − f_o changes
+    for small changes of the embeddings, with an error that falls with the square of the step h.
+    Measured on a trained model, with the two gradients computed separately.
     """
 
     def error(step: float) -> float:
@@ -512,8 +552,10 @@ def likeliest(model: Model, tokens: Sequence[int]) -> Question:
     covers=("S3-024",),
 )
 def gradient_norms_method() -> Method:
-    """Lengths by loops beside those that the function gives, for p = 1, 2 and ∞. That the gradient
-    is one is measured by `taylor_of_logit`.
+    """`gradient_norms` returns the length of each row of a gradient, for p = 1, 2 and ∞. It is
+    compared with lengths computed by loops.
+
+    That the gradient itself is right is measured by `taylor_of_logit`.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -540,8 +582,9 @@ def gradient_norms_method() -> Method:
     covers=("S3-025",),
 )
 def gradient_times_input_method() -> Method:
-    """The scores by loops. On a model without layers a logit is linear in the embedding, and there
-    the scores sum to the logit.
+    """`gradient_times_input` returns the dot product of each row of a gradient with the embedding
+    of that token. It is compared with loops. On a model without layers a logit is linear in the
+    embedding, and there the scores sum to the logit.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -56,13 +56,15 @@ UNIT = 2.0**-53
     covers=("S3-028",),
 )
 def integrated_gradients_are_complete() -> Statement:
-    """Integrate the gradient along the line from a baseline y to x and multiply by x - y: the
-    scores sum to f(x) - f(y), by the fundamental theorem of calculus. For a polynomial of degree
-    three the gradient is quadratic along the line, Simpson's rule integrates it exactly, and the
-    theorem becomes algebra. Here f = t(x⊗x⊗x); lower degrees are in it if one coordinate of x and y
-    is 1.
+    """Integrated gradients explain a number f(x) by scores for its inputs that sum to f(x) − f(y),
+    where y is a chosen baseline: integrate the gradient along the straight line from y to x and
+    multiply by x − y. That the sum is exact (complete) is the fundamental theorem of calculus.
 
-    The baseline is part of the question: another y, other scores.
+    Here it is proved for a polynomial of degree three, f = t(x ⊗ x ⊗ x). Its gradient is quadratic
+    along the line, so Simpson's rule integrates it exactly and the theorem becomes algebra. Lower
+    degrees are included if one coordinate of x and y is 1.
+
+    The baseline is part of the question. Another y gives other scores.
     """
     along = matadd(x, matmul(-1, y))
     middle = matmul(half, matadd(x, y))
@@ -86,9 +88,12 @@ def _missing(step: float, rule: str) -> float:
     covers=("S3-028",),
 )
 def integrated_gradients_right_sum() -> ErrorLaw:
-    """The sum that the paper computes, over the right ends of equal steps, misses completeness by
-    something that falls with the step, here on a trained model. Twenty steps are not “enough” by
-    themselves: the part that is missing is known and should be looked at.
+    """Integrated gradients are computed by a sum over steps along the line from the baseline to the
+    input. With the right end of each step, as in the original paper, the scores miss f(x) − f(x′)
+    by an error that falls in proportion to the step h. Measured on a trained model.
+
+    So a fixed number of steps, such as 20, is not enough by itself. The missing part can be
+    computed and should be looked at.
     """
     return ErrorLaw(
         r"\sum_i \mathrm{IG}_i - (f(x) - f(x'))",
@@ -106,8 +111,10 @@ def integrated_gradients_right_sum() -> ErrorLaw:
     covers=("S3-028",),
 )
 def integrated_gradients_midpoint_sum() -> ErrorLaw:
-    """Take the middle of each step in place of its end, at the same cost, and the error falls with
-    the square of the step. Gauss' nodes do better still.
+    """Computing integrated gradients with the middle of each step instead of its right end costs
+    the same, and the error falls with the square of the step h. Measured on a trained model.
+
+    Halving the step then divides the error by four instead of two. Gauss nodes do better still.
     """
     return ErrorLaw(
         r"\sum_i \mathrm{IG}_i - (f(x) - f(x'))",
@@ -138,10 +145,13 @@ def mean(of: MatrixExpr) -> MatrixExpr:
     covers=("S3-029",),
 )
 def smooth_grad_is_gradient_of_blurred() -> Statement:
-    """Blur f by noise, E f(x + ε): its derivative is the mean of the derivatives of f, as a mean
-    and a derivative may change places. Here for a cubic form and any G points z_g as noise: the
-    blurred function at ±δ differs by twice E ∇f(x + ε) · δ, and by its own cubic part, which is
-    nothing to first order.
+    """SmoothGrad, the mean of gradients at noisy copies of the input, is the gradient of the
+    blurred function, the mean of f at noisy copies. A mean and a derivative may be exchanged. In
+    the formula f is a cubic form t(x ⊗ x ⊗ x), the noise is any G points z[g], and the difference
+    of the blurred function at x ± δ is twice its gradient along δ, plus a cubic part that is
+    negligible for small δ.
+
+    So SmoothGrad explains a smoother function than the model.
     """
     at = matadd(x, noise[g])
     plus, minus = cube(matadd(at, delta)), cube(matadd(at, matmul(-1, delta)))
@@ -159,9 +169,11 @@ def smooth_grad_is_gradient_of_blurred() -> Statement:
     covers=("S3-029",),
 )
 def smooth_grad_of_quadratic() -> Statement:
-    """With noise of mean zero SmoothGrad is the gradient itself, for linear and quadratic f: a
-    gradient that is affine in x is not changed by a symmetric blur. What SmoothGrad smooths is the
-    third derivative and higher.
+    """For a linear or quadratic function, SmoothGrad with noise of mean zero is the ordinary
+    gradient: the gradient xᵀ(Q + Qᵀ) + b is affine in x, so the noise averages out. The noise
+    points are z[g], with sum zero.
+
+    So what SmoothGrad smooths away comes from third and higher derivatives only.
     """
     return Statement(
         mean(square_slope(matadd(x, noise[g]))), square_slope(x), given=(CENTRED,), on_models=False
@@ -175,9 +187,12 @@ def smooth_grad_of_quadratic() -> Statement:
     covers=("S3-029",),
 )
 def blur_of_quadratic() -> Statement:
-    """With noise of mean zero the blurred quadratic is f(x) + E εᵀQε, which is f(x) + σ² tr Q for
-    noise of variance σ² in every direction: the value moves by the curvature, the same everywhere,
-    which is why the gradient does not.
+    """Averaging a quadratic function over noise of mean zero adds a constant to it, the mean of
+    εᵀQε, which is σ² tr Q for noise of variance σ² in every direction. In the formula z[g] are the
+    noise points. The function is xᵀQx + bx.
+
+    The added amount is the same everywhere, so the gradient does not change
+    (`smooth_grad_of_quadratic`).
     """
     curvature = mean(matmul(Transpose(noise[g]), quadric, noise[g]))
     return Statement(
@@ -195,9 +210,11 @@ def blur_of_quadratic() -> Statement:
     covers=("S3-029",),
 )
 def smooth_grad_error() -> ErrorLaw:
-    """On a trained model, with noise in pairs ±ε: what is between SmoothGrad and the gradient falls
-    with σ². A large σ gives the gradient of another function; a small one the same gradient at many
-    times the cost.
+    """SmoothGrad differs from the gradient by an amount that falls with the square of the noise
+    level σ. Measured on a trained model, with noise in pairs ±ε.
+
+    So a large σ gives the gradient of another, smoother function, and a small one gives the
+    ordinary gradient at many times the cost.
     """
 
     def error(sigma: float) -> float:
@@ -225,8 +242,11 @@ def smooth_grad_error() -> ErrorLaw:
     covers=("S3-028",),
 )
 def integrated_gradients_method() -> Method:
-    """The weighted sum over the points of a rule, written out, for each rule; completeness is
-    measured by the two error laws.
+    """`integrated_gradients` computes the weighted sum of gradients along the line from a baseline,
+    for several integration rules. It is compared with the sum written out for each rule.
+
+    That the scores sum to the change of the output is measured separately
+    (`integrated_gradients_right_sum`, `integrated_gradients_midpoint_sum`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -254,9 +274,11 @@ def integrated_gradients_method() -> Method:
     covers=("S3-029",),
 )
 def smooth_grad_method() -> Method:
-    """The same noise, drawn again from its seed, and the mean of the gradients written out, as
-    lengths and times the input. With few samples the mean is mostly noise; the function tells its
-    standard error.
+    """`smooth_grad` computes the mean of gradients at noisy copies of the input. It is compared
+    with the same noise drawn again from its seed and the mean written out, as norms and times the
+    input.
+
+    With few samples the mean is mostly noise. The function reports its standard error.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

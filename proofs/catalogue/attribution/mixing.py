@@ -91,9 +91,13 @@ def _row_times(line: Any, W: Any) -> list[Any]:
     covers=("S3-032",),
 )
 def value_norm() -> Definition:
-    """‖a_ij x_j W_V‖: how long the vector is that query i takes from key j, before W_O. A head may
-    give most of its weight to a key whose value is next to nothing, as to the first token or a full
-    stop; the pattern alone does not show that.
+    """The value-weighted norm ‖a_ij x_j W_V‖ measures how much query i takes from key j as the
+    attention weight times the length of the key's value. It corrects attention maps: a head often
+    gives most of its weight to a token, such as the first one or a full stop, whose value is nearly
+    zero.
+
+    The value's length depends on the basis inside the head (`value_norm_depends_on_basis`); the
+    output norm does not (`output_value_norm`).
     """
 
     def plain(A: Any, X: Any, W_V: Any, n: int, **_: Any) -> list[list[float]]:
@@ -120,11 +124,12 @@ def value_norm() -> Definition:
     covers=("S3-033",),
 )
 def output_value_norm() -> Definition:
-    """‖a_ij x_j W_OV‖: how much query i gets from key j in the stream itself, where it counts. It
-    does not depend on how W_OV is split in two (`output_value_norm_ignores_basis`).
+    """The norm ‖a_ij x_j W_OV‖ measures how much a head moves from position j to position i, as the
+    length of the vector that is written to the stream. Unlike the norm of the value, it does not
+    depend on how W_OV is split into factors (`output_value_norm_ignores_basis`).
 
-    A length has no sign and no direction: two long vectors may cancel
-    (`norms_are_at_most_additive`), and a long one may be read by nothing.
+    A length has no direction. Two long vectors may cancel (`norms_are_at_most_additive`), and a
+    long one may be read by no later component.
     """
 
     def plain(A: Any, X: Any, W_V: Any, W_O: Any, n: int, **_: Any) -> list[list[float]]:
@@ -150,8 +155,9 @@ def output_value_norm() -> Definition:
     covers=("S3-032", "S3-033"),
 )
 def weight_comes_out_of_the_norm() -> Statement:
-    """‖a_ij v_j‖² = a_ij² ‖v_j‖²: a norm is homogeneous, and a weight is not negative, so the score
-    is the weight times the length of the vector, computed once for each key and not for each pair.
+    """The norm of a weighted value is the weight times the norm of the value: ‖a_ij v_j‖² = a_ij²
+    ‖v_j‖². So norms are computed once for each key and multiplied by the pattern, instead of once
+    for each pair.
     """
     weights, values = matmul(Transpose(A), OneHot(i, n)), MatrixSymbol("v", n, d_head)
     return Statement(
@@ -171,9 +177,12 @@ M, N = MatrixSymbol("M", d_head, d_head), MatrixSymbol("N", d_head, d_head)
     covers=("S3-032",),
 )
 def value_norm_depends_on_basis() -> NonIdentity:
-    """W_V → W_V M and W_O → M⁻¹ W_O is the same head with other numbers in it, and the norms of its
-    values change, even if M only scales. So value norms of two heads, or of one head in two trained
-    models, cannot be compared.
+    """The norm of a value x W_V changes under a change of basis inside the head, W_V M with W_O
+    adapted, although the head computes the same. Even a scale M = 2I does it. In the formula M N =
+    I.
+
+    So value norms cannot be compared between heads or between models. Use norms behind W_O
+    (`output_value_norm_ignores_basis`).
     """
     return NonIdentity(
         squares(matmul(X, W_V, M)),
@@ -190,8 +199,9 @@ def value_norm_depends_on_basis() -> NonIdentity:
     covers=("S3-033",),
 )
 def output_value_norm_ignores_basis() -> Statement:
-    """Only W_OV enters, and M M⁻¹ = I cancels within it: the lengths of x_j W_OV are a property of
-    the head and not of the way in which it is stored.
+    """The length of x W_V W_O does not change when the basis inside the head does, since M and N =
+    M⁻¹ cancel in the product. So it is a property of the head and not of how its weights are
+    stored, and may be compared between heads.
     """
     return Statement(
         squares(matmul(X, matmul(W_V, M), matmul(N, W_O))),
@@ -208,12 +218,12 @@ def output_value_norm_ignores_basis() -> Statement:
     covers=("S3-036",),
 )
 def norms_are_at_most_additive() -> Bound:
-    """(Σ_j ‖T_j‖)² - ‖Σ_j T_j‖² = ½ Σ_jk ‖T_j‖ ‖T_k‖ ‖U_j - U_k‖², with U_j the direction of T_j:
-    a sum is as long as its parts together only if they all point the same way. So norms over
-    sources, or over heads, are no shares of the norm of the whole; what is missing is how much the
-    directions differ.
+    """The length of a sum of vectors is at most the sum of their lengths, with equality only if all
+    point in the same direction. The difference of the squares is ½ Σ_jk ‖T_j‖ ‖T_k‖ ‖U_j − U_k‖²,
+    where T_j = t_j U_j has length t_j ≥ 0 and direction U_j.
 
-    (Here T_j = t_j U_j, with a length t_j that is not negative and a direction of length one.)
+    So the norms of a head's contributions from its sources are not shares of what it writes. What
+    is missing is how much their directions differ.
     """
     unit, size = MatrixSymbol("U", m, d), MatrixSymbol("t", m, 1)
     whole = matmul(Transpose(size), unit)
@@ -237,9 +247,12 @@ def norms_are_at_most_additive() -> Bound:
     covers=("S3-036",),
 )
 def slack_of_norms() -> Observation:
-    """What heads write for the last position of a prompt, as one vector for each source: the length
-    of the sum beside the sum of the lengths. If most of the lengths cancelled, norms would say
-    little about what is written.
+    """How much do the vectors from different sources cancel in trained models? For the last
+    position of a prompt, the length of what a head writes is compared with the sum of the lengths
+    of its parts from all sources.
+
+    A ratio near 1 says that norms are nearly additive; a small one says that they tell little about
+    what is written.
     """
 
     def observe(load: Load) -> Observed:
@@ -282,9 +295,12 @@ def slack_of_norms() -> Observation:
     covers=("S3-034",),
 )
 def layer_is_sum_over_sources() -> Statement:
-    """After attention position i holds Σ_j T_i(x_j): the stream's own row for j = i, and from every
-    j what all heads bring. E_j keeps row j of the stream only, so the term for j is the layer with
-    all other rows removed, patterns kept. (An output bias is one more term, from no position.)
+    """What an attention layer leaves at a position is a sum over all source positions: for each
+    position j what all heads bring from j, and for j = i also the stream itself. In the formula e_j
+    e_jᵀ X keeps row j of the stream only, and the patterns A[h] are kept.
+
+    So the output can be attributed to source tokens, skip connection included. An output bias would
+    be one more term from no position.
     """
     keep = matmul(OneHot(j, n), Transpose(OneHot(j, n)))
 
@@ -318,12 +334,13 @@ def _nearness() -> MatrixExpr:
     covers=("S3-034",),
 )
 def distance_contribution() -> Definition:
-    """c_j ∝ max(0, ‖y‖₁ - ‖y - T_j‖₁) for y = Σ_j T_j: how much of y is lost, in the sum of sizes
-    of entries, when the part of source j is taken off; sources that point away count nothing. This
-    is the number before it is divided by the sum over all sources.
+    """A source position can be scored by how much nearer it brings the result to what it is: c_j =
+    max(0, ‖y‖₁ − ‖y − T_j‖₁), where y = Σ_j T_j is the result at a query, T_j the part from source
+    j (rows of T, m × d), and ‖·‖₁ the sum of absolute values. Divided by their sum these are
+    shares.
 
-    Unlike norms this looks at where a part points. It is a choice all the same: other distances
-    give other shares.
+    Unlike a norm it takes directions into account: a part that points away from y counts zero.
+    Other distances give other shares.
     """
 
     def plain(T: Any, m: int, d: int, **_: Any) -> list[list[float]]:
@@ -350,9 +367,12 @@ def distance_contribution() -> Definition:
     covers=("S3-034",),
 )
 def distance_contributions_sum_to_one() -> Statement:
-    """Divided by their sum, the contributions to a query are shares, and none is negative: a matrix
-    of them is like a pattern, and layers of them may be multiplied as in a rollout. Where every
-    source points away the sum is zero, and there are no shares.
+    """Contributions by distance (`distance_contribution`), divided by their sum, are shares: none
+    is negative and they sum to one. So a matrix of them is like an attention pattern, and layers of
+    them can be multiplied as in attention rollout. They are the entries of c (m × 1) before the
+    division.
+
+    If every source points away from the result, the sum is zero and there are no shares.
     """
     near = MatrixSymbol("c", m, 1)
     shares = matmul(1 / Trace(matmul(OneMatrix(1, m), near)), near)
@@ -390,8 +410,9 @@ def _norms_by_loops(model: Model, tokens: Sequence[int], through_W_O: bool) -> I
     covers=("S3-032", "S3-033"),
 )
 def weighted_norms_method() -> Method:
-    """Both norms of every head, query and key, by loops. The value biases of a head are part of its
-    values, so where a model has them they are in both.
+    """`value_norms` and `output_value_norms` compute, for every head, query and key, the norms of
+    the weighted value and of what it writes to the stream. They are compared with loops. Value
+    biases, where a model has them, are part of the values and so in both.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -409,8 +430,9 @@ def weighted_norms_method() -> Method:
     covers=("S3-034",),
 )
 def context_mixing_method() -> Method:
-    """The nearness of each source, query by query and entry by entry, and the shares. Queries whose
-    sources all point away have none, and say so with NaN.
+    """`context_mixing` computes, for a layer, how near each source brings each query to its result,
+    and the shares (`distance_contribution`). It is compared with loops over queries and entries. A
+    query whose sources all point away has no shares and gets NaN.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

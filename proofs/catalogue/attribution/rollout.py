@@ -54,11 +54,13 @@ FEW = {"A": Source("pattern", rows=4, cols=4)}  # causality allows it
     covers=("S3-035", "B16"),
 )
 def rollout_is_path_sum() -> Statement:
-    """∏ ½(Ā + I), with Ā the mean pattern of the heads of a layer, multiplied out: 2^(-L) times the
-    sum, over all orders k and all choices of k layers, of the products of their mean patterns. A
-    mean pattern is 1/H times the sum over heads, so each path through k heads has the weight
-    2^(-L) H^(-k). It is the ensemble of paths of the model with every OV circuit replaced by one
-    number; which heads write much or cancel each other, rollout does not see.
+    """Attention rollout, a popular way to combine the patterns of all layers, is the product over
+    all layers of ½(I + Ā), where Ā is the mean pattern of a layer's heads. Multiplied out, it is a
+    sum over all paths: a path through k heads counts with weight 2^{−L} H^{−k} times the product of
+    its patterns.
+
+    So it is the path expansion of the model with every OV circuit replaced by the same number.
+    Which heads write much, or cancel each other, does not enter.
     """
     orders = HeadSum(OrderSum(mean_pattern, (l, L), k), (k, L + 1))
     return Statement(rollout, matmul(half**L, orders), bind=(FEW,))
@@ -71,9 +73,11 @@ def rollout_is_path_sum() -> Statement:
     covers=("S3-035",),
 )
 def rollout_is_stochastic() -> Property:
-    """Means of patterns, halves of a pattern and of the identity, and products of these have rows
-    without negative entries that sum to one. So a row of a rollout may be read as shares of the
-    input tokens, whether or not it says anything about them.
+    """Each row of an attention rollout has non-negative entries that sum to one, since means and
+    products of such matrices have this property. So a row can be read as shares of the input
+    tokens.
+
+    That it can be read so does not mean that the shares say how much each token mattered.
     """
     return Property(
         Fact("row_stochastic", rollout),
@@ -90,8 +94,8 @@ def rollout_is_stochastic() -> Property:
     covers=("S3-035",),
 )
 def rollout_is_causal() -> Property:
-    """Lower triangular matrices stay so under sums and products: at any depth, a position has no
-    share of a later one. (B is the mean pattern of a layer.)
+    """In a causal model, attention rollout gives no position a share of a later one: sums and
+    products of lower triangular matrices are lower triangular. B[l] is the mean pattern of layer l.
     """
     B = Family("B", (L,), n, n)[l]
     product_of_layers = LayerProduct(matmul(half, matadd(B, Identity(n))), (l, L))
@@ -107,10 +111,11 @@ def rollout_is_causal() -> Property:
     covers=("S3-035",),
 )
 def rollout_when_exact() -> Statement:
-    """If every OV circuit were the identity, and a layer took one half of its stream and one half
-    of the mean of its heads, it would be ½(Ā + I), on each coordinate of the stream alike; and a
-    chain of such layers the rollout, as products of A ⊗ I multiply in A. No trained model is like
-    that; so much is assumed.
+    """Attention rollout would describe a model exactly if every OV circuit were the identity and
+    each layer took half of its stream and half of the mean of its heads. Then a layer is ½(Ā + I)
+    on positions, for each feature alike, and layers multiply.
+
+    No trained model is like that. These are the assumptions behind the method.
     """
     circuit = matmul(heads.column.W_O[h], heads.column.W_V[h])
     moved = matmul(1 / H, HeadSum(kron(heads.A[h], circuit), (h, H)))
@@ -147,12 +152,15 @@ SECOND: dict[str, Any] = {
     covers=("S1-21",),
 )
 def attending_is_not_reading_the_token() -> Statement:
-    """A head of the second layer that attends to j moves the stream at j: the token's embedding,
-    and whatever heads of the first layer brought there from other positions k. That part comes
-    from the token at k, with the weight (A² A¹)_ik, even where A² gives k no weight at all.
+    """A head that attends to position j reads the residual stream there, and not only the token at
+    j. The stream at j also holds what heads of earlier layers brought from other positions k: this
+    part comes from token k with weight (A_2 A_1)_ik, even where A_2 itself gives k no weight. V_2
+    and O_2 are the value and output weights of the second-layer head, and A_2 its pattern.
 
-    An induction head attends to the token after an earlier copy because of the copy, which a
-    previous-token head had put there. A pattern says where a head looks, not what it finds.
+    Induction heads are the standard example. They attend to a token because of what a
+    previous-token head has written there.
+
+    A pattern shows where a head looks, not what it finds.
     """
     return Statement(
         matmul(A_2, after_first, matmul(V_2, O_2)),
@@ -172,9 +180,12 @@ def attending_is_not_reading_the_token() -> Statement:
     covers=("S1-21",),
 )
 def tokens_attended_do_not_fix_the_output() -> NonIdentity:
-    """Were attending the same as using the token's identity, a head of the second layer would write
-    Σ_j a_ij x_j^0 W_OV, from the embeddings alone. It does not: on the trained two-layer models the
-    two differ by far more than rounding.
+    """The output of a second-layer head cannot be computed from its pattern and the embeddings of
+    the tokens alone. That would be A_2 X_0 V_2 O_2; the head also reads what the first layer wrote.
+    On the trained two-layer models the two differ by far more than rounding.
+
+    So attention weights in later layers are not attributions to tokens
+    (`attending_is_not_reading_the_token`).
     """
     return NonIdentity(
         matmul(A_2, after_first, matmul(V_2, O_2)),
@@ -194,8 +205,9 @@ def tokens_attended_do_not_fix_the_output() -> NonIdentity:
     covers=("S3-035", "B16"),
 )
 def attention_rollout_method() -> Method:
-    """The product of the layers beside the sum over all paths: for every choice of a head, or of
-    none, in each layer, the product of the patterns chosen, times 2^(-L) H^(-k) for k heads.
+    """`attention_rollout` multiplies ½(Ā + I) over the layers. It is compared with the sum over all
+    paths: for every choice of a head, or of none, in each layer, the product of the patterns times
+    2^{−L} H^{−k} for k heads (`rollout_is_path_sum`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

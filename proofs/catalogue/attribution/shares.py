@@ -66,9 +66,13 @@ def _total(relevances: MatrixExpr) -> MatrixExpr:
     covers=("S3-030",),
 )
 def relevance_is_conserved() -> Statement:
-    """R_i = Σ_j a_i w_ij s_j with s_j = R_j / z_j and z_j = Σ_k a_k w_kj: each sum hands its
-    relevance to its terms in proportion, and the terms together get all of it, as z_j s_j = R_j.
-    Nothing is asked of the weights but that no sum is zero which has some relevance.
+    """Layer-wise relevance propagation distributes the relevance of an output to its inputs, in
+    proportion to what each contributed: R_i = Σ_j a_i w_ij R_j/z_j with z_j = Σ_k a_k w_kj. Nothing
+    is lost: the inputs together receive all of R (n × 1). In the formula s holds the quotients
+    R_j/z_j. W (m × n) holds the weights w_ij and a (m × 1) the inputs a_i.
+
+    So scores of all inputs sum to the output that is explained. The only condition is that no z_j
+    is zero where there is relevance.
     """
     sums = matmul(Transpose(W), a)
     return Statement(
@@ -86,9 +90,12 @@ def relevance_is_conserved() -> Statement:
     covers=("S3-030",),
 )
 def relevance_lost_to_bias_and_epsilon() -> Statement:
-    """Divide by z_j + b_j in place of z_j, where b_j is a bias that gets its own share, or ε with
-    the sign of z_j: the terms get Σ_j b_j s_j less. So relevance that does not add up is no sign of
-    a bug with ε > 0, and it is one with ε = 0 and all biases counted.
+    """If relevance is divided by z_j + b_j instead of z_j, where b_j is a bias or a stabilising ε,
+    the inputs receive Σ_j b_j s_j less than the whole. This is the share of the bias. W holds the
+    weights, a the inputs, R the relevance, and s the quotients.
+
+    So with ε > 0 relevance that does not add up is expected. With ε = 0 and all biases counted it
+    is a sign of a bug.
     """
     extra = MatrixSymbol("b", n, 1)
     divisor = matadd(matmul(Transpose(W), a), extra)
@@ -107,9 +114,10 @@ def relevance_lost_to_bias_and_epsilon() -> Statement:
     covers=("S3-030",),
 )
 def relevance_is_conserved_at_every_depth() -> Property:
-    """The shares of a layer are a matrix whose columns sum to one. A product of such matrices has
-    columns that sum to one: what is relevant for the output reaches the input whole, however deep
-    the network.
+    """Relevance is conserved through any number of layers: the shares of one layer form a matrix
+    whose columns sum to one, and products of such matrices have the same property. So the relevance
+    at the output reaches the inputs completely, however deep the network. The shares of layer l are
+    the matrix N[l].
     """
     shares = Family("N", (L,), n, n)[l]
     back = LayerProduct(shares, (l, L), reverse=True)
@@ -124,9 +132,10 @@ def relevance_is_conserved_at_every_depth() -> Property:
     covers=("S3-030",),
 )
 def relevance_method() -> Method:
-    """With patterns kept, a model of bare heads is linear in its embedding, and the relevance of a
-    token is what the model gives when all other tokens are zero. Beside it: that pass, token by
-    token and layer by layer. Together they are the logit.
+    """`relevance` distributes a logit over tokens with patterns held constant. An attention-only
+    model is then linear in its embedding, so the relevance of a token is the model's output for
+    that token alone, with all others zero. It is compared with this pass, token by token and layer
+    by layer; the scores sum to the logit.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -171,11 +180,14 @@ def relevance_method() -> Method:
     covers=("S3-031",),
 )
 def occlusion_of_linear() -> Statement:
-    """f(X) - f(X without row i) for a layer of heads with frozen patterns, read anywhere by G: it
-    is f of row i alone. So for a linear f occlusion, gradient × input and the parts of the sum are
-    one and the same, and the scores of all tokens sum to f(X) - f(0).
+    """Occlusion scores a token by how much the output changes when it is removed. For a linear
+    function this is just the token's own contribution: here for a layer of heads with frozen
+    patterns, read by G, f(X) − f(X without row i) is f of row i alone.
 
-    In a model the patterns move when a token is taken away, and occlusion counts that too.
+    So for linear functions occlusion, gradient × input and decomposition agree, and scores sum to
+    f(X) − f(0).
+
+    In a real model patterns change when a token is removed, and occlusion counts that too.
     """
     keep = matmul(OneHot(i, n), Transpose(OneHot(i, n)))
     reader = MatrixSymbol("G", n, d)
@@ -199,9 +211,11 @@ def occlusion_of_linear() -> Statement:
     covers=("S3-031",),
 )
 def occlusion_overcounts_and() -> Statement:
-    """F = xᵀQy is there only if both x and y are (for single bits, f is AND). Each one occluded
-    takes all of f away, so the two scores sum to 2 f: more than there is. For OR it is the other
-    way round: each one occluded takes nothing, as the other is enough.
+    """If an output needs two inputs together, occlusion counts it twice. For f = xᵀQy, removing x
+    alone takes away all of f, and so does removing y alone, so the two scores sum to 2f. For single
+    bits this is AND. x and y are two inputs and Q is any matrix.
+
+    For OR it is the other way round: removing either one changes nothing, and both scores are zero.
     """
     x, y = MatrixSymbol("x", d, 1), MatrixSymbol("y", d, 1)
     Q, nothing = MatrixSymbol("Q", d, d), matmul(0, MatrixSymbol("x", d, 1))
@@ -226,7 +240,8 @@ def occlusion_overcounts_and() -> Statement:
     covers=("S3-031",),
 )
 def occlusion_method() -> Method:
-    """Beside it: a model that has one token more, whose embedding is zero, run on the prompt with
+    """`occlusion` runs the model with one token's embedding at zero and reports the change. It is
+    compared with a model that has one more token, whose embedding is zero, run on the prompt with
     that token in place of each other one in turn.
     """
 
@@ -287,14 +302,16 @@ def _shared_equally() -> MatrixExpr:
     covers=("B6",),
 )
 def shapley_four_layers() -> Statement:
-    """With patterns kept, the logits are linear in the strength of each head, and no path goes
-    through a head twice. The Shapley value of a head, its mean effect over all orders in which
-    heads may be switched on, is ∫ of what it adds when all others have strength t, over t from 0 to
-    1; a path through k heads comes with t^(k-1), whose integral is 1/k, its equal share.
+    """With patterns held constant, the Shapley value of a head divides each path equally among the
+    heads on it: a path through k heads gives each of them 1/k. The Shapley value is the mean effect
+    of switching the head on, over all orders in which the heads may be switched on. It is also the
+    integral over t from 0 to 1 of what the head adds when all others have strength t; there a path
+    through k heads has the factor t^{k−1}, whose integral is 1/k.
 
-    In four layers the integrand is of degree three, and Simpson's rule gives the integral exactly.
-    For any number of layers it is `shapley_every_depth`. All this holds for logits; a loss is not
-    linear in the strengths.
+    In four layers the integrand has degree three, and Simpson's rule is exact. N is the head's own
+    term and M_1, M_3, M_4 the other layers. For any depth see `shapley_every_depth`.
+
+    It holds for logits. A loss is not linear in the strengths.
     """
     sixth = Rational(1, 6)  # of the value at 0, which is N alone, four times at ½, and at 1
     mean = matadd(matmul(sixth, N), matmul(4 * sixth, _slope(half)), matmul(sixth, _slope(1)))
@@ -308,15 +325,14 @@ def shapley_four_layers() -> Statement:
     covers=("B6",),
 )
 def shapley_every_depth() -> Statement:
-    """With S the strengths of all heads, the model is Σ_k P_k ⊗ S^k, P_k its paths through k heads:
-    that is `graded_pass`, for every L. Take for P_k only those through the head that is asked
-    about, whose own strength is one, and there are k - 1 others: Σ_k P_k ⊗ S^(k-1). Here S_k stands
-    for that power, with S the diagonal of a few strengths t_g. A mean with weights w over them then
-    counts each path by c_k = Σ_g w_g t_g^(k-1), for however many orders, K.
+    """For a model of any depth, averaging the contribution of a head over several strengths of the
+    other heads weights each path by its length. The paths through the head with k − 1 other heads,
+    P[k], are multiplied by t^{k−1} when the others have strength t; with weights w over strengths
+    t_g a path counts c_k = Σ_g w_g t_g^{k−1}. In the formula S[k] stands for that power of the
+    diagonal matrix of strengths, and u for the column of ones.
 
-    The Shapley value is the mean over all strengths from 0 to 1, where c_k = ∫ t^(k-1) dt = 1/k:
-    each path is shared equally among its heads. The highest power is L - 1, so ⌈L/2⌉ Gauss–Legendre
-    nodes, exact for degrees below 2⌈L/2⌉, have these c_k as well (`shapley_method`).
+    The Shapley value is the mean over all strengths, with c_k = 1/k. The highest power is L − 1, so
+    ⌈L/2⌉ Gauss–Legendre nodes give it exactly (`shapley_method`).
     """
     orders, k = size("K"), symbols("k", integer=True)
     P, power = Family("P", (orders,), n, n)[k], Family("S", (orders,), m, m)[k]
@@ -338,8 +354,12 @@ def shapley_every_depth() -> Statement:
     covers=("B6",),
 )
 def shapley_needs_enough_nodes() -> NonIdentity:
-    """All heads at half strength give the Shapley value in two layers (`shapley_two_layers`), and
-    not in more: a path through three heads then counts ¼ in place of ⅓.
+    """Running the other heads at half strength gives Shapley values in a model of two layers
+    (`shapley_two_layers`), but not in deeper ones. A path through three heads then counts 1/4
+    instead of 1/3. N is the head's own term and M_1, M_3 and M_4 are the other layers, as in
+    `shapley_four_layers`.
+
+    More strengths are needed, ⌈L/2⌉ of them for L layers (`shapley_every_depth`).
     """
     return NonIdentity(_slope(half), _shared_equally())
 
@@ -351,8 +371,10 @@ def shapley_needs_enough_nodes() -> NonIdentity:
     covers=("B6",),
 )
 def shapley_method() -> Method:
-    """Beside the values from ⌈L/2⌉ nodes: all paths, one by one, each shared among its heads. On
-    models of bare heads; in place of one without layers, a random one of four layers is taken.
+    """`paths(…).shapley` computes the Shapley values of all heads from ⌈L/2⌉ strengths. It is
+    compared with all paths listed one by one, each divided equally among its heads. It is tried on
+    attention-only models; in place of the one without layers, a random model of four layers is
+    used.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -90,13 +90,13 @@ def total(matrix: Any) -> Any:
     covers=("S3-097", "S3-098", "S3-100"),
 )
 def attention_score() -> Definition:
-    """Most scores of heads are one score. Mark with a one in M the pairs (query, key) that the head
-    is supposed to look at, sum its attention there, and divide by the number q of queries that have
-    such a pair. Ones just below the diagonal make the previous-token score, (n − k) of them k below
-    it the score of the position k back; ones at earlier occurrences of the same token the
-    duplicate-token score; ones at the earlier pieces of the same word the joiner score.
+    """Most scores of attention heads are one score: mark with 1 in a matrix M the pairs (query,
+    key) that the head is supposed to attend to, sum its attention there, and divide by the number q
+    of queries that have such a pair. Ones just below the diagonal give the previous-token score,
+    ones at earlier occurrences of the same token the duplicate-token score, ones at earlier pieces
+    of the same word the joiner score.
 
-    A score says where a head looks, and nothing about what it moves.
+    So heads can be classified by what they attend to. The score says nothing about what they move.
     """
 
     def plain(**given: Any) -> Any:
@@ -122,13 +122,14 @@ def attention_score() -> Definition:
     covers=("S3-097", "S3-098", "S3-100"),
 )
 def attending_only_there_scores_one() -> Statement:
-    """Let every row of the pattern sum to one (A 1 = 1), and let A be zero where M is zero
-    (A ∘ M = A). Then the attention on the marked pairs is n, one for each query: divided by the n
-    queries the score is exactly 1. This is the score's upper end, for previous-token, duplicate and
-    joiner heads alike.
+    """A head that attends to nothing but the marked pairs has the score one. A ∘ M = A says that
+    the pattern is zero elsewhere and A1 = 1 that its rows sum to one; then the marked attention is
+    n, one for each query.
 
-    The first token of a text has no previous token, yet its row must sum to one. So the mean is
-    taken over the queries that have a pair, and a real head scores 1 on those only.
+    This is the upper end of the scale (`attention_score`).
+
+    The first token of a text has no previous token, yet its row must sum to one. So a real head
+    scores 1 only if the mean is taken over queries that have a marked pair.
     """
     return Statement(
         Trace(matmul(A, Transpose(M))),
@@ -145,9 +146,9 @@ def attending_only_there_scores_one() -> Statement:
     covers=("S3-097", "S3-098", "S3-100"),
 )
 def attention_score_at_most_one() -> Bound:
-    """What is missing from n is the attention on pairs that are not marked, tr A(11ᵀ − M)ᵀ, which
-    is a sum of nonnegative numbers. So 1 minus the score is the share of attention spent elsewhere,
-    and a score of 0.9 leaves a tenth for all other positions together.
+    """An attention score is at most one, and what is missing is the share of attention on pairs
+    that are not marked. A score of 0.9 leaves a tenth of the attention for all other positions
+    together. In the formula M has entries at most 1 and A is a pattern (n × n).
     """
     unmarked = minus(OneMatrix(n, n), M)
     return Bound(
@@ -171,9 +172,11 @@ def attention_score_at_most_one() -> Bound:
     covers=("S3-097",),
 )
 def looking_back_scores_one() -> Statement:
-    """On n + 1 tokens, Shift has ones just below its diagonal: query i attends to key i − 1 and to
-    nothing else. Its attention on the pairs that are marked, which are the same ones, is n: one for
-    each query but the first, which has no token before it. Divided by n, the score is 1.
+    """The pattern of a perfect previous-token head is the shift: query i attends to key i − 1 and
+    to nothing else. On n + 1 tokens its attention on these pairs is n, one for each query but the
+    first, so the score is 1.
+
+    Such heads are the first part of induction (`induction_model_stream`).
     """
     back = Shift(n + 1)
     return Statement(Trace(matmul(back, Transpose(back))), n, on_models=False)
@@ -186,12 +189,13 @@ def looking_back_scores_one() -> Statement:
     covers=("S3-097",),
 )
 def uniform_attention_scores() -> Statement:
-    """The zero of the scale. A head without a mask that attends equally everywhere, A = 11ᵀ/n,
-    spends (n − 1)/n on the previous tokens of n − 1 queries: a score of 1/n. With a causal mask
-    query i (from 0) spreads over i + 1 keys, and the score is the mean of 1/(i + 1) over i ≥ 1,
-    (1/2 + … + 1/n)/(n − 1): more, because early queries have little to choose from. `.baseline`
-    of `ot.attention_scores` is that number. A short prompt makes every head look like a
-    previous-token head: with four tokens uniform attention scores 0.36.
+    """What previous-token score does a head get that attends equally everywhere? Without a mask, A
+    = 11ᵀ/n, the marked attention is (n − 1)/n over n − 1 queries, a score of 1/n. With a causal
+    mask query i (from 0) divides its attention over i + 1 keys, and the score is (1/2 + … + 1/n)/(n
+    − 1), which is 0.36 for four tokens.
+
+    So a score has to be compared with this baseline, and short prompts make every head look like a
+    previous-token head. `ot.attention_scores` gives it as `.baseline`.
     """
     uniform = matmul(1 / n, OneMatrix(n, n))
     return Statement(Trace(matmul(uniform, Transpose(Shift(n)))), (n - 1) / n, on_models=False)
@@ -204,10 +208,11 @@ def uniform_attention_scores() -> Statement:
     covers=("S3-097",),
 )
 def later_positions_score_zero() -> Statement:
-    """Positional heads are said to attend to the token itself, the previous one, or the next. In a
-    decoder the third kind cannot exist: with the causal mask the attention of query i on key i + 1
-    is exactly 0 whatever the scores are, so their sum, tr(Shift · A), is 0. Heads that look ahead
-    are found in encoders such as BERT.
+    """In a model with a causal mask no head attends to the next token: the attention of query i on
+    key i + 1 is exactly zero, whatever the scores are, and so is their sum, tr(Shift · A). S (n ×
+    n) are arbitrary scores.
+
+    Texts that list heads for the next token speak of encoders such as BERT.
     """
     scores = MatrixSymbol("S", n, n)
     return Statement(
@@ -243,12 +248,14 @@ def _plain_same(labels: str) -> Any:
     covers=("S3-100",),
 )
 def duplicate_token() -> Definition:
-    """Attention to earlier occurrences of the query's own token. T has a one-hot row for each
-    token, so entry (i, j) of T Tᵀ is 1 where the tokens are equal; the strictly lower triangle
-    leaves the earlier ones, and q is the number of queries whose token occurred before. In the
-    circuit for indirect objects such heads tell that a name is there for the second time.
+    """The duplicate-token score measures attention to earlier occurrences of the query's own token.
+    Entry (i, j) of T Tᵀ is 1 if the tokens at i and j are equal (T has one-hot rows), M_n − I_n
+    keeps the earlier positions, and q is the number of queries whose token occurred before.
 
-    The diagonal must be left out. A token is equal to itself, and a head that attends to its own
+    In the circuit for indirect objects, heads of this kind notice that a name occurs for the second
+    time.
+
+    The diagonal must be left out. Every token equals itself, so a head that attends to its own
     position would pass for a duplicate-token head.
     """
     return Definition(
@@ -267,13 +274,12 @@ def duplicate_token() -> Definition:
     covers=("S3-098",),
 )
 def joiner() -> Definition:
-    """A tokenizer cuts words, and a joiner head puts them together: it attends to the earlier
-    pieces of the word that the query is in. B has a row for each token, with a one in the column of
-    its word; q is the number of tokens that continue a word.
+    """The joiner score measures attention to the earlier pieces of the same word. A tokenizer cuts
+    words into pieces, and a joiner head collects them. B has a 1 for each token in the column of
+    its word, and q is the number of tokens that continue a word.
 
-    The previous token is often a piece of the same word. So a joiner score means little without the
-    previous-token score beside it: on the tokens that begin a word, only a positional head looks
-    one back.
+    The previous token is often such a piece. So compare with the previous-token score: on tokens
+    that begin a word only a positional head still attends to the token before.
     """
     return Definition(
         "joiner score",
@@ -291,9 +297,10 @@ def joiner() -> Definition:
     covers=("S3-097", "S3-098", "S3-099"),
 )
 def attention_scores_method() -> Method:
-    """`ot.attention_scores` sums over prompts and divides at the end. Here the same by loops over
-    queries and keys, with its baseline; `ot.positional_scores` and `ot.joiner_scores` are special
-    cases, and `ot.syntactic_scores` counts how often the related token has the most attention.
+    """`ot.attention_scores` computes the attention of each head on marked pairs, summed over
+    prompts and divided at the end. It is compared with loops over queries and keys, and so is its
+    baseline. `ot.positional_scores` and `ot.joiner_scores` are special cases; `ot.syntactic_scores`
+    counts how often the related token has the most attention.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -341,9 +348,9 @@ def attention_scores_method() -> Method:
     covers=("S3-097",),
 )
 def previous_token_heads_seen() -> Observation:
-    """A head is a previous-token head if most of its attention is on the token before, whatever
-    that token is: the prompts are random tokens, in which nothing but the position tells where to
-    look. Induction needs such a head, so the model that learnt induction should have one.
+    """Do the trained models have previous-token heads, with most of their attention on the token
+    before, whatever it is? The prompts are random tokens, in which only the position says where to
+    attend. Induction needs such a head, so the model that learnt induction should have one.
     """
 
     def observe(load: Load) -> Observed:
@@ -367,8 +374,9 @@ def previous_token_heads_seen() -> Observation:
     covers=("S3-100",),
 )
 def duplicate_token_heads_seen() -> Observation:
-    """Random tokens are said twice. The second time every token has one earlier occurrence, and a
-    duplicate-token head finds it. Looked for in each trained model with attention.
+    """Do the trained models have duplicate-token heads? Random tokens are repeated once. In the
+    second half every token has exactly one earlier occurrence, and a duplicate-token head attends
+    to it (`duplicate_token`). Every trained model with attention is examined.
     """
 
     def observe(load: Load) -> Observed:
@@ -397,9 +405,9 @@ def duplicate_token_heads_seen() -> Observation:
     covers=("S3-098",),
 )
 def joiner_heads_seen() -> Observation:
-    """Such heads were found in encoders for translation, and attend exclusively to the earlier
-    pieces of the word. The bundled tokenizer has 1024 tokens and cuts most words, so there is much
-    to join.
+    """Does the trained model with MLPs have joiner heads, which attend to the earlier pieces of a
+    word? Such heads were found in encoders for translation. The bundled tokenizer has 1024 tokens
+    and cuts most words, so there are many pieces to join.
     """
 
     def observe(load: Load) -> Observed:
@@ -426,14 +434,14 @@ def joiner_heads_seen() -> Observation:
     covers=("S3-099",),
 )
 def syntactic_heads_seen() -> Observation:
-    """A head is called syntactic if it attends most to the token that a word depends on (its verb,
-    its noun) more often, by ten per cent, than the best fixed offset would. The bundled models read
-    Python, whose parser gives exact dependencies: an argument and the function it is given to, a
-    value and the name it is assigned to, the second operand and the first, an attribute and its
-    object, a statement and the keyword of its block.
+    """Do heads follow the grammar of the text? A head is called syntactic if the token on which a
+    word depends gets the most attention at least ten per cent more often than the best fixed offset
+    would give. The bundled models read Python, whose parser gives exact dependencies: an argument
+    and its function, a value and the name it is assigned to, the second operand and the first, an
+    attribute and its object, a statement and the keyword of its block.
 
-    The baseline is what makes the claim strong. An attribute is always two tokens after its object,
-    so attention to that offset is right there and shows no grammar.
+    The baseline matters. An attribute always stands two tokens after its object, so attention to
+    that offset is right there and shows no grammar.
     """
 
     def observe(load: Load) -> Observed:
@@ -472,10 +480,10 @@ def syntactic_heads_seen() -> Observation:
     covers=("S1-06",),
 )
 def head_with_one_function() -> Observation:
-    """If a head has a function that can be isolated, taking it away should harm one task and leave
-    another as it was. Random tokens said twice are two tasks in one text: the first time there is
-    nothing to know but frequencies, the second time the text can be copied. Each head is replaced
-    by its mean, which keeps what it always writes.
+    """Does any head have a single function that can be isolated? If so, removing it should harm one
+    task and leave another as it was. Random tokens that are repeated once are two tasks in one
+    text: in the first half only frequencies are known, in the second half the text can be copied.
+    Each head is replaced by its mean output, which keeps what it always writes.
     """
 
     def observe(load: Load) -> Observed:
@@ -544,9 +552,10 @@ def _loss_on_facts(model: Model) -> float:
     covers=("S1-22",),
 )
 def facts_in_mlps() -> Observation:
-    """Attention moves what is there already, so a fact that the prompt does not contain should come
-    from elsewhere: possibly from the MLPs. What a small model of Python knows are its idioms, such
-    as `in` after `for i`. All MLPs are taken away, and then all heads, by zeros.
+    """Is what a model knows, rather than reads, stored in its MLPs? Attention moves what is already
+    in the prompt, so other knowledge should be lost when MLPs are removed. A small model of Python
+    knows idioms, such as `in` after `for i`. All MLPs are zero-ablated, then all heads, and the
+    effects on such predictions are compared.
     """
 
     def observe(load: Load) -> Observed:
@@ -591,12 +600,13 @@ AMBIGUOUS = (
     covers=("S2-29",),
 )
 def context_disambiguates() -> Observation:
-    """“Paris” alone is a city, and with “Hilton” beside it a name: heads bring the context to the
-    token, and later layers read both. In Python source the token x is as ambiguous: after `print(x`
-    comes a closing parenthesis, after `items[x` a bracket. Two texts end in the same token, and the
-    logit difference between the two continuations should be larger in the text where the first is
-    right. A model without layers sees the last token only, and gives the same difference for both
-    (`zero_layer_logits`).
+    """Does the context resolve what an ambiguous token means? The token “x” in Python is followed
+    by a closing parenthesis after `print(x` and by a bracket after `items[x`. Two texts end in the
+    same token; the logit difference of the two continuations should be larger in the text where the
+    first one is right.
+
+    Attention has to bring the context to the token. A model without layers sees the last token only
+    and gives the same difference for both (`zero_layer_logits`).
     """
 
     def observe(load: Load) -> Observed:
@@ -630,13 +640,13 @@ x, W_OV = MatrixSymbol("x", 1, d), MatrixSymbol("W_OV", d, d)
     covers=("S3-123", "S2-16"),
 )
 def head_scales_eigenvector() -> Statement:
-    """Let a head attend to its own position with all its weight, and let x W_OV = λ x. Then it adds
-    λ x to the stream, and x becomes (1 + λ) x: with λ = −1 nothing is left of it, with a positive λ
-    it grows. This is how a head deletes: its OV circuit has negative eigenvalues, and it attends to
-    the token that holds what is to be deleted.
+    """A head that attends to its own position multiplies an eigenvector of its OV circuit by 1 +
+    aλ: it adds a x W_OV = aλ x to the stream x, where a is the attention weight. With a = 1 and λ =
+    −1 nothing of x is left; with positive λ it grows.
 
-    With weight a on its own position the factor is 1 + a λ. Attention to another position takes
-    away what stands there, from here, which deletes nothing.
+    So negative eigenvalues together with attention to the token itself can delete information.
+
+    Attention to another position subtracts what stands there, which deletes nothing here.
     """
     lam, weight = Symbol("lambda", real=True), Symbol("a", real=True)
     return Statement(
@@ -655,10 +665,12 @@ def head_scales_eigenvector() -> Statement:
     covers=("S3-123",),
 )
 def negative_eigenvalue_shrinks() -> Bound:
-    """‖x‖² − ‖(1 + λ) x‖² = −λ (2 + λ) ‖x‖², which is positive for λ between −2 and 0, and for no
-    other. Here λ = −2/(1 + c) with c > 0, which takes each value between −2 and 0 once, so that the
-    difference is 4c/(1 + c)² ‖x‖². At λ = −2 the direction is reversed at full length, and below it
-    is written back longer: “negative” alone does not say “deleted”.
+    """A head that attends to its own position shortens an eigenvector x of W_OV exactly if its
+    eigenvalue λ lies between −2 and 0: ‖x‖² − ‖(1 + λ)x‖² = −λ(2 + λ)‖x‖². In the formula λ is
+    written −2/(1 + c) with c > 0, which takes each of these values once.
+
+    At λ = −2 the vector is reversed at full length, and below it is made longer. So “negative
+    eigenvalue” alone does not mean “deleted”.
     """
     c = Symbol("c", positive=True)
     lam = -2 / (1 + c)
@@ -680,10 +692,10 @@ def negative_eigenvalue_shrinks() -> Bound:
     covers=("S3-123", "S2-16"),
 )
 def memory_heads_seen() -> Observation:
-    """Some heads have large negative eigenvalues in W_OV and primarily attend to the present token,
-    “potentially serving to delete information”. The first half is Σ Re λ / Σ |λ| of the bare OV
-    circuit (`ot.copying_scores(model, "bare")`), and the second the mean attention to the position
-    itself, on Python source. Both are asked of one head.
+    """Do the trained models have heads that delete information? Such heads are described as having
+    large negative eigenvalues in W_OV and attending mainly to the current token. Measured are Σ Re
+    λ/Σ |λ| of W_OV (`ot.copying_scores(model, "bare")`) and the mean attention to the position
+    itself on Python source; one head has to satisfy both.
     """
 
     def observe(load: Load) -> Observed:

@@ -65,10 +65,12 @@ SEED = 20_240_430
     covers=("S3-135",),
 )
 def logit_difference_of_context_and_memory() -> Statement:
-    """The last stream at a position is x plus a write z_h W_O of each head and n W_out of the MLPs,
-    and W_U is scaled as the final norm does in this pass. The logit of the token c that the context
-    says less that of the token m that was learnt is the sum over heads and MLPs of their own
-    differences: positive for an in-context head, negative for a memory head.
+    """If the context suggests one token (c) and the learnt weights another (m), the difference of
+    their logits is a sum over heads and MLPs. z[h] W_O[h] is what head h wrote at a position and n
+    W_out what the MLP wrote; x is the rest of the stream.
+
+    So each component pulls towards context or memory: in-context heads have positive terms, memory
+    heads negative ones. W_U is taken with the scale of the final norm in this pass.
     """
     d_head, d_mlp = size("d_head"), size("d_mlp")
     c, m = sympy.symbols("c m", integer=True)
@@ -153,11 +155,13 @@ def _see_conflicts(load: Load) -> Observed:
     covers=("S3-135",),
 )
 def heads_of_context_and_memory() -> Observation:
-    """The context says a token that `induction` can copy, and the weights know another: the most
-    probable next token of the bigram model, which was trained on the same text. There is a head
-    that copies from the context on every prompt, and the MLPs of `gpt2_tiny` always favour memory;
-    but no head of `induction` does so that often. Facts about the world would need a model that
-    knows some.
+    """Are there heads that always favour the context, and MLPs that always favour memory? Prompts
+    are made in which the context suggests a token that `induction` can copy, and the bigram
+    statistics of the training text suggest another. There is a head that copies from the context on
+    every prompt, and the MLPs of `gpt2_tiny` always favour memory, but no head of `induction` does
+    so that often.
+
+    Facts about the world would need a larger model.
     """
     return Observation(
         "some head of `induction` favours the context and some other one memory on more than 90% "
@@ -182,10 +186,12 @@ def heads_of_context_and_memory() -> Observation:
     covers=("S3-134",),
 )
 def factual_recall_needs_facts() -> Observation:
-    """MLPs at the last token of the subject enrich it with attributes, early heads carry the
-    relation to the end, and late heads extract the attribute: so it is said of prompts such as “The
-    Space Needle is in”. `ot.recall_effects` measures it by patching. What stands in for it in the
-    models here is `recall_in_code`.
+    """How does a model recall a fact such as where the Space Needle is? The published account:
+    early MLPs at the last token of the subject add attributes, early heads carry the relation to
+    the last position, and late heads extract the attribute. `ot.recall_effects` measures this by
+    patching.
+
+    The bundled models know no facts, so `recall_in_code` takes its place here.
     """
     return Observation(
         "patching the MLPs of the first half of the layers at the subject, and the attention of "
@@ -223,9 +229,12 @@ def _see_recall(load: Load) -> Observed:
     covers=("S3-134",),
 )
 def recall_in_code() -> Observation:
-    """In two windows of the sample a token three places before the end is replaced by a random one.
-    Which clean outputs bring the prediction of the clean window back: MLPs at the token, early or
-    late, and attention at the end? That is recall of what usually follows, not of facts.
+    """Do MLPs and attention share the work of recall in the way described for facts? In two windows
+    of Python source a token three places before the end is replaced by a random one. It is measured
+    which clean outputs restore the clean prediction: MLPs at that token, early or late, and
+    attention at the end.
+
+    This is recall of what usually follows, not of facts.
     """
     return Observation(
         "the MLPs of the first half of the layers restore more at the token than those of the "
@@ -246,9 +255,12 @@ def recall_in_code() -> Observation:
     covers=("S3-131",),
 )
 def truth_needs_statements() -> Observation:
-    """A probe on activations of true and false statements finds a direction, and adding it,
-    x + α u, makes answers more truthful (`steering_shifts_logits` is the algebra). `ot.fit_probe`,
-    `ot.selectivity` and `ot.steer` are what is needed; `code_or_shuffled` tries the first.
+    """Is there a direction for truth? A probe on activations of true and false statements finds
+    one, and adding it, x + αu, is said to make answers more truthful (`steering_shifts_logits` is
+    the algebra). `ot.fit_probe`, `ot.selectivity` and `ot.steer` are the tools for it.
+
+    The bundled models know no true and false statements. `code_or_shuffled` tries the nearest
+    thing.
     """
     return Observation(
         "a probe tells held-out true statements from false ones, and steering along it raises the "
@@ -325,10 +337,11 @@ def _gain(model: Model, rows: np.ndarray, step: np.ndarray, targets: np.ndarray)
     covers=("S3-131",),
 )
 def code_or_shuffled() -> Observation:
-    """Nearest to true and false in a model of code: windows of the sample, and the same tokens
-    shuffled, all but the last. A probe on the last stream of the first half is tried on the second
-    half. Then a quarter of the stream's norm is added along the probe's direction to the last
-    stream of shuffled windows: is the token that follows in the code more probable?
+    """Can a probe find a direction that distinguishes real code from shuffled code, and does adding
+    it make the model behave as on real code? Windows of the sample are compared with the same
+    tokens shuffled, except for the last. A probe on the final stream of one half of the windows is
+    tested on the other. Then a quarter of the stream's norm is added along its direction to
+    shuffled windows: does the token that follows in the real code become more probable?
     """
     return Observation(
         "more than 75% of the held-out windows are told apart, and the direction makes the right "
@@ -362,11 +375,12 @@ def _see_signal(load: Load) -> Observed:
     covers=("S3-133",),
 )
 def lens_signals_correctness() -> Observation:
-    """If an answer is right, its token tends to have a high logit at intermediate layers already.
-    The answers here are the model's predictions of each next token of the sample, right or wrong;
-    for facts it needs a model that knows some. 0.5 is chance, and the last value is the confidence
-    of the model itself. Random models are right now and then by luck, and a few predictions of that
-    kind can have a high area.
+    """Does the logit lens show early whether a prediction will be right? If an answer is right, its
+    token often has a high logit at intermediate layers. Here answers are the model's predictions of
+    each next token of the sample. The area under the curve is 0.5 by chance; the last layer's value
+    is the model's own confidence.
+
+    Random models are right now and then, and a few such cases can give a high area by luck.
     """
     return Observation(
         "before the last layer, the log-probability of the predicted token by the logit lens is "
@@ -391,9 +405,11 @@ ridge = sympy.Symbol("alpha", positive=True)
     covers=("S3-132",),
 )
 def covariance_shifted_by_alpha() -> Statement:
-    """Let Σ = U Λ Uᵀ with U Uᵀ = I. Then Σ + αI = U (Λ + αI) Uᵀ: the eigenvectors are the same. If
-    Λ is diagonal, the determinant of U Λ Uᵀ is the product of its entries λ_k, so log det(Σ + αI)
-    is the sum of log(λ_k + α), and EigenScore is the mean of these.
+    """Adding αI to a symmetric matrix adds α to each of its eigenvalues and keeps the eigenvectors.
+    For Σ = U Λ Uᵀ with diagonal Λ, log det(Σ + αI) is therefore the sum of log(λ_k + α).
+
+    EigenScore, a measure of how much several answers of a model differ, is the mean of these
+    logarithms. α keeps them finite.
     """
     return Statement(
         matadd(matmul(basis, spectrum, Transpose(basis)), matmul(ridge, Identity(K))),
@@ -411,9 +427,11 @@ def covariance_shifted_by_alpha() -> Statement:
     covers=("S3-132",),
 )
 def eigenvalues_of_covariance_are_at_least_alpha() -> Bound:
-    """V (ZZᵀ + αI) vᵀ is α ‖v‖² + ‖v Z‖² for any row v, so at least α ‖v‖², with equality where v Z
-    is zero. K answers with the same embedding have K - 1 such directions: all eigenvalues but one
-    are α, and the score is near log α, below which none can be. Answers that differ raise it.
+    """No eigenvalue of ZZᵀ + αI is below α: for any row v, v(ZZᵀ + αI)vᵀ = α‖v‖² + ‖vZ‖². Z has the
+    embeddings of K answers as rows.
+
+    If all answers are equal, all eigenvalues but one are α, and EigenScore is near its least value,
+    log α. Answers that differ raise it.
     """
     v = MatrixSymbol("v", 1, K)
     shifted = matadd(matmul(answers, Transpose(answers)), matmul(ridge, Identity(K)))
@@ -433,8 +451,9 @@ def eigenvalues_of_covariance_are_at_least_alpha() -> Bound:
     covers=("S3-132", "S3-133"),
 )
 def eigenscore_method() -> Method:
-    """The determinant of the covariance of a few rows of the embedding by Gaussian elimination; and
-    the area under the curve as the share of all pairs.
+    """`eigenscore` measures how much several answers differ by the determinant of the covariance of
+    their embeddings, and `area_under_curve` how well a score separates two groups. They are
+    compared with Gaussian elimination on rows of an embedding, and with counting all pairs.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -477,11 +496,13 @@ def eigenscore_method() -> Method:
     covers=("S3-136",),
 )
 def low_rank_for_activations() -> Bound:
-    """Replace W by B Vᵀ, of rank r, with r orthonormal columns V. On the activations X the outputs
-    are off by at least ‖XW‖² - ‖XWV‖², and by exactly that for B = W V. By `eckart_young` for XW,
-    the best V are its first right singular vectors: those of the outputs, and not of W, which are
-    best for `truncation_error` alone. Either bounds the change; that the loss falls is another
-    matter.
+    """Replacing a weight W by one of rank r changes its outputs on activations X by at least ‖XW‖²
+    − ‖XWV‖², where the orthonormal columns of V (q × r) span the rows of the new weight; B = WV
+    reaches this. By `eckart_young`, applied to XW, the best V are the first right singular vectors
+    of the outputs XW.
+
+    Those of W itself are the best for W (`truncation_error`), but not for the outputs. Whether the
+    loss of the model falls is another question (`low_rank_helps`).
     """
     inputs, W = MatrixSymbol("X", n, p), MatrixSymbol("W", p, q)
     Q, B = MatrixSymbol("V", q, r), MatrixSymbol("B", p, r)
@@ -527,9 +548,10 @@ def _see_ranks(load: Load) -> Observed:
     covers=("S3-136",),
 )
 def low_rank_helps() -> Observation:
-    """W_in and W_out of the last two layers of `gpt2_tiny`, of rank 128, are truncated to 64. The
-    best of these four on one half of the sample is tried on the other: a benefit is one that
-    is seen on text that it was not chosen for.
+    """Can truncating an MLP weight to a smaller rank lower the loss, as is reported for large
+    models? W_in and W_out of the last two layers of `gpt2_tiny` (rank 128) are truncated to
+    rank 64. The best of these four on one half of the sample is tested on the other half, so that a
+    benefit found by selection does not count.
     """
     return Observation(
         "of four truncations the one with the least loss on the first half of the sample has less "
@@ -547,8 +569,10 @@ def low_rank_helps() -> Observation:
     covers=("S3-133", "S3-135"),
 )
 def context_or_memory_method() -> Method:
-    """The contributions of all components add up to the logit difference of the pass; and the last
-    signal is the area for the model's own log-probabilities, by loops.
+    """`context_or_memory` divides a logit difference over components, and `lens_correctness`
+    measures how well each layer's lens predicts that an answer is right. Checked: the components
+    sum to the logit difference of the forward pass, and the last layer's area under the curve is
+    that of the model's own log-probabilities, by loops.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

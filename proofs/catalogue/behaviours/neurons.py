@@ -88,10 +88,11 @@ TWO = ({"final": Source("final"), "Y": Source("embed")},)
     covers=("S3-119",),
 )
 def null_space_leaves_numerators() -> Statement:
-    """Let Y W_U = 0: what a neuron writes lies in the null space of the unembedding. Then the
-    logits of X + Y are those of X. In a model without a final norm such a neuron could be taken
-    away, with its weights, and nobody would notice. Training keeps it all the same, and the norm is
-    the reason (`null_space_sets_temperature`).
+    """What is written to the null space of the unembedding changes no logit in a model without a
+    final norm: if Y W_U = 0, the logits of X + Y are those of X.
+
+    Some neurons of trained models write mainly to such directions, which would be useless if there
+    were no final norm. With one they have a use (`null_space_sets_temperature`).
     """
     return Statement(
         matmul(matadd(X, Y), W_U),
@@ -114,15 +115,16 @@ def _scale(rows: Any) -> Any:
     covers=("S3-119",),
 )
 def null_space_sets_temperature() -> Statement:
-    """Let Y W_U = 0, and let s(X) be the diagonal matrix of 1/√(mean square + ε) of each row. Then
-    s(X) RMSNorm(X + Y) W_U = s(X + Y) RMSNorm(X) W_U: at each position the logits with Y are those
-    without it times the ratio s(X + Y)/s(X), which for ε = 0 is ‖x‖/‖x + y‖. One positive factor
-    for all tokens of a position is a temperature: the order of the tokens and the best guess stay,
-    the entropy changes. If y is orthogonal to x the stream grows, the logits shrink, and the
-    prediction becomes less certain.
+    """A neuron that writes to the null space of the unembedding (Y W_U = 0) changes the confidence
+    of the prediction through the final norm. The norm divides by the size of the whole stream, so
+    the logits with Y are those without Y times one factor s(X + Y)/s(X) for each position, where s
+    is 1/√(mean square + ε); for ε = 0 it is ‖x‖/‖x + y‖. If y is orthogonal to x, the factor is
+    below 1 and the prediction becomes less certain. The order of tokens does not change.
 
-    The gain of the norm is part of W_U here (fold it first). W_U of a large vocabulary has full
-    rank and no null space; what counts then is the directions on which it acts least.
+    Such neurons, found in GPT-2, are called entropy neurons.
+
+    The gain of the norm is part of W_U here. A W_U with a large vocabulary has no exact null space;
+    what counts then are the directions on which it acts least.
     """
     return Statement(
         matmul(_scale(X), RMSNorm(matadd(X, Y), eps), W_U),
@@ -140,9 +142,13 @@ def null_space_sets_temperature() -> Statement:
     covers=("S3-119",),
 )
 def null_space_sets_temperature_layer_norm() -> Statement:
-    """A LayerNorm subtracts the mean with P = I − 11ᵀ/d, and 1/σ takes the place of 1/rms. The
-    condition becomes Y P W_U = 0, with the gain of the norm folded into W_U. So the direction of
-    ones is no entropy direction: P removes it before σ is computed, and it changes nothing at all.
+    """Entropy neurons (`null_space_sets_temperature`) work behind a LayerNorm as well. The norm
+    subtracts the mean first, with P = I − 11ᵀ/d, so the condition becomes Y P W_U = 0, with the
+    gain folded into W_U. The logits at each position are multiplied by one factor, the ratio of the
+    two 1/σ.
+
+    The direction (1, …, 1) is no entropy direction: it is subtracted before σ is computed and
+    changes nothing.
     """
     deviation, moved = (DiagMatrix(reciprocal_deviation(each)) for each in (X, matadd(X, Y)))
     return Statement(
@@ -164,10 +170,12 @@ bias = MatrixSymbol("ln_final_bias", 1, d)
     covers=("S3-119",),
 )
 def bias_is_not_scaled() -> NonIdentity:
-    """The bias β of the norm is added after the division by the scale, and so are the biases of
-    the logits: β W_U does not shrink when the stream grows. The logits with Y are then not a
-    multiple of those without it, and the best guess may change. “Entropy neurons keep the argmax”
-    holds for the logits without those biases.
+    """If the final norm has a bias β, an entropy neuron does not simply multiply all logits by one
+    factor: β W_U is added after the division and does not shrink with it. The ranking of tokens,
+    and so the best guess, may then change. X is the stream without the neuron and Y what the neuron
+    writes.
+
+    So “entropy neurons keep the most probable token” holds for the logits without such biases.
     """
     added = everywhere(matmul(bias, W_U))
     return NonIdentity(
@@ -184,11 +192,11 @@ def bias_is_not_scaled() -> NonIdentity:
     covers=("S3-119",),
 )
 def entropy_neurons_seen() -> Observation:
-    """In GPT-2 a few neurons of the last layer write almost only to directions that W_U hardly
-    reads, and act on the entropy through the norm. Here: the neuron of the last layer of gpt2_tiny
-    with the largest share of its output in the sixteenth of the directions that W_U reads least. Is
-    that more than half of what it writes, and is the entropy's change on ablation mostly due to the
-    scale of the norm? (With the scale frozen, less than half of the change should remain.)
+    """Does the trained model with MLPs have an entropy neuron, one that changes the entropy of the
+    prediction through the final norm? Taken is the neuron in the last layer of `gpt2_tiny` with the
+    largest share of its output in the sixteenth of directions that W_U reads least. It counts if
+    that share is more than half, and if less than half of its effect on the entropy remains when
+    the norm's scale is frozen.
     """
 
     def observe(load: Load) -> Observed:
@@ -227,13 +235,14 @@ def entropy_neurons_seen() -> Observation:
     covers=("S3-113",),
 )
 def neuron_logits_add_up() -> Statement:
-    """On its direct path each neuron adds n_u w_out,u W_U: how active it is, times a row of V
-    numbers that are fixed. So what a neuron promotes can be read from the weights, its largest
-    entries, for all prompts at once; only how much depends on the prompt. This is behind all talk
-    of neurons that know a fact or a language.
+    """The logits that an MLP contributes directly are a sum over its neurons: each adds its row of
+    W_out W_U, V fixed numbers, times its activation, and b_out W_U is added once.
 
-    It is the direct path: what later layers make of the neuron is not in it. And the scale of the
-    final norm, which divides all of it, is that of the whole stream.
+    So the largest entries of that row tell which tokens a neuron promotes, for all prompts at once.
+    Statements that a neuron “knows” a fact or a language are based on this.
+
+    What later layers make of the neuron is not included, and a final norm divides everything by the
+    scale of the whole stream.
     """
     one_by_one = HeadSum(matmul(of_neuron(u), W_U), (u, d_mlp))
     return Statement(
@@ -261,10 +270,9 @@ def _class(text: str) -> str:
     covers=("S3-113",),
 )
 def neurons_promote_classes() -> Observation:
-    """Neurons are said to hold facts, languages, grammar. What a neuron promotes can be seen in the
-    tokens with the largest logits. Here the classes are those of a tokenizer of source code: white
-    space, digits, words after a space, letters without one, and signs. A neuron promotes a class if
-    its ten first tokens are all of that class.
+    """Do neurons promote classes of tokens? A neuron of the trained model promotes a class if the
+    ten tokens with its largest direct logits all belong to it. The classes are those of a tokenizer
+    for source code: white space, digits, words after a space, letters without one, and signs.
     """
 
     def observe(load: Load) -> Observed:
@@ -300,14 +308,16 @@ def _direct(model: Model) -> np.ndarray:
     covers=("S3-114",),
 )
 def frequency_direction_tempers_the_prior() -> Statement:
-    """Let w W_U = ℓ, the row of the logarithms of the frequencies of tokens. With activation a the
-    neuron adds a w to the stream, and the prediction becomes softmax(X W_U + a 1 ℓ): each
-    probability is multiplied by the a-th power of the token's frequency, and all are normalised
-    again. A token-frequency neuron with a > 0 falls back on what is common; with a < 0 it says that
-    something rare is coming.
+    """A neuron can make the model rely more, or less, on how common tokens are. If it writes along
+    w with w W_U = ℓ, the row of log frequencies of all tokens, its activation a adds aℓ to the
+    logits: each probability is multiplied by the token's frequency to the power a and renormalised.
+    With a > 0 common tokens gain, with a < 0 rare ones. In the formula the activation is the same
+    at all positions.
 
-    A constant added to ℓ is lost in the softmax (`softmax_ignores_row_constants`). So the effect
-    has to be compared with ℓ as a correlation, which does not see constants, and not as a cosine.
+    Such neurons are called token-frequency neurons.
+
+    A constant added to ℓ has no effect (`softmax_ignores_row_constants`). So compare a neuron's
+    logits with ℓ by correlation and not by cosine.
     """
     w, logs, amount = MatrixSymbol("w", 1, d), MatrixSymbol("ell", 1, V), Symbol("a", real=True)
     return Statement(
@@ -325,9 +335,10 @@ def frequency_direction_tempers_the_prior() -> Statement:
     covers=("S3-114",),
 )
 def token_frequency_neurons_seen() -> Observation:
-    """The frequencies are those of the text that the bundled models were trained on, with one added
-    to each count (`otimes.numeric.corpus.unigram_counts`). Random directions have a correlation of
-    about 1/√1023 = 0.03 with their logarithms.
+    """Does the trained model have token-frequency neurons, whose direct logits correlate with the
+    log frequencies of tokens? Frequencies are those of the training text of the bundled models,
+    with one added to each count (`otimes.numeric.corpus.unigram_counts`). Random directions have a
+    correlation of about 1/√1023 = 0.03.
     """
 
     def observe(load: Load) -> Observed:
@@ -353,13 +364,13 @@ def token_frequency_neurons_seen() -> Observation:
     covers=("S3-115",),
 )
 def third_moment_of_logits() -> Definition:
-    """The mean over the vocabulary of the cubes of w W_U, with its mean subtracted by P_V. Divided
-    by the variance to the power 3/2 it is the skewness. It is positive for a neuron that raises a
-    few tokens by much and lowers the others a little, and negative for a suppression neuron, which
-    lowers a few by much. The sign of w turns one into the other, as cubes keep it.
+    """The third moment of what a neuron adds to the logits says whether it raises a few tokens by
+    much or lowers a few by much: it is the mean over the vocabulary of the cubes of w W_U, with the
+    mean subtracted (P_V = I − 11ᵀ/V). Divided by the variance to the power 3/2 it is the skewness.
+    It is positive for neurons that promote a few tokens and negative for suppression neurons.
 
-    The mean must be subtracted: a neuron that adds the same to all logits changes no probability,
-    and would have large moments.
+    The mean must be subtracted: a neuron that adds the same to all logits changes no probability
+    and would have large moments. The sign of w turns one kind into the other.
     """
 
     def plain(**given: Any) -> Any:
@@ -388,8 +399,9 @@ def third_moment_of_logits() -> Definition:
     covers=("S3-115",),
 )
 def suppression_neurons_seen() -> Observation:
-    """A random neuron has a skewness of about 0, with a standard deviation of √(6/1024) = 0.08. A
-    neuron that suppresses a few tokens out of 1024 has a skewness far below zero.
+    """Does the trained model have suppression neurons, which lower the logits of a few tokens by
+    much? Such a neuron has a skewness far below zero (`third_moment_of_logits`). A random neuron
+    has about 0, with a standard deviation of √(6/1024) = 0.08.
     """
 
     def observe(load: Load) -> Observed:
@@ -422,10 +434,12 @@ w_in, w_out = MatrixSymbol("w_in", d, 1), MatrixSymbol("w_out", 1, d)
     covers=("S3-124", "S2-16"),
 )
 def neuron_cosine() -> Definition:
-    """w_out w_in/(‖w_in‖ ‖w_out‖), between the column of W_in that a neuron reads with and the row
-    of W_out that it writes. Near −1 the neuron writes the opposite of what it found; near 1 it
-    amplifies; for random directions the mean square is 1/d. A gain between the stream and W_in
-    belongs to the reading direction (`ot.neuron_cosines` multiplies it in).
+    """The cosine between what a neuron reads (its column w_in of W_in) and what it writes (its row
+    w_out of W_out) tells what it does to its own input direction: near −1 it removes it, near 1 it
+    amplifies it. For random directions the mean square of the cosine is 1/d.
+
+    A gain between the stream and W_in belongs to the reading direction; `ot.neuron_cosines`
+    multiplies it in.
     """
 
     def plain(**given: Any) -> Any:
@@ -456,10 +470,12 @@ def neuron_cosine() -> Definition:
     covers=("S3-124", "S2-16"),
 )
 def relu_neuron_deletes() -> Statement:
-    """Let r be a row of length 1, and let a ReLU neuron read with rᵀ and write −r. What is left of
-    the stream along r is −ReLU(−X rᵀ): nothing where it was positive, and all of it where it was
-    negative. So one neuron erases one half of a direction, and a pair with opposite signs the whole
-    (`relu_pairs_pass_the_stream`). Other directions are not touched.
+    """A ReLU neuron that reads a unit direction r and writes −r deletes this direction where it is
+    positive: what is left of the stream X along r is −ReLU(−X rᵀ), zero where X rᵀ was positive and
+    unchanged where it was negative.
+
+    Two neurons with opposite signs delete it entirely (`relu_pairs_pass_the_stream`). Other
+    directions are not affected.
     """
     r = MatrixSymbol("r", 1, d)
     read = matmul(X, Transpose(r))
@@ -479,9 +495,10 @@ def relu_neuron_deletes() -> Statement:
     covers=("S3-124", "S2-16"),
 )
 def memory_neurons_seen() -> Observation:
-    """Some MLP neurons have very negative cosine similarity between their input and output weights,
-    “which may indicate deleting information from the residual stream”. Very negative means here:
-    below −0.5, more than five standard deviations of random directions.
+    """Does the trained model have neurons that write the opposite of what they read? A very
+    negative cosine between input and output weights “may indicate deleting information from the
+    residual stream”. Very negative means below −0.5 here, more than five standard deviations of
+    random directions (`neuron_cosine`).
     """
 
     def observe(load: Load) -> Observed:
@@ -511,9 +528,11 @@ def memory_neurons_seen() -> Observation:
     covers=("S3-113", "S3-114", "S3-115", "S3-124"),
 )
 def neuron_measures_method() -> Method:
-    """`ot.neuron_cosines`, `ot.neuron_moments` and `ot.frequency_correlations` for the first
-    neuron of the last layer, from its weights by loops, on models with a LayerNorm before the MLP
-    and at the end. Gains are multiplied in, and means are subtracted.
+    """`ot.neuron_cosines`, `ot.neuron_moments` and `ot.frequency_correlations` measure neurons by
+    their weights: the cosine of reading and writing directions, the moments of their logits, and
+    the correlation of these with token frequencies. They are compared with loops for the first
+    neuron of the last layer, on models with LayerNorms; gains are multiplied in and means
+    subtracted.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -559,9 +578,10 @@ def neuron_measures_method() -> Method:
     covers=("S3-112",),
 )
 def neuron_information_method() -> Method:
-    """Σ p(a, y) log₂ p(a, y)/(p(a) p(y)), where a says whether the activation is positive and y is
-    the label: 0 if they are independent, and at most the entropy of the label, which a neuron
-    reaches that fires exactly on one of two classes. Counted here position by position.
+    """`neuron_information` computes how many bits the firing of a neuron tells about a label: Σ
+    p(a, y) log₂ p(a, y)/(p(a) p(y)), where a says whether the activation is positive and y is the
+    label. It is 0 if they are independent and at most the entropy of the label. It is compared with
+    counting position by position.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -596,9 +616,10 @@ def _information(fires: Sequence[bool], labels: Sequence[int]) -> float:
     covers=("S3-112",),
 )
 def neurons_detect_labels() -> Observation:
-    """Two labels of a token: whether it stands in the first half of the prompt, and whether it is
-    white space. For each the neuron of gpt2_tiny whose firing tells most, as a share of the entropy
-    of the label: 1 would be a neuron that fires there and nowhere else.
+    """Are there neurons that fire for one range of positions, or for one class of tokens? The
+    labels are whether a token stands in the first half of the prompt, and whether it is white
+    space. For each label, the neuron of `gpt2_tiny` whose firing tells most is reported, as a share
+    of the label's entropy: 1 would be a neuron that fires exactly there.
     """
 
     def observe(load: Load) -> Observed:
@@ -643,11 +664,11 @@ def _purity(rows: np.ndarray, tokens: np.ndarray) -> float:
     covers=("S3-111",),
 )
 def neurons_as_units() -> Observation:
-    """The claim: dimensions of the activations behind the nonlinearity are more likely to have a
-    meaning by themselves. The purity of a neuron is the share of the commonest token among the ten
-    positions where it is most active; the control is 128 random directions of the same
-    activations. A nonlinearity that acts on each neuron alone makes neurons special in any network,
-    trained or not, so a second control has random weights.
+    """Are neurons better units of meaning than random directions? The purity of a neuron is the
+    share of the most common token among the ten positions where it is most active. It is compared
+    with 128 random directions of the same activations, and with a model with random weights,
+    because an activation function that acts on each neuron alone makes neurons special in any
+    network.
     """
 
     def observe(load: Load) -> Observed:
@@ -679,11 +700,13 @@ def neurons_as_units() -> Observation:
     covers=("S3-116",),
 )
 def polysemantic_neuron_answers_to_each() -> Statement:
-    """A neuron reads the sum of two directions, p + q. On inputs in which q does not occur
-    (X qᵀ = 0) it is a detector of p: g(X (p + q)ᵀ) = g(X pᵀ), and the other way round. So a neuron
-    can serve two features that hardly ever meet, which is how there can be more features than
-    neurons, and its top examples then show two unrelated things. Where both occur their readings
-    add up, and the neuron cannot tell which it was.
+    """One neuron can serve two features that hardly ever occur together. It reads the sum of two
+    directions, p + q; on inputs without q (X qᵀ = 0) it is a detector of p, and the other way
+    round.
+
+    So there can be more features than neurons, and the top examples of a neuron then show two
+    unrelated things (polysemanticity). If both features occur, their readings add up and cannot be
+    told apart.
     """
     first, second = MatrixSymbol("p", 1, d), MatrixSymbol("q", 1, d)
     return Statement(
@@ -701,10 +724,10 @@ def polysemantic_neuron_answers_to_each() -> Statement:
     covers=("S3-116",),
 )
 def early_neurons_detect_tokens() -> Observation:
-    """The claim has three parts: early neurons respond to n-grams (here: the current token explains
-    more than half of the variance of the first layer's neurons, on average), late ones less so, and
-    early neurons are polysemantic (the ten positions where a neuron of the first layer is most
-    active have at least three different tokens, for more than half of the neurons).
+    """Do early neurons detect tokens, and several each? The claim has three parts: the current
+    token explains more than half of the variance of the first layer's neurons on average; it
+    explains less in late layers; and more than half of the first layer's neurons have at least
+    three different tokens among the ten positions where they are most active.
     """
 
     def observe(load: Load) -> Observed:
@@ -750,11 +773,13 @@ BEFORE = ("x =", "return", "print(a,", "if not", "for key in")
     covers=("S3-117",),
 )
 def detokenisation_seen() -> Observation:
-    """Early layers are said to turn tokens into words, and late ones words into next tokens. Here:
-    15 words that all end in the token `al`, in 5 contexts. How often is the word read off the
-    stream at that token, by the nearest mean of the streams of the same word in the other contexts?
-    The embedding alone cannot tell. Accuracy should rise in the early layers and fall at the end,
-    where the stream holds what comes next.
+    """Does the stream at the last token of a word come to represent the whole word? Fifteen words
+    that end in the token `al` are placed in five contexts each. How often can the word be read from
+    the stream at that token, by the nearest mean of the same word's streams in the other contexts?
+    The embedding alone cannot tell.
+
+    The claim is that accuracy rises in early layers and falls at the end, where the stream holds
+    the next token instead.
     """
 
     def observe(load: Load) -> Observed:
@@ -804,11 +829,11 @@ TWIN = str(BUNDLED / "gpt2_twin" / "twin.safetensors")
     covers=("S3-118",),
 )
 def universal_neurons_seen() -> Observation:
-    """A neuron is universal if models trained from other random weights have one like it: one that
-    is active at the same positions. Of GPT-2's neurons 1 to 5 % were. The other model here is a
-    smaller one of the same kind (two layers of 256 neurons), trained on the same text from another
-    seed. For each neuron of gpt2_tiny: its largest correlation with a neuron of the other, minus
-    the largest one with as many random directions in the other's activations.
+    """Do models trained from different random weights have the same neurons? A neuron is called
+    universal if another model has one that is active at the same positions; of GPT-2's neurons 1 to
+    5 % were. The other model here is smaller (two layers of 256 neurons) and trained on the same
+    text from another seed. For each neuron of `gpt2_tiny`: its largest correlation with a neuron of
+    the other model, minus the largest with as many random directions there.
     """
 
     def observe(load: Load) -> Observed:

@@ -29,11 +29,14 @@ UNIT = 2.0**-53
     covers=("S3-151",),
 )
 def width_is_read_from_the_first_position() -> Statement:
-    """Attention returns means, not sums, so a head cannot count by itself. Give the first position
-    (BOS) the score of the m selected positions, and the others one so low that their weight is
-    zero: each of the m + 1 then has the weight 1/(m + 1), and a value of 1 at BOS and 0 elsewhere
-    is read as 1/(m + 1). An MLP turns that into m. Without a selected position all of the weight is
-    on BOS, and m = 0.
+    """Attention takes means, so a head cannot count directly. But it can count with the help of the
+    first position: give that position the same score as the m selected ones and all others a very
+    low score. Each of the m + 1 then has the weight 1/(m + 1), and a value that is 1 at the first
+    position and 0 elsewhere is read as 1/(m + 1). An MLP turns this into m. In the formula v holds
+    the common score for each query, and only the m + 1 positions are shown.
+
+    RASP programs count in this way when they are compiled to transformers. If nothing is selected,
+    all weight is on the first position and m = 0.
     """
     score = MatrixSymbol("v", n, 1)
     scores = BlockMatrix([[score, matmul(score, OneMatrix(1, m))]])
@@ -61,11 +64,13 @@ def _by_python(name: str, sequence: Sequence[Any]) -> list[Any]:
     covers=("S3-151",),
 )
 def compile_program_method() -> Method:
-    """Length, histogram, reverse, sort by counting, and the share of a token so far, beside plain
-    Python. β is 1600, so that exp(-β/2) is 0 in float64 and each pattern is exactly uniform on what
-    is selected. All sequences of small lengths are compared in the tests. Such a model is one of
-    which the circuit is known: what a method of circuit discovery finds can be checked. Tracr is
-    not on PyPI; its weights would be held to the same outputs.
+    """`compile_program` turns programs in the language RASP into transformers with weights: length,
+    histogram, reverse, sort by counting, and the share of a token so far. Their outputs are
+    compared with plain Python. Scores are multiplied by β = 1600, so that exp(−β/2) is 0 in float64
+    and attention is exactly uniform over what is selected.
+
+    The circuit of such a model is known, so it can test methods of circuit discovery. The compiler
+    Tracr is not on PyPI; its weights would be held to the same outputs.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -67,9 +67,11 @@ def _squared(row: sympy.MatrixExpr) -> sympy.Expr:
     covers=("S3-121",),
 )
 def norm_after_writes() -> Statement:
-    """The stream is x plus L writes, the rows of W. Its squared norm is ‖x‖² plus twice the
-    products of x with each write plus all products of two writes: the squares ‖w_l‖² and the cross
-    terms. How fast the norm grows is decided by the cross terms.
+    """The squared norm of the residual stream after L writes (rows of W) is ‖x‖² plus twice the dot
+    products of x with each write, plus the dot products of all pairs of writes.
+
+    So the growth of the stream is decided by how writes align with the stream and with each other.
+    Norms of layers do not simply add.
     """
     writes = matmul(ones, W)
     crossed = matmul(ones, W, Transpose(W), Transpose(ones))
@@ -88,9 +90,12 @@ def norm_after_writes() -> Statement:
     covers=("S3-121",),
 )
 def orthogonal_writes_add_squares() -> Statement:
-    """Let L writes have the squared norm c each and be orthogonal to each other and to the
-    embedding, as random directions nearly are. Then ‖x‖² + c L is the squared norm: a growth like
-    √l, and none that is exponential.
+    """If L writes to the stream have equal length √c and are orthogonal to each other and to the
+    embedding, the squared norm grows by c with each: ‖x‖² + cL. So the norm grows like the square
+    root of the depth. The writes are the rows of W and x is the embedding.
+
+    Random directions are nearly like this. Growth that is exponential in depth needs something else
+    (`proportional_write_multiplies`).
     """
     c = sympy.Symbol("c", positive=True)
     return Statement(
@@ -112,10 +117,12 @@ def orthogonal_writes_add_squares() -> Statement:
     covers=("S3-121",),
 )
 def proportional_write_multiplies() -> Statement:
-    """A layer that adds κ times the stream and something orthogonal of the squared norm ρ ‖x‖²
-    multiplies the squared norm by (1 + κ)² + ρ, and L such layers by its L-th power: exponential
-    growth needs writes that grow with the stream. Behind a norm a layer does not see how large the
-    stream is, so its weights must grow from layer to layer.
+    """If a layer adds κ times the stream and something orthogonal of squared norm ρ‖x‖², it
+    multiplies the squared norm of the stream by (1 + κ)² + ρ. L such layers multiply it by the L-th
+    power: exponential growth. The stream is the row x and the orthogonal part w.
+
+    So exponential growth needs writes that grow with the stream. Behind a norm a layer does not see
+    the size of the stream, so its weights must grow from layer to layer.
     """
     kappa, rho = sympy.symbols("kappa rho", real=True)
     w = MatrixSymbol("w", 1, d)
@@ -150,9 +157,11 @@ def _see_growth(load: Load) -> Observed:
     covers=("S3-121",),
 )
 def stream_grows_exponentially() -> Observation:
-    """The norm is measured after each layer of `gpt2_tiny`; the embedding before the first is no
-    layer's output. Four layers say little about a law: both curves fit them well, and a third of
-    the random models, whose writes are unrelated, pass as well. It would take a model of 20 layers.
+    """Does the norm of the residual stream grow exponentially with depth, as was observed in GPT-2?
+    It is measured after each layer of `gpt2_tiny`, and compared with growth like the square root.
+
+    Four layers say little: both curves fit well, and a third of the models with random weights pass
+    as well. A model of about 20 layers would be needed.
     """
     return Observation(
         "log ‖x‖ is nearer to a line in the layer than ‖x‖² is, and rises",
@@ -186,10 +195,12 @@ def _see_weights(load: Load) -> Observed:
     covers=("S3-122",),
 )
 def output_weights_grow() -> Observation:
-    """Where the stream grows and each layer reads it through a norm, the weights that write must
-    grow, and those that read need not. Norms are folded into the reading weights first; without
-    that a gain could hide the growth. Output weights are W_O and W_out, input weights W_Q, W_K and
-    W_in; the norm of W_O alone depends on how the scale of a head is shared with W_V.
+    """Do the weights that write to the stream grow with depth, while those that read it do not? If
+    the stream grows and layers read it through a norm, they should. Compared are W_O and W_out with
+    W_Q, W_K and W_in, with all norms folded into the reading weights, since a gain could hide the
+    growth.
+
+    The norm of W_O alone depends on how the scale of a head is divided between W_V and W_O.
     """
     return Observation(
         "the logarithms of the norms of W_O and W_out rise with the layer, more than twice as fast "
@@ -217,9 +228,12 @@ lengths_one = (entrywise(Identity(N), gram), Identity(N))
     covers=("S3-126",),
 )
 def anisotropy_is_norm_of_mean() -> Statement:
-    """The N rows of X have length one. The sum of the cosines of all pairs of different rows is
-    ‖Σ_i x_i‖² - N: expand the square and take away the N products of a row with itself. So the mean
-    cosine takes one sum over the rows, and no N² products, and it is never less than -1/(N - 1).
+    """The mean cosine between N vectors can be computed from their sum: for rows x_i of length one,
+    the cosines of all ordered pairs of different rows sum to ‖Σ_i x_i‖² − N. So one sum over the
+    rows replaces N² dot products.
+
+    A mean cosine above zero, called anisotropy, means that the vectors point in a common direction.
+    It is never below −1/(N − 1).
     """
     apart = minus(gram, entrywise(Identity(N), gram))
     total = matmul(Transpose(column), units)
@@ -239,10 +253,12 @@ def anisotropy_is_norm_of_mean() -> Statement:
     covers=("S3-125", "S3-126"),
 )
 def cosine_is_sum_over_dimensions() -> Statement:
-    """The product of two rows is the sum over dimensions of the products of their entries, and so
-    is the sum over all pairs: each dimension contributes (Σ_i x_ik)² - Σ_i x_ik². A dimension in
-    which all rows are large and of one sign, a rogue dimension, contributes nearly all: cosines
-    then measure that one dimension.
+    """A cosine similarity is a sum over dimensions, and each dimension k contributes (Σ_i x_ik)² −
+    Σ_i x_ik² to the sum over all pairs of rows.
+
+    So one dimension in which all vectors are large and of the same sign, a rogue dimension, can
+    contribute nearly everything. Cosine similarities then measure this one dimension. Subtract the
+    mean, or standardise, before comparing.
     """
     sums = matmul(Transpose(column), units)
     squares = matmul(Transpose(column), entrywise(units, units))
@@ -276,8 +292,9 @@ def _see_anisotropy(load: Load) -> Observed:
     covers=("S3-126",),
 )
 def streams_are_anisotropic() -> Observation:
-    """If directions were spread evenly, two streams would have a cosine of about zero, give or take
-    1/√d, which is 0.09 here. A mean well above that is anisotropy.
+    """Do the residual streams of trained models point in a common direction? If directions were
+    spread evenly, two streams would have a cosine of about zero, give or take 1/√d, which is 0.09
+    here. A mean cosine well above that is anisotropy (`anisotropy_is_norm_of_mean`).
     """
     return Observation(
         "in every model with two layers or more the mean cosine of the last stream at different "
@@ -308,9 +325,10 @@ def _see_rogue(load: Load) -> Observed:
     covers=("S3-125",),
 )
 def rogue_dimensions_seen() -> Observation:
-    """In large models a few dimensions are many times larger than the others, at all positions.
-    They are said to come with size and with the frequency of tokens; here d is 128, and the largest
-    of 128 normal dimensions is about 1.25 times the median in the mean over 64 positions.
+    """Do the trained models have rogue dimensions, coordinates of the stream that are many times
+    larger than the others at all positions? In large models they exist, and are said to come with
+    size and token frequency. Here d is 128. Of 128 coordinates with normal entries the largest has
+    about 1.25 times the median size, averaged over 64 positions.
     """
     return Observation(
         "in every model with two layers or more some dimension of the last stream is more than "
@@ -336,9 +354,11 @@ to_sink = matmul(OneMatrix(n, 1), Transpose(first))
     covers=("S3-127",),
 )
 def sink_adds_a_constant() -> Statement:
-    """If every query attends to position 0 alone, A = 1 e₀ᵀ, the head writes the same row at every
-    position: x₀ W_OV, whatever stands elsewhere. As a first position sees only itself, x₀ is the
-    same in all texts that begin alike, and the head is a bias. Where x₀ W_OV = 0 it does nothing.
+    """If every query of a head attends to position 0 only, the head writes the same row x_0 W_OV at
+    every position, whatever the rest of the text is. Since the first position sees only itself, x_0
+    is the same for all texts that begin alike, so the head acts as a bias.
+
+    If x_0 W_OV = 0 it does nothing. This is how a head can be switched off.
     """
     return Statement(
         matmul(to_sink, X, W_OV),
@@ -355,10 +375,12 @@ def sink_adds_a_constant() -> Statement:
     covers=("S3-127",),
 )
 def sink_bounds_the_update() -> Bound:
-    """A query has the weight a = s/(s + t) on the sink, whose moved value is u = x₀ W_OV, and
-    1 - a = t/(s + t) on the rest, whose mean moved value is v. The update a u + (1 - a) v has
-    ‖Δx‖² ≤ a ‖u‖² + (1 - a) ‖v‖²: near nothing if a is near one and the sink's value near zero.
-    Both are needed; attention alone does not show a head that does nothing.
+    """A head that gives most of its attention to a sink, a position whose moved value u is nearly
+    zero, writes almost nothing. With weight a = s/(s + t) on the sink and mean moved value v of the
+    rest, its output a u + (1 − a) v satisfies ‖·‖² ≤ a‖u‖² + (1 − a)‖v‖².
+
+    Both are needed, weight near 1 and a small value at the sink. The attention pattern alone does
+    not show that a head does nothing.
     """
     s, t = sympy.symbols("s t", positive=True)
     u, v = MatrixSymbol("u", 1, d), MatrixSymbol("v", 1, d)
@@ -393,9 +415,10 @@ def _see_sinks(load: Load) -> Observed:
     covers=("S3-127",),
 )
 def attention_sinks_seen() -> Observation:
-    """A sink takes attention that a head has no use for: a_i0 ≈ 1 and x₀ W_OV ≈ 0. The bundled
-    models were trained on windows without a token that begins every text, so the first position
-    holds any token, and only position marks it.
+    """Do the trained models have attention sinks, where a head parks attention that it has no use
+    for? A sink needs a_i0 ≈ 1 and x_0 W_OV ≈ 0 (`sink_bounds_the_update`). The bundled models were
+    trained on windows without a token that begins every text, so the first position can hold any
+    token, and only its position marks it.
     """
     return Observation(
         "every model with two layers or more has a head whose mean attention to the first position "
@@ -428,10 +451,12 @@ def _see_rounding(load: Load) -> Observed:
     covers=("S3-128",),
 )
 def outlier_costs_precision() -> Observation:
-    """The step of a uniform grid is the largest entry over 127, and the error of every entry is up
-    to half a step (`quantisation_error`). So a dimension that is ten times larger than the others
-    makes their errors ten times larger, and to keep it apart gives that back. It takes a rogue
-    dimension.
+    """Does one large coordinate cost all others their precision when activations are quantised? The
+    step of a uniform 8-bit grid is the largest entry divided by 127, and errors are at most half a
+    step (`quantisation_error`). A coordinate ten times larger than the others makes their errors
+    ten times larger; storing it separately avoids this.
+
+    The effect requires a rogue dimension.
     """
     return Observation(
         "in every model with two layers or more, the error in 8 bits is at least halved when the "
@@ -452,8 +477,9 @@ def outlier_costs_precision() -> Observation:
     covers=("S3-128",),
 )
 def quantise_method() -> Method:
-    """Against a search over all points of the grid, on rows of the embedding; the error is at most
-    half a step. A planted dimension of 100 makes the step larger as the theorem says.
+    """`quantise` rounds activations to the nearest point of a uniform grid. It is compared with a
+    search over all grid points, on rows of an embedding; the error is at most half a step. A
+    planted coordinate of 100 makes the step larger as predicted (`outlier_costs_precision`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -483,8 +509,9 @@ def quantise_method() -> Method:
     covers=("S3-125", "S3-126"),
 )
 def anisotropy_method() -> Method:
-    """The mean over all pairs of rows of the embedding, each cosine by itself; the parts of the
-    dimensions; and sizes over the median, on rows of which one dimension was made large.
+    """`anisotropy`, `cosine_by_dimension` and `rogue_dimensions` measure how much vectors share a
+    direction, which coordinates cause it, and which are unusually large. They are compared with
+    loops over all pairs of rows of an embedding, with one coordinate made large for the last.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -514,8 +541,10 @@ def anisotropy_method() -> Method:
     covers=("S3-121", "S3-127"),
 )
 def stream_measures_method() -> Method:
-    """The scores of every head of the first layer from recorded patterns and values, one query
-    after the other; the norms of the stream; and planted norms that double from layer to layer.
+    """`attention_sinks` scores heads by attention to the first position and the size of what they
+    write; `stream_norms` and `norm_growth` measure the stream after each layer. They are compared
+    with loops over recorded patterns and values, and with planted norms that double from layer to
+    layer.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

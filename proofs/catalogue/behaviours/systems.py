@@ -77,15 +77,15 @@ def _parameters(config: Config) -> int:
     covers=("S0-73", "S0-74", "S2-31", "S3-154", "S4-26"),
 )
 def systems_method() -> Method:
-    """For each system the table says whether it is causal, where its norms are, how positions come
-    in, and which theorems with such conditions apply. GPT-2 and GPT-3: pre-norm, learned positions,
-    biases, so everything about them in chapters 2 to 6 applies. Pythia: the MLP reads the stream
-    before attention (parallel), so what attention writes is not read by the MLP of its layer;
-    rotary positions, so there is one W_QK for each distance. Llama 2: RMSNorm, so no mean is
-    subtracted and centring the writers would change it; no biases. BERT: post-norm, so the stream
-    is no sum of what was written. T5: no position vectors, biases of distances instead.
+    """`systems` lists published models with the properties on which theorems depend: whether they
+    are causal, where the norms are, how positions enter. GPT-2 and GPT-3 have norms before each
+    part, learned positions and biases, so all that is said of these in chapters 2 to 6 applies. In
+    Pythia the MLP reads the stream before attention (parallel), and positions are rotary, so there
+    is one W_QK for each distance. Llama 2 has RMSNorm and no biases, so nothing is centred. BERT
+    has its norms after each sum, so the stream is no sum of writes. T5 has no position vectors but
+    biases of distances.
 
-    The parameters are counted here part by part, beside the sum over all tensors.
+    The check counts the parameters part by part and compares them with the sum over all tensors.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -125,9 +125,10 @@ def _reads_before_attention(model: Model, places: dict[str, np.ndarray]) -> Tria
     covers=("S0-73", "S0-74", "S3-154", "S4-26"),
 )
 def small_copies_method() -> Method:
-    """A model of two layers and of the architecture of each system, with random weights. In the
-    decoders no position attends to a later one, exactly, and in the encoders each does; with the
-    parallel block of Pythia the MLP reads what attention reads, behind a norm of its own.
+    """Small models with random weights and the architecture of each system in `systems_method`, of
+    two layers, are run to test the listed properties: in decoders no position attends to a later
+    one, exactly; in encoders each does; in Pythia's parallel block the MLP reads what attention
+    reads, behind its own norm.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -158,11 +159,14 @@ def small_copies_method() -> Method:
     covers=("S0-74", "S4-26"),
 )
 def no_cache_without_a_mask() -> NonIdentity:
-    """In a causal model the rows of earlier positions do not change when a token is added
-    (`prefix_is_computed_alone`). In an encoder they do: what an old position reads from the old
-    rows X is not what it reads once y is there. So no theorem with a causal mask in it holds for
-    BERT, and a lens that reads “what is known so far” has no such meaning: every position knows the
-    whole text. What does hold is `attention_forgets_order`, up to the position vectors.
+    """Without a causal mask, as in BERT, what is computed for earlier positions changes when a
+    token is added: the old queries also read the new row y. So there is nothing that could be
+    cached, and theorems that need the causal mask do not hold for encoders. The right-hand side is
+    what the old queries read before. In the formula q are the old queries, X the old rows and y the
+    new row.
+
+    In particular every position knows the whole text. `attention_forgets_order` does hold, up to
+    the position vectors.
     """
     old, new = MatrixSymbol("X", m, d), MatrixSymbol("y", 1, d)
     query = MatrixSymbol("q", n, d)
@@ -217,9 +221,9 @@ def _layers_of_encoder(
     covers=("S0-74", "S4-26", "S3-153"),
 )
 def encode_method() -> Method:
-    """Each layer, head by head, with the weights of a model. Shuffle the tokens: without position
-    vectors every activation is shuffled the same way. A key that is padding has the weight zero,
-    exactly.
+    """`encode` runs a model without a mask, as an encoder. It is compared with a computation head
+    by head. Checked also: without position vectors, shuffled tokens give shuffled activations
+    (`attention_forgets_order`), and keys that are padding have the weight zero, exactly.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -255,10 +259,13 @@ def encode_method() -> Method:
     covers=("S4-26",),
 )
 def bias_of_the_query_changes_nothing() -> Statement:
-    """T5 adds b_{j-i}, a number for each distance and head, to the score of key j for query i, and
-    nothing to the stream. Add any c_i to all scores of query i: the softmax is the same. So of the
-    table of biases only differences mean anything: a constant added to all of it, or a head whose
-    biases are all equal, is unseen, as is a bias of the queries (`key_bias_is_irrelevant`).
+    """In T5, positions enter as a number B_ij, for each distance and head, that is added to the
+    score of query i and key j. A bias that depends on the query alone, c_i, changes no attention
+    weight, because softmax ignores what is constant along a row. S are the other scores.
+
+    So only differences within the table of biases matter. A constant added to the whole table
+    cannot be seen, nor can a head whose biases are all equal. It is the same reason as in
+    `key_bias_is_irrelevant`.
     """
     bias, of_query = MatrixSymbol("B", n, n), MatrixSymbol("c", n, 1)
     scores = MatrixSymbol("S", n, n)
@@ -273,8 +280,9 @@ def bias_of_the_query_changes_nothing() -> Statement:
     covers=("S4-26",),
 )
 def relative_bias_method() -> Method:
-    """Each entry by itself: the distance, its bucket by comparisons of powers in place of
-    logarithms, and the entry of the table.
+    """`relative_bias` computes T5's table of position biases: each distance falls into a bucket,
+    and the bucket has a number. It is compared entry by entry, with buckets found by comparing
+    powers instead of logarithms.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -312,12 +320,13 @@ def relative_bias_method() -> Method:
     covers=("S4-26",),
 )
 def cell_is_a_gated_sum() -> Statement:
-    """c_t = f_t ⊙ c_{t-1} + i_t ⊙ g_t, as a matrix on the cell with a 1 below it:
-    [[diag(f), i ⊙ g], [0, 1]]. Number the steps backwards from now, s = 0 the latest: T steps, for
-    any T, leave of what was written s steps ago Π_{r < s} f_r times it. So the cell is Σ_s (Π_{r<s}
-    f_r) ⊙ i_s ⊙ g_s plus what is left of the first state: a weighted sum over the past, as in
-    attention, whose weights are products of forget gates and not a softmax. They do not sum to one,
-    and each unit of the cell has its own.
+    """The cell of an LSTM, a kind of recurrent network, is a weighted sum over the past: c_t = f_t
+    ∘ c_{t−1} + i_t ∘ g_t. What was written s steps ago is multiplied by all forget gates since
+    then. In the formula steps are numbered backwards from now, and each step is the matrix
+    `[[diag(f), i ∘ g], [0, 1]]` on the cell with a 1 below it.
+
+    It resembles attention, but the weights are products of gates and not a softmax: they do not sum
+    to one, and each unit of the cell has its own.
     """
     f, i, g = (Family(name, (T,), d, 1) for name in ("f", "i", "g"))
     written = HadamardProduct(i[t], g[t])
@@ -342,8 +351,9 @@ def cell_is_a_gated_sum() -> Statement:
     covers=("S4-26",),
 )
 def lstm_method() -> Method:
-    """A layer on the embedding of the prompt, unit by unit, and its last cell as the sum over all
-    earlier positions of what is left of each.
+    """`lstm` runs an LSTM layer. It is compared, on the embeddings of a prompt, with loops over
+    units, and its last cell with the sum over all earlier positions of what is left of each
+    (`cell_is_a_gated_sum`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -380,9 +390,10 @@ def lstm_method() -> Method:
     covers=("S2-32",),
 )
 def illustrated_transformer_method() -> Method:
-    """The picture multiplies one query with two keys: 112 and 96. Divided by √64 that is 14 and 12,
-    whose softmax is printed as 0.88 and 0.12: the odds are e² whatever the numbers are, since only
-    the difference counts. Beside RowSoftmax: the same by exp, and the rounding of what is printed.
+    """A popular introduction computes attention for two scores, 112 and 96: divided by √64 they are
+    14 and 12, whose softmax is printed as 0.88 and 0.12. The odds are e² in any case, since only
+    the difference counts. The softmax used here is compared with exp computed directly, and with
+    the printed numbers up to their rounding.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

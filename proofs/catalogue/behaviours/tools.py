@@ -98,14 +98,12 @@ def squared(matrix: Any) -> Any:
     covers=("S3-137",),
 )
 def captum_methods_agree_when_linear() -> Statement:
-    """Captum computes gradient × input, ∇f(x) ⊙ (x - y) with a baseline y; integrated gradients,
-    the same with the mean gradient on the line from y to x; and feature ablation (occlusion), f(x)
-    less f where feature i has its baseline. For f = wᵀx all three are w_i (x_i - y_i): gradients on
-    the left have nothing to average over, and on the right feature i is replaced.
+    """For a linear function f = wᵀx, three attribution methods of the library Captum agree:
+    gradient × input with a baseline y, integrated gradients, and feature ablation all give w_i (x_i
+    − y_i). The right-hand side of the formula replaces feature i by its baseline.
 
-    So a difference between them on a model is a measure of how far it is from linear on that input,
-    and no bug. Captum's integrated gradients are `integrated_gradients_are_complete`, of nodes and
-    weights in float32.
+    So a difference between them measures how far a model is from linear on an input, and is no bug.
+    Captum computes with nodes and weights in float32.
     """
     unit = OneHot(i, d)
     replaced = matadd(x, matmul(unit, Transpose(unit), minus(y, x)))
@@ -123,10 +121,12 @@ def captum_methods_agree_when_linear() -> Statement:
     covers=("S3-137",),
 )
 def integrated_gradients_of_quadratic() -> Statement:
-    """F = xᵀQx with Q symmetric has the gradient 2Qx, which is linear on the line from y to x: its
-    mean is its value in the middle, Q(x + y). Multiplied by x - y it sums to f(x) - f(y). A rule
-    with any nodes that is exact for linear functions (Gauss, midpoints, and not right ends) gives
-    the same attributions.
+    """For a quadratic function f = xᵀQx (Q symmetric) integrated gradients need one evaluation of
+    the gradient, at the midpoint between baseline y and input x. The gradient 2Qx is linear along
+    the line, so its mean is its value in the middle, Q(x + y), and the scores sum to f(x) − f(y).
+
+    Every rule that is exact for linear functions gives the same scores. A sum over right ends does
+    not.
     """
     Q = MatrixSymbol("Q", d, d)
     middle = matmul(Q, matadd(x, y))
@@ -151,10 +151,12 @@ def coalition(present: MatrixExpr) -> MatrixExpr:
     covers=("S3-139",),
 )
 def shapley_values_of_linear() -> Statement:
-    """A coalition z has some features at their values x and the others at the mean μ of the data.
-    Let z_1, …, z_G be coalitions without feature i, and let feature i join each: the mean of what f
-    = wᵀx gains is w_i (x_i - μ_i), whatever the coalitions are. The Shapley value is that mean over
-    the coalitions that stand before i in all orders of the features.
+    """For a linear function f = wᵀx the Shapley value of feature i is w_i (x_i − μ_i), where μ is
+    the mean of the data, used for absent features. The gain when feature i joins is the same for
+    every coalition z[g] without i, so the mean over coalitions is this number.
+
+    It is the reference against which SHAP is easiest to understand. For nonlinear functions the
+    gain depends on the coalition.
     """
     z = Family("z", (G,), d, 1)[g]
     gained = minus(linear(coalition(matadd(z, OneHot(i, d)))), linear(coalition(z)))
@@ -172,11 +174,12 @@ def shapley_values_of_linear() -> Statement:
     covers=("S3-139",),
 )
 def gains_of_an_order_add_up() -> Statement:
-    """Let M features join one after the other, and let v_k be what f has gained over f with none
-    when k of them are there. What each adds is v_k - v_{k-1}, in rows (I - Z) v with the shift Z by
-    one. These sum to the last v, f with all features less f with none, in every order and for every
-    f. The Shapley values are means of such gains over orders: they are complete without any
-    condition on f.
+    """If features are added one after the other, the gains add up to the total gain, in every order
+    and for every function. v (M × 1) holds what has been gained after each feature, and the gains
+    are the differences (I − Z)v with the shift Z.
+
+    Shapley values are means of these gains over all orders. So they always sum to f with all
+    features minus f with none.
     """
     v = MatrixSymbol("v", M, 1)
     gains = matmul(minus(Identity(M), Shift(M)), v)
@@ -192,11 +195,15 @@ def gains_of_an_order_add_up() -> Statement:
     covers=("S3-139",),
 )
 def shapley_values_method() -> Method:
-    """Σ_S |S|! (M - |S| - 1)!/M! (f(S ∪ i) - f(S)) over the coalitions S without token i; beside
-    it, the mean of the gains over all M! orders of the tokens, one after the other. KernelSHAP
-    fits a linear function of the coalitions instead, with weights (M - 1)/((M over |S|) |S| (M -
-    |S|)): the solution is the same values (`tests/numeric/attribution/test_shapley.py` has it in
-    exact numbers), if all coalitions are taken. It draws some of them where M is large.
+    """`shapley_values` divides a change of the output among the tokens of a prompt: the Shapley
+    value of token i is the mean of what it adds, over all orders in which tokens may be added. It
+    is computed exactly from all coalitions S (sets of tokens that are present) without i, with
+    weights |S|! (M − |S| − 1)!/M! for M tokens, and compared with the mean over all M! orders.
+
+    KernelSHAP, the usual approximation, fits a linear function of the coalitions with certain
+    weights; with all coalitions its solution is the same values
+    (`tests/numeric/attribution/test_shapley.py` has this in exact numbers). For many tokens it
+    draws some of them.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -246,10 +253,13 @@ difference = minus(OneHot(a, V), OneHot(b, V))
     covers=("S3-138",),
 )
 def contrast_of_log_probabilities() -> Statement:
-    """Log p_a - log p_b has the same gradient as the logit of a less the logit of b: the normaliser
-    is common to both. So a contrastive attribution can be made of logits, as here with `foil`, or
-    of log probabilities, and it is the same. J is the derivative of all logits in what is
-    attributed to, and I - 1 p that of log softmax, with p the probabilities.
+    """The gradient of log p_a − log p_b is the gradient of the difference of the two logits, since
+    the normaliser of the softmax is common to both. J is the derivative of all logits, and I − 1p
+    turns it into that of the log-probabilities, where p are the probabilities.
+
+    So the contrastive attributions of the library Inseq can be made from logits or
+    log-probabilities alike. For probabilities themselves they differ
+    (`contrast_of_probabilities_is_another`).
     """
     p, J = MatrixSymbol("p", 1, V), MatrixSymbol("J", V, d)
     lead = Transpose(difference)
@@ -265,9 +275,12 @@ def contrast_of_log_probabilities() -> Statement:
     covers=("S3-138",),
 )
 def contrast_of_probabilities_is_another() -> NonIdentity:
-    """p_a - p_b, which Inseq offers as well, is another question: its gradient is weighted by both
-    probabilities and sees all other tokens (`gradient_of_probability`). Where both are nearly zero
-    it vanishes, however sure the model is between the two.
+    """The gradient of p_a − p_b differs from that of the difference of logits: it is weighted by
+    both probabilities and depends on all other tokens (`gradient_of_probability`). In the formula x
+    is the final stream at one position, and derivatives are taken in it.
+
+    Inseq offers both. If both probabilities are near zero, the gradient of p_a − p_b vanishes,
+    however clearly the model prefers one to the other.
     """
     return NonIdentity(
         gradient(Trace(matmul(one_row, difference)), stream),
@@ -283,9 +296,12 @@ def contrast_of_probabilities_is_another() -> NonIdentity:
     covers=("S3-138",),
 )
 def gradient_of_probability() -> Statement:
-    """∇p_a = p_a (e_a - p) W_Uᵀ: the token's own direction less the mean direction of all tokens
-    under p, times p_a. Inseq attributes the probability of the token that was generated by default,
-    Captum whatever function it is given, and otimes the logit; name it in a report.
+    """The gradient of the probability of a token is p_a times the difference between the token's
+    unembedding column and the mean column under the predicted distribution: ∇p_a = p_a (e_a − p)
+    W_Uᵀ.
+
+    Inseq attributes the probability of the generated token by default, Captum whatever function it
+    is given, and otimes the logit. Reports should say which.
     """
     p, token = MatrixSymbol("p", 1, V), OneHot(a, V)
     softmax_slope = minus(sympy.DiagMatrix(Transpose(p)), matmul(Transpose(p), p))
@@ -304,10 +320,12 @@ def gradient_of_probability() -> Statement:
 )
 def language_interpretability_tool() -> Observation:
     """LIT shows a model's predictions, attention and attributions in a browser; the numbers come
-    from the gradients that the model's wrapper gives it. Its “Grad L2 Norm” would be held to the
-    length of each token's gradient divided by the sum of these lengths (`gradient_norm`), its “Grad
-    · Input” to gradient × input divided by the sum of absolute values
-    (`gradient_times_input_score`).
+    from gradients that the model's wrapper provides. It is a web server for a person to look at and
+    is not run here.
+
+    Its “Grad L2 Norm” would be compared with the length of each token's gradient divided by the sum
+    of all lengths (`gradient_norm`), its “Grad · Input” with gradient × input divided by the sum of
+    absolute values (`gradient_times_input_score`).
     """
     return Observation(
         criterion="the scores of LIT's gradient maps are those of `ot.gradient_norms` and "
@@ -328,10 +346,13 @@ def language_interpretability_tool() -> Observation:
     covers=("S3-141",),
 )
 def processed_head_writes_the_same() -> Statement:
-    """What a head with a LayerNorm before it writes, and the same with processed weights: the gain
-    g is multiplied into W_V, the norm's bias β goes through W_V into b_V, and b_V through W_O into
-    the output bias, since each row of the pattern sums to one. What is left of the norm has neither
-    gain nor bias. Centring is `centring_folds_into_writers`; the unembedding,
+    """TransformerLens folds the norm's gain and bias and the value bias of a head in one step, and
+    the head writes the same: the gain is multiplied into W_V, the norm's bias goes through W_V into
+    the value bias, and that through W_O into the output bias. This uses A1 = 1, rows of the pattern
+    that sum to one. N are the rows after the norm, before its gain and bias.
+
+    So weights loaded by TransformerLens differ from those in the file, but the model computes the
+    same. Centring is `centring_folds_into_writers`, and the unembedding
     `centred_unembedding_keeps_probabilities`.
     """
     gain, beta = MatrixSymbol("ln1_gain", d, 1), MatrixSymbol("ln1_bias", 1, d)
@@ -357,12 +378,13 @@ def processed_head_writes_the_same() -> Statement:
     covers=("S3-142",),
 )
 def disjoint_interventions_commute() -> Statement:
-    """NNsight writes a program of interventions down and runs it inside the pass, here or on a
-    server. An intervention is a replacement at a hook point, as in `ot.intervene`: rows of Y where
-    P selects, rows of X elsewhere. Two at one hook point that select different positions (P Q = 0)
-    give the same in either order; where they overlap, the later one wins
-    (`patching_twice_is_patching_once`). At two hook points the pass decides which comes first, not
-    the program.
+    """Two interventions at different positions can be made in either order. An intervention
+    replaces rows of an activation, an array that the model computes at some point: P and Q select
+    the positions (PQ = QP = 0), Y and Z hold the new rows, X the old ones.
+
+    Libraries such as NNsight run programs of interventions inside a forward pass. Where two
+    overlap, the later one wins (`patching_twice_is_patching_once`). At two different activations
+    the forward pass decides which comes first, not the program.
     """
     P, Q = MatrixSymbol("P", n, n), MatrixSymbol("Q", n, n)
     Y, Z = MatrixSymbol("Y", n, d), MatrixSymbol("Z", n, d)
@@ -399,9 +421,12 @@ def interchanged() -> MatrixExpr:
     covers=("S3-143",),
 )
 def interchange_has_the_coordinates_of_the_source() -> Statement:
-    """Rotate, exchange r coordinates with those of another prompt, rotate back: X + (Y - X)RᵀR,
-    where the rows of R are orthonormal. The coordinates in the row space of R are then those of the
-    source, exactly. With R = I it is activation patching; distributed alignment search trains R.
+    """An interchange intervention in a subspace replaces some coordinates of an activation by those
+    of another prompt: X + (Y − X)RᵀR, where the rows of R (r × d) are orthonormal. Afterwards the
+    coordinates in that subspace, X Rᵀ, are exactly those of the source Y.
+
+    With R = I it is activation patching. Distributed alignment search, in the library pyvene,
+    trains R.
     """
     source = MatrixSymbol("Y", n, d)
     return Statement(
@@ -420,10 +445,12 @@ def interchange_has_the_coordinates_of_the_source() -> Statement:
     covers=("S3-143",),
 )
 def interchange_leaves_the_rest() -> Statement:
-    """Any direction u that is orthogonal to the rows of R reads from the edited activation what it
-    read before, whether these rows are orthonormal or not. They must be for
-    `interchange_has_the_coordinates_of_the_source`: rounding in a long training is enough to break
-    that.
+    """An interchange in a subspace leaves all other directions unchanged: any u with R u = 0 reads
+    from X + (Y − X)RᵀR what it read before.
+
+    This does not need orthonormal rows of R. The source's coordinates do
+    (`interchange_has_the_coordinates_of_the_source`), and rounding in a long training can be enough
+    to lose that.
     """
     return Statement(
         matmul(interchanged(), unseen), matmul(X, unseen), given=OUTSIDE, on_models=False
@@ -447,9 +474,11 @@ def low_rank_edit() -> MatrixExpr:
     covers=("S3-152",),
 )
 def reft_leaves_the_rest() -> Statement:
-    """H + Rᵀ(W h + b - R h), in rows: the edit is a combination of the r rows of R, so nothing
-    changes outside their span. r is usually below ten, so that an edit of a stream of thousands of
-    dimensions has a few thousand parameters.
+    """LoReFT, a way to fine-tune by editing activations, adds to a row x a combination of r rows of
+    R: x + ((xWᵀ + b) − xRᵀ)R. So it changes nothing in directions orthogonal to these rows. W (r ×
+    d) and b are learned, and u is any direction with R u = 0.
+
+    r is usually below ten, so an edit of a stream with thousands of dimensions has few parameters.
     """
     return Statement(
         matmul(low_rank_edit(), unseen), matmul(stream, unseen), given=OUTSIDE, on_models=False
@@ -464,8 +493,12 @@ def reft_leaves_the_rest() -> Statement:
     covers=("S3-152",),
 )
 def reft_writes_what_is_learned() -> Statement:
-    """R h is replaced by W h + b, whatever it was: an interchange (`pyvene`) whose source is a
-    learned affine function of the activation itself. With W = R and b = 0 it changes nothing.
+    """LoReFT (`reft_leaves_the_rest`) replaces the coordinates of an activation in the subspace of
+    R by learned ones: after the edit they are xWᵀ + b, whatever they were before. R has orthonormal
+    rows. The activation is the row x.
+
+    It is an interchange whose source is an affine function of the activation itself. With W = R and
+    b = 0 it does nothing.
     """
     return Statement(
         matmul(low_rank_edit(), Transpose(R)), wanted, given=ORTHONORMAL, on_models=False
@@ -494,9 +527,12 @@ def every_row(of: Any) -> Any:
     covers=("S3-144",),
 )
 def decoder_bias_folds_into_encoder() -> Statement:
-    """ReLU((z - b_dec) W_enc + b_enc) = ReLU(z W_enc + (b_enc - b_dec W_enc)): whether an
-    autoencoder subtracts b_dec is a matter of parametrisation, and the features are the same. The
-    settings and the weights must be of one kind, or every feature is off by a constant.
+    """Whether an autoencoder subtracts the decoder's bias from its input or not is a matter of
+    parametrisation: ReLU((x − b_dec)W_enc + b_enc) is the same as an encoder with the bias b_enc −
+    b_dec W_enc.
+
+    Weights and settings must belong together when they are loaded, as from SAELens. Otherwise every
+    feature is off by a constant.
     """
     folded = minus(b_enc, matmul(b_dec, W_enc))
     return Statement(
@@ -514,9 +550,12 @@ def decoder_bias_folds_into_encoder() -> Statement:
     covers=("S3-145",),
 )
 def mean_loss_of_dictionary() -> Definition:
-    """The mean over N activations of the squared error, summed over dimensions, plus α times the
-    mean L1 norm of the features: `sparse_autoencoder_loss` divided by N. A mean over dimensions as
-    well, which other libraries take, is another α.
+    """The loss printed by the trainers of the library `dictionary_learning` is the mean over N
+    activations of the squared error plus α times the mean L1 norm of the features, which is
+    `sparse_autoencoder_loss` divided by N. F are the features, D and b_dec the decoder, Z the
+    activations.
+
+    Other libraries also take a mean over dimensions. Then the same α means another penalty.
     """
 
     def plain(Z: Any, F: Any, D: Any, b_dec: Any, alpha: Any, **sizes: Any) -> Any:
@@ -547,14 +586,14 @@ def mean_loss_of_dictionary() -> Definition:
     covers=("S3-146",),
 )
 def top_k_error_is_what_is_left_out() -> Statement:
-    """Keep k features whose directions, the rows of E, are orthonormal, with the coefficients x Eᵀ:
-    the squared error is ‖x‖² less the squares of these coefficients. So among the rows of an
-    orthonormal decoder the k with the largest coefficients in absolute value are best, which is the
-    reason for a TopK encoder. (It keeps the largest, whatever their absolute values, and a decoder
-    is not orthonormal: there are more features than dimensions.)
+    """If the decoder's directions are orthonormal, keeping some of them (rows of E) leaves the
+    squared error ‖x‖² minus the squares of the coefficients x Eᵀ that are kept. So the k largest
+    coefficients in absolute value are the best choice, which motivates TopK autoencoders.
 
-    The figure that the trainer prints, the fraction of variance unexplained, is this error over the
-    sum of ‖x - x̄‖² over activations x with the mean x̄.
+    TopK itself keeps the largest values, not absolute values, and a real decoder is not
+    orthonormal, since it has more features than dimensions. The fraction of variance unexplained,
+    which trainers print, is this error over the sum of ‖x − x̄‖², x̄ being the mean of the
+    activations.
     """
     chosen = MatrixSymbol("E", r, d)
     kept = matmul(stream, Transpose(chosen))
@@ -573,10 +612,12 @@ def top_k_error_is_what_is_left_out() -> Statement:
     covers=("S3-150",),
 )
 def neuronpedia() -> Observation:
-    """A page of Neuronpedia shows for a feature the prompts where it is most active, how often it
-    is active, and the tokens that its direction promotes and suppresses. These would be held to
-    `ot.top_activations`, `ot.feature_density` (`densities_sum_to_l0`), and `ot.feature_logits`, d_k
-    W_U (`reconstruction_is_sum_over_features`).
+    """Neuronpedia is a website with a page for each feature: prompts where it is most active, how
+    often it is active, and the tokens that its direction promotes and suppresses. The site is not
+    queried here.
+
+    The same figures are given by `ot.top_activations`, `ot.feature_density` (`densities_sum_to_l0`)
+    and `ot.feature_logits` (`reconstruction_is_sum_over_features`).
     """
     return Observation(
         criterion="density and logits on a page are those of the published weights",
@@ -596,11 +637,12 @@ def neuronpedia() -> Observation:
     covers=("S2-30", "S3-147"),
 )
 def neuron_view_sums_to_score() -> Statement:
-    """The head view and the model view of BertViz draw the pattern A. The neuron view takes one
-    query i and one key j apart: the bars are the entries of q_i ⊙ k_j, and their sum, divided by
-    √d_head, is the score before the softmax. What the bars say depends on the basis of the head,
-    which is arbitrary: an invertible map on queries and its inverse on keys changes every bar and
-    no score.
+    """BertViz's neuron view draws the products of the entries of a query and a key; their sum,
+    divided by √d_head, is the attention score before the softmax. The head view and the model view
+    draw the pattern itself. In the formula q and k (n × d_head) hold the queries and keys.
+
+    The single bars depend on the basis inside the head, which is arbitrary (`qk_gauge`): an
+    invertible map on queries with its inverse transpose on keys changes every bar and no score.
     """
     Q, keys = MatrixSymbol("q", n, d_head), MatrixSymbol("k", n, d_head)
     query, key = matmul(Transpose(OneHot(i, n)), Q), matmul(Transpose(OneHot(j, n)), keys)
@@ -619,8 +661,11 @@ def neuron_view_sums_to_score() -> Statement:
     covers=("S3-147",),
 )
 def mean_of_heads_is_a_pattern() -> Statement:
-    """ExBERT draws the mean of the patterns of the heads that are chosen. Its rows sum to one, as
-    those of each head do. It is the pattern of no head, and does not tell what is moved: heads have
+    """The mean of several heads' attention patterns, which exBERT draws, again has rows that sum to
+    one. So it looks like the pattern of a head. In the formula two patterns A and A_2 are averaged
+    with weights c and 1 − c.
+
+    But it is the pattern of no head, and says little about what is moved, since the heads have
     different W_OV.
     """
     other, ones = MatrixSymbol("A_2", n, n), OneMatrix(n, 1)
@@ -638,10 +683,11 @@ def mean_of_heads_is_a_pattern() -> Statement:
     covers=("S3-149",),
 )
 def value_weighted_pattern_squared() -> Statement:
-    """In place of A_ij, the value-weighted pattern draws the length of what head h really moves
-    from j to i, A_ij ‖x_j W_V W_O‖: its square is that of the vector A_ij x_j W_V W_O. A weight of
-    0.9 on a position whose value is nearly zero (a sink) then is as pale as what it writes. Rows do
-    not sum to one any more.
+    """A value-weighted pattern, as drawn by CircuitsVis, shows A_ij ‖x_j W_V W_O‖ instead of A_ij:
+    the length of what the head moves from j to i. The formula is its square.
+
+    So attention to a sink, whose value is nearly zero, appears as small as what it writes. Rows no
+    longer sum to one.
     """
     weight = matmul(Transpose(OneHot(i, n)), A, OneHot(j, n))
     value = matmul(Transpose(OneHot(j, n)), X, row.W_V, row.W_O)
@@ -657,8 +703,9 @@ def value_weighted_pattern_squared() -> Statement:
     covers=("S2-30", "S3-147", "S3-149"),
 )
 def drawn_attention_method() -> Method:
-    """The pattern of each head, and the value-weighted one, entry by entry: softmax of the recorded
-    scores by loops, and the length of each row that a head's values write.
+    """`drawn_attention` returns the arrays that BertViz and CircuitsVis draw: the pattern of each
+    head, and the pattern weighted by the length of what the values write. They are compared entry
+    by entry with loops.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -704,10 +751,13 @@ def drawn_attention_method() -> Method:
     covers=("S3-148",),
 )
 def coefficient_of_value_vector() -> Statement:
-    """LM-Debugger shows each row v_i of W_out through the logit lens, v_i W_U, and lets the user
-    set its coefficient, the neuron's activation m_i, to some c. On the direct path the logits of
-    every position move by (c - m_i) v_i W_U, a multiple of what the tool showed. Later layers react
-    as well, and a final norm rescales, so that the model's answer moves by more than that.
+    """LM-Debugger shows each row v_i of W_out by its logits v_i W_U and lets the user set the
+    neuron's activation from m_i to some c. On the direct path all logits at a position then change
+    by (c − m_i) v_i W_U, a multiple of what was shown. In the formula `mlp_post` holds the
+    activations of all positions (n × d_mlp), and column i is set to c (n × 1).
+
+    Later layers react as well and a final norm rescales, so the model's answer changes by more than
+    this.
     """
     neurons, W_out = MatrixSymbol("mlp_post", n, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     c, unit = MatrixSymbol("c", n, 1), OneHot(i, d_mlp)
@@ -733,11 +783,13 @@ def coefficient_of_value_vector() -> Statement:
     covers=("S3-153",),
 )
 def patch_embedding_is_one_linear_map() -> Statement:
-    """A vision transformer cuts an image into n patches, writes the pixels of each in a row of X,
-    and multiplies by W_E: on all pixels at once that is I_n ⊗ W_E, a convolution whose stride is
-    its width. From there on it is the same forward pass as that of a language model without a mask
-    (`ot.encode`, which takes such rows), and every theorem about attention without a mask applies.
-    There is no vocabulary on the input side: what names W_E W_QK W_Eᵀ is about pixels.
+    """A vision transformer cuts an image into n patches and multiplies the pixels of each patch (a
+    row of X) by the same matrix. On all pixels at once this is I_n ⊗ Wᵀ, a convolution whose stride
+    equals its width.
+
+    From there on it computes what a language model without a mask does, so theorems about attention
+    without a mask apply (`ot.encode` takes such rows). There is no vocabulary on the input side:
+    W_E W_QK W_Eᵀ is about pixels.
     """
     embed = MatrixSymbol("W", d_mlp, d)  # pixels of a patch × d
     patches = MatrixSymbol("X", n, d_mlp)
@@ -755,9 +807,9 @@ def patch_embedding_is_one_linear_map() -> Statement:
     covers=("S1-30",),
 )
 def attention_spreadsheet() -> Observation:
-    """A spreadsheet that works one attention head out in cells, to which a note of the literature
-    links. Its cells would be held to scores q kᵀ/√d_head, their softmax row by row, and the
-    products of pattern, values and W_O.
+    """A note of the literature links to a spreadsheet that works out one attention head in cells.
+    It is not opened here. Its cells would be compared with scores q kᵀ/√d_head, their softmax row
+    by row, and the products of pattern, values and W_O.
     """
     return Observation(
         criterion="every cell is the value that the formula of its column gives",
@@ -772,8 +824,9 @@ def attention_spreadsheet() -> Observation:
     covers=("S2-33",),
 )
 def data_versions() -> Observation:
-    """Oxen keeps versions of data sets. It makes no mathematical claim: there is nothing to prove
-    and nothing to compare with.
+    """Oxen is a tool that keeps versions of data sets. It makes no mathematical claim, so there is
+    nothing to prove and nothing to compare with. The entry is here because the notes behind this
+    catalogue list the tool.
     """
     return Observation(
         criterion="none: it states no formula",

@@ -65,9 +65,13 @@ first, second, third = (MatrixSymbol(name, K, 1) for name in ("alpha", "beta", "
     covers=("S3-130",),
 )
 def angles_add() -> Statement:
-    """A number a modulo p stands for K rotations by the angles ω_k a, ω_k = 2π k/p; a full turn is
-    no turn, which is the modulus. The rotation for a times that for b is the one for a + b, in K
-    planes at once. So a network that multiplies what it looks up for a and for b adds.
+    """Two rotations in the same planes compose by adding their angles. If a number a modulo p
+    stands for rotations by the angles 2πka/p for several k, then multiplying the rotations of a and
+    b gives the rotation of a + b, and a full turn is no turn, which is the modulus. In the formula
+    α and β hold K angles each.
+
+    So a network that can multiply what it looks up can add modulo p. Networks trained on modular
+    addition were found to do this.
     """
     return Statement(
         matmul(Rotation(first), Rotation(second)),
@@ -84,10 +88,13 @@ def angles_add() -> Statement:
     covers=("S3-130",),
 )
 def fourier_logits() -> Statement:
-    """Compare the rotation for a and b with the one for each c by the trace of their product, one
-    backwards: tr(R_a R_b R_cᵀ) = 2 Σ_k cos(ω_k (a + b - c)). Each frequency alone is largest at the
-    right c, and at few others nearly as large; the sum over some frequencies is small at all
-    others, since the waves agree there only by chance.
+    """A network that adds modulo p can compute the logit of each possible answer c as a sum of
+    cosines of a + b − c, one for each frequency. It is the trace of the product of the rotations of
+    a, b and, backwards, c. Each cosine is largest at the right c. In the formula α, β and γ hold
+    the K angles of a, b and c.
+
+    One frequency alone is nearly as large at a few other answers. Several frequencies agree only at
+    the right one.
     """
     angles = matadd(first, second, matmul(-1, third))
     return Statement(
@@ -105,11 +112,12 @@ def fourier_logits() -> Statement:
     covers=("S3-130",),
 )
 def right_answer_is_largest() -> Bound:
-    """Let orthogonal matrices stand for the elements of a group, such as the rotations for numbers
-    modulo p. The logit of c is tr(R_a R_b R_cᵀ). It is at most the size n of the matrices, which it
-    is for R_c = R_a R_b, the right answer. What is missing is half of ‖R_a R_b - R_c‖²: so every c
-    whose matrix is another has a smaller logit. For p prime, one frequency is enough to tell all
-    numbers apart.
+    """If elements of a group are represented by orthogonal n × n matrices, the logit tr(R_a R_b
+    R_cᵀ) is largest, equal to n, exactly where R_c = R_a R_b, which is the right answer. The
+    difference from n is ½‖R_a R_b − R_c‖².
+
+    So such networks can compute products in any group. For addition modulo a prime p one frequency
+    is enough to tell all answers apart.
     """
     one, two, answer = (MatrixSymbol(name, n, n) for name in ("R_a", "R_b", "R_c"))
     orthogonal = tuple((matmul(each, Transpose(each)), Identity(n)) for each in (one, two, answer))
@@ -135,9 +143,11 @@ C = MatrixSymbol("C", d, p)
     covers=("S3-130",),
 )
 def product_of_squares() -> Statement:
-    """(A + B)² - (A - B)² = 4 A B entry by entry. So two hidden units that are squared, with output
-    weights of opposite sign, multiply what is looked up for the two inputs: all that the Fourier
-    circuit needs of a nonlinearity.
+    """Two squares multiply numbers: (A + B)² − (A − B)² = 4AB, entry by entry. So a pair of hidden
+    units that square their input, with output weights of opposite sign, multiplies what is looked
+    up for two inputs.
+
+    This is all that the Fourier circuit for modular addition needs of a nonlinearity.
     """
     plus, less = matadd(A, B), minus(A, B)
     return Statement(
@@ -155,9 +165,12 @@ def product_of_squares() -> Statement:
     covers=("S3-130",),
 )
 def logits_have_degree_three() -> Statement:
-    """Multiply all weights of (A + B)² C by t and the logits are t³ times as large; here rows of A
-    and B are those of the pairs. So logits divided by ‖θ‖³ do not depend on the scale of the
-    weights: that is the efficiency of a circuit, the logits that it gets for weights of norm one.
+    """In a network with one hidden layer of squared units, (A + B)² C, multiplying all weights by t
+    multiplies the logits by t³. So logits divided by the cube of the weights' norm do not depend on
+    the scale of the weights.
+
+    This ratio measures the efficiency of a circuit: how large its logits are for its norm
+    (`generalising_is_efficient`).
     """
     t = sympy.Symbol("t", real=True)
 
@@ -175,9 +188,10 @@ def logits_have_degree_three() -> Statement:
     covers=("S3-130",),
 )
 def fourier_addition_method() -> Method:
-    """The logits of a network with weights in three frequencies modulo 11 are sums of cosines, one
-    after the other, and its answers are right for all pairs. The efficiency of the trained network
-    from its margins, by loops over the pairs that it was trained on.
+    """`fourier_addition` makes a network that adds modulo p with weights written by hand, and
+    `circuit_efficiency` measures logits per norm. Checked: with three frequencies modulo 11, the
+    logits are sums of cosines and all answers are right; and the efficiency of the trained network,
+    from its margins by loops over the training pairs.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -254,9 +268,10 @@ def _see_grokking(load: Load) -> Observed:
     covers=("S3-130",),
 )
 def grokking_seen() -> Observation:
-    """A network with one hidden layer of 128 squared units is trained here, by `otimes train
-    modular_addition`, which takes half a minute and is in the repository with its curve. It is
-    right about every pair that it has seen long before it is right about any other.
+    """Grokking: a network is right about all training examples long before it is right about
+    others. A network with one hidden layer of 128 squared units is trained on modular addition, by
+    `otimes train modular_addition`, which takes half a minute. The curve of its training is in the
+    repository, and the steps at which the two accuracies become high are compared.
     """
     return Observation(
         "more than 99% of the trained pairs are right while more than 90% of the others are "
@@ -290,9 +305,10 @@ def _see_efficiency(load: Load) -> Observed:
     covers=("S3-130",),
 )
 def generalising_is_efficient() -> Observation:
-    """Why does training leave a solution that is right about all it is shown? Weight decay costs
-    ‖θ‖², and a circuit that has larger logits for its norm is cheaper. The margin counts only
-    on pairs that were trained on, where both networks are right.
+    """Why does training leave a solution that is right about everything it is shown? The proposed
+    reason is weight decay, which penalises ‖θ‖²: a circuit that generalises has larger logits for
+    its norm. The efficiencies of the network that memorises and of the one that generalises are
+    compared, with margins on the training pairs only, where both are right.
     """
     return Observation(
         "the margin on the trained pairs for weights of norm one is larger at the end than when "
@@ -331,8 +347,9 @@ def _largest(network: AdditionNetwork) -> float:
     covers=("S3-130",),
 )
 def trained_units_are_waves() -> Observation:
-    """In the Fourier circuit each hidden unit has one frequency, in its weights from a, from b and
-    to c, and the logits depend on a + b - c alone. Both are measured on the network at the end.
+    """Are the hidden units of the trained network waves of one frequency each, as in the Fourier
+    circuit? There each unit has one frequency in its weights from a, from b and to c, and the
+    logits depend on a + b − c only. Both are measured at the end of training (`fourier_logits`).
     """
     return Observation(
         "the mean share of the largest frequency in a hidden unit is above that in each of 20 "
@@ -381,11 +398,12 @@ def _see_stability(load: Load) -> Observed:
     covers=("S3-129",),
 )
 def circuit_survives_fine_tuning() -> Observation:
-    """`induction` is fine-tuned on four windows of code by two gradient steps, each of 2% of the
-    norm of the weights. Its circuit for repeated random tokens, on which it is not trained further,
-    is compared by the effects of patching its heads. Many models with random weights keep theirs as
-    well: two small steps change no effects by much, so that this says little about circuits. It
-    would take a pair of models that were trained apart for long.
+    """Does a circuit stay the same when the model is fine-tuned on something else? `induction` is
+    fine-tuned on four windows of code by two gradient steps, each 2 % of the norm of the weights.
+    Its circuit for repeated random tokens is compared by the effects of patching its heads.
+
+    Models with random weights keep theirs as well, since two small steps change no effect by much,
+    so this says little. Two models trained apart for long would be needed.
     """
     return Observation(
         "fine-tuning takes away more than a tenth of the loss, more than 70% of the four heads "

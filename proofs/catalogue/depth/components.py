@@ -28,11 +28,13 @@ M = Family("M", (L,), n, n)  # what a layer adds to a stream, as a matrix
     covers=("S0-11",),
 )
 def unembed_distributes() -> Statement:
-    """The unembedding is linear, so the logits are a sum of logits: those of the embedding and
-    those of everything that was written to the stream.
+    """The unembedding is linear, so the logits are a sum: those of the embedding X_0 plus those of
+    everything that was added to the residual stream, f[l] W_U.
 
-    That is why a component can be asked for its direct effect on a logit without running the model
-    again. A component has an effect besides that, through the later layers that read it.
+    This is the basis of direct logit attribution: a component's contribution to a logit is known
+    without running the model again.
+
+    A component also acts on later layers that read it; that effect is not in its own term.
     """
     f = Family("f", (L,), n, d)
     logits = matmul(matadd(X_0, HeadSum(f[l], (l, L))), row.W_U)
@@ -53,13 +55,14 @@ def unembed_distributes() -> Statement:
     covers=("S3-014", "S0-10", "S0-11"),
 )
 def logits_are_sum_of_components() -> Statement:
-    """The stream at the end holds the embedding (with the position), what each head of each layer
-    wrote, the output biases, and what each feed-forward layer wrote; any linear reader, as the
-    unembedding is one, reads their sum.
+    """The logits are a sum over components: the embedding with positions X_0, the output Y[l, h] of
+    each head of each layer, the output biases b_O[l], and the output F[l] of each MLP, each
+    multiplied by W_U.
 
-    Components are taken as they were recorded; how they came about does not matter. With a norm
-    before the unembedding the equation is about the stream: the norm is linear only once its scale
-    is held fixed, see `lens_steps_add_up`.
+    Components are taken as recorded in a forward pass; how they were computed does not matter.
+
+    With a norm before the unembedding this holds for the stream. The norm is linear only with its
+    scale held fixed (`lens_steps_add_up`).
     """
     Y, F = Family("Y", (L, H), n, d), Family("F", (L,), n, d)
     b_O, one = Family("b_O", (L,), 1, d), OneMatrix(n, 1)
@@ -101,12 +104,13 @@ def logits_are_sum_of_components() -> Statement:
     covers=("B1",),
 )
 def score_path_pairs() -> Statement:
-    """A score reads the stream twice, for the query and for the key, so it is linear in the tensor
-    product of the stream with itself. After L layers that product is a sum over *pairs* of paths:
-    one that made the query, of order k, and one that made the key, of order j.
+    """An attention score after L layers is a sum over pairs of paths, one that leads to the query
+    and one that leads to the key. A score is linear in the query's stream and in the key's stream,
+    so it is linear in their tensor product, and both factors are sums over paths of orders k and j.
+    M[l] is what layer l adds to the stream, any linear map with patterns held constant.
 
-    Of two layers this is the six-index tensor of the framework, with its direct, Q-, K- and Q- and
-    K-composed terms; here it is for every depth.
+    For two layers this is the framework's six-index tensor (`qk_six_index`); here it is for every
+    depth.
     """
     stream = LayerProduct(matadd(Identity(n), M[l]), (l, L))
     queries = HeadSum(OrderSum(M[l], (l, L), k), (k, L + 1))
@@ -121,9 +125,11 @@ def score_path_pairs() -> Statement:
     covers=("B1",),
 )
 def score_path_pairs_count() -> Statement:
-    """Behind L layers of H heads, (1 + H)^L paths lead to the query and as many to the key, so a
-    score is a sum of (1 + H)^2L terms. With one layer before it that is (1 + H)²; at the twelfth
-    layer of a model with twelve heads it is 13²² or about 3 · 10²⁴: nobody reads them one by one.
+    """A score behind L layers of H heads is a sum of (1 + H)^{2L} terms, since (1 + H)^L paths lead
+    to the query and as many to the key. At the twelfth layer of a model with twelve heads, with
+    eleven layers before it, that is 13²² or about 3 · 10²⁴.
+
+    Nobody reads them one by one. Methods that use this expansion group paths or stop at low orders.
     """
     heads = matmul(H, Identity(1))
     queries = HeadSum(OrderSum(heads, (l, L), k), (k, L + 1))
@@ -138,12 +144,14 @@ def score_path_pairs_count() -> Statement:
     covers=("B2",),
 )
 def paths_mean_order() -> Statement:
-    """A path drawn at random from all (1 + H)^L goes through one of the heads of a layer with
-    probability c = H/(1 + H). Mark each head passed by N with N² = 0: what is left in front of N is
-    the mean number of heads on a path, c L.
+    """The mean number of heads on a path, over all (1 + H)^L paths, is L H/(1 + H). At each layer a
+    random path takes one of the H heads with probability c = H/(1 + H). For twelve layers of twelve
+    heads the mean is 11.08.
 
-    So the mean order is L H/(1 + H): of twelve layers of twelve heads, 11.08. Most paths are long,
-    and still the short ones carry most of what matters.
+    So nearly all paths are long, although in trained models short paths carry most of what matters.
+
+    In the formula each head is marked by a matrix N with N² = 0, which makes the coefficient of N
+    the mean.
     """
     c = Symbol("c", real=True)
     N = MatrixSymbol("N", m, m)
@@ -163,13 +171,15 @@ def paths_mean_order() -> Statement:
     covers=("B4",),
 )
 def graded_pass() -> Statement:
-    """Let each layer mark what goes through its heads by a matrix S: one pass through the marked
-    layers is the sum over all orders k of the paths of that order, each marked by S^k, for every
-    depth and every S.
+    """One forward pass can compute the paths of all orders separately. Let each layer multiply what
+    goes through its heads by a mark S: the result is Σ_k (paths of order k) ⊗ S^k, for every depth
+    and every matrix S. M[l] is what the heads of layer l add, a linear map with patterns held
+    constant.
 
-    With S = τ a number the stream is x = Σ x_k τ^k, a polynomial whose coefficients are the orders;
-    with S a shift from one slot to the next, slot k holds order k at the end. So no layer is run
-    twice. With S the strength of all heads, what the model gives is known for every strength.
+    If S is a number τ, the stream is a polynomial in τ whose coefficients are the orders. If S
+    shifts from one slot to the next, slot k holds order k at the end, so nothing is run twice.
+
+    With S as a strength of all heads, it says how the output depends on that strength.
     """
     power = LayerProduct(S, (j, k))
     return Statement(
@@ -186,11 +196,12 @@ def graded_pass() -> Statement:
     covers=("B4",),
 )
 def graded_pass_truncated() -> Statement:
-    """Where the mark runs out after two heads, S³ = 0, the marked pass is the direct path, the
-    paths of order one with S and those of order two with S², and nothing else, however deep the
-    model.
+    """A forward pass with three slots computes the direct path, the single heads and the virtual
+    heads (orders 0, 1 and 2) of a model of any depth, and discards longer paths. The mark S with S³
+    = 0 moves from one slot to the next at each head. M[l] is what the heads of layer l add, a
+    linear map with patterns held constant.
 
-    So orders beyond those wanted need not be computed: three slots are enough for virtual heads.
+    So low orders do not require that all paths are computed.
     """
     one, two = (OrderSum(M[l], (l, L), order) for order in (1, 2))
     return Statement(

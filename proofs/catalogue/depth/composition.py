@@ -64,13 +64,13 @@ def _squared(matrix: Any) -> Any:
     covers=("S3-018",),
 )
 def virtual_head_row() -> Statement:
-    """What a later head makes of what an earlier head wrote, in the row convention: the patterns
-    multiply on the left, the later one first, and the OV circuits on the right, the earlier one
-    first.
+    """In the row convention, the output of a second head that reads a first head's output is A_2
+    A_1 X (V_1 O_1)(V_2 O_2), with X the stream X_0: the later pattern stands first on the left, and
+    the earlier OV circuit first on the right.
 
-    The order of the weights is the other way round than in the column convention, where everything
-    stands on the left. To write the weights in the order of the patterns is the usual slip. The
-    two heads need not be of one size.
+    In the column convention all factors stand on the left, so the weights have the other order
+    (`heads_compose`). Writing them in the order of the patterns is the usual slip. The two heads
+    may have different widths.
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
     written = matmul(A_1, X_0, V_1, O_1)
@@ -88,8 +88,9 @@ def virtual_head_row() -> Statement:
     covers=("S0-49",),
 )
 def virtual_pattern_is_causal() -> Property:
-    """A product of lower triangular matrices is lower triangular: if neither head looks ahead, the
-    two together do not either. Each entry of the product is a sum over the positions in between.
+    """If two heads look at no later positions, their composition does not either: the product of
+    two lower triangular matrices is lower triangular. An entry of A_2 A_1 is a sum over all
+    positions in between.
     """
     given = (Fact("lower_triangular", A_1), Fact("lower_triangular", A_2))
     return Property(Fact("causal", matmul(A_2, A_1)), given, bind=(PATTERNS,))
@@ -102,12 +103,12 @@ def virtual_pattern_is_causal() -> Property:
     covers=("S0-49",),
 )
 def virtual_pattern_is_stochastic() -> Property:
-    """The rows of A₂A₁ have no negative entry and sum to one, so the pattern of a virtual head can
-    be read like that of a head: it says how much of a position comes from which other. Averages of
-    averages are averages.
+    """The pattern A_2 A_1 of a virtual head, a later head that reads an earlier one, has
+    non-negative entries and rows that sum to one. So it can be read like the pattern of a head: how
+    much of what arrives at one position came from another.
 
-    It is not the softmax of anything the model computes, and it moves weight to earlier positions
-    the more heads are in a row.
+    It is not a softmax of any scores. With more heads in a row it moves weight to earlier
+    positions.
     """
     given = (*attention_pattern(A_1, causal=False), *attention_pattern(A_2, causal=False))
     return Property(Fact("row_stochastic", matmul(A_2, A_1)), given, bind=(PATTERNS,))
@@ -121,9 +122,12 @@ def virtual_pattern_is_stochastic() -> Property:
     covers=("S0-49",),
 )
 def virtual_ov_rank() -> Property:
-    """What goes through two heads goes through the smaller of them: the OV circuit of a virtual
-    head has rank at most d_head of either. A model has as many virtual heads as pairs of heads, but
-    each is as narrow as a head, and usually narrower, as the two rarely fit.
+    """What passes through two heads in sequence passes through the narrower of them: the OV circuit
+    of a virtual head has rank at most the smaller of the two widths, d_head and e. The circuits are
+    V_1 O_1 and V_2 O_2, value times output weights of the two heads.
+
+    So a model has many virtual heads, but each can carry at most what one head can, and usually
+    less, since what one writes is seldom what the other reads.
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
     circuit = matmul(matmul(V_1, O_1), matmul(V_2, O_2))
@@ -138,12 +142,14 @@ def virtual_ov_rank() -> Property:
     covers=("S3-016",),
 )
 def two_heads_four_paths() -> Statement:
-    """A model of two layers with one head each has four paths from the embedding to the logits:
-    past both heads, through either, and through both.
+    """A two-layer model with one head in each layer has four paths from the embedding to the
+    logits: past both heads, through the first, through the second, and through both.
 
-    In print one also finds the sum without the patterns, x W_U + x W_OV¹ W_U + …; it holds only
-    where every position attends to itself alone. Each OV circuit comes with the pattern that moves
-    what it carries, and the two of a virtual head come in the other order than the weights.
+    It is the smallest example of a path expansion with a virtual head.
+
+    In print one also finds this sum without the patterns A_1 and A_2. That holds only if every
+    position attends to itself alone. In the row convention the weights of the virtual head stand in
+    the order V_1 O_1 V_2 O_2, the patterns in the order A_2 A_1.
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2)
     W_U = row.W_U
@@ -189,11 +195,14 @@ def two_heads_four_paths() -> Statement:
     covers=("S3-017",),
 )
 def full_ov_circuit() -> Definition:
-    """The path through one OV circuit, from token to logit: W_E W_OV W_U, a table of vocabulary by
-    vocabulary. Row s says what attending fully to token s adds to each logit.
+    """The full OV circuit of a head is the table W_E (W_V W_O) W_U from tokens to tokens: row s
+    says how attending fully to source token s changes each logit. It is V × V, of rank at most
+    d_head.
 
-    Its rank is at most d_head, however large the vocabulary is. On a stream X in place of the
-    embedding the same path is X W_OV W_U.
+    It is what one reads to see what a head copies or suppresses, without any prompt. Applied to a
+    stream X in place of the embedding, the same path is X W_OV W_U.
+
+    It is not W_OV alone, which acts on the stream (`bare_trace_is_not_full_trace`).
     """
 
     def plain(**given: Any) -> Any:
@@ -224,14 +233,15 @@ def full_ov_circuit() -> Definition:
     covers=("S3-019",),
 )
 def composition_score() -> Definition:
-    """How much of what one matrix writes another reads: the norm of the product over the product of
-    the norms. W₁ is the W_OV of the earlier head; W₂ is the W_QK of the later head for
-    Q-composition, its transpose for K-composition, its W_OV for V-composition. The earlier matrix
-    stands on the left here, as rows are multiplied from the right; in the column convention the
-    same score is that of W₂ W₁.
+    """The composition score measures how much of what one component writes another one reads: ‖W_1
+    W_2‖/(‖W_1‖ ‖W_2‖), with norms that are roots of sums of squares. W_1 is the OV circuit of the
+    earlier head. W_2 is the later head's W_QK for Q-composition, its transpose for K-composition,
+    and its W_OV for V-composition. The score is between 0 and 1.
 
-    The score has no patterns in it, so it says what *could* be passed on and not what is; see what
-    it is by chance before reading it.
+    It finds pairs of heads that may work together, such as those that do induction.
+
+    It contains no patterns, so it says what could be passed on and not what is. By chance it is
+    1/√d (`composition_by_chance`). In the column convention the product is W_2 W_1.
     """
 
     def plain(**given: Any) -> Any:
@@ -268,11 +278,13 @@ def composition_score() -> Definition:
     covers=("S3-019",),
 )
 def norm_of_product() -> Bound:
-    """‖AB‖ ≤ ‖A‖ ‖B‖ for Frobenius norms. What is missing is a sum of squares, that of all
-    a_ij b_kl − a_ik b_jl: Lagrange's identity, for every row of A and column of B.
+    """The norm of a product is at most the product of the norms, ‖AB‖ ≤ ‖A‖ ‖B‖, so a composition
+    score is at most one. Norms are roots of sums of squares; the difference of the two sides is a
+    sum of squares (Lagrange's identity). In the formula A and B are W_1 and W_2, and norms are
+    squared.
 
-    So the score lies between 0 and 1. It is 1 only if all rows of A and all columns of B point
-    along one direction of the stream, so a score of 1 needs rank one; full circuits stay far below.
+    The score is 1 only if both matrices have rank one and meet in the same direction of the stream.
+    Scores of real heads are far smaller.
     """
     j, k = symbols("j k", integer=True)
     pair = kron(OneHot(j, d), OneHot(k, d))
@@ -302,12 +314,15 @@ def norm_of_product() -> Bound:
     covers=("S3-019",),
 )
 def composition_score_invariant() -> Statement:
-    """Scaling either matrix and rotating the stream between them leave the score as it is: norms of
-    the product and of the factors change by the same factors. A gauge of a head leaves its circuit
-    and so the score.
+    """The composition score does not change when either matrix is multiplied by a number, or when
+    the stream between them is rotated: W_1 Q and QᵀW_2 have the same product and the same norms.
+    The equation states it without roots and divisions. In the formula the numbers are α and β and
+    the rotation is Q.
 
-    It is rotations that are free, QQᵀ = I. Another change of basis of the stream keeps the product
-    and changes the norms, and with them the score.
+    So it does not depend on arbitrary choices in how a model stores its weights.
+
+    Only rotations are free. Another invertible change of basis of the stream keeps the product but
+    changes the norms, and so the score.
     """
     Q = MatrixSymbol("Q", d, d)
     first, second = matmul(alpha, W_1, Q), matmul(beta, Transpose(Q), W_2)
@@ -326,12 +341,14 @@ def composition_score_invariant() -> Statement:
     covers=("S3-020",),
 )
 def mean_of_rotated() -> Statement:
-    """Turn a matrix M by rotations that are drawn uniformly: the mean of Q M Qᵀ is (tr M / d) I,
-    and nothing is left of M but its trace. Of the rotations this uses second moments only, the mean
-    of Q ⊗ Q being vec(I) vec(I)ᵀ/d; finite sets of rotations have the same, such as all signed
-    permutations.
+    """The mean of Q M Qᵀ over uniformly random rotations Q is (tr M/d) I: all that is left of a
+    matrix M is its trace.
 
-    With M = W_2 W_2ᵀ it is what makes the composition score of chance (`composition_by_chance`).
+    With M = W_2 W_2ᵀ it gives the composition score that unrelated components have by chance
+    (`composition_by_chance`).
+
+    Only second moments of the rotations are used, which is the hypothesis. Some finite sets have
+    them too, such as all permutations with signs.
     """
     M, g = MatrixSymbol("M", d, d), symbols("g", integer=True)
     Q = Family("Q", (G,), d, d)[g]
@@ -351,11 +368,13 @@ def mean_of_rotated() -> Statement:
     covers=("S3-022", "S3-019"),
 )
 def composition_core() -> Statement:
-    """The norm of the product of two circuits from matrices of d_head × d_head only: the Gram
-    matrices of W_V¹ and of W_O², and the product W_O¹ W_V² in the middle.
+    """The norm of the product of two circuits can be computed from d_head × d_head matrices: the
+    Gram matrices V_1ᵀV_1 and O_2O_2ᵀ, and the product O_1V_2 in the middle. Nothing of size d × d
+    is formed. V_1 and O_1 are the value and output weights of the earlier head, V_2 and O_2 those
+    of the later.
 
-    Nothing of d × d is formed, so all pairs of heads of a large model take seconds. Under a trace
-    factors may be moved round in a circle, never exchanged.
+    So composition scores of all pairs of heads in a large model take seconds. Under a trace factors
+    may be moved from the end to the front, but never exchanged.
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
     dense = matmul(matmul(V_1, O_1), matmul(V_2, O_2))
@@ -372,12 +391,12 @@ def composition_core() -> Statement:
     covers=("S3-105",),
 )
 def k_composition_term() -> Statement:
-    """What a head of the first layer changes in the scores of one of the second, if it writes for
-    the keys only: X W_QK W_OVᵀ Xᵀ Aᵀ. The queries come straight from the embedding, and the
-    earlier pattern stands transposed on the right: it moves what the *keys* are made of.
+    """If an earlier head contributes to the keys of a later head, the scores change by X W_QK W_OVᵀ
+    Xᵀ A_1ᵀ (X is X_0, W_OV = V_1 O_1). The queries come straight from the embedding; the earlier
+    pattern stands transposed on the right, since it moves what the keys are made of.
 
-    With A a look one token back, the score of a query against key j compares the query with token
-    j − 1. That is induction, which is K-composition and neither Q- nor V-composition.
+    If A_1 attends to the previous token, the query is compared with the token before each key. That
+    is how induction heads work: by K-composition, neither by Q- nor by V-composition.
     """
     V_1, O_1 = _head(1)
     circuit = matmul(row.W_Q, Transpose(row.W_K))
@@ -409,9 +428,12 @@ def k_composition_term() -> Statement:
     source=f"{FRAMEWORK}, “Three kinds of composition”",
 )
 def virtual_head_is_not_ov_times_qk() -> NonIdentity:
-    """A head that reads another through its *values* is a virtual head: its weights are the product
-    of two OV circuits. The product of the earlier W_OV and the later W_QK also is d × d, so shapes
-    do not tell, but it belongs to a score, as the Q-composition term, and moves nothing.
+    """A later head that reads an earlier one through its values multiplies the two OV circuits. It
+    does not multiply the earlier OV circuit by the later QK circuit. The earlier head has the
+    pattern A_1 and the circuit V_1 O_1, the later A_2 and V_2 O_2.
+
+    The second product is also d × d, so shapes do not show the mistake. It belongs to a score, as a
+    Q-composition term, and moves nothing.
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2)
     OV = matmul(V_1, O_1)
@@ -443,12 +465,12 @@ def virtual_head_is_not_ov_times_qk() -> NonIdentity:
     source=f"{FRAMEWORK}, “Three kinds of composition”; the Frobenius norm as an average",
 )
 def composition_of_white_stream() -> Statement:
-    """If what the earlier head reads is equally strong in all directions, XᵀX = c I, then the norm
-    of the product of the circuits is, up to c, the size of what the two really pass on.
+    """On a stream that is equally strong in all directions, XᵀX = α I, the composition score
+    measures what is really passed on: ‖X M_1 M_2‖² = α ‖M_1 M_2‖², for circuits M_1 and M_2.
 
-    A trained stream is nothing of the kind: a few directions carry most of it. A pair may have a
-    high score on directions that are never used, or pass on much along one direction and have a low
-    score. The score is a fact about weights; what is passed on takes X, and the patterns.
+    The streams of trained models are not like that; a few directions carry most of them. A pair of
+    heads can have a high score on directions that are never used, or a low score and pass on much
+    along one direction.
     """
     X = MatrixSymbol("X", n, d)
     M_1, M_2 = MatrixSymbol("M_1", d, d), MatrixSymbol("M_2", d, d)

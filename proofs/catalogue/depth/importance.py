@@ -31,13 +31,14 @@ HEADS_AT_MOST = 6  # (1 + H)² paths are followed one by one
     covers=("B3",),
 )
 def two_player_shapley() -> Statement:
-    """Two layers save loss together, from v_0 to v_12. What the first is worth depends on who is
-    there: v_1 - v_0 before the second, v_12 - v_2 after it. The mean of the two, and likewise for
-    the second layer, are their Shapley values, and they add up to v_12 - v_0 whatever the numbers.
+    """If two parts of a model work together, there are two answers to how much one of them
+    contributes: what it adds alone, and what it adds when the other is already there. The Shapley
+    value is the mean of the two, and the values of both parts add up to the whole gain. Here v_0,
+    v_1, v_2 and v_12 are what is achieved with neither, one or both.
 
-    The framework found 1.3 nats for its first layer alone and 0.05 once the second is there, and
-    5.2 and 4.0 for the second: “layer 1 is worth 1.3” and “0.05” are both true, and neither is a
-    share. Their Shapley values are 0.68 and 4.6.
+    In the framework's two-layer model the first layer saves 1.3 nats alone and 0.05 nats after the
+    second; for the second layer it is 5.2 and 4.0. Neither number is a share. The Shapley values
+    are 0.68 and 4.6.
     """
     none, one, two, both = (MatrixSymbol(f"v_{name}", 1, 1) for name in ("0", "1", "2", "12"))
 
@@ -57,9 +58,13 @@ def two_player_shapley() -> Statement:
     covers=("B3",),
 )
 def term_importance_method() -> Method:
-    """`loss_table` predicts with the patterns kept and with some of the paths only: the direct one,
-    those of order one as well, all; and with the single heads of one layer. Beside it every path is
-    followed by itself, the logits of those that count are added, and the loss is taken by loops.
+    """Term importance measures how much a group of paths contributes to a model's predictions, by
+    the loss of the model with these paths and without them. `loss_table` predicts with frozen
+    patterns and with only some of the paths: the direct path, then also single heads, then all; and
+    with the single heads of one layer.
+
+    It is compared with a computation that follows every path by itself, adds the logits of those
+    that count, and takes the loss by loops.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -133,12 +138,13 @@ def _two_layers(load: Load) -> LossTable:
     covers=("B3",),
 )
 def term_importance_in_nats() -> Observation:
-    """How much lower is the loss with the direct path than by guessing, with single heads added,
-    with virtual heads added? The framework's two-layer model: 1.8 nats, 5.2 more and 0.3 more.
-    Single heads do most, and virtual heads little, though there are more of them by far.
+    """How much does the loss fall when the direct path is used, when single heads are added, and
+    when virtual heads are added? In the framework's two-layer model: 1.8 nats below uniform
+    guessing, 5.2 more, and 0.3 more. So single heads do most, although there are many more virtual
+    heads.
 
-    The patterns are those of the full model, so what heads do to the patterns of later heads is
-    counted under the later ones.
+    Patterns are those of the full model. What a head does to the patterns of later heads is
+    therefore counted with the later heads.
     """
 
     def observe(load: Load) -> Observed:
@@ -165,10 +171,12 @@ def term_importance_in_nats() -> Observation:
     covers=("B3",),
 )
 def layers_do_the_same_work() -> Observation:
-    """The single heads of a layer, added to the direct path alone, and taken away from all single
-    heads: two answers to “what is this layer worth?”. In the framework's model the first layer
-    saves 1.3 nats alone and 0.05 once the second is there. Where the first answer is the larger,
-    layers do some of the same work.
+    """How much does one layer contribute to a model's predictions? One answer adds its single heads
+    to the direct path alone; another removes them from all single heads. In the framework's model
+    the first layer saves 1.3 nats by the first answer and 0.05 by the second.
+
+    If the first answer is larger, layers do some of the same work, and one number for the
+    importance of a layer is not enough (`two_player_shapley`).
     """
 
     def observe(load: Load) -> Observed:

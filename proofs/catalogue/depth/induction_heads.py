@@ -54,10 +54,12 @@ A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
     covers=("B18", "S3-103"),
 )
 def induction_model_stream() -> Statement:
-    """The stream has three blocks: the token here, the token before, and what is to come; the
-    embedding fills the first. The first head, whose pattern A₁ looks one position back, reads the
-    first block and writes to the second: W_V chooses the one, W_O is the other, transposed. So
-    every position then holds its token and, beside it, the one before.
+    """An induction model can be written by hand, and this is its first step: a head copies to every
+    position the token before it. The stream has three blocks of V numbers each, for the token here,
+    the token before and the prediction. The embedding T fills the first. The head's pattern A_1
+    attends one position back, and its weights read the first block and write to the second.
+
+    The second head then compares tokens with previous tokens (`induction_model_scores`).
     """
     return Statement(_after_first_head(), _two_tokens(), on_models=False)
 
@@ -70,13 +72,14 @@ def induction_model_stream() -> Statement:
     covers=("B18", "S3-103"),
 )
 def induction_model_scores() -> Statement:
-    """The second head asks with the token here for a key whose *token before* is the same, which
-    the first head has copied there (`induction_model_stream`).
+    """In the hand-written induction model the second head compares the token here with the token
+    before each earlier position. Its query reads the first block of the stream and its key the
+    second, where the first head has put the previous token (`induction_model_stream`). So the score
+    of query i and key j is β if token i equals the token before j, and 0 otherwise. A_1 is the
+    pattern of the first head, and each 0 is a block of zeros.
 
-    The left side is that model, weight for weight, a stack of blocks of any size; the right side is
-    what its second head compares: β where the token of the query is the one that the first head saw
-    from the key, 0 elsewhere. The first head enters through the keys alone. That is K-composition,
-    and without it there is no induction. `ot.induction_by_hand` is this model.
+    The first head enters through the keys only. This is K-composition, and induction in this model
+    depends on it. `ot.induction_by_hand` is this model.
     """
     here, before = _block(0), _block(1)
     stream = _after_first_head()
@@ -95,15 +98,15 @@ def induction_model_scores() -> Statement:
     covers=("B18", "S3-103"),
 )
 def induction_model_output() -> Statement:
-    """The second head copies the token that it attends to into the block of what is to come, and
-    the unembedding reads that block only. Its pattern is the softmax, over what has been said, of
-    its scores on the stream that the first head left (`induction_model_stream`). So the logits are
-    softmax(β T (A₁T)ᵀ) T: each token gets the attention to where it stood behind the token that is
-    here now.
+    """The hand-written induction model predicts, for each position, the tokens that followed
+    earlier copies of the token here: its logits are softmax(βT(A_1T)ᵀ) T. The second head attends
+    to positions whose previous token matches and copies the tokens there to the third block of the
+    stream, the only one that the unembedding reads. The scores are multiplied by a large number β.
 
-    The left side is the model, weight for weight. A₁ may be any pattern here; with exact attention
-    one position back, A₁T is the text moved by one. What A₁ moved does not come through to the
-    logits by itself: the virtual head of the two writes nothing.
+    The left side is the model, weight for weight. A_1 may be any pattern; if it attends exactly one
+    position back, A_1T is the text shifted by one.
+
+    What A_1 moved does not reach the logits directly. The virtual head of the two writes nothing.
     """
     here, before, to_come = _block(0), _block(1), _block(2)
     stream = _two_tokens()
@@ -123,11 +126,13 @@ def induction_model_output() -> Statement:
     source=f"{OLSSON}, prefix matching; one-hot rows are idempotent",
 )
 def weights_on_matches() -> Statement:
-    """T and P hold a token each in every row. Keep of some weights A only those where row i of T
-    and row j of P are the same token, and mix P with them: what comes out at i is the token of row
-    i, times the weight that was kept.
+    """If weights are kept only where two tokens match, then a weighted sum of the second tokens is
+    the first token, times a number. T and P hold one token in each row, as one-hot vectors, and B
+    (n × m) holds weights. T Pᵀ has a 1 where row i of T and row j of P are the same token, so B ∘
+    (T Pᵀ) keeps the matches, and row i of (B ∘ (T Pᵀ)) P is token i times the total weight kept.
 
-    T Pᵀ has a one at each match, and multiplying entry by entry keeps the matches.
+    It is used for induction heads, which attend to positions where tokens match
+    (`matching_head_finds_its_token`).
     """
     kept = HadamardProduct(B, matmul(T, Transpose(P)), evaluate=False)
     return Statement(
@@ -144,10 +149,12 @@ def weights_on_matches() -> Statement:
     source=f"{OLSSON}, prefix matching",
 )
 def matching_head_finds_its_token() -> Statement:
-    """A pattern that looks only where the *token before* is the query's own token, and whose rows
-    sum to one, averages copies of that token: mixing the tokens before gives the tokens here.
+    """If a head attends only to positions whose previous token (row of P) equals the query's token
+    (row of T), then averaging these previous tokens gives the query's token: B P = T. The pattern B
+    has rows that sum to one, and B ∘ (T Pᵀ) = B says that it has weight on matches only.
 
-    This is the pattern of an induction head at its best, a softmax with large scores at matches.
+    This is the pattern of an ideal induction head, a softmax with large scores at matches. The
+    token that it copies is the one after the match (`induction_predicts_successor`).
     """
     kept = HadamardProduct(B, matmul(T, Transpose(P)), evaluate=False)
     return Statement(
@@ -172,13 +179,14 @@ def matching_head_finds_its_token() -> Statement:
     covers=("S3-103", "B18"),
 )
 def induction_predicts_successor() -> Statement:
-    """Let N say which token follows which in the text so far, and P hold the token before each
-    position. A pattern that looks only behind its own token then predicts, everywhere at once, the
-    token that N says: A B … A is continued with B.
+    """An induction head continues a text as it went before: A B … A is followed by B. The matrix N
+    (V × V) says which token follows which in the text so far: a position with previous token P has
+    the token P N = T. A pattern A_2 that attends only behind copies of the current token (A_2 P =
+    T) then outputs T N, the successor of the token at each position.
 
-    A position needs a token before it. The first has none, and a pattern, which must look
-    somewhere, makes it its own predecessor: P N = T then asks that the first token follow itself.
-    That is harmless only for a token that never comes again: this is why induction needs a BOS.
+    The first position has no previous token. A pattern must attend somewhere, so it acts as its own
+    predecessor, and P N = T asks that the first token follow itself. That is harmless only if this
+    token never occurs again, which is why induction needs a beginning-of-text token.
     """
     Q, N = MatrixSymbol("P", n, V), MatrixSymbol("N", V, V)
     return Statement(
@@ -196,11 +204,12 @@ def induction_predicts_successor() -> Statement:
     covers=("S3-103",),
 )
 def induction_sharpness() -> ErrorLaw:
-    """Scores are finite, so a little attention is left on positions that do not match: with scores
-    β at matches and 0 elsewhere, about n e^−β. The step here is e^−β, the error what is missing
-    from 1 in the logits of the model written by hand, on a text that is said twice.
+    """A softmax with finite scores leaves some attention on positions that do not match. With score
+    β at matches and 0 elsewhere, an induction head's error is about n e^{−β} for n such positions;
+    the law measured is that it falls like e^{−β}. The error is what is missing from 1 in the logits
+    of the hand-written model, on a text that is said twice.
 
-    Trained heads have to find the same compromise: large scores for matches, and little to lose.
+    So trained heads need large scores at matches.
     """
 
     def error(step: float) -> float:
@@ -224,9 +233,11 @@ def induction_sharpness() -> ErrorLaw:
     covers=("B18", "S2-04"),
 )
 def induction_by_hand_method() -> Method:
-    """The weights of the model written by hand, made into a model like any other and run by the
-    same forward pass as the trained ones: its logits are those of the theorem, computed by loops
-    over tokens. So two layers can do induction; that one layer cannot is another claim.
+    """`ot.induction_by_hand` makes the hand-written induction model as an ordinary model with
+    weights, and the usual forward pass runs it. Its logits are those of the formula, which is
+    computed by loops over tokens (`induction_model_output`).
+
+    It shows that two layers of attention can do induction. That one layer cannot is another claim.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -262,12 +273,13 @@ def induction_by_hand_method() -> Method:
     covers=("S3-104",),
 )
 def prefix_matching() -> Definition:
-    """How much a head attends to the token *after* the earlier occurrence of the present one, on
-    average over positions whose token has occurred. B marks the places: a one for each of the p
-    positions that are asked, in the column after its earlier occurrence.
+    """The prefix-matching score tells induction heads from others: how much a head attends to the
+    position just after an earlier occurrence of the current token, averaged over the positions
+    whose token has occurred before. B (n × n) has a 1 at each such pair of positions, and p is the
+    number of positions that are asked.
 
-    The score is about attention alone. A head may look there and write something else, which is
-    why a second score asks what it copies.
+    The score is about attention alone. A head may attend there and write something else, so a
+    copying score is used besides (`copying_on_prompt`).
     """
 
     def plain(**given: Any) -> Any:
@@ -294,9 +306,11 @@ def prefix_matching() -> Definition:
     covers=("S3-104",),
 )
 def prefix_matching_at_most_one() -> Bound:
-    """All attention of a position together is one, and the score counts some of it, for each of the
-    positions that are asked. What is missing is the attention to where B has no mark: the entries
-    of A times 1 − B in the rows that are asked, b.
+    """The prefix-matching score is at most one: the attention of each position sums to one, and the
+    score counts only part of it for each position that is asked. In the formula b has a 1 for these
+    positions and B marks the places that count.
+
+    It reaches one if all attention of these positions is on marked pairs.
     """
     marked, asked = MatrixSymbol("B", n, n), MatrixSymbol("b", n, 1)
     ones = OneMatrix(n, 1)
@@ -323,12 +337,14 @@ def prefix_matching_at_most_one() -> Bound:
     covers=("S3-104",),
 )
 def copying_on_prompt() -> Definition:
-    """What a head adds to the logits of the very tokens that it attends to, on average over the
-    prompt: the diagonal of X W_OV W_U Tᵀ, each position's effect on the logit of its own token,
-    averaged with the pattern.
+    """The copying score of a head on a prompt is how much it raises the logits of the very tokens
+    that it attends to, on average over positions. The diagonal of X W_V W_O W_U Tᵀ is the effect of
+    each position on the logit of its own token; the pattern A averages it.
 
-    It is in units of logits and depends on the prompt; the copying score by eigenvalues is about
-    the whole vocabulary and no prompt.
+    Together with prefix matching it identifies induction heads.
+
+    It is in units of logits and depends on the prompt. The copying score by eigenvalues
+    (`copying_scores_method`) is about the whole vocabulary and uses no prompt.
     """
 
     def plain(**given: Any) -> Any:
@@ -364,9 +380,12 @@ def copying_on_prompt() -> Definition:
     covers=("S3-104",),
 )
 def induction_scores_method() -> Method:
-    """`ot.head_behaviour` runs a model on random tokens said twice and averages patterns: attention
-    to the token before, and to the token after the earlier occurrence. Random tokens are used so
-    that nothing but the repetition can be known.
+    """`ot.head_behaviour` runs a model on random tokens that are repeated once, and averages its
+    attention patterns: attention to the previous token, and attention to the token after the
+    earlier occurrence of the current one, which is p − 1 positions back for a repeated part of
+    length p.
+
+    Random tokens are used because only the repetition can then be predicted.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -31,10 +31,11 @@ from otimes.proofs.theorem import theorem
     covers=("S2-04",),
 )
 def two_layers_learn_induction() -> Observation:
-    """With one layer a head chooses where to look by the two tokens alone, so it cannot know what
-    stood before a key. With two layers the keys can carry that, and training finds it.
+    """Do trained models with two layers learn induction where models with one layer do not? In one
+    layer a head chooses where to attend from the two tokens alone, so it cannot know which token
+    stood before a key. With two layers the keys can carry this, and training should find it.
 
-    The models here are trained on the same kind of text; the one that learnt induction saw repeated
+    The models were trained on the same kind of text; the one that learnt induction saw repeated
     random tokens first.
     """
 
@@ -64,9 +65,12 @@ def two_layers_learn_induction() -> Observation:
     covers=("B18", "S3-103"),
 )
 def trained_induction_is_k_composition() -> Observation:
-    """People ask whether induction is Q-, K- or V-composition. In the model written by hand it is
-    K-composition by construction. In the trained one the composition scores, which look at weights
-    only, say the same of the previous-token head and the heads that match prefixes.
+    """Which kind of composition do the trained induction heads use? In the hand-written model it is
+    K-composition by construction (`k_composition_term`). Here composition scores, which look at the
+    weights only, are compared for the previous-token head and the heads with high prefix matching
+    in the trained model.
+
+    A high score is evidence about weights. It does not show that the path is used on text.
     """
 
     def observe(load: Load) -> Observed:
@@ -117,9 +121,12 @@ def _by_hand(d_vocab: int) -> float:
     covers=("B18", "S3-103"),
 )
 def hand_written_beside_trained() -> Observation:
-    """Both are shown random tokens said twice, behind a token that begins the text. From the second
-    token of the second time on there is one right answer, and nothing but induction knows it. The
-    one written by hand has sharpness 30 and the vocabulary of the other.
+    """The hand-written induction model and the trained one are compared on the same prompts: random
+    tokens said twice, after a beginning-of-text token. From the second token of the repetition on,
+    only induction can give the right answer. The hand-written model has β = 30 and the vocabulary
+    of the trained one.
+
+    It shows how far training is from the exact algorithm.
     """
 
     def observe(load: Load) -> Observed:
@@ -143,9 +150,12 @@ def hand_written_beside_trained() -> Observation:
     covers=("S4-24",),
 )
 def induction_on_names() -> Observation:
-    """The framework shows induction on the first page of a novel: a name in several pieces, once
-    seen, is completed when it comes again. The bundled tokenizer was made for Python's source and
-    cuts names into pieces, which is what the example needs.
+    """Do the trained models complete a name of several tokens when it occurs again? The framework
+    paper shows this on the first page of a novel. The bundled tokenizer was made for Python source
+    and cuts names into pieces, as the example requires.
+
+    A name that is completed after its first piece is induction at work in text, not on random
+    tokens.
     """
 
     def observe(load: Load) -> Observed:
@@ -184,10 +194,10 @@ def induction_on_names() -> Observation:
     covers=("S3-106",),
 )
 def fuzzy_matching() -> Observation:
-    """In large models induction heads also match tokens that only mean the same. The nearest to
-    that in a vocabulary of Python source are words with and without a space before them. Words are
-    said without and then with it; what the best induction head attends to is compared with the same
-    words in another order.
+    """Do induction heads also match tokens that are only similar? In large models they do. The
+    nearest thing in a vocabulary of Python source are words with and without a space before them:
+    words are shown without the space, then with it, and the attention of the best induction head is
+    compared with the same words in another order.
     """
 
     def observe(load: Load) -> Observed:
@@ -226,9 +236,12 @@ def fuzzy_matching() -> Observation:
     covers=("S3-107",),
 )
 def in_context_learning() -> Observation:
-    """The score is the loss late in the context minus the loss early: negative where a model makes
-    use of what it has read. Contexts here are short, so early and late are the first and the last
-    25 of 100 predicted tokens of the bundled sample.
+    """Does a model predict later tokens of a text better than early ones? The in-context learning
+    score is the loss late in the context minus the loss early, negative if the model uses what it
+    has read. Contexts here are short: early and late are the first and the last 25 of 100 predicted
+    tokens of the bundled sample.
+
+    Induction heads are thought to be a main cause of it.
     """
 
     def observe(load: Load) -> Observed:
@@ -256,8 +269,10 @@ def in_context_learning() -> Observation:
     covers=("S3-107",),
 )
 def induction_heads_form() -> Observation:
-    """Olsson et al. saw induction heads and learning in context appear together, within a short
-    stretch of training, and earlier or later with the diversity of the text.
+    """When do induction heads form in training? Olsson et al. saw induction heads and in-context
+    learning appear together, within a short stretch of training, and earlier or later with the
+    diversity of the text. The bundled models are final ones, without checkpoints of their training,
+    so it is not tried here.
     """
     return Observation(
         "in the checkpoints of one training run, the in-context learning score and the best prefix "

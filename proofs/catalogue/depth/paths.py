@@ -46,12 +46,16 @@ from otimes.proofs.theorem import theorem
     covers=("S0-48", "S3-018"),
 )
 def heads_compose() -> Statement:
-    """A head that reads what another head wrote acts like one head, whose pattern is the product of
-    the patterns and whose OV circuit is the product of the OV circuits. That is a virtual head, and
-    the composition is called V-composition.
+    """If a later attention head reads what an earlier head wrote, the two together act like one
+    head: its pattern is the product A_2 A_1 of the patterns, and its OV circuit the product of the
+    OV circuits. Such a pair is called a virtual attention head. This is V-composition, as the later
+    head reads through its values. The weights of the earlier head have the number 1, those of the
+    later head 2.
 
-    The later head stands on the left in both factors. The pattern of a virtual head is computed
-    from no scores of its own; it is again causal, and its rows sum to one.
+    So a model with few heads has many more ways to move information.
+
+    The later head stands on the left in both factors. The product pattern is again causal with rows
+    that sum to one, but it is not a softmax of any scores.
     """
     A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
     V_1, V_2 = (MatrixSymbol(f"W_V{k}", d_head, d) for k in (1, 2))
@@ -84,13 +88,16 @@ def heads_compose() -> Statement:
     covers=("S4-25",),
 )
 def two_layer_paths() -> Statement:
-    """With the patterns frozen, the product of two layers multiplies out into the direct path, one
-    term for each head of either layer, and one virtual head for each pair of a later and an earlier
-    head: (1 + H)² paths from tokens to logits.
+    """With its attention patterns held constant, a two-layer attention-only transformer is a sum
+    over paths: the direct path, one term for each head of either layer, and one virtual head for
+    each pair of a first-layer and a second-layer head. That is (1 + H)² terms, for every number H
+    of heads.
 
-    H is a symbol, so this is one equation for every number of heads. It accounts for what moves
-    along the OV circuits; what heads do to each other's patterns (Q- and K-composition) is inside
-    A², which was computed from what layer 1 wrote.
+    Each term is a pattern ⊗ a table from input tokens to logits, so all that moves along values can
+    be read term by term.
+
+    What heads do to each other's patterns (Q- and K-composition) is inside the second layer's
+    patterns, which were computed from what the first layer wrote.
     """
     T = MatrixSymbol("T", n, V)
     g = size("g")
@@ -132,13 +139,15 @@ def two_layer_paths() -> Statement:
     covers=("S3-015",),
 )
 def paths_by_order() -> Statement:
-    """With the patterns frozen, L layers of H heads are the sum of what their paths of order 0, 1,
-    …, L do to the embedding. A path of order k goes through k heads in k different layers, the
-    later on the left, and past the other layers.
+    """With patterns held constant, an attention-only transformer of any depth is the sum of all its
+    paths, ordered by how many heads they pass. A path of order k goes through one head in each of k
+    different layers, later ones on the left, and straight past the other layers. Order 0 is the
+    direct path, order 1 single heads, order 2 virtual heads.
 
-    L and H are symbols: this is one theorem about every transformer of this kind, proved by
-    induction over the layers. The last layer is taken off; the paths through L + 1 layers are those
-    that go past it, and those that end in it.
+    This is the framework's path expansion as one theorem for all numbers L of layers and H of
+    heads, proved by induction over the layers.
+
+    MLPs and norms need further assumptions (`gpt2_path_sum`).
     """
     x, by_heads = vec_rows(X_0), _heads()
     stream = matmul(LayerProduct(matadd(_past(), by_heads), (l, L)), x)
@@ -153,12 +162,13 @@ def paths_by_order() -> Statement:
     covers=("S3-015", "B2"),
 )
 def paths_count() -> Statement:
-    """The paths of all orders together are (1 + H)^L: at each layer a path goes past it, or through
-    one of its H heads. Those of order k choose k layers and a head in each, so there are H^k of
-    them for each choice, and most paths are of high order: twelve layers of twelve heads have
-    23,298,085,122,481 paths, eleven heads long on average.
+    """An attention-only transformer with L layers of H heads has (1 + H)^L paths: at each layer a
+    path goes straight on or through one of the H heads. Twelve layers of twelve heads have
+    23,298,085,122,481 paths. Of order k there are C(L, k) H^k.
 
-    It is the ensemble of paths with the number 1 for each head.
+    So most paths are long, and nobody can look at all of them; methods group or rank them.
+
+    In the formula each head is replaced by the number 1, so the sum over paths counts them.
     """
     of_order = OrderSum(matmul(H, Identity(1)), (l, L), k)
     return Statement(Trace(HeadSum(of_order, (k, L + 1))), (1 + H) ** L)
@@ -171,10 +181,12 @@ def paths_count() -> Statement:
     source=f"{FRAMEWORK}, “Virtual weights and the residual stream as a communication channel”",
 )
 def layers_write() -> Statement:
-    """What leaves the last layer is the embedding plus what each layer writes; and a layer writes
-    what its heads make of the stream that the layers before it have left.
+    """The final residual stream is the embedding plus what each layer writes, where layer l reads
+    what all layers before it have left. In the formula the product over j < l is the stream that
+    layer l reads.
 
-    The stream is never overwritten; that is why any layer can read what any earlier one wrote.
+    The stream is never overwritten, so any layer can read what any earlier one wrote. This form of
+    the expansion needs one term for each layer, where the sum over paths has exponentially many.
     """
     x, by_heads = vec_rows(X_0), _heads()
     stream = matmul(LayerProduct(matadd(_past(), by_heads), (l, L)), x)
@@ -195,11 +207,13 @@ def layers_write() -> Statement:
     source=f"{FRAMEWORK}; the adjoint of a product, as in backpropagation",
 )
 def adjoint_of_layers() -> Statement:
-    """What a direction reads at the end, it reads at the beginning after it was pulled back layer
-    by layer: patterns and OV circuits are transposed, and the last layer comes first.
+    """To find what every position and feature of the input contributes to one number read from the
+    output, apply the transposed model to the direction that is read. The transpose of a stack of
+    layers is the stack of transposed layers in reverse order, with patterns and OV circuits
+    transposed.
 
-    So one sweep backwards gives what every source contributes to a logit, however many paths lead
-    there.
+    So one backward pass gives the contributions of all sources to a logit, however many paths there
+    are. It is what back-propagation does for a model with frozen patterns.
     """
     layer = matadd(_past(), _heads())
     pulled = HeadSum(kron(Transpose(layers.A[l, h]), Transpose(_ov(l, h))), (h, H))
@@ -218,11 +232,12 @@ def adjoint_of_layers() -> Statement:
     source=f"{FRAMEWORK}, “Two-layer attention-only transformers”",
 )
 def virtual_heads_at_once() -> Statement:
-    """What each pair of heads of two layers adds to a direction u is one product of two tables:
-    what every later head reads of u, and what every earlier head writes.
+    """The contributions of all virtual heads of two layers to one direction U of the output are one
+    matrix product: a table of what every second-layer head reads of U, times a table of what every
+    first-layer head writes.
 
-    There are as many pairs as heads squared, but only as many rows and columns as heads, so no pair
-    has to be followed by itself.
+    There are H² pairs but only H rows and H columns to compute, so all pairs are obtained at the
+    cost of about 2H single heads.
     """
     g = Symbol("g", integer=True)
     u, x = vec_rows(MatrixSymbol("U", n, d)), vec_rows(X_0)
@@ -244,12 +259,14 @@ def virtual_heads_at_once() -> Statement:
     source="Shapley 1953, A value for n-person games; Owen 1972, Multilinear extensions of games",
 )
 def shapley_two_layers() -> Statement:
-    """With every head switched on by a half, a head of the first layer adds what it adds by itself
-    and half of each virtual head that it is part of. That is its Shapley value: each path is shared
-    equally among its heads.
+    """In a model of two layers, the Shapley value of a first-layer head, its fair share of a logit,
+    is its own direct term plus half of each virtual head that it is part of. It is obtained by
+    running the second layer at half strength. So each path is divided equally among the heads on
+    it.
 
-    In general the value is the mean, over all strengths from 0 to 1, of what a head adds when all
-    others have that strength; for L layers a few strengths give the mean exactly.
+    In general the value is the mean, over all strengths between 0 and 1 of the other heads, of what
+    the head adds (`shapley_every_depth`). U is the direction that is read. The patterns are held
+    constant.
     """
     g = Symbol("g", integer=True)
     u, x = vec_rows(MatrixSymbol("U", n, d)), vec_rows(X_0)
@@ -274,14 +291,15 @@ def shapley_two_layers() -> Statement:
     covers=("B3",),
 )
 def replay_by_order() -> Statement:
-    """Run a model again and again with its patterns kept, and let each layer add to the stream not
-    what it makes of what it reads, but what it made in the run before; nothing in the first run.
-    Run r then leaves the paths of order less than r, and one more run those of order r as well,
-    whatever the layers do, as long as it is linear.
+    """Running a model again and again with frozen patterns gives its paths one order at a time. In
+    each run every layer adds to the stream what it computed in the run before, and nothing in the
+    first run. After run r + 1 the stream holds all paths of order at most r.
 
-    L and r are symbols: the theorem is about every depth and every run. The layers before layer l
-    do to each other what all L layers do, so if the run before gave layer l the paths of order less
-    than r through them, this run gives the end the paths of order less than r + 1 through all.
+    It is the experiment by which the framework paper separated direct paths, single heads and
+    virtual heads without listing paths. The formula is the step from one run to the next, for any
+    linear layers M[l].
+
+    Mind the numbering: run 1 gives order 0.
     """
     M = Family("M", (L,), n, n)
 
@@ -303,11 +321,12 @@ def replay_by_order() -> Statement:
     "“Prediction head and transformer decompositions”",
 )
 def orders_by_recursion() -> Statement:
-    """Let each layer read the paths of order r - 1 through the layers before it: together the
-    layers write the paths of order r, for every r from 1 on and for every depth.
+    """The paths of order r can be computed from those of order r − 1: let each layer read the paths
+    of order r − 1 through the layers before it; what all layers write together are the paths of
+    order r. M[l] (n × n) is what layer l adds, any linear map.
 
-    So one pass gives all orders, if it carries one stream for each and every layer reads the stream
-    of order r - 1 to write to that of order r: about half as many layers as L runs of the model.
+    So a single pass that carries one stream for each order gives all of them, with about half as
+    many layer applications as running the model L times.
     """
     M = Family("M", (L,), n, n)
     written = HeadSum(matmul(M[l], OrderSum(M[j], (j, l), r - 1)), (l, L))
@@ -322,12 +341,15 @@ def orders_by_recursion() -> Statement:
     covers=("S3-021", "B1"),
 )
 def scores_by_composition() -> Statement:
-    """The scores of a head of the second layer are a sum of (1 + H)² terms: queries and keys each
-    come straight from the embedding or through one head of the first layer. The terms are called
-    direct, Q-composition, K-composition, and Q- and K-composition.
+    """The scores of a second-layer head split into (1 + H)² terms, by where the query and the key
+    come from: each is made from the embedding X_0 directly or from the output of one first-layer
+    head. Terms with a head on the query side only are called Q-composition, on the key side only
+    K-composition.
 
-    An induction head is one whose K-composition with a previous-token head is large. The values do
-    not enter: V-composition is another matter.
+    An induction head is one whose scores come from K-composition with a head that attends to the
+    previous token.
+
+    Values do not enter scores. V-composition is a different thing (`heads_compose`).
     """
     g = Symbol("g", integer=True)
     circuit = matmul(row.W_Q, Transpose(row.W_K))
@@ -363,13 +385,14 @@ def scores_by_composition() -> Statement:
     covers=("B1",),
 )
 def qk_six_index() -> Statement:
-    """All scores of a second-layer head, as one tensor on pairs of positions: Id ⊗ Id for what
-    comes straight from the embedding on both sides, A_g ⊗ Id where the query came through head g
-    (Q-composition), Id ⊗ A_h where the key came through head h (K-composition), and A_g ⊗ A_h for
-    both. Each stands with what the streams meet in the middle, W_QK between the OV circuits.
+    """All scores of a second-layer head, for all pairs of positions, form a sum of tensor products:
+    I ⊗ I for query and key taken straight from the embedding, A_g ⊗ I where the query came through
+    first-layer head g (Q-composition), I ⊗ A_h where the key came through head h (K-composition),
+    and A_g ⊗ A_h for both. Each is multiplied by W_QK between the corresponding OV circuits.
 
-    So there are six indices: two for the positions that are compared, two for those that they were
-    moved from, and two for the stream, or for tokens if X_0 is the embedded prompt.
+    This is the framework's six-index tensor: two indices for the positions compared, two for the
+    positions that the information came from, and two for features (or for tokens, if X_0 is the
+    embedded prompt).
     """
     g = Symbol("g", integer=True)
     circuit, eye = matmul(row.W_Q, Transpose(row.W_K)), Identity(n)

@@ -34,9 +34,12 @@ sigma = Symbol("sigma", positive=True)
     covers=("S3-049",),
 )
 def mean_ablation_error() -> Statement:
-    """Replace what a component writes, f with mean μ over prompts, by a constant c. The expected
-    squared error is the variance of f, which no constant can avoid, plus ‖μ - c‖². So mean ablation
-    takes away what depends on the prompt and nothing else, and zero ablation takes away ‖μ‖² more.
+    """Replacing a component's output f by a constant c causes an expected squared error of Var(f) +
+    ‖μ − c‖², where μ is the mean of f over prompts. No constant avoids the first part; the mean
+    avoids the second. In the formula M holds the second moments E[f fᵀ].
+
+    So mean ablation removes what depends on the prompt and nothing else. Zero ablation (c = 0) also
+    removes the mean and so does more damage, by ‖μ‖².
     """
     error = minus(f, constant)
     spread = Trace(M) - Trace(matmul(Transpose(mu), mu))
@@ -55,8 +58,12 @@ def mean_ablation_error() -> Statement:
     covers=("S3-049",),
 )
 def mean_ablation_is_the_best_constant() -> Bound:
-    """Arg min_c E‖f - c‖² = E f: the difference to any other constant is ‖μ - c‖², so the minimum
-    is at the mean and nowhere else.
+    """Among all constants that could replace a component's output, its mean over prompts has the
+    least expected squared error; any other constant c is worse by ‖μ − c‖². In the formula M holds
+    the second moments of f.
+
+    So if an ablation is meant to remove information and change as little else as possible, use the
+    mean. The mean of which prompts must be said.
     """
 
     def error(at: MatrixSymbol) -> object:
@@ -83,9 +90,12 @@ def mean_ablation_is_the_best_constant() -> Bound:
     covers=("S3-050",),
 )
 def zero_ablation_is_minus_direct_logit() -> Statement:
-    """A component of the last layer, in a model without a final norm, is read by the unembedding
-    alone. Take away the row f it wrote: the logit changes by -f u, minus its direct logit. In an
-    earlier layer, or behind a norm, later components react, and this is the direct part only.
+    """Setting to zero the output f of a component in the last layer changes a logit by minus its
+    direct logit, −f u, if there is no final norm: only the unembedding (here its column u) reads
+    it.
+
+    For earlier components, or behind a norm, later parts of the model react, and −f u is the direct
+    part of the effect only.
     """
     final, written = MatrixSymbol("X_L", n, d), MatrixSymbol("f", n, d)
     return Statement(
@@ -102,8 +112,12 @@ def zero_ablation_is_minus_direct_logit() -> Statement:
     covers=("S3-051",),
 )
 def noise_ablation_mean() -> Statement:
-    """Add ε with mean 0 to what a component writes: a metric that is linear in it, (f + ε)ᵀu,
-    keeps its mean. So on average noise shows what is not linear, and a single draw shows noise.
+    """Adding noise with mean zero to what a component writes does not change the mean of any metric
+    that is linear in it. In the formula c stands for the output that has noise added, u for the
+    metric's gradient, and 0 for the noise's mean.
+
+    So a mean effect of such noise shows nonlinearity, and a single draw shows little more than the
+    noise.
     """
     noisy = matadd(constant, eps)
     return Statement(
@@ -120,8 +134,9 @@ def noise_ablation_mean() -> Statement:
     covers=("S3-051",),
 )
 def noise_ablation_variance() -> Statement:
-    """With independent entries of variance σ², the variance of εᵀu is σ²‖u‖²: the metric is as
-    noisy as its gradient is long, whatever the component wrote.
+    """If independent noise with variance σ² is added to each entry of a component's output, a
+    linear metric with gradient u has variance σ²‖u‖². So how noisy the metric becomes says how long
+    its gradient is, whatever the component wrote.
     """
     change = matmul(Transpose(eps), reader)
     return Statement(
@@ -173,10 +188,12 @@ def _losses_without(load: Load) -> tuple[tuple[float, tuple[float, ...]], ...]:
     covers=("S3-038",),
 )
 def few_heads_matter() -> Observation:
-    """Take away one head at a time, by zeros, and look at the loss. Were all heads equally
-    important, a quarter of them would carry a quarter of what all sixteen cost together; the claim
-    is that a quarter carries most. It does, and so it does in many models with random weights: that
-    effects are unequal is not yet something that was learned.
+    """Do a few heads carry most of the loss? Each head is zero-ablated on its own and the increase
+    of the loss recorded. If all heads were equal, a quarter of them would carry a quarter of the
+    total; the claim is that a quarter carries most of it.
+
+    That holds in `gpt2_tiny`. It also holds in many models with random weights, so unequal effects
+    alone are no sign of learning.
     """
 
     def observe(load: Load) -> Observed:
@@ -204,11 +221,13 @@ def few_heads_matter() -> Observation:
     covers=("S3-052",),
 )
 def ablated_streams_are_unusual() -> Observation:
-    """Replace what the first layer writes by zeros, and ask how far the stream after it is from the
-    streams that the model has on other prompts of the kind that it was trained on: the squared
-    Mahalanobis distance over the number of dimensions, which is about one for such streams. If they
-    are far, the second layer reads what it was never trained on, and its answer may be about that.
-    Here they are hardly further than those of other prompts: its first layer writes little.
+    """Does zero ablation push the residual stream outside the range that later layers were trained
+    on? After the first layer's output is set to zero, the squared Mahalanobis distance of the
+    stream from streams on other prompts is measured, divided by the number of dimensions, so that
+    ordinary streams have about 1.
+
+    If the distance were large, the second layer's reaction would say little about the first layer.
+    Here it is hardly larger than for ordinary prompts, since the first layer writes little.
     """
 
     def observe(load: Load) -> Observed:

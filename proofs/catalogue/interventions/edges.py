@@ -51,12 +51,13 @@ def read(kept: Any) -> Any:
     covers=("S3-046", "S3-054"),
 )
 def reading_of_a_subgraph() -> Definition:
-    """The model as a causal graph: senders (the embedding, heads, MLPs) write rows f_c, receivers
-    (queries, keys and values of heads, MLPs, the unembedding) read their sum over all senders
-    before them. A circuit is a subgraph: along an edge that it has, m_c = 1, the receiver gets what
-    the sender writes in this pass; along any other what it wrote on another prompt, g_c.
+    """A circuit is a subgraph of the model seen as a graph of components: senders (embedding,
+    heads, MLPs) write rows f_c to the stream, and receivers read sums of them. Along an edge that
+    belongs to the circuit (m_c = 1) a receiver gets what the sender writes on this prompt, f_c;
+    along any other edge it gets what the sender wrote on another prompt, g_c. F and G are the C × d
+    matrices of these rows.
 
-    With all edges kept, that is the model; with none, the model on the other prompt.
+    With all edges kept this is the model itself, and with none the model on the other prompt.
     """
 
     def plain(F: Any, G: Any, m: Any, C: int, d: int, **_: Any) -> list[list[Any]]:
@@ -80,8 +81,12 @@ def reading_of_a_subgraph() -> Definition:
     covers=("S3-054", "S3-046"),
 )
 def whole_graph_is_the_model() -> Statement:
-    """With every edge kept each receiver reads Σ_c f_c, the residual stream as it is, so m(G) is
-    the metric of the model: faithfulness is 1 for C = G whatever the metric.
+    """If all edges of the model's graph are kept, every receiver reads the full residual stream, so
+    the circuit computes what the model does. Therefore its faithfulness, the share of the metric
+    that it keeps, is 1, whatever the metric. F and G hold what the senders write on the two
+    prompts, one row each.
+
+    It is the check that an implementation of circuits should pass first.
     """
     every = HeadSum(matmul(Transpose(OneHot(c, C)), wrote), (c, C))
     return Statement(read(one), every, on_models=False)
@@ -95,8 +100,12 @@ def whole_graph_is_the_model() -> Statement:
     covers=("S3-055",),
 )
 def edge_patch_replaces_one_term() -> Statement:
-    """All edges into a receiver but the one from c: it reads x - f_c + g_c. Nothing else in the
-    model sees the replacement; other receivers of c read f_c as before.
+    """Patching an edge replaces one sender's output for one receiver: the receiver reads the stream
+    with f_c exchanged for g_c, what the sender wrote on another prompt, and everything else is as
+    before. F and G hold what all senders write on the two prompts, one row each.
+
+    Unlike patching the component itself, other receivers still read f_c. So one can say through
+    whom a component acts.
     """
     at = Transpose(OneHot(c, C))
     return Statement(
@@ -118,12 +127,13 @@ receivers = Family("M", (R,), d, d)
     covers=("S3-055", "S3-056"),
 )
 def edge_patching_sums_to_node_patching() -> Statement:
-    """A sender's row x is read by R receivers, each of which makes x M_r of it that goes straight
-    to the end, and by the unembedding itself. Replace x by x + δ everywhere: the metric changes by
-    δu + Σ_r δ M_r u, the effect of the direct edge and of each edge to a receiver.
+    """If the receivers of a component are linear and do not read each other, the effects of its
+    edges add up to the effect of patching the component. Replacing x by x + δ changes the metric, a
+    number that u reads from the output, by δu along the direct edge, plus δ M_r u for each receiver
+    r.
 
-    That needs receivers that are linear and do not read each other: components of one layer with
-    frozen patterns. Otherwise there is an interaction (`edges_of_a_chain_interact`).
+    This holds for components of one layer with frozen patterns. Receivers in sequence interact
+    (`edges_of_a_chain_interact`).
     """
 
     def metric(stream: Any) -> Any:
@@ -145,9 +155,11 @@ def edge_patching_sums_to_node_patching() -> Statement:
     covers=("S3-057", "S3-056"),
 )
 def edges_of_a_chain_interact() -> NonIdentity:
-    """Two layers one behind the other: patching the edges from a node to the first, to the second
-    and to the end does not sum to patching the node, if the effect of the edge to the first is
-    taken along its direct path alone. What is missing is δ M_1 M_2 u, the path through both.
+    """The effects of single edges do not add up to the effect of the component if its receivers are
+    in sequence: with two layers M_1 and M_2, the sum of the direct path and the two edges lacks δ
+    M_1 M_2 u, the path through both.
+
+    So scores of edges should not be expected to sum to the score of a node.
     """
     first, second = (MatrixSymbol(name, d, d) for name in ("M_1", "M_2"))
     whole = matmul(delta, matadd(Identity(d), first), matadd(Identity(d), second), u)
@@ -163,13 +175,14 @@ def edges_of_a_chain_interact() -> NonIdentity:
     covers=("S3-056",),
 )
 def path_patching_is_a_difference_of_paths() -> Statement:
-    """With patterns, scales and gates kept, what a node wrote goes to the end through L layers,
-    each of which passes it on and adds M_l of it. Replacing x by y changes the end by the sum over
-    all paths, of every order k, of what the path makes of y - x: each path effect is the difference
-    of one term of the path sum on the two prompts, and they sum to the total effect.
+    """With patterns, scales and gates frozen, replacing what a component wrote (x by y) changes the
+    output by the sum over all paths from it, and each path's effect is the difference of one term
+    of the path sum. M[l] is what layer l adds.
 
-    In a model whose patterns react, path effects are exact one by one (`ot.path_patching`), but
-    they need not sum to anything.
+    So in a frozen model path effects are exact and add up to the total.
+
+    In a model whose patterns react, each path effect measured by `ot.path_patching` is exact by
+    itself, but they need not sum to anything.
     """
     M = Family("M", (L,), d, d)
     start, end = MatrixSymbol("x", d, 1), MatrixSymbol("y", d, 1)
@@ -271,10 +284,12 @@ def _weights(model: Model) -> tuple[np.ndarray, ...]:
     covers=("S3-055", "S3-056"),
 )
 def edge_patching_method() -> Method:
-    """On models of bare heads: from the stream that was recorded before the last layer on, a single
-    reader of a single head gets the other prompt's term, query by query and key by key; and a path
-    from the embedding through that reader alone. `ot.edge_patching` finds all edges at once, and
-    computes again only what lies behind the reader.
+    """`edge_patching` finds the effect of every edge by recomputing only what lies behind the
+    receiver; `path_patching` gives the effect of a path. They are compared, in attention-only
+    models, with forward passes in which a single reader of a single head gets the other prompt's
+    term, by loops.
+
+    The theorem behind it is `edge_patch_replaces_one_term`.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -315,10 +330,12 @@ def edge_patching_method() -> Method:
     covers=("S3-054", "S3-058"),
 )
 def acdc_method() -> Method:
-    """In a model of one layer of bare heads: faithfulness and completeness of every second edge,
-    from passes in loops, and the whole search of ACDC, receivers and senders from the last to the
-    first, each edge removed if the divergence grows by less than the threshold. In deeper ones:
-    threshold -∞ keeps all edges, ∞ none.
+    """`acdc` searches for a circuit: it goes through all edges from the last to the first and
+    removes an edge if the output distribution changes by less than a threshold. It is compared with
+    the whole search done by loops, in one-layer attention-only models. `circuit` measures
+    faithfulness and completeness of a given set of edges.
+
+    In deeper models only the extremes are checked: threshold −∞ keeps all edges, ∞ none.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -391,9 +408,12 @@ def _search(plain: _Bare, theirs: Any, every: list[tuple[str, str]], threshold: 
     covers=("S3-062",),
 )
 def information_flow_method() -> Method:
-    """The stream after attention is x + Σ_h Σ_j a_ij v_j W_O + b_O. A term counts as much as it
-    brings the sum nearer, max(0, ‖y‖ - ‖y - z‖) in the 1-norm, and all terms together count one.
-    Beside it: every head and source by a loop. An edge is kept if it counts more than a threshold.
+    """`information_flow` scores the edges of a model by how much each term of the sum x + Σ_h Σ_j
+    a_ij v_j W_O + b_O brings the sum y nearer: max(0, ‖y‖ − ‖y − z‖) for the term z, with sums of
+    absolute values as norms. The scores of all terms are normalised to one, and edges above a
+    threshold are kept. It is compared with loops over heads and sources.
+
+    No intervention is made. The scores describe one forward pass.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -50,10 +50,13 @@ c, i = symbols("c i", integer=True)
     covers=("S3-059",),
 )
 def edge_attribution_is_exact_when_linear() -> Statement:
-    """The effect of an edge patch on a metric that is quadratic in the receiver's input x, less the
-    estimate ∇m(x)·δ with δ = f̃ - f, is δᵀQδ. It does not depend on x, is of second order in the
-    change, and is nothing where the metric is linear (Q = 0): edges to the unembedding in a model
-    without a final norm, edges to values with the patterns kept.
+    """Edge attribution estimates the effect of replacing what one component passes to another by a
+    gradient, ∇m(x)·δ, where m is the metric, x the receiver's input and δ the change. For a
+    quadratic metric m(x) = xᵀQx + bx the error is exactly δᵀQδ, of second order in δ; for a linear
+    metric it is zero. b is a row and Q a square matrix.
+
+    One backward pass then replaces one forward pass for each edge. The estimate is exact for edges
+    to the unembedding without a final norm, and for edges to values with patterns kept.
     """
     exact = minus(square(matadd(x, delta)), square(x))
     return Statement(
@@ -84,9 +87,12 @@ def _patched_model() -> tuple[Pass, np.ndarray, np.ndarray, int]:
     covers=("S3-059", "S3-061"),
 )
 def attribution_patching_error() -> ErrorLaw:
-    """Move what a head of gpt2_tiny writes by a part h of the way to what it is on another prompt.
-    The likeliest logit changes by h times the estimate, up to a rest that falls with h². At h = 1
-    this is the error of the estimate itself, and nothing makes it small but the change being small.
+    """Attribution patching estimates the effect of replacing an activation by a gradient instead of
+    a forward pass, and its error is of second order in the size of the patch. A head's output in
+    `gpt2_tiny` is moved by the fraction h towards its value on another prompt; the error of the
+    estimate falls like h².
+
+    A full patch has h = 1, and then the error is small only if the change is.
     """
 
     def error(step: float) -> float:
@@ -113,12 +119,15 @@ def attribution_patching_error() -> ErrorLaw:
     covers=("S3-060",),
 )
 def eap_ig_is_complete_for_quadratics() -> Statement:
-    """A receiver's input goes from x to y, and each of C senders has a part δ_c of the difference:
-    Σ_c δ_c = y - x. The scores δ_c · ∇m((x + y)/2) sum to m(y) - m(x) exactly for a quadratic m, so
-    all that happens at the receiver is shared out among its edges. EAP with the gradient at x
-    leaves out (y - x)ᵀQ(y - x).
+    """EAP-IG estimates how much each component (sender) that writes to the input of another
+    (receiver) matters, by gradients along the line from the receiver's input x on one prompt to its
+    input y on the other. For a quadratic metric one gradient, at the midpoint, is enough: the
+    scores δ_c · ∇m((x + y)/2) of the C senders, whose parts δ_c sum to y − x, sum exactly to m(y) −
+    m(x). The metric is xᵀQx + bx.
 
-    The right-hand rule of the paper is exact for a linear m and off by 1/K of that for K steps.
+    With the gradient at x alone, as in plain EAP, (y − x)ᵀQ(y − x) is missing.
+
+    The right-hand rule of the paper, with K steps, is off by 1/K of that amount.
     """
     parts = Family("delta", (C,), d, 1)
     middle = matadd(matmul(half, x), matmul(half, y))
@@ -139,10 +148,13 @@ def eap_ig_is_complete_for_quadratics() -> Statement:
     covers=("S3-061",),
 )
 def qk_fix_is_exact_when_linear() -> Statement:
-    """Replace the queries Q of a head by others, R. The change of what a direction u reads of its
-    output is (Ã - A) V W_O u with the new pattern Ã computed by the softmax: no derivative of the
-    softmax, and no error. In a model the reader of the head is not linear, and its gradient stands
-    in the place of u.
+    """Estimating by a gradient what happens when the queries of a head are replaced is inaccurate,
+    because of the softmax. The QK fix of the method AtP* computes the new pattern exactly and uses
+    linearity only behind it: the effect on a direction u is (Ã − A) V W_O u, with Ã = softmax(R Kᵀ)
+    for the new queries R. Q are the old queries, K the keys, V_h the values.
+
+    There is no error if what follows the pattern is linear. In a real model the gradient of the
+    rest stands in the place of u.
     """
     query, other = MatrixSymbol("Q", n, d_head), MatrixSymbol("R", n, d_head)
     keys, values = MatrixSymbol("K", m, d_head), MatrixSymbol("V_h", m, d_head)
@@ -168,9 +180,11 @@ def qk_fix_is_exact_when_linear() -> Statement:
     covers=("S3-061",),
 )
 def saturated_pattern_has_no_gradient() -> Statement:
-    """The derivative of a softmax is diag(a) - aᵀa for its row a. For a row that is all on one key
-    it is zero: AtP then gives 0 to the queries and keys of the head, whatever would happen if they
-    were replaced. This is the failure that the QK fix is made for.
+    """If a query gives all its attention to one key, the derivative of its softmax is zero: diag(a)
+    − aᵀa vanishes for a one-hot row a. Gradient-based patching (AtP) then gives queries and keys
+    the score zero, even if replacing them would change everything.
+
+    It is the failure that the QK fix corrects (`qk_fix_is_exact_when_linear`).
     """
     one = OneHot(i, n)
     return Statement(
@@ -188,9 +202,10 @@ def saturated_pattern_has_no_gradient() -> Statement:
     covers=("S3-059", "S3-060", "S3-061"),
 )
 def edge_attribution_method() -> Method:
-    """In a model of bare heads the metric is linear in what the unembedding reads, and in what the
-    values of the last layer read. There EAP, EAP-IG and AtP are the exact effects of patching; and
-    the recorded activations, weighted by hand, give the same numbers.
+    """`edge_attribution` and `attribution_patching` estimate the effects of patching by gradients.
+    In an attention-only model without norms, edges to the unembedding and to the values of the last
+    layer act linearly; there EAP, EAP-IG and AtP must equal the exact effects of patching, and also
+    sums formed by hand from the recorded activations.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -64,13 +64,15 @@ def frozen_layer(stream: MatrixExpr) -> MatrixExpr:
     covers=("S3-047",),
 )
 def patched_activation() -> Definition:
-    """The pass on one prompt (the base) goes on with what an activation was on another one (the
-    source), at the positions that P selects: rows of Y there, rows of X elsewhere. Everything that
-    reads it is computed again. In causal terms this is do(f = Y), which is not the same as looking
-    at prompts on which f happens to be Y.
+    """Activation patching runs the model on one prompt (the base) with some activation replaced by
+    its value on another prompt (the source), here at the positions that P selects: rows of Y there
+    and rows of X elsewhere. Everything after it is computed anew.
 
-    In the direction “denoise” the base is the corrupt prompt and the source the clean one; in
-    “noise” it is the other way round.
+    It measures which activations carry the information that differs between two prompts. It is an
+    intervention, do(f = Y), which differs from looking at prompts where f happens to be Y.
+
+    With a corrupt base and a clean source it is called denoising; the other way round it is
+    noising.
     """
 
     def plain(P: Any, X: Any, Y: Any, n: int, d: int, **_: Any) -> list[list[Any]]:
@@ -97,9 +99,11 @@ def patched_activation() -> Definition:
     covers=("S3-047", "S3-048"),
 )
 def patching_with_own_value_changes_nothing() -> Statement:
-    """Take the source to be the base: whatever is computed from the stream, here any function g of
-    its entries, is what it was. So resample ablation with the same prompt is a test that the hooks
-    are right, before any result is believed.
+    """Replacing an activation by its own value changes nothing: if source and base are the same
+    prompt, everything computed from the stream stays the same, for any function g. P selects the
+    positions to be patched in the stream X.
+
+    So it is a test of the hooks that should be run before any result of patching is believed.
     """
     return Statement(
         Activation("g", patched(X, X)),
@@ -116,8 +120,9 @@ def patching_with_own_value_changes_nothing() -> Statement:
     covers=("S3-047",),
 )
 def patching_twice_is_patching_once() -> Statement:
-    """P selects positions, so P² = P: a second patch of the same part from the same source finds
-    it done. With P = I nothing of the base is left, and the rest of the pass is that of the source.
+    """Patching the same positions twice from the same source is the same as patching once, since
+    the selection P satisfies PP = P. If all positions are patched, nothing of the base is left. X
+    is the stream of the base and Y that of the source.
     """
     return Statement(
         patched(patched(X, other), other),
@@ -135,12 +140,13 @@ def patching_twice_is_patching_once() -> Statement:
     covers=("S3-047", "S3-053"),
 )
 def patching_is_linear_with_frozen_patterns() -> Statement:
-    """A layer of heads with frozen patterns, fed a stream part of the way from X to Y: its output
-    is as far on the way. So half a patch has half the effect, and the effects of patches of several
-    positions add up.
+    """With attention patterns kept, moving an activation half of the way to its value on another
+    prompt has half the effect of a full patch, and effects of patching several positions add up.
+    The formula shows a layer of heads and a fraction α. X is the stream on one prompt, Y that on
+    the other.
 
-    What patching does to the patterns (of later layers, through queries and keys) is not in this
-    equation. It is what makes patching more than arithmetic.
+    What patching does to the patterns of later layers is not in this equation. That part makes
+    patching results different from linear attributions.
     """
     mixed = matadd(matmul(1 - alpha, X), matmul(alpha, other))
     return Statement(
@@ -158,10 +164,13 @@ def patching_is_linear_with_frozen_patterns() -> Statement:
     covers=("S3-053",),
 )
 def noising_and_denoising_agree_when_linear() -> Statement:
-    """For a linear model, what a metric loses when a part of the clean pass is replaced by the
-    corrupt one is what it gains when that part of the corrupt pass is replaced by the clean one.
-    So the normalised scores (m - m_corrupt) / (m_clean - m_corrupt) of the two directions add up
-    to one.
+    """For a linear model, what is lost by replacing a part of the clean pass by the corrupt one
+    equals what is gained by replacing that part of the corrupt pass by the clean one. So the
+    normalised scores (m − m_corrupt)/(m_clean − m_corrupt) of the two add up to one. In the formula
+    X is the clean and Y the corrupt stream, P selects positions, and u reads the metric.
+
+    Any disagreement between the two directions in a real model therefore measures nonlinearity
+    (`noising_and_denoising_of_quadratic`).
     """
 
     def metric(stream: MatrixExpr) -> MatrixExpr:
@@ -191,11 +200,12 @@ def _both(at: MatrixExpr) -> MatrixExpr:
     covers=("S3-053",),
 )
 def noising_and_denoising_of_quadratic() -> Statement:
-    """Take f(x) = xᵀQx, with x clean, y corrupt, and δ the part of y - x that is patched. The two
-    changes, of x + δ against x and of y - δ against y, add up to -δᵀ(Q + Qᵀ)(y - x - δ): the
-    patched part times the part that is not. Where the two act together, as in AND, noising shows
-    either one as all-important and denoising shows neither; where either suffices it is the other
-    way round.
+    """If two parts of an input act together, noising and denoising give different answers. For f(x)
+    = xᵀQx with clean x, corrupt y and patched part δ of y − x, the two changes sum to −δᵀ(Q + Qᵀ)(y
+    − x − δ): the patched part times the part that is not patched.
+
+    For AND, noising makes either part look essential, and denoising makes neither look sufficient.
+    For OR it is the other way round.
     """
     symmetric = matadd(quadric, Transpose(quadric))
     noised = minus(_both(matadd(x, step)), _both(x))
@@ -215,8 +225,11 @@ def noising_and_denoising_of_quadratic() -> Statement:
     covers=("S3-053",),
 )
 def noising_is_not_denoising() -> NonIdentity:
-    """For xᵀQx, the simplest function in which two parts act together, the loss by noising is not
-    the gain by denoising.
+    """The loss by noising is in general not the gain by denoising. A quadratic function xᵀQx, in
+    which two parts act together, already shows it. As before x is clean, y corrupt, and δ the
+    patched part of y − x.
+
+    So a paper has to say in which direction it patches.
     """
     noised = minus(_both(matadd(x, step)), _both(x))
     denoised = minus(_both(minus(y, step)), _both(y))
@@ -233,9 +246,12 @@ first, second = (MatrixSymbol(name, d, 1) for name in ("delta_1", "delta_2"))
     covers=("S3-057",),
 )
 def interaction_of_interventions() -> Statement:
-    """Δ_12 - Δ_1 - Δ_2, what two interventions do together beyond what each does alone, is
-    δ_1ᵀ(Q + Qᵀ)δ_2 for f(x) = xᵀQx + bx: of second order, and nothing where f is linear. A search
-    that patches one component at a time cannot see it.
+    """Two interventions made together can do more, or less, than the sum of what each does alone.
+    For f(x) = xᵀQx + bx the difference is δ_1ᵀ(Q + Qᵀ)δ_2; for linear f it is zero. They add δ_1
+    and δ_2 to x.
+
+    A search that patches one component at a time cannot see interactions, so it can miss components
+    that are backups of each other.
     """
     linear = MatrixSymbol("b", 1, d)
 
@@ -261,10 +277,12 @@ def interaction_of_interventions() -> Statement:
     covers=("S3-109",),
 )
 def compensation() -> Definition:
-    """Δ_total - Δ_direct for a component that is taken away: the change of the logits, less the
-    change that its own row f makes, which is -f W_U. X is the last stream, and Y the last stream
-    of the pass without the component. It is zero if later layers do not react, positive in a
-    logit if they step in.
+    """Self-repair is measured by the change of a logit beyond the direct one: the total change when
+    a component is removed, (Y − X) W_U, minus the direct change −f W_U. X is the final stream, Y
+    the final stream without the component, and f what it wrote.
+
+    It is zero if later layers do not react. If the component promotes a token, a positive value for
+    that token means that later layers make up for the loss.
     """
     written, W_U = MatrixSymbol("f", n, d), MatrixSymbol("W_U", d, V)
 
@@ -291,9 +309,12 @@ def compensation() -> Definition:
     covers=("S3-109",),
 )
 def compensation_is_what_later_layers_add() -> Statement:
-    """The last stream is E + f + R: what was there before, what the component wrote, and what later
-    layers wrote. Without the component it is E + R'. The change of a logit less the direct one is
-    (R' - R) u, so self-repair is looked for in the later layers alone, one component at a time.
+    """What later layers write when a component is removed, minus what they write otherwise, is all
+    of the self-repair. The final stream is E + f + R, what was there before, what the component
+    wrote and what later layers wrote; without the component it is E + S. The change of a logit
+    beyond −f u is (S − R) u.
+
+    So it can be attributed to later heads and MLPs one by one.
     """
     before, written, after, again = (MatrixSymbol(name, n, d) for name in ("E", "f", "R", "S"))
     whole, without = matadd(before, written, after), matadd(before, again)
@@ -313,9 +334,10 @@ def compensation_is_what_later_layers_add() -> Statement:
     covers=("S3-047", "S3-048", "S3-049", "S3-050", "S3-051"),
 )
 def intervene_method() -> Method:
-    """The last layer of a model of bare heads, with the output of one head replaced: by zero, by
-    its mean over two prompts, by what it is on another prompt, by itself with noise. Beside it: the
-    recorded outputs of the heads, added up with that one replaced, and unembedded by a sum.
+    """`ot.intervene` runs a model with some activations replaced: by zero, by a mean over prompts,
+    by their value on another prompt, or with noise added. It is checked in attention-only models on
+    the last layer, against sums of the recorded head outputs with one of them replaced, unembedded
+    by loops.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -361,10 +383,10 @@ def intervene_method() -> Method:
     covers=("S3-053", "S3-047"),
 )
 def activation_patching_method() -> Method:
-    """The whole stream before the last layer, one position at a time, in a model without layers:
-    the logit at the last position depends on the last row alone, so its score is 1 there and 0
-    elsewhere; in other models of bare heads the scores of the heads of the last layer, from their
-    recorded outputs, in either direction.
+    """`ot.activation_patching` gives the normalised score (m − m_corrupt)/(m_clean − m_corrupt) of
+    patching each activation, in both directions. In a model without layers the score must be 1 at
+    the last position and 0 elsewhere; in attention-only models the scores of the last layer's heads
+    follow from their recorded outputs.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -403,10 +425,11 @@ def activation_patching_method() -> Method:
     covers=("S3-047",),
 )
 def held_method() -> Method:
-    """Patterns are held at their values while the values of a head in the first layer are doubled.
-    Hook points that read nothing that changes are proved to stay, and measured to stay exactly. In
-    a model of bare heads with its patterns held the logits then move by exactly what a pass through
-    the recorded patterns says.
+    """`held` runs a model with some activations held at their recorded values while others are
+    changed. Here patterns are held while the values of a first-layer head are doubled. Activations
+    that read nothing that changes are proved to stay the same, and measured to stay exactly.
+
+    In attention-only models the logits then move by what a pass through the recorded patterns says.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -54,14 +54,15 @@ Y = MatrixSymbol("Y", n, d)
     covers=("B25",),
 )
 def frozen_norm_error() -> Statement:
-    """Freeze the scale σ of a norm at the stream X, and add Y to the stream, as an ablation or a
-    steering vector does. The frozen norm gives (X + Y)/σ, the real one (X + Y)/σ′. So the error is
-    (σ/σ′ − 1) times what the frozen norm gives, row by row: right direction, wrong length. It is
-    zero exactly where the mean square of the row did not change.
+    """Holding the scale of a norm constant while something is added to the stream gives the right
+    direction and the wrong length. X is the stream at which the scale σ was computed and Y what is
+    added, by an ablation or a steering vector. The error is (σ/σ′ − 1) times the frozen norm's
+    result, row by row, where σ′ is the true scale of X + Y.
 
-    For a LayerNorm X and Y are the centred parts (`layer_norm_is_rms_norm_of_centred`). The error
-    is no share of the added part but a rescaling of the whole: a small relative change of σ changes
-    every contribution to the logits at that position.
+    So a frozen norm is exact where the mean square of the row did not change. The error is not a
+    share of the added part: it rescales every contribution to the logits at that position.
+
+    For a LayerNorm, X and Y are the centred parts (`layer_norm_is_rms_norm_of_centred`).
     """
     frozen = matmul(DiagMatrix(Activation(RSQRT, mean_square(X, eps))), matadd(X, Y))
     square = mean_square(X, eps)
@@ -99,18 +100,18 @@ def with_one(linear: Any, source: Any) -> Any:
     covers=("B23", "B10"),
 )
 def gpt2_path_sum() -> Statement:
-    """A block of GPT-2 adds what its heads make of the normalised stream and a bias, then what its
-    MLP makes of the normalised result and a bias. Hold the patterns, the gate of each neuron and
-    the scale of each norm at their values in one forward pass: every part is then a matrix, biases
-    are vectors that are added, and L blocks multiply out. The stream gets the sum over all choices
-    of 0, 1, …, L blocks, in each block one of: a head, the MLP, the MLP after a head; with biases
-    as sources that start in a block and go on from there.
+    """All of GPT-2 multiplies out into a sum over paths once its attention patterns, MLP gates and
+    norm scales are held at their values in one forward pass. Every part is then a matrix, or a bias
+    vector that is added. In each of the L blocks a path goes straight on, through a head, through
+    the MLP, or through a head and then the MLP; biases start paths of their own.
 
-    N is the frozen norm before the heads, and M the MLP with its frozen norm and gates
-    (`frozen_norm_is_a_matrix`, `gated_mlp_is_matrix`). Gates multiply pre-activations by g(x)/x,
-    and the biases of the MLP's inputs, times gates and W_out, go into its source. Nothing is
-    approximated in that forward pass. What the sum does not say is what would happen in another
-    one, where everything frozen would move.
+    In the formula N[l] is the frozen norm before the heads, M[l] the MLP with its frozen norm and
+    gates, and b_1[l], b_2[l] the biases of the two halves of a block (`frozen_norm_is_a_matrix`,
+    `gated_mlp_is_matrix`). A row with a 1 below the stream makes the biases linear. The gate of a
+    neuron is g(x)/x, and the input biases of the MLP, through gates and W_out, belong to b_2.
+
+    Nothing is approximated for that forward pass. The sum does not say what another pass would
+    give, in which everything frozen would move.
     """
     attention = with_one(matadd(STREAM, HEADS), BIAS_1[l])
     feed_forward = with_one(matadd(STREAM, MLP[l]), BIAS_2[l])
@@ -131,9 +132,12 @@ def gpt2_path_sum() -> Statement:
     covers=("B23",),
 )
 def frozen_norm_is_a_matrix() -> Statement:
-    """With the scale t_i = 1/σ_i of each position held, a LayerNorm takes the mean off each row and
-    multiplies it by a number. On the stream as one column that is diag(t) ⊗ P, with the centring
-    P = I − 11ᵀ/d: a pattern that is diagonal, times a matrix that all positions share.
+    """With its scales held constant, a LayerNorm is a matrix: it subtracts the mean of each row and
+    multiplies row i by a number t_i = 1/σ_i. On the stream as one column this is diag(t) ⊗ P with P
+    = I − 11ᵀ/d.
+
+    So it has the form of a head whose pattern is diagonal, and norms can be part of a path
+    expansion (`gpt2_path_sum`).
     """
     t = MatrixSymbol("t", n, 1)
     return Statement(
@@ -158,11 +162,13 @@ def mlp(stream: Any) -> Any:
     covers=("B40",),
 )
 def parallel_block_lacks_a_path() -> Statement:
-    """In GPT-J, GPT-NeoX, Pythia and Falcon the MLP of a block reads the same stream as its heads:
-    the block is I + A + M, where a sequential one is (I + M)(I + A) = I + A + M + M A. With
-    patterns and gates frozen the difference is the one path M A, each head through the MLP. So with
-    H heads a parallel block has 2 + H paths and a sequential one 2 (1 + H), and x^mid, the stream
-    between the two, does not exist.
+    """In some models (GPT-J, GPT-NeoX, Pythia, Falcon) the attention layer and the MLP of a block
+    read the same stream and both add to it: with patterns and gates frozen the block is I + A + M.
+    In a sequential block the MLP reads the attention's result, (I + M)(I + A). The difference is
+    MA, the paths from each head through the MLP of the same block.
+
+    So a parallel block has 2 + H paths and a sequential one 2(1 + H), and there is no stream
+    between attention and MLP (x^mid).
     """
     size_ = n * d
     M = MatrixSymbol("M", size_, size_)
@@ -190,8 +196,11 @@ def parallel_block_lacks_a_path() -> Statement:
     covers=("B40",),
 )
 def parallel_block_is_not_sequential() -> NonIdentity:
-    """With a live activation: x + attn + MLP(x) against x + attn + MLP(x + attn). A port of a
-    parallel model into sequential code runs, has the same weights and shapes, and other logits.
+    """A parallel block, x + attn(x) + MLP(x), and a sequential block, in which the MLP reads x +
+    attn(x), compute different functions. In the formula Y is the output of attention.
+
+    A parallel model ported to sequential code has the same weights and shapes and runs without
+    error, but gives other logits.
     """
     return NonIdentity(
         matadd(X, Y, mlp(X)),
@@ -216,10 +225,13 @@ out = sympy.Symbol("c", integer=True)
     covers=("B39",),
 )
 def bilinear_mlp_is_a_tensor() -> Statement:
-    """A gated layer without activation, ((x W) ∘ (x V)) W_out, has only products of two inputs. Its
-    output c at position i is x_i B_c x_iᵀ, with B_c = W diag(W_out e_c) Vᵀ; all B_c together are
-    one tensor with three legs, Σ_u w_u ⊗ v_u ⊗ o_u over the neurons u. It is known from the weights
-    alone, no input is needed: such a layer can be analysed as a circuit is.
+    """In a bilinear MLP each output is a quadratic form of the input. The layer is ((x W_gate) ∘ (x
+    W_in)) W_out, a gated MLP without activation function; output c at position k is x_k B_c x_kᵀ
+    with B_c = W_gate diag(W_out e_c) W_inᵀ. All B_c together are a tensor with three indices, which
+    is a sum over the neurons.
+
+    So such a layer can be analysed from its weights alone, as attention circuits can; no inputs are
+    needed.
     """
     unit, here = OneHot(out, d), OneHot(k, n)
     x = matmul(Transpose(here), X)
@@ -240,9 +252,12 @@ def bilinear_mlp_is_a_tensor() -> Statement:
     covers=("B39",),
 )
 def bilinear_form_is_symmetric() -> Statement:
-    """X B xᵀ = x ½(B + Bᵀ) xᵀ: gate and input may change places, and the layer is the same. So the
-    forms are made symmetric before they are compared or diagonalised, and then the eigenvectors of
-    an output are orthogonal directions of the stream, each with the sign of its effect.
+    """A quadratic form x B xᵀ depends only on the symmetric part of its matrix, ½(B + Bᵀ). For the
+    matrices of a bilinear MLP (`bilinear_mlp_is_a_tensor`) it means that gate and input weights can
+    be exchanged.
+
+    So make these matrices symmetric before comparing or diagonalising them. Their eigenvectors are
+    then orthogonal directions of the stream, each with the sign of its effect.
     """
     x, B = MatrixSymbol("x", 1, d), MatrixSymbol("B", d, d)
     even = matmul(Rational(1, 2), matadd(B, Transpose(B)))
@@ -257,10 +272,12 @@ def bilinear_form_is_symmetric() -> Statement:
     covers=("B39",),
 )
 def swiglu_is_bilinear_with_frozen_gates() -> Statement:
-    """SwiGLU is (silu(X W_gate) ∘ X W_in) W_out, and silu(z) = z σ(z). So it is a bilinear layer,
-    times the numbers σ(z), one for each neuron and position: Σ_u σ_u (x·w_u)(x·v_u) o_u. With σ
-    held at its values the layer is quadratic in the stream. At small z, where σ ≈ ½, it is close to
-    half a bilinear layer.
+    """A SwiGLU layer is a bilinear layer in which each neuron is multiplied by a sigmoid: silu(z) =
+    z σ(z), so the output is Σ_u σ(x·w_u)(x·w_u)(x·v_u) o_u. Here w_u and v_u are columns u of
+    W_gate and W_in, and o_u is row u of W_out.
+
+    With the sigmoids held at their values the layer is quadratic in its input, and can be analysed
+    as a bilinear MLP. For small x·w_u the sigmoid is near 1/2.
     """
     gate = matmul(X, W_gate)
     frozen = Activation("sigmoid", gate)

@@ -62,10 +62,12 @@ W_O, A_O, B_O = adapted("W_O", d_head, d)
     covers=("B41",),
 )
 def lora_merges() -> Statement:
-    """An adapter adds X A B beside X W, with A and B of r columns and rows. That is one product
-    X (W + A B), so after training it costs nothing; and two adapters on one weight merge in either
-    order. It holds because nothing nonlinear stands between: an adapter around an activation does
-    not merge.
+    """A LoRA adapter, which fine-tunes a weight W by adding two thin matrices, can be merged into
+    the weight: X W + (X A_W) B_W = X (W + A_W B_W). A_W has r columns and B_W has r rows, so the
+    change has rank at most r.
+
+    After training the adapter costs nothing. Merging works because nothing nonlinear stands
+    between; an adapter around an activation function cannot be merged.
     """
     A, B = MatrixSymbol("A_W", d, r), MatrixSymbol("B_W", r, q)
     return Statement(
@@ -90,9 +92,12 @@ def lora_merges() -> Statement:
     covers=("B41",),
 )
 def lora_on_QK() -> Statement:
-    """With adapters on W_Q and W_K the circuit is a sum of four terms: the old W_QK, a new query
-    against old keys, an old query against new keys, and new against new. The last is of second
-    order in the adapters. Adapters that are read one at a time miss it.
+    """LoRA adapters on W_Q and on W_K change the circuit W_QK by three terms: a changed query
+    against old keys, an old query against changed keys, and a changed query against changed keys.
+    Each adapter adds a product A B of rank at most r. These are A_Q B_Q for W_Q and A_K B_K for
+    W_K.
+
+    The last term involves both adapters. Reading the two adapters one at a time misses it.
     """
     return Statement(
         matmul(matadd(W_Q, matmul(A_Q, B_Q)), Transpose(matadd(W_K, matmul(A_K, B_K)))),
@@ -114,8 +119,11 @@ def lora_on_QK() -> Statement:
     covers=("B41",),
 )
 def lora_on_OV() -> Statement:
-    """W_OV becomes W_V W_O + A_V B_V W_O + W_V A_O B_O + A_V B_V A_O B_O: what a head reads anew
-    and writes as before, reads as before and writes anew, and both.
+    """LoRA adapters on W_V and on W_O change the circuit W_OV by three terms: reading new
+    directions and writing as before, reading as before and writing new directions, and both
+    together. The adapters are the products A_V B_V and A_O B_O of thin matrices.
+
+    The last term is of second order in the adapters, so it matters most where they are large.
     """
     return Statement(
         matmul(matadd(W_V, matmul(A_V, B_V)), matadd(W_O, matmul(A_O, B_O))),
@@ -137,9 +145,13 @@ def lora_on_OV() -> Statement:
     covers=("B41",),
 )
 def lora_rank_at_most_2r() -> Property:
-    """The three new terms of W_OV are A_V (B_V (W_O + A_O B_O)) + (W_V A_O) B_O: two products
-    through r dimensions. So the change has rank at most 2r, and not 3r as a count of terms suggests
-    (nor more than 2 d_head, if r is larger). The same holds for W_QK.
+    """Two LoRA adapters of rank r, on W_V and on W_O, change W_OV by a matrix of rank at most 2r,
+    not 3r as a count of the three terms suggests (`lora_on_OV`): grouped as in the formula, they
+    are two products through r dimensions. The adapters are the products A_V B_V and A_O B_O,
+    through r dimensions each.
+
+    So all that fine-tuning changed in such a circuit can be read from 2r singular directions. The
+    same holds for W_QK.
     """
     change = matadd(
         matmul(A_V, matmul(B_V, matadd(W_O, matmul(A_O, B_O)))), matmul(matmul(W_V, A_O), B_O)
@@ -204,9 +216,12 @@ EXAMPLES = [Example(values) for values in (*MEMORIES, OTHERS_DRAWN)]
     covers=("B42",),
 )
 def rome_stores_the_pair() -> Statement:
-    """See W as a memory that answers key k with k W. Add u (v − k W), for any column u with k u =
-    1: the new weight answers k with v. The change is one column times one row, of rank one. Which u
-    one takes decides what happens to all other keys.
+    """A weight matrix that maps keys to values can be given one new pair by a change of rank one. W
+    answers key k (a row) with k W; with u any column such that k u = 1, the weight W + u (v − k W)
+    answers k with v, exactly.
+
+    ROME edits a fact in an MLP in this way. The choice of u decides what happens to all other keys
+    (`rome_is_the_best_edit`).
     """
     return Statement(matmul(k, EDITED), v, given=[SCALED], on_models=False)
 
@@ -219,13 +234,17 @@ def rome_stores_the_pair() -> Statement:
     covers=("B42",),
 )
 def rome_is_the_best_edit() -> Bound:
-    """Let W fit old keys K to old values V by least squares, and let W′ be any weight with k W′ =
-    v. With u in the direction C⁻¹kᵀ, C = KᵀK, the edited weight has an error on the old memories ‖K
-    W″ − V‖² that is no larger than that of W′. The difference is exactly ‖K (W′ − W″)‖².
+    """Of all changes that make a weight map key k to value v, the one used by ROME disturbs its old
+    pairs least in the sense of squared error. W fits old keys K to old values V by least squares; u
+    has the direction C⁻¹kᵀ with C = KᵀK. Any other W′ with k W′ = v has a squared error larger by
+    exactly ‖K(W′ − W″)‖², where W″ is the edited weight. W′ is Wprime in the formula, and the
+    number G is 1/(k C⁻¹kᵀ).
 
-    So it is a constrained least-squares problem with a closed solution, and C, the second moment of
-    the keys, is why ROME needs activations of ordinary text. It speaks of one matrix: what later
-    layers make of the new value is not in it.
+    So the method is least squares with one constraint, and C is why it needs activations on
+    ordinary text.
+
+    The statement is about one matrix. It says nothing about what later layers make of the new
+    value.
     """
     other = MatrixSymbol("Wprime", d, q)
 
@@ -263,11 +282,13 @@ def rome_is_the_best_edit() -> Bound:
     covers=("B43",),
 )
 def averaged_factors_miss_a_term() -> Statement:
-    """The mean of two models' weights has, in each head, the circuit avg(W_V) avg(W_O), and that is
-    avg(W_V W_O) − ¼ ΔV ΔO with the differences of the factors. So merging is exact for a circuit
-    where one of its factors is the same in both models, and the error is of second order in how far
-    they have moved apart: small for two runs from one start, arbitrary for two models whose heads
-    have bases of their own.
+    """Averaging the weights of two models does not average their circuits: the product of the mean
+    factors is the mean of the two circuits minus ¼ ΔV ΔO, where ΔV and ΔO are the differences of
+    the factors of W_OV. The models are numbered 1 and 2, with factors W_V1 and W_O1, W_V2 and W_O2.
+
+    So merging is exact for a circuit in which one factor is the same in both models. For two
+    fine-tunings of one model the error is small. For two models trained apart, whose heads use
+    different bases, it can be arbitrarily large.
     """
     V_1, V_2 = (MatrixSymbol(f"W_V{i}", d, d_head) for i in (1, 2))
     O_1, O_2 = (MatrixSymbol(f"W_O{i}", d_head, d) for i in (1, 2))
@@ -301,10 +322,14 @@ def second_moment(family: Any, index: Any, count: Any) -> Any:
     covers=("B44",),
 )
 def kfac_fisher_factors() -> Statement:
-    """For one example the gradient of a weight is g aᵀ, with the layer's input a and the gradient g
-    in its output. As a column that is a ⊗ g, so the Fisher matrix is the mean of
-    (a aᵀ) ⊗ (g gᵀ). If inputs and gradients are independent, every input meeting every gradient,
-    the mean of the products is the product of the means: E[a aᵀ] ⊗ E[g gᵀ].
+    """The Fisher matrix of a layer's weights, the mean of the outer products of gradients over
+    examples, is a Kronecker product if the layer's inputs a and the gradients g of its outputs are
+    independent. For one example the gradient of the weight is g aᵀ, as a column a ⊗ g, so the
+    Fisher matrix is the mean of (a aᵀ) ⊗ (g gᵀ). Under independence, here every a[i] meeting every
+    g[j], that is the product of the two means.
+
+    K-FAC uses this as an approximation for second-order optimisation and influence functions,
+    because two small matrices can be inverted where a large one cannot.
     """
     outer = matmul(g[j], Transpose(a[i]))
     column = vec_cols(outer)
@@ -322,9 +347,10 @@ def kfac_fisher_factors() -> Statement:
     covers=("B44",),
 )
 def kfac_is_not_exact() -> NonIdentity:
-    """In a real batch input i comes with gradient i, and the mean of (a_i a_iᵀ) ⊗ (g_i g_iᵀ) is not
-    the product of the two means. The difference is their covariance. K-FAC leaves it out, and an
-    optimiser or an influence function that uses it inherits that.
+    """In a real batch each input comes with its own gradient, so the mean of (a_i a_iᵀ) ⊗ (g_i
+    g_iᵀ) is not the product of the two means. The difference is the covariance of the two factors.
+
+    K-FAC leaves it out. An optimiser or an influence function that uses K-FAC inherits this error.
     """
     paired = Family("g", (N,), q, 1)
     column = vec_cols(matmul(paired[i], Transpose(a[i])))
@@ -341,10 +367,14 @@ def kfac_is_not_exact() -> NonIdentity:
     covers=("B44",),
 )
 def kfac_step() -> Statement:
-    """The natural gradient is the inverse of the Fisher matrix times the gradient as one column.
-    For A ⊗ G it is vec(G⁻¹ D A⁻¹): a d × d and a q × q inverse, where the Fisher matrix has dq
-    rows. For a layer of 768 by 3072 these are matrices of 768 and 3072 rows instead of one of 2.4
-    million.
+    """The Fisher matrix describes how the predictions of a model react to its weights, and its
+    inverse times the gradient is called the natural gradient. If it is a Kronecker product A ⊗ G,
+    the natural gradient needs two small inverses instead of a large one: it is vec(G⁻¹ D A⁻¹),
+    where D is the gradient of the weight as a matrix (A is symmetric). A, the second moment of the
+    inputs, is A_in in the formula.
+
+    For a layer of 768 × 3072 the two matrices have 768 and 3072 rows; the Fisher matrix would have
+    2.4 million.
     """
     A, G = MatrixSymbol("A_in", d, d), MatrixSymbol("G", q, q)
     D = MatrixSymbol("D", q, d)
@@ -368,13 +398,13 @@ E = MatrixSymbol("E", d, q)
     covers=("B45",),
 )
 def quantisation_error() -> Bound:
-    """Let each weight of an output be rounded to a grid of step Δ: its error e_k lies between −Δ/2
-    and Δ/2. The output moves by x·e, which is at most Σ_k |x_k| Δ/2; and by symmetry at least minus
-    that. It is reached when every rounding error has the sign of its input. |x| is relu(x) +
-    relu(−x) here.
+    """Rounding each weight to a grid of step Δ changes an output by at most Σ_k |x_k| Δ/2: each
+    rounding error e_k is between −Δ/2 and Δ/2, and the output moves by x·e. In the formula |x| is
+    relu(x) + relu(−x). For x = (3, −1) and Δ = 0.1 the bound is 0.2. It is reached when every error
+    has the sign of its input.
 
-    The bound grows with the 1-norm of the activations, and Δ with the largest weight: outliers in
-    either cost accuracy everywhere, which is what rotations are for (`rotation_leaves_product`).
+    So precision suffers from large activations and from large weights, which need a coarse grid.
+    Spreading outliers by a rotation helps (`rotation_leaves_product`).
     """
     x, e = MatrixSymbol("x", 1, d), MatrixSymbol("e", d, 1)
     step = sympy.Symbol("Delta", nonnegative=True)
@@ -399,11 +429,12 @@ def quantisation_error() -> Bound:
     covers=("B45",),
 )
 def rotation_leaves_product() -> Statement:
-    """(X Q)(Qᵀ W) = X W for an orthogonal Q. So before weights and activations are rounded they may
-    be rotated, by a Hadamard matrix say, which spreads an outlier over all coordinates: the exact
-    result is the same, and the rounding error is smaller. Where Q stands on the residual stream all
-    readers and writers must take part, and the gain of an RMSNorm is folded first
-    (`rms_norm_rotation`).
+    """Rotating activations and counter-rotating weights leaves their product unchanged: (X Q)(QᵀW)
+    = X W. A rotation such as a Hadamard matrix spreads a large entry over all coordinates, so
+    rounding after it loses less.
+
+    Quantisation methods use this. If Q acts on the residual stream, all readers and writers must
+    take part, and the gain of an RMSNorm is folded first (`rms_norm_rotation`).
     """
     Q = MatrixSymbol("Q", d, d)
     return Statement(

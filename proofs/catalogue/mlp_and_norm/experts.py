@@ -28,14 +28,16 @@ W_OUT = Family("W_out", (E,), d_mlp, d)
     source=f"Shazeer et al. 2017, “Outrageously Large Neural Networks”, §2; {MIXTRAL}",
 )
 def experts_are_gated_neurons() -> Statement:
-    """Expert e has the neurons N_e and writes N_e W_e; row i of what it writes is multiplied by the
-    weight r_ie, 0 for a token that does not go there. Put the neurons of all experts side by side,
-    each times its expert's weight, and the output weights on top of each other: one MLP writes the
-    same. So what holds for neurons holds for experts: contributions add up, and with constant gates
-    and weights the layer is linear.
+    """A mixture of experts is one MLP in which every neuron is multiplied by the weight of its
+    expert. Expert e has activations N[e] and writes N[e] W_out[e]; the router gives it the weight
+    r[e] at each position, 0 where it is not used. The right-hand side puts all neurons side by
+    side.
 
-    The weight goes to the output. Multiplying what an expert reads is another model, as its
-    activation is not linear.
+    So what holds for neurons holds for experts: their contributions add up, and with gates and
+    router weights held constant the layer is linear.
+
+    The weight multiplies what an expert writes. Multiplying what it reads is a different model,
+    since the activation is not linear.
     """
     weighted = matmul(DiagMatrix(SHARES[e]), NEURONS[e])
     return Statement(
@@ -51,13 +53,14 @@ def experts_are_gated_neurons() -> Statement:
     source=f"{MIXTRAL}; OpenAI 2025, “gpt-oss-120b & gpt-oss-20b Model Card”, §2",
 )
 def router_softmax_of_all_renormalised() -> Statement:
-    """Mixtral takes the softmax P of all router logits S, keeps the chosen entries C and divides
-    them by their sum; gpt-oss takes the softmax of the chosen logits. They are the same weights: Q
-    times the sum of the kept entries of P is the kept entries of P. Both sides are multiplied by
-    the row sums of exp(S), which are positive. For the choice it does not matter whether logits or
-    their softmax are compared, since a softmax is monotone along a row.
+    """In a mixture of experts, a router gives each expert a logit and the best few are used. Two
+    ways to get their weights agree: take the softmax over all experts, keep the chosen ones and
+    divide by their sum (Mixtral), or take the softmax of the chosen ones only (gpt-oss). S holds
+    the router logits (positions × experts E), and C has a 1 at each chosen expert. The equation is
+    multiplied by the row sums of exp(S), which are positive.
 
-    Without the division (Qwen 2, DeepSeek-V2) the weights sum to less than 1.
+    Without the division, as in Qwen 2 and DeepSeek-V2, the weights sum to less than 1
+    (`router_softmax_of_all_kept`).
     """
     total = matmul(Activation("exp", S), ONES)
     kept = HadamardProduct(RowSoftmax(S), C)
@@ -74,7 +77,10 @@ def router_softmax_of_all_renormalised() -> Statement:
     source=MIXTRAL,
 )
 def router_softmax_of_all_kept() -> NonIdentity:
-    """Softmax of all and then top-k gives the chosen experts less than their share: the weights of
-    a token sum to what the softmax gave to them, and not to 1.
+    """Taking the softmax over all experts and keeping the chosen entries without dividing by their
+    sum gives other weights than a softmax over the chosen ones: they sum to less than 1. S holds
+    the router logits, and C has a 1 at each chosen expert and 0 elsewhere.
+
+    Both conventions are in use. A model loaded with the wrong one runs and gives other results.
     """
     return NonIdentity(HadamardProduct(RowSoftmax(S), C), RowSoftmax(S, C))

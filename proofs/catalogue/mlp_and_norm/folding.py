@@ -67,13 +67,15 @@ def pattern(query: object, key: object) -> RowSoftmax:
     covers=("S0-03", "S2-06"),
 )
 def norm_gain_and_bias_fold() -> Statement:
-    """A reader W with bias b that follows a norm with gain γ and bias β is the reader diag(γ)W with
-    bias βW + b that follows the bare norm. It is done for every reader of the norm: queries, keys,
-    values, the MLP, the unembedding.
+    """The gain and the bias of a norm can be moved into the weights that read it: a matrix W with
+    bias b behind gain γ and bias β is the matrix diag(γ) W with bias βW + b behind the bare norm. N
+    are the normalised rows. All readers of the norm change in this way: queries, keys, values, the
+    MLP, and the unembedding behind the last norm.
 
-    The weights that one sees in a file are therefore not what the circuits are made of: compare
-    W_QK or W_OV after folding, or the same function looks different in two models. And fold the
-    bias before the gain is forgotten: what is folded is βW with the W of before.
+    Circuits such as W_QK and W_OV should be compared after folding, or the same function looks
+    different in two models.
+
+    The bias is folded with the original W, before the gain is multiplied in: βW, not β diag(γ) W.
     """
     W_Q = row.W_Q
     gain, shift = MatrixSymbol("ln1_gain", 1, d), MatrixSymbol("ln1_bias", 1, d)
@@ -99,12 +101,14 @@ def norm_gain_and_bias_fold() -> Statement:
     covers=("S0-05",),
 )
 def centring_folds_into_writers() -> Statement:
-    """The stream is a sum of what the embedding, the heads and the MLPs wrote, and centring is one
-    matrix P on the right of all of it. So P may be multiplied onto each writer (W_E P, W_O P,
-    W_out P): the new stream is the centred one, and the LayerNorm that follows is an RMSNorm of it
-    (`layer_norm_is_rms_norm_of_centred`).
+    """The mean subtraction of LayerNorm can be moved into the weights that write to the stream. The
+    stream is the sum of what embedding, heads and MLPs wrote, and centring multiplies this sum by P
+    = I − 11ᵀ/d on the right, so each writer may be multiplied by P (W_O P, W_out P, W_E P). The
+    norm that follows is then an RMSNorm (`layer_norm_is_rms_norm_of_centred`). Z[h] (n × d_head) is
+    what head h has mixed, and `mlp_post` the activations of the neurons.
 
-    All writers must be centred, biases and positions too; one that is left out puts its mean back.
+    Libraries call it centring the writing weights. Biases and position vectors have to be centred
+    too; one writer that is left out brings its mean back.
     """
     written = HeadSum(matmul(heads.Z[h], heads.row.W_O[h]), (h, H))
     centred = HeadSum(matmul(heads.Z[h], matmul(heads.row.W_O[h], centring)), (h, H))
@@ -124,9 +128,12 @@ def centring_folds_into_writers() -> Statement:
     covers=("S0-05",),
 )
 def centred_writers_keep_mean_zero() -> Statement:
-    """Whatever a head reads and wherever it looks, what it writes through W_O P has mean zero, the
-    rows of W_O P having sum zero. The stream of a model with centred writers so stays at a right
-    angle to 1 at every layer.
+    """If the output weights of a head are centred, W_O P with P = I − 11ᵀ/d, then everything that
+    it writes has mean zero, whatever it reads (z, 1 × d_head) and wherever it attends. The rows of
+    W_O P sum to zero.
+
+    If all writers are centred, the residual stream has mean zero at every layer, and LayerNorm has
+    nothing to subtract.
     """
     z_h = MatrixSymbol("z", n, d_head)
     written = matmul(z_h, matmul(row.W_O, centring))
@@ -141,9 +148,14 @@ def centred_writers_keep_mean_zero() -> Statement:
     covers=("S0-05",),
 )
 def centring_folds_into_readers() -> Statement:
-    """What a LayerNorm gives, before gain and bias, has mean zero; so the part of a reader that
-    sees the mean never counts, and W may be replaced by PW, whose columns sum to zero. The gain has
-    to be folded first: after it the mean need not be zero.
+    """The output of LayerNorm before gain and bias has mean zero, so a matrix W that reads it may
+    be replaced by PW, whose columns sum to zero. The part of W that would read the mean never
+    counts.
+
+    This gives weights a standard form before they are compared.
+
+    The gain has to be folded into W first. Behind a gain the rows need not have mean zero
+    (`centred_readers_need_folded_gain`).
     """
     W_V = row.W_V
     return Statement(
@@ -159,9 +171,10 @@ def centring_folds_into_readers() -> Statement:
     covers=("S2-06",),
 )
 def centred_readers_need_folded_gain() -> NonIdentity:
-    """With a gain between the norm and the reader, N diag(γ) PW is another thing than N diag(γ) W:
-    the gained row need not have mean zero, and its mean is something the reader sees. The order is
-    bias, gain, centring; each step makes the next one right.
+    """If weights are centred while the gain of the norm is still in place, the model changes: a row
+    that has been multiplied by a gain need not have mean zero, and W reads that mean.
+
+    The order for LayerNorm is therefore: fold the bias, fold the gain, then centre.
     """
     gain = diagonal(MatrixSymbol("ln1_gain", 1, d))
     normed = matmul(LayerNorm(X, eps), gain)
@@ -176,13 +189,12 @@ def centred_readers_need_folded_gain() -> NonIdentity:
     covers=("S0-06",),
 )
 def bias_is_weight_from_constant_dimension() -> Statement:
-    """Append a 1 to each row, and the affine map x ↦ xW + b is one matrix, which hands the 1 on. So
-    a chain of affine maps is a product of matrices, and all that is proved of models without biases
-    holds for models with them.
+    """A bias can be written as a weight: append an entry 1 to each row, and x ↦ xW + b becomes one
+    matrix, which also passes the 1 on. So a chain of affine maps is a product of matrices, and
+    theorems about models without biases apply to models with them.
 
-    The constant must stay 1. Nothing may write to that dimension, and no norm may see it: after a
-    LayerNorm of the whole row it is some number, another at each position. That trick and “norms
-    left as they are” exclude each other.
+    The entry must stay 1. Nothing may write to that dimension and no norm may include it, since
+    after a LayerNorm of the whole row it would be another number at each position.
     """
     W, b = MatrixSymbol("W_V", d, d_head), bias.b_V
     before = BlockMatrix([[X, ones]])
@@ -207,9 +219,12 @@ def bias_is_weight_from_constant_dimension() -> Statement:
     covers=("S0-07", "B7"),
 )
 def value_bias_passes_through() -> Statement:
-    """A row of a pattern sums to one, so the average of values that all contain b_V contains b_V:
-    the head adds the constant b_V W_O at every position, wherever it looks. All that is needed of
-    the pattern is A1 = 1; any row-stochastic pattern will do, whatever it depends on.
+    """A bias on the values of a head adds the constant vector b_V W_O to its output at every
+    position, wherever the head attends. The weights of a row sum to one (A1 = 1, the only
+    hypothesis), so a weighted mean of values that all contain b_V contains b_V.
+
+    It is the reason why value biases can be moved into the output bias
+    (`value_biases_fold_into_output_bias`).
     """
     W_V, W_O = row.W_V, row.W_O
     values = matadd(matmul(X, W_V), everywhere(bias.b_V))
@@ -225,9 +240,11 @@ def value_bias_passes_through() -> Statement:
     covers=("S0-07", "B7"),
 )
 def value_biases_fold_into_output_bias() -> Statement:
-    """A layer with value biases is a layer without them, whose output bias is b_O + Σ_h b_V W_O,
-    for any number of heads. “Whose is it” is a matter of bookkeeping: count it with its head or
-    with b_O, never with both, or the components of the logits sum to more than the logits.
+    """An attention layer with value biases is the same as a layer without them whose output bias is
+    b_O + Σ_h b_V[h] W_O[h]. So biases of attention reduce to one vector for each layer.
+
+    Whether that vector belongs to the heads or to the layer is bookkeeping. Count it with its head
+    or with b_O, but not with both, or the components of the logits sum to more than the logits.
     """
     A_h, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]
     b_V = Family("b_V", (H,), 1, d_head)[h]
@@ -260,11 +277,13 @@ NOT_ROTARY = {"positions": "learned"}
     covers=("S0-08", "B7"),
 )
 def key_bias_is_irrelevant() -> Statement:
-    """b_K adds q_i · b_K to all scores of query i, the same number for every key, and a softmax
-    does not see what is added to its whole row. So a model may be trained with a key bias for ever:
-    its gradient is zero, and its value means nothing. The scores do change; the pattern does not.
+    """A bias on the keys does not change the attention pattern: it adds q_i · b_K to all scores of
+    query i, the same number for every key, which softmax ignores. The scores change, the pattern
+    does not.
 
-    Not so with rotary positions, see `key_bias_matters_when_turned`.
+    So b_K can be set to zero in analysis, and its gradient is zero in training.
+
+    With rotary positions this is false (`key_bias_matters_when_turned`).
     """
     with_bias = matadd(bare_key, everywhere(bias.b_K))
     return Statement(
@@ -295,10 +314,12 @@ def key_bias_is_irrelevant() -> Statement:
     covers=("S0-08", "B7"),
 )
 def query_bias_is_a_preference_for_keys() -> Statement:
-    """The query bias adds b_Q W_Kᵀ x_j to the score of key j, for every query alike: some tokens
-    are looked at more, by whoever looks. It is the only one of the three biases of attention that
-    cannot be moved or dropped: it matters through the one row b_Q W_Kᵀ, a reader of the stream.
-    (Here with both biases, of which b_K falls away.)
+    """A bias on the queries adds to the score of each key the number b_Q W_Kᵀ x_j/√d_head, the same
+    for all queries. So it makes some tokens more attended to, whoever attends. The right-hand side
+    has the scores through W_QK plus this one row; the key bias has dropped out
+    (`key_bias_is_irrelevant`).
+
+    Of the biases of attention it is the one that can be neither dropped nor moved to the end.
     """
     with_bias = matadd(bare_key, everywhere(bias.b_K))
     preference = matmul(bias.b_Q, Transpose(row.W_K), Transpose(X))
@@ -321,9 +342,11 @@ def query_bias_is_a_preference_for_keys() -> Statement:
     covers=("S0-08", "B7"),
 )
 def query_bias_matters() -> NonIdentity:
-    """Queries and keys look alike in the formula and are not: the softmax runs over keys. What is
-    constant along them falls away, what is constant along queries stays. So of two biases that look
-    the same, one may be dropped and the other may not.
+    """A bias on the queries changes the attention pattern, unlike a bias on the keys. The softmax
+    runs over keys: what is constant along the keys of a row drops out, and the query bias, which
+    adds another number for each key, does not.
+
+    So of two biases that look alike in the formula one may be removed and the other may not.
     """
     return NonIdentity(
         pattern(query, bare_key), pattern(bare_query, bare_key), bind=READS, on_models=True
@@ -348,9 +371,12 @@ def _turned(rows: object, rotations: Any) -> MatrixExpr:
     covers=("S0-08", "B7", "B11"),
 )
 def rotary_key_bias_prefers_distances() -> Statement:
-    """Rotary positions turn each query and each key, its bias too, by R of the position. Of a score
-    the bias b_K adds q_i R_i R_jᵀ b_Kᵀ, and for rotations R_i R_jᵀ is R of the difference i - j. So
-    it is a preference of each query for some distances, and not one number for all keys.
+    """With rotary positions, a key bias makes each query prefer certain distances. Queries and
+    keys, with their biases, are multiplied by rotations R of their positions, so b_K adds q_i R[i]
+    R[j]ᵀ b_Kᵀ to the score. R[i] R[j]ᵀ is the rotation by the distance i − j.
+
+    Without rotations this number is the same for all keys and has no effect
+    (`key_bias_is_irrelevant`).
     """
     i, j, _ = POSITIONS
     R = Family("R", (n,), d_head, d_head)
@@ -376,10 +402,12 @@ def rotary_key_bias_prefers_distances() -> Statement:
     covers=("S0-08", "B7"),
 )
 def key_bias_matters_when_turned() -> NonIdentity:
-    """One plane of a rotary head: d_head is 2, and R of a position is c I + s J with the quarter
-    turn J and c² + s² = 1, a rotation by any angle. Queries and keys are turned by it, and no other
-    bias than zero can be dropped from the keys: the pattern is another one. (A scale 1/√d_head is
-    in the queries.)
+    """In a head with rotary positions the key bias changes the attention pattern. The example is a
+    head with d_head = 2, in which position q is a rotation c I + s J by an angle with cosine c[q]
+    and sine s[q]; J = `[[0, 1], [−1, 0]]` is the quarter turn. The factor 1/√d_head is taken into
+    the queries.
+
+    So tools that drop key biases have to check for rotary positions first.
     """
     i = POSITIONS[0]
     c, s = Family("c", (n,), 1, 1), Family("s", (n,), 1, 1)
@@ -412,11 +440,12 @@ def key_bias_matters_when_turned() -> NonIdentity:
     covers=("B7",),
 )
 def centred_unembedding_keeps_probabilities() -> Statement:
-    """Take the mean over the vocabulary off each row of W_U, and all logits of a position change by
-    the same number: the softmax stays as it is, and with it every loss. The logits differ, and so
-    does a direct logit attribution to one token; a difference of two logits does not.
+    """Subtracting from each row of the unembedding W_U its mean over the vocabulary changes no
+    probability: all logits of a position change by the same number, which softmax ignores.
 
-    So “the logits differ after loading” is no bug where probabilities agree.
+    Libraries do this when they load a model. So logits that differ after loading are no error if
+    the probabilities agree. The direct contribution to one logit changes too; that to a difference
+    of two logits does not.
     """
     W_U, final = row.W_U, MatrixSymbol("ln_final", n, d)
     return Statement(
@@ -434,9 +463,12 @@ def centred_unembedding_keeps_probabilities() -> Statement:
     covers=("B7",),
 )
 def centred_unembedding_changes_logits() -> NonIdentity:
-    """Only what ignores a shift common to all tokens may be computed from centred logits: softmax,
-    log-softmax, differences of two logits. A single logit, its sign, or a mean of logits is another
-    number than before, and comparing it with that of an unprocessed model says nothing.
+    """Centring the unembedding over the vocabulary changes the logits themselves. Softmax,
+    log-softmax and differences of two logits stay the same
+    (`centred_unembedding_keeps_probabilities`); a single logit, its sign, or a mean of logits does
+    not.
+
+    Do not compare such numbers between a processed and an unprocessed model.
     """
     W_U, final = row.W_U, MatrixSymbol("ln_final", n, d)
     return NonIdentity(
@@ -452,9 +484,11 @@ def centred_unembedding_changes_logits() -> NonIdentity:
     covers=("B7",),
 )
 def soft_cap_needs_whole_unembedding() -> NonIdentity:
-    """A model that caps its logits, c tanh(x/c), does not see a shift common to all tokens as one:
-    it moves large logits less than small ones, and so changes probabilities. There the mean of W_U
-    counts, and may not be taken off.
+    """In a model with a soft cap on its logits, c tanh(x/c), the unembedding cannot be centred. The
+    cap reduces large logits more than small ones, so adding the same number to all of them changes
+    their differences and thus the probabilities. The formula has c = 1.
+
+    Gemma 2 has such a cap.
     """
     W_U, final = row.W_U, MatrixSymbol("ln_final", n, d)
 
@@ -471,8 +505,11 @@ def soft_cap_needs_whole_unembedding() -> NonIdentity:
     source=PRESS_WOLF,
 )
 def tied_unembedding_is_transpose() -> Statement:
-    """Tied weights are one matrix with two uses. As soon as one of the two is folded or centred and
-    the other is not, they are two, and a model has to be untied first.
+    """Tied weights mean that one matrix is used twice: the unembedding is the transposed embedding,
+    W_U = W_Eᵀ.
+
+    As soon as one of the two uses is changed, by folding a gain into W_U or by centring, they are
+    no longer the same matrix. A model has to be untied before such a step.
     """
     W_E, final = row.W_E, MatrixSymbol("ln_final", n, d)
     logits = matmul(final, row.W_U)

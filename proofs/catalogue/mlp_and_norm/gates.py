@@ -51,11 +51,14 @@ def mlp(stream: Any) -> Any:
     covers=("B10",),
 )
 def mlp_of_sum_is_not_sum() -> NonIdentity:
-    """What an MLP makes of a sum of components is not the sum of what it makes of each, so a path
-    cannot be followed through it: the expansion of attention-only models ends at the first MLP.
+    """The output of an MLP for a sum of components is not the sum of its outputs for each of them.
+    So a path through the model cannot be followed through an MLP with its activations computed
+    anew: the exact expansion of attention-only models ends at the first MLP. X and Y are two
+    components of the stream (n × d).
 
-    Summing an MLP's answers to single components is the most frequent way in which “the stack does
-    not add up”.
+    Adding up an MLP's answers to single components is a frequent reason why a decomposition does
+    not add up to the logits. Two ways out are exact: frozen gates (`frozen_gates_make_mlp_linear`)
+    and MLP outputs taken as sources (`mlp_outputs_as_sources`).
     """
     Y = MatrixSymbol("Y", n, d)
     return NonIdentity(mlp(matadd(X, Y)), matadd(mlp(X), mlp(Y)), bind=BOTH, on_models=True)
@@ -69,12 +72,13 @@ def mlp_of_sum_is_not_sum() -> NonIdentity:
     covers=("B10",),
 )
 def frozen_gates_make_mlp_linear() -> Statement:
-    """Write each neuron as g(N) = G ∘ N, a gate times what it reads. For ReLU the gate is 0 or 1
-    and for GELU a number between (its Φ). Keep the gates of the whole stream X + Y, and the MLP's
-    output splits exactly into a part for X and a part for Y.
+    """If each neuron's ratio of output to input is held constant, an MLP is linear and its output
+    splits over the components that it reads. Write g(N) = G ∘ N, with one gate in G for each neuron
+    and position: 0 or 1 for ReLU, Φ(x) for GELU. With the gates of the whole stream X + Y, the
+    output is exactly a part for X plus a part for Y.
 
-    The gates depend on the whole stream, as patterns do: a part's share is what it has in this
-    forward pass, not what it would do alone.
+    The gates depend on the whole stream, as attention patterns do. A component's part is its share
+    in this forward pass, not what it would produce alone.
     """
     Y = MatrixSymbol("Y", n, d)
     N = MatrixSymbol("N", n, d_mlp)
@@ -97,9 +101,11 @@ def frozen_gates_make_mlp_linear() -> Statement:
     covers=("B10",),
 )
 def gated_mlp_is_matrix() -> Statement:
-    """On the stream as one column the gated layer is (I ⊗ W_outᵀ) diag(vec G) (I ⊗ W_inᵀ). Unlike a
-    head it is no Kronecker product, since each position has gates of its own; but it moves nothing
-    between positions, diag and I ⊗ W being block diagonal.
+    """With its gates held constant, an MLP is one matrix on the stream written as one column: (I ⊗
+    W_outᵀ) diag(vec G) (I ⊗ W_inᵀ). Every neuron at every position has its gate in G (n × d_mlp).
+
+    Unlike a head it is no Kronecker product, since each position has its own gates. But it is block
+    diagonal over positions, so it moves nothing between them.
     """
     eye = Identity(n)
     matrix = matmul(
@@ -118,10 +124,12 @@ def gated_mlp_is_matrix() -> Statement:
     covers=("B10",),
 )
 def gated_block_paths() -> Statement:
-    """With M_l the matrix of the gated MLP of layer l, a block is (I + M)(I + Σ_h A ⊗ W_OV), and
-    expands as attention-only layers do: the direct path, each head, the MLP, and each head through
-    the MLP. The count of paths goes from 1 + H to 2(1 + H) a block, and the sum is exact, for any
-    number of blocks.
+    """With attention patterns and MLP gates held constant, a whole transformer with MLPs multiplies
+    out into paths, at every depth. A block is (I + M)(I + Σ_h A ⊗ W_OV), with M[l] the matrix of
+    the gated MLP (`gated_mlp_is_matrix`). In each block a path goes straight on, through one head,
+    through the MLP, or through a head and then the MLP.
+
+    So a block has 2(1 + H) choices instead of 1 + H. The sum is exact, for any number L of blocks.
     """
     M, eye = Family("M", (L,), n * d, n * d)[l], Identity(n * d)
     head = kron(layers.A[l, h], matmul(layers.column.W_O[l, h], layers.column.W_V[l, h]))
@@ -142,12 +150,13 @@ def gated_block_paths() -> Statement:
     covers=("B10",),
 )
 def mlp_outputs_as_sources() -> Statement:
-    """Take what each MLP wrote as given, m_0 and m_1, beside the embedding: then the stream is
-    again a sum over paths, and exact. From the embedding four kinds (direct, first layer, second
-    layer, both), from m_0 what the second layer carries of it or passes by, and m_1 itself.
+    """A model with MLPs still has an exact path expansion if each MLP's output is taken as given,
+    like a second embedding. With m_0 and m_1 the outputs of the two MLPs (columns of n·d entries),
+    the stream is the sum of: paths from the embedding x_0 (direct, through the first layer, the
+    second, or both), paths from m_0 (straight on or through the second layer), and m_1.
 
-    The question of how m_0 came about is left open, which is the price of it. For any number of
-    layers see `sources_at_every_depth` and `sources_add_up`.
+    What is left open is how m_0 came about. For any number of layers see `sources_at_every_depth`
+    and `sources_add_up`.
     """
     A = Family("A", (2, H), n, n)
     W_O, W_V = Family("W_O", (2, H), d, d_head), Family("W_V", (2, H), d_head, d)
@@ -195,11 +204,14 @@ def _with_sources(*sources: Any) -> LayerProduct:
     covers=("B10",),
 )
 def sources_at_every_depth() -> Statement:
-    """Each layer applies its heads and then adds a vector m_l, what its MLP wrote: on the stream
-    with a 1 below it, that is I + U (Σ_h A ⊗ W_OV) Uᵀ + U m_l wᵀ, where U picks the stream and w
-    the 1. Begin with 0 instead of that 1, and the sources are not heard: what the L layers make of
-    the embedding is their product alone, with all (1 + H)^L paths. As all is linear in (x, 1), the
-    stream is that, plus what begins with the 1: the sources, each carried through the layers after.
+    """If MLP outputs are taken as given vectors m[l] that each layer adds, then the embedding's
+    share of the final stream is what the attention layers alone make of it, with all (1 + H)^L
+    paths. To add a vector by a matrix, the stream gets an extra entry 1 below it, which switches
+    the sources on; U = [I; 0] picks the stream.
+
+    The equation says: with 0 in place of that 1, only the product of the attention layers is left.
+    Everything is linear, so the final stream is this plus the sources, each carried through the
+    layers after it.
     """
     stream_only = BlockMatrix([[Identity(n * d)], [ZeroMatrix(1, n * d)]])
     return Statement(
@@ -217,10 +229,13 @@ def sources_at_every_depth() -> Statement:
     covers=("B10",),
 )
 def sources_add_up() -> Statement:
-    """Let each layer add two vectors, of an MLP and of a bias say, each switched by a number of its
-    own below the stream. Both switched on is the same as one source that is their sum. So the
-    sources can be told apart at the end, layer by layer and kind by kind, and nothing is left over:
-    the path sum is exact with MLPs in it, as long as their outputs are taken as they are.
+    """The contributions of several sources to the final stream add up, at every depth. Here each
+    layer adds two vectors, m[l] and b[l], for example an MLP's output and a bias. Each kind is
+    switched by an extra entry below the stream. Switching both on is the same as one source that is
+    their sum.
+
+    So one can say how much of the final stream came from MLPs and how much from biases, layer by
+    layer, with nothing left over.
     """
     other = Family("b", (L,), n * d, 1)[l]
     eye, none, one = Identity(n * d), ZeroMatrix(1, n * d), Identity(1)
@@ -240,9 +255,12 @@ def sources_add_up() -> Statement:
     covers=("B10",),
 )
 def source_is_carried_like_embedding() -> Statement:
-    """For any number of layers after it, whatever was added to the stream, by an MLP, a bias, a
-    steering vector, goes on along the same paths as what was there already. So one list of paths
-    serves for every source, and the contributions add up.
+    """Whatever is added to the residual stream, by an MLP, a bias or a steering vector, is carried
+    through later attention layers along the same paths as the stream that was there before. With
+    patterns held constant, layers are linear, so their effect on x + m_0 is the sum of the effects.
+
+    So one list of paths serves for all sources. With live patterns an added vector also changes
+    where heads attend.
     """
     later = LayerProduct(LAYER, (l, L))
     x, m = MatrixSymbol("x", n * d, 1), MatrixSymbol("m_0", n * d, 1)

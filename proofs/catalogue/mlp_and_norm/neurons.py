@@ -75,10 +75,13 @@ def of_neuron(index: sympy.Symbol) -> Any:
     covers=("S0-31",),
 )
 def feed_forward_layer() -> Definition:
-    """g(X W_in + b_in) W_out + b_out: every position by itself, in three steps. W_in reads d_mlp
-    numbers from the stream, g acts on each of them alone, W_out writes them back. X is what the
-    layer reads: the stream after attention, behind its norm where there is one. (Here with GPT-2's
-    g; that g may be any function is used everywhere below.)
+    """A feed-forward layer, or MLP, maps the vector of each position by itself, in three steps:
+    W_in takes d_mlp dot products with it, the activation function acts on each of these numbers
+    alone, and W_out combines rows of d entries with the results as weights. X is what the layer
+    reads, behind its norm if there is one; the biases are added after each product.
+
+    The activation here is GELU in GPT-2's tanh form. The theorems that follow hold for any
+    function.
     """
 
     def plain(X: Any, W_in: Any, b_in: Any, W_out: Any, b_out: Any, **sizes: Any) -> Any:
@@ -117,10 +120,13 @@ def feed_forward_layer() -> Definition:
     covers=("S0-33",),
 )
 def neuron_reads_its_column() -> Statement:
-    """All neurons side by side, each from its own column: what neuron u is depends on one column of
-    W_in and one entry of b_in, as g acts on each number alone. Column u is a detector, and its
-    product with the stream is how well it matches. Softmax would not do: there every neuron would
-    depend on all others.
+    """Each neuron of an MLP depends on one column of W_in and one entry of b_in only: its
+    activation is g(X W_in e_u + b_u), because g acts on each number alone. So column u is the
+    pattern that neuron u detects, and its dot product with the stream says how well it matches.
+
+    The equation puts the activations of all d_mlp neurons side by side.
+
+    With a softmax in place of g every neuron would depend on all others.
     """
     one = OneHot(u, d_mlp)
     alone = matadd(matmul(X, matmul(W_in, one)), everywhere(matmul(b_in, one)))
@@ -142,13 +148,15 @@ def neuron_reads_its_column() -> Statement:
     covers=("S0-34", "S3-011"),
 )
 def feed_forward_is_sum_over_neurons() -> Statement:
-    """Each neuron adds its row of W_out, times how active it is: what the layer writes is a
-    combination of d_mlp fixed rows, of which only the coefficients depend on the input. So a
-    neuron's effect on the logits can be told one by one, and what it can ever write is known from
-    the weights.
+    """An MLP's output is a sum over its neurons: each contributes its row of W_out, multiplied by
+    its activation. So the layer writes a combination of d_mlp fixed vectors, and only the
+    coefficients depend on the input.
 
-    Rows of W_out and columns of W_in are different vectors: calling both w_u makes W_out the
-    transpose of W_in. How active a neuron is depends on the position too.
+    Therefore the contribution of a single neuron to a logit can be computed, and what it can write
+    is known from the weights.
+
+    Rows of W_out and columns of W_in are different vectors. A text that calls both w_u makes W_out
+    the transpose of W_in.
     """
     total = HeadSum(of_neuron(u), (u, d_mlp))
     layer = matadd(total, everywhere(b_out))
@@ -176,9 +184,11 @@ def feed_forward_is_sum_over_neurons() -> Statement:
     covers=("S3-012",),
 )
 def feed_forward_adds_to_stream() -> Statement:
-    """The layer is added to the stream, like a head: x^mid + FFN(x^mid), for each neuron its row,
-    and b_out once. Nothing that stands in the stream is erased, though a neuron may write its
-    negative.
+    """An MLP adds its output to the residual stream as heads do: the stream after it is the stream
+    before (`resid_mid`), plus for each neuron its row of W_out times its activation, plus b_out
+    once.
+
+    Nothing in the stream is overwritten. A neuron can cancel a direction by writing its negative.
     """
     mid = MatrixSymbol("resid_mid", n, d)
     after = matadd(mid, matmul(neurons(), W_out), everywhere(b_out))
@@ -199,12 +209,15 @@ def feed_forward_adds_to_stream() -> Statement:
     covers=("S0-50",),
 )
 def key_value_memory() -> Statement:
-    """For one position x: FFN(x) = g(x Kᵀ) V = Σ_u g(x · k_u) v_u, with the rows k_u of K = W_inᵀ
-    as keys and the rows v_u of V = W_out as values. It is attention's formula with fixed keys and
-    values, as many as there are neurons, and with g in place of softmax: several memories may
-    answer fully, or none.
+    """An MLP can be read as a memory with fixed keys and values: FFN(x) = Σ_u g(x · k_u) v_u, where
+    the keys k_u are the columns of W_in (rows of K = W_inᵀ) and the values v_u the rows of V =
+    W_out. The input x is compared with each key, and the match decides how much of the value is
+    written. In the formula x is the row x_i.
 
-    Nothing of g is used but that it acts on each number alone.
+    Work on factual knowledge in MLPs is based on this reading.
+
+    It is the formula of attention with keys and values that are weights, one pair for each neuron,
+    and with g in place of softmax. So several memories can respond fully, or none.
     """
     x = MatrixSymbol("x_i", 1, d)
     K, V = MatrixSymbol("K", d_mlp, d), MatrixSymbol("V", d_mlp, d)
@@ -234,9 +247,12 @@ def key_value_memory() -> Statement:
     covers=("S0-34",),
 )
 def feed_forward_writes_in_row_space() -> Statement:
-    """Let E be any matrix with W_out E W_out = W_out (the pseudo-inverse is one): then E W_out
-    projects onto the rows of W_out, and leaves what the neurons write as it is. Where d_mlp < d
-    that is a real restriction; with d_mlp > d the rows usually span everything.
+    """What an MLP writes, without its output bias, lies in the span of the rows of W_out. E (d ×
+    d_mlp) is any matrix with W_out E W_out = W_out, such as the pseudo-inverse. Then E W_out
+    projects onto that span and leaves the output unchanged.
+
+    If d_mlp < d this restricts what the layer can write. With d_mlp > d, as usual, the rows mostly
+    span everything.
     """
     E = MatrixSymbol("E", d, d_mlp)
     written = matmul(neurons(), W_out)
@@ -256,9 +272,10 @@ def feed_forward_writes_in_row_space() -> Statement:
     covers=("S0-34",),
 )
 def feed_forward_rank() -> Property:
-    """Without its bias the output has at most rank min(d, d_mlp), for any number of positions and
-    any g at all: the bound comes from W_out alone. A layer with few neurons writes into a small
-    subspace, which one can read from its weights.
+    """The output of an MLP without its output bias has rank at most min(d, d_mlp) over any number
+    of positions n, whatever the activation function is. The bound comes from W_out alone.
+
+    So a layer with few neurons writes to a small subspace, which can be read off its weights.
     """
     written = matmul(activation(matmul(X, W_in)), W_out)
     return Property(Fact("rank_at_most", written, Min(n, d, d_mlp)), bind=(FEW_NEURONS,))
@@ -272,9 +289,10 @@ def feed_forward_rank() -> Property:
     covers=("S0-71",),
 )
 def linear_activation_collapses() -> Statement:
-    """If g were the identity, the layer would be one affine map of the stream, X (W_in W_out) plus
-    a constant: more neurons than dimensions would gain nothing. That is why d_mlp > d makes sense
-    only with a nonlinear g.
+    """Without a nonlinear activation an MLP is one affine map: X W_in W_out plus a constant row.
+    More neurons than dimensions would gain nothing then.
+
+    This is why d_mlp > d makes sense only with a nonlinear g.
     """
     layer = matadd(
         matmul(matadd(matmul(X, W_in), everywhere(b_in)), W_out),
@@ -294,9 +312,12 @@ def linear_activation_collapses() -> Statement:
     covers=("S0-71",),
 )
 def linear_layer_rank() -> Property:
-    """The product W_in W_out has rank at most min(d, d_mlp), and so never more than d, however many
-    neurons stand between: with d_mlp > d the same map has a smaller layer, and with d_mlp < d it is
-    a bottleneck.
+    """Two matrices in sequence, W_in (d × d_mlp) and W_out (d_mlp × d), have a product of rank at
+    most min(d, d_mlp). With more neurons than dimensions a smaller linear layer computes the same;
+    with fewer the layer is a bottleneck.
+
+    Only a nonlinear activation between the two makes a wide layer useful
+    (`activation_reaches_full_rank`).
     """
     return Property(Fact("rank_at_most", matmul(W_in, W_out), Min(d, d_mlp)), bind=(FEW_NEURONS,))
 
@@ -308,9 +329,11 @@ def linear_layer_rank() -> Property:
     covers=("S0-71",),
 )
 def relu_pairs_pass_the_stream() -> Statement:
-    """A number is ReLU(x) - ReLU(-x): two neurons for each dimension, which read it with + and -
-    and write it so. A ReLU layer can do all that a linear one can, at the price of 2d neurons, and
-    d_mlp = 4d leaves as many again for what is not linear. (GELU and SiLU obey the same identity.)
+    """A ReLU layer with 2d neurons can pass its input on unchanged, because x = ReLU(x) − ReLU(−x):
+    two neurons for each dimension, one reading it with a plus sign and one with a minus sign.
+
+    So a ReLU layer can do all that a linear layer can. With d_mlp = 4d half of the neurons remain
+    for what is not linear. GELU and SiLU satisfy the same identity.
     """
     both = BlockMatrix([[Identity(d), matmul(-1, Identity(d))]])
     apart = BlockMatrix([[Identity(d)], [matmul(-1, Identity(d))]])
@@ -325,8 +348,12 @@ def relu_pairs_pass_the_stream() -> Statement:
     covers=("S0-72",),
 )
 def preactivation_rank() -> Property:
-    """All pre-activations of a text together, positions × neurons, have at most rank d, as they are
-    read from streams of d dimensions (one more with a bias): their columns are far from free.
+    """Before the activation function, the numbers in the neurons of an MLP on any text have rank at
+    most d as a matrix (positions × neurons), since they are linear functions of streams with d
+    entries. A bias adds at most one.
+
+    So with 4d neurons most columns of this matrix depend on the others. The activation function
+    removes this limit (`activation_raises_rank`).
     """
     return Property(Fact("rank_at_most", matmul(X, W_in), Min(n, d, d_mlp)), bind=(LONG,))
 
@@ -338,8 +365,12 @@ def preactivation_rank() -> Property:
     covers=("S0-72",),
 )
 def activation_raises_rank() -> NonIdentity:
-    """For a stream of one dimension the pre-activations N are of rank one, and every such matrix
-    has N NᵀN = tr(NNᵀ) N. After ReLU that is false: the rank has grown.
+    """After the activation function, the neurons of an MLP are no longer limited to the rank of
+    what they read. Here the stream has one dimension (x is n × 1, w is 1 × d_mlp), so before ReLU
+    the matrix has rank one. Every matrix N of rank one satisfies N NᵀN = tr(NNᵀ) N, and the
+    inequality shows that ReLU breaks this.
+
+    It is what makes wide hidden layers useful.
     """
     x, weights = MatrixSymbol("x", n, 1), MatrixSymbol("w", 1, d_mlp)
     after = activation(matmul(x, weights), "relu")
@@ -354,9 +385,12 @@ def activation_raises_rank() -> NonIdentity:
     covers=("S0-72",),
 )
 def activation_reaches_full_rank() -> Property:
-    """A stream of two dimensions only: before ReLU the rank is at most two, after it nothing is
-    left of that but min(n, d_mlp), and this is reached (the check shows three positions and three
-    neurons of rank three, in exact numbers).
+    """An activation function can raise the rank of the neurons to the largest possible: from a
+    stream with two dimensions only, ReLU neurons reach rank min(n, d_mlp). The check finds exact
+    numbers with three positions and three neurons of rank three. X_2 (n × 2) is the stream and W_2
+    (2 × d_mlp) the input weights.
+
+    So neurons can be linearly independent of each other, though what they read is not.
     """
     streams, weights = MatrixSymbol("X_2", n, 2), MatrixSymbol("W_2", 2, d_mlp)
     after = activation(matmul(streams, weights), "relu")
@@ -370,9 +404,12 @@ def activation_reaches_full_rank() -> Property:
     covers=("S0-72",),
 )
 def neuron_rank_on_text() -> Observation:
-    """On text a trained model makes use of it: the activations of its neurons at many positions
-    span more dimensions than the stream has. Their singular values are counted as a computer counts
-    them, those above rounding.
+    """Do trained models use the higher rank that the activation function allows? Measured is the
+    rank of the neuron activations (positions × neurons) on text, counting singular values above
+    rounding error, in comparison with the d dimensions of the stream that they read.
+
+    A rank above d says that neurons hold combinations that no linear map of the stream can give. It
+    says nothing about what these mean.
     """
 
     def observe(load: Load) -> Observed:
@@ -410,8 +447,11 @@ def neuron_rank_on_text() -> Observation:
     covers=("S0-32",),
 )
 def neurons_are_four_times_d() -> Observation:
-    """d_mlp = 4d is a habit and no theorem: most models keep to it, and nothing here uses it. With
-    a gate (Llama's kind) there are three matrices in place of two, and 8d/3 gives as many weights.
+    """Most transformers have four times as many neurons in an MLP as dimensions in the stream,
+    d_mlp = 4d. This is a habit and no theorem; nothing here depends on it.
+
+    MLPs with a gate have three matrices instead of two. With 8d/3 neurons they have as many weights
+    as a plain MLP with 4d.
     """
 
     def observe(load: Load) -> Observed:
@@ -448,9 +488,12 @@ PERMUTATION = (
     covers=("S3-013",),
 )
 def activation_commutes_with_permutations() -> Statement:
-    """For a permutation Q, g(N Q) = g(N) Q whatever g is. So W_in Q and QᵀW_out make the same
-    layer: the number of a neuron means nothing, and two models are compared neuron by neuron only
-    after they have been matched.
+    """The numbering of the neurons in an MLP has no meaning: g(N Q) = g(N) Q for every permutation
+    Q and every activation g. So W_in Q with QᵀW_out is the same layer. `mlp_pre` (n × d_mlp) is
+    what the activation is applied to.
+
+    Two models can be compared neuron by neuron only after their neurons have been matched. The
+    hypotheses say that Q is a permutation matrix.
     """
     return Statement(
         activation(matmul(N, Q)), matmul(activation(N), Q), given=PERMUTATION, on_models=False
@@ -464,10 +507,12 @@ def activation_commutes_with_permutations() -> Statement:
     covers=("S3-013",),
 )
 def relu_commutes_with_positive_scales() -> Statement:
-    """A factor for each neuron that is not negative, written as a square, passes through ReLU. So
-    of a ReLU neuron the length of its column of W_in and that of its row of W_out mean nothing by
-    themselves, only their product does. GELU has no such freedom, nor has any g a sign to spare
-    unless it is odd.
+    """A ReLU neuron may be scaled: multiply its column of W_in (and its bias) by a positive number,
+    divide its row of W_out by it, and the layer is the same. In the equation the factors are the
+    squares of c, so they are not negative. `mlp_pre` (n × d_mlp) is what the ReLU is applied to.
+
+    So of a ReLU neuron only the product of the two lengths has a meaning. GELU and SiLU have no
+    such freedom.
     """
     scales = DiagMatrix(HadamardPower(MatrixSymbol("c", d_mlp, 1), 2))
     return Statement(
@@ -484,8 +529,12 @@ def relu_commutes_with_positive_scales() -> Statement:
     covers=("S3-013",),
 )
 def activation_does_not_commute_with_rotations() -> NonIdentity:
-    """For an orthogonal Q that is no permutation g(NQ) is another thing than g(N)Q: neurons are a
-    privileged basis. That features should lie along it is a further claim, and an empirical one.
+    """The neurons of an MLP cannot be rotated: for an orthogonal Q that is no permutation, g(N Q)
+    is in general not g(N) Q. In this sense the neurons are a privileged basis, unlike the
+    coordinates of the residual stream. In the formula N is `mlp_pre` (n × d_mlp), what the
+    activation is applied to.
+
+    That features should lie along this basis is a further claim, and an empirical one.
     """
     return NonIdentity(
         activation(matmul(N, Q), "relu"),
@@ -502,9 +551,10 @@ def activation_does_not_commute_with_rotations() -> NonIdentity:
     covers=("S3-013",),
 )
 def stream_rotation_is_unseen_by_neurons() -> Statement:
-    """Rotate the stream, let W_in undo it, and every neuron is what it was: the stream has no
-    privileged basis of its own. (A norm between the two asks for more, see the gauge of the
-    stream.)
+    """Rotate the residual stream by Q and let W_in undo it (QᵀW_in): every neuron has the same
+    activation as before. So the stream that neurons read has no privileged basis of its own.
+
+    A norm between stream and neurons restricts Q (`rms_norm_rotation`).
     """
     turn = MatrixSymbol("Q", d, d)
     return Statement(

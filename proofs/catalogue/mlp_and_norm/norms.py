@@ -78,9 +78,14 @@ TWO_STREAMS = ({"Y": Source("embed")},)
     covers=("S3-002",),
 )
 def layer_norm_with_gain_and_bias() -> Definition:
-    """(z - μ)/σ ∘ γ + β for the row z of each position by itself: take off the mean μ of its d
-    entries, divide by the root σ of their mean square deviation (plus ε), multiply entry by entry
-    by a gain, add a bias. Positions never mix.
+    """LayerNorm normalises the vector of each position by itself: subtract the mean μ of its d
+    entries, divide by their standard deviation σ (the root of the mean squared deviation plus a
+    small ε), multiply entry by entry by a gain, and add a bias. The vector (1, 3), for example,
+    becomes (−1, 1) before gain and bias.
+
+    GPT-2 has such a norm before every attention layer, every MLP and the unembedding. No
+    information moves between positions. Gain and bias (1 × d) are parameters; μ and σ are computed
+    from the vector.
     """
 
     def plain(X: Any, ln1_gain: Any, ln1_bias: Any, eps: Any, **sizes: Any) -> Any:
@@ -112,14 +117,13 @@ def layer_norm_with_gain_and_bias() -> Definition:
     covers=("S3-002",),
 )
 def norm_gain_is_diagonal() -> Statement:
-    """Of LayerNorm's four steps (centre, scale, gain, bias) the third multiplies entry by entry.
-    That is a product with the diagonal matrix of the gain, and so linear; the bias is the same row
-    at every position.
+    """Multiplying normalised rows N entry by entry by the gain of a norm is a product with a
+    diagonal matrix, N diag(γ). So of the four steps of LayerNorm (centre, scale, gain, bias) the
+    gain is linear and can be combined with the weights that follow.
 
-    Written with a dot, (z - μ)/σ · γ, it can be read as a product of a row and a column, which is
-    one number; code that follows that reading runs, by broadcasting, and is wrong. Dividing the sum
-    of squares by d - 1, as `std` does by default in many libraries, is another slip that no shape
-    betrays.
+    Two slips are common. Written with a dot, (z − μ)/σ · γ looks like the dot product of two
+    vectors, which is one number. And `std` divides by d − 1 in many libraries, where LayerNorm
+    divides by d; no shape shows the error.
     """
     N = MatrixSymbol("N", n, d)
     gain, bias = MatrixSymbol("ln1_gain", 1, d), everywhere(MatrixSymbol("ln1_bias", 1, d))
@@ -143,8 +147,11 @@ def norm_gain_is_diagonal() -> Statement:
     covers=("S3-003",),
 )
 def mean_subtraction_is_a_product() -> Statement:
-    """The mean of a row is its product with 1/d times the column of ones, so to take it off every
-    entry is linear: one fixed matrix P, the same for every position and every token.
+    """Subtracting from each row its mean is a linear map: a product with the fixed matrix P = I −
+    11ᵀ/d. For d = 2 it is `[[1/2, −1/2], [−1/2, 1/2]]`.
+
+    So the first step of LayerNorm can be combined with the weights before or after it. P is the
+    same for every position and every prompt.
     """
     ones = OneMatrix(d, 1)
     mean = matmul(1 / d, X, ones)
@@ -158,9 +165,12 @@ def mean_subtraction_is_a_product() -> Statement:
     covers=("S3-003",),
 )
 def centring_is_orthogonal_projection() -> Statement:
-    """For every stream, and so PᵀP = P, which says both things at once: transpose it, and P is
-    symmetric; put that back, and P² = P. To centre twice is to centre once, and what is taken off
-    is at a right angle to what is kept: P projects onto the hyperplane of rows with sum zero.
+    """The matrix P = I − 11ᵀ/d, which subtracts from a row its mean, is an orthogonal projection:
+    PᵀP = P, so it is symmetric and applying it twice is applying it once. It projects onto the rows
+    with sum zero.
+
+    So centring removes the part along (1, …, 1) and leaves everything at right angles to it as it
+    is. The equation is stated for a stream X times PᵀP, which is compared on models.
     """
     return Statement(matmul(X, matmul(Transpose(centring), centring)), matmul(X, centring))
 
@@ -172,9 +182,10 @@ def centring_is_orthogonal_projection() -> Statement:
     covers=("S3-003",),
 )
 def centring_rank() -> Property:
-    """The direction of ones is sent to zero, every direction at a right angle to it is kept: P has
-    rank d - 1, and of d or more positions the centred streams X P have no more (and attain it, so
-    that P cannot have less). Nothing that a model writes along 1 can be read behind a LayerNorm.
+    """Subtracting the mean of each row removes exactly one dimension, the direction (1, …, 1): the
+    centred stream has rank at most d − 1, and this is reached with d or more positions.
+
+    So nothing that a model writes along (1, …, 1) can be read behind a LayerNorm.
     """
     rows = {"X": Source("W_E", rows=160)}  # more than d
     return Property(Fact("rank_at_most", matmul(X, centring), Min(n, d - 1)), bind=(rows,))
@@ -188,9 +199,12 @@ def centring_rank() -> Property:
     covers=("S0-05",),
 )
 def layer_norm_is_rms_norm_of_centred() -> Statement:
-    """Once the stream has mean zero the two norms are one. So if all that writes to the stream
-    is centred beforehand, a LayerNorm may be replaced by an RMSNorm and the logits stay the same:
-    the first of its two steps has been moved into the weights.
+    """LayerNorm is RMSNorm applied to the centred stream: if every row has mean zero, the two norms
+    are the same.
+
+    So if everything that writes to the stream is centred in the weights, LayerNorm can be replaced
+    by RMSNorm without any change of the logits (`centring_folds_into_writers`). It also means that
+    facts about RMSNorm carry over to LayerNorm.
     """
     return Statement(LayerNorm(X, eps), RMSNorm(matmul(X, centring), eps))
 
@@ -202,9 +216,11 @@ def layer_norm_is_rms_norm_of_centred() -> Statement:
     covers=("S3-004",),
 )
 def layer_norm_rescales_to_sqrt_d() -> Statement:
-    """Dividing by the deviation is dividing by the length and multiplying by √d, since the
-    deviation is the length over √d. The direction of the centred row is kept, its length is
-    forgotten. (Here ε = 0; each position has its own length.)
+    """Without ε, LayerNorm gives every row the length √d: it divides the centred row by its length
+    and multiplies by √d. So the direction of the centred row is kept and its length is forgotten.
+
+    The normalised vectors of all positions lie on one sphere. With ε > 0 they lie slightly inside
+    it (`layer_norm_squared_length`).
     """
     centred = matmul(X, centring)
     squares = matmul(HadamardPower(centred, 2), OneMatrix(d, 1))
@@ -220,13 +236,14 @@ def layer_norm_rescales_to_sqrt_d() -> Statement:
     covers=("S3-004",),
 )
 def layer_norm_squared_length() -> Statement:
-    """The squared length of a normalised row falls short of d by ε d/σ², where σ² includes ε. For
-    ε = 0 nothing is missing: every position lies on the sphere of radius √d, within the hyperplane
-    of P. With ε a position is strictly inside, and the more so the shorter it was: a row near zero
-    stays near zero.
+    """The output of LayerNorm has squared length d − ε d/σ², where σ² is the variance of the row
+    plus ε. With ε = 0 it is d, so every position lies on the sphere of radius √d.
 
-    The radius is √d because the variance is the mean over d; with the mean over d - 1 it would be
-    √(d - 1).
+    With the usual ε of 10⁻⁵ the difference matters only for rows that are nearly constant: a row
+    close to zero stays close to zero.
+
+    The radius is √d because the variance is the mean over d entries; with d − 1 it would be √(d −
+    1).
     """
     squares = matmul(HadamardPower(LayerNorm(X, eps), 2), OneMatrix(d, 1))
     missing = matmul(eps * d, HadamardPower(scale, 2))
@@ -240,9 +257,11 @@ def layer_norm_squared_length() -> Statement:
     covers=("S3-004",),
 )
 def layer_norm_length_at_most_sqrt_d() -> Bound:
-    """Whatever the stream has grown to, what a head or a neuron reads has squared length at most d
-    (before the gain). This is why early layers are not drowned by the size of later ones, and why
-    the same write counts for less in a long stream than in a short one.
+    """The output of LayerNorm, before the gain, is never longer than √d, however large the residual
+    stream has grown. In the formula z (1 × d) is any row.
+
+    So later layers read numbers of the same size as early layers do. A write of a given size
+    therefore counts for less when the stream is long.
     """
     normed = LayerNorm(z, eps)
     return Bound(
@@ -261,11 +280,13 @@ def layer_norm_length_at_most_sqrt_d() -> Bound:
     covers=("S3-005",),
 )
 def layer_norm_ignores_shift_and_scale() -> Statement:
-    """Add any number to all entries of a row, its own for each position, and multiply by c > 0:
-    the norm gives the same, if ε is multiplied by c² as well. With ε = 0 this is exact invariance;
-    with the usual 1e-5 it holds as well as ε is small beside the variance.
+    """LayerNorm does not change if all entries of a row are shifted by the same number and
+    multiplied by the same c > 0, provided that ε is multiplied by c². With ε = 0 this is exact
+    invariance; with the usual ε = 10⁻⁵ it is nearly so if the variance of the row is much larger.
+    In the formula v holds one shift for each position.
 
-    The factor must be positive, and the shift must be the same in all d entries.
+    So only the direction of the centred stream matters to what reads it. A negative factor changes
+    the sign (`layer_norm_is_odd`).
     """
     moved = matadd(matmul(c, X), matmul(v, OneMatrix(1, d)))
     return Statement(LayerNorm(moved, eps * c**2), LayerNorm(X, eps), bind=(MEANS,))
@@ -278,9 +299,10 @@ def layer_norm_ignores_shift_and_scale() -> Statement:
     covers=("S3-005",),
 )
 def layer_norm_is_odd() -> Statement:
-    """The deviation does not see the sign, the numerator does. So LN(az) for a < 0 is -LN(|a| z):
-    the invariance under scale is for positive factors only. With a bias the whole is not odd any
-    more: fold the bias first.
+    """LayerNorm without bias is odd: negating a row negates its output, since the standard
+    deviation does not depend on the sign. So for a < 0 LayerNorm of a z is minus that of |a| z.
+
+    A LayerNorm with a bias is not odd. Fold the bias into the weights first.
     """
     return Statement(LayerNorm(matmul(-1, X), eps), matmul(-1, LayerNorm(X, eps)))
 
@@ -292,9 +314,11 @@ def layer_norm_is_odd() -> Statement:
     covers=("S3-005",),
 )
 def layer_norm_with_eps_sees_scale() -> NonIdentity:
-    """LN(cX) = LN(X) is true for ε = 0 only. Where a stream is small (the first position of a
-    small model, a masked-out or ablated component) ε counts, and “scale does not matter” is not an
-    argument.
+    """With ε > 0, LayerNorm depends on the scale of its input, if only slightly. LN(cX) = LN(X)
+    holds for ε = 0 only. In the formula c is any number.
+
+    Where the stream is small, as at positions of a small model or after an ablation, ε counts, and
+    “the scale does not matter” is no argument.
     """
     return NonIdentity(LayerNorm(matmul(c, X), eps), LayerNorm(X, eps))
 
@@ -306,12 +330,14 @@ def layer_norm_with_eps_sees_scale() -> NonIdentity:
     covers=("S0-04", "S2-06"),
 )
 def layer_norm_is_not_linear() -> NonIdentity:
-    """“LayerNorm can be folded into the weights” is said of its gain, its bias and its centring.
-    Its scale cannot be: LN(2z) = LN(z), so no linear map agrees with it, and the norm of a sum is
-    not the sum of the norms.
+    """The LayerNorm of a sum is not the sum of the LayerNorms. For instance, LN(2z) = LN(z) when ε
+    = 0. X and Y are any two streams (n × d).
 
-    This is behind “my components do not add up”: normalise each component by its own statistics,
-    and the sum is something else. With the scale of the whole stream it closes
+    “LayerNorm can be folded into the weights” is said of its gain, its bias and its centring. Its
+    scale cannot be folded.
+
+    This explains most cases of components that do not add up to the logits: each was normalised by
+    its own statistics. Dividing every component by the scale of the whole stream makes them add up
     (`norm_with_one_scale_is_linear`).
     """
     Y = MatrixSymbol("Y", n, d)
@@ -330,12 +356,15 @@ def layer_norm_is_not_linear() -> NonIdentity:
     covers=("S0-04", "S2-06"),
 )
 def norm_with_one_scale_is_linear() -> Statement:
-    """Take 1/σ from the whole stream X + Y, and divide each part by that same number: the parts
-    then add up to the norm of the whole, exactly. This is what “the scale is frozen” means in
-    direct logit attribution. It is no approximation of the logits, but it says nothing about what
-    would happen if a part were removed, as then σ changes.
+    """If every part of the stream is divided by the scale of the whole stream, the parts add up to
+    the norm of the whole, exactly. In the formula 1/σ is computed from X + Y and applied to X and
+    to Y.
 
-    For a LayerNorm X and Y are the centred parts (`layer_norm_is_rms_norm_of_centred`).
+    This is what “the scale is held fixed” means in direct logit attribution. The decomposition is
+    exact for this forward pass. It does not say what would happen if a part were removed, since σ
+    would change.
+
+    For a LayerNorm, X and Y are the centred parts (`layer_norm_is_rms_norm_of_centred`).
     """
     Y = MatrixSymbol("Y", n, d)
     frozen = DiagMatrix(Activation(RSQRT, mean_square(matadd(X, Y), eps)))
@@ -354,11 +383,15 @@ def norm_with_one_scale_is_linear() -> Statement:
     covers=("S0-04",),
 )
 def layer_norm_scale_passes_readers() -> Statement:
-    """A reader W of a LayerNorm sees the projected stream times one number a position, so the
-    number can be taken last: 1/σ (X P) W. Weights may therefore be analysed “without LayerNorm”,
-    with P folded in, and the results are right up to a positive factor that differs from position
-    to position (and from prompt to prompt). Factors of queries act like a temperature of their
-    row of the pattern; those of keys differ within a row and change the pattern.
+    """A weight matrix that reads a LayerNorm gives the same as one that reads the centred stream,
+    divided by σ at the end: LN(X) W = (1/σ)(X P) W, with one number σ for each position and P = I −
+    11ᵀ/d.
+
+    So weights can be analysed without the norm, with P multiplied in, and results are right up to a
+    positive factor for each position.
+
+    For scores these factors matter. A factor of the query acts on a whole row of scores, like a
+    temperature. Factors of keys differ within a row and change the pattern.
     """
     W_V = row.W_V
     return Statement(
@@ -386,12 +419,15 @@ shadow = matadd(centring, matmul(-1 / d, Transpose(unit), unit))
     covers=("S3-006",),
 )
 def layer_norm_jacobian_is_projection() -> Statement:
-    """Where a row z is normalised to ẑ (ε = 0), the Jacobian is J = (1/σ)(P - ẑᵀẑ/d). The matrix in
-    brackets is K with KᵀK = K, symmetric and idempotent: a small change of the stream is
-    projected, off the mean and off the direction that the stream has already, and divided by σ.
+    """For small changes of its input, LayerNorm (ε = 0) acts like an orthogonal projection divided
+    by σ. With ẑ the normalised row (1 × d), its Jacobian is K/σ with K = P − ẑᵀẑ/d and KᵀK = K: K
+    removes the change of the mean and the change along ẑ itself. The hypotheses say that ẑ has
+    squared length d and mean zero.
 
-    (`layer_norm_derivative` proves that J is the derivative. No model records ẑ before its gain,
-    so what is seen on models is `layer_norm_jacobian_along_stream`.)
+    So a change of the stream's direction passes on, and a change of its length does not.
+
+    (`layer_norm_derivative` proves that this is the derivative. Models do not record ẑ before its
+    gain, so what is compared on models is `layer_norm_jacobian_along_stream`.)
     """
     return Statement(matmul(Transpose(shadow), shadow), shadow, given=NORMALISED, on_models=False)
 
@@ -403,9 +439,12 @@ def layer_norm_jacobian_is_projection() -> Statement:
     covers=("S3-006",),
 )
 def layer_norm_jacobian_null_space() -> Statement:
-    """K sends the ones and ẑ to zero, here side by side as the two columns of one matrix. A shift
-    of all entries is taken off with the mean; to grow in one's own direction changes the length,
-    which is normalised away.
+    """Two directions of change have no effect on a LayerNorm with ε = 0: adding the same number to
+    all entries of a row, which is subtracted with the mean, and growing along the row itself, which
+    is normalised away. In the formula the two are the columns of one matrix, which K = P − ẑᵀẑ/d
+    (`layer_norm_jacobian_is_projection`) maps to zero.
+
+    So gradients through the norm are zero in both directions.
     """
     both = sympy.BlockMatrix([[OneMatrix(d, 1), Transpose(unit)]])
     return Statement(matmul(shadow, both), ZeroMatrix(d, 2), given=NORMALISED, on_models=False)
@@ -418,9 +457,12 @@ def layer_norm_jacobian_null_space() -> Statement:
     covers=("S3-006",),
 )
 def layer_norm_jacobian_along_stream() -> Statement:
-    """ẑ K = (ε/σ²) ẑ, where σ² includes ε: for ε = 0 the direction of the centred stream is in the
-    null space of the Jacobian (to grow in one's own direction changes nothing), and with ε nearly
-    so.
+    """If a row grows along its own direction, its LayerNorm changes only through ε: the matrix K =
+    P − ẑᵀẑ/d, σ times the Jacobian, takes ẑ to (ε/σ²) ẑ. Here σ² includes ε. With ε = 0 the result
+    is zero, and with the usual ε it is tiny. Here z (1 × d) is the row, and ẑ its LayerNorm.
+
+    So scaling the stream at a position, or steering along it, hardly affects what is read behind
+    the norm.
     """
     normed = LayerNorm(z, eps)
     shadow = matadd(centring, matmul(-1 / d, Transpose(normed), normed))
@@ -435,9 +477,11 @@ def layer_norm_jacobian_along_stream() -> Statement:
     covers=("S3-006",),
 )
 def layer_norm_jacobian_trace() -> Statement:
-    """P has trace d - 1, and ẑᵀẑ/d has trace 1, as the squared length of ẑ is d. Of the d numbers
-    by which a small change is multiplied along the axes of K, d - 2 are one and two are zero: K is
-    a projection, and its trace counts what it keeps.
+    """The matrix K = P − ẑᵀẑ/d, σ times the Jacobian of LayerNorm, has trace d − 2: P has trace d −
+    1, and ẑᵀẑ/d has trace 1, since ẑ has squared length d.
+
+    K is a projection (`layer_norm_jacobian_is_projection`), so its trace counts the dimensions that
+    it keeps. Of d directions of change, d − 2 pass the norm and two do not.
     """
     return Statement(Trace(shadow), d - 2, given=NORMALISED[:1], on_models=False)
 
@@ -449,12 +493,15 @@ def layer_norm_jacobian_trace() -> Statement:
     covers=("S3-006",),
 )
 def layer_norm_jacobian_rank() -> Property:
-    """The rank of a projection is its trace, and so the Jacobian has rank d - 2: LayerNorm maps to
-    a sphere in a hyperplane, a surface of dimension d - 2, and so many directions a small change
-    has there. Two of d are lost, that of ones and that of the stream itself.
+    """The Jacobian of LayerNorm (ε = 0) has rank d − 2: its outputs lie on a sphere within the
+    hyperplane of mean zero, a surface of dimension d − 2. The two lost directions are (1, …, 1) and
+    the row itself.
 
-    (For ε = 0. With ε the second is shrunk by ε/σ² and not lost, and the rank is d - 1, though to a
-    computer it looks like d - 2.)
+    The hypotheses are two facts about K = P − ẑᵀẑ/d: it is a projection, and its trace is d − 2;
+    the rank of a projection is its trace.
+
+    With ε > 0 the second direction is shrunk by ε/σ² and not lost. The rank is then d − 1, though
+    numerically it looks like d − 2.
     """
     theorems = (layer_norm_jacobian_is_projection, layer_norm_jacobian_trace)
     proved = [each.statement() for each in theorems]
@@ -472,12 +519,13 @@ def layer_norm_jacobian_rank() -> Property:
     covers=("S3-006",),
 )
 def layer_norm_derivative() -> Statement:
-    """Move a row z of the stream a little, along δ. What LayerNorm makes of it moves by (1/σ)(δ P −
-    (δ ẑᵀ/d) ẑ): δ less its mean, less its part along the normalised row ẑ, divided by σ. With ε >
-    0, σ² includes it, and ẑ is the row as it is normalised with it. So a norm passes on a change of
-    direction and forgets a change of length: steering along the stream itself does next to nothing.
+    """If a row z of the stream moves a little, by δ (1 × d), its LayerNorm moves by (1/σ)(δP −
+    (δẑᵀ/d) ẑ): δ without its mean and without its part along the normalised row ẑ, divided by σ.
+    With ε > 0 both σ² and ẑ include it. The left side of the equation is the derivative by the
+    rules of calculus.
 
-    The left side is the derivative itself, by the rules of calculus.
+    So a norm passes on changes of direction and forgets changes of length. Large streams, with
+    large σ, react less to the same δ.
     """
     delta, normed = MatrixSymbol("delta", 1, d), LayerNorm(z, eps)
     along = matmul(-1 / d, matmul(delta, Transpose(normed)), normed)

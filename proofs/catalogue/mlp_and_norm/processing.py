@@ -195,9 +195,12 @@ def _without_gains(model: Model) -> Model:
     covers=("S0-03", "S2-06"),
 )
 def fold_norm_biases_is_right() -> Method:
-    """The bias β of a norm becomes βW in the bias of each of its readers. From the same stream all
-    queries, keys, values, neurons and logits stay what they were, and the bias of the norm is zero.
-    What reads it gets a bias if it had none.
+    """The function `fold_norm_biases` moves the bias β of each norm into the weights W that read
+    it, as βW in their biases, and sets β to zero. For the same stream all queries, keys, values,
+    neurons and logits stay what they were; a reader without a bias gets one.
+
+    It is the first step of simplifying a model before its weights are read, and rests on
+    `norm_gain_and_bias_fold`.
     """
     return Method(
         "otimes.numeric.processing.fold_norm_biases",
@@ -213,9 +216,12 @@ def fold_norm_biases_is_right() -> Method:
     covers=("S0-03",),
 )
 def fold_norm_gains_is_right() -> Method:
-    """Each reader W becomes diag(γ)W and the gain one. Biases must have gone before: behind a gain
-    of one they would be added to something else. A tied model is untied, since only one of the two
-    uses of its matrix stands behind the norm.
+    """The function `fold_norm_gains` moves the gain γ of each norm into the weights that read it: W
+    becomes diag(γ) W and the gain becomes one.
+
+    Norm biases must have been folded before, since behind a gain of one they would be multiplied by
+    the wrong weights. A model with tied embeddings is untied, because only one of the two uses of
+    the matrix stands behind the norm.
     """
     return Method(
         "otimes.numeric.processing.fold_norm_gains",
@@ -231,8 +237,11 @@ def fold_norm_gains_is_right() -> Method:
     covers=("S0-05",),
 )
 def centre_readers_is_right() -> Method:
-    """Each reader W becomes PW, whose columns sum to zero, and gives the same, because what it
-    reads has mean zero. It is done after the gains were folded, and refused before.
+    """The function `centre_readers` replaces each matrix W that reads a LayerNorm by PW, whose
+    columns sum to zero. What it reads has mean zero, so the result is the same. This removes a part
+    of the weights that has no effect (`centring_folds_into_readers`).
+
+    It requires folded gains and is refused otherwise.
     """
     return Method(
         "otimes.numeric.processing.centre_readers",
@@ -310,9 +319,11 @@ def _writes_centred(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
     covers=("S0-05",),
 )
 def centre_writers_is_right() -> Method:
-    """Each writer W becomes WP, biases and positions too, and writes what it wrote without its
-    mean. The stream of the new model so is the centred stream of the old, and its RMSNorm what the
-    LayerNorm was.
+    """The function `centre_writers` turns LayerNorm into RMSNorm: each matrix W that writes to the
+    stream becomes WP, biases and position vectors included, so the stream of the new model is the
+    centred stream of the old one (`centring_folds_into_writers`).
+
+    It is the step after which all norms of a model only rescale.
     """
     return Method(
         "otimes.numeric.processing.centre_writers",
@@ -364,8 +375,11 @@ def _value_biases_folded(model: Model, tokens: Sequence[int]) -> Iterator[Trial]
     covers=("S0-07",),
 )
 def fold_value_biases_is_right() -> Method:
-    """The new model has no value bias, and b_O + Σ_h b_V W_O in place of b_O: with the patterns as
-    they are, each layer of heads writes what it wrote.
+    """The function `fold_value_biases` moves what the value biases add at every position into the
+    output bias: the new b_O is b_O + Σ_h b_V W_O, and the value biases are zero. Each attention
+    layer writes the same as before (`value_biases_fold_into_output_bias`).
+
+    Afterwards all constants of an attention layer are in one vector.
     """
     return Method(
         "otimes.numeric.processing.fold_value_biases",
@@ -415,8 +429,11 @@ def _key_biases_dropped(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
     covers=("S0-08",),
 )
 def drop_key_biases_is_right() -> Method:
-    """Without b_K every score of a query is less by the same number, and all patterns stay. Models
-    with rotary positions are refused, unless b_K is zero wherever it would be turned.
+    """The function `drop_key_biases` sets all key biases to zero. Every score of a query changes by
+    the same number, so all patterns and outputs stay as they are (`key_bias_is_irrelevant`).
+
+    Models with rotary positions are refused, unless the biases are zero wherever they would be
+    rotated.
     """
     return Method(
         "otimes.numeric.processing.drop_key_biases",
@@ -459,8 +476,11 @@ def _unembedding(
     source=TRANSFORMER_LENS,
 )
 def centre_unembedding_is_right() -> Method:
-    """The mean over the vocabulary is taken off W_U and b_U. All logits of a position are less by
-    the same number then, and every probability is what it was; the logits themselves are not.
+    """The function `centre_unembedding` subtracts from each row of W_U, and from b_U, its mean over
+    the vocabulary. All logits of a position change by the same number, so every probability stays
+    as it is (`centred_unembedding_keeps_probabilities`).
+
+    The logits themselves change.
     """
     return Method(
         "otimes.numeric.processing.centre_unembedding",
@@ -475,9 +495,11 @@ def centre_unembedding_is_right() -> Method:
     source=PRESS_WOLF,
 )
 def untie_is_right() -> Method:
-    """The transpose of W_E is written down as a W_U of its own. Nothing is computed, so that the
-    logits differ by the order of summation at most; from then on each of the two may be rewritten
-    without the other.
+    """The function `untie` gives a model with tied embeddings a separate unembedding matrix, the
+    transpose of W_E. Afterwards each of the two can be changed without the other, which folding and
+    centring require.
+
+    Nothing else is computed, so logits differ at most by the order in which numbers are added.
     """
     return Method(
         "otimes.numeric.processing.untie",

@@ -41,10 +41,13 @@ dual = (matmul(features, readers), Identity(k))
     covers=("S3-072",),
 )
 def read_and_write_directions_are_dual() -> Statement:
-    """The hypothesis says X = Z F: activations are sums of features f_k times their values z_k. A
-    probe that returns the values exactly has weights R with F R = I: each reader has the product 1
-    with its own feature and 0 with all others. Steering adds f_k, a row of F; probing multiplies
-    with r_k, a column of R.
+    """If activations are sums of features, X = Z F with the directions of features as rows of F,
+    then reading a feature exactly requires a different set of directions: readers R with F R = I.
+    Reader k has dot product 1 with feature k and 0 with all others. With features (1, 0) and (1, 1)
+    the reader of the second is (0, 1).
+
+    So to write a feature (steering) add a row of F, and to read it (probing) multiply by a column
+    of R.
     """
     return Statement(matmul(values, features, readers), values, given=(dual,), on_models=False)
 
@@ -57,9 +60,12 @@ def read_and_write_directions_are_dual() -> Statement:
     covers=("S3-072",),
 )
 def own_direction_is_no_probe() -> NonIdentity:
-    """X Fᵀ is not Z, though X = Z F and exact readers exist: unless the features are orthonormal,
-    the product with f_k also returns what overlaps with it. Unless they are orthogonal, some exact
-    reader has another direction than its feature, in a model that represents all of them linearly.
+    """The dot product with a feature's own direction does not return the feature's value, even if
+    exact readers R exist: X Fᵀ = Z F Fᵀ is Z only if the features are orthonormal. Overlapping
+    features are picked up too.
+
+    So a steering vector is in general not a good probe, and a probe's weights are not a good
+    steering vector.
     """
     return NonIdentity(
         matmul(values, features, Transpose(features)), values, given=(dual,), on_models=False
@@ -132,10 +138,11 @@ def _see_directions(load: Load) -> Observed:
     covers=("S3-072",),
 )
 def space_is_a_direction() -> Observation:
-    """If a concept is a direction, then the vector that leads from one form of a word to the other
-    is nearly the same for all words, and adding it does what the other form does. The concept here
-    is the one for which the vocabulary of `gpt2_tiny` has the most pairs: whether a space stands
-    before a word. The directions are those of other words than the ones that they are tried on.
+    """Is the difference between two forms of a word one direction in the embedding? If it is, the
+    same vector leads from one form to the other for all words, and adding it does what the other
+    form does. The concept tested is a space before the word, for which the vocabulary of
+    `gpt2_tiny` has the most pairs. Directions are taken from other words than those they are tried
+    on.
     """
     return Observation(
         "the differences have a mean cosine of more than 0.2 with the mean of the others, and the "
@@ -154,9 +161,11 @@ def space_is_a_direction() -> Observation:
     covers=("S3-073",),
 )
 def parallelogram_is_additive() -> Statement:
-    """Let the embedding of a word be f + g, a part for the country and a part for being a city.
-    Then e(Madrid) - e(Spain) + e(France) is (f₁ + g₁) - (f₁ + g₂) + (f₂ + g₂) = f₂ + g₁, exactly
-    e(Paris).
+    """If a word's vector is a sum of two features, one for the country and one for being a city or
+    a country name, then analogies are exact: e(Madrid) − e(Spain) + e(France) = e(Paris), since
+    (f_1 + g_1) − (f_1 + g_2) + (f_2 + g_2) = f_2 + g_1.
+
+    It is why analogies are taken as evidence for linear features. The converse does not follow.
     """
     f_1, f_2, g_1, g_2 = (MatrixSymbol(name, 1, d) for name in ("f_1", "f_2", "g_1", "g_2"))
     madrid, spain, france = matadd(f_1, g_1), matadd(f_1, g_2), matadd(f_2, g_2)
@@ -184,9 +193,10 @@ def _see_analogies(load: Load) -> Observed:
     covers=("S3-073",),
 )
 def analogies_in_embeddings() -> Observation:
-    """The vocabularies here have no countries. What they have are words with and without a space
-    before them, in which the same change of form is made; the analogy of each two words next to
-    each other in the alphabet is tried, without the three that it is made of.
+    """Do analogies hold in the embeddings of the trained models? Their vocabularies have no
+    countries, but they have words with and without a space before them. Tried is “self is to ␣self
+    as name is to ␣name”, for words next to each other in the alphabet, leaving out the three words
+    that the analogy is made of.
     """
     return Observation(
         "in every model more than half of the analogies have the right nearest token",
@@ -203,8 +213,9 @@ def analogies_in_embeddings() -> Observation:
     covers=("S3-073",),
 )
 def analogies_method() -> Method:
-    """The rank of the fourth vector is the number of vectors that are nearer, counted one by one
-    over rows of the embedding. Planted sums of two features have the rank 0 in every analogy.
+    """`analogies` gives the rank of the fourth vector in an analogy: how many vectors of the
+    embedding are nearer to a − b + c. It is compared with counting one by one. Planted sums of two
+    features must have rank 0 in every analogy (`parallelogram_is_additive`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

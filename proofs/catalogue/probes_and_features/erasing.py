@@ -42,9 +42,10 @@ crossed = matmul(Transpose(X), Z)
     covers=("S3-069",),
 )
 def projection_erases_direction() -> Statement:
-    """X (I - uᵀu) has the inner product 0 with u, for u of length one: a probe with the weights uᵀ
-    reads the same number from every example. It does not follow that another probe reads nothing
-    (`projection_is_not_erasure`).
+    """Projecting activations X on the complement of a unit row u, X(I − uᵀu), makes their dot
+    product with u zero. So a probe with the weights uᵀ reads the same number from every example.
+
+    Another probe may still read the concept (`projection_is_not_erasure`).
     """
     return Statement(
         matmul(X, left, Transpose(u)), ZeroMatrix(N, 1), given=(unit,), on_models=False
@@ -59,8 +60,11 @@ def projection_erases_direction() -> Statement:
     covers=("S3-069",),
 )
 def projection_erases_once() -> Statement:
-    """(I - uᵀu)² = I - uᵀu for u of length one: a projection finds nothing to remove in what it has
-    left. An eraser that changes its own output is not a projection, and has mixed something in.
+    """Removing a direction twice is the same as removing it once: (I − uᵀu)² = I − uᵀu for u of
+    length one.
+
+    An eraser whose second application changes its output is not a projection. If u is not of length
+    one, for instance, too much or too little is subtracted.
     """
     return Statement(matmul(left, left), left, given=(unit,), on_models=False)
 
@@ -73,8 +77,11 @@ def projection_erases_once() -> Statement:
     covers=("S3-069", "S3-070"),
 )
 def projection_is_not_erasure() -> NonIdentity:
-    """After x ↦ x (I - uᵀu) the cross-covariance with the concept, (I - uᵀu) XᵀZ, is zero only if
-    all of XᵀZ lies along u. Otherwise some other direction still tells.
+    """Removing the direction of one probe does not remove the concept. After the projection I −
+    uᵀu, the covariance of the activations with the concept Z is (I − uᵀu)XᵀZ, which is zero only if
+    XᵀZ lies along u. Otherwise another direction still predicts the concept.
+
+    LEACE chooses the projection from XᵀZ itself and so avoids this (`leace_erases`).
     """
     return NonIdentity(matmul(left, crossed), ZeroMatrix(d, k), given=(unit,))
 
@@ -87,9 +94,12 @@ def projection_is_not_erasure() -> NonIdentity:
     covers=("S3-070",),
 )
 def no_covariance_no_linear_information() -> Bound:
-    """X and Z have their means subtracted, and XᵀZ = 0. Then ‖X B - Z‖² = ‖Z‖² + ‖X B‖² for all
-    weights B: the best are those that read nothing. So once the cross-covariance is zero, linear
-    information is gone, for every linear regression at once.
+    """If the activations X and a concept Z (both with their means subtracted) have covariance zero,
+    XᵀZ = 0, then no linear predictor of Z from X is better than a constant: ‖XB − Z‖² = ‖Z‖² +
+    ‖XB‖² for all weights B.
+
+    So erasing linear information means making this one matrix zero, and it works against every
+    linear regression at once. A nonlinear predictor may still succeed.
     """
     return Bound(
         squared(Z),
@@ -109,9 +119,12 @@ def no_covariance_no_linear_information() -> Bound:
     covers=("S3-070",),
 )
 def covariance_is_linear_information() -> Statement:
-    """Try the weights t XᵀZ. The squared error changes by t² ‖X XᵀZ‖² - 2 t ‖XᵀZ‖², which is
-    negative for a small positive t unless XᵀZ = 0. With the bound before: the best predictor is
-    constant exactly if the cross-covariance is zero.
+    """If activations X and a concept Z have nonzero covariance XᵀZ, some linear predictor is better
+    than a constant. The weights t XᵀZ change the squared error by t²‖X XᵀZ‖² − 2t‖XᵀZ‖², which is
+    negative for small positive t.
+
+    With `no_covariance_no_linear_information`: linear information is absent exactly if the
+    covariance is zero.
     """
     t = sympy.Symbol("t", real=True)
     tried = minus(matmul(t, X, crossed), Z)
@@ -135,9 +148,12 @@ moved = matmul(whiten, onto, colour)
     covers=("S3-070",),
 )
 def leace_erases() -> Statement:
-    """W whitens X, V undoes it (V W is the identity on what X and Z have in common, V W XᵀZ = XᵀZ),
-    and P is the projection on the columns of W XᵀZ. After x ↦ x - x W P V, the cross-covariance
-    with the concept is zero.
+    """LEACE removes a concept Z from activations X so that no linear predictor can find it, X − X W
+    P V with covariance zero. Here W whitens X, V undoes the whitening, and P is the orthogonal
+    projection onto the columns of W XᵀZ; the hypotheses say so as far as the proof needs it.
+
+    Unlike removing one probe's direction, this works against all linear probes
+    (`no_covariance_no_linear_information`).
     """
     given = (
         *symmetric,
@@ -163,9 +179,11 @@ E, D = MatrixSymbol("E", d, d), MatrixSymbol("D", d, d)
     covers=("S3-070",),
 )
 def leace_is_orthogonal() -> Statement:
-    """In whitened coordinates, XᵀX = I, what LEACE takes away is X P, with P the projection on the
-    columns of XᵀZ: P is XᵀZ K for some K. Another map, x ↦ x - x (P + D), erases as well if
-    Dᵀ XᵀZ = 0. Then X P and X D are orthogonal.
+    """What LEACE removes is orthogonal to whatever else another eraser removes. In coordinates
+    where XᵀX = I, LEACE removes X P with P of the form XᵀZ K. Another linear map that also erases
+    the concept removes X(P + D) with DᵀXᵀZ = 0, and then X P and X D are orthogonal.
+
+    It is the step from which LEACE's optimality follows (`leace_moves_least`).
     """
     K = MatrixSymbol("K", k, d)
     given = (
@@ -188,9 +206,11 @@ def leace_is_orthogonal() -> Statement:
     covers=("S3-070",),
 )
 def leace_moves_least() -> Bound:
-    """Let X E be what LEACE takes away, and X (E + D) what another eraser does. The two parts are
-    orthogonal (`leace_is_orthogonal`), so ‖X (E + D)‖² = ‖X E‖² + ‖X D‖²: the mean squared change
-    of the activations is the least possible.
+    """Among all linear maps that erase a concept, LEACE changes the activations least in mean
+    square: another eraser removes X(E + D) where LEACE removes X E, and ‖X(E + D)‖² = ‖XE‖² +
+    ‖XD‖², since the two parts are orthogonal (`leace_is_orthogonal`).
+
+    So as much as possible of what is unrelated to the concept is kept.
     """
     return Bound(
         squared(matmul(X, E)),
@@ -210,9 +230,12 @@ def leace_moves_least() -> Bound:
     covers=("S3-071",),
 )
 def steering_shifts_logits() -> Statement:
-    """Add α u to every row of the last stream: each logit moves by α u W_U, at every position
-    alike. Earlier in the model this is the direct part, and later layers add what they make of it.
-    The sign is a plus; with a minus, as it is found in print, u points away from the concept.
+    """Adding a steering vector αu to the final stream adds α u W_U to the logits at every position.
+    Added at an earlier layer it has this direct part, and later layers add what they make of it.
+    With a final norm the stream here is the one behind it.
+
+    The sign is plus: u points towards the concept. In print a minus is found, with which u points
+    away from it.
     """
     alpha = sympy.Symbol("alpha", real=True)
     final, W_U = MatrixSymbol("X_L", n, d), MatrixSymbol("W_U", d, V)
@@ -233,9 +256,10 @@ def steering_shifts_logits() -> Statement:
     covers=("S3-070", "S3-071"),
 )
 def leace_method() -> Method:
-    """The rows of a model's embedding, with the parity of the token as concept: afterwards the sum
-    over the examples of row times concept is zero, by a loop. And in models without a final norm,
-    the logits of a pass in which a direction is added to the last stream.
+    """`leace` erases a concept from activations, here the parity of the token number from the rows
+    of an embedding, and the check is that the covariance with the concept is zero afterwards, by
+    loops. `steer` adds a direction to the stream; in models without a final norm the logits must
+    move by its product with W_U.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

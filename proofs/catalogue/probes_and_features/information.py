@@ -43,11 +43,13 @@ L, M = MatrixSymbol("L", N, k), MatrixSymbol("M", groups, k)
     covers=("S3-067",),
 )
 def information_gain_is_mean_divergence() -> Statement:
-    """Each of N features has a weight w and a row of P, the distribution of the property Z given
-    that feature. A control function c puts the features into g groups, the 0/1 columns of S, and Q
-    has the distribution of Z in each group: the weighted mean of the rows of P in it, which is the
-    hypothesis. L and M have the logarithms of P and Q. The gain I(Z; F) - I(Z; c(F)), which is
-    H(Z | c(F)) - H(Z | F), is then the mean over features of the divergence KL(P_f ‖ Q_c(f)).
+    """How much more do features tell of a property than a coarser version of them? The gain in
+    mutual information, I(Z; F) − I(Z; c(F)), is the mean over features of the divergence KL(P_f ‖
+    Q_c(f)). P (N × k) has for each feature the distribution of the property Z, w the weights of the
+    features, S the groups into which the control function c puts them, and Q the mean distribution
+    in each group. L and M are the logarithms of P and Q.
+
+    It compares a probe on activations with one on simpler inputs, such as the token alone.
     """
     within = matmul(DiagMatrix(matmul(Transpose(S), w)), Q)
     given = ((matmul(Transpose(S), DiagMatrix(w), P), within),)
@@ -64,13 +66,13 @@ def information_gain_is_mean_divergence() -> Statement:
     covers=("S3-067",),
 )
 def data_processing() -> Bound:
-    """For a feature, p = exp(l) is the distribution of the property given the feature, and
-    q = exp(m) the one given what the control function keeps. The divergence Σ p (l - m) is at least
-    Σ p - Σ q: the difference is Σ p (e^t - t - 1) with t = m - l, and e^t lies above its tangent.
-    Both distributions sum to one, so no divergence is negative, and neither is a mean of them. With
-    `information_gain_is_mean_divergence`: G = I(Z; F) - I(Z; c(F)) ≥ 0, and zero only where the
-    property depends on the feature through c alone. An estimate may still be wrong: from few
-    examples it is too large.
+    """A function of the features cannot know more about a property than the features themselves.
+    The difference of information is a mean of KL divergences
+    (`information_gain_is_mean_divergence`), and each of them is non-negative: for p = exp(l) and q
+    = exp(m), Σ p (l − m) ≥ Σ p − Σ q, because e^t is at least 1 + t.
+
+    It is zero only where the property depends on the features through the function alone. Estimates
+    from few examples can violate or exaggerate it.
     """
     l, m = MatrixSymbol("l", 1, k), MatrixSymbol("m", 1, k)  # noqa: E741 (logarithms)
     one, other = Activation("exp", l), Activation("exp", m)
@@ -97,11 +99,13 @@ def _code(scores: Any, labels: Any) -> Any:
     covers=("S3-068",),
 )
 def prequential_code_length() -> Statement:
-    """The online code of Σ_i -log p(z_i | x_i): send the labels Z₁ of some examples with one probe,
-    and those of the next, Z₂, with another that was trained on the first. The scores S are
-    X₁ θ₁ and X₂ θ₂, and the code length of all is the sum of both; with blocks of one example each
-    it is the sum above. It measures how much effort it takes to read a property: bits for what the
-    probe does not know yet, and bits for what it never learns.
+    """The code length of labels measures how much effort it takes to learn a property from
+    activations: send the labels in blocks, each with a probe trained on the blocks before, and add
+    up −log p of each label. The formula says that the cross-entropies of two blocks add up; S_1 and
+    S_2 are the scores of the two probes and Z_1, Z_2 the one-hot labels.
+
+    Unlike accuracy it also counts how many examples the probe needed. A property that is easy to
+    extract has a short code.
     """
     n_1, n_2 = size("n_1"), size("n_2")
     scores = [MatrixSymbol("S_1", n_1, k), MatrixSymbol("S_2", n_2, k)]
@@ -123,9 +127,11 @@ def prequential_code_length() -> Statement:
     covers=("S3-068",),
 )
 def uniform_code_length() -> Statement:
-    """With weights zero all k classes have one probability, and N labels cost N log k, the length
-    to compare with. Random labels cost about that with any probe, as nothing before tells of what
-    comes. The rows of Z sum to one.
+    """A probe that knows nothing, with all weights zero, needs log k nats for each label with k
+    classes, so N labels cost N log k. This is the length to compare with
+    (`prequential_code_length`). The labels are the one-hot rows of Z.
+
+    Random labels cost about as much with any probe, because earlier labels do not help.
     """
     return Statement(
         _code(matmul(X, ZeroMatrix(d, k)), Z),
@@ -148,9 +154,10 @@ def _labelled(model: Model) -> tuple[np.ndarray, np.ndarray]:
     covers=("S3-068",),
 )
 def description_length_method() -> Method:
-    """In one block all labels cost log₂ k bits. In two, those of the second are sent with the probe
-    that `fit_probe` returns for the first, mixed with a uniform distribution at the weight of one
-    example.
+    """`description_length` computes the code length of labels, in blocks, each with a probe trained
+    on the blocks before. Checked: in one block all labels cost log₂ k bits; in two blocks, the
+    second is coded with the probe that `fit_probe` returns for the first, mixed with a uniform
+    distribution that has the weight of one example.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -182,9 +189,10 @@ def description_length_method() -> Method:
     covers=("S3-067",),
 )
 def information_gain_method() -> Method:
-    """The features are the signs of three dimensions of the embedding of each token, the control
-    function keeps one of them, and the property is whether the number of the token is a multiple of
-    three; by loops over the values.
+    """`information_gain` computes how many bits about a property are in features beyond what a
+    control function keeps of them. The check uses the signs of three dimensions of each token's
+    embedding as features, keeps one of them, and asks whether the token number is a multiple of
+    three, by loops over the values (`information_gain_is_mean_divergence`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

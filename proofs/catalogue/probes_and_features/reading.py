@@ -36,9 +36,12 @@ def squared(matrix: Any) -> Any:
     covers=("S3-063",),
 )
 def linear_probe() -> Definition:
-    """Scores X W + 1 b of k classes from the activations of N examples, a row each; the prediction
-    is the class with the largest score. A probe is trained beside the model, which stays as it is.
-    It says what can be read off an activation, by a reader of its kind.
+    """A linear probe predicts a property from activations: scores X W + b for k classes, from N
+    examples as rows of X (N × d), and the class with the largest score as prediction. The model
+    itself is not changed or trained.
+
+    It shows what can be read from an activation by a linear map. Whether the model reads it is
+    another question (`unread_direction_is_decodable`).
     """
     b = MatrixSymbol("b", 1, k)
 
@@ -64,8 +67,12 @@ def linear_probe() -> Definition:
     covers=("S3-063",),
 )
 def ridge_probe_is_the_minimum() -> Bound:
-    """Let (XᵀX + λI) W = XᵀZ. Any other weights W + D have the loss of W plus ‖XD‖² + λ‖D‖², so
-    there is one minimum, and solving these equations finds it.
+    """The ridge probe, a linear predictor of labels Z from activations X, is the unique minimum of
+    its loss, the squared error plus λ‖W‖². Its weights W solve (XᵀX + λI)W = XᵀZ. Any other weights
+    W + D have a larger loss, by ‖XD‖² + λ‖D‖².
+
+    So with λ > 0 the result does not depend on how the probe is trained, and probes on two
+    activations can be compared.
     """
 
     def loss(weights: Any) -> Any:
@@ -90,10 +97,12 @@ def ridge_probe_is_the_minimum() -> Bound:
     covers=("S3-065",),
 )
 def enough_dimensions_fit_any_labels() -> Statement:
-    """If the N rows of X are linearly independent (so N ≤ d, or d + 1 with an intercept), X has a
-    right inverse R, X R = I. The weights R Z then give exactly the labels Z, whichever they are:
-    meaningful, random, or those of a control task. A probe that is right about its training
-    examples has shown nothing.
+    """With at least as many dimensions as examples, a linear probe can fit any labels at all,
+    meaningful or random: if the N rows of X are linearly independent, X has a right inverse R, and
+    the weights R Z give exactly Z.
+
+    So accuracy on the training examples shows nothing. Use held-out examples and a control task
+    (`selectivity_score`).
     """
     right = MatrixSymbol("R", d, N)
     return Statement(
@@ -117,9 +126,11 @@ reader = MatrixSymbol("W_r", d, k)
     covers=("S3-064",),
 )
 def unread_direction_has_no_effect() -> Statement:
-    """Write a property z into the stream along u, and let every later reader be blind to it, u W =
-    0. What is read is the same, whatever z is. Yet a probe finds z (`unread_direction_is_decodable`
-    says how), with an accuracy of one.
+    """Writing a property z into the residual stream along a direction u that no later weight reads
+    (u W_r = 0) has no effect on what the model computes, although a probe would find it with
+    perfect accuracy (`unread_direction_is_decodable`).
+
+    S is the rest of the stream and W_r stands for all later readers.
     """
     return Statement(
         matmul(matadd(x, matmul(z, direction)), reader),
@@ -137,9 +148,12 @@ def unread_direction_has_no_effect() -> Statement:
     covers=("S3-064",),
 )
 def unread_direction_is_decodable() -> Statement:
-    """U is of length one, and nothing else is written along it. The probe with weights uᵀ then
-    returns z itself. So a probe that works does not show that the model uses what it finds; an
-    intervention on that direction would.
+    """A probe can read a property from the stream although the model does not use it. If the
+    property z is written along a unit row u and nothing else lies along u, the probe with weights
+    uᵀ returns z exactly, also if all later weights ignore u (`unread_direction_has_no_effect`). S
+    is the rest of the stream.
+
+    So a probe that works does not show use. An intervention along u does.
     """
     given = (
         (matmul(direction, Transpose(direction)), Identity(1)),
@@ -160,10 +174,12 @@ def unread_direction_is_decodable() -> Statement:
     covers=("S3-066",),
 )
 def selectivity_score() -> Definition:
-    """With predictions and labels as one-hot rows, tr(PᵀZ)/N is the share of examples that are
-    right. In a control task each type of input, such as each token, has a random label; its
-    predictions are Q and its labels C. The difference is what the probe has found rather than
-    remembered.
+    """Selectivity is the accuracy of a probe minus its accuracy on a control task with random
+    labels. In a control task each type of input, such as each token, gets a random label. P and Q
+    are the one-hot predictions, Z and C the one-hot labels of the real and the control task, so
+    tr(PᵀZ)/N is the accuracy.
+
+    The difference separates what is in the activations from what the probe can memorise.
     """
     P, Q, C = (MatrixSymbol(name, N, k) for name in ("P", "Q", "C"))
 

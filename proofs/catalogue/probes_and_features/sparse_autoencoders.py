@@ -102,15 +102,17 @@ def total(matrix: Any) -> Any:
     covers=("S3-074",),
 )
 def sparse_autoencoder() -> Definition:
-    """An activation z is written as a sum of few directions out of many: h = ReLU(z W_enc + b_enc)
-    has one number for each feature, most of them zero, and h D + b_dec should be z again, where row
-    k of the decoder D is the direction of feature k. There are more features than dimensions
-    (S > d), so the directions cannot be orthogonal, and sparsity is what makes the sum unique in
-    practice. W_enc is not Dᵀ in general: the encoder must subtract the interference of features
-    that overlap.
+    """A sparse autoencoder writes an activation z as a sum of a few directions out of many: the
+    encoder h = ReLU(z W_enc + b_enc) gives one number for each of S features, most of them zero,
+    and the decoder returns h D + b_dec, where row k of D is the direction of feature k. Z has N
+    activations as rows.
 
-    Many papers subtract a bias from z first. That is the same function with another b_enc:
-    (z - b) W_enc + b_enc = z W_enc + (b_enc - b W_enc).
+    It is the usual tool to find features in superposition. With S > d the directions overlap, and
+    sparsity is what singles out one such sum.
+
+    W_enc is not Dᵀ in general, since the encoder must subtract the interference of overlapping
+    features. Many papers subtract a bias from z first; that is the same function with another b_enc
+    (`bias_before_the_encoder`).
     """
 
     def plain(Z: Any, W_enc: Any, b_enc: Any, D: Any, b_dec: Any, **sizes: Any) -> Any:
@@ -142,9 +144,12 @@ def sparse_autoencoder() -> Definition:
     covers=("S3-075",),
 )
 def sparse_autoencoder_loss() -> Definition:
-    """The squared error of the reconstruction plus α times the sum of all features, which are not
-    negative, so that the sum is their L1 norm. The L1 norm stands for what is really wanted, few
-    features that are active: it is the one with a gradient.
+    """A sparse autoencoder is trained on the squared error of its reconstruction plus α times the
+    sum of its features, which are non-negative, so that this sum is their L1 norm. F (N × S) holds
+    the features of N activations Z. The reconstruction is F D plus the bias b_dec.
+
+    The L1 norm stands in for the number of active features, which has no useful gradient. It also
+    makes all features too small (`soft_threshold`).
     """
 
     def plain(Z: Any, F: Any, D: Any, b_dec: Any, alpha: Any, **sizes: Any) -> Any:
@@ -174,10 +179,12 @@ def sparse_autoencoder_loss() -> Definition:
     covers=("S3-075",),
 )
 def loss_is_convex_in_features() -> Bound:
-    """Halfway between two sets of features F and G the loss is at most the mean of their losses,
-    and smaller by a quarter of ‖(F - G) D‖². So for one activation and a fixed decoder there are no
-    false minima: finding the best features is the lasso. In encoder and decoder together the
-    problem is not convex.
+    """For a fixed decoder D the loss of a sparse autoencoder is convex in the features: halfway
+    between two sets of features F and G it is at most the mean of their losses, and smaller by ‖(F
+    − G)D‖²/4. Z are the activations, and α is the factor of the L1 penalty.
+
+    So the best features for given directions have no false local minima; the problem is known as
+    the lasso. In encoder and decoder together it is not convex.
     """
     G = MatrixSymbol("G", N, S)
 
@@ -212,11 +219,12 @@ def loss_is_convex_in_features() -> Bound:
     covers=("S3-076",),
 )
 def decoder_scale_is_free() -> Statement:
-    """Multiply what the encoder computes for feature k by w_k² > 0, or row k of the decoder: the
-    reconstruction is the same, since ReLU passes a positive factor. So the size of a feature has no
-    meaning by itself, and an encoder of half the size with a decoder of twice the size is the same
-    autoencoder. Compare features of different autoencoders only after the rows of their decoders
-    have norm 1.
+    """The sizes of features in a ReLU autoencoder can be chosen freely: multiplying the encoder's
+    result for feature k by w_k² > 0, or row k of the decoder, gives the same reconstruction. ReLU
+    passes positive factors. In the formula P is what the encoder computes before its ReLU, and row
+    k of D is the direction of feature k.
+
+    So before features of two autoencoders are compared, give all decoder rows the norm 1.
     """
     scale = DiagMatrix(HadamardPower(w, 2))
     return Statement(
@@ -232,11 +240,13 @@ def decoder_scale_is_free() -> Statement:
     covers=("S3-076",),
 )
 def l1_penalty_sees_the_scale() -> Statement:
-    """Divide the features by c and multiply the decoder by it: the reconstruction stays, and the L1
-    norm is divided by c. With a large c the penalty costs nothing, so that training on the loss as
-    it is printed drives c up in place of making features sparse. Hence the norms of the decoder's
-    rows are fixed at 1, or multiplied into the penalty. Penalties on the *number* of active
-    features do not see c.
+    """Dividing all features by c > 0 and multiplying the decoder by c leaves the reconstruction
+    unchanged and divides the L1 penalty by c. So training could make the penalty vanish without
+    making anything sparse. In the formula P is what the encoder computes before its ReLU.
+
+    Therefore the decoder's rows are kept at norm 1, or their norms multiplied into the penalty
+    (`weighted_penalty_does_not_see_the_scale`). A penalty on the number of active features does not
+    have this problem.
     """
     return Statement(total(relu(matmul(1 / c, P))), total(relu(P)) / c, on_models=False)
 
@@ -249,9 +259,10 @@ def l1_penalty_sees_the_scale() -> Statement:
     covers=("S3-076",),
 )
 def weighted_penalty_does_not_see_the_scale() -> Statement:
-    """Weight each feature by the norm u_k of its row in the decoder, Σ_k h_k u_k: features divided
-    by c have rows of c times the norm, and the penalty is the same. So no norm needs to be fixed in
-    training.
+    """If the L1 penalty weights each feature by the norm u_k of its decoder row, it does not change
+    when features are divided by c and the decoder multiplied by c: the norms are multiplied by c as
+    well. So no norms have to be fixed in training (`l1_penalty_sees_the_scale`). In the formula P
+    is what the encoder computes before its ReLU.
     """
     u = MatrixSymbol("u", S, 1)
 
@@ -274,11 +285,13 @@ def weighted_penalty_does_not_see_the_scale() -> Statement:
     covers=("S3-081",),
 )
 def soft_threshold() -> Bound:
-    """Let the rows of D be orthonormal, D Dᵀ = I. Of all features F ≥ 0 the loss is smallest at
-    F* = ReLU(Z Dᵀ - α/2): each feature is the coefficient of its direction, less α/2, and zero
-    below. This is shrinkage: where a feature is there, an L1 penalty makes it too small by α/2, in
-    every activation alike. The loss of any other F is larger by ‖F - F*‖² and twice the sum of
-    F ⊙ ReLU(α/2 - Z Dᵀ), what it costs to switch on features below the threshold.
+    """An L1 penalty makes features too small. If the decoder's rows are orthonormal, the best
+    non-negative features are ReLU(Z Dᵀ − α/2): the coefficient of each direction, reduced by α/2,
+    and zero below that. With α = 0.2 a coefficient 1 gives the feature 0.9, and 0.05 gives 0.
+
+    This shrinkage is why other encoders were proposed (gated, TopK, JumpReLU).
+
+    The loss of any other F ≥ 0 is larger by ‖F − F*‖² plus twice the sum of F ∘ ReLU(α/2 − Z Dᵀ).
     """
     coefficients = matmul(Z, Transpose(D))
     half = matmul(alpha / 2, OneMatrix(N, S))
@@ -320,10 +333,12 @@ def soft_threshold() -> Bound:
     covers=("S3-080",),
 )
 def reconstruction_is_sum_over_features() -> Statement:
-    """Each feature adds its value times its direction d_k to the reconstruction, and so its value
-    times d_k W_U to the logits on the direct path: the numbers d_k W_U say which tokens a feature
-    promotes, for all prompts at once. Between a norm and the logits they hold for the scale of that
-    prompt. What the autoencoder leaves over is no part of any feature.
+    """A reconstruction is a sum over features, each with its value times its direction, row k of D,
+    and so are its logits: d_k W_U says which tokens feature k promotes, for all prompts at once. F
+    (N × S) holds the values of the features.
+
+    With a final norm the numbers are multiplied by the scale of the prompt. What the autoencoder
+    fails to reconstruct belongs to no feature.
     """
     feature = OneHot(k, S)
     alone = matmul(F, feature, Transpose(feature), D, row.W_U)
@@ -338,10 +353,11 @@ def reconstruction_is_sum_over_features() -> Statement:
     covers=("S3-077", "S3-079"),
 )
 def densities_sum_to_l0() -> Statement:
-    """Let M have a 1 where a feature is active. The mean of a column of M is the density of a
-    feature, how often it is active; the sum of a row is how many features are active there. The sum
-    of all densities is the mean number of active features, L0, since a double sum may be taken in
-    either order. L0 is a count and no norm: twice the features have the same L0.
+    """The mean number of active features per activation, called L0, is the sum of all feature
+    densities. M (N × S) has a 1 where a feature is active; a column's mean is the density of that
+    feature, a row's sum the number of features active there.
+
+    L0 is a count and not a norm. Doubling all features does not change it.
     """
     M = MatrixSymbol("M", N, S)
     feature, position = OneHot(k, S), OneHot(i, N)
@@ -360,10 +376,13 @@ def densities_sum_to_l0() -> Statement:
     covers=("S3-085",),
 )
 def a_penalty_stays_in_the_loss() -> NonIdentity:
-    """It is said that gated, TopK and JumpReLU autoencoders all move sparsity from the loss into
-    the architecture. Only TopK does: it has no penalty, and k active features by construction. The
-    gated one has the L1 norm of its gate in the loss, and JumpReLU the number of active features.
-    The losses with and without that term are different functions.
+    """The losses with and without a penalty on the features are different functions. Gated and
+    JumpReLU autoencoders keep such a term, the L1 norm of the gate and the number of active
+    features; only TopK has none, since exactly k features are active by construction. F are the
+    features, D the decoder, Z the activations, and α is the factor of the penalty.
+
+    So the statement that all three move sparsity from the loss into the architecture is true of
+    TopK only.
     """
     error = squared(matadd(Z, matmul(-1, F, D)))
     return NonIdentity(error + alpha * total(F), error)
@@ -377,9 +396,12 @@ def a_penalty_stays_in_the_loss() -> NonIdentity:
     covers=("S3-074",),
 )
 def bias_before_the_encoder() -> Statement:
-    """To subtract a bias b from the activation before the encoder changes nothing that another
-    b_enc could not do. With b = b_dec both ends of the autoencoder are centred at one point, which
-    helps training, and the functions that can be learnt are the same.
+    """Subtracting a bias b from the activations before the encoder does not enlarge the set of
+    functions that an autoencoder can compute: it is the same as another encoder bias, b_enc − b
+    W_enc. Z are the activations and the rows of D the directions of the features.
+
+    Many implementations use b = b_dec, which centres both ends and helps training. When weights are
+    exchanged between libraries, the biases must be converted.
     """
     b = MatrixSymbol("b", 1, d)
     moved = matadd(b_enc, matmul(-1, b, W_enc))
@@ -403,10 +425,12 @@ def bias_before_the_encoder() -> Statement:
     covers=("S3-074",),
 )
 def norm_folds_into_autoencoder() -> Statement:
-    """Let z = y ⊙ g + b be what a norm gives after its gain and bias. The encoder on z is an
-    encoder on y, whose weights are diag(g) W_enc and whose bias is b_enc + b W_enc: the features
-    are the same. The decoder loses the gain where it is not zero: y is reconstructed from
-    (x̂ - b) / g.
+    """A gain g and bias b of a norm can be folded into an autoencoder that reads its output: the
+    encoder on y ∘ g + b has the weights diag(g) W_enc and the bias b_enc + b W_enc on y, and the
+    same features. The rows y are those of Y (N × d).
+
+    So autoencoders still fit a model whose norms have been folded. The decoder must then
+    reconstruct y, which is (x̂ − b)/g for the old reconstruction x̂ where g is nonzero.
     """
     Y, g, b = MatrixSymbol("Y", N, d), MatrixSymbol("g", d, 1), MatrixSymbol("b", 1, d)
     behind = matadd(matmul(Y, DiagMatrix(g)), every_row(b))
@@ -487,13 +511,14 @@ def _by_loops(sae: SAE, pre: np.ndarray, gate: np.ndarray) -> np.ndarray:
     covers=("S3-074", "S3-082", "S3-083", "S3-084"),
 )
 def sae_method() -> Method:
-    """Four ways from p = z W_enc + b_enc to features. ReLU: the positive part of p. Gated: that
-    part where a second encoder, the gate, is positive; so whether a feature is active and how
-    strongly are separate questions, and shrinkage of the one does not reach the other. TopK: the k
-    largest of a row; then L0 ≤ k, and without biases features of c z are c times those of z.
-    JumpReLU: p where it is above a threshold, and not p minus the threshold: no shrinkage. Each is
-    compared with loops over positions and features; a gate that is the encoder itself gives ReLU
-    again.
+    """`SAE` has four encoders, ways to get features from p = z W_enc + b_enc. ReLU takes the
+    positive part of p. Gated takes that part only where a second encoder is positive, so that
+    whether a feature is active and how strongly are separate. TopK keeps the k largest of each row.
+    JumpReLU keeps p where it exceeds a threshold, without subtracting the threshold.
+
+    Gated, TopK and JumpReLU avoid shrinkage (`soft_threshold`). With TopK at most k features are
+    active, and without biases the features of 2z are twice those of z. Each encoder is compared
+    with loops; a gate equal to the encoder gives ReLU again.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -521,8 +546,9 @@ def sae_method() -> Method:
     covers=("S3-077", "S3-079"),
 )
 def feature_density_method() -> Method:
-    """Counted one by one. The densities sum to L0, and neither changes when features are scaled by
-    positive numbers, unlike an L1 norm.
+    """`l0` counts how many features are active on an activation on average, and `feature_density`
+    how often each feature is active. They are compared with counting one by one. The densities sum
+    to L0, and neither changes when features are scaled, unlike an L1 norm (`densities_sum_to_l0`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -550,8 +576,9 @@ def feature_density_method() -> Method:
     covers=("S3-080",),
 )
 def feature_attribution_method() -> Method:
-    """The contributions of all active features, of b_dec and of what the autoencoder leaves over
-    are together the direct contribution of the activation, which is computed without the
+    """`feature_attribution` gives the direct contribution of each feature of an autoencoder to a
+    logit. The check: the contributions of all active features, of b_dec and of the reconstruction
+    error sum to the direct contribution of the activation, which is computed without the
     autoencoder.
     """
 
@@ -609,11 +636,13 @@ def _logits_by_loops(model: Model, row: np.ndarray) -> np.ndarray:
     covers=("S3-078",),
 )
 def loss_recovered_method() -> Method:
-    """(L_abl - L_SAE) / (L_abl - L): the share of the loss that an ablation adds and the
-    reconstruction does not. It is 1 for an autoencoder that is the identity and 0 for one that
-    writes zeros, both compared here; it can be negative. A zero ablation is often far worse than
-    anything a reconstruction does, so that nearly 1 is easily reached: compare with a mean ablation
-    too, and say which one it was.
+    """`loss_recovered` measures how good an autoencoder is for the model: (L_abl − L_SAE)/(L_abl −
+    L), where L is the model's loss, L_SAE the loss with reconstructions in place of activations,
+    and L_abl the loss with the activations ablated. It is 1 for a perfect autoencoder and 0 for one
+    that is as bad as the ablation; it can be negative.
+
+    Zero ablation is often so harmful that values near 1 are easy to reach. Compare with mean
+    ablation too, and say which one was used.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -59,8 +59,12 @@ from otimes.proofs.theorem import theorem
     covers=("S0-64",),
 )
 def pearson() -> Definition:
-    """The cosine of two rows after each is centred; P = I − 11ᵀ/V takes the mean off. It compares
-    shapes: neither a shift nor a positive scale of either row counts.
+    """The Pearson correlation of two rows u and v is the cosine of the angle between them after
+    each is centred: subtract the mean, then divide the dot product by both lengths. P = I − 11ᵀ/V
+    subtracts the mean. It is between −1 and 1.
+
+    It compares shapes: adding a constant to a row, or multiplying it by a positive number, changes
+    nothing. So it suits logits, which are defined up to a constant.
     """
 
     def plain(**given: Any) -> Any:
@@ -87,8 +91,12 @@ def pearson() -> Definition:
     covers=("S0-64",),
 )
 def covariance_of_affine() -> Statement:
-    """Centred, a u + b 1 is a times u: its inner product with any v is a times that of u. The shift
-    is gone. So logits, which are defined up to a constant, may be compared.
+    """Adding a constant to a row does not change its covariance with another, and multiplying the
+    row by a multiplies the covariance by a. In the formula the row is a u + b 1, and P = I − 11ᵀ/V
+    removes b. The other row is v.
+
+    So logits, which are defined only up to a constant for each position, can be compared by their
+    correlation.
     """
     return Statement(_dot(_shifted, _v), matmul(_a, _dot(_u, _v)), on_models=False)
 
@@ -100,9 +108,11 @@ def covariance_of_affine() -> Statement:
     covers=("S0-64",),
 )
 def variance_of_affine() -> Statement:
-    """The squared length of a u + b 1, centred, is a² times that of u. Divided by its root, a
-    covariance that was multiplied by a keeps its sign only: ρ(a u + b 1, v) = sign(a) ρ(u, v).
-    Directions known up to sign, such as singular vectors, are compared by the size of ρ.
+    """Replacing a row u by a u + b multiplies its variance by a². The covariance is multiplied by a
+    (`covariance_of_affine`), so the correlation with another row changes only by the sign of a.
+
+    Singular vectors and similar directions are known only up to sign. Compare them by the absolute
+    value of the correlation.
     """
     return Statement(_dot(_shifted, _shifted), matmul(_a**2, _dot(_u, _u)), on_models=False)
 
@@ -114,9 +124,10 @@ def variance_of_affine() -> Statement:
     covers=("S0-64",),
 )
 def pearson_at_most_one() -> Bound:
-    """⟨u, v⟩² ≤ ‖u‖² ‖v‖² for any two rows, the centred ones among them: what is missing is half
-    the sum of squares of all u_s v_t − u_t v_s. So |ρ| is one only for rows that are multiples of
-    each other once centred.
+    """A Pearson correlation is between −1 and 1: ⟨u, v⟩² ≤ ‖u‖² ‖v‖² for any two rows, here the
+    centred ones. The difference is half the sum of squares of all u_s v_t − u_t v_s.
+
+    Equality means that the centred rows are multiples of each other.
     """
     product = matmul(_u, Transpose(_v))
     crossed = matadd(matmul(Transpose(_u), _v), matmul(-1, Transpose(_v), _u))
@@ -136,9 +147,12 @@ def pearson_at_most_one() -> Bound:
     covers=("B14", "S0-63"),
 )
 def gram_of_projected() -> Statement:
-    """Rows of A E_A and B E_B, V long, are compared through E_A Eᵀ_B alone: one matrix of d × d for
-    all pairs of rows, and the mean taken off in it once. So correlations over a vocabulary of any
-    size cost as much as on the stream.
+    """Correlations over the whole vocabulary can be computed from a d × d matrix: rows of A E_A and
+    B E_B, with V entries each, have inner products that depend on E_A E_Bᵀ alone. The centring P =
+    I − 11ᵀ/V is done once, inside that matrix.
+
+    So comparing many directions over a vocabulary of 50,000 costs no more than comparing them in
+    the stream.
     """
     A, B = MatrixSymbol("A", m, p), MatrixSymbol("B", n, q)
     E_A, E_B = MatrixSymbol("E_A", p, V), MatrixSymbol("E_B", q, V)
@@ -157,9 +171,11 @@ def gram_of_projected() -> Statement:
     covers=("S0-65",),
 )
 def rotations_cancel() -> Statement:
-    """Rotate the stream of a model: what is written becomes V R, the unembedding RᵀE, and the
-    product is what it was. On the stream the two models have nothing in common that can be seen;
-    over the vocabulary they are the same.
+    """If the residual stream of a model is rotated by R, what its weights say over the vocabulary
+    does not change: V_A becomes V_A R, the unembedding E becomes RᵀE, and their product stays V_A
+    E.
+
+    So two models that look unrelated in the stream can be compared through their common vocabulary.
     """
     R = MatrixSymbol("R", d, d)
     written = MatrixSymbol("V_A", m, d)
@@ -178,11 +194,13 @@ def rotations_cancel() -> Statement:
     covers=("S0-63",),
 )
 def likeness_ignores_order_of_neurons() -> Statement:
-    """A pair of layers gives a table of correlations, neuron by neuron, A M Bᵀ; to say how alike
-    the layers are takes one number. The order of neurons is arbitrary, so it must stay when the
-    rows of A are permuted. The sum of all squares does, as do the best match of each row and
-    what an optimal pairing gives. The sum along the diagonal, neuron k with neuron k, does not: the
-    same layer with its neurons in another order then seems to be unlike itself.
+    """A measure of how similar two layers are should not depend on the order of their neurons. In
+    the table of correlations between all pairs of neurons, A M Bᵀ, the sum of squares does not:
+    permuting the rows of A by P leaves it unchanged. The best match of each row and an optimal
+    pairing do not depend on the order either.
+
+    The sum along the diagonal does. With it, a layer compared with a reordered copy of itself seems
+    to be different.
     """
     A, B = MatrixSymbol("A", n, p), MatrixSymbol("B", n, q)
     P, M = MatrixSymbol("P", n, n), MatrixSymbol("M", p, q)
@@ -204,10 +222,13 @@ def likeness_ignores_order_of_neurons() -> Statement:
     covers=("S0-63",),
 )
 def align_layers_method() -> Method:
-    """`ot.align_layers` correlates rows over the vocabulary, reduces each pair of layers to one
-    number (the mean of the best matches in both directions: the note in print leaves that open) and
-    takes the one-to-one pairing of the largest sum. A model whose layers were shuffled is found
-    again, and correlations are those of loops over tokens.
+    """`ot.align_layers` finds which layer of one model corresponds to which layer of another. It
+    correlates rows over the vocabulary, reduces each pair of layers to one number (the mean of the
+    best matches in both directions; the published text leaves this open), and takes the one-to-one
+    pairing with the largest sum.
+
+    The check is that a model with shuffled layers is recognised, and that correlations agree with
+    loops over tokens.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -249,11 +270,13 @@ def align_layers_method() -> Method:
     covers=("S0-70",),
 )
 def stitching_to_itself() -> Statement:
-    """From one stream to another through the vocabulary: K = E_A E'_B. Between a model and the same
-    model with its stream rotated, E_B = RᵀE, whose right inverse is E'R, K is the rotation itself;
-    with R = I, the identity. Nothing is fitted.
+    """Going from the stream of one model to that of another through their common vocabulary, K =
+    E_A E_B′ with E_B′ a right inverse of E_B, recovers a rotation exactly: for a model and its copy
+    with the stream rotated by R, K = R. For a model and itself K is the identity. Nothing is
+    fitted. In the formula the right inverse of E is E_back, and E_back R is that of RᵀE.
 
-    Between other models K is an approximation, as the row spaces of the embeddings differ.
+    Between models that were trained separately K is an approximation, since their embeddings span
+    different subspaces.
     """
     R = MatrixSymbol("R", d, d)
     return Statement(matmul(E, matmul(E_back, R)), R, given=(RIGHT_INVERSE,), on_models=False)
@@ -266,9 +289,10 @@ def stitching_to_itself() -> Statement:
     covers=("S0-70",),
 )
 def stitching_method() -> Method:
-    """`ot.stitching_map` takes the pseudo-inverse. A model is stitched to itself by the identity,
-    and to itself with the directions of its stream turned round by that turn; both are compared to
-    the last digit that the condition of the embedding leaves.
+    """`ot.stitching_map` computes the map from one model's stream to another's through the
+    vocabulary, with the pseudo-inverse of the second embedding. It is checked on a model and itself
+    (the identity) and on a copy of it whose stream lists its coordinates in reverse order (that
+    permutation), up to rounding.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -291,9 +315,12 @@ def stitching_method() -> Method:
     covers=("S0-61",),
 )
 def subspaces_need_not_coincide() -> NonIdentity:
-    """Were the row spaces of two embeddings one and the same, the projection on the first, E'E,
-    would leave the second as it is. Nothing about a shared vocabulary makes it so: what is shared
-    is the space around them.
+    """Two models with the same vocabulary need not use the same subspace of it. If they did, the
+    projection E′E onto the row space of the first embedding would leave the second, E_B, unchanged;
+    the inequality says that in general it does not. In the formula E′ is E_back.
+
+    What the two share is the space with one dimension for each token, and within it each has d
+    dimensions of its own.
     """
     other = MatrixSymbol("E_B", p, V)
     return NonIdentity(matmul(other, E_back, E), other, given=(RIGHT_INVERSE,))
@@ -306,9 +333,11 @@ def subspaces_need_not_coincide() -> NonIdentity:
     covers=("S0-61",),
 )
 def single_space() -> Observation:
-    """Models with one tokenizer share the space with a dimension for each token. Each uses its own
-    subspace of it, of dimension d, and that these coincide does not follow: it is a matter of fact.
-    Principal angles between the row spaces of two unembeddings say how far they do.
+    """Do two trained models with the same tokenizer use the same d-dimensional subspace of the
+    vocabulary space? Nothing requires it (`subspaces_need_not_coincide`), so it is measured, by the
+    principal angles between the row spaces of their unembeddings.
+
+    Cosines near 1 would mean that directions of one model can be read in the other without loss.
     """
 
     def observe(load: Load) -> Observed:
@@ -341,8 +370,12 @@ def single_space() -> Observation:
     covers=("S0-62",),
 )
 def change_over_vocabulary() -> Statement:
-    """Projection is linear, so the change of a weight is read like the weight: (W + ΔW)E = WE +
-    ΔWE. What it is read as is a matter of fact.
+    """What fine-tuning changed in a weight can be read over the vocabulary like the weight itself,
+    since projection is linear: (W + ΔW) E = W E + ΔW E. ΔW is the change, and E maps the stream to
+    the vocabulary.
+
+    The rows of ΔW E say which tokens were promoted or demoted. Whether they have to do with the
+    training data is an empirical question (`fine_tuning_read`).
     """
     W, change = MatrixSymbol("W", m, d), MatrixSymbol("DeltaW", m, d)
     return Statement(
@@ -357,9 +390,12 @@ def change_over_vocabulary() -> Statement:
     covers=("S0-62",),
 )
 def fine_tuning_read() -> Observation:
-    """Dar et al. fine-tuned GPT-2 on film reviews and found words of praise and blame in the
-    projected differences. The projection itself is linear and proved; that what it shows has to do
-    with what was trained on is the claim here.
+    """Does the change of weights by fine-tuning, projected to the vocabulary, show what the model
+    was trained on? Dar et al. fine-tuned GPT-2 on film reviews and found words of praise and blame
+    in the projected differences.
+
+    The projection is linear and proved (`change_over_vocabulary`); what is claimed here is the
+    content.
     """
     return Observation(
         "the top tokens of the rows of ΔW E are words of what was fine-tuned on, more often than "

@@ -59,8 +59,11 @@ FULL = matmul(row.W_E, matmul(row.W_V, row.W_O), row.W_U)
     covers=("B13",),
 )
 def powers_of_AB_and_BA() -> Statement:
-    """(AB)^L A = A (BA)^L for every power: the brackets can be set either way. So what a large
-    product does again and again is done by the small one, with A once at the end.
+    """A product of two matrices in one order determines the powers of the product in the other
+    order: (AB)^L A = A (BA)^L for every L, by moving brackets. A is p × q and B is q × p.
+
+    So a large matrix AB that passes through a small dimension can be studied through the small
+    matrix BA. For the full OV circuit of a head, AB is V × V and BA is d_head × d_head.
     """
     return Statement(
         matmul(LayerProduct(matmul(A, B), (l, L)), A),
@@ -76,11 +79,12 @@ def powers_of_AB_and_BA() -> Statement:
     covers=("S3-102", "B13"),
 )
 def power_sums_of_AB_and_BA() -> Statement:
-    """Tr AB (I − zAB)⁻¹ = tr BA (I − zBA)⁻¹ wherever both inverses exist. Written as a series in z
-    the sides are Σ z^k tr (AB)^(k+1) and Σ z^k tr (BA)^(k+1), so all sums of powers of the
-    eigenvalues agree, and with them all eigenvalues that are not zero, each as often.
+    """AB and BA have the same nonzero eigenvalues, each as often. The equation says it for all
+    power sums at once: as a series in z the two sides are Σ z^k tr (AB)^{k+1} and Σ z^k tr
+    (BA)^{k+1}, and traces of powers are sums of powers of the eigenvalues. R_p and R_q are the
+    inverses of I − zAB and I − zBA. A is p × q and B is q × p.
 
-    So those of a V × V circuit are had from a d_head × d_head matrix; all others are zero.
+    So the eigenvalues of a head's V × V circuit are those of a d_head × d_head matrix, and zeros.
     """
     z = Symbol("z", real=True)
     R_p, R_q = MatrixSymbol("R_p", p, p), MatrixSymbol("R_q", q, q)
@@ -101,9 +105,11 @@ def power_sums_of_AB_and_BA() -> Statement:
     covers=("S3-102", "B13"),
 )
 def traces_of_AB_and_BA() -> Statement:
-    """Let P and Q be two matrices with P A = A Q. Then tr P AB = tr Q BA. For each L the powers
-    P = (AB)^L and Q = (BA)^L are such a pair (`powers_of_AB_and_BA`), so tr (AB)^k = tr (BA)^k for
-    every k from 1 on. Traces of powers are sums of powers of eigenvalues.
+    """The traces of (AB)^k and (BA)^k are equal for every k ≥ 1. P and Q stand for the powers one
+    lower, which satisfy P A = A Q (`powers_of_AB_and_BA`). A is p × q and B is q × p.
+
+    Traces of powers are sums of powers of eigenvalues. So the large and the small matrix have the
+    same sums of eigenvalues, of their squares, and so on.
     """
     P, Q = MatrixSymbol("P", p, p), MatrixSymbol("Q", q, q)
     return Statement(
@@ -121,9 +127,12 @@ def traces_of_AB_and_BA() -> Statement:
     covers=("S3-102", "B13"),
 )
 def eigenvectors_of_small() -> Statement:
-    """If B A v = λ v then A v is an eigenvector of A B with the same λ; it is not zero unless λ is.
-    For the full circuit of a head the small vector has d_head entries, and A v has one for each
-    token.
+    """Each eigenvector of the small product BA gives one of the large product AB: if BA v = λ v,
+    then A v satisfies AB (A v) = λ (A v), and A v ≠ 0 if λ ≠ 0. A is p × q, B is q × p and v is q
+    × 1.
+
+    For a head's full OV circuit v has d_head entries, and A v has one entry for each token of the
+    vocabulary. So nothing large has to be decomposed.
     """
     v, value = MatrixSymbol("v", q, 1), Symbol("lambda", real=True)
     return Statement(
@@ -142,9 +151,12 @@ def eigenvectors_of_small() -> Statement:
     covers=("S3-101", "S3-102"),
 )
 def full_ov_trace() -> Statement:
-    """The sum over tokens of what each, attended to, adds to its own logit is the trace of
-    W_E W_OV W_U, and that is the trace of the d_head × d_head matrix W_O W_U W_E W_V. The trace is
-    the sum of the eigenvalues, which is all that ties them to copying.
+    """The sum over all tokens of what attending to a token adds to its own logit is the trace of
+    the full OV circuit W_E W_OV W_U. It equals the trace of the small matrix W_O W_U W_E W_V
+    (d_head × d_head).
+
+    The trace is the sum of the eigenvalues. This sum is all that ties eigenvalues to copying
+    (`positive_eigenvalues_without_copying`).
     """
     t = Symbol("t", integer=True)
     token = OneHot(t, V)
@@ -160,9 +172,12 @@ def full_ov_trace() -> Statement:
     covers=("S3-101",),
 )
 def trace_is_sum_of_eigenvalues() -> Statement:
-    """Where a matrix has a basis of eigenvectors, the columns of S, its trace is the sum of their
-    eigenvalues. (Of others it is true as well, by continuity or by triangular form.) Only the sums
-    are equal: that each eigenvalue is the effect of some token on itself is wrong.
+    """The trace of a matrix is the sum of its eigenvalues. It is proved here for a matrix M with a
+    basis of eigenvectors, the columns of S; it is true for all square matrices. The eigenvalues are
+    the entries of λ, and S_back is the inverse of S.
+
+    Only the sums agree. An eigenvalue of the full OV circuit is not the effect of some token on
+    itself.
     """
     M, S, S_back = (MatrixSymbol(name, n, n) for name in ("M", "S", "S_back"))
     values = MatrixSymbol("lambda", n, 1)
@@ -185,14 +200,13 @@ def trace_is_sum_of_eigenvalues() -> Statement:
     covers=("S3-101",),
 )
 def positive_eigenvalues_without_copying() -> Statement:
-    """The matrix with rows (−1, 5) and (−1, 4) has a first diagonal entry of −1: token 0 lowers its
-    own logit. Still M² − 3M + I = 0, so its eigenvalues are the roots of λ² − 3λ + 1, which are
-    both positive: their sum is 3 and their product 1.
+    """A matrix can have positive eigenvalues only and still have a negative diagonal entry. `[[−1,
+    5], [−1, 4]]` satisfies M² − 3M + I = 0, so its eigenvalues are the roots of λ² − 3λ + 1, both
+    positive (about 2.62 and 0.38), but its first diagonal entry is −1.
 
-    In print one finds that positive eigenvalues *indicate* an increase in logits of the same
-    tokens. Only their sum is tied to those, and only to the sum. Read as a statement about each
-    token, that every diagonal entry is positive wherever eigenvalues are, it is refuted by this
-    matrix.
+    In print, positive eigenvalues of a head's full OV circuit are said to mean that tokens raise
+    their own logits. Read as a statement about each token this is false: here token 0 lowers its
+    own. Only the sum of the diagonal is fixed by the eigenvalues.
     """
     M = ImmutableMatrix([[-1, 5], [-1, 4]])
     return Statement(
@@ -207,12 +221,13 @@ def positive_eigenvalues_without_copying() -> Statement:
     covers=("S3-101", "S3-102", "B13"),
 )
 def copying_scores_method() -> Method:
-    """`ot.copying_scores` is Σ Re λ / Σ |λ|, from the eigenvalues of the small matrices: between −1
-    and 1, as no sum of real parts exceeds that of sizes; 1 where all eigenvalues are positive.
-    `ot.ov_eigenvalues` against power sums: Σ λ and Σ λ² are the traces of M and M², by loops.
+    """The copying score of a head says whether it tends to raise the logits of the tokens that it
+    attends to: Σ Re λ/Σ |λ| over the eigenvalues λ of its full OV circuit M = W_E W_OV W_U. It is
+    between −1 and 1, and 1 if all eigenvalues are positive. `ot.copying_scores` computes it from a
+    d_head × d_head matrix with the same nonzero eigenvalues.
 
-    The eigenvalues are of a matrix that is far from symmetric and may be sensitive; their power
-    sums are not, which is why these are compared.
+    The check compares Σ λ and Σ λ² with the traces of M and M², by loops. Eigenvalues of a matrix
+    that is far from symmetric are sensitive to rounding; these sums are not.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -255,8 +270,11 @@ def copying_scores_method() -> Method:
     covers=("S3-102",),
 )
 def full_ov_rank() -> Property:
-    """W_E W_V W_O W_U has rank at most d_head, so at least V − d_head of its eigenvalues are zero,
-    and there is nothing to count among those.
+    """The full OV circuit W_E W_V W_O W_U of a head is V × V with rank at most d_head, so at least
+    V − d_head of its eigenvalues are zero.
+
+    Statistics of its eigenvalues, such as the share that is positive, make sense for the d_head
+    others only (`counting_is_a_trap`).
     """
     return Property(
         Fact("rank_at_most", FULL, Min(V, d, d_head)),
@@ -272,9 +290,11 @@ def full_ov_rank() -> Property:
     covers=("B12",),
 )
 def bare_trace_is_not_full_trace() -> NonIdentity:
-    """W_OV on the stream and W_E W_OV W_U on the vocabulary answer different questions: is a
-    direction written back as it was read, and does a token raise itself? Their traces, and so their
-    copying scores, need not even have one sign. A score has to say of which it is.
+    """The trace of W_OV and the trace of the full OV circuit W_E W_OV W_U are different numbers and
+    may have different signs. The first asks whether directions of the stream are written back as
+    they were read, the second whether tokens raise their own logits.
+
+    So a copying score has to say of which of the two it is.
     """
     return NonIdentity(Trace(matmul(row.W_V, row.W_O)), Trace(FULL), on_models=True)
 
@@ -286,9 +306,11 @@ def bare_trace_is_not_full_trace() -> NonIdentity:
     covers=("B12",),
 )
 def bare_and_full_scores() -> Observation:
-    """Both scores for every head of the bundled models without norms. Where a head that copies
-    tokens turns directions round on the stream, or the other way about, embedding and unembedding
-    are no transposes of each other, and one score must not be quoted for the other.
+    """Do the copying scores of W_OV and of the full OV circuit agree in trained models? Both are
+    computed for every head of the bundled models without norms.
+
+    They can differ if embedding and unembedding are not transposes of each other
+    (`bare_trace_is_not_full_trace`). Where they do, one must not be quoted for the other.
     """
 
     def observe(load: Load) -> Observed:
@@ -320,9 +342,12 @@ def bare_and_full_scores() -> Observation:
     covers=("S3-101", "S3-102"),
 )
 def counting_is_a_trap() -> Observation:
-    """Nearly all eigenvalues of W_E W_OV W_U are zero, and a library returns them as small numbers
-    of either sign. Counting the positive ones of the large matrix counts rounding errors; from the
-    small matrix there are d_head to count. A score weighted by size does not mind.
+    """Counting the positive eigenvalues of a full OV circuit as a V × V matrix mostly counts
+    rounding errors. Nearly all of its eigenvalues are zero, and numerical libraries return them as
+    tiny numbers of either sign.
+
+    From the d_head × d_head matrix there are d_head eigenvalues to count. A score weighted by size,
+    such as Σ Re λ/Σ |λ|, is hardly affected.
     """
 
     def observe(load: Load) -> Observed:
@@ -355,9 +380,12 @@ def counting_is_a_trap() -> Observation:
     covers=("S3-108",),
 )
 def own_logit() -> Definition:
-    """The diagonal of the full OV circuit: what attending to a token adds to that token's logit. A
-    head with a negative diagonal suppresses what it attends to; if its queries ask for what is
-    about to be predicted, it takes back a naive copy.
+    """The diagonal of the full OV circuit says what attending to a token does to that token's own
+    logit. A head with a mostly positive diagonal copies; with a mostly negative one it suppresses
+    what it attends to.
+
+    Copy suppression is the second case together with queries that ask for the token that is about
+    to be predicted: the head then takes back a naive copy.
     """
 
     def plain(**given: Any) -> Any:
@@ -387,9 +415,11 @@ def own_logit() -> Definition:
     covers=("S3-108",),
 )
 def own_logit_is_moved() -> Statement:
-    """Attend to token t with weight a: the head adds a times entry (t, t) of the full OV circuit to
-    the logit of t. So the sign says whether attention raises or lowers what it attends to. It does
-    not say whether the head attends there; for copy suppression that is the other half.
+    """If a head attends to token t with weight a, it adds a times entry (t, t) of its full OV
+    circuit to the logit of t. So the sign of that entry says whether attention raises or lowers the
+    token attended to.
+
+    It does not say whether the head attends to t; that is a matter of its QK circuit.
     """
     t, weight = Symbol("t", integer=True), Symbol("a", real=True)
     token = OneHot(t, V)
@@ -409,9 +439,10 @@ def own_logit_is_moved() -> Statement:
     covers=("S3-108",),
 )
 def copy_suppression_seen() -> Observation:
-    """A head of GPT-2 lowers nearly all tokens that it attends to. Here: for each head the share of
-    tokens with a negative diagonal entry, and whether its queries, made of W_U's column of a token,
-    ask for that token more than for nine tenths of the others.
+    """Do the bundled models have heads that suppress copies, as GPT-2 has? For each head two things
+    are computed: the share of tokens whose diagonal entry in the full OV circuit is negative, and
+    whether a query made from a token's unembedding column asks for that token more than for nine
+    tenths of the others.
     """
 
     def observe(load: Load) -> Observed:
@@ -450,12 +481,14 @@ def copy_suppression_seen() -> Observation:
     covers=("S3-110",),
 )
 def effective_ov() -> Statement:
-    """Tokens first go through the first feed-forward layer, FFN¹(W_E) = g(W_E W_in) W_out, and what
-    that makes of them through the head and the unembedding: a V × V table whose row t is what
-    attending to token t, seen through the first layer, does to the logits, g(e_t W_E W_in) W_out
-    W_OV W_U. A successor head has its largest entry in the column of the next in order.
+    """In real models tokens pass through the first MLP before later heads read them. The effective
+    OV circuit is the table whose row t says what attending to token t does to the logits, with the
+    token's embedding replaced by the output of that MLP: g(e_t W_E W_in) W_out W_OV W_U.
 
-    In print it ends in W_V instead of W_U: then it is V × d_head and no table of tokens.
+    It is used to find successor heads, which map Monday to Tuesday or 1 to 2: their largest entry
+    in a row is the next item.
+
+    In print the formula ends in W_V instead of W_U, which is V × d_head and no table of tokens.
     """
     d_mlp, t = size("d_mlp"), Symbol("t", integer=True)
     W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
@@ -484,9 +517,10 @@ def effective_ov() -> Statement:
     covers=("S3-110",),
 )
 def successors_seen() -> Observation:
-    """GPT-2 small has a head that takes Monday to Tuesday and one to two. In the bundled gpt2_tiny
-    the ordinal tokens are digits: of 0 to 8, for how many is the next digit the one that the
-    effective OV circuit of some head raises most among the digits?
+    """Does the bundled model with MLPs have a successor head? GPT-2 small has one that maps Monday
+    to Tuesday and one to two. In `gpt2_tiny` the tokens with an order are digits: for how many of 0
+    to 8 is the next digit the one that the effective OV circuit (`effective_ov`) of some head
+    raises most among the digits?
     """
 
     def observe(load: Load) -> Observed:

@@ -77,11 +77,13 @@ G = MatrixSymbol("G", d, d)  # any d × d matrix, such as that inverse
     covers=("S0-52",),
 )
 def projection_and_back() -> Statement:
-    """Whatever has rows on the stream can be written over the vocabulary, Â = A E, and with a right
-    inverse of E nothing is lost: Â E' = A. So any product in the model may have E E' inserted.
+    """Vectors of the residual stream can be written over the vocabulary and taken back without
+    loss: Â = A E has one entry for each token, and with a right inverse E′ of the embedding, Â E′ =
+    A. So E E′ can be inserted into any product of a model. In the formulas of this chapter E′ is
+    written E_back.
 
-    There is such an E' exactly when the rows of E are independent, which needs at least as many
-    tokens as directions.
+    This is the basis of reading weights in “embedding space”. A right inverse exists if the rows of
+    E (d × V) are independent, which requires at least as many tokens as dimensions.
     """
     A = MatrixSymbol("A", m, d)
     return Statement(matmul(matmul(A, E), E_back), A, given=(RIGHT_INVERSE,), on_models=False)
@@ -94,8 +96,10 @@ def projection_and_back() -> Statement:
     covers=("S0-53", "S0-52"),
 )
 def pseudo_inverse_is_inverse() -> Statement:
-    """Where E has independent rows, E Eᵀ can be inverted and Eᵀ(E Eᵀ)⁻¹ is a right inverse. It
-    takes one d × d inverse; nothing of vocabulary by vocabulary is formed.
+    """If the rows of an embedding E (d × V) are independent, Eᵀ(E Eᵀ)⁻¹ is a right inverse of it: E
+    times this matrix is the identity. It is the pseudo-inverse of E.
+
+    It needs one d × d inverse. Nothing of size V × V is formed.
     """
     return Statement(
         matmul(E, PSEUDO_INVERSE),
@@ -112,9 +116,12 @@ def pseudo_inverse_is_inverse() -> Statement:
     covers=("S0-53",),
 )
 def pseudo_inverse_projects_orthogonally() -> Statement:
-    """With the pseudo-inverse, E'E = Eᵀ(E Eᵀ)⁻¹E is an orthogonal projection: PᵀP = P says at once
-    that it is symmetric and that P² = P. It projects what is written over the vocabulary onto the
-    row space of E. With another right inverse P² = P still holds, and the symmetry is lost.
+    """Going from the vocabulary to the stream and back with the pseudo-inverse E′ = Eᵀ(E Eᵀ)⁻¹ is
+    an orthogonal projection, onto the row space of E: the matrix P = E′E satisfies PᵀP = P, so it
+    is symmetric and P² = P.
+
+    With another right inverse it is still a projection, but not an orthogonal one
+    (`right_inverse_projects`).
     """
     projection = matmul(PSEUDO_INVERSE, E)
     return Statement(matmul(Transpose(projection), projection), projection, on_models=False)
@@ -127,9 +134,11 @@ def pseudo_inverse_projects_orthogonally() -> Statement:
     covers=("S0-53",),
 )
 def right_inverses_are_many() -> Statement:
-    """To a right inverse anything may be added that E does not see: E' + (I − E'E) Z is another
-    one, for every Z. So what a weight looks like over the vocabulary, E'W, depends on a choice,
-    though the products in the model do not.
+    """A wide matrix has many right inverses: to one of them, E′, anything of the form (I − E′E) Z
+    may be added, which E maps to zero. In the formula E′ is E_back, and Z is any V × d matrix.
+
+    So what a weight looks like over the vocabulary, E′W, depends on a choice, although the products
+    in the model do not. A text should say which right inverse it uses.
     """
     Z = MatrixSymbol("Z", V, d)
     unseen = matadd(Identity(V), matmul(-1, E_back, E))
@@ -148,10 +157,11 @@ def right_inverses_are_many() -> Statement:
     covers=("S0-53",),
 )
 def pseudo_inverse_is_smallest() -> Bound:
-    """Any two right inverses differ by some N with E N = 0, and the pseudo-inverse, EᵀG with the
-    d × d matrix G = (E Eᵀ)⁻¹, is orthogonal to all of these, as it would be with any other G. So
-    any other right inverse is larger by ‖N‖²: that is a reason to choose the pseudo-inverse, and
-    there is only one smallest.
+    """Among all right inverses of E, the pseudo-inverse has the least norm. Any other one differs
+    from it by some N with E N = 0, and is larger by exactly ‖N‖² (sum of squares). In the formula
+    the pseudo-inverse is EᵀG with G = (E Eᵀ)⁻¹.
+
+    That is a reason to choose it when weights are read over the vocabulary.
     """
     N = MatrixSymbol("N", V, d)
     return Bound(
@@ -171,9 +181,12 @@ def pseudo_inverse_is_smallest() -> Bound:
     covers=("S0-53",),
 )
 def right_inverse_is_no_left_inverse() -> NonIdentity:
-    """E takes d numbers to as many as there are tokens. It can be undone; what it undoes cannot:
-    from the vocabulary to the stream and back, all but d dimensions are lost. One reads “the
-    inverse of the embedding matrix”: there is none, as there are more tokens than directions.
+    """An embedding with more tokens than dimensions has no inverse on the other side: E E′ = I on
+    the stream, but E′E is not the identity on the vocabulary. From the vocabulary to the stream and
+    back only d of the V dimensions survive. In the formula the right inverse E′ is E_back.
+
+    “The inverse of the embedding matrix”, as found in print, does not exist; there are only right
+    inverses.
     """
     return NonIdentity(matmul(E_back, E), Identity(V), given=(RIGHT_INVERSE,))
 
@@ -185,8 +198,11 @@ def right_inverse_is_no_left_inverse() -> NonIdentity:
     covers=("S0-53",),
 )
 def right_inverse_projects() -> Property:
-    """Going to the stream and back twice is no different from going once: E'E is a projection on d
-    of the dimensions of the vocabulary, orthogonal for the pseudo-inverse only.
+    """Mapping the vocabulary to the stream and back, E′E, is a projection for every right inverse
+    E′: doing it twice is doing it once. It is orthogonal for the pseudo-inverse only. In the
+    formula E′ is E_back.
+
+    So numbers over the vocabulary that come from a model lie in a subspace of d dimensions.
     """
     return Property(Fact("projection", matmul(E_back, E)), given=(RIGHT_INVERSE,), on_models=False)
 
@@ -198,8 +214,11 @@ def right_inverse_projects() -> Property:
     covers=("S0-53",),
 )
 def right_inverse_rank() -> Statement:
-    """The rank of a projection is its trace, and the trace of E'E is d. So of the dimensions of the
-    vocabulary d are kept, and the rest, nearly all, are not.
+    """The map from the vocabulary to the stream and back, E′E, keeps d of the V dimensions: it is a
+    projection, and its rank is its trace, which is d. In the formula the right inverse E′ is
+    E_back.
+
+    For GPT-2 small that is 768 of 50,257.
     """
     return Statement(Trace(matmul(E_back, E)), d, given=(RIGHT_INVERSE,), on_models=False)
 
@@ -214,9 +233,12 @@ def right_inverse_rank() -> Statement:
     covers=("S0-54",),
 )
 def transpose_of_orthogonal_rows() -> Statement:
-    """Were the rows of E orthogonal and of one squared length c, then Eᵀ would be c times a right
-    inverse: inner products over the vocabulary, with E on both sides, would be c times those on
-    the stream. It is what one hopes for with E' ≈ Eᵀ; a trained embedding is not like that.
+    """If the rows of an embedding E were orthogonal and all of the same squared length c, its
+    transpose would be its inverse up to the factor c: inner products over the vocabulary would be c
+    times those in the stream. In the formula x and y are two rows of the stream.
+
+    Many texts use E′ ≈ Eᵀ in this way. Trained embeddings do not satisfy the hypothesis; how far
+    off they are is measured (`transpose_measured`).
     """
     x, y, c = MatrixSymbol("x", m, d), MatrixSymbol("y", n, d), Symbol("c", real=True)
     return Statement(
@@ -234,12 +256,11 @@ def transpose_of_orthogonal_rows() -> Statement:
     covers=("S0-54",),
 )
 def transpose_of_random_rows() -> ErrorLaw:
-    """With entries drawn at random, E Eᵀ/V comes near the identity as tokens are added: the error
-    falls like one over the square root of their number. The step is 1/√V, with d = 16, and the
-    error the root mean square of thirty draws.
+    """For a random embedding E with many more tokens V than dimensions, the transpose is nearly an
+    inverse: E Eᵀ/V approaches the identity, with an error that falls like 1/√V. Measured with d =
+    16 and independent entries, as the root mean square over thirty draws.
 
-    That is the case for E' ≈ Eᵀ: many more tokens than directions. Trained embeddings are not
-    random; their error is measured, see the figure on the bundled models.
+    It is the case for E′ ≈ Eᵀ. Trained embeddings are not random (`transpose_measured`).
     """
 
     def error(step: float) -> float:
@@ -259,9 +280,12 @@ def transpose_of_random_rows() -> ErrorLaw:
     covers=("S0-54",),
 )
 def transpose_measured() -> Observation:
-    """‖E E' − I‖/√d for three choices of E': 0 is a right inverse, 1 no better than E' = 0. For the
-    transpose the best factor is allowed. Beside it, how many of the ten tokens that weigh most in a
-    row of E'ᵀ are the same for transpose and pseudo-inverse.
+    """How far is the transpose of a trained unembedding from a right inverse? Measured is ‖E E′ −
+    I‖/√d for three choices of E′: 0 means a right inverse, and 1 is no better than E′ = 0. For the
+    transpose the best factor is allowed.
+
+    Also shown is how many of the ten tokens with the largest weight in a row agree between
+    transpose and pseudo-inverse, since such lists of tokens are what people read.
     """
 
     def observe(load: Load) -> Observed:
@@ -293,8 +317,11 @@ def transpose_measured() -> Observation:
     covers=("S0-57",),
 )
 def embedding_space_reads() -> Statement:
-    """A matrix that reads the stream becomes E'W, a table with a row for each token, and acts on
-    the stream written over the vocabulary: X W = (X E)(E' W).
+    """A matrix W that reads the stream becomes, over the vocabulary, the table E′W with one row for
+    each token: X W = (X E)(E′W), where X E is the stream written over the vocabulary and E′ is a
+    right inverse of E. In the formula W is W_in, and E′ is E_back.
+
+    So one can say which tokens a neuron or a head reads.
     """
     W = MatrixSymbol("W_in", d, d_mlp)
     return Statement(
@@ -313,11 +340,14 @@ def embedding_space_reads() -> Statement:
     covers=("S0-56",),
 )
 def embedding_space_keys() -> Statement:
-    """Keys K stand as rows, a vector of the stream each, but they are *compared* with the stream
-    and so transform as what reads it: queries by E, keys by E'ᵀ. To take E for both multiplies with
-    E Eᵀ, which is not the identity.
+    """When a dot product of queries and keys is written over the vocabulary, one side is multiplied
+    by E and the other by the transposed right inverse E′ᵀ: Q Kᵀ = (Q E)(K E′ᵀ)ᵀ. In the formula E′
+    is E_back.
 
-    Q K may be those of attention, or the stream and the keys of a feed-forward layer.
+    Using E on both sides inserts E Eᵀ, which is not the identity.
+
+    Q and K may be those of attention, or the stream and the keys of an MLP seen as a key-value
+    memory.
     """
     Q, K = MatrixSymbol("Q", n, d), MatrixSymbol("K", m, d)
     return Statement(
@@ -336,9 +366,12 @@ def embedding_space_keys() -> Statement:
     covers=("S0-60",),
 )
 def inner_products_over_vocabulary() -> Statement:
-    """The inner product of two vectors of the stream is a sum over tokens, one of the vectors taken
-    there by E and the other by E'ᵀ: Σ_t (x E)_t (y E'ᵀ)_t. So each inner product in a model is an
-    interaction of vocabulary items, one of which is read as what asks and one as what is asked.
+    """A dot product in the residual stream is a sum over tokens, x yᵀ = Σ_t (x E)_t (y E′ᵀ)_t: one
+    vector is written over the vocabulary with E, the other with the transposed right inverse. In
+    the formula E′ is E_back.
+
+    So every score in a model can be read as an interaction of vocabulary items, one on the side
+    that asks and one on the side that is asked.
     """
     t = symbols("t", integer=True)
     x, y = MatrixSymbol("x", 1, d), MatrixSymbol("y", 1, d)
@@ -359,9 +392,12 @@ def inner_products_over_vocabulary() -> Statement:
     covers=("S0-57",),
 )
 def embedding_space_OV() -> Statement:
-    """A head's OV circuit becomes a table of tokens by tokens, E'W_OV E, and acts on the stream
-    written over the vocabulary; another E' brings the result back. Its rank is still d_head at
-    most, as it is the product of a V × d_head and a d_head × V matrix.
+    """A head's OV circuit becomes, over the vocabulary, the V × V table E′W_OV E. It acts on the
+    stream written over the vocabulary, X E, and a right inverse E′ brings the result back. In the
+    formula E′ is E_back.
+
+    The table says which tokens are promoted when the head attends to which. It can be kept as two
+    factors, V × d_head and d_head × V, since its rank is at most d_head.
     """
     return Statement(
         matmul(matmul(X, E), matmul(E_back, W_OV, E), E_back),
@@ -379,8 +415,12 @@ def embedding_space_OV() -> Statement:
     covers=("S0-57",),
 )
 def embedding_space_QK() -> Statement:
-    """Scores are bilinear in the stream, so the circuit takes an E' on each side: E'W_QK E'ᵀ, a
-    table of how much a query token asks for a key token.
+    """A head's QK circuit becomes, over the vocabulary, the table E′W_QK E′ᵀ: how much a query
+    token asks for a key token. Scores are bilinear in the stream, so a right inverse E′ stands on
+    each side. In the formula E′ is E_back.
+
+    It gives the same scores as W_QK for every stream X. Different right inverses give different
+    tables with the same scores.
     """
     return Statement(
         matmul(matmul(X, E), matmul(E_back, W_QK, Transpose(E_back)), Transpose(matmul(X, E))),
@@ -397,8 +437,10 @@ def embedding_space_QK() -> Statement:
     covers=("S0-57",),
 )
 def embedding_space_rank() -> Property:
-    """A table of vocabulary by vocabulary made of a head has rank d_head at most. Millions of
-    entries say no more than d_head rows and columns do, and can be searched without being formed.
+    """A circuit written over the vocabulary, a V × V table, has rank at most d_head. With V =
+    50,257 it has 2.5 billion entries, but it is a product of a V × d_head and a d_head × V matrix
+    and can be searched without being formed. In the formula E′, a right inverse of the embedding,
+    is E_back, and E (d × V) maps the stream to the vocabulary.
     """
     table = matmul(matmul(E_back, row.W_V), matmul(row.W_O, E))
     return Property(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)
@@ -412,8 +454,12 @@ def embedding_space_rank() -> Property:
     covers=("S0-55", "S0-51"),
 )
 def projected_values() -> Definition:
-    """The output vector of each neuron, read by the unembedding: W_out E, d_mlp × V, a row of
-    logits for each neuron. One finds it written as an element of ℝ; it is a table.
+    """What each neuron of an MLP writes, read by the unembedding, is a row of logits: W_out E, a
+    table of d_mlp × V. The largest entries of a row are the tokens that the neuron promotes.
+
+    Such lists of tokens are a common way to label neurons. They describe what a neuron writes, not
+    when it is active. In print the table is sometimes called an element of ℝ, which is a single
+    number.
     """
 
     def plain(**given: Any) -> Any:
@@ -440,14 +486,15 @@ def projected_values() -> Definition:
     covers=("S0-51",),
 )
 def neurons_write_their_values() -> Statement:
-    """Read by the unembedding, the output of a feed-forward layer is the sum over neurons of their
-    activation times their row of W_out W_U. The table is fixed; a prompt decides only how much of
-    each row is added. With an activation of one the row is the neuron's direct effect on the
-    logits.
+    """The logits that an MLP contributes are a sum over its neurons: each adds its row of W_out W_U
+    times its activation. The table W_out W_U is fixed; the prompt decides only how much of each row
+    is added.
 
-    A norm before the unembedding scales all that; the output bias is left out. In print W_out E is
-    once an element of ℝ, and once multiplied with the embedding as it was declared, V × d; it takes
-    the transpose of that, or the unembedding.
+    So a neuron with activation 1 has its row as its direct effect on the logits.
+
+    A final norm scales all of it, and the output bias is left out. In print W_out E is also
+    multiplied with an embedding of shape V × d, which does not fit; it must be the transpose, or
+    the unembedding.
     """
     u = symbols("u", integer=True)
     neuron = OneHot(u, d_mlp)
@@ -475,11 +522,13 @@ def neurons_write_their_values() -> Statement:
     covers=("S0-58",),
 )
 def attention_as_query() -> Statement:
-    """The keys of a feed-forward layer are compared with the stream in the middle of the block, so
-    attention's output is a query for them, and so is the stream that attention was added to. In
-    print the second term is sometimes missing: what the layer sees is not attention alone.
+    """If an MLP is seen as a key-value memory, its query is the residual stream after attention:
+    the old stream plus what attention wrote, each multiplied by the keys Kᵀ. X is the old stream
+    and `attn_out` what attention wrote, both n × d.
 
-    Here without a norm in between; with one, its scale multiplies both terms alike.
+    In print the query is sometimes the attention output alone. The old stream is read as well.
+
+    There is no norm here. With one, its scale multiplies both terms alike.
     """
     before, attended = MatrixSymbol("X", n, d), MatrixSymbol("attn_out", n, d)
     keys = MatrixSymbol("K", d_mlp, d)
@@ -502,11 +551,11 @@ def attention_as_query() -> Statement:
     covers=("S0-59", "S0-51", "S0-57"),
 )
 def projected_method() -> Method:
-    """`ot.projected` gives a weight over the vocabulary in factored form; it never sees a prompt,
-    so nothing about it changes from prompt to prompt. Compared here with products formed by loops.
+    """`ot.projected` gives a weight of a model over the vocabulary, in factored form. No prompt is
+    used, so the result is a property of the weights. It is compared with products formed by loops.
 
-    What a model does with its weights still depends on the prompt: a table says what would happen
-    *if* a token were attended to.
+    A table of this kind says what would happen if a token were attended to. What does happen
+    depends on the prompt.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -53,11 +53,14 @@ def _through_frozen_norm(rows: MatrixExpr) -> MatrixExpr:
     covers=("S0-12",),
 )
 def logit_lens_is_prefix_sum() -> Statement:
-    """Read the stream after the first layers as if it were the last: the logits are those of the
-    embedding and of what these layers wrote, a partial sum of the whole prediction. Between two
-    successive readings lies exactly what one layer wrote, read by the unembedding.
+    """The logit lens reads a middle layer as if it were the last: it applies the unembedding to the
+    residual stream there. What it shows is a partial sum, the logits of the embedding and of the
+    layers so far (f[l]). Between the readings at two layers lies exactly what the layers between
+    them wrote, times W_U. X_0 is the embedding, f[l] what the first layers wrote, and f_later[k]
+    what the later ones wrote.
 
-    This is the lens of a model without a norm at the end.
+    So one can see where in the network a prediction builds up. This is the lens for a model without
+    a norm at the end (`lens_steps_add_up` has the norm).
     """
     written = Family("f", (L,), n, d)
     e = size("r")
@@ -81,12 +84,13 @@ def logit_lens_is_prefix_sum() -> Statement:
     covers=("S0-12",),
 )
 def lens_steps_add_up() -> Statement:
-    """A LayerNorm before the unembedding centres, divides by the size of the row, and multiplies by
-    a gain. If it divides by one fixed number at each position, that of the last stream, then it is
-    linear: the lens moves by exactly what was written in between.
+    """With a final LayerNorm, steps of the logit lens add up if all readings use the same scale,
+    that of the final stream. The norm centres, divides row i by a number (scale holds its
+    reciprocal), and multiplies by a gain; with the scale held fixed it is linear, so the reading of
+    X + Y minus that of X is that of Y.
 
-    So of the two scales that are in use, the final one makes readings of different layers
-    comparable and additive.
+    Two scales are in use for the lens. The final one makes readings of different layers comparable
+    and additive; each layer's own does not (`own_scale_does_not_add_up`).
     """
     return Statement(
         matadd(_through_frozen_norm(matadd(X, Y)), matmul(-1, _through_frozen_norm(X))),
@@ -109,11 +113,13 @@ def lens_steps_add_up() -> Statement:
     source=f"{LENS}; {FRAMEWORK}, “Handling layer normalization”",
 )
 def own_scale_does_not_add_up() -> NonIdentity:
-    """The usual logit lens normalises every stream by its own size. Then what a layer wrote, read
-    by itself, is not what the lens moves by, even without gain and bias: sizes differ from layer to
-    layer, and a part is smaller than the whole.
+    """If the logit lens normalises each stream by its own size, as is usual, then the difference
+    between two layers' readings is not the reading of what was written between them. Sizes differ
+    from layer to layer, and the norm is not linear. X is the stream before and Y what a layer
+    writes to it.
 
-    Nothing is wrong with such a picture; only differences of its rows are not contributions.
+    Such a picture shows predictions correctly. Only do not read differences of its rows as
+    contributions.
     """
     return NonIdentity(
         matadd(matmul(LayerNorm(matadd(X, Y)), row.W_U), matmul(-1, LayerNorm(X), row.W_U)),
@@ -131,13 +137,17 @@ def own_scale_does_not_add_up() -> NonIdentity:
     covers=("S3-087",),
 )
 def lens_is_early_exit() -> Statement:
-    """Set W_O and W_out of all later layers to zero. Whatever their heads have mixed (Z, all side
-    by side) and their neurons have made of it (N), they write nothing, and what the model predicts,
-    norm included, is what the lens reads before them. So the lens is an ablation, of all later
-    layers at once, and not a guess at what the model believes.
+    """The logit lens after some layer is what the model would predict if all later layers wrote
+    nothing. In the formula W_O and W_out of the later layers are zero, Z is what their heads have
+    mixed and N the activations of their neurons; the final norm is the real one. X_0 + Σ_l f[l] is
+    the stream that the lens reads, ε is the constant of the norm, and W_O and W_out of later layers
+    have the index “later”.
 
-    The norm is the real one here and divides by the size of the stream that is left: own scale.
-    Output biases must go with the weights, or they are still read.
+    So the lens is an ablation of all later layers at once. It need not be what the model “believes”
+    at that layer.
+
+    The norm uses the size of the stream that is left, which is the lens with own scale. Output
+    biases must be removed too.
     """
     written, eps = Family("f", (L,), n, d), symbols("epsilon", positive=True)
     Z, W_O = MatrixSymbol("Z", n, p), MatrixSymbol("W_O_later", p, d)
@@ -158,9 +168,10 @@ def lens_is_early_exit() -> Statement:
     covers=("S0-12", "S3-087"),
 )
 def logit_lens_method() -> Method:
-    """`ot.logit_lens` against two other ways: the recorded stream, normalised and unembedded by
-    loops; and, for each layer, the forward pass of a model in which that layer and all later ones
-    have been made to write nothing.
+    """`ot.logit_lens` applies the final norm and the unembedding to the stream at each layer. It is
+    compared with two other computations: the recorded stream, normalised and unembedded by loops;
+    and, for each layer, the forward pass of a model in which that layer and all later ones write
+    nothing.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -196,9 +207,12 @@ def logit_lens_method() -> Method:
     covers=("S3-090",),
 )
 def unembed_is_probe() -> Statement:
-    """The logit of token w is the stream's inner product with column w of W_U: softmax regression,
-    one linear probe for each token, trained with the model. A probe for anything else is one more
-    column.
+    """Each column of the unembedding is a linear probe: the logit of token w is the dot product of
+    the final stream X_L with column w of W_U. The softmax over them is multinomial logistic
+    regression, trained together with the model.
+
+    So reading a token's logit and reading a probe for some other property are the same operation; a
+    probe is one more column.
     """
     w = symbols("w", integer=True)
     final, token = MatrixSymbol("X_L", n, d), OneHot(w, V)
@@ -217,13 +231,16 @@ def unembed_is_probe() -> Statement:
     covers=("S3-088",),
 )
 def translator_no_worse() -> Bound:
-    """A translator maps the stream of a layer to where it should be at the end, Y ≈ X B; the bias
-    is the row of B for a column of ones in X. With B₁ fitted by least squares, XᵀX B₁ = XᵀY, any
-    other B, the identity of the logit lens among them, is worse by ‖X (B − B₁)‖².
+    """A fitted affine map from a middle layer to the final stream is never worse than the logit
+    lens, on the data it is fitted to. B_1 is the least-squares fit of Y ≈ X B (with a column of
+    ones in X for the bias), and any other B, such as the identity, has an error larger by ‖X(B −
+    B_1)‖².
 
-    A good score of a fitted lens is partly the work of the fit: the translator may have learnt what
-    the later layers do. Those of the literature are fitted to the last logits instead, by their KL
-    divergence; they contain the lens in the same way.
+    Such maps are called translators, and the reading a tuned lens.
+
+    So part of a good score comes from the fit: the translator may have learnt what later layers do.
+    Tuned lenses in the literature are fitted by the KL divergence of the logits instead. They
+    contain the plain lens in the same way.
     """
     rows, target = MatrixSymbol("X", n, p), MatrixSymbol("Y", n, q)
     best, other = MatrixSymbol("B_1", p, q), MatrixSymbol("B", p, q)
@@ -250,12 +267,12 @@ def translator_no_worse() -> Bound:
     covers=("S3-089",),
 )
 def attention_lens() -> Statement:
-    """The attention lens puts a translator T between what a head writes, A v W_O, and the
-    unembedding: A v W_O T W_U. Split off the identity, T = I + D, and the head's direct effect on
-    the logits is one of two terms; the other is the translator's own, what D makes of the head's
-    output.
+    """A lens for a single head puts a fitted map I + D between what the head writes, A v W_O, and
+    the unembedding. The logits are then a sum of two terms: the head's direct effect, and what D
+    adds to it. Here v (n × d_head) are the head's values.
 
-    With D = 0 nothing is left but direct logit attribution.
+    With D = 0 it is direct logit attribution. A large second term shows the translator at work and
+    not the head.
     """
     pattern, values = MatrixSymbol("A", n, n), MatrixSymbol("v", n, d_head)
     D = MatrixSymbol("D", d, d)
@@ -278,9 +295,11 @@ def attention_lens() -> Statement:
     covers=("S3-088", "S3-089"),
 )
 def translator_method() -> Method:
-    """`ot.fit_translator` fits the affine map from rows of one place, a stream or what a head
-    writes, to rows of another by least squares. Here on a few columns of recorded rows, beside the
-    normal equations solved by elimination.
+    """`ot.fit_translator` fits an affine map by least squares, from rows recorded at one point of a
+    model (a stream, or what a head writes) to rows at another. It is compared, on a few columns,
+    with the normal equations solved by elimination.
+
+    It is how tuned lenses are made here (`translator_no_worse`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -60,12 +60,15 @@ def _squared(matrix: Any) -> Any:
     covers=("S3-091", "S3-092"),
 )
 def svd_applied() -> Statement:
-    """With W = U Σ Vᵀ, z W = Σ_i (z u_i) σ_i v_iᵀ: column u_i is a key that the input is compared
-    with, σ_i a weight, and v_iᵀ what is written. For z = I that is W itself, a sum of rank-one
-    matrices.
+    """A matrix acts by reading directions, scaling, and writing directions: with the singular value
+    decomposition W = U Σ Vᵀ, z W = Σ_i (z·u_i) σ_i v_iᵀ. Column u_i of U is what the input z is
+    compared with, σ_i is a weight, and v_i, column i of V, is what is written. In the formula σ (r
+    × 1) holds the singular values, and V is V_r.
 
-    Libraries return the third factor transposed: rows of `Vh` are the v_iᵀ. To take columns of `Vh`
-    for them is the usual mistake, and no shape tells where the matrix is square.
+    So a head's circuit can be read one singular direction at a time.
+
+    Libraries return the third factor already transposed, so the v_i are the rows of `Vh`. Taking
+    its columns is the usual mistake, and for a square matrix no shape shows it.
     """
     z = MatrixSymbol("z", m, p)
     terms = matmul(z, U, _direction, _sigma_i, Transpose(matmul(V_r, _direction)))
@@ -79,8 +82,11 @@ def svd_applied() -> Statement:
     source=GOLUB,
 )
 def svd_sides_are_not_exchanged() -> NonIdentity:
-    """Exchanging U and V, even of a square matrix, is its transpose: the v_i would be compared with
-    the input and the u_i written.
+    """Exchanging U and V in a singular value decomposition gives the transposed matrix, which is a
+    different one in general. In the row convention U holds what is read and V what is written. In
+    the formula V is V_r, and σ holds the singular values.
+
+    For a square matrix the exchange raises no error.
     """
     A, B = MatrixSymbol("U", d, r), MatrixSymbol("V_r", d, r)
     return NonIdentity(
@@ -100,8 +106,11 @@ def svd_sides_are_not_exchanged() -> NonIdentity:
     covers=("S3-091",),
 )
 def svd_pairs() -> Statement:
-    """W v_i = σ_i u_i, as the v are orthonormal; and turned round, u_iᵀ W = σ_i v_iᵀ. That is how a
-    direction that is read is found from the one that is written.
+    """Singular vectors come in pairs: W v_i = σ_i u_i, and u_iᵀ W = σ_i v_iᵀ. It follows from the
+    columns of V being orthonormal. W is U diag(σ) V_rᵀ, with the u_i and v_i as columns of U and
+    V_r.
+
+    So from a direction that a component writes one finds the direction that it reads for it.
     """
     return Statement(
         matmul(SVD, V_r, _direction),
@@ -118,8 +127,11 @@ def svd_pairs() -> Statement:
     covers=("S3-091",),
 )
 def norm_is_singular_values() -> Statement:
-    """‖W‖² = Σ σ_i²: the share of a direction in a matrix is σ_i² over the sum. It needs both sets
-    of directions to be orthonormal.
+    """The squared Frobenius norm of a matrix, the sum of its squared entries, is the sum of its
+    squared singular values. So σ_i² divided by that sum is the share of direction i in the matrix.
+    The matrix is U diag(σ) V_rᵀ, with the singular values σ.
+
+    It requires both sets of singular vectors to be orthonormal.
     """
     return Statement(
         _squared(SVD),
@@ -136,9 +148,11 @@ def norm_is_singular_values() -> Statement:
     covers=("B13",),
 )
 def norm_of_factored() -> Statement:
-    """‖AB‖² = tr (AᵀA)(BBᵀ): for a head two matrices of d_head × d_head, whatever the sizes
-    outside. For the full circuit of a large vocabulary that is the difference between a matrix of
-    billions of entries and two of a few thousand.
+    """The norm of a product AB can be computed from the two small Gram matrices AᵀA and BBᵀ: ‖AB‖²
+    = tr((AᵀA)(BBᵀ)). For a head these are d_head × d_head. A is p × r and B is r × q, with r small.
+
+    For the full circuit of a large vocabulary that means two matrices of a few thousand entries
+    instead of one with billions.
     """
     A, B = MatrixSymbol("A", p, d_head), MatrixSymbol("B", d_head, q)
     return Statement(
@@ -155,9 +169,12 @@ def norm_of_factored() -> Statement:
     covers=("B13", "S3-091"),
 )
 def svd_of_factored() -> Statement:
-    """Let A = Q_A R_A and Bᵀ = Q_B R_B, and R_A R_Bᵀ = U Σ Vᵀ, which is d_head × d_head. Then
-    AB = (Q_A U) Σ (Q_B V)ᵀ: the singular values are those of the core, and the vectors are had by
-    one thin product. Nothing large is decomposed.
+    """The singular values of a product of two thin matrices can be found from a small core. With A
+    = Q_A R_A and Bᵀ = Q_B R_B (QR decompositions), decompose R_A R_Bᵀ = U_c S V_cᵀ, which is d_head
+    × d_head. Then AB = (Q_A U_c) S (Q_B V_c)ᵀ.
+
+    So the d × d or V × V matrix is never decomposed. `thin_product_is_orthonormal` completes the
+    argument.
     """
     k = d_head
     Q_A, R_A = MatrixSymbol("Q_A", p, k), MatrixSymbol("R_A", k, k)
@@ -178,8 +195,10 @@ def svd_of_factored() -> Statement:
     covers=("B13",),
 )
 def thin_product_is_orthonormal() -> Property:
-    """Q_A U has orthonormal columns where Q_A and U have, so what is put together from the core is
-    a singular value decomposition and not merely a product.
+    """If Q_A and U_c have orthonormal columns, so has their product Q_A U_c.
+
+    This is what makes the factorisation in `svd_of_factored` a singular value decomposition and not
+    just a product of matrices.
     """
     Q_A, U_c = MatrixSymbol("Q_A", p, d_head), MatrixSymbol("U_c", d_head, r)
     return Property(
@@ -197,12 +216,16 @@ def thin_product_is_orthonormal() -> Property:
     covers=("S3-093",),
 )
 def writer_in_vocabulary() -> Statement:
-    """What a writer adds to the logits, direction by direction: z W W_U = Σ_i (z u_i) σ_i (v_iᵀ
-    W_U). The v_iᵀ of W_OV, W_O or W_out live in the stream and have a logit for each token. Those
-    of a reader, W_V or W_in, do not; of a reader it is the u_i.
+    """What a matrix that writes to the stream adds to the logits is a sum over its singular
+    directions: z W W_U = Σ_i (z·u_i) σ_i (v_iᵀ W_U). The vectors v_i of W_OV, W_O or W_out have d
+    entries, so each has a logit for every token. W is U diag(σ) V_rᵀ, with the u_i and v_i as
+    columns of U and V_r.
 
-    In print “right singular vectors are projected” stands for all matrices. For a reader that does
-    not fit: its right vectors have d_head or d_mlp entries and W_U has d rows.
+    Listing the top tokens of v_iᵀ W_U is a common way to interpret heads and MLPs.
+
+    For a matrix that reads the stream, such as W_V or W_in, the left vectors u_i have d entries,
+    and the right ones do not. Projecting “right singular vectors” for all matrices, as in print,
+    does not fit.
     """
     z, written = MatrixSymbol("z", m, p), MatrixSymbol("V_r", d, r)
     reader, reads = MatrixSymbol("V_r", d_head, r), MatrixSymbol("U", d, r)
@@ -228,9 +251,9 @@ def writer_in_vocabulary() -> Statement:
     covers=("S3-093", "S3-091", "B13"),
 )
 def singular_vectors_method() -> Method:
-    """`ot.ov_circuit(…).svd()` decomposes a circuit of d × d through its d_head × d_head core. Its
-    singular values are those of the matrix multiplied out, and U Σ VᵀW_U is the circuit over the
-    vocabulary again. `V.T @ W_U` are the directions that are written, as tokens.
+    """`ot.ov_circuit(…).svd()` decomposes a head's d × d circuit through its d_head × d_head core.
+    Checked: the singular values are those of the full matrix, and U Σ VᵀW_U is the circuit over the
+    vocabulary. `V.T @ W_U` lists the written directions as tokens.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
@@ -281,8 +304,11 @@ KEPT, REST = matmul(U_1, S_1, Transpose(V_1)), matmul(U_2, S_2, Transpose(V_2))
     covers=("S3-094",),
 )
 def truncation_error() -> Statement:
-    """Cut off a matrix after its first r singular directions: the squared error is the sum of the
-    squares of the singular values that were left out.
+    """Keeping only the first r singular directions of a matrix makes a squared error equal to the
+    sum of the squares of the other singular values. In the formula index 1 marks what is kept and
+    index 2 what is left out. The two parts are U_1 S_1 V_1ᵀ and U_2 S_2 V_2ᵀ.
+
+    So the singular values say how many directions have to be looked at.
     """
     return Statement(
         _squared(matadd(matadd(KEPT, REST), matmul(-1, KEPT))),
@@ -302,9 +328,12 @@ def truncation_error() -> Statement:
     covers=("S3-094",),
 )
 def nearest_with_given_columns() -> Bound:
-    """Every matrix of rank r is C R with r orthonormal columns C. Whatever R, it misses of W at
-    least what lies outside the span of C, ‖W‖² − ‖CᵀW‖², and that exactly for R = CᵀW. So the
-    question of the best matrix of rank r is which r columns catch most of W.
+    """Among all matrices whose columns lie in a given space (the span of the orthonormal columns of
+    C), the nearest to W is its projection CCᵀW: every C R misses W by at least ‖W‖² − ‖CᵀW‖², and R
+    = CᵀW reaches this.
+
+    So finding the best matrix of rank r means finding the r columns that catch most of W
+    (`eckart_young`).
     """
     W, C, R = MatrixSymbol("W", p, q), MatrixSymbol("C", p, r), MatrixSymbol("R", r, q)
     return Bound(
@@ -324,14 +353,15 @@ def nearest_with_given_columns() -> Bound:
     covers=("S3-094",),
 )
 def eckart_young() -> Bound:
-    """Let c be a number between the squares of σ_r and σ_{r+1}. Then WWᵀ = c I + AAᵀ − BBᵀ, where
-    the columns of A are the first r left singular vectors times the root of σ_i² − c, and those of
-    B the others times the root of c − σ_i². Any r orthonormal columns C catch tr CᵀWWᵀC of W, at
-    most r c + ‖A‖², which is the sum of the first r squares: what is missing is what of A lies
-    outside C and what of B lies inside.
+    """No matrix of rank r is nearer to W, in sum of squares, than the one made of its first r
+    singular directions; this is the Eckart–Young theorem. It justifies low-rank summaries of
+    circuits.
 
-    With the theorem before this is Eckart and Young's: no matrix of rank r is nearer to W than its
-    first r singular directions, and what they miss is the sum of the other squares.
+    What is proved is the main step: any r orthonormal columns C catch at most the sum of the first
+    r squared singular values, tr CᵀWWᵀC ≤ σ_1² + … + σ_r². For c between σ_r² and σ_{r+1}², WWᵀ is
+    written as cI + AAᵀ − BBᵀ. Column i of A is the left singular vector u_i times √(σ_i² − c) for i
+    ≤ r, and the columns of B are the others times √(c − σ_i²). The bound is r c + ‖A‖², and what is
+    missing from it is a sum of squares. The other step is `nearest_with_given_columns`.
     """
     C, c = MatrixSymbol("C", p, r), Symbol("c", real=True)
     A, B = MatrixSymbol("A", p, r), MatrixSymbol("B", p, s)
@@ -357,9 +387,14 @@ def eckart_young() -> Bound:
     covers=("S3-095",),
 )
 def gradient_of_weight() -> Statement:
-    """Let Δ be the gradient of the loss with respect to X W. A change D of W changes the loss, to
-    first order, by ⟨Δ, X D⟩ = ⟨XᵀΔ, D⟩: the gradient of W is XᵀΔ. It is exact here, as X W is
-    linear in W.
+    """The gradient of a loss with respect to a weight matrix is XᵀΔ, where X is what the weight
+    multiplies and Δ the gradient with respect to the result X W. A change D of W changes the loss,
+    to first order, by ⟨Δ, X D⟩ = ⟨XᵀΔ, D⟩.
+
+    So gradients are made of inputs and of gradients that come back, and both can be read in the
+    vocabulary.
+
+    The equation is exact because X W is linear in W.
     """
     change, arrived = MatrixSymbol("D", d, q), MatrixSymbol("Delta", n, q)
     W = MatrixSymbol("W", d, q)
@@ -383,9 +418,11 @@ def gradient_of_weight() -> Statement:
     covers=("S3-095",),
 )
 def gradient_by_position() -> Statement:
-    """XᵀΔ = Σ_i x_iᵀ δ_i: for each position an outer product of what was read and what came back.
-    The backward lens reads the δ_i, or the x_i, in the vocabulary: it is gradients that are
-    projected, not weights, as one finds in print.
+    """The gradient of a weight is a sum over positions of outer products x_iᵀ δ_i: what was read at
+    position i, times the gradient that came back there. x_i and δ_i are the rows of X and Δ.
+
+    The backward lens reads the δ_i or the x_i in the vocabulary. These are parts of gradients; in
+    print it is sometimes said that weights are projected.
     """
     at, arrived = Symbol("i", integer=True), MatrixSymbol("Delta", n, q)
     position = OneHot(at, n)
@@ -407,8 +444,11 @@ def gradient_by_position() -> Statement:
     covers=("S3-095",),
 )
 def gradient_rank() -> Property:
-    """A prompt of n tokens changes a weight in n directions at most, however large the weight. That
-    is why an edit from one prompt can be read as a few pairs of vectors.
+    """A prompt of n tokens gives a gradient of rank at most n, for a weight of any size. As before
+    it is XᵀΔ, with n rows in X and in Δ.
+
+    So an update from one prompt can be read as at most n pairs of vectors, one read and one written
+    for each position.
     """
     arrived = MatrixSymbol("Delta", n, q)
     return Property(
@@ -429,13 +469,16 @@ S_d, D = MatrixSymbol("S_d", d, d), MatrixSymbol("D", d, d)
     covers=("S3-096",),
 )
 def bands_intertwine() -> Statement:
-    """Keep of the stream what lies along some of the left singular vectors of W_U, x U_b U_bᵀ with
-    U_b U_bᵀ = U D Uᵀ and D a diagonal of ones and zeros: unembedded, that is the same as keeping of
-    the whole logits what lies along the right ones, x W_U V_b V_bᵀ. All that is needed of D is that
-    it commutes with the singular values.
+    """Removing some directions from the final stream has the same effect as removing some
+    directions from the logits, if the directions are singular vectors of the unembedding W_U = U S
+    Vᵀ. The diagonal matrix D of zeros and ones selects which: X (U D Uᵀ) W_U = X W_U (V D Vᵀ). In
+    the formula U, S and V have the index d.
 
-    The stream is filtered by the *left* vectors, which are d long. In print one finds the right
-    ones, which live in the vocabulary; with a W_U that is d × V that does not fit.
+    Such groups of singular directions are called spectral bands, and are used to study what the
+    stream holds beside predictions.
+
+    The stream is filtered with the left vectors U, which have d entries. In print one finds the
+    right ones, which have V entries and do not fit.
     """
     unembed = matmul(U_d, S_d, Transpose(V_d))
     kept = matmul(X, matmul(U_d, D, Transpose(U_d)), unembed)
@@ -463,9 +506,12 @@ def bands_intertwine() -> Statement:
     covers=("S3-096",),
 )
 def bands_resolve_identity() -> Statement:
-    """The left singular vectors are a basis, and each belongs to one band: what a stream has in
-    each band adds up to the stream, and suppressing one, x (I − U_b U_bᵀ), keeps the others.
-    Directions that no token hears are a band of their own.
+    """If the singular directions of the unembedding are divided into bands, the parts of a stream
+    in all bands add up to the stream. D[b] selects the directions of band b, and the bands together
+    select each once. The columns of U_d (d × d) are the left singular vectors.
+
+    So suppressing one band keeps all others. Directions that reach no logit form a band of their
+    own.
     """
     bands, b = size("B"), symbols("b", integer=True)
     D_of = Family("D", (bands,), d, d)
@@ -487,8 +533,9 @@ def bands_resolve_identity() -> Statement:
     covers=("S3-096",),
 )
 def suppressing_is_projecting() -> Property:
-    """I − U_b U_bᵀ is a projection, as the vectors of a band are orthonormal. What it takes away is
-    orthogonal to what is left.
+    """Removing a spectral band from the stream, x (I − U_b U_bᵀ), is an orthogonal projection,
+    because the vectors of the band (columns of U_b) are orthonormal. What is removed is orthogonal
+    to what stays, and removing it twice changes nothing more.
     """
     U_b = MatrixSymbol("U_b", d, r)
     removed = matadd(Identity(d), matmul(-1, U_b, Transpose(U_b)))
@@ -504,9 +551,10 @@ def suppressing_is_projecting() -> Property:
     covers=("S3-096",),
 )
 def spectral_bands_method() -> Method:
-    """`ot.spectral_bands` finds the left singular vectors of W_U from its triangle, a block of
-    tokens at a time. Unembedding what a band keeps of a stream gives what NumPy's decomposition
-    keeps of its logits.
+    """`ot.spectral_bands` divides the stream into parts by the singular values of the unembedding,
+    whose left singular vectors it finds without forming the V × V side. Checked: unembedding what a
+    band keeps of the stream gives what NumPy's decomposition keeps of the logits
+    (`bands_intertwine`).
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -72,11 +72,15 @@ QUATERNIONS = Example(
     covers=("S0-69",),
 )
 def random_direction() -> Statement:
-    """Let v be drawn from directions that favour none: the mean of vvᵀ is Id/d. Then for every
-    fixed u the mean of ⟨u, v⟩² is ‖u‖²/d. Random directions are not orthogonal: two of them have a
-    product of about 1/√d, and at d = 768 that is 0.036.
+    """The dot product of a fixed vector u with a random direction v is not zero: its mean square is
+    ‖u‖²/d. “Random” means here that no direction is favoured, so that the mean of vvᵀ is Id/d, as
+    for the uniform distribution on the sphere.
 
-    The uniform distribution on the sphere is one such, but so are the d axes themselves.
+    For d = 768 the root mean square is 0.036 for unit vectors. A similarity of this size between
+    two directions in a model is what chance gives, and no sign of a relation.
+
+    The vectors v[g] are G samples. The d coordinate axes, for example, satisfy the hypothesis
+    exactly.
     """
     u, v = MatrixSymbol("u", d, 1), Family("v", (G,), d, 1)
     products = matmul(Transpose(u), v[g], Transpose(v[g]), u)
@@ -110,15 +114,17 @@ def _off_rate(step: float) -> float:
     covers=("S0-69",),
 )
 def many_nearly_orthogonal() -> ErrorLaw:
-    """The chance that two random vectors of ±1/√d have a product of ε or more falls by the factor
-    e^{−I(ε)} with each dimension, I(ε) = (1+ε)/2 log(1+ε) + (1−ε)/2 log(1−ε) = ε²/2 + O(ε⁴). As
-    long as the N²/2 pairs times twice that chance are less than one, some choice of N vectors has
-    no pair beyond ε: N may be e^{I(ε) d/2}, exponential in ε² d.
+    """In d dimensions there is room for a number of nearly orthogonal vectors that grows
+    exponentially with d. The chance that two random vectors with entries ±1/√d have a dot product
+    of ε or more falls about by the factor e^{−I(ε)} with each dimension, where I(ε) = (1+ε)/2
+    log(1+ε) + (1−ε)/2 log(1−ε) ≈ ε²/2. So about e^{I(ε) d/2} vectors can be chosen with no pair
+    beyond ε.
 
-    P_d is the chance that the dot product of two such directions is one half or more. Measured here
-    at ε = 1/2 with exact binomial sums: the rate from d to 2d dimensions differs from
-    I by a multiple of 1/d. That as many are possible is what this shows; that not many more are is
-    a theorem of its own (Alon 2003), with a factor log(1/ε) in the exponent.
+    It is why a residual stream can hold far more features than dimensions, if they are sparse.
+
+    The claim that is measured is the rate: P_d is the chance of a product of 1/2 or more, computed
+    exactly, and its decay from d to 2d dimensions approaches I(1/2) like 1/d. This shows that so
+    many vectors are possible. That not many more are is another theorem (Alon 2003).
     """
     return ErrorLaw(
         r"\frac{\log P_d - \log P_{2d}}{d} - I(\tfrac12)",
@@ -141,13 +147,15 @@ PAIRS = ((2, 1), (2, 1), (1, 2), *3 * [(1, 0)], (0, 2), *2 * [(0, 1)], *3 * [(0,
     covers=("S1-11",),
 )
 def projection_interference() -> Statement:
-    """Read u and v through k random rows y_r and take the mean of the products. On average that is
-    ⟨u, v⟩, and it is off by a mean square of (‖u‖²‖v‖² + ⟨u, v⟩²)/k, exactly. Fewer dimensions,
-    more interference: a head that reads d_head of d dimensions sees features overlap by 1/√d_head
-    that were orthogonal in the stream.
+    """If vectors are seen only through k random directions, their dot products are right on average
+    and wrong by a mean square of (‖u‖²‖v‖² + ⟨u, v⟩²)/k. In the formula y[g, a] is the a-th of k
+    random rows in case g, and the estimate is the mean over a of ⟨u, y⟩⟨y, v⟩.
 
-    What is asked of the rows: entries of mean square one and uncorrelated, fourth moments as of a
-    normal distribution within a row, and different rows independent as far as fourth moments see.
+    A head reads d_head of the d dimensions of the stream, as such a projection does. Features that
+    are orthogonal in the stream then overlap by about 1/√d_head, 0.125 for d_head = 64.
+
+    The hypotheses ask for entries of mean square one that are uncorrelated, for fourth moments as
+    in a normal distribution, and for rows that are independent as far as fourth moments can tell.
     """
     u, v = MatrixSymbol("u", d, 1), MatrixSymbol("v", d, 1)
     y = Family("y", (G, K), d, 1)
@@ -202,9 +210,12 @@ def _off_by(step: float) -> float:
     covers=("S1-11",),
 )
 def projection_error_law() -> ErrorLaw:
-    """The whole distribution of a product seen through k rows of ±1, computed exactly for k = 1, 2,
-    4, …: its mean square error falls like 1/k. Rows of ±1 have other fourth moments than those of a
-    normal distribution; the constant changes with them, the power does not.
+    """A random projection to k dimensions keeps dot products up to an error whose mean square falls
+    like 1/k. Here the rows of the projection Φ have entries ±1, and the distribution of ⟨Φu, Φv⟩ −
+    ⟨u, v⟩ is computed exactly for k = 1, 2, 4, ….
+
+    `projection_interference` has the exact constant for rows like those of a normal distribution.
+    Entries ±1 have other fourth moments, so the constant changes and the power of k does not.
     """
     return ErrorLaw(
         r"E\big[(\langle \Phi u, \Phi v\rangle - \langle u, v\rangle)^2\big]",
@@ -232,12 +243,15 @@ def _sum_of_squares(B_1: Any, B_2: Any, **_: Any) -> Any:
     covers=("S1-07",),
 )
 def subspace_overlap() -> Definition:
-    """Write the subspaces with orthonormal columns B_1 and B_2. The singular values of B_1ᵀB_2 are
-    the cosines of the principal angles between them: 1 for a direction that both have, 0 for what
-    is orthogonal. The sum of their squares is ‖B_1ᵀB_2‖², the overlap: how many dimensions are
-    shared, as it were.
+    """The overlap of two subspaces counts how many dimensions they share. Let the columns of B_1 (d
+    × r) and B_2 (d × s) be orthonormal bases; the overlap is the sum of all squared entries of
+    B_1ᵀB_2. It is between 0, for orthogonal subspaces, and min(r, s), when one contains the other.
+    Two lines in the plane at 60° have overlap 1/4.
 
-    It says what could be read, not what is: two heads may overlap and never attend to each other.
+    It is also the sum of the squared cosines of the principal angles, which are the singular values
+    of B_1ᵀB_2. It is used to ask whether what one head writes can be read by another.
+
+    Overlap says what could be read. Two heads may overlap and never attend to each other.
     """
     met = matmul(Transpose(B_1), B_2)
     return Definition(
@@ -261,9 +275,12 @@ def subspace_overlap() -> Definition:
     covers=("S1-07",),
 )
 def principal_vectors() -> Statement:
-    """Take the singular value decomposition B_1ᵀB_2 = U diag(c) Vᵀ and turn both bases by it. Then
-    each new direction of the one meets one direction of the other, at an angle of cosine c_k, and
-    is orthogonal to the rest: (B_1U)ᵀ(B_2V) = diag(c).
+    """Any two subspaces have orthonormal bases that meet in pairs: each vector of the first basis
+    makes an angle with one vector of the second and is orthogonal to all others. To find them, take
+    the singular value decomposition B_1ᵀB_2 = U diag(c) Vᵀ of any two orthonormal bases; the new
+    bases are B_1 U and B_2 V, and c holds the cosines of the angles, called principal angles.
+
+    They show which directions two heads or layers have in common, and how nearly.
     """
     C = MatrixSymbol("c", r, 1)
     U, V = MatrixSymbol("U", r, r), MatrixSymbol("V", s, r)
@@ -286,9 +303,11 @@ def principal_vectors() -> Statement:
     covers=("S1-07",),
 )
 def principal_angles_are_basis_free() -> Statement:
-    """Turn both bases by rotations R_1 and R_2, and MᵀM with M = B_1ᵀB_2 becomes R_2ᵀ(MᵀM)R_2: the
-    same eigenvalues, so the same singular values of M. The angles belong to the subspaces and not
-    to the columns that were chosen to write them down.
+    """The principal angles between two subspaces do not depend on the bases that describe them.
+    Rotate the bases B_1 and B_2 by orthogonal R_1 and R_2: with M = B_1ᵀB_2, the matrix MᵀM becomes
+    R_2ᵀ (MᵀM) R_2, which has the same eigenvalues. These are the squared cosines of the angles.
+
+    So they can be compared between models, while the single entries of B_1ᵀB_2 cannot.
     """
     R_1, R_2 = MatrixSymbol("R_1", r, r), MatrixSymbol("R_2", s, s)
     met = matmul(Transpose(B_1), B_2)
@@ -308,9 +327,13 @@ def principal_angles_are_basis_free() -> Statement:
     covers=("S1-07",),
 )
 def principal_cosine_at_most_one() -> Bound:
-    """For unit vectors B_1u and B_2v of the two subspaces, uᵀB_1ᵀB_2v ≤ 1: what is left to one is
-    half of ‖B_1u − B_2v‖². The largest singular value of B_1ᵀB_2 is such a number, so cosines lie
-    between 0 and 1, and one is reached just when the subspaces share a direction.
+    """The cosine of an angle between two subspaces is at most one. For unit vectors B_1 u and B_2 v
+    of the two, uᵀ B_1ᵀ B_2 v ≤ 1, since one minus it is ½ ‖B_1 u − B_2 v‖². Equality means that the
+    subspaces share this direction.
+
+    The largest singular value of B_1ᵀB_2 is such a product, so all of them lie between 0 and 1 if
+    the columns of B_1 and of B_2 are orthonormal. A computed value above 1 by more than rounding
+    means that one of the bases is not.
     """
     u, v = MatrixSymbol("u", r, 1), MatrixSymbol("v", s, 1)
     one = Identity(1)
@@ -340,15 +363,17 @@ def principal_cosine_at_most_one() -> Bound:
     covers=("B5", "S1-07", "S3-020"),
 )
 def composition_by_chance() -> Statement:
-    """The composition score of a writer A and a reader B is ‖BA‖ / ‖B‖‖A‖. Put a uniformly random
-    rotation Q between them: the mean of ‖BQA‖² is ‖A‖²‖B‖²/d. So the root mean square of the score
-    is exactly 1/√d by chance, 0.0361 at d = 768, and not zero.
+    """The composition score ‖BA‖/(‖B‖‖A‖) measures how much a later component B reads of what an
+    earlier component A writes (norms are roots of sums of squares). For unrelated components it is
+    not zero: with a uniformly random rotation Q between them, the mean of ‖BQA‖² is exactly
+    ‖A‖²‖B‖²/d. So the root mean square of the score is 1/√d, which is 0.0361 for d = 768.
 
-    In the row convention the same is said of W_1 Q W_2, as a transpose changes no norm. Ranks and
-    singular values do not enter. A score means something only by how far it is above (or below)
-    this. For orthonormal bases of two subspaces of r and s dimensions, of squared lengths r
-    and s, it says that their overlap is r s/d on average: two heads of 64 dimensions in a stream of
-    768 share 5.3 without meaning anything by it. Of the rotations only second moments are used.
+    A score therefore means something only by its distance from 1/√d. Ranks and singular values do
+    not enter. Two unrelated subspaces of 64 dimensions in a stream of 768 have overlap 64 · 64/768
+    = 5.3 on average.
+
+    The hypothesis is about second moments of the rotations only; A is d × p and B is q × d. In the
+    row convention the same holds for W_1 Q W_2.
     """
     turned = matmul(B, Q[g], A)
     return Statement(
@@ -367,12 +392,13 @@ def composition_by_chance() -> Statement:
     covers=("B5", "S3-020"),
 )
 def composition_by_chance_centred() -> Statement:
-    """Where a LayerNorm takes the mean off, writers have no mean (1ᵀA = 0) and readers hear none
-    (B1 = 0). The rotations to compare with are those that keep 1, and turn the d − 1 other
-    dimensions uniformly: the mean of ‖BQA‖² is then ‖A‖²‖B‖²/(d − 1).
+    """Where a LayerNorm subtracts the mean, the residual stream has d − 1 dimensions in effect, and
+    the composition score of unrelated components is 1/√(d − 1) in root mean square instead of 1/√d
+    (`composition_by_chance`). The writer A has no mean (1ᵀA = 0), the reader B ignores it (B1 = 0),
+    and the random rotations are those that keep the direction (1, …, 1). The rotations are Q[g].
 
-    The moments of such rotations are those of P = Id − 11ᵀ/d on what is turned, and 1 on what is
-    kept. The permutations of d features are an example, all d! of them.
+    The hypothesis gives the second moments of such rotations. The d! permutations of the features
+    are an example.
     """
     ones, centre = OneMatrix(d, d), matadd(Identity(d), matmul(-1 / d, OneMatrix(d, d)))
     flat = vec_rows(centre)

@@ -31,13 +31,18 @@ WRITERS = {"Z": Source("z", layer=0), "W_O": Source("W_O", layer=0)}
     covers=("S2-07", "S2-11"),
 )
 def virtual_weights() -> Statement:
-    """Reading the stream is a multiplication by W_Q, W_K, W_V or W_in, and writing is adding
-    something times W_O or W_out: both are linear. So what a later reader finds is a sum over all
-    writers, and from each of them it gets the written numbers times one matrix, W_O W_Q (here for
-    queries): the virtual weights from the one to the other.
+    """A component that writes to the residual stream and a later one that reads from it are
+    connected by the product of their weights. The writer adds Z W_O, the reader multiplies by W_Q,
+    so the reader receives Z (W_O W_Q). The matrix W_O W_Q is called the virtual weights between the
+    two; Z[h] (n × d_head) are the numbers that head h passes to its W_O.
 
-    They belong to a pair of a writer and a reader. They are no weights of any layer, and not the
-    sum of all that was written; however many layers are in between, none of them is passed.
+    They let one ask which components can communicate from the weights alone, however many layers
+    lie between.
+
+    Virtual weights belong to a pair. The reader multiplies the sum of everything that was written,
+    so what it receives is a sum of such terms, one for each earlier writer. W_K, W_V and W_in read
+    in the same way, and W_out writes as W_O does. A norm before the reader has to be folded into it
+    first.
     """
     Z, W_O = Family("Z", (H,), n, d_head)[h], Family("W_O", (H,), d_head, d)[h]
     read = matmul(matadd(X, HeadSum(matmul(Z, W_O), (h, H))), row.W_Q)
@@ -54,9 +59,12 @@ def virtual_weights() -> Statement:
     covers=("S2-11",),
 )
 def virtual_weights_column() -> Statement:
-    """With positions as columns, the reader stands on the left: W_Q W_O. The later component comes
-    first in the product, as in every composition of maps that act on columns. What is read from a
-    head of the layer before is W_Q W_O times its values, and from the stream before that W_Q X.
+    """With positions as columns, a reader stands on the left of what it reads, so the virtual
+    weights from a writer to a later reader are W_Q W_O: the later component comes first in the
+    product, as in every composition of maps on columns. W_Q reads W_Q X from the earlier stream and
+    (W_Q W_O) Z[h] from head h, whose mixed values are Z[h] (d_head × n).
+
+    In the row convention the same product is W_O W_Q (`virtual_weights`).
     """
     Z, W_O = Family("Z", (H,), d_head, n)[h], Family("W_O", (H,), d, d_head)[h]
     X = MatrixSymbol("X", d, n)
@@ -74,12 +82,15 @@ def virtual_weights_column() -> Statement:
     covers=("S1-04",),
 )
 def head_writes_few_directions() -> Property:
-    """Take what a head writes at all positions of a prompt, side by side: the rank is at most
-    d_head, however long the prompt is. All of it lies in the columns of W_O, and all that it
-    depends on is read through the rows of W_V: two small subspaces of the stream, and two different
-    ones.
+    """Whatever the prompt, what one attention head adds to the residual stream lies in a subspace
+    of at most d_head dimensions, the span of the columns of W_O. Likewise all that it reads passes
+    through the d_head rows of W_V. In GPT-2 small d_head is 64, and the stream has d = 768
+    dimensions.
 
-    They are of dimension d_head or less; a hyperplane would have d − 1.
+    So a head moves information between two small subspaces, which in general differ.
+
+    Some texts say that a head writes to a hyperplane. A hyperplane has d − 1 dimensions; this space
+    has d_head or fewer.
     """
     X = MatrixSymbol("X", d, n)
     written = matmul(column.W_O, column.W_V, X, Transpose(A))
@@ -98,12 +109,14 @@ def head_writes_few_directions() -> Property:
     covers=("S1-04",),
 )
 def head_reads_and_writes_subspaces() -> Statement:
-    """Let the rows of R be an orthonormal basis of the rows of W_V, and the columns of S one of the
-    columns of W_O. Projecting the stream on the first before the head reads it, and what the head
-    writes on the second, changes nothing: W_O W_V = SSᵀ W_O W_V RᵀR.
+    """A head reads one subspace of the residual stream and writes another. Let the rows of R be an
+    orthonormal basis of the row space of W_V, and the columns of S an orthonormal basis of the
+    column space of W_O. Then projecting the stream onto the first before the head, and its output
+    onto the second after it, changes nothing: S Sᵀ W_O W_V Rᵀ R = W_O W_V.
 
-    So the rest of the stream, d − d_head dimensions or more, may hold anything: this head neither
-    sees it nor touches it.
+    So at least d − d_head dimensions of the stream are neither seen nor changed by this head, and
+    can hold information for other components. C and E are the coordinates of W_V and W_O in these
+    bases.
     """
     R, S = MatrixSymbol("R", r, d), MatrixSymbol("S", d, s)
     C, E = MatrixSymbol("C", d_head, r), MatrixSymbol("E", s, d_head)
@@ -128,13 +141,14 @@ def head_reads_and_writes_subspaces() -> Statement:
     covers=("S3-120",),
 )
 def writes_lie_in_row_spaces() -> Statement:
-    """In the row convention everything that a head writes is a sum of rows of its W_O, and
-    everything that an MLP writes a sum of rows of its W_out, whatever patterns and activations are.
-    Let the rows of B be an orthonormal basis of all those rows: a projection on them (BᵀB) leaves
-    the update as it is.
+    """In the row convention, everything that a head writes is a combination of the rows of its W_O,
+    and everything that an MLP writes a combination of the rows of W_out, whatever the patterns and
+    activations are. In the equation the rows of B are an orthonormal basis that contains all these
+    rows, and the projection BᵀB leaves the layer's update unchanged. W_O = C B and W_out = E B say
+    that all their rows are combinations of the rows of B.
 
-    This is why one can look for what a later component reads in weights alone: it can only find
-    what lies in these spaces, and the embedding.
+    This is why the weights alone can say what a later component may receive from this layer. A bias
+    adds a fixed vector besides.
     """
     B = MatrixSymbol("B", r, d)
     C, E = MatrixSymbol("C", d_head, r), MatrixSymbol("E", d_mlp, r)
@@ -162,12 +176,13 @@ def writes_lie_in_row_spaces() -> Statement:
     covers=("S1-05",),
 )
 def no_overlap_no_communication() -> Statement:
-    """If W_V of a later head times W_O of an earlier one is zero, the later head's values are the
-    same whatever the earlier one wrote (Z). The same holds for queries, keys and MLPs, with W_Q,
-    W_K or W_in in place of W_V.
+    """A later head receives nothing from an earlier one if the product of the later head's reading
+    matrix and the earlier head's writing matrix is zero. If W_V W_O = 0, the later head's values
+    are the same whatever the earlier one wrote (W_O Z, with any Z). For queries, keys and MLPs the
+    same holds with W_Q, W_K or W_in in place of W_V.
 
-    And only then (`communication_needs_overlap`). Both share one stream, but two components whose
-    subspaces are orthogonal do not hear each other.
+    The converse is `communication_needs_overlap`. Two components share one stream, but if their
+    subspaces are orthogonal they do not affect each other directly.
     """
     W_V, W_O = column.W_V, column.W_O
     X, Z = MatrixSymbol("X", d, n), MatrixSymbol("Z", d_head, n)
@@ -187,12 +202,13 @@ def no_overlap_no_communication() -> Statement:
     covers=("S1-05",),
 )
 def communication_needs_overlap() -> Statement:
-    """The converse. Let the later head find the same with and without what the earlier one wrote,
-    for values Z that are rich enough: as many independent columns as it has dimensions, so that Z
-    has a right inverse R. Then W_V W_O is zero. So “they do not communicate” is a statement about
-    two weight matrices, and one prompt of d_head different values decides it.
+    """If nothing that one component writes changes what another one reads, then the product of
+    their weights is zero: W_V W_O = 0. It is the converse of `no_overlap_no_communication`. So
+    “these two components do not communicate” is a statement about two weight matrices.
 
-    A prompt with fewer values proves nothing: what was not said cannot be heard.
+    The test has to be rich enough. The written values Z (d_head × n) must have d_head independent
+    columns, which is what the right inverse R says. A prompt with fewer independent values can
+    leave a connection unnoticed.
     """
     W_V, W_O = column.W_V, column.W_O
     X, Z = MatrixSymbol("X", d, n), MatrixSymbol("Z", d_head, n)
@@ -225,12 +241,16 @@ def _demand(d: int, d_mlp: int, d_head: int, H: int, L: int, **_: Any) -> Fracti
     covers=("S2-12",),
 )
 def bandwidth_demand() -> Definition:
-    """Each layer can write d_mlp neurons and H · d_head values, and all of them write into the same
-    d dimensions. β = Σ_l (d_mlp + H d_head) / d counts how many are asked for each that there is.
-    It grows with depth: 12 layers of GPT-2 ask 60 times for what the stream has.
+    """How crowded is the residual stream? Each layer writes d_mlp neuron values and H · d_head head
+    values, and all layers write to the same d dimensions. The ratio β = Σ_l (d_mlp + H d_head)/d
+    counts how many values are written for each dimension. For the 12 layers of GPT-2 small (d =
+    768, d_mlp = 3072, H d_head = 768) it is 60.
 
-    Embedding and unembedding ask for V more. The sum is written with traces of identities: tr Id is
-    the number of its dimensions.
+    A high ratio is the reason to expect superposition: the values cannot all have dimensions of
+    their own (`all_writes_rank_at_most_d`).
+
+    Tokens come on top of this count. The formula uses traces of identities, since tr Id is the
+    number of dimensions.
     """
     neurons = HeadSum(matmul(1 / d, Identity(d_mlp)), (l, L))
     values = HeadSum(matmul(1 / d, Identity(d_head)), (l, L), (h, H))
@@ -251,9 +271,12 @@ def bandwidth_demand() -> Definition:
     covers=("S2-12",),
 )
 def all_writes_rank_at_most_d() -> Property:
-    """Stack the W_O of all heads of all layers and the W_out of all MLPs: many more rows than d,
-    and still a matrix of rank at most d. So when more is written than there are dimensions, the
-    rows depend on each other, and reading one of them exactly means reading some of others.
+    """Stack the output weights of all heads and all MLPs of a model, one row for each value that is
+    written. There are many more rows than d, but the rank of this matrix is at most d, since each
+    row has d entries.
+
+    So the directions in which a deep model writes are linearly dependent. No linear reader can
+    recover every written value exactly from the stream: reading one picks up others as well.
     """
     heads = StackHeads(Family("W_O", (L, H), d_head, d)[l, h], (l, L), (h, H))
     mlps = StackHeads(Family("W_out", (L,), d_mlp, d)[l], (l, L))
@@ -269,12 +292,15 @@ def all_writes_rank_at_most_d() -> Property:
     covers=("S2-15",),
 )
 def head_deletes_subspace() -> Statement:
-    """Some heads clear memory. Where a position attends to itself only (e A = e, for the one-hot
-    row e of that position) and W_OV is −BBᵀ, what the head writes is minus the projection of the
-    stream on the columns of B, and the stream becomes x (Id − BBᵀ).
+    """An attention head can delete a subspace of the residual stream, by writing the negative of
+    what is there. Suppose that position e attends only to itself (eA = e, where the row e is
+    one-hot) and that W_V W_O = −BBᵀ. Then the head adds minus the projection of the stream on the
+    columns of B, and x becomes x (Id − BBᵀ).
 
-    The stream is a sum and nothing is taken out of the sum. To delete is to add the opposite; a
-    head that attends elsewhere adds the opposite of another position's vector instead.
+    Heads of this kind have been observed, and are said to manage memory in the stream.
+
+    Nothing is removed from the sum of writes: deleting is adding the opposite. A head that attends
+    elsewhere adds the opposite of another position's vector instead.
     """
     B, e = MatrixSymbol("B", d, r), MatrixSymbol("e", 1, n)
     minus = matmul(-1, B, Transpose(B))
@@ -293,11 +319,12 @@ def head_deletes_subspace() -> Statement:
     covers=("S2-15",),
 )
 def deleted_subspace_reads_zero() -> Statement:
-    """If the columns of B are orthonormal, x (Id − BBᵀ) holds nothing along B any more, and along
-    every direction orthogonal to B it is what it was.
+    """After the subspace spanned by the columns of B is deleted, x (Id − BBᵀ), every reader finds
+    zero along B and finds directions orthogonal to B unchanged. In the equation C holds such
+    orthogonal directions.
 
-    With columns that are not of length one, or not orthogonal, −BBᵀ deletes too much or too little:
-    BᵀB = Id is what makes BBᵀ a projection.
+    The columns of B must be orthonormal (BᵀB = I), which is what makes BBᵀ a projection. For a
+    column of length 2, for example, −BBᵀ subtracts four times the projection.
     """
     B, C = MatrixSymbol("B", d, r), MatrixSymbol("C", d, s)
     left = matmul(X, matadd(Identity(d), matmul(-1, B, Transpose(B))))
@@ -319,12 +346,13 @@ def deleted_subspace_reads_zero() -> Statement:
     covers=("S2-13",),
 )
 def reading_a_subspace_is_a_projection() -> Property:
-    """A probe reads one number along a direction, x u, or the part of x in a subspace, x BBᵀ. With
-    orthonormal columns of B, BBᵀ is a projection: what was read once is read the same again, and
-    nothing outside the subspace enters.
+    """If the columns of B are orthonormal, BBᵀ is the orthogonal projection onto the subspace that
+    they span: applied twice it gives the same as once, and it is symmetric. A probe that reads the
+    part of the stream in a subspace computes x BBᵀ; with one direction u of length one it computes
+    the number x u.
 
-    That is all the algebra there is in “this direction carries that attribute”. Whether it does is
-    an empirical question.
+    This is all the algebra behind “this direction carries that attribute”. Whether the direction
+    carries it is an empirical question (`direction_carries_attribute`).
     """
     B = MatrixSymbol("B", d, r)
     return Property(

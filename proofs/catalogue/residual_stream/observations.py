@@ -26,11 +26,15 @@ SEED = 20_211_222
     covers=("S2-09",),
 )
 def head_can_erase_stream() -> Statement:
-    """“The stream never loses the original word, since layers only add.” But a head that attends to
-    its own position with W_OV = W_V W_O = −Id adds the opposite of the stream, and nothing is left.
-    The embedding is a term of the sum for ever; that it can be read off the sum is another matter.
+    """The residual stream can lose all information about its own token, although layers only add to
+    it. A head that attends to its own position with W_OV = −Id writes the negative of the stream,
+    and the sum is zero.
 
-    With heads of d_head < d, each erases a subspace, and several are needed for all of it.
+    So “the stream never forgets the original word” is true only of the list of terms in the sum,
+    not of the sum itself.
+
+    With d_head < d one head can erase a subspace only, and several heads are needed to erase
+    everything (`head_deletes_subspace`).
     """
     W_OV = MatrixSymbol("W_OV", d, d)
     return Statement(
@@ -75,10 +79,12 @@ def _see_embedding(load: Load) -> Observed:
     covers=("S2-09",),
 )
 def embedding_left_in_stream() -> Observation:
-    """The claim as an empirical one: do trained models keep the word they began with? The cosine
-    between the stream after a layer and the embedding at the same position is taken, averaged over
-    the positions of a prompt. One that stays well above zero says that much of it is there; it does
-    not say that the model reads it.
+    """Do trained models keep the embedding of a token in the residual stream at its position?
+    Measured is the cosine between the stream after a layer and the embedding at the same position,
+    averaged over the positions of a prompt.
+
+    A cosine well above zero says that much of the embedding is still present. It does not say that
+    later layers use it. In principle a model can erase it (`head_can_erase_stream`).
     """
     return Observation(
         "the mean cosine stays above 0 after every layer of every model",
@@ -126,11 +132,14 @@ def _see_previous_token(load: Load) -> Observed:
     covers=("S2-13",),
 )
 def direction_carries_attribute() -> Observation:
-    """Fit one direction u of the stream so that x u tells whether the token *before* begins with a
-    space, on half of the positions of random prompts, and try it on the other half. It is a
-    property that a tokenizer gives to every token, and that only attention can bring here. The same
-    with labels in random order says how well one does by luck. A probe that works shows that the
-    attribute can be read, not that the model reads it.
+    """Is there a single direction in the residual stream from which an attribute of the text can be
+    read? The attribute here is whether the token before the current one begins with a space: it is
+    known for every token, and only attention can bring it to this position. A direction u is fitted
+    on half of the positions of random prompts, and x u is tested on the other half. The same fit
+    with shuffled labels shows what chance gives.
+
+    A probe that works shows that the attribute can be read from the stream. It does not show that
+    the model uses it.
     """
     return Observation(
         "better than with each of 20 shufflings of the labels",
@@ -171,10 +180,12 @@ def _see_axes(load: Load) -> Observed:
     covers=("S4-10",),
 )
 def stream_axes_stand_out() -> Observation:
-    """Nothing in a model without norms tells the axes of the stream from other directions, so
-    components may be interpretable and coordinates of the stream need not be. Training may still
-    prefer axes: Adam treats each coordinate by itself. If it did, coordinates would have heavier
-    tails than the same stream turned at random.
+    """Are the coordinate axes of the residual stream special in trained models? Nothing in the
+    architecture without norms distinguishes them (`stream_has_no_basis`). Training could: the
+    optimiser Adam scales each coordinate by itself.
+
+    If axes are special, single coordinates have heavier tails than the same stream after a random
+    rotation. That is the comparison made here.
     """
     return Observation(
         "in every model the mean kurtosis of the coordinates is higher than after each of 40 "

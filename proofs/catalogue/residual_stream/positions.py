@@ -27,12 +27,15 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     covers=("S0-13",),
 )
 def mlp_is_positionwise() -> Statement:
-    """The activation is applied to each entry, so an MLP takes each row of the stream to a row by
-    itself: MLP(P X) = P MLP(X), for every P that permutes positions, and more generally for every P
-    that picks some of them, in any order and as often as it likes (one 1 in each row, else 0).
+    """An MLP treats every position by itself and all positions alike. Each row of the stream is
+    mapped to a row, so shuffling the rows before the MLP or after it gives the same: MLP(P X) = P
+    MLP(X). P may be any matrix of zeros and ones with a single 1 in each row, so it may also drop
+    or repeat positions.
 
-    Mixing positions is another matter: for a P that takes averages the equation fails, since g of
-    an average is not the average of g. That is why all mixing must be done by attention.
+    It follows that only attention moves information between positions.
+
+    For a P that takes averages the equation fails: with ReLU, the mean of the inputs 1 and −1 gives
+    0, and the mean of the outputs 1 and 0 is 1/2.
     """
     P = MatrixSymbol("P", m, n)
     one = OneMatrix(n, 1)
@@ -59,13 +62,16 @@ def mlp_is_positionwise() -> Statement:
     covers=("S0-17",),
 )
 def everything_else_is_positionwise() -> Statement:
-    """The embedding of tokens T, an MLP with biases that reads a LayerNorm of the stream X, and the
-    unembedding behind another: what each of them gives at position i is what it makes of row i
-    alone, whether the others are there or not. So all derivatives by other positions are zero, and
-    as each hands rows on to the next, the same holds of all of them one after another.
+    """The embedding, an MLP behind its norm, and the unembedding behind the final norm all act on
+    one position at a time: their output at position i is what they compute from row i alone. The
+    equation says so of the three, side by side; T holds one-hot tokens, eps is the small constant
+    inside the norm.
 
-    A model without attention therefore cannot tell two prompts apart that end in the same token.
-    With a norm it still cannot: a LayerNorm takes its mean and its scale from one position.
+    So derivatives of these parts with respect to other positions are zero, and the same holds when
+    they follow one another. A model without attention cannot tell two prompts apart that end in the
+    same token.
+
+    Norms are no exception: a LayerNorm takes its mean and its scale from one position.
     """
     b_in, b_out = MatrixSymbol("b_in", 1, d_mlp), MatrixSymbol("b_out", 1, d)
     eps, T = Symbol("eps", positive=True), MatrixSymbol("T", n, V)
@@ -92,9 +98,12 @@ def everything_else_is_positionwise() -> Statement:
     covers=("S0-17",),
 )
 def attention_is_not_positionwise() -> NonIdentity:
-    """What a head writes at position i is not what it makes of row i alone, a_ii x_i W_V W_O: it
-    has a term for each position that i attends to. This is the other half of the claim that only
-    attention moves information.
+    """Unlike every other part of a transformer, an attention head at position i uses more than row
+    i of the stream. The right-hand side is what it would write from row i alone, a_ii x_i W_V W_O;
+    the head has such a term for each position that i attends to, so the two sides differ.
+
+    This is the other half of the claim that attention, and only attention, moves information
+    between positions (`everything_else_is_positionwise`).
     """
     at_i = Transpose(OneHot(i, n))
     alone = matmul(MatrixElement(A, i, i), at_i, X)

@@ -54,12 +54,16 @@ W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     covers=("S1-01", "S3-010", "S0-18"),
 )
 def residual_update() -> Statement:
-    """All heads of a layer read the same stream, and each adds what it has to say. Whether one
-    sums the results or the factors A X W_V before the common W_O is a matter of brackets.
+    """An attention layer adds the output of each of its heads to the residual stream, the matrix X
+    that has one vector for each position. Head h takes values X W_V, mixes them over positions by
+    its pattern A, and maps the result back with W_O. All heads read the same X, so the layer is a
+    sum, and brackets do not matter: (A X W_V) W_O is A X (W_V W_O).
 
-    Nothing is overwritten: what a later layer finds is the sum of everything written before it.
-    And nothing is bypassed: what a layer writes is always added. That the sum holds X as it was
-    does not mean that a model could choose to skip a layer for some inputs.
+    Nothing in the stream is overwritten. What a later layer reads is the sum of everything that was
+    written before it.
+
+    This does not mean that a model can choose to skip a layer for some inputs: what a layer
+    computes is always added (`zeroed_layer_is_identity`).
     """
     A, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]
     after = matadd(X, HeadSum(matmul(matmul(A, matmul(X, W_V)), W_O), (h, H)))
@@ -79,12 +83,14 @@ def residual_update() -> Statement:
     covers=("S4-07",),
 )
 def residual_update_column() -> Statement:
-    """To the stream x, as one long column, each head adds A ⊗ W_O W_V times it: x + Σ h(x). Taken
-    together that is one matrix, Id + Σ A ⊗ W_O W_V: the identity for the stream that goes on as it
-    is, and one tensor product for each head.
+    """Written for the residual stream as one long column x, an attention layer is a single matrix:
+    Id + Σ A ⊗ W_O W_V. The identity carries the stream on unchanged, and each head adds one tensor
+    product, of its pattern and its output-value matrix.
 
-    The paper counts sub-layers, so that x_{i+1} is the stream after attention and x_{i+2} the one
-    after the MLP; elsewhere in this catalogue one layer is both.
+    This is the form in which models with several layers are multiplied out into paths.
+
+    The source counts sub-layers, so that x_{i+1} is the stream after attention and x_{i+2} the one
+    after the MLP. Elsewhere in this catalogue one layer is both.
     """
     A, W_V, W_O = heads.A[h], heads.column.W_V[h], heads.column.W_O[h]
     x = vec_rows(X)
@@ -116,12 +122,15 @@ def _mlp_by_loops(
     covers=("S4-08",),
 )
 def mlp_update() -> Definition:
-    """Like a head, an MLP reads the stream, and what it makes of that is added: each neuron reads
-    one number from what the norm made of the stream (Y; without norms Y is the stream X), passes
-    it through the activation, and writes a multiple of its own vector.
+    """An MLP layer adds to the residual stream what its neurons write. Each neuron takes the dot
+    product of its input with a row of W_in, adds a bias, applies the activation function to that
+    one number, and writes the result times its own vector, a column of W_out.
 
-    Here positions are columns and weights stand on the left. The activation written here is the
-    gelu of GPT-2; with any other the same holds.
+    Here positions are the columns of X and weights stand on the left. Y is what the MLP reads: the
+    normalised stream, or X itself in a model without norms.
+
+    The formula is written with GELU in GPT-2's tanh form. Any other activation may stand in its
+    place.
     """
     W_in, W_out = MatrixSymbol("W_in", d_mlp, d), MatrixSymbol("W_out", d, d_mlp)
     b_in, b_out = MatrixSymbol("b_in", d_mlp, 1), MatrixSymbol("b_out", d, 1)
@@ -153,14 +162,16 @@ def mlp_update() -> Definition:
     covers=("S0-10", "S1-01", "S1-02", "S2-08"),
 )
 def stream_is_sum_of_writes() -> Statement:
-    """Let layer l add F_l to the stream, whatever F_l was computed from. After L layers the stream
-    is X + F_0 + … + F_{L−1}. X stands in the sum by itself, for every depth: that is the identity
-    path.
+    """The residual stream after L layers is the embedding plus everything that any layer added: X +
+    F_0 + … + F_{L−1}, where F_l (n × d) is what layer l wrote, however it was computed. So the
+    embedding X is a term of the final stream at every depth; this term is called the identity path.
 
-    To say so of every depth, the identity is written below the stream, and adding F_l becomes a
-    matrix, Id + U F_l Wᵀ: W picks the identity, U puts F_l into the stream. That is a shear, as in
-    homogeneous coordinates. The product of all layers is then proved by induction. A layer sees the
-    sum of all earlier writes: not those of the last layer only, and not each of them on its own.
+    It is the reason why logits can be split into the contributions of layers.
+
+    To state this for every depth, adding F_l is written as a matrix that acts on the stream with an
+    identity stacked below it, as homogeneous coordinates turn a shift into a matrix. The product
+    over all layers is then proved by induction on L. A layer reads the sum of all earlier writes:
+    not the last one only, and not each of them by itself.
     """
     F = Family("F", (L,), n, d)
     U = BlockMatrix([[Identity(n)], [ZeroMatrix(d, n)]])
@@ -184,11 +195,15 @@ def stream_is_sum_of_writes() -> Statement:
     covers=("S0-10",),
 )
 def stream_is_sum_of_components() -> Statement:
-    """Layer by layer or component by component, the sum is the same: the embedding, the result of
-    each head of each layer, the output bias of each attention layer, and the result of each MLP.
+    """The final residual stream is a sum over components: the embedding X_0, the output of each
+    head of each layer, the output bias of each attention layer, and the output of each MLP. Adding
+    layer by layer or component by component gives the same sum. In the formula H_out[l, h] is the
+    output of head h in layer l and M_out[l] that of the MLP, each n × d.
 
-    The embedding (with the positions added to it) is a component like the others. A sum that begins
-    with the first layer leaves it out, and does not give the stream.
+    Direct logit attribution multiplies each of these terms by the unembedding.
+
+    The embedding, with the position vectors added to it, is a component like the others. A sum that
+    begins with the first layer leaves it out and is not the stream.
     """
     x_0 = MatrixSymbol("X_0", n, d)
     out, mlp = Family("H_out", (L, H), n, d), Family("M_out", (L,), n, d)
@@ -231,13 +246,15 @@ def _unembedded(X_L: Any, W_U: Any, **_: Any) -> np.ndarray:
     covers=("S0-09", "S0-15", "S3-086"),
 )
 def logits() -> Definition:
-    """f(x) = x_n^L W_U. W_U is d × V: column w is the direction that token w is read from, and the
-    logit of w is the product of the stream with it. Each position has its own logits; those of the
-    last position predict what comes next.
+    """The logits are the model's scores for the next token: the final residual stream times the
+    unembedding matrix W_U, which is d × V. The logit of token w at a position is the dot product of
+    the stream there with column w of W_U. Every position has its own logits; those of the last one
+    predict what comes next.
 
-    W_E (V × d, into the stream) and W_U (d × V, out of it) are the two places where a model meets
-    its vocabulary. A model with a final norm applies it first: then X_L here is what the norm
-    returned, and leaving the norm out is no small error.
+    W_E (V × d) and W_U (d × V) are the two places where a model meets its vocabulary.
+
+    A model with a final norm applies it first. Then X_L stands for the output of that norm, and
+    leaving the norm out is no small error.
     """
     return Definition(
         "the logits",
@@ -257,8 +274,12 @@ def logits() -> Definition:
     covers=("S4-09",),
 )
 def logits_column() -> Definition:
-    """T(t) = W_U x_{−1}: here W_U is V × d and the stream has its positions as columns; x_{−1} is
-    the last state of the stream, as in Python, and not the last position.
+    """In the column convention the unembedding stands on the left: the logits are W_U X_L, where
+    W_U is V × d and each position is a column of the final residual stream X_L. It is the transpose
+    of `logits`.
+
+    Papers write T(t) = W_U x_{−1}. The index −1 means the last state of the stream, after all
+    layers, as in Python; it does not mean the last position.
     """
 
     def plain(X_L: Any, W_U: Any, **_: Any) -> np.ndarray:
@@ -291,11 +312,13 @@ def _probabilities(X: Any, W_U: Any, **_: Any) -> np.ndarray:
     covers=("S3-001",),
 )
 def next_token_distribution() -> Definition:
-    """P(w | x) = softmax(x_n^L W_U)_w: the exponentials of the logits, divided by their sum over
-    the vocabulary. Position i predicts token i + 1.
+    """The model's prediction of the next token is the softmax of its logits: the exponential of
+    each logit, divided by the sum of the exponentials over the vocabulary. Row i of softmax(X W_U)
+    is a probability distribution over V tokens, the prediction for position i + 1. X is the final
+    residual stream, n × d. Logits log 3 and 0, for example, give probabilities 3/4 and 1/4.
 
-    Only differences of logits matter. Whatever adds the same number to the logits of all tokens
-    changes nothing in what the model predicts.
+    Only differences of logits matter. Adding the same number to the logits of all tokens changes no
+    probability.
     """
     return Definition(
         "the probabilities of the next token",
@@ -314,11 +337,13 @@ def next_token_distribution() -> Definition:
     covers=("S3-001",),
 )
 def next_token_probabilities_sum_to_one() -> Statement:
-    """Each row of softmax(X W_U) sums to one, whatever the logits are. So the softmax couples all
-    tokens: if one becomes more probable, others become less so, although nothing was done to them.
+    """The probabilities of the next token sum to one at every position, whatever the logits are. So
+    the softmax couples all tokens: if one becomes more probable, others become less probable, even
+    if their logits have not changed.
 
-    A logit is no measure of anything by itself. “The logit of this token rose” says little before
-    one has seen what the others did.
+    For this reason a single logit means little. “The logit of this token rose by 2” tells nothing
+    about its probability before one knows what the other logits did. Logit differences and log
+    probabilities do not have this problem.
     """
     return Statement(
         matmul(RowSoftmax(matmul(X, row.W_U)), OneMatrix(V, 1)),
@@ -336,10 +361,13 @@ def next_token_probabilities_sum_to_one() -> Statement:
     covers=("S3-086",),
 )
 def embedding_then_reader() -> Statement:
-    """Looking up the row of W_E for each token is the product T W_E, with one one-hot row for each
-    position. So anything that reads the embedding linearly can be applied to the whole vocabulary
-    first and looked up after: T (W_E W_Q), here for queries, takes rows of one fixed table. With
-    W_U as the reader it is the table of a model without layers (`zero_layer_logits_row`).
+    """Any linear map of the embeddings can be computed once for the whole vocabulary: (T W_E) W_Q =
+    T (W_E W_Q), where T has one one-hot row for each position. The matrix W_E W_Q is a table with
+    one row for each token, and T looks rows up in it.
+
+    So what the first layer reads of a token can be computed before any prompt is seen, apart from
+    its position. With W_U in place of W_Q the table is a complete model without layers
+    (`zero_layer_logits_row`).
     """
     return Statement(
         matmul(matmul(T, row.W_E), row.W_Q),
@@ -366,11 +394,15 @@ def embedding_then_reader() -> Statement:
     covers=("S3-086",),
 )
 def tied_direct_path_is_symmetric() -> Statement:
-    """If the vocabulary is read out with the same vectors it was read in with, W_U = W_Eᵀ, then the
-    direct path W_E W_U scores “b after a” exactly as “a after b”, and no bigram is.
+    """If a model uses the same matrix to read tokens in and to read them out, W_U = W_Eᵀ (“tied
+    embeddings”), then the path that goes straight from the input token to the logits, W_E W_U, is
+    symmetric: it scores “b after a” exactly as “a after b”.
 
-    So a tied model has to make its bigrams elsewhere, and the two interfaces of a model that is not
-    tied are two different things: what a token is as input, and what it is as output.
+    Real bigrams are not symmetric; “of the” is common and “the of” is not. A tied model has to
+    compute the difference in its layers.
+
+    Where the matrices are not tied, a token has two unrelated vectors: one for what it is as input,
+    one for what it is as output.
     """
     return Statement(
         Transpose(matmul(row.W_E, row.W_U)),
@@ -387,11 +419,13 @@ def tied_direct_path_is_symmetric() -> Statement:
     covers=("S1-02",),
 )
 def zeroed_layer_is_identity() -> Statement:
-    """Put W_O = 0 in all heads and W_out = 0 in the MLP, and the layer passes the stream on as it
-    is, for every input. This is all that “bypass” can mean.
+    """A layer whose output weights are all zero passes the residual stream on unchanged, for every
+    input. In the equation W_O is zero in all heads and W_out is zero in the MLP, and Y is the
+    stream between the two.
 
-    It is a property of weights, not of inputs: no gate looks at the input and skips the layer.
-    Both are needed: with either of them alone something is still written.
+    This is all that “a layer can be bypassed” can mean: it is a property of the weights. No gate
+    looks at the input and skips the layer. Both conditions are needed, since with only one of them
+    the other part still writes.
     """
     W_V, W_O = heads.row.W_V[h], heads.row.W_O[h]
     Y = MatrixSymbol("Y", n, d)  # the stream between attention and the MLP

@@ -72,10 +72,15 @@ def _weighted(z: Any, F: Any, **_: Any) -> np.ndarray:
     covers=("S1-08",),
 )
 def superposition() -> Definition:
-    """In x = Σ_k z_k f_k, feature k is present to the degree z_k and has the direction f_k, row k
-    of F. Superposition is when there are more features than dimensions, N > d. Then the directions
-    cannot all be orthogonal; they are nearly so, and it works as long as few features are present
-    at once.
+    """Superposition means that a vector stores more features than it has dimensions. In x = Σ_k z_k
+    f_k, feature k is present to the degree z_k (an entry of z) and has the direction f_k (row k of
+    F, which is N × d), with N > d.
+
+    It is the leading explanation of why single neurons and coordinates are hard to interpret.
+
+    With N > d the directions cannot all be orthogonal. They can be nearly orthogonal, and then
+    features can be read with little error as long as few of them are present at once
+    (`reading_a_feature`).
     """
     return Definition(
         "the features in superposition",
@@ -94,9 +99,11 @@ def superposition() -> Definition:
     covers=("S0-67", "S1-08"),
 )
 def features_gram_rank() -> Property:
-    """The table of all products of features with each other is F Fᵀ, N × N of rank at most d. If
-    all features were orthogonal and none zero, this table would be diagonal of rank N. With N > d
-    it cannot be: embeddings of a vocabulary larger than d are never all orthogonal.
+    """The table of dot products of N vectors with d entries, F Fᵀ, is N × N and has rank at most d.
+    If all N vectors were orthogonal and nonzero, the table would be diagonal with rank N.
+
+    So with N > d they are not all orthogonal. This holds for the token embeddings of every model
+    whose vocabulary is larger than its residual stream.
     """
     more_than_d = {"F": Source("W_E", rows=160)}
     return Property(Fact("rank_at_most", GRAM, Min(N, d)), bind=(more_than_d,))
@@ -110,12 +117,13 @@ def features_gram_rank() -> Property:
     covers=("S0-67",),
 )
 def orthogonal_features_at_most_d() -> Bound:
-    """Let the features be orthogonal, F Fᵀ = diag(c), none of them zero (r are the reciprocals of
-    c). Then N ≤ d, and d − N is a sum of squares: the squared size of Id − Fᵀ diag(r) F, the
-    projection on what no feature touches.
+    """In d dimensions there are at most d nonzero vectors that are orthogonal to each other. In the
+    hypotheses F Fᵀ = diag(c) says that the N rows of F are orthogonal, and c ∘ r = 1 that none is
+    zero. The proof writes d − N as a sum of squares: the squared entries of Id − Fᵀ diag(r) F, the
+    projection onto what is orthogonal to all of them.
 
-    It says nothing of sets that contain a zero vector, and nothing of nearly orthogonal ones: of
-    those there are far more than d.
+    The bound says nothing about sets that contain a zero vector, and nothing about nearly
+    orthogonal vectors: of those there can be far more than d (`many_nearly_orthogonal`).
     """
     c, r = MatrixSymbol("c", N, 1), MatrixSymbol("r", N, 1)
     touched = matmul(Transpose(F), DiagMatrix(r), F)
@@ -143,12 +151,16 @@ def orthogonal_features_at_most_d() -> Bound:
     covers=("S0-68",),
 )
 def welch_bound() -> Bound:
-    """The squares of all products, Σ ⟨f_i, f_j⟩² over all pairs, are at least (Σ ‖f_i‖²)² / d: what
-    is above it is the squared size of FᵀF − (t/d) Id, with t the sum of squared lengths. For unit
-    vectors t = N, so the pairs i ≠ j share at least N²/d − N = N (N − d)/d.
+    """If N vectors share d < N dimensions, their dot products cannot all be small: the sum of ⟨f_i,
+    f_j⟩² over all pairs is at least (Σ ‖f_i‖²)²/d. For unit vectors the pairs i ≠ j therefore have
+    squares that add up to at least N (N − d)/d.
 
-    They share exactly that much when the vectors are a tight frame, FᵀF = (N/d) Id: spread evenly
-    over all directions. No cleverness of training gets below it.
+    It is a lower limit on interference in superposition, which no training can beat. Three unit
+    vectors in the plane at angles of 120° reach it: six ordered pairs with squared product 1/4
+    each, and 3 (3 − 2)/2 = 3/2.
+
+    Equality holds exactly for vectors that are spread evenly over all directions, FᵀF = (N/d) Id
+    for unit vectors, called a tight frame.
     """
     total = Trace(GRAM)
     spread = matadd(matmul(Transpose(F), F), matmul(-total / d, Identity(d)))
@@ -170,13 +182,14 @@ def welch_bound() -> Bound:
     covers=("S0-68",),
 )
 def welch_bound_on_largest() -> Bound:
-    """Among N unit vectors in d dimensions some two have a squared product of at least (N − d) / (d
-    (N − 1)). Written without the division: if no squared product of two different ones is larger
-    than c, then N (N − d)/d ≤ N (N − 1) c.
+    """Among N > d unit vectors in d dimensions, some two have a squared dot product of at least (N
+    − d)/(d (N − 1)). The claim is written without the division: if c is at least every squared
+    product of two different vectors, then N (N − d)/d ≤ N (N − 1) c. The second hypothesis says
+    what c is, the first that the vectors have length one. The rows of F (N × d) are the vectors.
 
-    The difference is a square, that of the bound on the sum, plus what the single products leave
-    below c. With many more vectors than dimensions the bound tends to 1/√d, the overlap of random
-    directions: below it one cannot stay, and random vectors are near it on average.
+    It follows from the bound on the sum (`welch_bound`), as the largest is at least the mean. When
+    N is much larger than d the bound tends to 1/√d for the product itself. That is the typical
+    overlap of random directions, so random directions are nearly as good as any on average.
     """
     c = Symbol("c", real=True)
     overlap = _had(GRAM, _others())
@@ -200,11 +213,15 @@ def welch_bound_on_largest() -> Bound:
     covers=("S1-09",),
 )
 def reading_a_feature() -> Statement:
-    """Read x = Σ z_m f_m along each unit direction f_k: what is found is z_k itself, plus each
-    other feature times its product with f_k. That sum is the interference. It vanishes when the
-    others are absent or orthogonal, and no other reader is needed then.
+    """Reading one feature out of a superposition gives its value plus interference from the others.
+    Take the dot product of x = Σ_m z_m f_m with the unit vector f_k: the result is z_k plus, for
+    every other feature, z_m times the overlap ⟨f_m, f_k⟩. In the equation z (1 × N) holds the
+    values and the rows of F the directions.
 
-    Only the length of f_k is normalised here. If it is not one, even z_k is read wrong.
+    Interference is zero when the other features are absent or orthogonal.
+
+    The hypothesis says that each direction has length one. Otherwise even z_k is read with a wrong
+    factor.
     """
     overlap = _had(GRAM, _others())
     return Statement(
@@ -222,13 +239,15 @@ def reading_a_feature() -> Statement:
     covers=("S1-12",),
 )
 def interference_variance() -> Statement:
-    """In G cases (rows of Z) features are present to various degrees, and reading feature k picks
-    up Σ_m z_m o_mk, where o are the overlaps. Its variance is Σ_m Var(z_m) o_mk², and for each pair
-    of different features their covariance times both overlaps.
+    """The interference on a feature in superposition is a weighted sum of the other features, so
+    its variance has one term for each feature and one for each pair: Σ_m Var(z_m) o_mk² plus
+    Cov(z_m, z_m') o_mk o_m'k for each ordered pair of different features. In the formula the rows
+    of Z are G cases, column k of O holds the overlaps o_mk, and means over cases stand for
+    expectations. It holds for every distribution.
 
-    Features that come together make it worse when their overlaps have the same sign, and better
-    when the signs differ: “co-occurrence makes interference worse” holds for the first kind only.
-    The equation holds for every table of overlaps and whatever the distribution is.
+    So features that occur together increase interference when their overlaps have the same sign,
+    and decrease it when the signs differ. “Co-occurrence makes interference worse” is true of the
+    first kind only.
     """
     overlap = MatrixSymbol("O", N, N)
     mean = _mean(Z)
@@ -249,14 +268,16 @@ def interference_variance() -> Statement:
     covers=("S1-10",),
 )
 def sparsity_lowers_interference() -> Statement:
-    """Let feature m be present (b = 1) with probability p_m, and then of size a_m with mean square
-    s_m; let sizes be independent of presence, and different features uncorrelated, with means zero.
-    Then the interference at feature k has mean zero, and its variance, its mean square, is Σ_m p_m
-    s_m o_mk²: proportional to how often the others are there.
+    """The rarer features are, the less they interfere. Let feature m be present with probability
+    p_m, and have mean square s_m when it is. If features are uncorrelated with mean zero, the
+    interference on feature k has variance Σ_m p_m s_m o_mk², where o_mk is the overlap of features
+    m and k. If all features become ten times rarer, overlaps may be √10 times larger at the same
+    variance. Column k of O (N × N) holds the overlaps with feature k.
 
-    That is the reason why superposition pays: ten times rarer features may overlap √10 times more.
-    Probabilities are shares of G cases, so all of this is exact. Of independence only what is
-    written is used: the mean of b a² is p s, and the mean of z_m z_m' is 0.
+    This is the reason why superposition pays for sparse features.
+
+    In the equation B (G × N) has a 1 where a feature is present in one of G cases, and S its size.
+    Independence is used only through the two means that are written below it.
     """
     B, S = MatrixSymbol("B", G, N), MatrixSymbol("S", G, N)
     p, s, overlap = MatrixSymbol("p", N, 1), MatrixSymbol("s", N, 1), MatrixSymbol("O", N, N)

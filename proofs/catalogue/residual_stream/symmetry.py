@@ -42,14 +42,16 @@ ROTATION = (matmul(Q, Transpose(Q)), Identity(d))
     covers=("S2-10", "S4-10", "B8"),
 )
 def stream_has_no_basis() -> Statement:
-    """Give an attention layer the stream XM instead of X, let everything that reads begin with M⁻¹
-    and everything that writes end with M, and it returns what it did before, times M. Scores,
-    patterns and values are the very same numbers. This is the whole layer, softmax and mask
-    included, for every number of heads and every invertible M.
+    """In a model without norms, the coordinates of the residual stream have no meaning of their
+    own. Replace the stream X by XM, for any invertible M (d × d), let all weights that read begin
+    with M⁻¹ and all that write end with M: the layer computes the same, times M. Scores, patterns
+    and values are unchanged. The equation shows a whole attention layer, with softmax and causal
+    mask, for any number of heads.
 
-    So a direction of the stream means nothing by itself, and “neuron 17 of the residual stream” is
-    no object of the model: rotate the stream, and nothing can be measured that changes. Queries,
-    keys, patterns and MLP neurons do have a basis. Optimisers and norms may still prefer axes.
+    So “dimension 17 of the residual stream” is not a property of what the model computes. Patterns
+    and MLP neurons are not free in this way: their coordinates are positions and neurons.
+
+    Training can still favour some axes, since optimisers and norms treat coordinates differently.
     """
     W_Q, W_K, W_V = (Family(f"W_{name}", (H,), d, d_head)[h] for name in "QKV")
     W_O = Family("W_O", (H,), d_head, d)[h]
@@ -73,11 +75,13 @@ def stream_has_no_basis() -> Statement:
     covers=("S2-10", "S4-10", "B8"),
 )
 def mlp_has_no_stream_basis() -> Statement:
-    """The same change of basis passes an MLP and the unembedding after it: W_in and W_U begin with
-    M⁻¹, W_out ends with M, and the logits are what they were, whatever the activation.
+    """The residual stream may be given another basis around an MLP and the unembedding too: W_in
+    and W_U begin with M⁻¹, W_out ends with M, and the logits are unchanged, for every activation
+    function g.
 
-    The neurons themselves stay where they are. The activation is applied to each of them, so their
-    basis is not free: this is why neurons, unlike directions of the stream, may mean something.
+    The neurons keep their basis. The activation is applied to each neuron by itself, so neurons
+    cannot be mixed without changing the function. This is why single neurons may have a meaning
+    where single coordinates of the stream need not.
     """
     W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
     back, stream = Inverse(M), matmul(X, M)
@@ -95,9 +99,13 @@ def mlp_has_no_stream_basis() -> Statement:
     covers=("S2-10", "B8"),
 )
 def change_of_basis_every_depth() -> Statement:
-    """With the patterns as they are, L layers in the new basis are the same L layers, with M after
-    them and M⁻¹ before. Embedding (M W_E) and unembedding (W_U M⁻¹) take both away, so the logits
-    are the same for every depth and every number of heads.
+    """A change of basis of the residual stream can be absorbed by the weights of any number of
+    attention layers. With the patterns A[l, h] kept, L layers with weights M W_O and W_V M⁻¹ are
+    the original L layers with M⁻¹ before them and M after them. The embedding M W_E and the
+    unembedding W_U M⁻¹ then cancel both, and the logits are the same.
+
+    So no function of the weights that changes under such an M, such as a single entry of W_O, can
+    matter to what the model computes. In the formula I_n ⊗ M applies M at each of the n positions.
     """
     W_O, W_V = layers.column.W_O[l, h], layers.column.W_V[l, h]
     past, back = Identity(n * d), Inverse(M)
@@ -118,12 +126,16 @@ def change_of_basis_every_depth() -> Statement:
     covers=("S2-10", "B8"),
 )
 def rms_norm_rotation() -> Statement:
-    """A rotation keeps the length of each row, so RMSNorm(XQ) = RMSNorm(X) Q. Between the norm and
-    a reader W stands the gain g, and diag(g) does not commute with Q: the reader has to become
-    diag(g)⁻¹ Qᵀ diag(g) W, here with r the reciprocals of the gains.
+    """In a model with RMSNorm the residual stream may be rotated, if the readers are changed to
+    match. A rotation Q keeps the length of each row, so RMSNorm(XQ) = RMSNorm(X) Q. Between the
+    norm and a reading matrix W stands the gain g, and diag(g) does not commute with Q. The reader
+    must therefore become diag(g)⁻¹ Qᵀ diag(g) W; in the formula r holds the reciprocals of the
+    gains.
 
-    It is simpler to fold the gain into the readers first; then W becomes QᵀW. May one rotate the
-    residual stream? Yes, by an orthogonal matrix and with all readers and writers changed to match.
+    It is simpler to fold the gain into W first. Then the new reader is QᵀW.
+
+    This answers “may I rotate the residual stream?”: yes, by an orthogonal matrix, with all readers
+    and writers changed to match.
     """
     r = MatrixSymbol("r", d, 1)
     reader = matmul(DiagMatrix(r), Transpose(Q), DiagMatrix(gain), W)
@@ -143,8 +155,12 @@ def rms_norm_rotation() -> Statement:
     covers=("B8",),
 )
 def rotation_needs_the_gain() -> NonIdentity:
-    """Rotating the stream and changing the reader by Qᵀ alone is not enough: with the gain left
-    where it is, the reader finds something else, unless all gains are equal.
+    """Rotating the residual stream of a model with RMSNorm and changing its readers by Qᵀ alone
+    changes what they read, unless all gains are equal. The gain diag(g) stands between the norm and
+    the reader W, and it does not commute with the rotation Q.
+
+    `rms_norm_rotation` has the correct replacement. Folding the gains into the weights before a
+    rotation avoids the problem.
     """
     return NonIdentity(
         matmul(RMSNorm(matmul(X, Q)), DiagMatrix(gain), Transpose(Q), W),
@@ -161,11 +177,14 @@ def rotation_needs_the_gain() -> NonIdentity:
     covers=("B8",),
 )
 def signed_permutation_passes_gain() -> Statement:
-    """Let Q permute the features and flip some signs: Q = diag(s) P, s of ±1, P a permutation. Then
-    the reader changes by Qᵀ alone, and the gain is only written in another order, Pᵀg.
+    """Permuting the features of the residual stream and flipping the signs of some of them is
+    compatible with a norm and its gain. With Q = diag(s) P, where s has entries ±1 and P is a
+    permutation, the reader W becomes QᵀW, and the gains are only listed in another order, Pᵀg.
 
-    That P has a single one in each row and each column is said by P1 = 1 and by: the outer product
-    of a column of P with itself is that column on a diagonal.
+    The hypotheses say in equations that P is a permutation: each row sums to one, and the outer
+    product of a column P e_k with itself is that column on a diagonal.
+
+    For other rotations the gain has to be folded first (`rotation_needs_the_gain`).
     """
     P, s = MatrixSymbol("P", d, d), MatrixSymbol("s", d, 1)
     Q, p_k = matmul(DiagMatrix(s), P), matmul(P, OneHot(k, d))
@@ -188,10 +207,13 @@ def signed_permutation_passes_gain() -> Statement:
     covers=("B8",),
 )
 def only_signed_permutations_pass_gain() -> Statement:
-    """Suppose Q passes a gain, diag(g) Q = Q diag(f) for some other gain f. Then for each column q
-    of Q, qqᵀ commutes with diag(g): entry by entry, (g_i − g_j) q_i q_j = 0. If no two gains are
-    equal, each column has one entry at most that is not zero, and an orthogonal Q of this kind is a
-    signed permutation.
+    """If the gains of a norm are all different, the only rotations that leave the gain a diagonal
+    matrix are permutations of the features with changes of sign. Suppose diag(g) Q = Q diag(f) for
+    some other gain f. Then for each column q of Q the matrix qqᵀ commutes with diag(g), which says
+    (g_i − g_j) q_i q_j = 0 entry by entry. So each column of Q has at most one nonzero entry.
+
+    It is the converse of `signed_permutation_passes_gain`, and shows how little freedom a model has
+    while its gains are not folded into the weights.
     """
     f, q = MatrixSymbol("f", d, 1), matmul(Q, OneHot(k, d))
     return Statement(
@@ -209,12 +231,13 @@ def only_signed_permutations_pass_gain() -> Statement:
     covers=("S2-10", "B8"),
 )
 def layer_norm_rotation() -> Statement:
-    """LayerNorm without gain takes the mean off and scales. It passes an orthogonal Q that takes
-    the vector 1 to itself or to its opposite (Q 11ᵀ Qᵀ = 11ᵀ), and it does not see what is added
-    along 1 at all: LayerNorm(XQ + v1ᵀ) = LayerNorm(X) Q, whatever number v_i is at position i.
+    """LayerNorm, without gain, commutes with every rotation that keeps the direction (1, …, 1) up
+    to sign, and ignores anything that is added along this direction. In the formula Q is such a
+    rotation (Q 1_{d×d} Qᵀ = 1_{d×d}), and v (n × 1) holds an arbitrary number for each position.
 
-    So of d dimensions one is free to do anything and the others may be rotated among themselves. In
-    a folded model, that is the whole freedom.
+    So of the d dimensions of the stream one has no effect at all, and the other d − 1 may be
+    rotated among themselves. Once the gains are folded into the weights, that is the freedom of the
+    residual stream; with eps = 0 its scale is free as well.
     """
     v, ones = MatrixSymbol("v", n, 1), OneMatrix(d, d)
     return Statement(
@@ -232,8 +255,12 @@ def layer_norm_rotation() -> Statement:
     covers=("S2-10", "B8"),
 )
 def generic_rotation_fails_layer_norm() -> NonIdentity:
-    """LayerNorm takes the mean of the features, so it knows one direction of the stream, 1, and a
-    rotation that moves this direction changes what it computes.
+    """LayerNorm does not commute with an arbitrary rotation Q of the features. It subtracts the
+    mean over features, so it treats the direction (1, …, 1) differently from all others, and a
+    rotation that moves this direction changes the result.
+
+    The rotations that are allowed are in `layer_norm_rotation`. RMSNorm, which subtracts no mean,
+    allows all of them.
     """
     return NonIdentity(
         LayerNorm(matmul(X, Q)),
@@ -249,8 +276,11 @@ def generic_rotation_fails_layer_norm() -> NonIdentity:
     covers=("S2-10", "B8"),
 )
 def general_basis_fails_rms_norm() -> NonIdentity:
-    """RMSNorm measures lengths, and a matrix that is invertible but not orthogonal changes them.
-    The freedom of a model without norms, all invertible matrices, shrinks to the orthogonal ones.
+    """RMSNorm divides each row by its length, so it commutes with rotations but not with a general
+    invertible matrix M, which changes lengths unequally.
+
+    So the freedom to choose a basis of the residual stream is smaller with norms: all invertible
+    matrices in a model without norms (`stream_has_no_basis`), rotations only with RMSNorm.
     """
     return NonIdentity(RMSNorm(matmul(X, M)), matmul(RMSNorm(X), M))
 
@@ -263,9 +293,13 @@ def general_basis_fails_rms_norm() -> NonIdentity:
     covers=("B8",),
 )
 def stream_scale_is_free() -> Statement:
-    """If eps is zero, the stream at every position may be multiplied by a positive number c and
-    every reader behind a norm finds the same. So writers may all be scaled by c: with eps = 0 the
-    scale of the whole stream is one more thing that means nothing.
+    """A norm with eps = 0 does not depend on the scale of what it reads: RMSNorm(cX) = RMSNorm(X)
+    for every number c > 0. So all components may write c times as much, and every reader behind a
+    norm receives the same.
+
+    Real models have a small eps > 0, so they depend on the scale a little. The absolute size of the
+    residual stream therefore says almost nothing; sizes relative to the stream at the same place
+    do.
     """
     c = Symbol("c", positive=True)
     W_in = MatrixSymbol("W_in", d, d_mlp)

@@ -49,12 +49,15 @@ i, j, k = (Symbol(name, integer=True) for name in "ijk")
     covers=("S4-13",),
 )
 def one_layer_expansion() -> Statement:
-    """The product of unembedding, layer and embedding multiplies out into 1 + H terms: the direct
-    path, which knows only the present token, and for each head its pattern ⊗ a table W_U W_OV W_E,
-    which says how attending to a source token changes the logits.
+    """A one-layer attention-only transformer is a sum of 1 + H terms: the direct path W_U W_E,
+    which uses the current token only, and for each head its pattern ⊗ the table W_U W_OV W_E, which
+    says how attending to a source token changes the logits. This comes from multiplying out
+    unembedding, layer and embedding.
 
-    H is a symbol here: the equation holds for every number of heads. The patterns are those of the
-    prompt; they are no table of the vocabulary, since the softmax couples all tokens.
+    It is the first example of a path expansion, and holds for every number of heads H.
+
+    The tables are fixed, but the patterns A[h] are those of the prompt. They are no table of token
+    pairs, since the softmax couples all tokens.
     """
     A, W_V, W_O = heads.A[h], heads.column.W_V[h], heads.column.W_O[h]
     W_E, W_U = column.W_E, column.W_U
@@ -83,10 +86,12 @@ def one_layer_expansion() -> Statement:
     covers=("S4-14",),
 )
 def one_layer_in_matrix_form() -> Statement:
-    """With the one-hot tokens as the rows of T, n × V, the factor on the left of ⊗ multiplies T
-    from the left, and the one on its right from the right, transposed: the direct path is T (W_U
-    W_E)ᵀ and each head A_h T (W_U W_OV W_E)ᵀ. All terms are n × V, a row of logits for each
-    position. Write one of them as W_U W_E Tᵀ, and it is V × n: it cannot be added.
+    """With the one-hot tokens as rows of T (n × V), the logits of a one-layer model are T (W_U
+    W_E)ᵀ + Σ_h A[h] T (W_U W_OV W_E)ᵀ. The left factor of ⊗ multiplies T from the left, the right
+    factor from the right, transposed.
+
+    All terms are n × V, one row of logits for each position. A term written as W_U W_E Tᵀ is V × n
+    and cannot be added to the others.
     """
     A, W_V, W_O = heads.A[h], heads.column.W_V[h], heads.column.W_O[h]
     W_E, W_U = column.W_E, column.W_U
@@ -116,9 +121,11 @@ def one_layer_in_matrix_form() -> Statement:
     covers=("S4-14",),
 )
 def positions_are_not_the_vocabulary() -> NonIdentity:
-    """W_U W_E Tᵀ and T (W_U W_E)ᵀ hold the same numbers, one with positions as columns, the other
-    as rows. Where n = V, as in a toy example of four tokens, both are square, the sum of the two
-    exists, and nothing complains; it is still wrong.
+    """W Tᵀ and T Wᵀ hold the same numbers, one with positions as columns and one with positions as
+    rows. If there happen to be as many positions as tokens in the vocabulary, as in a small
+    example, both are square, and adding one to the other raises no error but is wrong.
+
+    So test formulas with all sizes different.
     """
     tokens, table = MatrixSymbol("T", n, n), MatrixSymbol("W", n, n)
     return NonIdentity(matmul(table, Transpose(tokens)), matmul(tokens, Transpose(table)))
@@ -132,9 +139,11 @@ def positions_are_not_the_vocabulary() -> NonIdentity:
     covers=("S4-13", "S4-14"),
 )
 def one_layer_row() -> Statement:
-    """With row weights no transposes are needed: the direct path is T W_E W_U, and each head is A_h
-    T W_E W_V W_O W_U. Rows of the table W_E W_OV W_U are source tokens and its columns outputs; in
-    the column convention it is the other way round.
+    """In the row convention a one-layer transformer is T W_E W_U + Σ_h A[h] T W_E W_V W_O W_U: a
+    direct path, and for each head its pattern times a table. No transposes are needed.
+
+    Rows of the table W_E W_OV W_U are source tokens and columns are outputs. In the column
+    convention it is the other way round.
     """
     A, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]
     stream = matmul(T, row.W_E)
@@ -162,13 +171,15 @@ def one_layer_row() -> Statement:
     covers=("S2-03", "S4-16", "S4-18"),
 )
 def one_layer_at_one_position() -> Statement:
-    """The logits at position i are the row of the bigram table for the token there, and for each
-    head h and each source j ≤ i the number a_ij^h times the row of W_E W_OV^h W_U for the source
-    token: skip-trigrams, [source] … [destination] → [output]. Here m_ij is 1 for j ≤ i and 0
-    elsewhere.
+    """The logits of a one-layer model at position i are a row of the bigram table, for the token at
+    i, plus one term for each head h and each earlier position j: the attention weight a_ij^h times
+    the row of W_E W_OV W_U that belongs to the token at j. The hypothesis says that patterns are
+    zero outside the causal mask M_n.
 
-    Nothing else links two tokens: the direct path and every table look at one token at a time, and
-    only the a_ij know of two.
+    These terms are called skip-trigrams: source token … current token → output.
+
+    Each table looks at one token at a time. Only the attention weights depend on two tokens or
+    more.
     """
     A, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]
     bigrams = matmul(row.W_E, row.W_U)
@@ -195,12 +206,15 @@ def one_layer_at_one_position() -> Statement:
     covers=("S2-05",),
 )
 def attention_only_transformer() -> Definition:
-    """A transformer of L layers with attention only, no norms and no biases: (Id ⊗ W_U) ∏_l (Id +
-    Σ_h A^{l,h} ⊗ W_OV^{l,h}) (Id ⊗ W_E), the later layer on the left. Its logits are a sum over
-    paths (`paths_by_order`): the bigram table, skip-trigrams, virtual heads.
+    """An attention-only transformer consists of an embedding, L attention layers and an
+    unembedding, without MLPs, norms and biases. On the stream as one column it is the product (I ⊗
+    W_U) ∏_l (I + Σ_h A ⊗ W_OV) (I ⊗ W_E), with the later layer on the left.
 
-    It is the model of most theorems here, for every number of layers and heads. Real models have
-    norms and MLPs besides; what of it survives there is said where it is used.
+    It is the model of most theorems here, for every number of layers and heads. Its logits are a
+    sum over paths (`paths_by_order`).
+
+    Real models also have norms and MLPs. Each theorem that carries over to them says under which
+    conditions.
     """
     A, W_V, W_O = layers.A[l, h], layers.column.W_V[l, h], layers.column.W_O[l, h]
     written = HeadSum(kron(A, matmul(W_O, W_V)), (h, H))
@@ -244,9 +258,9 @@ def _dot(a: Any, b: Any) -> Any:
     covers=("S4-15",),
 )
 def live_patterns_are_not_linear() -> NonIdentity:
-    """The patterns are functions of the prompt: the scores have the tokens in them twice, and the
-    softmax takes exponentials. Compute them anew for x + y, and the head's term is not the sum of
-    the terms for x and for y. What “T is linear” means is: with A^h kept as the numbers they were.
+    """“A one-layer transformer is linear in its tokens” is true only if its attention patterns are
+    held constant. With patterns computed anew, the result for x + y is not the sum of the results
+    for x and for y: the scores contain the tokens twice, and the softmax takes exponentials.
     """
     x, y = MatrixSymbol("x", n, V), MatrixSymbol("y", n, V)
     return NonIdentity(_live(matadd(x, y)), matadd(_live(x), _live(y)))
@@ -266,13 +280,14 @@ def _live(tokens: Any) -> Any:
     covers=("S4-17", "S4-19"),
 )
 def effect_of_attending() -> Statement:
-    """Let every head attend δ_h more from position i to position j, and the logits at i change by
-    Σ_h δ_h times the row of W_E W_OV^h W_U for the token at j, and at no other position. For one
-    head: ∂T_io/∂a_ij = (W_E W_OV W_U)_{t_j, o}. The logits are linear in the patterns, so this is
-    exact for a change of any size.
+    """If a head attends a little more from position i to position j, the logits at i change by that
+    amount times a row of the table W_E W_OV W_U, the row of the token at j; no other position
+    changes. In the formula δ (H × 1) holds the change for each head.
 
-    A says where, and the table what comes of it. Softmax does not let one weight grow alone: others
-    shrink, and their rows of the table count as well.
+    So this table, the full OV circuit, says what attending to a token does to the logits. The
+    effect is exact for changes of any size, since logits are linear in the patterns.
+
+    Softmax cannot raise one weight alone. Others shrink, and their rows count too.
     """
     A, W_V, W_O = heads.A[h], heads.row.W_V[h], heads.row.W_O[h]
     more = stated(MatrixElement, MatrixSymbol("delta", H, 1), h, S.Zero)
@@ -299,10 +314,12 @@ def effect_of_attending() -> Statement:
     covers=("S4-19",),
 )
 def full_ov_rank_column() -> Property:
-    """W_U W_O W_V W_E is a table of vocabulary by vocabulary: entry (o, s) is what attending to
-    source token s adds to the logit of output o. It passes through d_head numbers, so its rank is
-    at most d_head, however large the vocabulary. A head cannot have a mind of its own about each of
-    a million pairs.
+    """The full OV circuit W_U W_O W_V W_E is a table of vocabulary × vocabulary: entry (o, s) says
+    how much attending to source token s raises the logit of output token o. It passes through
+    d_head dimensions, so its rank is at most d_head, however large the vocabulary is.
+
+    So a head cannot treat every pair of tokens independently. Its effects on different pairs are
+    tied together (`skip_trigrams_rank_one`).
     """
     table = matmul(column.W_U, column.W_O, column.W_V, column.W_E)
     return Property(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)
@@ -316,12 +333,14 @@ def full_ov_rank_column() -> Property:
     covers=("S4-20",),
 )
 def full_qk_gives_scores() -> Statement:
-    """In a first layer without positions, the score of the tokens at i and j is an entry of one
-    table, W_Eᵀ W_Qᵀ W_K W_E: row t_i, column t_j. T picks rows and columns of it. Whatever else is
-    in the prompt, the score of a pair is the same; the weight that it becomes is not.
+    """In the first layer of a model without position information, the score of two tokens is an
+    entry of a fixed table, the full QK circuit W_Eᵀ W_Qᵀ W_K W_E (V × V): row of the query's token,
+    column of the key's token. T picks rows and columns.
 
-    Rotary positions make one such table for each distance, and positions added to what queries and
-    keys read add terms of their own.
+    So where a head wants to attend can be read for all pairs of tokens, without any prompt. The
+    score of a pair does not depend on the rest of the prompt; the attention weight does.
+
+    Rotary positions make one such table for each distance. Added positions give extra terms.
     """
     stream = matmul(T, Transpose(column.W_E))
     queries, keys = (matmul(stream, Transpose(w)) for w in (column.W_Q, column.W_K))
@@ -341,9 +360,11 @@ def full_qk_gives_scores() -> Statement:
     covers=("S4-20",),
 )
 def full_qk_rank() -> Property:
-    """W_Eᵀ W_Qᵀ W_K W_E is a table of which token's query likes which token's key, of rank at most
-    d_head. Computed as a table of V × V it takes a million entries for a thousand tokens; kept as
-    two factors V × d_head it takes a fraction of that, and nothing is lost.
+    """The full QK circuit W_Eᵀ W_Qᵀ W_K W_E, the table of scores for all pairs of tokens, has rank
+    at most d_head. For a vocabulary of 50,000 the table would have 2.5 billion entries; kept as two
+    factors of 50,000 × d_head it is small, and nothing is lost.
+
+    So a head matches tokens by at most d_head features.
     """
     table = matmul(Transpose(column.W_E), Transpose(column.W_Q), column.W_K, column.W_E)
     return Property(Fact("rank_at_most", table, Min(V, d, d_head)), on_models=False)

@@ -39,9 +39,12 @@ def last_logits(*tokens: Any) -> Any:
     covers=("B24",),
 )
 def last_position_sees_all() -> Statement:
-    """The last row of the causal mask hides nothing. So the logits at the last position are those
-    of one query, its token t, whose heads attend without a mask to all tokens, t among them. The
-    left side is the last row of the whole layer, mask included.
+    """At the last position of a prompt the causal mask hides nothing: its logits are those of one
+    query, the last token t, whose heads attend without a mask to all tokens [T; t]. The left side
+    is the last row of a whole one-layer model, mask included.
+
+    This simplifies everything that is said about predictions at the last position
+    (`one_layer_forgets_the_order`).
     """
     tokens = BlockMatrix([[T], [t]])
     stream = matmul(tokens, row.W_E)
@@ -61,13 +64,13 @@ def last_position_sees_all() -> Statement:
     covers=("B24",),
 )
 def one_layer_forgets_the_order() -> Statement:
-    """Shuffle the tokens that the last position reads: its logits stay exactly as they were, for
-    any number of heads and any weights. Each token gets a weight that depends on it and on the last
-    token, and a sum does not know its order (`last_position_sees_all` says why there is no mask).
+    """A one-layer model without position information cannot tell in which order the earlier tokens
+    came: shuffle the past tokens T by a permutation P, and the logits at the last token t stay
+    exactly the same, for any weights. Each past token gets an attention weight that depends on it
+    and on t only, and a sum does not depend on order.
 
-    So such a model cannot do induction. After “A B … A” the answer is B because B followed A, and
-    in a shuffled past something else did. Position vectors or rotations are needed, or a second
-    layer (`two_layers_see_the_order`).
+    So such a model cannot do induction, which completes “A B … A” by B because B followed A. It
+    needs position information or a second layer (`two_layers_see_the_order`).
     """
     return Statement(last_logits(P, T), last_logits(T), given=IS_PERMUTATION, on_models=False)
 
@@ -93,9 +96,13 @@ def two_layers(*tokens: Any) -> Any:
     covers=("B24",),
 )
 def two_layers_see_the_order() -> NonIdentity:
-    """With a second layer, shuffling the past changes the last logits. In the first layer each past
-    position reads only what came before it, so its new state depends on the order, and the last
-    position reads those states. The mask alone carries order upwards, one layer late.
+    """With two layers, a model without position vectors can see the order of earlier tokens. In the
+    first layer the causal mask lets each position read only what came before it, so its result
+    depends on the order; the second layer reads these results. The inequality says that the last
+    logits change when the past is shuffled by P. The weights of the layers are numbered 1 and 2,
+    and T are the past tokens with the last one.
+
+    In one layer the mask alone is not enough (`one_layer_forgets_the_order`).
     """
     last = Transpose(OneHotLast(n))
     return NonIdentity(

@@ -56,13 +56,16 @@ dest, other_dest, out, other_out = (Symbol(name, integer=True) for name in ("b",
     covers=("S4-18",),
 )
 def skip_trigram_effect() -> Definition:
-    """[source] … [destination] → [output]: with destination token d at the present position and
-    source token s somewhere before it, a head moves the logit of o by c(d, s, o) = a(d, s) M(s, o).
-    Here M is the full OV circuit less the mean of each row, as logits count up to a constant, and
-    a(d, s) the share of attention that d would give s if each token of the vocabulary stood there
-    once. As a table of destinations and outputs for one source s, a column times a row.
+    """A skip-trigram [source] … [destination] → [output] is what one head does for three tokens:
+    standing on the destination token d, it attends to a source token s somewhere before and changes
+    the logit of the output o. Its effect is c(d, s, o) = a(d, s) M(s, o). Here M is the full OV
+    circuit W_E W_V W_O W_U less the mean of each row, and a(d, s) is the share of attention that d
+    would give s if every token of the vocabulary stood there once. The formula is the table over d
+    and o for one source, the one-hot t.
 
-    The real share depends on the prompt: a softmax divides by everything that is there.
+    One-layer models can be described by lists of such triples.
+
+    The real share depends on the prompt, since a softmax divides by everything that is there.
     """
     scores = matmul(
         1 / sympy.sqrt(d_head), row.W_E, row.W_Q, Transpose(row.W_K), Transpose(row.W_E)
@@ -118,12 +121,14 @@ def _dot(one: Any, other: Any) -> float:
     covers=("S4-22", "B19"),
 )
 def skip_trigrams_rank_one() -> Statement:
-    """For a fixed source the effects are a product, c(d, o) = a(d) μ(o). So for two destinations d,
-    e and two outputs o, p: c(d, o) c(e, p) = c(d, p) c(e, o). A head that makes keep … in → mind
-    and keep … at → bay likely has to make keep … in → bay and keep … at → mind likely too: the
-    product of the two effects is the same.
+    """A head's effect on skip-trigrams with one source is a product, a(destination) · μ(output), so
+    the effects on different triples are tied together. If a head makes “keep … in → mind” and “keep
+    … at → bay” likely, it must make “keep … in → bay” and “keep … at → mind” likely too. The
+    equation says that every 2 × 2 minor of the table of effects is zero; b and c are destinations,
+    o and p outputs. The source is the one-hot column t.
 
-    These bugs are not training gone wrong. No weights at all can avoid them with one head.
+    These errors, called skip-trigram bugs, are not a failure of training. No weights can avoid them
+    with one head.
     """
 
     def effect(at: Symbol, of: Symbol) -> Any:
@@ -144,8 +149,12 @@ def skip_trigrams_rank_one() -> Statement:
     covers=("S4-22", "B19"),
 )
 def skip_trigrams_of_a_source() -> Property:
-    """The table of effects over destinations and outputs, for one source and one head, is a column
-    of shares times a row of the full OV circuit. Its rank is at most one, whatever the weights.
+    """For one source token and one head, the table of effects (destinations × outputs) has rank
+    one: it is a column of attention shares a times a row of the full OV circuit. The source is the
+    one-hot column t.
+
+    It is the reason for skip-trigram bugs (`skip_trigrams_rank_one`), and holds whatever the
+    weights are.
     """
     return Property(Fact("rank_at_most", matmul(shares, moved), 1), on_models=False)
 
@@ -157,10 +166,12 @@ def skip_trigrams_of_a_source() -> Property:
     covers=("S4-23",),
 )
 def skip_trigrams_of_heads() -> Property:
-    """With H heads the effects of a source are a sum of H such products, Σ_h a_h(d) μ_h(o), and
-    their rank is at most H. Two heads can have keep … in → mind without keep … in → bay: one head
-    looks back from “in” and raises “mind”, the other from “at” and raises “bay”. With more
-    exclusive pairs than heads, some bug is forced again.
+    """With H heads the table of a source's effects (destinations × outputs) is a sum of H products
+    a_h μ_h and has rank at most H. So two heads can produce “keep … in → mind” and “keep … at →
+    bay” without the wrong pairs: one head attends from “in” and raises “mind”, the other from “at”
+    and raises “bay”.
+
+    With more exclusive pairs than heads some errors are forced again.
     """
     a, mu = Family("a", (H,), V, 1)[h], Family("mu", (H,), 1, V)[h]
     return Property(
@@ -175,11 +186,12 @@ def skip_trigrams_of_heads() -> Property:
     covers=("S4-23",),
 )
 def one_head_keeps_the_order() -> Bound:
-    """Shares of attention are not negative. So if a source moves output o more than output p, by
-    the full OV circuit, then c(d, p) ≤ c(d, o) at every destination d. One head cannot prefer
-    “mind” after “in” and “bay” after “at”, given the same “keep” before them.
+    """One head prefers the outputs of a source in the same order at every destination. If it moves
+    output o at least as much as output p for a given source (μ_o ≥ μ_p), then at every destination
+    its effect on o is at least that on p, because attention shares a are not negative.
 
-    Other heads, and the bigram table of the destination, can put it right, at their own expense.
+    So it cannot prefer “mind” after “in” and “bay” after “at” for the same source “keep”. Other
+    heads or the bigram table of the destination can correct it.
     """
     share, more, less = (MatrixSymbol(name, 1, 1) for name in ("a", "mu_o", "mu_p"))
     gap = matadd(more, matmul(-1, less))
@@ -200,12 +212,13 @@ def one_head_keeps_the_order() -> Bound:
     covers=("B20",),
 )
 def softmax_couples_tokens() -> NonIdentity:
-    """Put further tokens into the prompt, with scores U beside the scores S that were there. Were
-    the weights of the old ones read from a table of pairs, they would stay. They do not: the new
-    tokens take their share of attention, and each old weight is divided by a larger sum.
+    """A one-layer model is more than a table of skip-trigrams, because the softmax couples all
+    tokens in the prompt. Add further tokens, with scores U beside the old scores S: the weights of
+    the old tokens shrink, as they are divided by a larger sum. The left side has the new weights of
+    the old tokens.
 
-    So a list of skip-trigrams says which pairs a head likes, and not what it does in a prompt. A
-    source with a high score hides another one; a table of single pairs cannot know that.
+    So a list of skip-trigrams says what a head prefers, and not what it does in a given prompt. A
+    source with a high score can hide another.
     """
     old, new = MatrixSymbol("S", n, m), MatrixSymbol("U", n, m)
     both = sympy.BlockMatrix([[old, new]])
@@ -221,11 +234,12 @@ def softmax_couples_tokens() -> NonIdentity:
     covers=("S4-21",),
 )
 def largest_skip_trigrams() -> Method:
-    """Of all V³ triples of a head, the k whose effect is largest: read off the two circuits, a
-    block of destinations at a time. The k largest are among the k best outputs of the k pairs (d,
-    s) with the best single output, as each effect is a share times an entry of a row.
+    """`skip_trigrams` finds the k skip-trigrams of a head with the largest effects among all V³
+    triples, from the two circuits and without forming all triples. An effect is an attention share
+    times an entry of a row, so the k largest are among the k best outputs of the k best
+    (destination, source) pairs.
 
-    It is tried against dense tables of all destinations and outputs, for some sources.
+    It is compared with dense tables of all destinations and outputs, for some sources.
     """
     return Method(
         "skip_trigrams",
@@ -290,14 +304,14 @@ def _rounding(model: Model, head: int, scores: np.ndarray, moved: np.ndarray) ->
     covers=("S4-21",),
 )
 def skip_trigrams_read_like_text() -> Observation:
-    """The framework reads skip-trigrams off its trained one-layer model that are those of text or
-    code. Does ours have such? Taken at its word: [source] … [destination] [output] stands like that
-    in real Python, with the source as far back as the model can see. The twenty largest of each
-    head are looked for, and beside them the same sources and destinations with the outputs of
-    these twenty exchanged.
+    """Do the largest skip-trigrams of the trained one-layer model occur in real text? The framework
+    paper reads such triples off its model. Here a triple counts if its source … destination output
+    stands like that in real Python code, with the source as far back as the model can see. The
+    twenty largest of each head are compared with triples in which the outputs have been exchanged
+    among the twenty.
 
-    The largest effects are not the most common ones: rare tokens have large rows, and nothing in
-    the tables says how often a destination and a source ever meet.
+    The largest effects are not the most frequent ones. Rare tokens have large rows, and nothing in
+    the tables says how often a pair ever meets.
     """
     return Observation(
         "more of the 20 largest skip-trigrams of each head occur in every 20th file of the "
@@ -368,9 +382,11 @@ def _in_text(
     covers=("S4-22", "B19"),
 )
 def trained_model_has_forced_bugs() -> Observation:
-    """After “ if”, head 0.2 of the bundled one-layer model raises “ is” → “ not” and “Error” → “
-    else”, as Python does. Because of the factored form it has to raise “ is” → “ else” and “Error”
-    → “ not” as well, and the product of these two effects is that of the first two.
+    """An example of forced skip-trigram bugs in the trained one-layer model: after “ if”, head 0.2
+    raises “ not” where “ is” is the current token, and “ else” where “Error” is, as Python does.
+    Because the effects are a product, it must also raise “ else” after “ is” and “ not” after
+    “Error”; the product of these two effects equals that of the first two
+    (`skip_trigrams_rank_one`).
     """
     return Observation(
         "all four effects are above 0.1 in the logit, and the 2 × 2 minor vanishes within rounding",
@@ -402,10 +418,11 @@ def _forced_bugs(load: Load) -> Observed:
     covers=("S4-27",),
 )
 def tokens_begin_with_a_space() -> Observation:
-    """A byte-level tokenizer keeps the space before a word as part of the word's token, so that “
-    not” and “not” are two tokens with two rows in each table. To read a skip-trigram one has to see
-    the spaces. It also loses nothing: the strings of the tokens, put side by side, are the text,
-    byte by byte.
+    """In a byte-level tokenizer the space before a word is part of the word's token, so “ not” and
+    “not” are two tokens with two different rows in every table. When skip-trigrams are read, the
+    spaces have to be visible.
+
+    Such a tokenizer loses nothing: the strings of the tokens, put side by side, are the text.
     """
     return Observation(
         "the symbols of the tokens of the sample text, side by side, spell its bytes; and of the "

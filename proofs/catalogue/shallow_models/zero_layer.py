@@ -41,12 +41,14 @@ i, j = Symbol("i", integer=True), Symbol("j", integer=True)
     covers=("S0-38", "S4-16"),
 )
 def zero_layer_logits() -> Statement:
-    """Embed, then unembed: at each position the logits are a row of one fixed table of vocabulary
-    by vocabulary, looked up by the token there. The best such a model can do is to learn which
-    token follows which.
+    """A transformer without layers is one table: it embeds a token and unembeds it, so its logits
+    after token t are column t of the fixed table W_U W_E (vocabulary × vocabulary). The best that
+    it can learn is which token follows which (bigrams).
 
-    The identity on the left of ⊗ says that positions do not hear of each other. On a model with
-    layers the same product is the direct path, one term of its logits.
+    In a model with layers the same product is a term of the logits, called the direct path.
+
+    I_n on the left of ⊗ says that positions do not influence each other. T (n × V) has the one-hot
+    tokens as rows.
     """
     embedded = matmul(kron(Identity(n), column.W_E), vec_rows(T))
     logits = matmul(kron(Identity(n), column.W_U), kron(Identity(n), column.W_E), vec_rows(T))
@@ -66,9 +68,11 @@ def zero_layer_logits() -> Statement:
     covers=("S0-38", "S4-16"),
 )
 def zero_layer_logits_row() -> Statement:
-    """With positions as rows the same table is W_E W_U, of vocabulary by vocabulary again. Writing
-    W_U W_E with row weights gives a product that exists, d × d: it sums over the vocabulary, and is
-    no table of tokens. Where a text changes its convention on the way, this is what slips in.
+    """In the row convention the logits of a transformer without layers are T W_E W_U: one row of
+    the table W_E W_U (V × V) for each token, where T has the one-hot tokens as rows.
+
+    Writing W_U W_E with row weights gives a d × d product, which sums over the vocabulary and is no
+    table of tokens. This slip occurs where a text changes its convention.
     """
     logits = matmul(matmul(T, row.W_E), row.W_U)
     return Statement(
@@ -88,8 +92,11 @@ def zero_layer_logits_row() -> Statement:
     covers=("S0-39",),
 )
 def zero_layer_is_block_diagonal() -> Statement:
-    """Cut the matrix Id ⊗ W_U W_E into blocks of vocabulary by vocabulary, one for each pair of
-    positions. Block (i, j) is δ_ij W_U W_E: the table on the diagonal, and zero everywhere else.
+    """A transformer without layers does not connect positions: as a matrix on all positions it is
+    block diagonal. Block (i, j) of I_n ⊗ W_U W_E is the bigram table W_U W_E if i = j and zero
+    otherwise. In the formula e_i and e_j pick the block.
+
+    Blocks off the diagonal appear only with attention.
     """
     table = matmul(column.W_U, column.W_E)
     to, at = kron(Transpose(OneHot(i, n)), Identity(V)), kron(OneHot(j, n), Identity(V))
@@ -108,9 +115,11 @@ def zero_layer_is_block_diagonal() -> Statement:
     covers=("S0-39",),
 )
 def zero_layer_moves_nothing() -> Statement:
-    """Put anything in place of the token at position j, and the logits at every other position i
-    are what they were. Here e picks out position i and f position j, and e f = 0 says that the two
-    are different. A model has to have attention for one token to matter to another.
+    """In a model without attention the logits at one position do not depend on the token at
+    another. Row e picks position i, column f picks position j, and e f = 0 says that they differ;
+    replacing the token at j by adding f delta changes nothing at i.
+
+    So attention is needed for one token to matter to the prediction after another.
     """
     here, there = MatrixSymbol("e", 1, n), MatrixSymbol("f", n, 1)
     change = matmul(there, MatrixSymbol("delta", 1, V))
@@ -129,14 +138,14 @@ def zero_layer_moves_nothing() -> Statement:
     covers=("S2-01", "S2-02"),
 )
 def softmax_of_log_counts() -> Statement:
-    """Let N_ab be how often token b follows token a, and L its logarithm, so that N = exp L. A
-    model whose logits after a are L_a, plus any number c_a, predicts P_ab = N_ab / Σ_b N_ab: the
-    row sums times its predictions are the counts. The numbers c are free, because logits count only
-    up to a constant of each row; with c = -log Σ_b N_ab the logits are the logarithms of P
-    themselves.
+    """The logarithm of bigram counts is the best set of logits for a model that sees only the
+    current token. If token b follows token a N_ab times and the logits after a are log N_ab plus
+    any constant c_a, the softmax predicts exactly the observed frequencies N_ab/Σ_b N_ab. With
+    counts 3 and 1 it predicts 3/4 and 1/4. In the formula L is log N, so exp(L) is N, and the
+    equation is multiplied by the row sums.
 
-    That these logits are the best ones: the gradient of the cross-entropy, softmax less P, is zero
-    there (`cross_entropy_gradient`), and the loss is convex (`softmax_jacobian_is_a_variance`).
+    That these logits minimise the loss follows from two facts: its gradient vanishes there
+    (`cross_entropy_gradient`), and it is convex (`softmax_jacobian_is_a_variance`).
     """
     logs, shift = MatrixSymbol("L", V, V), MatrixSymbol("c", V, 1)
     counts = Activation("exp", logs)
@@ -156,13 +165,14 @@ def softmax_of_log_counts() -> Statement:
     covers=("S2-01",),
 )
 def cross_entropy_gradient() -> Statement:
-    """Let t be the logits at one position and P the true distribution of the next token, a row that
-    sums to one. The loss −Σ_b P_b log softmax(t)_b has the gradient softmax(t) − P in the logits:
-    what the model predicts, less what is right. So the loss is stationary exactly where the
-    prediction is P, at the logarithm of P plus a constant.
+    """The gradient of the cross-entropy loss in the logits t (1 × V) is the predicted distribution
+    minus the true one, softmax(t) − P. For one correct token P is one-hot: its logit is pushed up
+    by 1 − p and every other logit down by its probability.
 
-    For one right token P is one-hot: its logit is pushed up by 1 less its probability, and every
-    other logit down by its own. The left side is the gradient of the loss itself, entry by entry.
+    All training of language models begins with this gradient. It vanishes exactly where the
+    prediction equals P.
+
+    The left side is the gradient of −Σ_b P_b log softmax(t)_b itself, entry by entry.
     """
     t, target = MatrixSymbol("t", 1, V), MatrixSymbol("P", 1, V)
     return Statement(
@@ -181,11 +191,12 @@ def cross_entropy_gradient() -> Statement:
     covers=("S2-02",),
 )
 def softmax_bottleneck() -> Property:
-    """The table of log-probabilities that a zero-layer model makes is W_E W_U less one number in
-    each row, the logarithm of the sum that softmax divides by (softmax_of_log_counts). So its rank
-    is at most d + 1, and no choice of weights gives a bigram table whose logarithm has a higher
-    rank. With d much smaller than the vocabulary the best model is an approximation of the bigram
-    table.
+    """A model whose logits come from a stream of d dimensions can make only tables of
+    log-probabilities of rank at most d + 1. For a model without layers the table is W_E W_U minus
+    one number c for each row, the logarithm of the softmax's sum.
+
+    If the true bigram table has a logarithm of higher rank, no choice of weights reproduces it.
+    With d much smaller than the vocabulary the model can only approximate it.
     """
     sums = MatrixSymbol("c", V, 1)
     logs = matadd(matmul(row.W_E, row.W_U), matmul(-1, sums, OneMatrix(1, V)))
@@ -200,11 +211,13 @@ def softmax_bottleneck() -> Property:
     covers=("S4-16", "S2-01"),
 )
 def zero_layer_model_learns_bigrams() -> Observation:
-    """Trained on text, the bundled zero-layer model should come near to what a table of bigrams can
-    do. Its card records, in nats: the loss of a uniform guess, the entropy of a token given the one
-    before it in the training text, which no such model can go below there, and the loss that
-    training reached. In the bundled sample, too, the tokens that follow should be among those that
-    it expects.
+    """Does the trained model without layers come close to what a table of bigrams can do? Its model
+    card records three losses in nats: that of a uniform guess, the entropy of a token given the
+    previous one in the training text, below which no such model can go there, and the loss that
+    training reached.
+
+    In the bundled sample, the tokens that really follow should also be among those the model
+    expects.
     """
     return Observation(
         "on the sample text, each pair of neighbours that occurs is given more than the uniform "

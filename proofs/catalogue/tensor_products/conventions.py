@@ -34,12 +34,17 @@ UNIT = 2.0**-53
     covers=("S0-01",),
 )
 def row_of_product() -> Statement:
-    """In the row convention a vector stands on the left of its weights: x_i W. The result is the
-    sum of the rows of W, each as much as the entry of x_i for it says. So the rows of W are what
-    can be written, and its columns are what is asked of x_i.
+    """A row vector times a matrix is a weighted sum of the rows of the matrix, with the entries of
+    the vector as weights. For example, (2, 3) times `[[1, 0], [1, 1]]` is 2 (1, 0) + 3 (1, 1) = (5,
+    3). In the equation the vector is x_i = e_iᵀ X, the residual stream at position i, and the
+    matrix is W_V.
 
-    In the column convention W x is a weighted sum of the columns of W. Whoever reads “the k-th row
-    of W_out is the vector of neuron k” has to know which of the two the text uses.
+    So in the row convention, where weights act on the right, the rows of W are the vectors that a
+    product can be made of, and its columns are the directions whose dot products with x_i are
+    taken.
+
+    In the column convention W x is a weighted sum of the columns of W. Before reading “row k of
+    W_out is the vector that neuron k writes”, find out which of the two a text uses.
     """
     W_V = row.W_V
     weighted = matmul(MatrixElement(X, i, k), Transpose(OneHot(k, d)), W_V)
@@ -56,14 +61,16 @@ def row_of_product() -> Statement:
     covers=("S0-02",),
 )
 def row_to_column() -> Statement:
-    """A head in the row convention, transposed, is the same head in the column convention. Each
-    weight is transposed, (xW)ᵀ = Wᵀxᵀ, and each product turns round: W_V W_O on the right of the
-    stream becomes W_Oᵀ W_Vᵀ on its left, which the other texts call W_O W_V.
+    """A formula of the row convention, where weights act on the right of the stream, becomes one of
+    the column convention by a transpose: (A X W_V W_O)ᵀ = W_Oᵀ W_Vᵀ Xᵀ Aᵀ. Each weight is
+    transposed and each product is reversed. What is W_V W_O on the right of the stream in one text
+    is W_O W_V on its left in the other, with the transposed weights under the same names.
 
-    Positions turn too: the pattern, which stood on the left with its queries as rows, now stands on
-    the right as Aᵀ; it is the same pattern, with queries as rows, in both. Take a formula from one
-    text and a weight from another, and shapes may still fit while the result means nothing: d × d
-    is square either way.
+    The attention pattern A stands on the left in the row convention and, transposed, on the right
+    in the column convention. It is the same pattern in both, with queries as rows.
+
+    Do not combine a formula from one text with weights from the other. W_OV is d × d either way, so
+    shapes fit and the result means nothing.
     """
     W_V, W_O, head = row.W_V, row.W_O, any_head
     return Statement(
@@ -81,13 +88,16 @@ def row_to_column() -> Statement:
     covers=("S0-02",),
 )
 def row_to_column_scores() -> Statement:
-    """Put the row weights, transposed, into the formula of the column convention, Xᵀ (W_Qᵀ W_K) X,
-    and it is the row formula, X (W_Q W_Kᵀ) Xᵀ, again: W_QK is the same matrix in both conventions,
-    with queries as its rows, and so are the scores and the pattern. W_OV is another matter, see
-    `row_to_column`: that of the one convention is the transpose of that of the other.
+    """The matrix W_QK of a head, which compares a query's vector with a key's vector, is the same
+    in both conventions: the row formula W_Q W_Kᵀ and the column formula W_Qᵀ W_K give one matrix,
+    since the weights are transposed between the two. Its rows belong to queries in both, and so do
+    those of the scores and of the pattern.
 
-    So the composition of two heads needs care when a formula is carried over: W_OV W_QK in one
-    text is (W_OV)ᵀ W_QK in the other.
+    W_OV is different: that of one convention is the transpose of that of the other
+    (`row_to_column`).
+
+    So a formula for the composition of two heads cannot be copied as it is. W_OV W_QK in one text
+    is (W_OV)ᵀ W_QK in the other.
     """
     W_Q, W_K = Transpose(row.W_Q), Transpose(row.W_K)  # as in the column convention
     queries, keys = matmul(W_Q, Transpose(X)), matmul(W_K, Transpose(X))
@@ -118,10 +128,12 @@ def _looked_up(W_E: Any, T: Any, **_: Any) -> np.ndarray:
     covers=("S0-14",),
 )
 def token_embedding() -> Definition:
-    """X = T W_E: T has a row for each position and a column for each token of the vocabulary, with
-    a one where the token is. Programs look rows of W_E up instead, and never write T down.
+    """The embedding turns each token of a prompt into a vector of d numbers, its row of the matrix
+    W_E. As a product it is X = T W_E, where T has one row for each position, with a 1 in the column
+    of the token there and zeros elsewhere.
 
-    T is what makes the whole model a product of matrices, from tokens to logits.
+    Programs look the rows up and never build T. On paper T makes the whole model a product of
+    matrices that begins at the tokens.
     """
     return Definition(
         "the embedded tokens",
@@ -140,8 +152,12 @@ def token_embedding() -> Definition:
     covers=("S4-06",),
 )
 def token_embedding_column() -> Definition:
-    """x_0 = W_E t: here W_E is d × V, tokens are one-hot columns, and embedding stands on the left.
-    The file of the weights is the same in both conventions; this text reads it transposed.
+    """In the column convention the embedding stands on the left: x = W_E t, where W_E is d × V and
+    the token t is a one-hot column. All positions together are W_E Tᵀ, one column for each
+    position.
+
+    The stored weights are the same as in the row convention (`token_embedding`), read as the
+    transpose.
     """
 
     def plain(W_E: Any, T: Any, **rest: Any) -> np.ndarray:
@@ -164,11 +180,12 @@ def token_embedding_column() -> Definition:
     covers=("S0-14", "S4-06"),
 )
 def one_hot_selects_row() -> Statement:
-    """Multiply W_E by the one-hot row of token t, and what is left is row t of W_E. In the column
-    convention a one-hot column selects a column: the same equation, transposed.
+    """Multiplying a matrix by a one-hot row selects one of its rows: e_tᵀ W_E is row t of W_E, the
+    embedding of token t. In the equation e_j then picks one entry of that row.
 
-    This is why a lookup table is a linear map, and why all that holds for linear maps (paths,
-    products of circuits) begins at the tokens themselves and not only at their embeddings.
+    This is why a lookup table is a linear map. All that holds for products of matrices, such as the
+    expansion of a model into paths, therefore begins at the tokens themselves and not only at their
+    embeddings.
     """
     e_t, e_j = OneHot(t, V), OneHot(j, d)
     return Statement(
@@ -192,11 +209,16 @@ def _rows_up_to(X: Any, i: int, **_: Any) -> np.ndarray:
     covers=("S0-16",),
 )
 def stream_up_to() -> Definition:
-    """X^l is the stream after l layers, n × d; x_i^l is its row i, and x_i alone is x_i^0, the
-    embedding. X_≤i stands for the rows up to and with row i. Written as a matrix of the same shape,
-    it is X with all later rows zero; its rows are kept by row i of the causal mask.
+    """A position in a language model may only use itself and the positions before it. X_≤i is what
+    position i can use: the residual stream X (n positions × d features) with all rows after row i
+    set to zero. In the formula, row i of the causal mask M_n has ones up to place i, and diag makes
+    these ones keep the rows.
 
-    Some texts count positions from 1; here the first is 0.
+    Papers need this notation to say what an attention head at position i is a function of
+    (`causal_head_reads_up_to`).
+
+    In papers x_i alone often means the embedding at position i, before any layer, and x_i^l the
+    stream there after l layers. Some texts count positions from 1; counts in Python begin at 0.
     """
     seen = DiagMatrix(matmul(Transpose(CausalMask(n)), OneHot(i, n)))
     return Definition(
@@ -215,13 +237,16 @@ def stream_up_to() -> Definition:
     covers=("S0-16",),
 )
 def causal_head_reads_up_to() -> Statement:
-    """Take a pattern that is zero wherever the mask is. What a head puts at position i is the same
-    whether it is given the whole stream or only the rows up to i.
+    """What an attention head writes at position i depends only on the rows of the stream up to and
+    including row i, if its pattern is zero wherever the causal mask is. Give it the whole stream X
+    or only X_≤i (`stream_up_to`): the result at position i is the same, with the pattern given.
 
-    So Attn(X_≤i), as papers write it, is no other function than Attn at position i. It is no
-    function of x_i alone, as Attn(X_i) would have it: that is a_ii x_i W_OV only. “Up to i”
-    includes i itself: a position always may attend to itself. The mask is what makes it true:
-    without it the two sides differ.
+    This is what Attn(X_≤i) means in papers, and it is why a model can be trained on all positions
+    at once.
+
+    Two slips are common. “Up to i” includes i, since a position can always attend to itself. And
+    the head is no function of x_i alone: that would be one term only, a_ii x_i W_OV. Without the
+    mask the two sides differ.
     """
     causal = HadamardProduct(A, CausalMask(n), evaluate=False)
     e_i = OneHot(i, n)
@@ -243,12 +268,13 @@ def causal_head_reads_up_to() -> Statement:
     covers=("S0-47",),
 )
 def weights_are_shared() -> Statement:
-    """Queries, keys and values are X W_Q, X W_K and X W_V: the same weights at every position. On
-    the stacked stream that is Id ⊗ Wᵀ, a matrix with the same block at each position and zeros
-    elsewhere, as the sum over positions of e_i e_iᵀ ⊗ Wᵀ says.
+    """A layer of a transformer applies the same weights at every position: the queries are X W_Q,
+    one row for each position. Written for the stream as one long column, this is the matrix Id ⊗
+    W_Qᵀ, with the same block at each position and zeros elsewhere.
 
-    So what weights do and what patterns do (A ⊗ Id) commute, and rows may be permuted before or
-    after: P(XW) = (PX)W. Order enters a transformer through positions and the mask only.
+    It follows that weights commute with anything that acts on positions: P(XW) = (PX)W, so
+    shuffling positions before or after makes no difference. The order of tokens enters a
+    transformer through position information and the causal mask only.
     """
     here = matmul(OneHot(i, n), Transpose(OneHot(i, n)))
     blocks = HeadSum(kron(here, Transpose(row.W_Q)), (i, n))
@@ -268,15 +294,15 @@ def weights_are_shared() -> Statement:
     covers=("S1-03",),
 )
 def one_head_in_many_forms() -> Method:
-    """A head can be written as three steps, as one tensor product on the stacked stream, with
-    rows or columns stacked, with or without W_OV multiplied out. Such expressions are the same
-    function exactly when they have the same normal form, whatever the sizes; that is how
-    `ot.decide` answers.
+    """The same attention head can be written in many ways: as three steps, as one tensor product on
+    the stacked stream, with rows or with columns stacked, with W_OV multiplied out or not. Two such
+    expressions are the same function, for all sizes and values, exactly when they have the same
+    normal form; `ot.decide` answers in this way.
 
-    Here it is asked of four forms of a head, and of two that look alike and are none: without the
-    transpose on W_OV, and with one on A. On a model each form is evaluated, and compared
-    with loops over positions and features. In exact arithmetic they agree; in floating point they
-    differ by rounding, and the bound says by how much.
+    Here it is tried on four forms that are equal and on two that look alike and are not: one lacks
+    a transpose on W_OV, one has a transpose too many on A. On a model, each form is compared with
+    plain loops over positions and features. In floating point the equal forms differ by rounding,
+    and the bound says by how much.
     """
     return Method(
         "decide",

@@ -33,11 +33,13 @@ i, j, k, l = symbols("i j k l", integer=True)  # noqa: E741 (rows and columns, a
     covers=("S0-35",),
 )
 def kron_entry() -> Statement:
-    """A row of A ⊗ B is a pair: a row of A and a row of B; a column likewise. The entry at such a
-    pair of pairs is the product of the two entries.
+    """An entry of A ⊗ B is one entry of A times one entry of B. A row of A ⊗ B is numbered by a
+    pair (i, k), a row i of A and a row k of B, and a column by a pair (j, l); the entry there is
+    a_ij b_kl. The one-hot vectors in the equation pick this entry.
 
-    The row of the left factor counts slowly, that of the right factor quickly: the pair (i, k) is
-    row i · p + k where B has p rows. A text that counts the other way round means B ⊗ A.
+    The index of the left factor is the slow one: where B has p rows and counting starts at 0, the
+    pair (i, k) is row i · p + k. Every formula with ⊗ on these pages uses this order. A text in
+    which the left index is the fast one writes B ⊗ A for the same matrix.
     """
     A, B = MatrixSymbol("A", n, m), MatrixSymbol("B", p, q)
     row = kron(Transpose(OneHot(i, n)), Transpose(OneHot(k, p)))
@@ -56,12 +58,15 @@ def kron_entry() -> Statement:
     covers=("S0-35",),
 )
 def kron_blocks() -> Statement:
-    """Put the block a_ij B where A has the entry a_ij. If A is a pattern of attention and B a
-    weight matrix, the block at (i, j) says what position i gets from position j: B, as much as i
-    attends to j.
+    """A ⊗ B is a matrix of blocks: where A has the entry a_ij, it has the block a_ij B. For
+    example, `[[1, 2], [0, 3]]` ⊗ B is `[[B, 2B], [0, 3B]]`.
 
-    This is what `numpy.kron` builds, and what nobody should build for a model: with n positions and
-    d features it has (n d)² entries, all of which are products of n² and d² numbers.
+    If A is an attention pattern and B a matrix of weights, block (i, j) says what position i
+    receives from position j: the map B, weighted by the attention a_ij.
+
+    `numpy.kron` builds this matrix. Do not build it for a model: with n positions and d features it
+    has (n d)² entries, and all of them are products of the n² and the d² numbers in the two
+    factors.
     """
     A, B = MatrixSymbol("A", n, m), MatrixSymbol("B", p, q)
     block = matmul(MatrixElement(A, i, j), B)
@@ -78,12 +83,14 @@ def kron_blocks() -> Statement:
     source=f"{KRON}; {FRAMEWORK}, “Tensor product / Kronecker product notation”",
 )
 def kron_of_columns_is_outer_product() -> Statement:
-    """Two kinds of things are written with ⊗. With columns, a ⊗ b is a vector: the matrix a bᵀ of
-    all products, row after row. With matrices, A ⊗ W is a linear map on such vectors. Both are the
-    same operation on arrays, and A ⊗ W takes a ⊗ b to Aa ⊗ Wb, by the mixed product.
+    """For two columns a and b, the vector a ⊗ b lists all products a_i b_j: it is the matrix a bᵀ,
+    its rows stacked to one column. With a = (1, 2) and b = (3, 4) it is (3, 4, 6, 8).
 
-    So a stream with one feature vector b at one position (a = e_i) is e_i ⊗ b, and “A ⊗ W, an
-    element of the tensor product” and “A ⊗ W, a matrix” are no contradiction.
+    So the sign ⊗ is used for two kinds of objects. Of two vectors it makes a vector, an element of
+    the tensor product; of two matrices it makes a matrix that acts on such vectors, and A ⊗ W takes
+    a ⊗ b to Aa ⊗ Wb (`kron_mul_kron`). Both are the same operation on arrays.
+
+    A stream that holds one feature vector b, at position i only, is e_i ⊗ b.
     """
     a, b = MatrixSymbol("a", n, 1), MatrixSymbol("b", d, 1)
     feature = {"a": Source("pattern", cols=1), "b": Source("W_E", rows=1, transposed=True)}
@@ -97,11 +104,12 @@ def kron_of_columns_is_outer_product() -> Statement:
     source=f"{FRAMEWORK}, “Tensor product / Kronecker product notation”",
 )
 def stream_is_sum_of_tensors() -> Statement:
-    """The stream of n positions, as one long column, is the sum over positions of e_i ⊗ x_i: the
-    vector x_i, put at place i. It is no pure tensor unless all its vectors are multiples of one.
+    """The residual stream, the matrix X with the vector x_i of position i as its row i, can be
+    written as one long column: the sum over positions of e_i ⊗ x_i. Each term says “the vector x_i,
+    at position i”. The sum is a single product a ⊗ b only if all x_i are multiples of one vector.
 
-    A ⊗ W is applied term by term, to A e_i ⊗ W x_i: column i of the pattern says where the vector
-    goes, and W what becomes of it.
+    A pattern A acts on each term by itself and takes e_i ⊗ x_i to A e_i ⊗ x_i. Column i of A says
+    how much of x_i arrives at every position.
     """
     moved = kron(matmul(A, OneHot(i, n)), matmul(Transpose(X), OneHot(i, n)))
     return Statement(
@@ -117,12 +125,15 @@ def stream_is_sum_of_tensors() -> Statement:
     covers=("S0-37",),
 )
 def kron_mul_kron() -> Statement:
-    """The mixed-product property: what happens on the positions and what happens on the features
-    do not see each other, so each side multiplies on its own.
+    """The product of two Kronecker products is taken factor by factor: (A ⊗ B)(C ⊗ D) = AC ⊗ BD. In
+    a transformer the left factors act on positions and the right factors on features, and neither
+    changes what the other does.
 
-    Everything in the tensor form of a transformer rests on this line. People go wrong by swapping
-    the factors of the right-hand side: matrices on the same side of ⊗ keep their order. The four
-    matrices need not be square; only the inner sizes of A, C and of B, D must fit.
+    The tensor form of a transformer rests on this line, called the mixed-product property: it is
+    how an attention head becomes one product A ⊗ W_OV (`head_is_kron`).
+
+    The usual slip is to swap factors on the right-hand side. Matrices on the same side of ⊗ keep
+    their order. The four matrices need not be square; only A must fit C and B must fit D.
     """
     A, C = MatrixSymbol("A", n, m), MatrixSymbol("C", m, p)
     B, D = MatrixSymbol("B", q, r), MatrixSymbol("D", r, s)
@@ -152,10 +163,13 @@ def kron_mul_kron() -> Statement:
     source=KRON,
 )
 def kron_bilinear() -> Statement:
-    """A sum in either factor comes out as a sum, and a scalar comes out of either factor.
+    """The Kronecker product is linear in each of its two factors: a sum in one factor becomes a sum
+    of products, and a number can be taken out of either factor. In the formula α and β are numbers.
 
-    This is why a layer with many heads is a *sum* of tensor products. It is not additive in both
-    factors at once: A ⊗ B + C ⊗ D is in general not (A + C) ⊗ (B + D), which has four terms.
+    This is why an attention layer with many heads is a sum of tensor products, one for each head.
+
+    Linear in each factor is not linear in both at once. A ⊗ B + C ⊗ D is in general not (A + C) ⊗
+    (B + D): the latter, multiplied out, has four terms.
     """
     A, B = MatrixSymbol("A", n, m), MatrixSymbol("B", n, m)
     C, D = MatrixSymbol("C", p, q), MatrixSymbol("D", p, q)
@@ -190,11 +204,12 @@ def kron_bilinear() -> Statement:
     source=KRON,
 )
 def kron_transpose() -> Statement:
-    """Transposing a Kronecker product transposes each factor and keeps their order.
+    """The transpose of a Kronecker product is the product of the transposes, in the same order: (A
+    ⊗ B)ᵀ = Aᵀ ⊗ Bᵀ. It carries formulas between the convention in which weights act on the right
+    and the one in which they act on the left.
 
-    Only a product of matrices turns its order round, (AB)ᵀ = BᵀAᵀ; a Kronecker product does not,
-    and writing Bᵀ ⊗ Aᵀ here is the usual slip. It is what carries the row convention into the
-    column convention and back.
+    The usual slip is to write Bᵀ ⊗ Aᵀ. Only the ordinary matrix product turns its order round under
+    a transpose, (AB)ᵀ = BᵀAᵀ.
     """
     A, B = MatrixSymbol("A", n, m), MatrixSymbol("B", p, q)
     return Statement(
@@ -216,12 +231,15 @@ def kron_transpose() -> Statement:
     covers=("S0-36",),
 )
 def vec_rows_mul() -> Statement:
-    """In the column convention the stream is one long column: the vector of the first position,
-    then of the second, and so on. On it A ⊗ W mixes positions by A and features by W, which on the
-    matrix with positions as rows reads A X Wᵀ.
+    """Multiplying a matrix X by A on the left and by Wᵀ on the right is one linear map on the
+    entries of X: stack its rows to one column, and the map is A ⊗ W. For the residual stream, whose
+    rows are positions, A mixes positions and W mixes the features of each position.
 
-    The transpose on W is the whole difference between the conventions. The left factor of ⊗ is the
-    slow index, so it belongs to what is stacked: positions.
+    Papers in the column convention write attention heads in this way.
+
+    Mind the transpose on W: it is the whole difference to the row convention, where weights act on
+    the right. The left factor of ⊗ is the slow index, so it belongs to what is stacked, here to
+    positions.
     """
     k = size("k")
     A, X, W = MatrixSymbol("A", m, n), MatrixSymbol("X", n, d), MatrixSymbol("W", k, d)
@@ -251,12 +269,16 @@ def vec_rows_mul() -> Statement:
     source="Magnus and Neudecker 2019, ch. 3, §7",
 )
 def vec_cols_is_vec_rows_of_transpose() -> Statement:
-    """The two ways to write a matrix as one column have the same entries in another order. For a
-    stream with positions as rows, stacking rows keeps each position together; stacking columns
-    keeps each feature together.
+    """There are two ways to write a matrix as one column, row after row or column after column.
+    They hold the same entries in another order, and one is the other applied to the transpose. For
+    `[[1, 2], [3, 4]]` the first is (1, 2, 3, 4) and the second (1, 3, 2, 4).
 
-    NumPy's `reshape(-1)` stacks rows; Magnus and Neudecker, MATLAB's `X(:)` and SymPy's `vec` stack
-    columns. A formula copied from one to the other has its two factors of ⊗ in the wrong order.
+    For a stream with positions as rows, stacking rows keeps the numbers of each position together,
+    and stacking columns keeps those of each feature together.
+
+    NumPy's `reshape(-1)` stacks rows. Magnus and Neudecker, MATLAB's `X(:)` and SymPy's `vec` stack
+    columns. A formula that is copied from one to the other has its two factors of ⊗ in the wrong
+    order.
     """
     return Statement(vec_cols(X), vec_rows(Transpose(X)))
 
@@ -269,11 +291,14 @@ def vec_cols_is_vec_rows_of_transpose() -> Statement:
     covers=("S0-36",),
 )
 def vec_cols_mul() -> Statement:
-    """The bridge of the row convention, where weights act on the right: stacking the columns of
-    A X B multiplies the stacked X by Bᵀ ⊗ A.
+    """If a matrix is written as one column by stacking its columns, multiplying it by A on the left
+    and by B on the right is multiplying that column by Bᵀ ⊗ A.
 
-    Textbooks write this one and call it vec; the column convention of circuits papers stacks rows
-    instead. A bare “vec” is half of all confusion about ⊗, so both have a name of their own here.
+    This is the rule for the row convention, where weights act on the right of the stream. Textbooks
+    of matrix calculus mean it when they write vec.
+
+    Papers on transformer circuits stack rows instead (`vec_rows_mul`), and then the two factors
+    change places. So “vec” alone is ambiguous, and each of the two has a name of its own here.
     """
     A, X, B = MatrixSymbol("A", m, n), MatrixSymbol("X", n, d), MatrixSymbol("B", d, p)
     return Statement(
