@@ -67,7 +67,7 @@ def table(report: DocumentReport) -> Table:
         if each.ignored:
             verdict = Text(f"{each.verdict} (ignored)", style="dim")
         text = Text(each.tex)
-        if each.verdict not in ("proved", "definition") or each.hypotheses:
+        if each.verdict not in ("proved", "definition") or each.hypotheses or each.facts:
             text.append("".join(f"\n{line}" for line in details(each)), style="dim")
         found.add_row(place, verdict, text)
     return found

@@ -149,7 +149,10 @@ def _with_scalar(
 
     def rest(name: str, value: Number) -> Number:
         numbers = replace(assignment, scalars={**assignment.scalars, name: value})
-        return exact_value(pair[0], numbers) - exact_value(pair[1], numbers)
+        left, right = exact_value(pair[0], numbers), exact_value(pair[1], numbers)
+        if isinstance(left, ExactArray) or isinstance(right, ExactArray):
+            raise OtimesError("an equation of matrices is not solved for a number")
+        return left - right
 
     found: Assignment | None = None
     for name in names:

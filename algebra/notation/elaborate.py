@@ -12,7 +12,7 @@ in a way that the statement does not have.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from sympy import OneMatrix, ZeroMatrix
@@ -44,6 +44,7 @@ from otimes.algebra.notation.tree import (
     Space,
     Sum,
     Tensor,
+    bare,
     walk,
 )
 from otimes.algebra.notation.typed import (
@@ -54,6 +55,7 @@ from otimes.algebra.notation.typed import (
 )
 
 FRESH = "pqrstabc"
+MOST_TURNED = 4  # vectors of which each is turned by itself
 
 
 def elaborate(
@@ -138,8 +140,50 @@ def _certain(
             return certain
     except NotationError:
         pass
+    else:
+        if _is_careful(terms, symbols) and _fits_no_way(terms, symbols, source):
+            return error
     named = ", ".join(sorted(trial.undeclared)) or "the symbols"
     return Undeclared(f"{error}; but {named} may be something else: declare the shapes", error.span)
+
+
+def _is_careful(terms: Sequence[Node], symbols: Symbols) -> bool:
+    """Return whether a vector is transposed, or multiplied with two matrices.
+
+    One matrix beside a vector, `x W` for `W x`, may be how code or another text writes it.
+    """
+    nodes = [e for t in terms for e in walk(t)]
+    turned = [bare(e.base) for e in nodes if isinstance(e, Power) and e.exponent == "T"]
+    runs = [[bare(f) for f in e.factors] for e in nodes if isinstance(e, Product)]
+    capitals = [sum(isinstance(f, Name | Power) and _is_large(f) for f in run) for run in runs]
+    return any(_is_open_vector(e, symbols) for e in turned) or max(capitals, default=0) > 1
+
+
+def _is_large(node: Node) -> bool:
+    inner = bare(node.base) if isinstance(node, Power) else node
+    return isinstance(inner, Name) and inner.base[:1].isupper() and inner.base != "I"
+
+
+def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
+    """Return whether a product does not conform, whichever way each vector is turned by itself.
+
+    A vector that is added to a matrix may be meant for each of its rows.
+    """
+    vectors = [e for t in terms for e in walk(t) if _is_open_vector(e, symbols)]
+    known = [symbols.lookup(e)[1] for e in vectors if isinstance(e, Name)]
+    if len(known) > MOST_TURNED or not any(d and d.rows and d.line for d in known):
+        return False
+    for sides in product(("column", "row"), repeat=len(known)):
+        trial = _Elaborator(terms, symbols, source, sides, lenient=True)
+        try:
+            trial.infer_all()
+        except FormulaShapeError as error:
+            if not trial.solver.unsure and str(error).startswith("cannot multiply"):
+                continue
+        except NotationError:
+            pass
+        return False
+    return True
 
 
 class _Elaborator(Functions):
@@ -169,6 +213,7 @@ class _Elaborator(Functions):
             if k + 1 not in self.starts:
                 self.same(a, b, "equate", x, y)
         self._match_binders()
+        self.settle_ones()
         self._orient()
         return found
 
@@ -266,6 +311,18 @@ class _Elaborator(Functions):
                 else:
                     still.append((key, shape, span))
             waiting = still
+        self._measure()
+
+    def _measure(self) -> None:
+        """Require of vectors that were turned one by one the lengths that are declared."""
+        for text, shape, length, span in [] if self.lenient else self.lengths:
+            rows, cols = map(self.solver.resolved, shape)
+            size = rows if cols == ONE else cols
+            if ONE in (rows, cols) and not self.solver.unify(size, length):
+                raise FormulaShapeError(
+                    f"{text} has {self.solver.show(length)} entries, and is used as a vector of "
+                    f"{self.solver.show(size)}", span,
+                )  # fmt: skip
 
     def _is_free(self, size: Size, taken: set[Unknown]) -> bool:
         return len(size) == 1 and isinstance(size[0], Unknown) and size[0] not in taken

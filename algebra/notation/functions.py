@@ -8,6 +8,7 @@ from typing import Any
 import sympy
 from sympy import Transpose
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.language.linear import (
     matmul,
@@ -18,7 +19,7 @@ from otimes.algebra.language.nonlinear import Activation, RowSoftmax
 from otimes.algebra.notation.dimensions import ONE, Shape
 from otimes.algebra.notation.entrywise import DEFINED, defined
 from otimes.algebra.notation.operations import Operations
-from otimes.algebra.notation.printed_functions import OF_MATRICES, printed_function
+from otimes.algebra.notation.printed_functions import ALONG, OF_MATRICES, printed_function
 from otimes.algebra.notation.symbols import (
     Declared,
     default,
@@ -44,6 +45,8 @@ from otimes.algebra.notation.typed import (
 )
 from otimes.algebra.notation.vocabulary import BEYOND, ELEMENTWISE, ROWWISE
 
+ROWS = "softmax was taken along rows"
+
 
 class Functions(Operations):
     """Functions of matrices, and norms."""
@@ -60,6 +63,8 @@ class Functions(Operations):
         plain = not e.below and not e.function.sub and not e.function.sup and not e.function.marks
         if base in ("vec", "vecr", "vecc") and len(arguments) == 1:
             return self._vec(e, arguments[0])
+        if along_of(e) and len(arguments) == 1 and base in ("softmax", "Softmax"):
+            return self.softmax(e, arguments[0])
         if plain and len(arguments) == 1 and base in _FUNCTIONS:
             return _FUNCTIONS[base](self, e, arguments[0])
         if plain and base in DEFINED and all(argument.known for argument in arguments):
@@ -95,11 +100,14 @@ class Functions(Operations):
         if not argument.known:
             return self._unknown(e, self.quoted(e))
         shape = self._needs_matrix(e, argument)
-        self.doubts.append("softmax was taken along rows")
+        along = along_of(e) or self.symbols.softmax
+        columns = along == "columns"
+        if not along:
+            self.doubts.append(ROWS)
 
         def build() -> Any:
             inner = argument.build()
-            if self.solver.resolved(shape[1]) == ONE:
+            if columns or self.solver.resolved(shape[1]) == ONE:
                 return Transpose(RowSoftmax(Transpose(inner)))
             return RowSoftmax(inner)
 
@@ -171,16 +179,24 @@ class Functions(Operations):
         """Read the value of an unknown function as a symbol of its own, named by its text."""
         text = latex(e)
         key, known = self.symbols.lookup(e.function)
+        if self.symbols.printed:
+            named = e.function.base
+            raise Undeclared(
+                f"it is not declared what {named} is: '{named}: function' in the shapes says that "
+                "it acts entry by entry", e.span,
+            )  # fmt: skip
         if not all(argument.known for argument in arguments) and e.function.base in ROWWISE:
             return self._unknown(e, self.quoted(e))
         if known is not None and known.kind == "scalar":
             return self._opaque_scalar(e, text)
+        fresh: Shape = (self.solver.fresh(), self.solver.fresh())
         if known is not None and known.kind == "matrix":
-            shape: Shape = (known.rows, known.cols)
+            sized = known.rows or known.cols or known.line  # no sizes are those of a number
+            values = self.shapes.setdefault(f"{key}(…)", (fresh, Declared("function")))[0]
+            shape = (known.rows, known.cols) if sized else values or fresh
         elif e.function.base in ROWWISE and len(arguments) == 1 and arguments[0].shape is not None:
             shape = arguments[0].shape
         elif e.function.base in ("Attn", "attn"):
-            fresh: Shape = (self.solver.fresh(), self.solver.fresh())
             shape = self.shapes.setdefault(f"{key}(…)", (fresh, Declared("function")))[0] or fresh
         else:
             return self._unknown(e, self.quoted(e))
@@ -196,11 +212,29 @@ class Functions(Operations):
     def norm(self, e: Norm) -> Typed:
         inner = self.infer(e.argument)
         text = latex(e)
+        if self.symbols.printed and inner.known and inner.shape is not None:
+            return self._root_of_squares(e, inner)
         self.doubts.append(f"{self.quoted(e)} was taken as a number of its own")
         del inner
         if any(mentions(text, scope[0]) for scope in self.bound):
             raise NotationError("a norm under a sum is not in the language", e.span)
         return Typed(None, lambda: sympy.Symbol(text.replace("[", "⟨"), positive=True), e.span)
+
+    def _root_of_squares(self, e: Norm, inner: Typed) -> Typed:
+        """Read ‖X‖_F as the root of tr(XᵀX), and the norm of a vector so, too."""
+        assert inner.shape is not None
+        frobenius = e.kind in ("F", r"\mathrm{F}", r"\mathrm F")
+        vector = ONE in map(self.solver.resolved, inner.shape)
+        if e.mark != r"\|" or not (frobenius or (vector and e.kind in ("", "2"))):
+            raise NotationError(
+                f"{self.quoted(e)} is not in the language: of a matrix, the norm ‖·‖_F is", e.span
+            )
+
+        def build() -> Any:
+            square = matmul(_inner(inner.build(), inner.build()), sympy.Identity(1))
+            return MatrixElement(Activation("sqrt", square), 0, 0)
+
+        return Typed(None, build, e.span)
 
     def squared_norm(self, e: Power) -> Typed | None:
         """Read ‖X‖_F² as tr(XᵀX)."""
@@ -222,6 +256,12 @@ class Functions(Operations):
         return self.squared_norm(e) or self.power(e)
 
 
+def along_of(e: Apply) -> str:
+    """Return along what a function says that it goes by its index: "rows", "columns" or ""."""
+    alone = len(e.function.sub) == 1 and not (e.below or e.function.sup or e.function.marks)
+    return ALONG.get(e.function.sub[0].text, "") if alone else ""
+
+
 def _inner(a: Any, b: Any) -> Any:
     return sympy.Trace(matmul(Transpose(a), b))
 
@@ -230,7 +270,7 @@ _FUNCTIONS: dict[str, Callable[[Functions, Apply, Typed], Typed]] = {
     "softmax": Functions.softmax,
     "Softmax": Functions.softmax,
     "tr": Functions.trace,
-    "Tr": Functions.trace,
+    **dict.fromkeys(("Tr", "trace", "Trace"), Functions.trace),
     "diag": Functions.diag,
     "Diag": Functions.diag,
 }

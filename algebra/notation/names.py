@@ -15,7 +15,7 @@ from otimes.algebra.language.linear import (
     Family,
 )
 from otimes.algebra.notation.bound import Bindings, Place, bindings_of, slots_at
-from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver
+from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver, Unknown
 from otimes.algebra.notation.symbols import (
     SIZE_LETTERS,
     Declared,
@@ -55,13 +55,14 @@ class Names(ABC):
         terms: Sequence[Node],
         symbols: Symbols,
         source: str,
-        side: str = "",
+        side: str | tuple[str, ...] = "",
         lenient: bool = False,
         starts: Sequence[int] = (),
     ) -> None:
         self.nodes = terms
         self.starts = frozenset(starts)
-        self.side = side  # "column" or "row": what vectors are; "open": it makes a difference
+        # "column" or "row": what vectors are, all or each; "open": it makes a difference
+        self.side = side
         self.lenient = lenient  # nothing is assumed of symbols that are not declared
         self.confirmed: set[str] = set()
         self.symbols = symbols
@@ -73,14 +74,17 @@ class Names(ABC):
         self.counts: dict[Any, Size] = {}
         self.split: dict[tuple[str, Place], list[Size]] = {}  # places with several ranges
         self.vectors: list[tuple[str, Shape, Span]] = []
+        self.lengths: list[tuple[str, Shape, Size, Span]] = []  # of vectors that are declared
         self.matrices: list[Shape] = []
         self.doubts: list[str] = []
+        self.met = 0  # vectors, where each is turned by itself
         self.partial = 0  # sums up to an index
         self.names: dict[str, str] = {}
         self.undeclared: dict[str, str] = {}
         self.patterns: dict[str, dict[str, bool]] = {}
         self.anything: list[tuple[str, Span]] = []
         self.binders: list[tuple[str, Size]] = []  # of sums that do not say what they run over
+        self.likely: list[tuple[Size, Size]] = []  # sizes of ones, if nothing else fixes them
 
     @abstractmethod
     def infer(self, node: Node) -> Typed:
@@ -162,10 +166,9 @@ class Names(ABC):
         key, known = self.symbols.lookup(e)
         if known is None and e.select:
             return self._selected(e)
-        if known is None or known.kind == "matrix":
-            constant = self._named_constant(e)
-            if constant is not None and known is None:
-                return constant
+        constant = self._named_constant(e) if known is None or known.kind != "function" else None
+        if constant is not None and (known is None or e.base in ("0", "1")):
+            return constant if known is None else self._of_declared_size(constant, known)
         if e.sup and e.sup[0].kind == "number" and len(e.sup) == 1 and self._is_power(e, known):
             return self._power_of_name(e)
         if known is None and self._is_size(e):
@@ -220,6 +223,24 @@ class Names(ABC):
         if e.base in ("0", "1") and e.style:
             return self._ones(e, OneMatrix if e.base == "1" else ZeroMatrix)
         return None
+
+    def _of_declared_size(self, ones: Typed, known: Declared) -> Typed:
+        """Return ones that are declared; where the formula says so, they are of another size."""
+        assert ones.shape is not None
+        rows, cols = known.rows, known.cols or ONE
+        if known.cols and self.solver.resolved(rows) == ONE:
+            size, build = ones.shape, ones.build
+            ones = Typed((size[1], size[0]), lambda: sympy.Transpose(build()), ones.span)
+        if rows and ones.shape is not None:
+            self.likely += [*zip(ones.shape, (rows, cols), strict=True)]
+        return ones
+
+    def settle_ones(self) -> None:
+        """Give ones whose size the formula leaves open the size that is likely."""
+        for size, said in self.likely:
+            found = self.solver.resolved(size)
+            if len(found) == 1 and isinstance(found[0], Unknown):
+                self.solver.unify(found, said)
 
     def _names_size(self, e: Name) -> bool:
         """Return whether the subscript of an identity is a size, and not another label."""
@@ -285,6 +306,8 @@ class Names(ABC):
         if known.kind == "matrix" and (known.rows or known.cols or known.line):
             self.shapes[key] = ((known.rows, known.cols), known)
             return known.rows, known.cols
+        if known.kind == "vector" and isinstance(self.side, tuple):
+            return self._as_turned(known)
         own = key if known.kind == "vector" or not e.sup else text
         if own not in self.shapes:
             shape: Shape = (self.solver.fresh(), self.solver.fresh())
@@ -300,6 +323,14 @@ class Names(ABC):
         found = self.shapes[own][0]
         return found if found is not None else (ONE, ONE)
 
+    def _as_turned(self, known: Declared) -> Shape:
+        """Return the shape of the next occurrence of a vector, which is turned by itself."""
+        self.met += 1
+        if self.met > len(self.side):
+            return self.solver.fresh(), self.solver.fresh()
+        length = known.rows or self.solver.fresh()
+        return (length, ONE) if self.side[self.met - 1] == "column" else (ONE, length)
+
     def _vector(self, e: Name, known: Declared, shape: Shape) -> Shape:
         length = known.rows or shape[0]
         if self.side == "column":
@@ -309,6 +340,8 @@ class Names(ABC):
         if self.side == "open":
             self.anything.append((f"whether {self.quoted(e)} is a row or a column", e.span))
         self.vectors.append((self.quoted(e), shape, e.span))
+        if known.rows and known.line:
+            self.lengths.append((self.quoted(e), shape, known.rows, e.span))
         return shape
 
     def _indices_of(self, e: Name, places: set[Place]) -> tuple[list[tuple[Any, Size]], str]:
@@ -427,13 +460,27 @@ class Names(ABC):
     def entry(self, e: Entry) -> Typed:
         if self.symbols.printed:
             return self.printed_entry(e)
-        if len(e.indices) != 2:
+        base = self.infer(e.base) if len(e.indices) in (1, 2) else None
+        if base is not None and len(e.indices) == 1 and base.known and base.shape is not None:
+            return self._entry_of_vector(e, base, base.shape)
+        if base is None or len(e.indices) == 1:
             raise NotationError("an entry has two indices", e.span)
-        base = self.infer(e.base)
         if base.shape is None or not base.known:
             raise NotationError(f"{self.quoted(e.base)} has no entries", e.span)
         at = [self._entry_index(s, n, e) for s, n in zip(e.indices, base.shape, strict=True)]
         return Typed(None, lambda: MatrixElement(base.build(), *at), e.span)
+
+    def _entry_of_vector(self, e: Entry, base: Typed, shape: Shape) -> Typed:
+        """Read `(A 1)_i`: the entry of what has one row or one column."""
+        sizes = [self.solver.resolved(size) for size in shape]
+        if self.lenient:  # it may be a block
+            return self._unknown(e, self.quoted(e))
+        if ONE not in sizes or any(len(size) > 1 for size in sizes):
+            raise NotationError("an entry has two indices", e.span)
+        column = sizes[1] == ONE
+        at = self._entry_index(e.indices[0], shape[0 if column else 1], e)
+        place = (at, 0) if column else (0, at)
+        return Typed(None, lambda: MatrixElement(base.build(), *place), e.span)
 
     def _entry_index(self, slot: Slot, count: Size, e: Entry) -> Any:
         if slot.kind == "index":

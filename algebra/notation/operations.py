@@ -76,7 +76,8 @@ class Operations(Printed):
         for (a, b), (x, y) in zip(pairwise(found), pairwise(e.terms), strict=True):
             if (a.literal and b.shape is not None) or (b.literal and a.shape is not None):
                 literal = a if a.literal else b
-                if literal.literal != "0":
+                other = b if a.literal else a
+                if literal.literal != "0" and not self.is_one_by_one(other):
                     added = f"{self._with_shape(x, a)} and {self._with_shape(y, b)}"
                     raise Undeclared(f"{added} are added, a number and a matrix", e.span)
             self.same(a, b, "add", x, y)
@@ -101,20 +102,29 @@ class Operations(Printed):
         if any(mark.startswith(r"\times_") for mark in e.marks):
             raise NotationError("products of tensors along a mode are not in the language", e.span)
         parts: list[tuple[Typed, Node, str]] = []
-        for factor, mark in zip(e.factors, e.marks, strict=True):
+        after = [*e.factors[1:], None]
+        for factor, mark, follows in zip(e.factors, e.marks, after, strict=True):
             before = parts[-1][0].shape if parts else None
-            if (
-                isinstance(factor, Number)
-                and factor.text == "1"
-                and before is not None
-                and (mark == "")
-            ):
-                ones: Shape = (before[1], ONE)
+            if _is_one(factor) and mark == "" and (before is not None or _is_ones_row(follows)):
+                size = before[1] if before is not None else self.solver.fresh()
+                ones: Shape = (size, ONE)
                 typed = Typed(ones, partial(self._ones_column, ones), factor.span)
             else:
                 typed = self.infer(factor)
             parts.append((typed, factor, mark))
+        self._averaged(parts)
         return self._multiplied(parts, e)
+
+    def _averaged(self, parts: list[tuple[Typed, Node, str]]) -> None:
+        """Note that the ones in `1/d 1 1ᵀ` have d entries, where nothing else says how many."""
+        for _, node, mark in parts:
+            below = node if mark == "/" else node.below if isinstance(node, Fraction) else None
+            above = node.above if isinstance(node, Fraction) else None
+            size = size_of(below) if isinstance(below, Name) and self._is_size(below) else None
+            if size is not None and (above is None or isinstance(bare(above), Number)):
+                for typed, factor, _ in parts:
+                    if _is_ones(factor) and typed.shape is not None:
+                        self.likely += [(each, size) for each in typed.shape]
 
     def _ones_column(self, shape: Shape) -> Any:
         return OneMatrix(self.solver.expression(shape[0]), 1)
@@ -264,6 +274,10 @@ class Operations(Printed):
 
     def power(self, e: Power) -> Typed:
         inside = e.base
+        if _is_ones_row(e):
+            size = self.solver.fresh()
+            row: Shape = (ONE, size)
+            return Typed(row, lambda: Transpose(self._ones_column((size, ONE))), e.span)
         if e.exponent == "T" and isinstance(inside, Grid):  # (1, 2)ᵀ is a column
             inside = Grid(inside.rows, span=inside.span)
         base = self.infer(inside)
@@ -507,6 +521,22 @@ class Operations(Printed):
         rows: Size = (Plus(tuple(heights)),) if len(heights) > 1 else heights[0]
         cols: Size = (Plus(tuple(widths)),) if len(widths) > 1 else widths[0]
         return Typed((rows, cols), build, e.span)
+
+
+def _is_one(node: Node | None) -> bool:
+    return isinstance(node, Number) and node.text == "1"
+
+
+def _is_ones_row(node: Node | None) -> bool:
+    """Return whether a plain 1 is transposed, which no number is."""
+    return isinstance(node, Power) and node.exponent == "T" and _is_one(node.base)
+
+
+def _is_ones(node: Node) -> bool:
+    inner = bare(node)
+    if isinstance(inner, Power) and inner.exponent == "T":
+        inner = bare(inner.base)
+    return isinstance(inner, Name) and inner.base == "1" and bool(inner.style)
 
 
 def _explicit(cells: list[list[Typed]]) -> Any:

@@ -210,11 +210,8 @@ class _Parser(Expressions):
         while ahead < len(self.tokens) and self.tokens[ahead].text in ("&", r"\\", r"\quad"):
             ahead += 1
         begins = ahead < len(self.tokens) and self.tokens[ahead].kind != "word"
-        moved = any(token.text == "&" for token in self.tokens[self.at : ahead])
-        if (
-            begins
-            and (self.tokens[ahead].text in RELATIONS or self.tokens[ahead].text in ("+", "-"))
-        ) or (moved and self.at > 0 and self.tokens[self.at - 1].text in RELATIONS):
+        goes_on = self.at > 0 and self.tokens[self.at - 1].text in RELATIONS
+        if goes_on or (begins and self.tokens[ahead].text in RELATIONS | {"+", "-"}):
             self.at = ahead
 
     def relation(self) -> str | None:

@@ -1,8 +1,8 @@
 r"""Functions as the printers write them: masks and ε as arguments, activations by their names.
 
-`softmax(S, M_n)` or `\operatorname{softmax}_{M_n}(S)`; `RMSNorm(X, eps)`, `LayerNorm(X)`; an
-activation of the language such as `gelu_tanh(X)`, or a letter declared as a function, `g(X)`, acts
-entry by entry.
+`softmax(S, M_n)` or `\operatorname{softmax}_{M_n}(S)`; `RMSNorm(X, eps)`, `LayerNorm(X)` or
+`LN(X)`, without gain and bias; an activation of the language such as `gelu_tanh(X)`, or a letter
+declared as a function, `g(X)`, acts entry by entry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,14 @@ MASKED: dict[str, Any] = {
     "logsoftmax": LogSoftmax,
     "logsumexp": LogSumExp,
 }
-NORMS: dict[str, Any] = {"RMSNorm": RMSNorm, "LayerNorm": LayerNorm}
+NORMS: dict[str, Any] = {
+    **dict.fromkeys(("RMSNorm", "rmsnorm"), RMSNorm),
+    **dict.fromkeys(("LayerNorm", "layernorm", "LN"), LayerNorm),
+}
+ALONG = {
+    **dict.fromkeys(("row", "rows"), "rows"),
+    **dict.fromkeys(("col", "cols", "column", "columns"), "columns"),
+}
 FUNCTIONS = frozenset(KNOWN) | MASKED.keys() | NORMS.keys() | {"DiagonalOf", "sqrt"}
 
 
@@ -43,6 +50,8 @@ def printed_function(reader: Any, e: Apply, arguments: Sequence[Typed]) -> Typed
         return _activation(reader, name, arguments[0], e) if len(arguments) == 1 else None
     if not arguments or base not in {*MASKED, *NORMS, "DiagonalOf"} or len(sub) > 1:
         return None
+    if base == "softmax" and len(sub) == 1 and sub[0].text in ALONG:
+        return None  # it says along what, and no mask
     below = [reader.infer(reader._parsed(slot.text)) for slot in sub]
     first, others = arguments[0], [*arguments[1:], *below]
     if base in MASKED and len(others) == 1:

@@ -24,6 +24,7 @@ MARKS = {"hat": "\u0302", "widehat": "\u0302", "tilde": "\u0303", "widetilde": "
          "bar": "\u0304", "overline": "\u0304", "vec": "\u20d7", "dot": "\u0307",
          "ddot": "\u0308", "check": "\u030c", "underline": "\u0332"}  # fmt: skip
 VECTORS = frozenset("xyzuvwqkrhbes")
+INDICES = "ijklmnpqstuv"
 SIZE_LETTERS = frozenset("ndmkpqrsHLNVDTM")
 ASSUMED = frozenset(
     ("positive", "nonnegative", "nonzero", "negative", "nonpositive", "real", "integer", "even")
@@ -58,6 +59,7 @@ class Symbols:
     are letters that are no functions, whatever follows them; `elementwise` are functions that act
     entry by entry; `split` are keys of symbols that have several shapes, so that an index below is
     part of the name: `b_e`, `b_d`. `same_ones`: whether all columns of ones have one size.
+    `softmax` is "rows" or "columns" where it is said along which a softmax runs.
     `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
     and `M_n` the causal mask (`otimes.algebra.notation.printed`).
     """
@@ -71,6 +73,7 @@ class Symbols:
     convention: str = ""
     vec: str = ""
     same_ones: bool = False
+    softmax: str = ""
     printed: bool = False
 
     def copy(self) -> Symbols:
@@ -85,6 +88,7 @@ class Symbols:
             self.convention,
             self.vec,
             self.same_ones,
+            self.softmax,
             self.printed,
         )
 
@@ -92,7 +96,7 @@ class Symbols:
         """Return the key under which a symbol is declared, and what it stands for."""
         if self.split and key_of(name) in self.split:
             full = full_key(name)
-            return full, self.known.get(full)
+            return (full, self.known[full]) if full in self.known else self._alike(name)
         if self.printed and (exact := self._exactly(name)) is not None:
             return exact, self.known[exact]
         for key in keys(name):
@@ -104,6 +108,18 @@ class Symbols:
                 if key[0] == name.base[0] and key.casefold() == folded:
                     return key, known
         return key_of(name), None
+
+    def _alike(self, name: Name) -> tuple[str, Declared | None]:
+        """Return what a symbol stands for that is declared with another index: `x_i` for `x_j`."""
+        if name.sub and all(s.kind == "index" and s.text in INDICES for s in name.sub):
+            pattern = re.compile(
+                re.escape(_marked(letters(name.base, ""), name.marks) + "_")
+                + ",".join([f"[{INDICES}]"] * len(name.sub))
+            )
+            for key, known in self.known.items():
+                if pattern.fullmatch(key):
+                    return key, known
+        return full_key(name), None
 
     def _exactly(self, name: Name) -> str | None:
         """Return the key of what is declared with these indices: B_1 beside B_2."""

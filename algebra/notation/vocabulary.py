@@ -16,6 +16,7 @@ SPACING = words(
     \middle
     \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \Biggl \Biggr \bigm \Bigm
     \displaystyle \space
+    \qedhere
     \textstyle \scriptstyle \limits \nolimits \nonumber \notag \relax \strut \allowbreak \nobreak
     """
 ) | {"\\ "}
@@ -134,14 +135,16 @@ BEYOND = words(
     """
     arccos arcsin arctan sinh cosh tan sec cot binom
     rank det max min argmax argmin mask Mask concat Concat span sign dim ker sup var
-    Var Cov mean arg Embed Unembed
+    Var Cov mean arg Embed Unembed inv pinv transpose norm svd eig
     """
 )
 FUNCTIONS = (
     ROWWISE
     | BEYOND
     | set(ELEMENTWISE)
-    | words(r"f g softmax Softmax Attn tr Tr diag Diag vec vecr vecc \sigma \phi \mu \psi")
+    | words(
+        r"f g softmax Softmax Attn tr Tr trace Trace diag Diag vec vecr vecc \sigma \phi \mu \psi"
+    )
     | words("logsoftmax LogSoftmax logsumexp LogSumExp LSE crossentropy CrossEntropy rotation")
 )
 WORDS = {each for each in FUNCTIONS if len(each) > 1 and each[0] != "\\"} | words("Id DLA")

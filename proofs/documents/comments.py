@@ -37,7 +37,11 @@ def read_comments(
             reason = comment.text[6:].strip(" :") or "no reason is given"
             ignored.append((comment.start, comment.end, reason))
             continue
+        word = ""
         for part in filter(None, map(str.strip, comment.text.split(";"))):
+            more = word == "given" and "=" in part and ":" not in part  # one more hypothesis
+            part = f"given: {part}" if more else part
+            word = part.partition(":")[0]
             try:
                 _read_part(part, document.row(comment.start), context, given)
             except OtimesError as error:
@@ -51,8 +55,10 @@ def _read_part(part: str, line: int, context: Context, given: list[Hypothesis]) 
         given.append(_hypothesis(said, f"line {line}"))
     elif word == "convention" and said.strip() in ("row", "column"):
         context.base.convention = said.strip()
-    elif word == "vec" and said.strip() in ("rows", "cols"):
-        context.base.vec = said.strip()
+    elif word == "vec" and said.strip() in ("rows", "cols", "columns"):
+        context.base.vec = said.strip().replace("columns", "cols")
+    elif word == "softmax" and said.strip() in ("rows", "columns"):
+        context.base.softmax = said.strip()
     elif word == "elementwise" and colon:
         context.base.elementwise |= set(said.replace(",", " ").split())
     else:

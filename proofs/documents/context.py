@@ -13,6 +13,7 @@ from otimes.algebra.notation.symbols import Declared, Symbols, full_key, key_of,
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Entry,
     Group,
     Name,
     Node,
@@ -29,6 +30,7 @@ from otimes.algebra.notation.tree import (
 from otimes.proofs.documents.instances import instance, is_generic
 
 BELOW = 8  # lines below an equation at which a declaration still counts for it
+CLOSE = 4  # and one for a single paragraph
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
 MOST_LINKED = 12  # declared hypotheses among which those that concern each other are taken
@@ -96,7 +98,8 @@ class Context:
             if (key, known.line) in without or (key, known.line) in self.wrong:
                 continue
             local = (key, known.line) in self.local
-            above, below = (4, 1) if local else (line, BELOW)
+            near = local and line < known.line <= line + CLOSE and self.together(known.line, line)
+            above, below = (4, CLOSE if near else 1) if local else (line, BELOW)
             if line - above <= known.line <= line + below:
                 best[key] = known
         symbols.known.update(best)
@@ -156,6 +159,7 @@ class Context:
         for e in (e for node in nodes for e in walk(node) if isinstance(e, Name)):
             text = latex(e)
             power = None if only_weights or text in self.definitions else self._power(e)
+            power = power or self._entry(e)
             if power is not None:
                 found[text] = power
             if not self.generic.get(key_of(e)) or (only_weights and e.base != "W"):
@@ -186,6 +190,18 @@ class Context:
             return None
         value = Group(known[0].rhs, stands_for=base)
         return Definition(name, Power(value, Number(name.sup[0].text)), known[0].line)
+
+    def _entry(self, name: Name) -> Definition | None:
+        """Return the entry of what is defined as a matrix: that of `C` for `C_{ab}`."""
+        if len(name.sub) != 2 or any(slot.kind not in ("index", "number") for slot in name.sub):
+            return None
+        base = replace(name, sub=())
+        known = self.definitions.get(latex(base))
+        if not known or not name.base.isupper() or key_of(name) in self.generic:
+            return None
+        return Definition(
+            name, Entry(Group(known[0].rhs, stands_for=base), name.sub), known[0].line
+        )
 
     def unfolded(
         self,

@@ -19,6 +19,7 @@ from otimes.algebra.notation.symbols import (
 )
 from otimes.algebra.notation.tree import (
     Apply,
+    Grid,
     Indexed,
     Name,
     Node,
@@ -63,6 +64,7 @@ class Definitions:
         self.blamed: dict[tuple[str, int], list[str]] = {}
         self.seen: set[str] = set()
         self.introduced: dict[str, int] = {}  # by equations such as W = U Σ Vᵀ, with their lines
+        self.given_numbers: set[str] = set()  # matrices that are written out
         self.learned: set[str] = set()  # symbols whose shapes definitions have shown
         self.layers = same_layer_pairs(items)
 
@@ -134,6 +136,19 @@ class Definitions:
             self.context.declared.append((key, Declared("matrix", *shape, item.line)))
             self.context.sentences.add((key, item.line))
             self.learned.add(latex(name))
+
+    def _note_matrix(self, name: Node, value: Node, item: Item) -> None:
+        """Note the numbers of a matrix, unless the document gives it others, too."""
+        text = latex(name)
+        if not isinstance(name, Name) or not isinstance(bare(value), Grid):
+            return
+        if text in self.context.definitions or text in self.given_numbers:
+            self.context.definitions.pop(text, None)
+        else:
+            known = self.context.symbols_at(item.line).lookup(name)[1]
+            if known is None or not (known.rows or known.line):
+                self.context.define(name, value, item.line)
+        self.given_numbers.add(text)
 
     def _learn_number(self, name: Name, left: Node, right: Node, item: Item) -> None:
         """Note that a symbol is a number if the formula that defines it is one."""
@@ -229,7 +244,8 @@ class Definitions:
         known = self.context.definitions.get(latex(bare(left)))
         if not known:
             return False
-        sides = (self.context.unfolded(side, {}) for side in (known[0].rhs, right))
+        others = self.context.instances([known[0].rhs, right])
+        sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
         before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
         return len(before ^ now) > 1
 

@@ -7,7 +7,8 @@ is false is refuted by exact numbers; what is of neither form is left open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from fractions import Fraction as Exact
 from itertools import product
 from typing import Any
@@ -16,7 +17,7 @@ import sympy
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
-from otimes.algebra.notation.symbols import Symbols, full_key
+from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tree import (
     Apply,
     Name,
@@ -25,19 +26,24 @@ from otimes.algebra.notation.tree import (
     Number,
     Power,
     Product,
-    Sum,
     bare,
     latex,
     walk,
 )
 from otimes.algebra.verdict import decide
-from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.bounds import (
+    RANKS,
+    Facts,
+    norm_at_most,
+    number_at_most,
+    rank_at_most,
+)
+from otimes.proofs.documents.context import Context, Definition, Hypothesis
 from otimes.proofs.documents.judge import Found, Judge
 
 BUDGET = 1.0  # units of work for one inequality
 SAMPLES = (1, 2, 3)  # sizes of counterexamples to a bound on a rank
 MOST_SIZES = 5
-RANKS = ("rank", "rk", "Rank")
 
 
 def compared(judge: Judge, left: Node, right: Node, relation: str, line: int) -> Found | None:
@@ -82,21 +88,46 @@ def approximate(judge: Judge, left: Node, right: Node, line: int, source: str) -
 
 def _rank(context: Context, left: Apply, right: Node, line: int) -> Found | None:
     """Return the verdict on rank(X) ≤ bound."""
-    inside = bare(left.arguments[0])
-    law = _law_of_ranks(inside, right)
-    if law:
-        return Found("proved", law)
-    symbols = context.symbols_at(line)
     used: dict[str, Definition] = {}
-    put = context.instances([inside])
-    for node in (inside, context.unfolded(inside, used, None, put)):
-        found = _bounded(node, right, symbols, used if node is not inside else {})
+    sides = _with_definitions(context, [left.arguments[0], right], used)
+    for inside, bound in ((left.arguments[0], right), sides):
+        known = used if inside is not left.arguments[0] else {}
+
+        def by_sizes(part: Node, size: Node, known: dict[str, Definition] = known) -> Facts | None:
+            found = _bounded(part, size, context, line, known)
+            return found.facts if found is not None and found.verdict == "proved" else None
+
+        facts = rank_at_most(inside, bound, by_sizes)
+        if facts is not None:
+            return _by_facts(facts, known)
+    for node in (bare(left.arguments[0]), sides[0]):
+        found = _bounded(node, right, context, line, used if node is sides[0] else {})
         if found is not None:
             return found
+    return _of_circuit(context, bare(left.arguments[0]), right, line)
+
+
+def _with_definitions(
+    context: Context, sides: Sequence[Node], used: dict[str, Definition]
+) -> tuple[Node, Node]:
+    put = context.instances(sides)
+    left, right = (context.unfolded(bare(side), used, None, put) for side in sides)
+    return left, right
+
+
+def _by_facts(facts: Facts, used: dict[str, Definition]) -> Found:
+    """Return that an inequality is proved by facts, which have no certificate."""
+    names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
+    said = "; ".join(sorted(facts)) or "both sides are the same"
+    return Found("proved", f"{said}{names}; without certificate", facts=facts)
+
+
+def _of_circuit(context: Context, inside: Node, right: Node, line: int) -> Found | None:
+    """Return the verdict on the rank of W_OV or W_QK as the literature has them."""
     names = {e for e in walk(inside) if isinstance(e, Name)}
     for given in context.circuits(names, ()):
         if latex(given.lhs) == latex(inside):
-            found = _bounded(given.rhs, right, symbols, {})
+            found = _bounded(given.rhs, right, context, line, {})
             if found is not None:
                 verdict = "needs-hypothesis" if found.verdict == "proved" else found.verdict
                 said = "true" if found.verdict == "proved" else "false"
@@ -105,12 +136,13 @@ def _rank(context: Context, left: Apply, right: Node, line: int) -> Found | None
 
 
 def _bounded(
-    node: Node, right: Node, symbols: Symbols, used: dict[str, Definition]
+    node: Node, right: Node, context: Context, line: int, used: dict[str, Definition]
 ) -> Found | None:
     """Return the verdict on rank(node) ≤ right by the sizes of its factors."""
     from otimes.algebra.facts import facts
     from otimes.algebra.facts.bounds import Numbers
 
+    symbols = context.symbols_at(line)
     bound = _size(right, symbols)
     try:
         read = elaborate([node], symbols)
@@ -122,8 +154,8 @@ def _bounded(
     names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
     sizes = known.free_symbols | bound.free_symbols
     if Numbers(sizes).never_exceeds(known, bound):
-        return Found("proved", f"the rank is at most {known}{names}")
-    if read.undeclared or not _is_free(node, symbols):
+        return _by_facts(frozenset((f"the rank is at most {known}, by its factors",)), used)
+    if read.undeclared or not _is_free(node, symbols) or _is_bound(node, context, line):
         return None
     return _exceeded(known, bound, names)
 
@@ -147,27 +179,54 @@ def _exceeded(known: Any, bound: Any, names: str) -> Found | None:
 
 
 def _is_free(node: Node, symbols: Symbols) -> bool:
-    """Return whether a term is a product of different declared matrices, of any values.
+    """Return whether a term is a product of declared matrices, of any values.
 
     Then its rank is the smallest of the sizes where they are ones on the diagonal.
     """
-    inner = bare(node)
-    names = []
-    for factor in inner.factors if isinstance(inner, Product) else (inner,):
-        factor = bare(factor)
-        factor = (
-            bare(factor.base) if isinstance(factor, Power) and factor.exponent == "T" else factor
-        )
-        if not isinstance(factor, Name):
-            return False
-        known = symbols.lookup(factor)[1]
-        if known is None or not known.line or known.kind != "matrix":
+    names = [*_leaves(node)]
+    for factor in names:
+        known = symbols.lookup(factor)[1] if isinstance(factor, Name) else None
+        if not isinstance(factor, Name) or known is None or not known.line:
             return False
         labels = [slot.text.upper() for slot in factor.sub]
-        if labels in (["OV"], ["QK"]) or any(len(size) != 1 for size in (known.rows, known.cols)):
+        sizes = (known.rows, known.cols)
+        if known.kind != "matrix" or labels in (["OV"], ["QK"]) or any(len(x) != 1 for x in sizes):
             return False
-        names.append(full_key(factor) + latex(factor))
-    return len({*names}) == len(names)
+    return bool(names)
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    """Yield the factors of a product of products, without their transposes."""
+    inner = bare(node)
+    if isinstance(inner, Power) and inner.exponent == "T":
+        yield from _leaves(inner.base)
+    elif isinstance(inner, Product) and {*inner.marks} <= {"", r"\cdot"}:
+        for factor in inner.factors:
+            yield from _leaves(factor)
+    else:
+        yield inner
+
+
+def _is_bound(node: Node, context: Context, line: int) -> bool:
+    """Return whether a symbol of a term is defined, or something is supposed of it before."""
+    names = {e for e in walk(node) if isinstance(e, Name)}
+    mine = {key_of(e) for e in names}
+    about = {
+        key_of(e)
+        for each in context.hypotheses
+        if each.declared or _line(each) <= line
+        for side in (each.lhs, each.rhs)
+        for e in walk(side)
+        if isinstance(e, Name)
+    }
+    about |= {key for _, keys, _ in context.words for key in keys}
+    defined = {text for e in names for text in (latex(e),) if text in context.definitions}
+    return bool(defined or context.instances([node]) or mine & about)
+
+
+def _line(hypothesis: Hypothesis) -> int:
+    said = re.search(r"line (\d+)", hypothesis.origin)
+    return int(said[1]) if said else 0
 
 
 def _size(node: Node, symbols: Symbols) -> Any:
@@ -186,46 +245,6 @@ def _size(node: Node, symbols: Symbols) -> Any:
     return term if whole and not getattr(term, "is_Matrix", False) else None
 
 
-def _law_of_ranks(inside: Node, right: Node) -> str:
-    """Return why a rank is at most one bound by other ranks, or nothing."""
-    bound = bare(right)
-    if isinstance(bound, Apply) and bound.function.base == "min":
-        parts = [_of_rank(argument) for argument in bound.arguments]
-        factors = _factors(inside)
-        runs = [factors[a:b] for a in range(len(factors)) for b in range(a + 1, len(factors) + 1)]
-        if parts and all(part is not None and _factors(part) in runs for part in parts):
-            return "the rank of a product is at most that of each factor"
-    if isinstance(inside, Sum) and isinstance(bound, Sum) and {*bound.signs} <= {"", "+"}:
-        terms = sorted(latex(bare(term)) for term in inside.terms)
-        parts = [_of_rank(term) for term in bound.terms]
-        if sorted(latex(part) for part in parts if part is not None) == terms:
-            return "the rank of a sum is at most the sum of the ranks"
-    one = _of_rank(bound)
-    if one is not None and len(_factors(inside)) > 1:
-        factors, part = _factors(inside), _factors(one)
-        runs = [factors[a : a + len(part)] for a in range(len(factors))]
-        if part in runs:
-            return "the rank of a product is at most that of each factor"
-    return ""
-
-
-def _of_rank(node: Node) -> Node | None:
-    inner = bare(node)
-    if isinstance(inner, Apply) and inner.function.base in RANKS and len(inner.arguments) == 1:
-        return bare(inner.arguments[0])
-    return None
-
-
-def _factors(node: Node) -> list[str]:
-    """Return the factors of a product, without transposes by what a rank or a norm says of it."""
-    inner = bare(node)
-    if isinstance(inner, Power) and inner.exponent == "T":
-        return _factors(inner.base)[::-1]
-    if isinstance(inner, Product) and {*inner.marks} <= {"", r"\cdot"}:
-        return [each for factor in inner.factors for each in _factors(factor)]
-    return [latex(inner)]
-
-
 # -- norms -----------------------------------------------------------------------------------------
 
 
@@ -234,40 +253,39 @@ def _norms(judge: Judge, left: Node, right: Node, line: int) -> Found | None:
     shape = judge.shapes([left], line, "") or judge.shapes([right], line, "")
     if shape is not None:
         return None
-    law = _law_of_norms(bare(left), bare(right))
-    if law:
-        return Found("proved", law)
+    used: dict[str, Definition] = {}
+    sides = _with_definitions(judge.context, [left, right], used)
+    for known, (a, b) in (({}, (left, right)), (used, sides)):
+        facts = norm_at_most(a, b)
+        if facts is None and _is_number(judge.context, a, line):
+            facts = number_at_most(a, b)
+        if facts is not None:
+            return _by_facts(facts, known)
     return _by_squares(judge.context, left, right, line)
 
 
-def _law_of_norms(left: Node, right: Node) -> str:
-    bounds = right.factors if isinstance(right, Product) else (right,)
-    norms = [bare(bound) for bound in bounds]
-    if isinstance(left, Norm) and norms and all(isinstance(norm, Norm) for norm in norms):
-        kinds = {_kind(left)} | {_kind(norm) for norm in norms}
-        runs = [_factors(norm.argument) for norm in norms if isinstance(norm, Norm)]
-        whole = [each for run in runs for each in run]
-        known = kinds <= {"F"} or kinds <= {"", "2"} or (kinds <= {"2", "F"} and _has(norms, left))
-        if len(runs) > 1 and known and whole == _factors(left.argument):
-            return "the norm of a product is at most the product of the norms"
-    sums = bare(left.argument) if isinstance(left, Norm) else left
-    if isinstance(left, Norm) and isinstance(sums, Sum) and isinstance(right, Sum):
-        parts = [bare(term) for term in right.terms]
-        same = [latex(p.argument) for p in parts if isinstance(p, Norm) and p.kind == left.kind]
-        plain = left.mark == r"\|" and {*right.signs} <= {"", "+"}
-        if plain and sorted(same) == sorted(latex(bare(term)) for term in sums.terms):
-            return "the norm of a sum is at most the sum of the norms"
-    return ""
+def _is_number(context: Context, node: Node, line: int) -> bool:
+    """Return whether what stands between bars is a number, and no matrix with a determinant."""
+    inner = bare(node)
+    if not isinstance(inner, Norm):
+        return False
+    symbols = context.symbols_at(line)
+    inside = bare(inner.argument)
+    ends = [inside.factors[0], inside.factors[-1]] if isinstance(inside, Product) else []
+    names = [bare(e.base) if isinstance(e, Power) else bare(e) for e in map(bare, ends)]
+    known = [symbols.lookup(e)[1] for e in names if isinstance(e, Name)]
+    if len(known) == 2 and all(each is not None and each.kind == "vector" for each in known):
+        return True  # a row, and a column
+    try:
+        (term,) = elaborate([inner.argument], symbols).terms
+    except OtimesError:
+        return False
+    return not getattr(term, "is_Matrix", False) or term.shape == (1, 1)
 
 
 def _kind(norm: Node) -> str:
     assert isinstance(norm, Norm)
     return norm.kind.replace(r"\mathrm", "").strip("{}") if norm.mark == r"\|" else "|"
-
-
-def _has(norms: Sequence[Node], left: Norm) -> bool:
-    """Return whether norms of two kinds fit: of a Frobenius norm, one factor has one, too."""
-    return _kind(left) == "2" or any(_kind(norm) == "F" for norm in norms)
 
 
 def _by_squares(context: Context, left: Node, right: Node, line: int) -> Found | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.elaborate import check_shapes, elaborate
+from otimes.algebra.notation.functions import ROWS
 from otimes.algebra.notation.symbols import Symbols, full_key, key_of, text_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -31,6 +33,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import Elaborated, FormulaShapeError, Undeclared
 from otimes.algebra.verdict import Verdict, decide
+from otimes.proofs.documents.common_factor import common_names, without_factor
 from otimes.proofs.documents.context import Context, Definition, Hypothesis, is_constant
 from otimes.proofs.documents.suggestions import shown_edit, suggestion
 
@@ -38,6 +41,8 @@ BUDGET = 4.0  # units of work for one equation
 TRIAL = 0.5  # units for an attempt: a hypothesis, an edit
 MOST_HYPOTHESES = 12
 MOST_NODES = 1500  # parts of an equation that is decided
+# The sides of a claim, hypotheses, and the definitions that are put in.
+Attempt = tuple[Node, Node, list[Hypothesis], dict[str, Definition]]
 VERDICTS = (
     "proved",
     "refuted",
@@ -59,6 +64,7 @@ class Found:
     suggestion: str = ""
     reading: str = ""
     hypotheses: tuple[str, ...] = ()
+    facts: frozenset[str] = frozenset()  # by which an inequality is proved, without certificate
     span: tuple[int, int] | None = None
     blamed: list[tuple[str, int]] = field(default_factory=list)  # declarations, by key and line
     differ: bool = False  # whether the sides differ at exact numbers, settled or not
@@ -120,14 +126,59 @@ class Judge:
         if _are_numbers(lhs, rhs):
             why = "these numbers are not exactly equal; they may be rounded"
             return Found("undecided", why, reading=reading)
-        return self._refuted(lhs, rhs, symbols, read, verdict, reading)
+        open_ = self._open_by_definition(lhs, rhs, symbols)
+        return open_ or self._refuted(lhs, rhs, symbols, read, verdict, reading)
+
+    def _open_by_definition(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+        """Return that a claim is open, though false for any values: its symbols are defined.
+
+        What is defined by what the language does not have can be anything.
+        """
+        given = self.context.declared_hypotheses([lhs, rhs])
+        if given:
+            verdict, reading = self._attempt(lhs, rhs, given, symbols)
+            if verdict is None or verdict.status == "undecided":
+                named = "; ".join(map(str, given))
+                return Found("undecided", f"it is false in general, and open given {named}")
+        others = self.context.instances([lhs, rhs], only_weights=True)
+        known = {**dict.fromkeys(self.context.definitions), **dict.fromkeys(others)}
+        texts = {latex(e) for side in (lhs, rhs) for e in walk(side)}
+        readable = [t for t in known if t in texts and self._can_unfold(t, lhs, rhs, symbols)]
+        used: dict[str, Definition] = {}
+        put = {text: each for text, each in others.items() if text in readable}
+        a, b = (self.context.unfolded(side, used, readable, put) for side in (lhs, rhs))
+        if not used:
+            return None
+        verdict, reading = self._attempt(a, b, (), symbols)
+        if verdict is None or verdict.status == "refuted":
+            return None
+        names = "; ".join(f"{text} as on line {d.line}" for text, d in sorted(used.items()))
+        if verdict.status == "proved":
+            return Found("proved", f"with {names}", reading=reading)
+        return Found("undecided", f"{verdict.reason}; with {names}", reading=reading)
+
+    def _can_unfold(self, text: str, lhs: Node, rhs: Node, symbols: Symbols) -> bool:
+        """Return whether a claim with a definition put in is in the language."""
+        put = self.context.instances([lhs, rhs], only_weights=True)
+        put = {text: put[text]} if text in put else {}
+        sides = [self.context.unfolded(side, {}, [text], put) for side in (lhs, rhs)]
+        try:
+            elaborate(sides, symbols)
+        except OtimesError:
+            return False
+        return True
 
     def _unfolded(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
         """Judge the claim that remains when what stands on one side only is put in."""
-        left, right = ({latex(e) for e in walk(side)} for side in (lhs, rhs))
+        left, right = ({latex(e) for e in _with_wholes(side)} for side in (lhs, rhs))
         one_sided = (left ^ right) & self.context.definitions.keys()
         others = self.context.instances([lhs, rhs], only_weights=True)
-        others = {text: each for text, each in others.items() if text in left ^ right}
+        both = left & right
+        others = {
+            text: each
+            for text, each in others.items()
+            if text in left ^ right and latex(_whole(each.lhs)) not in both
+        }
         used: dict[str, Definition] = {}
         a, b = (self.context.unfolded(side, used, one_sided, others) for side in (lhs, rhs))
         if not used:
@@ -246,22 +297,30 @@ class Judge:
         others = self.context.instances([lhs, rhs])
         known = self.context.definitions.keys()
         one_sided = sorted((left ^ right) & (known | others.keys()))
-        tried = set()
+        sides: dict[tuple[Node, Node], dict[str, Definition]] = {}
         for only in (*[[text] for text in one_sided], one_sided, None):
             used: dict[str, Definition] = {}
             put = {t: each for t, each in others.items() if only is None or t in only}
             a, b = (self.context.unfolded(side, used, only, put) for side in (lhs, rhs))
-            if not used or (a, b) in tried:
-                continue
-            tried.add((a, b))
-            given = self.context.declared_hypotheses([a, b])
-            for attempt in ([], given) if given else ([],):
-                verdict, reading = self._attempt(a, b, attempt, symbols)
-                if verdict is not None and verdict.status == "proved":
-                    hypotheses = tuple(str(attempt[k]) for k in verdict.used)
-                    names = [f"{text} as on line {d.line}" for text, d in sorted(used.items())]
-                    why = f"with {'; '.join(names)}{_given(hypotheses)}"
-                    return Found("proved", why, reading=reading, hypotheses=hypotheses)
+            if used:
+                sides.setdefault((a, b), used)
+        plain: list[Attempt] = [(a, b, [], used) for (a, b), used in sides.items()]
+        given = [(a, b, self.context.declared_hypotheses([a, b]), u) for a, b, _, u in plain]
+        return self._first_proved([*plain, *[each for each in given if each[2]]], symbols)
+
+    def _first_proved(
+        self,
+        attempts: Sequence[Attempt],
+        symbols: Symbols,
+    ) -> Found | None:
+        """Return the first of several claims, with hypotheses and definitions, that is proved."""
+        for a, b, given, used in attempts:
+            verdict, reading = self._attempt(a, b, given, symbols)
+            if verdict is not None and verdict.status == "proved":
+                hypotheses = tuple(str(given[k]) for k in verdict.used)
+                names = [f"{text} as on line {d.line}" for text, d in sorted(used.items())]
+                why = f"with {'; '.join(names)}{_given(hypotheses)}"
+                return Found("proved", why, reading=reading, hypotheses=hypotheses)
         return None
 
     def _by_hypotheses(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
@@ -334,6 +393,9 @@ class Judge:
         sizes = symbols.sizes()
         mine = [text_of(e) for side in (lhs, rhs) for e in _symbols(side)]
         if mine and all(text in sizes for text in mine):
+            if self._differ_by_a_number(read, verdict):
+                why = "the sides differ by a number, whatever the sizes are"
+                return Found("refuted", why, verdict.counterexample, reading=reading)
             why = "it is about sizes, and holds for some of them"
             return Found("undecided", why, reading=reading)
         kinds = {getattr(symbols.lookup(e)[1], "kind", "") for s in (lhs, rhs) for e in _symbols(s)}
@@ -356,6 +418,15 @@ class Judge:
             why = "true if labels that differ only in how they are written are the same"
             return Found("needs-hypothesis", why, suggestion=proposed, reading=reading)
         doubts = list(read.doubts)
+        plain = self._without_number(lhs, rhs, symbols, read) if read.undeclared else None
+        if plain is not None:
+            read = plain
+        if ROWS in doubts and (other := self._by_columns(lhs, rhs, symbols)) is not None:
+            if other.status == "proved":
+                why = "true if softmax is taken along columns"
+                return Found("needs-hypothesis", why, suggestion=proposed, reading=reading)
+            if other.status == "refuted":
+                doubts.remove(ROWS)
         if read.undeclared:
             taken = [f"{key} for a {kind}" for key, kind in sorted(read.undeclared.items())]
             doubts.append(f"{', '.join(taken)} was taken, and that is not declared")
@@ -376,6 +447,39 @@ class Judge:
         why = f"not proved, and numbers do not settle it: {'; '.join(doubts)}"
         kind = "needs-hypothesis" if only and not declared else "undecided"
         return Found(kind, why, suggestion=proposed, reading=reading, differ=True)
+
+    def _without_number(
+        self, lhs: Node, rhs: Node, symbols: Symbols, read: Elaborated
+    ) -> Elaborated | None:
+        """Return the claim without numbers that all its terms have, where it is false, too."""
+        numbers = frozenset(key for key, kind in read.undeclared.items() if kind == "scalar")
+        for name in common_names(lhs, rhs, numbers):
+            left, right = without_factor(lhs, name), without_factor(rhs, name)
+            if left is not None and right is not None:
+                lhs, rhs = left, right
+        try:
+            found = elaborate([lhs, rhs], symbols)
+            verdict = decide(found.terms[0], found.terms[1], budget=TRIAL)
+        except OtimesError:
+            return None
+        return found if verdict.status == "refuted" and not found.undeclared else None
+
+    def _by_columns(self, lhs: Node, rhs: Node, symbols: Symbols) -> Verdict | None:
+        """Return the verdict with every softmax taken along columns."""
+        other = symbols.copy()
+        other.softmax = "columns"
+        return self._attempt(lhs, rhs, (), other)[0]
+
+    def _differ_by_a_number(self, read: Elaborated, verdict: Verdict) -> bool:
+        """Return whether the left side is the right side and a number that is not 0."""
+        example = verdict.counterexample
+        try:
+            number = Fraction(str(example.lhs)) - Fraction(str(example.rhs))  # type: ignore[union-attr]
+            more = sympy.Rational(number.numerator, number.denominator)
+            other = sympy.Add(read.terms[1], more, evaluate=False)
+            return bool(number) and decide(read.terms[0], other, budget=TRIAL).status == "proved"
+        except (ValueError, AttributeError, OtimesError):
+            return False
 
     def _of_defined(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
         """Return that a claim is false where all its symbols are defined, and that decides it."""
@@ -426,8 +530,17 @@ class Judge:
         both = bool(left.keys() - right.keys()) and bool(right.keys() - left.keys())
         names = {**left, **right}
         sizes = symbols.sizes()
+        about = {
+            key_of(e)
+            for each in self.context.hypotheses
+            if each.declared
+            for side in (each.lhs, each.rhs)
+            for e in _symbols(side)
+        }
         known = all(
-            symbols.lookup(names[text])[1] is not None or text_of(names[text]) in sizes
+            symbols.lookup(names[text])[1] is not None
+            or text_of(names[text]) in sizes
+            or key_of(names[text]) in about
             for text in only
         )
         return only[:4], known and not both
@@ -587,6 +700,19 @@ class Judge:
         )
 
 
+def _whole(node: Node) -> Node:
+    """Return the matrix of which a symbol may be an entry, or the term itself."""
+    two = isinstance(node, Name) and len(node.sub) == 2
+    return replace(node, sub=()) if two and isinstance(node, Name) else node
+
+
+def _with_wholes(node: Node) -> Iterator[Node]:
+    for e in walk(node):
+        yield e
+        if _whole(e) is not e:
+            yield _whole(e)
+
+
 def _shown(read: Elaborated) -> str:
     return f"{unicode_text(read.terms[0])} = {unicode_text(read.terms[1])}"
 
@@ -638,7 +764,7 @@ def _symbols(node: Node) -> list[Name]:
     return [
         e
         for e in walk(node)
-        if isinstance(e, Name) and e.base not in ("I", "Id") and not is_constant(e)
+        if isinstance(e, Name) and e.base not in ("I", "Id", "tr", "Tr") and not is_constant(e)
         and len(e.base) < 3
     ]  # fmt: skip
 

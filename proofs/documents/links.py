@@ -145,6 +145,7 @@ class LinkChecker(Definitions):
             found.hypotheses,
             cell=self.document.cell(item.formula.start),
             span=(item.formula.offset(start), self._end(item, max(end - 1, start))),
+            facts=tuple(sorted(found.facts)),
         )
 
     def _end(self, item: Item, last: int) -> int:
@@ -258,9 +259,10 @@ class LinkChecker(Definitions):
         words = plain_words(self.document.sentence_before(item.formula))
         first = k == 0 and statement is item.statements[0]
         if k == 0 and isinstance(bare(left), Name) and _is_value(right):
+            self._note_matrix(bare(left), right, item)
             return Found("definition", "it is a value")
         sizes = self.context.symbols_at(item.line).sizes()
-        if _size_name(left) in sizes or _size_name(right) in sizes:
+        if (_size_name(left) in sizes or _size_name(right) in sizes) and not _has_trace(left):
             if (
                 k == 0
                 and isinstance(bare(left), Name)
@@ -312,6 +314,10 @@ class LinkChecker(Definitions):
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
         return found
+
+
+def _has_trace(node: Node) -> bool:
+    return any(isinstance(e, Apply) and e.function.base in ("tr", "Tr") for e in walk(node))
 
 
 def _occurs(term: Node, inside: Node) -> bool:

@@ -34,7 +34,8 @@ class Equation:
 
     `line` and `column` (from 1) are where it stands in the file, `cell` its cell in a notebook.
     `ignored` is the reason of a comment that suppresses it; `reading` the statement that was
-    decided, in Unicode; `span` its offsets in the document.
+    decided, in Unicode; `span` its offsets in the document. `facts` are the laws of ranks and norms
+    by which an inequality is proved; of it there is no certificate.
     """
 
     file: str
@@ -50,6 +51,7 @@ class Equation:
     ignored: str = ""
     cell: int | None = None
     span: tuple[int, int] = (0, 0)
+    facts: tuple[str, ...] = ()
 
     @property
     def is_wrong(self) -> bool:
@@ -68,6 +70,7 @@ class Equation:
             "why": self.why,
             "reading": self.reading,
             "hypotheses": list(self.hypotheses),
+            "facts": list(self.facts),
             "counterexample": None if self.counterexample is None else str(self.counterexample),
             "suggestion": self.suggestion or None,
             "ignored": self.ignored or None,

@@ -17,9 +17,11 @@ GENERAL = re.compile(
     re.IGNORECASE,
 )
 LARGEST = 20_000_000  # characters of one document
-# `<!-- otimes … -->` in Markdown and `% otimes …` in LaTeX.
+# `<!-- otimes … -->` in Markdown and `% otimes …` in LaTeX; after other text with a colon.
 COMMENT = re.compile(
-    r"<!--\s*otimes\b:?((?:(?!<!--).)*?)-->|(?m:^[ \t]*%+\s*otimes\b:?([^\n]*)$)", re.DOTALL
+    r"<!--\s*otimes\b:?((?:(?!<!--).)*?)-->"
+    r"|(?m:(?:^[ \t]*%+\s*otimes\b:?|(?<![\\\d\s%`])[ \t]*%+[ \t]*otimes:)([^\n]*)$)",
+    re.DOTALL,
 )
 
 

@@ -84,6 +84,8 @@ def _everywhere(node: Node, edit: Callable[[Node], Iterator[Node]]) -> Iterator[
     yield from edit(node)
     for each in fields(node):
         value = getattr(node, each.name)
+        if each.name in ("function", "stands_for"):  # names, and no parts of the value
+            continue
         if isinstance(value, Node):
             for edited in _everywhere(value, edit):
                 yield _changed(node, each.name, edited)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import random
 from fractions import Fraction
+from functools import reduce
+from typing import Any
 
+import numpy as np
 import pytest
 
+from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.tree import Apply, Name, Node, Norm, Power, Product, Sum, bare
+from otimes.proofs.documents.bounds import norm_at_most, rank_at_most
 from otimes.proofs.documents.check import check_text
 
 SHAPES = (
     "$W_V \\in \\mathbb{R}^{d \\times h}$, $W_O \\in \\mathbb{R}^{h \\times d}$, "
-    "$X \\in \\mathbb{R}^{n \\times d}$, $B, C \\in \\mathbb{R}^{d \\times d}$.\n\n"
+    "$X \\in \\mathbb{R}^{n \\times d}$, $B, C \\in \\mathbb{R}^{d \\times d}$, "
+    "$u, v \\in \\mathbb{R}^d$.\n\n"
 )
+
+
+LONG = 3000 * bool(os.environ.get("OTIMES_LONG"))
 
 
 def verdict(statement: str, before: str = "") -> str:
@@ -31,6 +42,12 @@ def verdict(statement: str, before: str = "") -> str:
         r"\|BC\|_F \le \|B\|_F \|C\|_F",
         r"\|B C^\top\|_F \le \|B\|_2 \|C\|_F",
         r"\|B + C\|_F \le \|B\|_F + \|C\|_F",
+        r"\|BC\|_F \le \|C\|_F \|B\|_F",
+        r"\|B - X^\top X\|_F \le \|B\|_F + \|X\|_F \|X\|_2",
+        r"\operatorname{rank}(B + W_V W_O) \le \operatorname{rank}(B) + h",
+        r"\operatorname{rank}((W_V W_O)^\top) \le \operatorname{rank}(W_V)",
+        r"|u^\top v| \le \|u\| \|v\|",
+        r"|u^\top B v| \le \|u\| \|B\| \|v\|",
     ],
 )
 def test_what_holds_is_proved(statement: str) -> None:
@@ -51,11 +68,13 @@ def test_what_holds_is_proved(statement: str) -> None:
         (r"\operatorname{rank}(B + B) \le 0", "undecided"),
         (r"\|B\|_F \|C\|_F \le \|BC\|_F", "refuted"),
         (r"\|BC\|_F \le \|B\|_2 \|C\|_2", "undecided"),
-        (r"\|BC\|_F \le \|C\|_F \|B\|_F", "undecided"),
         (r"\|BC\|_F \le \|B\|_F", "undecided"),
         (r"\|B + C\|_F \le \|B\|_F \|C\|_F", "refuted"),
         (r"\|B + C\|_F \le \|B\|_F + \|B\|_F", "undecided"),
         (r"(BC)^\top \ne C^\top B^\top", "refuted"),
+        (r"\operatorname{rank}(B^\top C) \le \operatorname{rank}(BC)", "undecided"),
+        (r"\|B^\top C B\|_F \le \|B C\|_F \|B\|_F", "undecided"),
+        (r"|B^\top C| \le \|B\| \|C\|", "undecided"),
         (r"BC \ne CB", "undecided"),
         (r"1/3 \approx 0.4", "undecided"),
         (r"B \approx C", "undecided"),
@@ -108,3 +127,63 @@ def test_the_sizes_that_refute_a_bound_on_a_rank_do_so_by_elimination() -> None:
         for row in V
     ]
     assert rank(made) == 2
+
+
+def test_no_bound_by_a_law_is_exceeded_by_random_matrices() -> None:
+    """Random products and sums, with bounds of random groups of their factors, by floats."""
+    draw, numbers = random.Random(7), np.random.default_rng(7)
+    given = [
+        {name: numbers.integers(-2, 3, (3, 3)) * (numbers.random((3, 3)) < 0.4) for name in "ABC"}
+        for _ in range(10)
+    ]
+    proved = 0
+    for _ in range(LONG or 150):
+        run = [draw.choice(("A", "B", "C", "A^T", "B^T", "C^T")) for _ in range(draw.randint(1, 3))]
+        groups = [draw.choice(("A", "B", "C", "A^T B", "A B", "C B^T")) for _ in run]
+        other = [*run] if draw.random() < 0.5 else groups
+        draw.shuffle(other)
+        kinds = [draw.choice("F2") for _ in other]
+        product = " ".join(rf"\|{part}\|_{kind}" for part, kind in zip(other, kinds, strict=True))
+        ranks = [rf"\operatorname{{rank}}({part})" for part in other]
+        least = ranks[0] if len(ranks) == 1 else rf"\min({', '.join(ranks)})"
+        for inside, bound in ((" ".join(run), least), (" + ".join(run), " + ".join(ranks))):
+            (claim,) = parse_formula(rf"{inside} \le {bound}")
+            if rank_at_most(*claim.terms, lambda part, size: None) is not None:
+                proved += 1
+                assert all(rank_of(claim.terms[0], at) <= value(claim.terms[1], at) for at in given)
+        (claim,) = parse_formula(rf"\|{' '.join(run)}\|_{draw.choice('F2')} \le {product}")
+        if norm_at_most(*claim.terms) is not None:
+            proved += 1
+            values = [[value(side, at) for side in claim.terms] for at in given]
+            assert all(left <= right * (1 + 1e-9) for left, right in values)
+    assert proved > 40
+
+
+def rank_of(node: Node, given: dict[str, Any]) -> int:
+    return int(np.linalg.matrix_rank(value(node, given)))
+
+
+def value(node: Node, given: dict[str, Any]) -> Any:
+    """Return the value of a term by floats, which shares nothing with the laws."""
+    node = bare(node)
+    if isinstance(node, Name):
+        return given[node.base].astype(float)
+    if isinstance(node, Power):
+        return value(node.base, given).T
+    if isinstance(node, Norm):
+        return np.linalg.norm(value(node.argument, given), "fro" if node.kind == "F" else 2)
+    if isinstance(node, Apply):
+        least = node.function.base == "min"
+        of = value if least else rank_of
+        return min(of(each, given) for each in node.arguments)
+    assert isinstance(node, Sum | Product)
+    parts = [value(each, given) for each in (node.terms if isinstance(node, Sum) else node.factors)]
+    join = np.add if isinstance(node, Sum) else np.matmul if np.ndim(parts[0]) else np.multiply
+    return reduce(join, parts)
+
+
+def test_an_inequality_names_the_facts_that_it_rests_on() -> None:
+    found = check_text(f"{SHAPES} $\\|B + C\\|_F \\le \\|B\\|_F + \\|C\\|_F$").equations[-1]
+    assert found.facts == ("the norm of a sum is at most the sum of the norms",)
+    assert "without certificate" in found.why
+    assert found.to_json()["facts"] == [*found.facts]

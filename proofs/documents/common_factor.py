@@ -1,0 +1,81 @@
+r"""A number that all terms of an equation have in common, such as `\eta` in `\eta A = \eta B`.
+
+An equation is false for every such number but 0 if it is false without it. So it may be refuted
+although nothing says what the number is.
+
+>>> from otimes.algebra.notation.parser import parse_formula
+>>> from otimes.algebra.notation.tree import latex
+>>> (claim,) = parse_formula(r"-\eta s B = \eta (A - s C)")
+>>> eta = claim.terms[0].terms[0].factors[0]
+>>> [latex(without_factor(side, eta)) for side in claim.terms]
+['- s B', '(A - s C)']
+>>> without_factor(parse_formula(r"\eta A + B")[0].terms[0], eta) is None
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from otimes.algebra.notation.symbols import key_of
+from otimes.algebra.notation.tree import (
+    Group,
+    Indexed,
+    Name,
+    Node,
+    Number,
+    Product,
+    Sum,
+    latex,
+    walk,
+)
+
+
+def common_names(lhs: Node, rhs: Node, keys: frozenset[str]) -> list[Name]:
+    """Return the symbols with some of the keys that both sides have."""
+    left, right = (
+        {latex(e): e for e in walk(side) if isinstance(e, Name) and key_of(e) in keys}
+        for side in (lhs, rhs)
+    )
+    return [left[text] for text in sorted(left.keys() & right.keys())]
+
+
+def without_factor(node: Node, name: Name) -> Node | None:
+    """Return a term without a factor of all its summands, or None where that leaves the symbol."""
+    found = _divided(node, latex(name))
+    if found is None or any(isinstance(e, Name) and key_of(e) == key_of(name) for e in walk(found)):
+        return None
+    return found
+
+
+def _divided(node: Node, text: str) -> Node | None:
+    if isinstance(node, Name):
+        return Number("1", span=node.span) if latex(node) == text else None
+    if isinstance(node, Sum):
+        terms = [_divided(term, text) for term in node.terms]
+        whole = tuple(term for term in terms if term is not None)
+        return replace(node, terms=whole) if len(whole) == len(terms) else None
+    if isinstance(node, Group):
+        inner = _divided(node.inner, text)
+        return None if inner is None else replace(node, inner=inner, stands_for=None)
+    if isinstance(node, Indexed) and node.mark == r"\sum":
+        body = _divided(node.body, text)
+        return None if body is None else replace(node, body=body)
+    return _without_one(node, text) if isinstance(node, Product) else None
+
+
+def _without_one(node: Product, text: str) -> Node | None:
+    """Return a product without one of its factors, or with a factor of which it is one."""
+    for k, (factor, mark) in enumerate(zip(node.factors, node.marks, strict=True)):
+        divided = None if mark == "/" else _divided(factor, text)
+        if divided is None:
+            continue
+        if not isinstance(divided, Number):
+            return replace(node, factors=(*node.factors[:k], divided, *node.factors[k + 1 :]))
+        factors = (*node.factors[:k], *node.factors[k + 1 :])
+        marks = (*node.marks[:k], *node.marks[k + 1 :])
+        if not factors or marks[0] == "/":
+            return replace(node, factors=(divided, *factors), marks=("", *marks))
+        marks = ("", *marks[1:])
+        return factors[0] if len(factors) == 1 else replace(node, factors=factors, marks=marks)
+    return None
