@@ -73,11 +73,13 @@ class Verdict:
             return "; ".join(filter(None, (decision.reason, *obstacles(self._claim))))
         if self.status != "proved" or self._claim is None:
             return decision.reason
-        if not (decision.conditional or may_be_undefined(self._claim)):
-            return decision.reason
-        with Budget(MODEL) as work:
-            note = note_on_models(self._claim)
-        return "; ".join(filter(None, (decision.reason + note, work.warning("this"))))
+        lengths = [str(each) for each in self.presupposes]
+        said = [decision.reason, *(["it presupposes " + " and ".join(lengths)] if lengths else [])]
+        if decision.conditional or may_be_undefined(self._claim):
+            with Budget(MODEL) as work:
+                said[0] += note_on_models(self._claim)
+            said.append(work.warning("this"))
+        return "; ".join(filter(None, said))
 
     @cached_property
     def counterexample(self) -> Counterexample | None:
@@ -88,7 +90,7 @@ class Verdict:
         if callable(trial):
             trial = trial()
         if not isinstance(trial, Counterexample):
-            trial = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows)
+            trial = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows, claim.given)
         return trial.with_symbols(claim.origin)
 
     @property

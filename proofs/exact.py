@@ -1,9 +1,10 @@
 """The exact check: both sides must be equal at random sizes and integer matrices.
 
 `otimes.algebra.evaluate.exact` computes the sides by recursion over their trees. It does not use
-diagrams, so this check is independent of the prover. Sizes start at 0 where that makes sense, else
-at 1. Values at which a side is undefined (the norm of a zero row) are replaced. Hypothesis draws
-and shrinks the examples; a failure is then shrunk by `otimes.algebra.decide.counterexample`.
+diagrams, so this check is independent of the prover. Sizes and all lengths in a claim are at least
+1, as in every statement. Values at which a side is undefined (the norm of a zero row) are replaced.
+Hypothesis draws and shrinks the examples; a failure is then shrunk by
+`otimes.algebra.decide.counterexample`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def check_exactly(
 ) -> ExactEvidence:
     """Return whether both sides are equal on random integers of random sizes.
 
-    Under hypotheses, at random values that satisfy them, with sizes ≥ 1.
+    All lengths are at least 1. Under hypotheses, the values satisfy them.
     """
     if given:
         return _under_hypotheses(lhs, rhs, given, examples)
@@ -74,7 +75,7 @@ def check_exactly(
         verbosity=Verbosity.quiet,
         print_blob=False,
     )
-    @drawn(assignments(lhs, rhs, smallest=0, largest=LARGEST_SIZE))
+    @drawn(assignments(lhs, rhs, smallest=1, largest=LARGEST_SIZE))
     def equal(numbers: dict[str, Any]) -> None:
         nonlocal tried
         assignment = as_assignment(numbers, signature)

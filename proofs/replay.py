@@ -1936,10 +1936,7 @@ def inductions(proof: Any) -> Iterable[int]:
 
 
 def generalised(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
-    """Check a claim for any matrix in the place of a part: it is so of the one that is there.
-
-    The part is the same at all places, since it has no index but those of the claim.
-    """
+    """Check a claim for any matrix in the place of a part: it is so of the one that is there."""
     demand(set(proof) == {"rule", "part", "shape", "proof"}, "a generalisation has other parts")
     part, shape, declared = proof["part"], proof["shape"], context.declared
     reader = Reader(context, [])
@@ -1947,10 +1944,11 @@ def generalised(context: Context, claim: Equation, free: tuple[Free, ...], proof
     sizes = tuple(map(reader.size, shape))
     demand(whole(part, len(claim.frees)), "a part has an index that is bound")
     demand((sized(x.rows), sized(x.cols)) == sizes, "a matrix of another shape is in its place")
-    tensors = [*declared["tensors"], ["", [], *shape]]
-    new = context._replace(declared={**declared, "tensors": tensors})
-    claim = replaced(claim, part, ["tensor", len(tensors) - 1])
-    return proved(new, claim, free, proof["proof"])
+    by, own = ["tensor", len(declared["tensors"])], not context.depths
+    claim, *first = replaced((claim, *context.stated[:own]), part, by)  # defined for any, as there
+    declared = {**declared, "tensors": [*declared["tensors"], ["", [], *shape]]}
+    context = context._replace(declared=declared, stated=(*first, *context.stated[own:]))
+    return proved(context, claim, free, proof["proof"])
 
 
 def whole(tree: Any, frees: int) -> bool:

@@ -7,26 +7,26 @@ computed by classes of rows (`evaluate.alike`), exactly, and so are the hypothes
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, product
 from math import prod
 from typing import Any
 
 from otimes.algebra.decide.admissible import admits, draw_scalars, draw_sizes, presupposed
 from otimes.algebra.decide.claim import Claim
-from otimes.algebra.decide.counterexample import SEED, Counterexample
+from otimes.algebra.decide.counterexample import SEED, Counterexample, functions_in
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.evaluate.alike import Axis, ByClass, Classes
+from otimes.algebra.evaluate.alike import Axis, ByClass, Classes, NoValue
 from otimes.algebra.evaluate.exact import Assignment, array_shape
 from otimes.algebra.evaluate.exact_arrays import MOST_SPARSE, with_entries
-from otimes.algebra.language.functions import KNOWN, stand_in
-from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.language.shapes import inspect
 
 PLAIN, GIVEN = 4, 40  # trials without hypotheses, and with them
 LARGEST = 3  # of symbolic sizes, and of entries
 KINDS = ("any", "symmetric", "permutation", "diagonal", "zero", "identity")
 MOST_NONZERO = 200_000
+MOST_INDICES = 64  # values of the free indices of a hypothesis
 
 Later = Callable[[], Counterexample]
 Leaves = dict[tuple[str, tuple[int, ...]], ByClass]
@@ -50,8 +50,10 @@ def refuted_by_alike_rows(claim: Claim) -> Later | None:
 def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
     signature = claim.signature
     sizes = draw_sizes(signature, draw, LARGEST, signature.roots)
-    scalars = sizes and draw_scalars(signature, sizes, draw, LARGEST, signature.roots)
-    if sizes is None or scalars is None:
+    if sizes is None:
+        return None
+    scalars = draw_scalars(signature, sizes, draw, LARGEST, signature.roots)
+    if scalars is None:
         return None
     numbers = Assignment(sizes, {}, {}, scalars)
     indices = {
@@ -73,14 +75,26 @@ def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
             found = leaves[name, at] = _drawn(kinds[name], rows, cols, own, full)
         return found
 
-    pairs = [(claim.lhs, claim.rhs), *claim.given]
-    (lhs, rhs), *given = Classes(numbers, leaf).values(*pairs)
+    own = [(*pair, at) for pair in claim.given for at in _every_index(pair, numbers)]
+    (lhs, rhs), *given = Classes(numbers, leaf).values((claim.lhs, claim.rhs, indices), *own)
     if not all(_equal(*pair) for pair in given):
         return None
     found = _difference(lhs, rhs)
     if found is None or not _fits(claim, numbers, leaves):
         return None
     return partial(_counterexample, claim, numbers, leaves, *found)
+
+
+def _every_index(pair: tuple[Any, Any], numbers: Assignment) -> Iterator[Mapping[str, int]]:
+    """Yield all values of a hypothesis's free indices: for each of them it holds.
+
+    Raises OtimesError if there are too many.
+    """
+    counts = {name: numbers.size(count) for name, (_, count) in inspect(*pair).indices.items()}
+    if prod(counts.values()) > MOST_INDICES:
+        raise NoValue("a hypothesis is about too many values of its indices")
+    for values in product(*map(range, counts.values())):
+        yield {**numbers.indices, **dict(zip(counts, values, strict=True))}
 
 
 def _drawn(kind: str, rows: Axis, cols: Axis, draw: random.Random, full: bool) -> ByClass:
@@ -158,9 +172,6 @@ def _counterexample(
     nonzero: dict[str, dict[tuple[int, ...], Any]] = {name: {} for name in signature.tensors}
     for (name, at), x in leaves.items():
         nonzero[name] |= {(*at, i, j): value for i, j, value in _nonzero(x)}
-    activations = {
-        e.name for side in (claim.lhs, claim.rhs) for e in side.atoms(Activation)
-    } - KNOWN.keys()
     return Counterexample(
         sizes={symbol: numbers.sizes[name] for name, symbol in signature.sizes.items()},
         arrays={
@@ -172,7 +183,7 @@ def _counterexample(
         entry=entry,
         lhs=lhs,
         rhs=rhs,
-        functions={name: stand_in(name) for name in sorted(activations)},
+        functions=functions_in(claim.sides, *claim.given),
         presupposes=presupposed(signature),
         nonzero=nonzero,
     )

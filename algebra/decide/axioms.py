@@ -209,6 +209,7 @@ STATEMENTS = DATA["axioms"] | DATA["readings"]
 CONSTANTS: tuple[type, ...] = (CausalMask, *KINDS)
 FUNCTIONS = ("RowSoftmax", "Activation", "RMSNorm", "LayerNorm", *[k.__name__ for k in CONSTANTS])
 AXIOMS = _stated()
+MAX_FACTORS, MAX_PRODUCTS = 4, 4  # of products of causal matrices
 MAX_FUNCTIONS = 60  # in one claim, including those from axioms
 
 
@@ -467,6 +468,17 @@ def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         yield form, values | dict(zip("??gee"[form], _parameters(e), strict=False))
 
 
+@_subjects("causal_mask_product", of_pairs=True)
+def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    mask, e = pair
+    if isinstance(mask, CausalMask) and isinstance(e, sympy.MatMul):
+        factors = _matrices(e)
+        square = all(_same_shape(factor, mask) for factor in factors)
+        for start, stop in combinations(range(len(factors) + 1 if square else 0), 2):
+            for k in range(start + 1, stop):
+                yield 0, {"A": product_of(factors[start:k]), "B": product_of(factors[k:stop])}
+
+
 # -- what a claim needs ----------------------------------------------------------------------------
 
 
@@ -497,6 +509,7 @@ def instances(
         *[(e, exp) for e in weights if (exp := Activation("exp", e.args[0])) not in stated],
         *[(e, Activation(RSQRT, sympy.OneMatrix(*e.shape))) for e in roots],
         *_weights_in_blocks(nodes),
+        *_products_under_masks(expressions),
     ]
     return found + [instance for pair in pairs for instance in _said_of(pair, proves, signs)]
 
@@ -508,6 +521,28 @@ def _weights_in_blocks(nodes: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         scores = e.args[0] if isinstance(e, RowSoftmax) else None
         if isinstance(scores, sympy.BlockMatrix) and scores not in exps:
             yield from [(e, Activation("exp", scores))] if {*scores.blocks} & {*exps} else []
+
+
+def _products_under_masks(expressions: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield causal masks by which something is multiplied, each with products of few matrices.
+
+    Under a transposed mask the products are transposed.
+    """
+    parts = list(dict.fromkeys(e for one in expressions for e in sympy.preorder_traversal(one)))
+    known = dict.fromkeys(m for e in parts if isinstance(e, sympy.HadamardProduct) for m in e.args)
+    products = [run for e in parts if 1 < len(run := _run(e)) <= MAX_FACTORS] if known else []
+    for mask in known:
+        turned = isinstance(mask, sympy.Transpose)
+        whole = mask.args[0] if turned else mask
+        for run in products[:MAX_PRODUCTS] if isinstance(whole, CausalMask) else ():
+            yield whole, matmul(*[sympy.Transpose(e) for e in run[::-1]] if turned else run)
+
+
+def _run(e: Any) -> Sequence[Any]:
+    """Return the factors of a product or of a power of a matrix."""
+    if isinstance(e, sympy.MatPow) and e.exp.is_Integer and 1 < e.exp <= MAX_FACTORS:
+        return [e.base] * int(e.exp)
+    return _matrices(e) if isinstance(e, sympy.MatMul) else ()
 
 
 def _said_of(subject: Any, proves: Proves, signs: SignsIn) -> Iterator[Instance]:

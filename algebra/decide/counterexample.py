@@ -275,11 +275,12 @@ def shrink(
     signature: Signature,
     trial: Trial,
     allowed: Callable[[Assignment], bool] = lambda _: True,
+    given: Iterable[tuple[sympy.Basic, sympy.Basic]] = (),
 ) -> Counterexample:
     """Return the trial made small: sizes first, then entries towards 0 and 1.
 
-    `allowed` decides whether an assignment satisfies the hypotheses; conditions on sizes, signs and
-    inequalities are kept. The search for a smaller trial has a budget of its own.
+    `allowed` decides whether an assignment satisfies the hypotheses `given`; conditions on sizes,
+    signs and inequalities are kept. The search for a smaller trial has a budget of its own.
     """
     roots = signature.roots
 
@@ -297,7 +298,6 @@ def shrink(
         trial = _shrink_sizes(differs_at, signature, trial, roots)
         trial = _shrink_entries(differs_at, signature, trial, roots)
     a = trial.assignment
-    names = {e.name for side in (lhs, rhs) for e in side.atoms(Activation)}
     return Counterexample(
         sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
         arrays={name: as_numpy(array) for name, array in a.arrays.items()},
@@ -306,12 +306,18 @@ def shrink(
         entry=trial.entry,
         lhs=trial.lhs,
         rhs=trial.rhs,
-        functions={name: stand_in(name) for name in sorted(names - KNOWN.keys())},
+        functions=functions_in((lhs, rhs), *given),
         presupposes=presupposed(signature),
         warning=work.warning("how small this is"),
         expressions=(lhs, rhs),
         values=(exact_value(lhs, a), exact_value(rhs, a)),
     )
+
+
+def functions_in(*pairs: tuple[sympy.Basic, sympy.Basic]) -> dict[str, Polynomial]:
+    """Return the functions without a known value in equations, each with what it is in trials."""
+    names = {e.name for pair in pairs for side in pair for e in side.atoms(Activation)}
+    return {name: stand_in(name) for name in sorted(names - KNOWN.keys())}
 
 
 def _shrink_sizes(

@@ -29,6 +29,7 @@ from otimes.algebra.decide.decision import Axioms, Decision, Mode, Proof
 from otimes.algebra.decide.empty_ranges import at_any_index
 from otimes.algebra.decide.entailment import Fact, Relation, consequences, entail, relations_of
 from otimes.algebra.decide.finite_sums import written_out
+from otimes.algebra.decide.free_members import with_free_members
 from otimes.algebra.decide.inductive_proof import by_induction
 from otimes.algebra.decide.large_sizes import has_large_sizes, refuted_at_large_sizes
 from otimes.algebra.decide.layers_as_matrices import as_matrices, premises_kept
@@ -142,9 +143,11 @@ def _decided_with_inverses(claim: Claim) -> Decision:
         found = decided(claim)
     except LanguageError:
         other = claim.with_members_inverted()
-        if other is None:
+        if other is not None:
+            return decided(other)
+        if (instead := with_free_members(claim, decided)) is None:
             raise
-        return decided(other)
+        return instead
     if found.status == "undecided" and (other := claim.with_members_inverted()) is not None:
         return decided(other)
     return found

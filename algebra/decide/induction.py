@@ -169,6 +169,7 @@ class Opened:
         self.names = names
         self.last = sympy.Symbol(self.fresh("last"), integer=True)
         self.opaque: dict[Any, Any] = {}  # what stands for the first L layers of an expression
+        self.counts: set[Any] = set()  # the indices that are numbers of layers, so perhaps zero
         self.zero: dict[Any, Any] = {}  # what it is when L is 0
         self.alike: dict[Any, Equation] = {}  # the equal bodies of what has the name of another
 
@@ -410,6 +411,7 @@ class Opened:
         """
         if e in self.opaque:
             return self.opaque[e]
+        self.counts |= {*scope} & {getattr(e, "count", None)}
         for other, stands_for in self.opaque.items():
             bodies = self.bodies(other, e, scope)
             if bodies is not None and self.same(*bodies):

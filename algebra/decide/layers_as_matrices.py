@@ -157,8 +157,8 @@ def laws_about(
         passing = list(dict.fromkeys([*beside(sides, known), *ends(products)]))
         new = []
         for want in wanted(products, passing, fresh):
-            if order_of(want.law) >= _KNOWN.get():
-                continue
+            if order_of(want.law) >= _KNOWN.get() or want.form.count in plan.counts:
+                continue  # a law is about one layer or more
             mark = want.law, want.form, tuple(value(fresh[0]) for value in want.values.values())
             if mark in tried:
                 continue

@@ -50,7 +50,7 @@ def tried(
     trial = None
     if _REFUTING.get():
         trial = search(claim.lhs, claim.rhs, signature, wires, draw, attempts, seed)
-    if trial is None:
+    if trial is None or not claim.allows(trial.assignment):
         return None
     return Decision("refuted", "the sides differ at exact numbers", claim, trial)
 

@@ -94,8 +94,8 @@ class Classes:
         self.numbers, self.leaf = numbers, leaf
         self.breaks: dict[int, set[int]] = {}
 
-    def values(self, *pairs: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-        """Return the values of pairs of one shape, each a number or a ByClass."""
+    def values(self, *pairs: tuple[Any, Any, Mapping[str, int]]) -> list[tuple[Any, Any]]:
+        """Return the values of pairs of one shape at indices, each a number or a ByClass."""
         while True:
             try:
                 return [self.alike(*pair) for pair in pairs]
@@ -103,9 +103,9 @@ class Classes:
                 if any(len(breaks) > MAX_CLASSES for breaks in self.breaks.values()):
                     raise NoValue("there are too many classes of rows") from None
 
-    def alike(self, lhs: Any, rhs: Any) -> tuple[Any, Any]:
+    def alike(self, lhs: Any, rhs: Any, at: Mapping[str, int]) -> tuple[Any, Any]:
         """Return the values of two expressions of one shape, with the same classes."""
-        x, y = (self.value(side, self.numbers.indices) for side in (lhs, rhs))
+        x, y = (self.value(side, at) for side in (lhs, rhs))
         if isinstance(x, ByClass):
             self.fit(x.rows, y.rows)
             self.fit(x.cols, y.cols)

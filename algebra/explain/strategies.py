@@ -123,7 +123,7 @@ GIVEN = ["by_hypothesis"]
 AXIOMS = _names("""
     activation_zero activation_ones softmax_constant softmax_shift softmax_sum
     causal_mask_is_mask causal_mask_diagonal causal_mask_order causal_mask_first
-    causal_softmax_first softmax_alone
+    causal_mask_product causal_softmax_first softmax_alone
     activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh exp_sum
     exp_reflected relu_idempotent relu_square relu_parts rsqrt_square norm_scale softmax_exp
     shift_entries shift_back shift_mask shift_positions position_ends position_sums

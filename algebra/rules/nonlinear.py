@@ -36,6 +36,7 @@ from otimes.algebra.language.linear import HeadSum, OneHot, vec_cols, vec_rows
 from otimes.algebra.language.nonlinear import (
     RSQRT,
     Activation,
+    CausalMask,
     LayerNorm,
     RMSNorm,
     RowSoftmax,
@@ -257,6 +258,22 @@ def layer_norm_definition(e: Any) -> Iterator[Any]:
 
 
 # -- axioms ---------------------------------------------------------------------------------------
+
+
+@rule(HadamardProduct, example=AXIOMS["causal_mask_product"].example.lhs)
+def causal_mask_product(e: Any) -> Iterator[Any]:
+    """Drop a causal mask of a product of two matrices under that mask."""
+    for mask in [one for one in e.args if type(one) is CausalMask]:
+        rest = [one for one in e.args if one != mask]
+        for x in rest:
+            parts = x.args if type(x) is MatMul else ()
+            if len(parts) == 2 and all(mask in _under(part) for part in parts):
+                yield rest[0] if len(rest) == 1 else HadamardProduct(*rest, evaluate=False)
+
+
+def _under(e: Any) -> tuple[Any, ...]:
+    """Return the factors of an entrywise product."""
+    return e.args if type(e) is HadamardProduct else (e,)
 
 
 def instances(name: str, e: Any) -> Iterator[tuple[Any, tuple[Equation, ...]]]:

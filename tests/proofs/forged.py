@@ -1180,6 +1180,23 @@ FORGED: dict[str, dict[str, Any]] = {
         mul(m, t(F, 0)),
         proof={"rule": "generalise", "part": t(F, h), "shape": [n, n], "proof": SELF},
     ),
+    # 0 0⁻¹ = 0: that any matrix of the statement has an inverse is not stated of what is put in
+    "any inverse for that of zero": by_hand(
+        I,
+        O,
+        proof={
+            "rule": "rewrite",
+            "at": [0],
+            "by": mul(inverse(O), O),
+            "equal": {
+                "rule": "generalise",
+                "part": O,
+                "shape": [n, n],
+                "proof": cancel(use(0, -1, **square()), facts=[inverted(t(len(TENSORS)))]),
+            },
+            "proof": cancel(),
+        },
+    ),
     # L = 2, W = (0, 1): the index is bound, and not that of the last layer
     "any matrix for those of all layers": by_hand(
         mul(L, ["HeadSum", mul(t(W, h), t(W, h)), L]),

@@ -27,6 +27,8 @@ import sympy
 
 from otimes.algebra.decide.certificate import to_json
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.binders import standardised
+from otimes.algebra.language.shapes import inspect
 from otimes.algebra.mutations import mutants
 from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs import replay
@@ -161,6 +163,8 @@ def positions(seed: int) -> Iterator[Drawn]:
             at = draw.randrange(2)
             sides[at] = draw.choice([*indices.near_misses(sides[at])] or [sides[at]])
         lhs, rhs = sides
+        if _is_size(lhs, rhs):
+            continue
 
         def gap(lhs: Any = lhs, rhs: Any = rhs) -> float:
             return max(indices.apart(lhs, rhs, k) for k in range(12))
@@ -172,6 +176,14 @@ def positions(seed: int) -> Iterator[Drawn]:
             return None if gap() > CLOSE else "the sides agree in loops"
 
         yield Drawn(lhs, rhs, (), not changes, proved, refuted)
+
+
+def _is_size(*sides: Any) -> bool:
+    """Return whether an index has become a size, 1 or more; the loops draw it from 0 on."""
+    try:
+        return bool({"i", "j"} & inspect(*standardised([*sides]).sides).sizes.keys())
+    except OtimesError:
+        return False
 
 
 GENERATORS: dict[str, tuple[Callable[[int], Iterator[Drawn]], float]] = {  # and its budget

@@ -22,6 +22,7 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from otimes.algebra.language.defined import Quotient
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
     ConcatHeads,
@@ -339,6 +340,8 @@ def _power(e: sympy.Pow, world: World, scope: Scope | None) -> Any:
     x, k = value(e.args[0], world, scope), value(e.args[1], world, scope)
     if isinstance(k, int) or k.denominator == 1:
         return x ** int(k) if k >= 0 else divided(1, x ** int(-k))
+    if x == 0 < k:
+        return 0
     if x <= 0:
         raise NoValue("a root of what is not positive")
     return real(x) ** real(k)
@@ -504,6 +507,18 @@ def rsqrt(x: Any) -> Any:
     return 1 / Real.sqrt(real(x))
 
 
+def _sqrt(x: Any) -> Any:
+    if x < 0:
+        raise NoValue("a root of what is negative")
+    return Real.sqrt(real(x))
+
+
+def _log(x: Any) -> Any:
+    if x <= 0:
+        raise NoValue("a logarithm of what is not positive")
+    return Real.log(real(x))
+
+
 def _sigmoid(x: Any) -> Any:
     return 1 / (1 + Real.exp(-real(x)))
 
@@ -522,6 +537,9 @@ NAMED: dict[str, Callable[[Any], Any]] = {
     "sigmoid": _sigmoid,
     "exp": lambda x: Real.exp(real(x)),
     "rsqrt": rsqrt,
+    "sqrt": _sqrt,
+    "log": _log,
+    "reciprocal": lambda x: divided(1, x),
 }
 
 
@@ -539,6 +557,10 @@ def _norm(e: Any, world: World, scope: Scope | None) -> Rows:
         root = rsqrt(divided(sum(x * x for x in centred), len(row)) + eps)
         result.append([x * root for x in centred])
     return result
+
+
+def _quotient(e: Quotient, world: World, scope: Scope | None) -> Rows:
+    return _zipped(*(value(part, world, scope) for part in e.args), divided)
 
 
 def _of_one(entries: Callable[[Rows], Any]) -> Callable[[Any, World, Scope | None], Any]:
@@ -592,6 +614,7 @@ _VALUES: dict[type, Callable[[Any, World, Scope | None], Any]] = {
     StackHeads: _stack,
     LayerProduct: _layers,
     OrderSum: _orders,
+    Quotient: _quotient,
     RowSoftmax: _softmax,
     Activation: _activation,
     RMSNorm: _norm,

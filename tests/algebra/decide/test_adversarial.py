@@ -23,9 +23,6 @@ PARTS = 10
 EACH = 5_000 if LONG else 10  # claims of each kind in a part: 100,000 in all, or 200
 WITH_TRIALS = 500 if LONG else 3
 ATTACKS: dict[str, Callable[[int], Any]] = {"names": Attack, "plain": Plain}
-# True and proved, and the certificate is rejected: a product over as many layers as an index says,
-# beside an inverse, in sums whose indices are called like the matrices of an induction.
-REJECTED = frozenset({24})
 both = pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 
 
@@ -76,11 +73,8 @@ def test_what_is_proved_by_proof_alone_is_true(attack: Callable[[int], Any], par
 def test_every_proof_has_a_certificate_that_is_accepted(attack: Callable[[int], Any]) -> None:
     """What is proved is true, as tested above: here a missing certificate is the mistake."""
     found = [each for part in range(PARTS) for each in by_proof_alone(attack, part)]
-    open_ones = REJECTED if attack is Attack and not LONG else frozenset()
-    wrong = [each.rejected for each in found if each.rejected and each.seed not in open_ones]
+    wrong = [each.rejected for each in found if each.rejected]
     assert not wrong, "\n".join(wrong)
-    accepted = open_ones - {each.seed for each in found if each.rejected}
-    assert not accepted, f"take these off the list: {sorted(accepted)}"
 
 
 # Free indices over the depth of an induction; sums over orders by number.

@@ -93,7 +93,7 @@ def test_values_by_classes_are_those_of_the_whole(number: int, seed: int) -> Non
         leaves[name, at] = _drawn("any", rows, cols, own, seed % 2 == 1)
         return leaves[name, at]
 
-    ((value, _),) = Classes(Assignment({}, {}), leaf).values((e, e))
+    ((value, _),) = Classes(Assignment({}, {}), leaf).values((e, e, {}))
     arrays: dict[str, Any] = {}
     for (name, at), x in leaves.items():
         if at:
@@ -139,4 +139,4 @@ def test_what_has_no_value_by_classes() -> None:
         Activation("relu", CausalMask(n)),
     ):
         with pytest.raises(NoValue):
-            Classes(Assignment({}, {}), leaf).values((e, e))
+            Classes(Assignment({}, {}), leaf).values((e, e, {}))

@@ -138,6 +138,13 @@ WHOLE: dict[str, tuple[list[Any], tuple[Any, ...]]] = {
     "position_sums": ([matmul(Transpose(Positions(n)), OneMatrix(n, 1))], ()),
     "position_counts": ([matadd(Positions(n), OneMatrix(n, 1))], ()),
     "last_position": ([DiagMatrix(OneHotLast(n))], ()),
+    "causal_mask_product": (
+        [
+            hadamard(mask, matmul(hadamard(mask, P), hadamard(P, mask))),
+            hadamard(matmul(mask, hadamard(mask, P)), P, mask),
+        ],
+        (),
+    ),
     "causal_mask_order": ([matadd(Transpose(mask), P, mask)], ()),
     "activation_reflected": (
         [

@@ -1,0 +1,58 @@
+"""The verdicts on what papers say: none is wrong, and those that are not reached are listed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from otimes.algebra.errors import LanguageError
+from otimes.algebra.verdict import decide
+from tests.algebra.decide.attack import rejected
+from tests.algebra.decide.said_in_papers import FALSE, TRUE
+
+EVERY = 1 if os.environ.get("OTIMES_LONG") else 12
+OPEN = {  # true, and why they are not proved
+    "depth: 96 layers": "each product has 2^96 paths, and L is a number",
+    "powers: geometric": "the exponent is an index",
+    "indices: one more term": "a range ends at i + 1, where i stops one short of its own",
+    "indices: state at a position": "the induction goes over a free index",
+    "indices: causal readout": "the induction goes over a free index",
+    "indices: reversed": "no rule turns a range around",
+    "indices: triangle exchanged": "a range ends at n - j",
+}
+UNREAD = {"geometric, one too many", "one more term, the old one"}  # false, and refused as above
+
+
+def some(claims: dict[str, Any], but: Any = ()) -> Any:
+    names = [name for name in claims if name not in but]
+    return pytest.mark.parametrize("name", names[::EVERY])
+
+
+@some(TRUE, OPEN)
+def test_what_is_true_is_proved(name: str) -> None:
+    verdict = decide(*TRUE[name])
+    assert verdict.status == "proved", verdict.reason
+    assert rejected(verdict) is None
+
+
+@some(FALSE, UNREAD)
+def test_what_is_false_is_refuted(name: str) -> None:
+    assert decide(*FALSE[name]).status == "refuted"
+
+
+@some({**dict.fromkeys(UNREAD), **OPEN}, {"depth: 96 layers", "indices: causal readout"})
+def test_what_is_not_reached_is_listed(name: str) -> None:
+    lhs, rhs, *given = (TRUE | FALSE)[name]
+    try:
+        verdict = decide(lhs, rhs, *given, budget=2)
+    except LanguageError:
+        return
+    assert verdict.status == "undecided"
+
+
+def test_there_is_enough_of_both() -> None:
+    assert len(TRUE) >= 120
+    assert len(FALSE) >= 90
+    assert len(OPEN) < 0.1 * len(TRUE)
