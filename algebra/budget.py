@@ -140,6 +140,11 @@ def steps_left() -> float:
     return _ACTIVE.get().left
 
 
+def steps_spent() -> int:
+    """Return the steps that the active budget, or what has none, has counted so far."""
+    return _ACTIVE.get().spent
+
+
 @contextmanager
 def limited(steps: float) -> Iterator[Budget]:
     """Limit the steps within the context, under the active budget if there is one."""

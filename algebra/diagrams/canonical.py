@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from otimes.algebra.budget import Exhausted, spend
+from otimes.algebra.budget import Exhausted, spend, steps_left, steps_spent
 from otimes.algebra.diagrams.diagram import DEAD, Box, Diagram, Named, Sort, Wire
 from otimes.algebra.errors import Undecided
 
@@ -25,6 +25,7 @@ Numbering = dict[Wire, int]
 Key = tuple[Box, ...]
 
 MAX_TRIES = 20_000  # labellings that are tried for one diagram
+KEPT, KEPT_BOXES = 50_000, 24  # diagrams whose forms are kept, each with at most so many boxes
 
 
 @dataclass(slots=True)
@@ -46,12 +47,30 @@ def _too_symmetric(boxes: int, tries: int) -> str:
     )
 
 
+_KNOWN: dict[Diagram, tuple[tuple[Diagram, tuple[Sort, ...]], int]] = {}
+
+
 def canonical(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
     """Return the canonical diagram, and the sorts of its isolated wires, which are factors.
 
-    Raises Undecided if its symmetry needs more than `MAX_TRIES` labellings, and Exhausted if the
-    active budget is used up.
+    Forms are kept, as the same diagrams occur in many claims; one that is kept counts the steps
+    that it took. Raises Undecided if its symmetry needs more than `MAX_TRIES` labellings, and
+    Exhausted if the active budget is used up.
     """
+    known = _KNOWN.get(diagram)
+    if known is not None and known[1] <= steps_left():
+        spend(known[1])
+        return known[0]
+    before = steps_spent()
+    found = _labelled(diagram)
+    if len(diagram.boxes) <= KEPT_BOXES:
+        if len(_KNOWN) >= KEPT:
+            _KNOWN.clear()
+        _KNOWN[diagram] = found, steps_spent() - before
+    return found
+
+
+def _labelled(diagram: Diagram) -> tuple[Diagram, tuple[Sort, ...]]:
     rows, cols, named, boxes, sorts = diagram
     spend(4 + len(sorts) + 2 * len(boxes))
     named = _kept(diagram) if named else named

@@ -11,7 +11,7 @@ import html
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
@@ -73,15 +73,9 @@ class Step:
         """
         if not self.matches():
             return False
-        if self._proved(at(self.before, self.path), at(self.after, self.path)):
+        if _proved(at(self.before, self.path), at(self.after, self.path), self.given):
             return True
-        return self.path != () and self._proved(self.before, self.after)
-
-    def _proved(self, before: Any, after: Any) -> bool:
-        try:
-            return decision(before, after, self.given).status == "proved"
-        except OtimesError:  # one of the parts is not in the language
-            return False
+        return self.path != () and _proved(self.before, self.after, self.given)
 
     def turned(self) -> Step:
         """Return the step from `after` to `before`, read forwards if the rule permits."""
@@ -233,6 +227,15 @@ class Derivation:
 
     def __str__(self) -> str:
         return self.text()
+
+
+@lru_cache(maxsize=8192)
+def _proved(before: Any, after: Any, given: tuple[tuple[Any, Any], ...]) -> bool:
+    """Return whether the judge proves an equation; the search asks it, and who checks its chain."""
+    try:
+        return decision(before, after, given).status == "proved"
+    except OtimesError:  # one of the parts is not in the language
+        return False
 
 
 def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -> Step | None:

@@ -44,11 +44,23 @@ Edges = dict[Any, list[Step]]
 
 
 @dataclass(slots=True)
+class Places:
+    """The parts of an expression by class: all, and those that are no numbers inside numbers.
+
+    Each has its path and the moves that do not apply to it.
+    """
+
+    parts: dict[type, list[tuple[Path, Any, set[str]]]]
+    whole: dict[type, list[tuple[Path, Any, set[str]]]]
+    count: int
+
+
+@dataclass(slots=True)
 class Rewriter:
     """Rewrites expressions by moves, and remembers moves that do not apply."""
 
     scope: Scope
-    idle: set[tuple[str, Any]] = field(default_factory=set)  # (move, part): the move does not apply
+    idle: dict[Any, set[str]] = field(default_factory=dict)  # moves that do not apply, by part
     refused: set[frozenset[Any]] = field(default_factory=set)  # {before, after} of rejected steps
 
     def refuse(self, steps: Sequence[Step]) -> None:
@@ -93,7 +105,10 @@ class Rewriter:
         for _ in range(MAX_STEPS):
             # a rule is applied everywhere before the next one
             again = [last] if last is not None and last in RULES else []
-            found = self._next(e, again, inside) or self._next(e, strategy.moves, inside)
+            places = self._places(e, inside)
+            if places is None:
+                return e
+            found = self._next(e, places, again) or self._next(e, places, strategy.moves)
             if found is None:
                 return e
             last, changes = found
@@ -104,22 +119,17 @@ class Rewriter:
             seen.add(e)
         return e
 
-    def _next(self, e: Any, moves: Sequence[str], inside: bool) -> tuple[str, list[Change]] | None:
-        whole: dict[type, list[tuple[Path, Any]]] = {}
-        parts: dict[type, list[tuple[Path, Any]]] = {}
-        for count, (path, part, nested) in enumerate(_parts(e, inside)):
-            if count > MAX_PARTS or len(path) > MAX_DEPTH:
-                return None
-            spend(3)
-            parts.setdefault(type(part), []).append((path, part))
-            if not nested:
-                whole.setdefault(type(part), []).append((path, part))
+    def _next(
+        self, e: Any, places: Places, moves: Sequence[str]
+    ) -> tuple[str, list[Change]] | None:
+        parts, whole = places.parts, places.whole
+        spend(3 * places.count)
         for name in moves:
             kinds, move = MOVES[name]
             among = parts if kinds else whole
             for kind in kinds or whole:
-                for path, part in among.get(kind, ()):
-                    if (name, part) in self.idle or (
+                for path, part, idle in among.get(kind, ()):
+                    if name in idle or (
                         name == NUMBER and path and type(at(e, path[:-1])) is sympy.Trace
                     ):
                         continue
@@ -127,8 +137,22 @@ class Rewriter:
                     changes = move(part, self.scope)
                     if changes:
                         return name, [c._replace(path=path + c.path) for c in changes]
-                    self.idle.add((name, part))
+                    idle.add(name)
         return None
+
+    def _places(self, e: Any, inside: bool) -> Places | None:
+        """Return the parts of an expression, or None if it is too large to be rewritten."""
+        found = Places({}, {}, 0)
+        for path, part, nested in _parts(e, inside):
+            if found.count > MAX_PARTS or len(path) > MAX_DEPTH:
+                spend(3 * found.count)
+                return None
+            found.count += 1
+            place = path, part, self.idle.setdefault(part, set())
+            found.parts.setdefault(type(part), []).append(place)
+            if not nested:
+                found.whole.setdefault(type(part), []).append(place)
+        return found
 
 
 def _add(edges: Edges, change: Change, e: Any) -> Any:

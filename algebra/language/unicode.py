@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -87,6 +88,8 @@ class TextPrinter:
 
     def _print_MatrixSymbol(self, e: Any) -> Piece:
         return str(e.name), ATOM
+
+    _print_Symbol = _print_MatrixSymbol
 
     def _print_Identity(self, e: sympy.Identity) -> Piece:
         return f"I_{self.compact(e.shape[0])}", ATOM
@@ -183,8 +186,8 @@ class TextPrinter:
 
     def _print_Add(self, e: Any) -> Piece:
         """Print a sum of scalars: small plain ones by SymPy, which would rewrite others."""
-        if _is_plain(e):
-            return str(e), SUM if isinstance(e, sympy.Add) else PRODUCT
+        if (text := _plain_text(e)) is not None:
+            return text, SUM if isinstance(e, sympy.Add) else PRODUCT
         if isinstance(e, sympy.Add):
             return self._print_MatAdd(e)
         if isinstance(e, Mul):
@@ -215,11 +218,12 @@ def _is_open(e: Any) -> bool:
     return isinstance(e, sympy.Sum) or bool(getattr(e, "extends_right", False))
 
 
-def _is_plain(e: Any) -> bool:
-    """Return whether a scalar is small and consists of symbols and short numbers only."""
+@lru_cache(maxsize=10_000)
+def _plain_text(e: Any) -> str | None:
+    """Return the text of a scalar that is small and has symbols and short numbers only, or None."""
     parts = list(islice(sympy.preorder_traversal(e), PLAIN + 1))
     kinds = sympy.Symbol | sympy.Rational | sympy.Add | Mul | sympy.Pow
-    return len(parts) <= PLAIN and all(
+    is_plain = len(parts) <= PLAIN and all(
         isinstance(part, kinds)
         and not (
             isinstance(part, sympy.Rational)
@@ -227,6 +231,7 @@ def _is_plain(e: Any) -> bool:
         )
         for part in parts
     )
+    return str(e) if is_plain else None
 
 
 def _digits(number: int) -> str:

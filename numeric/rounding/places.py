@@ -13,6 +13,7 @@ many operations such a bound becomes too large to be useful.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -200,7 +201,7 @@ class At:
     @property
     def visible(self) -> Array:
         """The mask [query, key] of the layer: causal, with its window."""
-        return visible_keys(self.n_pos, self.config.window)
+        return _visible(self.n_pos, self.config.window)
 
     def only(self) -> Near:
         """Return the one input."""
@@ -220,6 +221,13 @@ class At:
             return None
         bias = self.weights[name]
         return bias[:, None] if name in ("b_Q", "b_K", "b_V") else bias
+
+
+@lru_cache(maxsize=16)
+def _visible(n_pos: int, window: int) -> Array:
+    visible = visible_keys(n_pos, window)
+    visible.flags.writeable = False
+    return visible
 
 
 def _embed(at: At) -> Near:

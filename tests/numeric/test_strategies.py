@@ -109,7 +109,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from otimes.numeric import strategies as ots
 
 @seed(1)
-@settings(database=None, max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(database=None, max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(ots.near_misses(), ots.models())
 def test(miss, model):
     print(miss, model.config, miss.trial.lhs)

@@ -18,6 +18,7 @@ from otimes.numeric.model import save_model
 from otimes.numeric.random_weights import random_model
 from otimes.numeric.tokenizer import load_tokenizer
 from otimes.proofs.evidence import Report
+from tests.forked import otimes as forked
 from tests.otimes.reports import ALL_WELL, FELL_SHORT, WELL
 
 
@@ -193,12 +194,7 @@ def test_a_bug_of_ours_keeps_its_traceback(
 
 
 def test_one_theorem_really_verified() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "otimes", "verify", "kron_transpose", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = forked("verify", "kron_transpose", "--json")
     assert (run.returncode, run.stderr) == (0, "")
     (theorem,) = json.loads(run.stdout)["theorems"]
     assert theorem["proof"]["status"] == "proved"

@@ -66,13 +66,13 @@ class Sieve:
         axes = tuple(axis for axis in range(off.ndim) if axis != off.ndim - 2)
         wrong = [np.flatnonzero((off > far).any(axis=axes)) for far in (near_to, bound)]
         first = next((int(each[0]) for each in wrong if each.size), 0)
-        lengths = sorted({1, 2, first + 1})
+        lengths = sorted({min(2, off.shape[-2]), first + 1})
         self.columns: Array | None = None
         if kind_of(place) == "logits":
             self.columns = _columns(off[first])
             weights = Weights(whole.parts, place, len(whole.tokens))
             self.unembedded = weights.model.part("W_U", (slice(None), self.columns))
-        self.prompts = [FirstTokens(self, n) for n in lengths if n <= off.shape[-2]]
+        self.prompts = [FirstTokens(self, n) for n in lengths]
 
     def kept(self, mistakes: Iterable[Mistake], waiting: str) -> list[Mistake]:
         """Return the mistakes that are not ruled out; `waiting` labels the progress bar."""
@@ -196,18 +196,18 @@ class FirstTokens:
         causal = self.sieve.causal
         if key not in causal:
             causal[key] = all(
-                self._alike(Mistake("", {kind: act}, layer=layer_of(name)), name)
+                self._alike(Mistake("", {kind: act}), name)
                 for kind, act in mistake.acts.items()
                 for name in _ends(self.sieve.of_kind.get(kind, []))
             )
         return causal[key]
 
     def _alike(self, mistake: Mistake, place: str) -> bool:
-        every = self.sieve.maker(mistake).made(place)
+        every = self.sieve.whole.made(place, [mistake])
         if kind_of(place) == "pattern" and every.value[:, : self.length, self.length :].any():
             return False  # keys after the first tokens are attended to
         whole = cut(every, place, self.length).value
-        first = self.plain.with_mistake(mistake).made(place).value
+        first = self.plain.made(place, [mistake]).value
         if whole.shape != first.shape:
             return False
         return bool(np.abs(whole - first).max() <= ALIKE * np.abs(whole).max())

@@ -8,6 +8,7 @@ the others.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Comparison:
     @property
     def p(self) -> Precision:
         """The precision, with independent rounding errors."""
-        return precision(self.dtype).supposed_likely()
+        return _likely(self.dtype)
 
     @property
     def unit(self) -> float:
@@ -172,6 +173,11 @@ class Comparison:
             ratio_of(prompt.places[place], near) <= 1
             for prompt, near in zip(self.prompts, nears, strict=True)
         )
+
+
+@lru_cache
+def _likely(dtype: str) -> Precision:
+    return precision(dtype).supposed_likely()
 
 
 def compare(

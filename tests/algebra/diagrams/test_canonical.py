@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from otimes.algebra.budget import STEPS, Budget, Exhausted
 from otimes.algebra.diagrams.canonical import canonical
 from otimes.algebra.diagrams.diagram import DEAD, Diagram
 from otimes.algebra.errors import Undecided
@@ -192,6 +193,17 @@ def test_alike_is_not_equal() -> None:
     draw = random.Random(37)
     forms = {canonical(renamed(graph(frucht), draw)) for _ in range(20)}
     assert len(forms) == 1
+
+
+def test_a_form_that_is_kept_takes_as_many_steps_and_no_more_than_there_are() -> None:
+    diagram = graph([*cycle(7), (0, 3)])
+    with Budget(1) as first:
+        form = canonical(diagram)
+    with Budget(1) as again:
+        assert canonical(diagram) == form
+    assert again.spent == first.spent > 100
+    with Budget((first.spent - 1) / STEPS), pytest.raises(Exhausted):
+        canonical(diagram)
 
 
 def test_giving_up_is_an_undecided(monkeypatch: pytest.MonkeyPatch) -> None:

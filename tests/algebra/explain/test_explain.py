@@ -128,6 +128,7 @@ COSTLY = {
     "integrated_gradients_are_complete",
     "layer_norm_squared_length",
     "logit_difference_is_log_ratio",
+    "null_space_sets_temperature_layer_norm",
     "only_signed_permutations_pass_gain",
     "rotary_key_bias_prefers_distances",
     "smooth_grad_is_gradient_of_blurred",
@@ -242,7 +243,7 @@ def test_a_head_is_explained_as_a_person_would() -> None:
 def test_random_true_identities_are_explained() -> None:
     draw = random.Random(17)
     found = 0
-    cases = 1500 if LONG else 100
+    cases = 1500 if LONG else 60
     for _ in range(cases):
         e = random_expression(draw, draw.choice(SHAPES), draw.choice([1, 2, 3]))
         f, _ = rewritten(draw, e, draw.choice([2, 4, 8]))
@@ -272,7 +273,7 @@ def test_random_false_equations_have_no_chain() -> None:
 # -- the twelve kinds ------------------------------------------------------------------------------
 
 TRUE = [identity for identity in SUITE if identity.truth]
-SOME = TRUE if LONG else TRUE[::5]
+SOME = TRUE if LONG else TRUE[::8]
 # Proved, but no chain is found yet: sizes cut in blocks in two ways, blocks inverted by uses of
 # equations, and polynomials in the entries that are many or need a hypothesis besides.
 MISSING = {
@@ -376,7 +377,8 @@ UNEXPLAINED = {"layer norm twice"}  # a sum of two uses of one axiom about an ar
 def test_claims_about_functions_have_a_chain(name: str) -> None:
     lhs, rhs, *given = NONLINEAR[name]
     if name in UNEXPLAINED:
-        assert explain(lhs, rhs, 2, *given) is None, "it has a chain now: take it off the list"
+        found = explain(lhs, rhs, 2 if LONG else 0.5, *given)
+        assert found is None, "it has a chain now: take it off the list"
         return
     derivation = decide(lhs, rhs, *given).steps
     assert derivation is not None
@@ -390,7 +392,7 @@ def test_claims_about_functions_have_a_chain(name: str) -> None:
 @pytest.mark.parametrize("name", NOT_SO)
 def test_false_claims_about_functions_have_none(name: str) -> None:
     lhs, rhs, *given = NOT_SO[name]
-    assert explain(lhs, rhs, 1, *given) is None
+    assert explain(lhs, rhs, 1 if LONG else 0.2, *given) is None
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY_DEPTH if name != "order zero"])

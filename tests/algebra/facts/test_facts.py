@@ -261,7 +261,7 @@ def wrapped(draw: random.Random, e: Any, can_invert: list[Any]) -> Any:
     return draw.choice(choices)()
 
 
-SETTINGS, EACH = (1300 if os.environ.get("OTIMES_LONG") == "1" else 80), 16
+SETTINGS, EACH = (1300 if os.environ.get("OTIMES_LONG") == "1" else 65), 16
 
 
 def test_each_inferred_fact_holds_on_numbers_that_satisfy_the_hypotheses() -> None:

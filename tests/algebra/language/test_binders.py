@@ -214,7 +214,7 @@ def is_false(lhs: Any, rhs: Any) -> bool:
 
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
-BUDGET = 1 if LONG else 0.2
+BUDGET = 1 if LONG else 0.1
 
 
 @pytest.fixture(params=["quick trials", "no quick trials"])
