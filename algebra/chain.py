@@ -72,10 +72,16 @@ class Chain(tuple[Link, ...]):
             lines.append(f"{number}. {link}")
             if link.verdict is not None and link.verdict.counterexample is not None:
                 lines.append(indent(str(link.verdict.counterexample), "       "))
-        failed = [str(k) for k, link in enumerate(self, 1) if link.status != "proved"]
-        summary = f"not proved: {', '.join(failed)}" if failed else "all are proved"
         links = "1 link" if len(self) == 1 else f"{len(self)} links"
-        return "\n".join([*lines, f"{links}, {summary}"])
+        return "\n".join([*lines, f"{links}: {self._summary()}"])
+
+    def _summary(self) -> str:
+        failed = [str(k) for k, link in enumerate(self, 1) if link.status != "proved"]
+        if not failed:
+            return "all are proved"
+        *before, last = failed
+        which = f"links {', '.join(before)} and {last} are" if before else f"link {last} is"
+        return f"{which} not proved"
 
     __repr__ = __str__
 
@@ -104,7 +110,7 @@ def check_chain(
            B = np.array([[0, 0], [0, 1]])
            A = np.array([[0, 0], [1, 0]])
            # left side 0, right side 1 at row 0, column 1
-    2 links, not proved: 2
+    2 links: link 2 is not proved
     >>> found.first_failure
     2
     >>> check_chain("(A B)^T C = B^T A^T C", shapes="A: n n, B: n n, C: n d").passed

@@ -170,6 +170,23 @@ def place_names(config: Config) -> tuple[str, ...]:
     return (*start, *blocks, *end)
 
 
+def briefly(config: Config) -> list[str]:
+    """Return the hook points, with one name for all layers: `z.0` to `z.3` as `z.0…3`.
+
+    >>> briefly(Config(4, 1, 4, 2, 10, 8, "none"))[:3]
+    ['embed', 'resid_pre.0…3', 'qk_in.0…3']
+    """
+    last = config.n_layers - 1
+    names = []
+    for name in place_names(config):
+        kind, _, layer = name.partition(".")
+        if not layer:
+            names.append(name)
+        elif layer == "0":
+            names.append(f"{kind}.0" + (f"…{last}" if last else ""))
+    return names
+
+
 @lru_cache(maxsize=256)
 def _reads(config: Config) -> dict[str, tuple[str, ...]]:
     return {step.kind: step.reads for step in block_steps(config)}

@@ -35,11 +35,11 @@ from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.config import PATTERN_SETTINGS, check_settings
 from otimes.numeric.experts import by_neuron
 from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
-from otimes.numeric.functions import ACTIVATION, GATE, norm_scale
+from otimes.numeric.functions import ACTIVATION, GATE, linear, norm_scale
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.output_norms import added_place, output_bias, output_scales, written
-from otimes.numeric.prompt import read_position, read_prompt
+from otimes.numeric.prompt import are_integers, read_position, read_prompt
 
 Token = int | tuple[int, int] | np.ndarray
 """A token; a pair (one, other), for their logit difference; or any row [d_model]."""
@@ -48,7 +48,7 @@ MLPKind = Literal["sources", "gates"]
 """What is constant in an MLP: its output, or its gates."""
 
 TOKENS_AT_ONCE = 4096
-FROZEN = (*PATTERN_SETTINGS, "n_experts", "embed_scale", "embed_norm", "output_norms")
+FROZEN = (*PATTERN_SETTINGS, "kv_rank", "n_experts", "embed_scale", "embed_norm", "output_norms")
 """The settings that paths take into account: those of patterns, which are constant, and these."""
 
 
@@ -73,6 +73,7 @@ class FrozenPass:
     tokens: Int[np.ndarray, " pos"]
     patterns: tuple[Float[np.ndarray, "head pos pos"], ...]
     scales: tuple[Float[np.ndarray, "pos 1"], ...]
+    latent_scales: tuple[Float[np.ndarray, "pos 1"], ...]
     final_scale: Float[np.ndarray, "pos 1"]
     first: Float[np.ndarray, "pos d_model"]
     mlp_outs: tuple[Float[np.ndarray, "pos d_model"], ...]
@@ -96,6 +97,7 @@ class FrozenPass:
             tokens=self.tokens[:n],
             patterns=tuple(pattern[:, :n, :n] for pattern in self.patterns),
             scales=tuple(scale[:n] for scale in self.scales),
+            latent_scales=tuple(scale[:n] for scale in self.latent_scales),
             final_scale=self.final_scale[:n],
             first=self.first[:n],
             mlp_outs=tuple(out[:n] for out in self.mlp_outs),
@@ -110,20 +112,28 @@ class FrozenPass:
         """Return the attention of one layer, its weights in `dtype`.
 
         Where its output is normalised, the constant scale divides the rows of the patterns, and the
-        rest of the norm is in W_O.
+        rest of the norm is in W_O. In latent attention the scale of the latent divides the columns,
+        and W_V is the product of the weights that make values, by the latent.
         """
         pattern = self.patterns[number]
         if self.model.config.norms_output:
             pattern = pattern / self.attn_out_scales[number]
+        W_V, V_size = self._part("W_V", number), None
+        if self.latent_scales:
+            pattern = pattern / self.latent_scales[number][:, 0]
+            down = self._part("W_DKV", number) * self._part("kv_latent_gain", number)
+            V_size = np.abs(down).astype(np.float64) @ np.abs(W_V)
+            W_V = down @ W_V
         return FrozenLayer(
             pattern=pattern,
             scale=self.scales[number],
             centring=_read_centring(self.model),
             gain=self._part("ln1_gain", number),
-            W_V=self._part("W_V", number),
+            W_V=W_V,
             norm_bias=self._part("ln1_bias", number),
             b_V=self._part("b_V", number),
             W_O=self._written("W_O", number),
+            V_size=V_size,
         )
 
     def layers(self) -> Iterator[FrozenLayer]:
@@ -248,7 +258,7 @@ class FrozenPass:
     def check_tokens(self, tokens: Any) -> Int[np.ndarray, "*chosen"]:
         """Return token ids as an array. Raises: OtimesError if one is not in the vocabulary."""
         array = np.asarray(tokens)
-        if not np.issubdtype(array.dtype, np.integer):
+        if not are_integers(array):
             raise OtimesError(f"token ids must be integers, got {tokens!r}")
         wrong = array[(array < 0) | (array >= self.model.d_vocab)]
         if wrong.size:
@@ -256,7 +266,7 @@ class FrozenPass:
                 f"token {wrong.flat[0]} is not in the vocabulary of {self.model.name}, which has"
                 f" the token ids 0 to {self.model.d_vocab - 1}"
             )
-        return array
+        return array.astype(np.int64, copy=False)
 
     def _unembedding(self, token: Token) -> tuple[np.ndarray, float]:
         """Return the column of W_U of a token (or a difference, or a row), and its entry of b_U."""
@@ -331,6 +341,8 @@ def freeze(
     gated = config.d_mlp > 0 and mlp == "gates"
     mlp_reads = "resid_pre" if config.parallel else "resid_mid"
     each = {"pattern", *(["resid_pre"] if normed else [])}
+    if config.kv_rank:
+        each |= {"ln1" if normed else "resid_pre"}
     if config.norms_output:
         each |= {"attn_out", *(["mlp_out"] if config.d_mlp else [])}
     adds = added_place(model, "mlp_out")
@@ -357,11 +369,15 @@ def freeze(
     first = places["ln_embed" if config.embed_norm else "embed"]
     if config.positions == "learned" and not config.embed_norm:
         first = first + model.part("W_pos", slice(len(tokens)))
+    reads = "ln1" if normed else "resid_pre"
     return FrozenPass(
         model=model,
         tokens=tokens,
         patterns=tuple(cast(places[f"pattern.{number}"]) for number in layers),
         scales=tuple(scale(f"resid_pre.{number}", normed) for number in layers),
+        latent_scales=tuple(
+            cast(_latent_scale(model, n, places[f"{reads}.{n}"])) for n in layers if config.kv_rank
+        ),
         final_scale=scale("final", config.final_norm),
         first=cast(first),
         mlp_outs=tuple(cast(places[f"{adds}.{n}"]) for n in layers if config.d_mlp and not gated),
@@ -378,6 +394,14 @@ def freeze(
         mlp_out_scales=scales("mlp_out") if config.d_mlp else (),
         dtype=kind,
     )
+
+
+def _latent_scale(
+    model: Model, number: int, rows: Float[np.ndarray, "pos d_model"]
+) -> Float[np.ndarray, "pos 1"]:
+    """Return what the latents of keys and values are divided by."""
+    latent = linear(rows, model.part("W_DKV", number))
+    return norm_scale(latent, "rms", model.config.latent_eps)
 
 
 def _gates(

@@ -31,6 +31,8 @@ class FrozenLayer:
     norm_bias: Float[np.ndarray, " d_model"]
     b_V: Float[np.ndarray, "head d_head"]
     W_O: Float[np.ndarray, "head d_head d_model"]
+    V_size: Float[np.ndarray, "head d_model d_head"] | None = None
+    """Where W_V is a product, that of the absolute values of its factors, for rounding bounds."""
 
     @property
     def value_bias(self) -> Float[np.ndarray, "head d_head"]:

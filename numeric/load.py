@@ -100,10 +100,14 @@ def of_path(source: str | Path, config: Config | Mapping[str, Any] | None = None
     return _of_folder(path)
 
 
-def is_hugging_face(folder: str | Path) -> bool:
-    """Return whether a folder holds a checkpoint of Hugging Face, as its config.json says."""
-    settings = Path(folder) / "config.json"
-    return settings.is_file() and "model_type" in read_json(settings)
+def settings_of(source: str | Path) -> Mapping[str, Any]:
+    """Return the content of the config.json in a folder, or beside a file; empty without one.
+
+    Those of a checkpoint of Hugging Face have a `model_type`.
+    """
+    path = Path(source)
+    settings = (path.parent if path.is_file() else path) / "config.json"
+    return read_json(settings) if settings.is_file() else {}
 
 
 def _of_folder(folder: Path) -> Model:
@@ -125,6 +129,13 @@ def _checkpoint_files(folder: Path) -> list[Path]:
     names = read_json(index).get("weight_map")
     if not isinstance(names, Mapping):
         raise OtimesError(f"{index} lacks weight_map, which says in which file each tensor is")
+    wrong = [
+        name for name in names.values() if not isinstance(name, str) or Path(name).parts != (name,)
+    ]
+    if wrong:
+        raise OtimesError(
+            f"{index} says that a tensor is in {wrong[0]!r}, which is no name of a file beside it"
+        )
     return [folder / name for name in sorted(set(names.values()))]
 
 
@@ -146,7 +157,10 @@ def _of_file(path: Path, config: Config | Mapping[str, Any] | None) -> Model:
     said: Any = config
     if said is None:
         if not (path.parent / "config.json").is_file():
-            raise OtimesError(f"{path} has no config.json beside it: give config=")
+            raise OtimesError(
+                f"{path} has no config.json beside it: give config=, or --config on the command"
+                " line"
+            )
         said = read_json(path.parent / "config.json")
     if isinstance(said, Mapping) and "model_type" in said:
         return _of_checkpoint(path.stem, said, [path])

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Integer
 
 from otimes.algebra.errors import OtimesError, ShapeError
-from otimes.numeric.block import place_names
+from otimes.numeric.block import briefly, place_names
 from otimes.numeric.config import TENSORS, Config, listed
 from otimes.numeric.files import json_bytes, read_json, write_weights, write_whole
 from otimes.numeric.forward import forward_pass
@@ -33,7 +33,7 @@ from otimes.numeric.processing import (
     fold_norm_biases,
     fold_norm_gains,
 )
-from otimes.numeric.prompt import Prompts, is_batch, read_prompts
+from otimes.numeric.prompt import Prompts, are_integers, is_batch, read_prompts
 from otimes.numeric.tensors import (
     StoredTensor,
     Tensor,
@@ -180,7 +180,8 @@ class Model:
         unknown = [place for place in record or () if place not in known]
         if unknown:
             raise OtimesError(
-                f"{self.name} has no activation {listed(unknown)}; it has {listed(known)}"
+                f"{self.name} has no activation {listed(unknown)}; it has"
+                f" {listed(briefly(self.config))}"
             )
         rows = read_prompts(self, tokens)
         return forward_pass(self, rows if is_batch(tokens) else rows[0], record)
@@ -297,7 +298,7 @@ class Model:
             )
         if array.size == 0:
             raise OtimesError("the prompt is empty; the model needs at least one token")
-        if not np.issubdtype(array.dtype, np.integer):
+        if not are_integers(array):
             raise OtimesError(
                 f"token ids must be integers, got {array.dtype}; text is tokenized by"
                 " otimes.numeric.tokenizer.load_tokenizer().encode(text)"

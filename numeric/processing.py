@@ -58,7 +58,7 @@ def fold_norm_biases(model: Model) -> Model:
     Proved by: norm_gain_and_bias_fold.
     """
     config = model.config
-    check_settings(config, "folding norms", FOLDING)
+    check_settings(config, "folding norms", _folding(config))
     if config.norm != "layer":
         return model
     changed = {}
@@ -77,6 +77,18 @@ def fold_norm_biases(model: Model) -> Model:
     return model.changed(changed, _with_biases(config, changed))
 
 
+def _folding(config: Config) -> tuple[str, ...]:
+    """Return the settings that folding takes into account; latents have no place for a bias."""
+    return FOLDING if config.norm == "layer" else (*FOLDING, "kv_rank")
+
+
+def _attention_reads(config: Config) -> tuple[str, ...]:
+    """Return the weights of attention that read its norm: in latent attention, those of latents."""
+    if not config.kv_rank:
+        return tuple(f"W_{letter}" for letter in ATTENTION_READS)
+    return ("W_DQ" if config.q_rank else "W_Q", "W_DKV", "W_KR")
+
+
 def fold_norm_gains(model: Model) -> Model:
     r"""Return the model with the gain g of each norm folded: $(x̂ · g) W = x̂ (diag(g) W)$.
 
@@ -89,7 +101,7 @@ def fold_norm_gains(model: Model) -> Model:
     Proved by: norm_gain_and_bias_fold.
     """
     config = model.config
-    check_settings(config, "folding norms", FOLDING)
+    check_settings(config, "folding norms", _folding(config))
     if config.norm == "none":
         return model
     model = _with_whole_gains(model)
@@ -101,9 +113,10 @@ def fold_norm_gains(model: Model) -> Model:
         )
     model = untie(model) if config.final_norm else model
     changed = {}
-    for letter in ATTENTION_READS:
-        gain = model.part("ln1_gain")[:, None, :, None]
-        changed[f"W_{letter}"] = gain * _stored(model, f"W_{letter}")
+    for name in _attention_reads(config):
+        gain, read = model.part("ln1_gain"), _stored(model, name)
+        gain = gain[:, :, None] if read.ndim == 3 else gain[:, None, :, None]
+        changed[name] = gain * read
     changed["ln1_gain"] = np.ones_like(model.part("ln1_gain"))
     if config.d_mlp:
         for name in _mlp_reads(config):

@@ -96,6 +96,16 @@ def as_tokens(model: Vocabulary, prompts: Any) -> Any:
     return prompts
 
 
+def are_integers(array: np.ndarray) -> bool:
+    """Return whether an array holds integers, of any size.
+
+    >>> are_integers(np.array([5])), are_integers(np.array([10**30])), are_integers(np.array(["5"]))
+    (True, True, False)
+    """
+    kinds = {type(each) for each in array.flat} if array.dtype == object else set()
+    return bool(np.issubdtype(array.dtype, np.integer)) or kinds == {int}
+
+
 def is_batch(prompts: Any) -> bool:
     """Return whether this is a batch of prompts, as strings or as token ids, and not one prompt.
 

@@ -100,4 +100,5 @@ def prove_text(
         "verdict": verdict.status,
         "why": verdict.reason,
         "counterexample": None if counterexample is None else str(counterexample),
+        "would_need": [] if counterexample is None else [str(need) for need in verdict.would_need],
     }

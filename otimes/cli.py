@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from otimes.proofs.evidence import Report, TheoremReport
 
 ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
+NARROWEST = 40
+"""The number of columns for which text is broken into lines where a terminal has fewer."""
+SEED = click.IntRange(0, 2**63 - 1)
 MOST_FOUND = 10
 """The number of theorems that `otimes search` prints."""
 
@@ -105,7 +108,7 @@ def list_theorems(files: tuple[str, ...], keyword: str | None, as_json: bool) ->
     if as_json:
         _print_json({"schema": 1, "theorems": entries})
         return ALL_WELL
-    width = get_terminal_size((100, 24)).columns
+    width = _width()
     click.echo("\n".join([*_catalogue.lines(entries, width, not files)]).lstrip("\n"))
     click.echo(f"\n{len(entries)} theorems")
     return ALL_WELL
@@ -128,7 +131,7 @@ def search(words: tuple[str, ...], as_json: bool) -> int:
         return ALL_WELL if found else FELL_SHORT
     if not found:
         _stop(f"no theorem is about {' '.join(words)!r}", FELL_SHORT)
-    width = get_terminal_size((100, 24)).columns
+    width = _width()
     click.echo("\n".join(_catalogue.lines(found[:MOST_FOUND], width)))
     if len(found) > MOST_FOUND:
         click.echo(f"\n{len(found) - MOST_FOUND} more: give more words, or --json")
@@ -203,7 +206,7 @@ def _keep(report: Report, shown: dict[str, Any], cache: Cache) -> None:
 
 
 def _shown_key(theorem: str, module: str, cache: Cache) -> str:
-    return cache.key("shown", theorem, get_terminal_size((100, 24)).columns, module=module)
+    return cache.key("shown", theorem, _width(), module=module)
 
 
 @cli.command(short_help="List the items of the inventory and their theorems.")
@@ -279,10 +282,12 @@ def prove(equation: str, shapes: str | None, given: tuple[str, ...], as_json: bo
     else:
         click.echo(f"{content['reading']}\n{verdict.status}: {verdict.reason}")
         if verdict.status == "proved" and verdict.steps is not None:
-            width = get_terminal_size((100, 24)).columns
+            width = _width()
             click.echo(verdict.steps.text(width))
         if content["counterexample"]:
             click.echo(content["counterexample"])
+        if content["would_need"]:
+            click.echo(f"it would be true if {', or if '.join(content['would_need'])}")
     return ALL_WELL if verdict.status == "proved" else FELL_SHORT
 
 
@@ -312,6 +317,8 @@ def check(
 
     if html is not None and len(files) != 1:
         raise click.UsageError("--html takes one FILE")
+    for file in (sarif, html):
+        _check_writable(file)
     with _progress("checking") as on_progress:
         reports = _check.check_files(files, notation, on_progress)
     if sarif is not None:
@@ -332,11 +339,14 @@ def check(
 
 @cli.command(short_help="Decompose a logit by paths through heads.")
 @click.argument("model", metavar="MODEL")
+@click.option("--config", metavar="FILE", help="The config.json of a lone safetensors file.")
 @click.option("--prompt", metavar="TEXT", help="The prompt as text; by default the bundled sample.")
 @click.option("--tokens", metavar="N,N,…", help="The prompt as token ids.")
 @click.option("--position", type=int, default=-1, metavar="N", help="Position of the logit [-1].")
 @click.option("--token", metavar="TOKEN", help="Text or id; by default the largest logit.")
-@click.option("--top", default=10, metavar="K", help="Number of largest paths [10].")
+@click.option(
+    "--top", type=click.IntRange(1), default=10, metavar="K", help="Number of largest paths [10]."
+)
 @click.option(
     "--mlp",
     type=click.Choice(["sources", "gates"]),
@@ -347,6 +357,7 @@ def check(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def paths(
     model: str,
+    config: str | None,
     prompt: str | None,
     tokens: str | None,
     position: int,
@@ -364,7 +375,7 @@ def paths(
     from otimes._paths import path_report, paths_of, summary_of, write_page
 
     _check_writable(html)
-    on_prompt = paths_of(ot.load_model(model), prompt, tokens, mlp)
+    on_prompt = paths_of(ot.load_model(model, _settings(model, config)), prompt, tokens, mlp)
     summary = summary_of(on_prompt, position, token, top)
     if html is not None:
         write_page(summary, html)
@@ -376,19 +387,24 @@ def paths(
 
 
 @cli.command(short_help="Check the implementation of a checkpoint.")
-@click.argument("folder", metavar="FOLDER")
+@click.argument("folder", metavar="FOLDER | FILE")
+@click.option("--config", metavar="FILE", help="The config.json of a lone safetensors file.")
 @click.option("--tokens", metavar="N,N,…", help="The prompt as token ids; by default random.")
 @click.option("--html", metavar="FILE", help="Also write an HTML page with a map of activations.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
-def audit(folder: str, tokens: str | None, html: str | None, as_json: bool) -> int:
+def audit(
+    folder: str, config: str | None, tokens: str | None, html: str | None, as_json: bool
+) -> int:
     """Compare the implementation of a checkpoint with the reference, activation by activation.
 
     FOLDER is a checkpoint of Hugging Face with config.json and safetensors, a model folder of
-    otimes, or the name of a bundled model.
+    otimes, or the name of a bundled model. FILE is a safetensors file, with a config.json beside it
+    or --config.
     """
+    settings = _settings(folder, config)
     prompt = None if tokens is None else _numbers(tokens)
     _check_writable(html)
-    report = import_module("otimes.numeric.audit.checkpoint").audit_folder(folder, prompt)
+    report = import_module("otimes.numeric.audit.checkpoint").audit_folder(folder, prompt, settings)
     if html is not None:
         Path(html).write_text(report.html(), encoding="utf-8")
     if as_json:
@@ -404,6 +420,19 @@ def _check_writable(file: str | None) -> None:
         from otimes.numeric.files import check_writable
 
         check_writable(Path(file))
+
+
+def _settings(model: str, config: str | None) -> dict[str, Any] | None:
+    """Return the content of --config, which goes with a file of weights."""
+    if config is None:
+        return None
+    if not Path(model).is_file():
+        raise click.UsageError(f"--config goes with a safetensors file, and {model!r} is no file")
+    if not Path(config).is_file():
+        raise click.UsageError(f"there is no file {config}, which --config names")
+    from otimes.numeric.files import read_json
+
+    return read_json(Path(config))
 
 
 def _numbers(tokens: str) -> list[int]:
@@ -435,7 +464,7 @@ def docs(site: str | None, port: int) -> int:
 @cli.command(short_help="Train a bundled model, or a sparse autoencoder.")
 @click.argument("name", metavar="NAME|sae")
 @click.option("--out", default="trained", metavar="FOLDER", help="The output folder [trained].")
-@click.option("--seed", default=0, metavar="N", help="The random seed [0].")
+@click.option("--seed", type=SEED, default=0, metavar="N", help="The random seed [0].")
 @click.option("--device", metavar="DEVICE", help="cpu or cuda; by default cuda if available.")
 @click.option("--model", metavar="MODEL", help="With sae: the model [gpt2_tiny].")
 @click.option("--hook-point", metavar="NAME", help="With sae: the activation [resid_post.2].")
@@ -451,7 +480,7 @@ def train(name: str, out: str, seed: int, device: str | None, **options: str | N
     if name != "sae" and given:
         raise click.UsageError(f"{given[0]} goes with `otimes train sae`")
     if name == "modular_addition" and not device:
-        return _train_addition(Path(out) / name, int(seed))
+        return _train_addition(Path(out) / name, seed)
     if name == "sae" and device:
         raise click.UsageError("--device goes with a model: an SAE is trained on the CPU")
     try:
@@ -492,7 +521,9 @@ def train(name: str, out: str, seed: int, device: str | None, **options: str | N
 
 def _train_addition(folder: Path, seed: int) -> int:
     from otimes.numeric.behaviours.modular_addition import save_addition, train_addition
+    from otimes.numeric.files import check_writable
 
+    check_writable(folder, folder=True)
     with _progress("training modular_addition") as on_progress:
         run = train_addition(
             seed=seed,
@@ -533,12 +564,15 @@ def main() -> NoReturn:
     # The matrices are small and the work uses several processes: BLAS threads would slow it down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     signal.signal(signal.SIGTERM, _terminate)
+    _open_what_is_closed()
     try:
         status = cli.main(prog_name="otimes", standalone_mode=False)
         sys.stdout.flush()
-    except click.UsageError as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         status = ASKED_WRONGLY
+    except click.UsageError as error:
+        _stop(_usage(error), ASKED_WRONGLY)
     except ot.OtimesError as error:
         _stop(str(error), ASKED_WRONGLY)
     except (KeyboardInterrupt, click.Abort):
@@ -553,9 +587,22 @@ def main() -> NoReturn:
     sys.exit(status)
 
 
+def _open_what_is_closed() -> None:
+    """Discard what goes to stdout or stderr where the caller has closed them."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+
+
 def _terminate(number: int, frame: object) -> NoReturn:
     """End by an exception, so that workers are stopped and the terminal is restored."""
     sys.exit(128 + number)
+
+
+def _usage(error: click.UsageError) -> str:
+    """Return what is wrong with the arguments, and which command says what it takes."""
+    command = "otimes" if error.ctx is None else error.ctx.command_path
+    return f"{error.format_message().rstrip('.')}; `{command} --help` says what it takes"
 
 
 def _stop(sentence: str, status: int) -> NoReturn:
@@ -584,6 +631,11 @@ def _progress(doing: str) -> Iterator[Callable[[int, int, str], None]]:
         )
 
 
+def _width() -> int:
+    """Return the number of columns of the terminal, and at least what lines can be broken to."""
+    return max(NARROWEST, get_terminal_size((100, 24)).columns)
+
+
 def _print_json(content: dict[str, Any]) -> None:
     """Print data as JSON; NaN and infinity become null, as JSON lacks them."""
     finite = json.loads(json.dumps(content), parse_constant=lambda _: None)
@@ -595,7 +647,7 @@ def _print_reports(reports: list[DocumentReport]) -> None:
     from otimes._check import table
 
     for report in reports:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and get_terminal_size().columns >= NARROWEST:
             from rich.console import Console
 
             Console().print(table(report))
@@ -647,7 +699,7 @@ def _theorem_text(found: TheoremReport) -> str:
     parts.append("\n".join(f"{check:12}{seen}" for check, seen in evidence(found)))
     chain = theorem.steps() if found.proof.status == "proved" else None
     if chain is not None:
-        width = get_terminal_size((100, 24)).columns
+        width = _width()
         parts.append(f"step by step\n\n{indent(chain.text(width - 4), '    ')}")
     parts += [block(heading, detail) for heading, detail in shortcomings(Report((found,)))]
     return "\n\n".join(filter(None, parts))

@@ -76,7 +76,7 @@ class Theorem:
             stated = self.state()
         except OtimesError:
             raise
-        except Exception as error:  # the function of a user, or a constructor of SymPy
+        except (Exception, SystemExit) as error:  # a user's function, or a constructor of SymPy
             where = line_of(error, Path(self.state.__code__.co_filename))
             raise OtimesError(f"{self.name} cannot be stated{where}: {described(error)}") from error
         claim = _claim_of(self.name, stated)

@@ -78,8 +78,9 @@ def import_file(path: Path) -> ModuleType:
         raise
     except SyntaxError as error:
         del sys.modules[name]
-        raise OtimesError(f"{error.filename}, line {error.lineno}: {error.msg}") from None
-    except Exception as error:  # the code of a user may raise anything
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise OtimesError(f"{error.filename or path}{line}: {error.msg}") from None
+    except (Exception, SystemExit) as error:  # the code of a user may raise anything, or exit
         del sys.modules[name]
         raise OtimesError(f"{path}{line_of(error, path)}: {described(error)}") from error
     return module

@@ -24,7 +24,7 @@ from otimes.algebra.rules import RULES, Rule
 from otimes.algebra.rules.given import hypotheses
 from otimes.algebra.rules.rule import Path, at, children, replaced
 
-WIDTH = 100
+WIDTH, NARROWEST = 100, 20
 FEW_LINES = 6  # in chains of at most so many lines, steps that move brackets have their own lines
 BRACKETS = frozenset({"mul_assoc", "add_assoc", "kron_assoc", "hadamard_assoc", "head_sum_nested"})
 
@@ -169,7 +169,11 @@ class Derivation:
     # -- renderers -----------------------------------------------------------------------------
 
     def text(self, width: int = WIDTH) -> str:
-        """Return the chain as Unicode for a terminal, the rule at the side of each line."""
+        """Return the chain as Unicode for a terminal, the rule at the side of each line.
+
+        Lines have `width` columns, and at least 20.
+        """
+        width = max(width, NARROWEST)
         rows = [("  ", unicode_text(self.lhs), "")]
         rows += [("= ", unicode_text(line.expression), line.rules) for line in self.lines]
         column = min(max(len(expression) for _, expression, _ in rows) + 5, width // 2)

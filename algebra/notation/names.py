@@ -34,6 +34,7 @@ from otimes.algebra.notation.tree import (
     Node,
     Number,
     Power,
+    Product,
     Slot,
     Span,
     latex,
@@ -119,8 +120,15 @@ class Names(ABC):
         if not all(self.solver.unify(p, q) for p, q in zip(a.shape, b.shape, strict=True)):
             raise FormulaShapeError(
                 f"cannot {verb} {self._with_shape(x, a)} and {self._with_shape(y, b)}: the shapes "
-                "differ", (x.span[0], y.span[1]),
+                f"differ{self._ones_meant(x, y)}", (x.span[0], y.span[1]),
             )  # fmt: skip
+
+    def _ones_meant(self, *nodes: Node) -> str:
+        """Return how a column of ones is written, if a product begins with the number 1."""
+        products = [each for each in nodes if isinstance(each, Product)]
+        if any(isinstance(e.factors[0], Number) and e.factors[0].text == "1" for e in products):
+            return " (a 1 before a matrix is a number: 𝟏 is the column of ones)"
+        return ""
 
     def _with_shape(self, node: Node, typed: Typed) -> str:
         return f"{self.quoted(node)} ({self.solver.show_shape(typed.shape)})"

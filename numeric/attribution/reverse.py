@@ -37,7 +37,7 @@ from otimes.numeric.functions import (
 )
 from otimes.numeric.model import Model
 
-SETTINGS = (*PATTERN_SETTINGS, "embed_scale", "output_norms", "n_experts")
+SETTINGS = (*PATTERN_SETTINGS, "kv_rank", "embed_scale", "output_norms", "n_experts")
 """The settings that the reverse pass takes into account."""
 
 
@@ -75,7 +75,8 @@ def reverse_pass(
 ) -> Places:
     """Return the gradient of the goal with respect to each activation, by name and of its shape.
 
-    All activations are covered except `scores`, `head_out` and, with `frozen`, queries and keys;
+    All activations are covered except `scores`, `head_out`, latents and, with `frozen`, queries and
+    keys;
     the linear branch of a gated MLP is `mlp_up`. With `record` only those in it are kept. `places`
     are the activations from `run`. A positive `epsilon` multiplies the gradient at each sum z by
     $|z| / (|z| + ε)$ (`relevance`). Gradients do not flow through the components of the layer
@@ -295,7 +296,10 @@ class _Back:
         z = self.sums(_to_heads(to_out, W_O), f"z.{layer}")
         to_v = self.sums(_across(pattern) @ z, f"v.{layer}")
         at = {"attn_out": to_out, "z": z, "v": to_v}
+        latents = _Latents(self, layer, part) if config.kv_rank else None
         read = _from_heads(to_v, W_V)
+        if latents:
+            read = latents.before(read, "kv")
         if not self.frozen:
             at["pattern"] = to_pattern = z @ _across(v)
             by_row = (pattern * to_pattern).sum(axis=-1, keepdims=True)
@@ -313,9 +317,28 @@ class _Back:
                 key = _normed_back(
                     config, key, rows @ W_K + part("b_K")[:, None], part("k_norm_gain")
                 )
-            at["qk_in"] = _from_heads(query, W_Q) + _from_heads(key, W_K)
+            if latents:
+                at["qk_in"] = latents.of_queries_and_keys(query, key)
+            else:
+                at["qk_in"] = _from_heads(query, W_Q) + _from_heads(key, W_K)
             read = read + at["qk_in"]
         return {**at, "attn_in": read}
+
+    def latent(
+        self, gradient: np.ndarray, rows: np.ndarray, W: np.ndarray, gain: np.ndarray
+    ) -> np.ndarray:
+        """Return the gradient at the rows that a latent is made of, by a product and a norm."""
+        made = linear(rows, W)
+        scale = norm_scale(made, "rms", self.config.latent_eps)
+        back = gradient * gain
+        if not self.frozen:
+            unit = made / scale
+            back = back - unit * (back * unit).mean(axis=-1, keepdims=True)
+        return linear(self._damped(back / scale, made), W.T)
+
+    def attention_in(self, layer: int) -> np.ndarray:
+        """Return the input of attention."""
+        return self._recorded("ln1" if self.config.norms_before else "resid_pre", layer)
 
     def _of_cap(self, config: Config, layer: int) -> np.ndarray | float:
         """Return the derivative of the cap of the scores, $1 - (S/c)^2$ of the capped scores S."""
@@ -341,6 +364,31 @@ class _Back:
             return gradient
         size = np.abs(sums)
         return np.asarray(gradient * (size / (size + self.epsilon)))
+
+
+class _Latents:
+    """The adjoint of latent attention in one layer: queries, keys and values made of latents."""
+
+    def __init__(self, back: _Back, layer: int, part: Callable[[str], np.ndarray]) -> None:
+        self.back, self.rows, self.part = back, back.attention_in(layer), part
+
+    def before(self, gradient: np.ndarray, which: str) -> np.ndarray:
+        """Return the gradient at the input of attention, given that at a latent, "q" or "kv"."""
+        W = self.part("W_DQ" if which == "q" else "W_DKV")
+        return self.back.latent(gradient, self.rows, W, self.part(f"{which}_latent_gain"))
+
+    def of_queries_and_keys(self, query: np.ndarray, key: np.ndarray) -> np.ndarray:
+        """Return the gradient at the input of attention, given those before the rotation.
+
+        The first entries of a key are the same in all heads, and the others are of the latent.
+        """
+        config, W_KR = self.back.config, self.part("W_KR")
+        shared, own = np.split(key, [W_KR.shape[-1]], axis=-1)
+        at_query = _from_heads(query, self.part("W_Q"))
+        if config.q_rank:
+            at_query = self.before(at_query, "q")
+        at_key = self.before(_from_heads(own, self.part("W_K")), "kv")
+        return at_query + at_key + linear(shared.sum(axis=-3), W_KR.T)
 
 
 def _turned_back(config: Config, heads: np.ndarray) -> np.ndarray:
@@ -408,7 +456,8 @@ def _needed(config: Config) -> list[str]:
     each += ["mlp_pre", "mlp_out"] if config.d_mlp else []
     each += ["mlp_post", "router", "routing"] if config.n_experts else []
     each += ["ln2"] if config.d_mlp and config.norms_before else []
-    each += ["ln1"] if config.qk_norm != "none" and config.norms_before else []
+    reads = config.qk_norm != "none" or config.kv_rank > 0
+    each += ["ln1"] if reads and config.norms_before else []
     each += ["scores"] if config.score_cap else []
     places = [f"{place}.{layer}" for layer in range(config.n_layers) for place in each]
     return ["embed", "final", *(["ln_final"] if config.final_norm else []), *places]

@@ -25,6 +25,7 @@ from otimes.numeric.audit.findings import Finding
 from otimes.numeric.audit.judge import comparison_of, held, judge
 from otimes.numeric.audit.precision_findings import closest, in_lower_precision
 from otimes.numeric.audit.report import Report, report
+from otimes.numeric.block import kind_of, place_names
 from otimes.numeric.config import Config, listed
 from otimes.numeric.importers import torch_layers
 from otimes.numeric.importers.modules import KNOWN, check_reference, kind_of_module
@@ -52,7 +53,8 @@ def audit(
 
     `implementation` is a live module of a known class (one of Hugging Face that `load_model` reads,
     a HookedTransformer, TransformerEncoderLayer, TransformerEncoder or MultiheadAttention of
-    torch.nn), or any callable from tokens to logits, or to (logits, activations). `tokens` is one
+    torch.nn), or any callable from tokens to logits, or to (logits, activations); or a `Model`,
+    such as one whose norms are folded, which is run by the reference pass. `tokens` is one
     prompt or a batch [prompt, pos], passed to a callable unchanged, or as token ids if they are
     given as text; layers of torch.nn read vectors of the residual stream, [pos, d_model] or
     [prompt, pos, d_model], a callable returns the output of the layer, and a live layer is run with
@@ -73,6 +75,11 @@ def audit(
     >>> audit(lambda tokens: model.forward(tokens)["logits"], [1, 2, 3], weights=model).passed
     True
     """
+    if isinstance(implementation, Model) and weights is not None:
+        return audit(
+            partial(_own_pass, implementation), tokens, weights,
+            config=config, names=names, name=name or implementation.name,
+        )  # fmt: skip
     given = implementation
     implementation = unwrapped(given) if weights is None else given
     kind = kind_of_module(implementation)
@@ -111,6 +118,14 @@ def audit(
     still = STILL if kind == "lens" and model.config.gated else ()
     del model  # its memory is needed for the copy of the module
     return _on_generic_copy(implementation, read, kind, still, found)
+
+
+def _own_pass(model: Model, tokens: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the logits and activations of the reference pass of a model, each once."""
+    again = () if model.positions == "shortformer" else ("qk_in",)  # what attention reads
+    kept = [name for name in place_names(model.config) if kind_of(name) not in again]
+    activations = model.forward(tokens, kept)
+    return activations["logits"], activations
 
 
 def report_on(capture: Capture, model: Model, name: str) -> Report:

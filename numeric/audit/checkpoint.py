@@ -1,8 +1,12 @@
 """Audit the code that runs a checkpoint in a local folder, against the checkpoint's weights.
 
-An otimes model folder is run by `TorchModel`, a Hugging Face folder by transformers.
+An otimes model folder is run by `TorchModel`, a Hugging Face folder by transformers, and so is a
+safetensors file with a configuration.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -10,24 +14,29 @@ import numpy as np
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.audit.audit import audit, audit_call
 from otimes.numeric.audit.report import Report
-from otimes.numeric.load import is_hugging_face, load_model
+from otimes.numeric.files import json_bytes
+from otimes.numeric.load import load_model, settings_of
 from otimes.numeric.model import Model
 
 LENGTH = 32
 """The number of random tokens if none are given."""
 
 
-def audit_folder(folder: str, tokens: list[int] | None = None) -> Report:
+def audit_folder(
+    folder: str, tokens: list[int] | None = None, config: Mapping[str, Any] | None = None
+) -> Report:
     """Return the report on the code that runs a checkpoint: a folder, or a bundled model's name.
 
+    It may also be a safetensors file, with its settings in `config` or in a config.json beside it.
     Raises: OtimesError if there is no such checkpoint, or the library that runs it is missing.
     """
-    model = load_model(folder)
+    model = load_model(folder, config)
     prompt = drawn(model) if tokens is None else list(tokens)
     model.check_tokens(prompt)
     try:
-        if is_hugging_face(folder):
-            return audit(_loaded(folder), prompt, name=model.name)
+        settings = settings_of(folder) if config is None else config
+        if "model_type" in settings:
+            return audit(_loaded(Path(folder), settings), prompt, name=model.name)
         return _with_twin(model, prompt)
     except ModuleNotFoundError as missing:
         raise OtimesError(
@@ -42,7 +51,17 @@ def drawn(model: Model) -> list[int]:
     return [int(t) for t in np.random.default_rng(0).integers(0, model.d_vocab, length)]
 
 
-def _loaded(folder: str) -> Any:
+def _loaded(path: Path, settings: Mapping[str, Any]) -> Any:
+    """Return the module of transformers that runs a folder, or a safetensors file."""
+    if path.is_dir():
+        return _of_folder(str(path))
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "config.json").write_bytes(json_bytes(dict(settings)))
+        (Path(folder) / "model.safetensors").symlink_to(path.resolve())
+        return _of_folder(folder)
+
+
+def _of_folder(folder: str) -> Any:
     import transformers
     from transformers.utils import logging
 

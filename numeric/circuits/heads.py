@@ -37,6 +37,8 @@ def ov_circuit(
 ) -> Factored:
     """Return the OV circuit $W_V W_O$ [d_model, d_model], of rank ≤ d_head.
 
+    In latent attention it is $W_{DKV} diag(g) W_V W_O$ with the gain g of the latent's norm: what
+    the head adds is divided by the scale of the latent, one positive number per key position.
     Proved by: head_is_kron_row.  Source: Elhage et al. 2021, “Observations about attention heads”.
 
     >>> from otimes.numeric.load import load_model
@@ -47,9 +49,13 @@ def ov_circuit(
     """
     model = load_model(model)
     check_head(model, layer, head)
-    check_folded(model, "an OV circuit", *gains_before_heads(model))
+    also = ("kv_rank", "qk_norm", "local_base")
+    check_folded(model, "an OV circuit", *gains_before_heads(model), also=also)
     check_dtype(dtype)
     W_V, W_O = (weight(model, name, layer, dtype)[head] for name in ("W_V", "W_O"))
+    if model.config.kv_rank:
+        gain = model.part("kv_latent_gain", layer).astype(dtype)
+        W_V = (weight(model, "W_DKV", layer, dtype) * gain) @ W_V
     return Factored(W_V, W_O)
 
 
@@ -63,7 +69,10 @@ def qk_circuit(
     r"""Return $W_Q R_Δ W_K^T$ [d_model, d_model]: the bilinear form of the scores, times √d_head.
 
     With rotary positions it depends on the distance Δ = query position − key position: `distance`
-    is then required, and otherwise not allowed. Biases are ignored.
+    is then required, and otherwise not allowed. Biases are ignored. Norms of queries and keys
+    (`qk_norm`) divide the scores by two positive numbers, one for each query and one for each key,
+    which depend on the prompt; their gains (and the mean that a LayerNorm subtracts) are in the
+    circuit. So the circuit has the signs of the scores, and not their sizes.
     Proved by: scores_through_W_QK, rotary_scores_by_distance.  Source: Elhage et al. 2021; Su et
     al. 2021, §3.2.
 
@@ -75,11 +84,25 @@ def qk_circuit(
     """
     model = load_model(model)
     check_head(model, layer, head)
-    check_folded(model, "a QK circuit", *gains_before_heads(model))
+    check_folded(model, "a QK circuit", *gains_before_heads(model), also=("qk_norm",))
     check_dtype(dtype)
-    W_Q, W_K = (weight(model, name, layer, dtype)[head] for name in ("W_Q", "W_K"))
+    W_Q, W_K = (_reader(model, letter, layer, head, dtype) for letter in "QK")
     turn = turned_by(model, distance)
     return Factored(W_Q if turn is None else W_Q @ turn.astype(dtype), W_K.T)
+
+
+def _reader(
+    model: Model, letter: str, layer: int, head: int, dtype: Precision
+) -> Float[np.ndarray, "d_model d_head"]:
+    """Return W_Q or W_K of a head, with the linear part of its norm if there is one."""
+    W = weight(model, f"W_{letter}", layer, dtype)
+    config = model.config
+    if config.qk_norm == "none":
+        return W[head]
+    if config.norm == "layer":  # which subtracts a mean, of one head or of all
+        W = W - W.mean(axis=(0, 2) if config.qk_norm == "all" else 2, keepdims=True)
+    gain = model.part(f"{letter.lower()}_norm_gain", layer)[head]
+    return np.asarray(W[head] * gain.astype(dtype))
 
 
 def full_ov(

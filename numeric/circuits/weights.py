@@ -66,13 +66,14 @@ CIRCUITS = (
 """The settings that leave the circuits of heads as they are: they change scores and patterns."""
 
 
-def check_folded(model: Model, what: str, *gains: str) -> None:
+def check_folded(model: Model, what: str, *gains: str, also: tuple[str, ...] = ()) -> None:
     """Raise RuleError if one of the gains is not 1, so that it must be folded first.
 
+    `also` are settings that this circuit takes into account, beside those of `CIRCUITS`.
     Raises OtimesError for a post-norm model, where gains cannot be folded.
     """
     if gains:
-        check_settings(model.config, what, CIRCUITS)
+        check_settings(model.config, what, (*CIRCUITS, *also))
     for gain in gains:
         if gain in model.weights and (model.part(gain) != 1).any():
             raise RuleError(

@@ -19,6 +19,8 @@ from torch import Tensor
 from torch.nn.functional import relu
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.block import briefly
+from otimes.numeric.config import listed
 from otimes.numeric.corpus import Source, encode_source, read_source
 from otimes.numeric.features.measures import feature_density, l0, variance_explained
 from otimes.numeric.features.sae import SAE, VARIANTS, Variant
@@ -132,7 +134,9 @@ def _check_hook_points(model: Model, names: list[str]) -> None:
     found = model.forward(np.array([0, 0]))
     for name in names:
         if name not in found:
-            raise OtimesError(f"{model.name} has no activation {name!r}; it has {', '.join(found)}")
+            raise OtimesError(
+                f"{model.name} has no activation {name!r}; it has {listed(briefly(model.config))}"
+            )
         if found[name].ndim != 2:
             raise OtimesError(
                 f"{name} has the shape {found[name].shape} for two positions: an SAE reads an"

@@ -71,8 +71,17 @@ def called(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         what = str(raised).strip().partition("\n")[0]
         raise OtimesError(
             f"{name_of(call)} was called with {_described(arguments[0])} and raised "
-            f"{type(raised).__name__}" + (f": {what}" if what else "")
+            f"{type(raised).__name__}"
+            + (f": {what}" if what else "")
+            + _as_tensor(what, arguments[0])
         ) from raised
+
+
+def _as_tensor(what: str, argument: Any) -> str:
+    """Return what to do where a list was given to code that takes tensors."""
+    if "Tensor" not in what or not isinstance(argument, list | tuple):
+        return ""
+    return "; tokens are passed on as they are: give them as a tensor, torch.tensor([[3, 1, 4]])"
 
 
 def _described(argument: Any) -> str:

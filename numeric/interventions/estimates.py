@@ -72,7 +72,7 @@ def edge_attribution(
     """
     of = contrast(model, clean, corrupt, target, foil, position)
     parts = graph(of.model)
-    check_settings(of.model.config, "edge attribution", SETTINGS)
+    check_settings(of.model.config, "edge attribution", {*SETTINGS} - {"kv_rank"})
     if isinstance(n_steps, bool) or not isinstance(n_steps, int | np.integer) or n_steps < 0:
         raise OtimesError(f"n_steps must be a non-negative integer, got {n_steps!r}")
     base, source = of.base_and_source(direction)

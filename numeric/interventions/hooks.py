@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from otimes.algebra.errors import OtimesError, ShapeError
-from otimes.numeric.block import OF_HEADS, kind_of, place_names
+from otimes.numeric.block import OF_HEADS, briefly, kind_of, place_names
 from otimes.numeric.config import listed
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import read_position
@@ -87,7 +87,7 @@ def checked_hook(model: Model, given: Any) -> Hook:
     known = place_names(model.config)
     if asked.name not in known:
         raise OtimesError(
-            f"{model.name} has no hook point {asked.name!r}; it has {listed(_briefly(model))}"
+            f"{model.name} has no hook point {asked.name!r}; it has {listed(briefly(model.config))}"
         )
     if asked.heads is None:
         return asked
@@ -116,19 +116,6 @@ def changeable_hook(model: Model, given: Any) -> Hook:
             " the outputs of attention and MLP are added to resid_pre together"
         )
     return asked
-
-
-def _briefly(model: Model) -> list[str]:
-    """Return the hook points, with one name for all layers: `z.0` to `z.3` as `z.0…3`."""
-    last = model.n_layers - 1
-    names = []
-    for name in place_names(model.config):
-        kind, _, layer = name.partition(".")
-        if not layer:
-            names.append(name)
-        elif layer == "0":
-            names.append(f"{kind}.0" + (f"…{last}" if last else ""))
-    return names
 
 
 def replaced(asked: Hook, value: np.ndarray, by: Any) -> np.ndarray:

@@ -72,14 +72,15 @@ U64 = UNIT_ROUNDOFF["float64"]
 def roundings(frozen: FrozenPass) -> int:
     """Return an upper bound on the number of roundings of an entry in one layer.
 
-    They are: mean, centring, scale, gain and bias of the norm; the values, and the norm's bias in
-    them; the pattern; W_O and the sum over heads; b_O and the residual sum; and one for each
-    factor converted from float64 to float32. For an MLP: the norm again, both products with their
-    biases, the gate, the residual sum.
+    They are: mean, centring, scale, gain and bias of the norm; the values, by latents and their
+    norm if there are any, and the norm's bias in them; the pattern; W_O and the sum over heads; b_O
+    and the residual sum; and one for each factor converted from float64 to float32. For an MLP: the
+    norm again, both products with their biases, the gate, the residual sum.
     """
     model, n_pos = frozen.model, frozen.n_pos
     norm, values = model.d_model + 6, 2 * model.d_model + 4
-    out = model.n_heads * (model.d_head + 1)
+    values += model.d_model + 2 * model.config.kv_rank + 8 if model.config.kv_rank else 0
+    out = model.n_heads * (model.config.value_width + 1)
     out += model.d_model + 8 if model.config.norms_output else 0  # the norm of the output
     mlp = norm + 2 * model.d_model + model.config.d_mlp + 12 if frozen.mlp_gates else 0
     return norm + values + n_pos + out + mlp + 4 + 8
@@ -147,7 +148,8 @@ def attention_size(
         scale=layer.scale.astype(np.float64),
         centring=abs(layer.centring),
         gain=_sizes(layer.gain),
-        W_V=_sizes(layer.W_V),
+        W_V=_sizes(layer.W_V if layer.V_size is None else layer.V_size),
+        V_size=None,
         norm_bias=_sizes(layer.norm_bias),
         b_V=_sizes(layer.b_V),
         W_O=_sizes(layer.W_O),

@@ -261,7 +261,9 @@ class _Search:
     def _roundings(self) -> int:
         """Return an upper bound on the roundings in a bound: sums over positions and widths."""
         model, sizes = self.frozen.model, self.frozen.model.config
-        widths = 6 * (model.d_model + model.d_head) + 2 * (model.d_model + sizes.d_mlp)
+        widths = 6 * (model.d_model + max(model.d_head, sizes.value_width)) + 2 * (
+            model.d_model + sizes.d_mlp
+        )
         return (len(self.layers) + 1) * (2 * self.frozen.n_pos + widths + 64)
 
 

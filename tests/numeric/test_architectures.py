@@ -13,7 +13,7 @@ from otimes.numeric.attribution.gradients import input_gradient
 from otimes.numeric.attribution.question import ask
 from otimes.numeric.attribution.relevance import relevance
 from otimes.numeric.frozen import MLPKind, freeze
-from otimes.numeric.paths.ensemble import paths
+from otimes.numeric.paths.ensemble import Paths, paths
 from otimes.numeric.paths.scores import score_terms
 from tests.numeric.random_models import MODERN, TINY_TOKENS, random_model
 
@@ -21,16 +21,15 @@ LATENT = ("deepseek", "latents of keys only")
 UNCAPPED = [
     name
     for name, config in MODERN.items()
-    if not config.logit_cap
-    and not config.post_norm
-    and not config.gate_limit
-    and name not in LATENT
+    if not config.logit_cap and not config.post_norm and not config.gate_limit
 ]
 SMOOTH = [name for name in UNCAPPED if not MODERN[name].embed_norm]
 PLAIN_SCORES = [
     name
     for name in UNCAPPED
-    if MODERN[name].qk_norm == "none" and MODERN[name].positions != "alibi"
+    if MODERN[name].qk_norm == "none"
+    and MODERN[name].positions != "alibi"
+    and not MODERN[name].kv_rank
 ]
 
 
@@ -54,7 +53,15 @@ def test_a_path_without_the_norm_of_an_output_does_not_close(kind: str) -> None:
     assert np.abs(given[0]).max() > 0.1
 
 
-@pytest.mark.parametrize("kind", [*UNCAPPED, *LATENT])
+def test_a_path_without_the_norm_of_a_latent_does_not_close() -> None:
+    frozen = freeze(random_model(MODERN["deepseek"], seed=1), TINY_TOKENS)
+    other = replace(frozen, latent_scales=tuple(2 * each for each in frozen.latent_scales))
+    given = [each.write(each.z(frozen.first[None])) for each in (frozen.layer(0), other.layer(0))]
+    assert np.allclose(given[0], 2 * given[1])
+    assert Paths(frozen).closure.ratio <= 1 < Paths(other).closure.ratio
+
+
+@pytest.mark.parametrize("kind", UNCAPPED)
 def test_direct_attributions_sum_to_the_logit(kind: str) -> None:
     model = random_model(MODERN[kind], seed=1)
     direct = ot.direct_logit_attribution(model, TINY_TOKENS, 3, 5)
@@ -81,14 +88,17 @@ REFUSED = {
         "length",
     ),
     "paths": (lambda model: ot.paths(model, TINY_TOKENS), "gemma2", "logit_cap=3.0"),
-    "paths of latents": (lambda model: ot.paths(model, TINY_TOKENS), "deepseek", "kv_rank=5"),
-    "circuits of latents": (lambda m: ot.ov_circuit(m, 0, 0), "deepseek", "kv_rank=5"),
-    "gradients of latents": (lambda m: input_gradient(m, TINY_TOKENS), "deepseek", "kv_rank=5"),
+    "scores of latents": (
+        lambda model: ot.paths(model, TINY_TOKENS).scores(1, 0, 2),
+        "deepseek",
+        "kv_rank=5",
+    ),
+    "circuits of latents": (lambda m: ot.qk_circuit(m, 0, 0, 1), "deepseek", "kv_rank=5"),
     "gates": (lambda model: freeze(model, [1, 2], mlp="gates"), "experts of gpt-oss", "gate_limit"),
     "gradients": (lambda model: input_gradient(model, TINY_TOKENS), "gemma2", "logit_cap=3.0"),
     "embeddings": (lambda m: input_gradient(m, TINY_TOKENS), "bloom", "embed_norm=True"),
     "folding": (lambda model: model.fold_norms(), "olmo2", "norm_order='output'"),
-    "circuits": (lambda model: ot.qk_circuit(model, 0, 0, 1), "qwen3", "qk_norm='head'"),
+    "circuits": (lambda model: ot.composition_scores(model, "V"), "qwen3", "qk_norm='head'"),
     "theorems": (lambda model: ot.verify(["virtual_weights"], [model]), "gpt-oss", "sinks=True"),
 }
 
@@ -121,9 +131,11 @@ def test_relevance_is_conserved(kind: str) -> None:
     assert abs(found.missing) < 1e-10
 
 
-@pytest.mark.parametrize("kind", ["gemma3 pre-norm", "gemma2 pre-norm", "qwen3", "gpt-oss"])
+@pytest.mark.parametrize(
+    "kind", [*("gemma3 pre-norm", "gemma2 pre-norm", "qwen3", "gpt-oss", *LATENT)]
+)
 def test_folded_norms_leave_the_logits(kind: str) -> None:
-    model = random_model(replace(MODERN[kind.split()[0]], norm_order="pre"), seed=1)
+    model = random_model(replace(MODERN[kind.removesuffix(" pre-norm")], norm_order="pre"), seed=1)
     folded = model.fold_norms()
     ours, theirs = (each.forward(TINY_TOKENS)["logits"] for each in (model, folded))
     assert np.abs(ours - theirs).max() < 1e-12

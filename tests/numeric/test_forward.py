@@ -103,7 +103,7 @@ def test_only_what_is_asked_for_is_kept() -> None:
     assert sorted(some) == ["embed", "logits", "pattern.1"]
     assert all(np.array_equal(some[place], places[place]) for place in some)
     with pytest.raises(
-        OtimesError, match=r"random has no activation pattern and q\.2; it has embed, resid_pre\.0,"
+        OtimesError, match=r"no activation pattern and q\.2; it has embed, resid_pre\.0…1,"
     ):
         model.forward(TINY_TOKENS, ["pattern", "q.2"])
 

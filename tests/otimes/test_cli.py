@@ -293,7 +293,7 @@ def test_paths_as_a_page(otimes: Otimes, tmp_path: Path) -> None:
         (["--position", "48"], "position 48 is out of range: the prompt has the positions 0 to 47"),
         (["--token", "hello world"], "'hello world' is 7 tokens ('he', 'l',"),
         (["--token", "1024"], "token 1024 is not in the vocabulary"),
-        (["--top", "0"], "k and budget must be integers of at least 1, got k=0"),
+        (["--top", "0"], "Invalid value for '--top': 0 is not in the range"),
         (["--html", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html: No such file"),
     ],
 )

@@ -18,7 +18,7 @@ import numpy as np
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.audit.capture.nonfinite import nonfinite_entries
 from otimes.numeric.audit.reference.comparison import Recording
-from otimes.numeric.block import head_width_of, kind_of, place_names, width_of
+from otimes.numeric.block import briefly, head_width_of, kind_of, place_names, width_of
 from otimes.numeric.config import Config, listed
 from otimes.numeric.importers.unwrap import called
 from otimes.numeric.model import Model
@@ -198,7 +198,8 @@ def gather(
     wrong = [ours for ours in renamed.values() if ours not in known]
     if wrong:
         raise OtimesError(
-            f"names= maps to {listed(wrong)}, no hook point of this model; it has {listed(known)}"
+            f"names= maps to {listed(wrong)}, no hook point of this model; it has"
+            f" {listed(briefly(model.config))}"
         )
     named = {renamed.get(name, name): array for name, array in activations.items()}
     if logits is not None:

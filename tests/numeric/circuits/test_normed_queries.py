@@ -1,0 +1,56 @@
+"""Circuits behind norms of queries, keys and latents: a forward pass, up to frozen scales."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import otimes as ot
+from tests.numeric.random_models import MODERN, TINY_TOKENS, random_model
+
+KINDS = {
+    "qwen3": MODERN["qwen3"],
+    "one norm for all heads": replace(MODERN["qwen3"], qk_norm="all"),
+    "layer norms": replace(MODERN["layer norms of queries, parallel"], norm_order="pre"),
+    "a layer norm for each head": replace(
+        MODERN["layer norms of queries, parallel"], norm_order="pre", qk_norm="head"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_the_circuit_over_frozen_scales(kind: str) -> None:
+    model = random_model(KINDS[kind], seed=1).fold_norms()
+    biases = {"b_Q", "b_K", "b_V"} & {*model.weights}  # a circuit is without them
+    model = model.changed({name: np.zeros_like(model.weights[name]) for name in biases})
+    config = model.config
+    places = model.forward(TINY_TOKENS)
+    rows, layer, head = places["ln1.1"], 1, 2
+    for key in (0, 3):
+        for query in (3, 4):
+            distance = query - key if config.positions == "rotary" else None
+            scale = config.score_scale
+            for letter, position in (("Q", query), ("K", key)):
+                every = np.stack([rows[position] @ W for W in getattr(model, f"W_{letter}")[layer]])
+                read = every if config.qk_norm == "all" else every[head]
+                read = read - read.mean() if config.norm == "layer" else read
+                scale /= np.sqrt((read**2).mean() + config.norm_eps)
+            circuit = ot.qk_circuit(model, layer, head, distance=distance)
+            expected = rows[query] @ circuit.left @ (circuit.right @ rows[key]) * scale
+            if config.positions == "alibi":
+                expected -= config.alibi_slopes[head] * (query - key)
+            assert np.isclose(places["scores.1"][head, query, key], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["deepseek", "latents of keys only"])
+def test_what_a_head_writes_is_its_ov_circuit_over_the_scale_of_the_latent(kind: str) -> None:
+    model = random_model(MODERN[kind], seed=1).fold_norms()
+    places = model.forward(TINY_TOKENS)
+    rows = places["ln1.1"]
+    latent = rows @ model.W_DKV[1]
+    scale = np.sqrt((latent**2).mean(axis=1, keepdims=True) + model.config.latent_eps)
+    circuit = ot.ov_circuit(model, 1, 2)
+    written = places["pattern.1"][2] @ (rows @ circuit.left @ circuit.right / scale)
+    assert np.abs(written - places["head_out.1"][2]).max() < 1e-12
