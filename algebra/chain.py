@@ -43,8 +43,8 @@ class Link:
         return self.verdict.reason if self.verdict else self.error
 
     def __str__(self) -> str:
-        found = self.step.rule if self.step else "no single rule"
-        why = f"{self.status}, by {found}"
+        found = f"by {self.step.rule}" if self.step else "in several steps"
+        why = f"{self.status}, {found}"
         if self.status != "proved":
             why = f"{self.status}: {self.reason}"
         return f"{unicode_text(self.before)} = {unicode_text(self.after)}   ({why})"

@@ -669,7 +669,8 @@ def check_settings(config: Config, what: str, also: Iterable[str] = ()) -> None:
 
     >>> check_settings(Config(1, 1, 4, 2, 10, 8, "none", sinks=True), "paths")
     Traceback (most recent call last):
-    otimes.algebra.errors.OtimesError: paths: not for a model with sinks=True
+    otimes.algebra.errors.OtimesError: paths: not for a model with sinks=True, which the forward \
+pass and the audit take into account
     """
     for name, plain in SETTINGS.items():
         value = getattr(config, name)
@@ -682,7 +683,10 @@ def check_settings(config: Config, what: str, also: Iterable[str] = ()) -> None:
                 f"{what}: not for norm_order='post', where the residual stream is normalised after "
                 "each addition, so that it is not the sum of the outputs of attention and MLPs"
             )
-        raise OtimesError(f"{what}: not for a model with {name}={value!r}")
+        raise OtimesError(
+            f"{what}: not for a model with {name}={value!r}, which the forward pass and the audit"
+            " take into account"
+        )
 
 
 def gpt2_config(**changes: Any) -> Config:

@@ -201,6 +201,9 @@ class Need(NamedTuple):
     def __str__(self) -> str:
         return self.says
 
+    def __repr__(self) -> str:
+        return self.says
+
 
 def usual_hypotheses(lhs: Any, rhs: Any, signature: Any) -> Iterator[Need]:
     """Yield the hypotheses that a claim usually lacks, the smallest first.

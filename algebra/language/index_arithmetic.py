@@ -6,7 +6,7 @@
     i, j - i            an index as a number: the entry i of `Positions(n)`
     A[n - 1, j]         the last index: e A for the row `OneHotLast(n).T`
     S[l + 1], R[j - i]  members at affine indices (`affine`)
-    A**m                `LayerProduct(A, (l, m))`, for a size m; A**(m + 2) is A**m A A
+    A**m                `LayerProduct(A, (l, m))`, for a size or an index m; A**(m + 2) is A**m A A
 
 `HeadSum(F[j], (j, i + 1))` and `HeadSum(F[j], (j, i))` are sums of matrices up to an index. What
 the language has already is left as it is.
@@ -398,7 +398,7 @@ class _Elaboration:
     # -- powers ------------------------------------------------------------------------------------
 
     def power(self, e: Any, ranges: Ranges) -> Any:
-        """Return a power by a symbol for a size as a product over layers that are all alike."""
+        """Return a power by a size or an index as a product over layers that are all alike."""
         if e.exp.is_Integer:
             return self.plain(e, ranges)
         base = self.walk(e.base, ranges)
@@ -410,9 +410,13 @@ class _Elaboration:
             one = sympy.Inverse(base) if times < 0 else base
             for part in [] if symbols == 1 else sympy.Mul.make_args(symbols):
                 name, exponent = part.as_base_exp()
-                if not isinstance(name, Symbol) or not exponent.is_Integer or name in ranges:
+                of_index = name in ranges
+                if not isinstance(name, Symbol) or not exponent.is_Integer:
                     raise LanguageError(_no_power(e))
-                if name.is_positive is False or (name.is_nonnegative and not name.is_positive):
+                if of_index and times < 0:
+                    raise LanguageError(_no_power(e))
+                from_zero = name.is_positive is False or name.is_nonnegative
+                if from_zero and not (of_index or name.is_positive):
                     raise LanguageError(
                         f"the exponent {name} in {short_text(e)} may be 0, and a number of factors "
                         f"is at least 1: declare {name} positive"
@@ -454,7 +458,7 @@ def _offset(end: Any, ranges: Ranges) -> tuple[Symbol, Any] | None:
 def _no_power(e: Any) -> str:
     return (
         f"the power {short_text(e.exp)} of a matrix is not in the language, in {short_text(e)}: "
-        "a sum of products of symbols for sizes, and a number, is"
+        "a sum of products of symbols for sizes and of indices, and a number, is"
     )
 
 

@@ -165,7 +165,7 @@ def _is_large(node: Node) -> bool:
 
 
 def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
-    """Return whether a product does not conform, whichever way each vector is turned by itself.
+    """Return whether the terms do not conform, whichever way each vector is turned by itself.
 
     A vector that is added to a matrix may be meant for each of its rows.
     """
@@ -178,7 +178,8 @@ def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
         try:
             trial.infer_all()
         except FormulaShapeError as error:
-            if not trial.solver.unsure and str(error).startswith("cannot multiply"):
+            said = str(error).startswith(("cannot multiply", "cannot equate"))
+            if said and not trial.solver.unsure:
                 continue
         except NotationError:
             pass

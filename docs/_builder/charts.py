@@ -97,7 +97,7 @@ def table(
         for j in range(len(columns)):
             x, value = left + j * cell, float(values[i, j])
             share = abs(value) / largest
-            dark = "on-dark mid" if share > 0.55 and value > 0 else "mid"
+            dark = "on-dark mid" if share > 0.7 and value > 0 else "mid"
             shown = f"{value:.2f}".replace("-", "−").replace("−0.00", "0.00")
             mark = ' class="second"' if value < -0.005 else f' fill-opacity="{share:.3f}"'
             parts += [

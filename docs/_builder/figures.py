@@ -46,7 +46,7 @@ def pattern(weights: NDArray[np.float64], tokens: Sequence[str], name: str) -> s
             )
             if j == largest:
                 shown = f"{weight:.2f}".replace("0.", ".").replace("1.00", "1")
-                dark = ' class="on-dark mid"' if weight > 0.5 else ' class="mid"'
+                dark = ' class="on-dark mid"' if weight > 0.7 else ' class="mid"'
                 parts.append(f'<text x="{x + 10.5}" y="{y + 14.5}"{dark}>{shown}</text>')
     return svg(width, height, f"attention pattern of {name}", parts, "pattern")
 
@@ -63,7 +63,7 @@ def blocks(weights: NDArray[np.float64], symbol: str, name: str) -> str:
                 f'<rect x="{x}" y="{y}" width="{size - 2}" height="{size - 2}"'
                 f' fill-opacity="{min(abs(value), 1):.3f}"/>'
             )
-            dark = "on-dark mid" if value > 0.5 else "mid"
+            dark = "on-dark mid" if value > 0.7 else "mid"
             text = "0" if abs(value) < 0.005 else f"{value:.2f} {symbol}".replace("1.00 ", "")
             parts.append(f'<text x="{x + size / 2 - 1}" y="{y + 27}" class="{dark}">{text}</text>')
     return svg(columns * size + 8, rows * size + 8, name, parts, "pattern")

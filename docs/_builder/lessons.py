@@ -56,9 +56,12 @@ def made(markdown: str, path: str) -> str:
     )
 
 
-CODE = re.compile(r"(?<!<pre>)<code>([^<]*)</code>")
+CODE = re.compile(r"(?<!<pre>)(?<!<span></span>)<code>([^<]*)</code>")
 LONGEST_UNBROKEN = 34
 """Characters that fit into the narrowest page."""
+
+SHORT = 14
+"""Characters of a formula that is not broken at all."""
 
 BETWEEN = re.compile(r"( (?:=|[+]) (?![^()]*\)))")
 """Where a formula in code may be broken: beside an equals sign or a plus outside all brackets."""
@@ -72,7 +75,8 @@ def unbroken(html: str) -> str:
     """
 
     def parts(match: re.Match[str]) -> str:
-        pieces = BETWEEN.split(match.group(1))
+        whole = match.group(1)
+        pieces = [whole] if len(whole) <= SHORT else BETWEEN.split(whole)
         pieces[::2] = [_short(piece) for piece in pieces[::2]]
         return f"<code>{''.join(pieces)}</code>"
 

@@ -33,7 +33,7 @@ OPERATIONS = {
     "vec_cols": (r"\operatorname{vec}_c", "the columns of a matrix, stacked to one column"),
     "RowSoftmax": (
         r"\operatorname{softmax}",
-        "exp of each entry, divided by the sum of these along its row; a mask keeps some entries",
+        "exp of each entry, divided by their sum along the row, where a mask, written below, is 1",
     ),
     "LayerNorm": (
         r"\operatorname{LayerNorm}",

@@ -13,14 +13,15 @@ import sympy
 
 from otimes.algebra.language.latex import latex
 
-MARK = r"(?:[ᵀ²³⁻¹′]+|\^(?:\{[^{}\\$]*\}|[A-Za-z0-9]+))"
+HIGH = r"\^(?:\{[^{}\\$]*\}|[A-Za-z0-9]+|\([A-Za-z0-9]+(?:\s?[-+−]\s?[A-Za-z0-9]+)*\))"
+MARK = rf"(?:[ᵀ²³⁻¹′]+|{HIGH})"
 BELOW = r"(?:\d+|[A-Za-z]+|[ΔΛα-ω]|\{[^{}\\$]*\})"
 # A name with a subscript (W_QK, σ_{r+1}); letters with a mark (Bᵀ, A², αX); a sum over an index.
 SUBSCRIPTED = rf"(?:[A-Za-zα-ωΦ]_{BELOW}|1_\{{[^{{}}\\$]*\}})"
 STRONG = rf"(?:{SUBSCRIPTED}{MARK}?|[A-Za-z]{MARK}|[Δα-ω]{MARK}?)"
 RUN = rf"(?:[a-z](?=[Δα-ω])|[A-Z])*{STRONG}(?:{STRONG}|[A-Z])*"
 SUM = r"[Σ∏]_(?:[A-Za-z]+|\{[^{}\\$]*\})"
-POWER = r"\d+\^(?:\{[^{}\\$]*\}|[A-Za-z0-9]+)"
+POWER = rf"\d+{HIGH}"
 FORMULA_ATOM = rf"(?:√?{RUN}|{SUM}|{POWER}|Id|[A-Z])(?![\w\-])"
 AFTER_OPERATOR = rf"(?:{FORMULA_ATOM}|√?\d+(?:[.,]\d+)*(?![\w.]*\w)|√?[a-z](?!\w))"
 OPERATOR = r"\s[⊗∘×=+−/≤≥≠≈·]\s"
@@ -54,6 +55,8 @@ SIGNS = {
 }  # fmt: skip
 PLAIN = "=+/(),.⟨⟩"
 MARKS = {"ᵀ": r"\top", "²": "2", "³": "3", "⁻": "-", "¹": "1", "′": r"\prime"}
+INDICES = re.compile(r"\\mathrm\{([ab]{2}|[ijkl]{2}|mk)\}")
+"""Two indices of an entry, which are no word."""
 TOKEN = re.compile(
     rf"√|{NAMED}(?=\()|{SUM}|{SUBSCRIPTED}|Id|{MARK}|[⊗∘×=+−/(),·≤≥≠≈‖½⟨⟩ΔΛΦ]|\d+(?:[.,]\d+)*|[A-Za-zα-ω]|\s+"
 )
@@ -95,7 +98,7 @@ def tex(formula: str) -> str:
         shown = _shown(sign)
         parts.append(rf"\sqrt{{{shown.strip()}}}" if root else shown)
         root = False
-    joined = re.sub(r"\s+", " ", "".join(parts)).strip()
+    joined = re.sub(r"\s+", " ", INDICES.sub(r"\1", "".join(parts))).strip()
     joined = re.sub(r"(operatorname\{\w+\}) \(", r"\1(", joined)
     return joined.replace(" ^{", "^{").replace("( ", "(").replace(" )", ")")
 
@@ -116,10 +119,10 @@ def _raised(sign: str) -> str:
     """Return the TeX of a mark, or of a power such as ^k and ^{k − 1}."""
     if sign[0] != "^":
         return "^{" + " ".join(MARKS[mark] for mark in sign).replace("- ", "-") + "}"
-    inner = sign[1:].strip("{}")
+    inner = sign[1:].strip("{}()")
     word = len(inner) > 1 and inner.isalpha() and inner.isascii()
-    shown = rf"\mathrm{{{inner}}}" if word else tex(inner)
-    return "^{" + re.sub("^- ", "-", shown) + "}"
+    shown = rf"\mathrm{{{inner}}}" if word else tex(inner.replace("-", "−"))
+    return "^{" + re.sub("^- ", "-", shown).replace(" - ", "-").replace(" + ", "+") + "}"
 
 
 def _subscripted(name: str) -> str:

@@ -79,13 +79,14 @@ def _cut(text: str) -> str:
 def synonyms(text: str) -> list[str]:
     """Return words that mean the same as some in a text, and are not in it.
 
-    >>> synonyms("RoPE turns queries and keys")[:2]
-    ['rotary', 'rotation']
+    Words that are only related to one of these do not make it a synonym of the others.
+
+    >>> synonyms("RoPE turns queries and keys")[:2], "rope" in synonyms("rotation of a stream")
+    (['rotary', 'rotation'], False)
     """
     known = f" {' '.join(re.findall(r'[a-z_]+', text.lower()))} "
     found: list[str] = []
-    known_groups = [(*same, *related) for same, related in SYNONYMS]
-    for group in (*known_groups, *MORE_SYNONYMS):
-        if any(f" {word} " in known or f" {word}s " in known for word in group):
-            found += [word for word in group if f" {word} " not in known]
+    for same, related in (*SYNONYMS, *((each, ()) for each in MORE_SYNONYMS)):
+        if any(f" {word} " in known or f" {word}s " in known for word in same):
+            found += [word for word in (*same, *related) if f" {word} " not in known]
     return list(dict.fromkeys(found))

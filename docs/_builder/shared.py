@@ -14,20 +14,15 @@ from pathlib import Path
 
 FOLDER = "assets/shared"
 
-PALETTE = re.compile(
-    r"<form class=md-header__option data-md-component=palette>.*?</form>", re.DOTALL
+SHARED = (
+    "<form class=md-header__option data-md-component=palette>",
+    "<div class=md-search data-md-component=search",
+    "<nav class=md-tabs ",
 )
-SEARCH = re.compile(
-    r"<label class=\"md-header__button md-icon\" for=__search>.*?"
-    r"<div class=md-search data-md-component=search.*?(?=</nav>)",
-    re.DOTALL,
-)
-TABS = re.compile(r"<nav class=md-tabs .*?</nav>", re.DOTALL)
-LIST = re.compile(
-    r"(?<=</label>)<ul class=md-nav__list data-md-scrollfix>.*?</ul>(?=</nav></div>)", re.DOTALL
-)
+"""How the elements begin that are the same on all pages of theorems."""
+
+LIST = "</label><ul class=md-nav__list data-md-scrollfix>"
 OWN = '<li class="md-nav__item md-nav__item--active"><input'
-ITEM = re.compile(r"<li\b|</li>")
 LINK = re.compile(r'<a href=(\S+) class="md-nav__link md-nav__link--active">(.*?)</a>', re.DOTALL)
 
 INSERT = "document.currentScript.insertAdjacentHTML('beforebegin',{})"
@@ -51,23 +46,39 @@ def cut(html: str, url: str) -> str:
     folder, _, name = url.rpartition("/")
     if folder != "theorems" or name == "index.html":
         return html
-    for pattern in (PALETTE, SEARCH, TABS):
-        html = pattern.sub(_inserted, html, count=1)
-    return LIST.sub(_navigation, html, count=1)
+    for begin in SHARED:
+        if (start := html.find(begin)) >= 0:
+            part = _element(html, start)
+            html = html.replace(part, _inserted(part), 1)
+    start = html.find(LIST)
+    if start < 0:
+        return html
+    part = _element(html, start + len("</label>"))
+    return html.replace(part, _navigation(part), 1)
 
 
-def _inserted(match: re.Match[str]) -> str:
-    return f"<script src={_script(INSERT.format(json.dumps(match.group())))}></script>"
+def _element(html: str, start: int) -> str:
+    """Return the element that begins at a place, with what is in it."""
+    name = html[start + 1 :].split(maxsplit=1)[0]
+    depth = 0
+    for tag in re.finditer(rf"<(/?){name}\b", html[start:]):
+        depth += -1 if tag.group(1) else 1
+        if depth == 0:
+            return html[start : start + html[start + tag.end() :].index(">") + tag.end() + 1]
+    raise ValueError(f"an element {name} is not closed")
 
 
-def _navigation(match: re.Match[str]) -> str:
+def _inserted(part: str) -> str:
+    return f"<script src={_script(INSERT.format(json.dumps(part)))}></script>"
+
+
+def _navigation(whole: str) -> str:
     """Return what a page says of itself in its navigation, and the script for the rest."""
-    whole = match.group()
     start = whole.find(OWN)
     link = LINK.search(whole, start) if start >= 0 else None
     if link is None:
         return whole
-    own = _item(whole, start)
+    own = _element(whole, start)
     address, label = link.groups()
     plain = f"<li class=md-nav__item><a href={address} class=md-nav__link>{label}</a></li>"
     rest = whole[:start] + plain + whole[start + len(own) :]
@@ -76,16 +87,6 @@ def _navigation(match: re.Match[str]) -> str:
         f"<ul class=md-nav__list data-md-scrollfix>{own}</ul>"
         f"<script src={source} data-page={address}></script>"
     )
-
-
-def _item(html: str, start: int) -> str:
-    """Return the list item that starts at a place, with the items inside it."""
-    depth = 0
-    for tag in ITEM.finditer(html, start):
-        depth += -1 if tag.group() == "</li>" else 1
-        if depth == 0:
-            return html[start : tag.end()]
-    raise ValueError("a list item of the navigation is not closed")
 
 
 def _script(text: str) -> str:

@@ -6,6 +6,7 @@ the entry's number or on other entries, and is kept between builds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -50,6 +51,9 @@ CONVENTIONS = {
 
 UNWRITTEN = ("method", "approximation")
 """Kinds of entries that are no equation between matrices."""
+
+SYMBOLS = re.compile(r"[A-Za-z](?:_\w+)?(?: [A-Za-z](?:_\w+)?)*")
+"""What is defined, if it is a formula and not a word."""
 
 LONGEST_CLAIM = 300
 """Characters of a claim in the list of its chapter."""
@@ -336,7 +340,9 @@ def displayed(theorem: Theorem) -> str:
         case Bound():
             shown = equation(latex(claim.smaller), latex(claim.larger), sign=TEX["≤"])
         case Definition():
-            shown = equation(named(claim.name, TEX), latex(claim.value), sign=TEX[":="])
+            symbols_only = SYMBOLS.fullmatch(claim.name)
+            name = prose.tex(claim.name) if symbols_only else named(claim.name, TEX)
+            shown = equation(name, latex(claim.value), sign=TEX[":="])
         case Property():
             shown = said_of(claim.fact, latex, TEX)
         case ErrorLaw() | Method():

@@ -20,7 +20,16 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     2: (
         "The residual stream",
         "residual_stream",
-        ("stream", "positions", "channel", "symmetry", "superposition", "chance", "observations"),
+        (
+            "stream",
+            "positions",
+            "channel",
+            "symmetry",
+            "superposition",
+            "chance",
+            "fourth_moments",
+            "observations",
+        ),
     ),
     3: (
         "The attention head",
@@ -34,6 +43,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
             "patterns",
             "averages",
             "causality",
+            "concentration",
             "derivatives",
             "positions",
             "planes",
@@ -46,12 +56,22 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     4: (
         "Feed-forward layers, norms and biases",
         "mlp_and_norm",
-        ("norms", "folding", "neurons", "gates", "experts", "blocks", "edits", "processing"),
+        (
+            "norms",
+            "folding",
+            "neurons",
+            "full_rank",
+            "gates",
+            "experts",
+            "blocks",
+            "edits",
+            "processing",
+        ),
     ),
     5: (
         "Zero and one layer",
         "shallow_models",
-        ("zero_layer", "one_layer", "order_of_the_past", "skip_trigrams"),
+        ("zero_layer", "one_layer", "order_of_the_past", "skip_trigrams", "tables"),
     ),
     6: (
         "Depth",
@@ -61,12 +81,19 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     7: (
         "Reading weights",
         "reading_weights",
-        ("lenses", "embedding_space", "across_models", "singular_vectors", "eigenvalues"),
+        (
+            "lenses",
+            "embedding_space",
+            "across_models",
+            "singular_vectors",
+            "traces",
+            "eigenvalues",
+        ),
     ),
     8: (
         "Attribution",
         "attribution",
-        ("direct", "gradients", "integrals", "mixing", "rollout", "shares"),
+        ("direct", "gradients", "integrals", "mixing", "rollout", "every_depth", "shares"),
     ),
     9: ("Interventions", "interventions", ("patching", "ablation", "edges", "estimates")),
     10: (

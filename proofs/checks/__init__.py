@@ -5,6 +5,7 @@ bounds       inequalities: proof, tight cases, a search for violations
 properties   ranks, causality, stochasticity: derivation by `facts`, exact values
 definitions  expressions compared with plain loops
 measured     error laws, functions of `numeric`, empirical claims
+names        that symbols named like arrays of a model are bound to these
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from otimes.proofs.checks.bounds import check_bound
 from otimes.proofs.checks.definitions import check_definition
 from otimes.proofs.checks.identities import check_failure, check_identity, failed
 from otimes.proofs.checks.measured import check_error_law, check_method, check_observation
+from otimes.proofs.checks.names import misnamed
 from otimes.proofs.checks.properties import check_property
 from otimes.proofs.claims import (
     Bound,
@@ -52,6 +54,8 @@ def check(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -> Finding
     """
     try:
         claim = theorem.claim()
+        if wrong := misnamed(claim):
+            raise OtimesError(wrong)
         found = CHECKS[type(claim)](claim, () if quick else runs, quick)
     except OtimesError as error:
         return failed(theorem, error, runs)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import sympy
 
+from otimes.algebra.decide.admissible import admits
 from otimes.algebra.decide.satisfy import holds
 from otimes.algebra.evaluate.arrays import Values
 from otimes.algebra.evaluate.exact import Assignment, exact_array, tree_value
@@ -18,7 +19,7 @@ from otimes.algebra.language.shapes import inspect
 from otimes.numeric.binding import Run
 from otimes.proofs.checks.identities import on_models, proof_of
 from otimes.proofs.checks.properties import has
-from otimes.proofs.claims import Bound, Entries, equations, sides_of
+from otimes.proofs.claims import Bound, Entries, Example, Lemma, equations, sides_of
 from otimes.proofs.evidence import Check, Findings, ProofEvidence
 from otimes.proofs.exact import EXAMPLES, ExactEvidence, check_exactly
 from otimes.proofs.hypotheses import values_under
@@ -59,14 +60,13 @@ def _needed(claim: Bound) -> Iterator[Check]:
 
 def _may_be_negative(claim: Bound) -> str:
     """Return which term of the difference is not known to be nonnegative; empty if none."""
+    given = [each for each in claim.given if not isinstance(each, Lemma | Example)]
     for term in claim.because:
         times = sympy.sympify(term.times)
-        known = times.is_nonnegative or facts(times * sympy.Identity(1), claim.given).holds(
-            "nonnegative"
-        )
+        known = times.is_nonnegative or facts(times * sympy.Identity(1), given).holds("nonnegative")
         if not known:
             return f"the coefficient {times} is not known to be nonnegative"
-        if isinstance(term, Entries) and not facts(term.matrix, claim.given).holds("nonnegative"):
+        if isinstance(term, Entries) and not facts(term.matrix, given).holds("nonnegative"):
             return f"the entries of {term.matrix} are not known to be nonnegative"
     return ""
 
@@ -98,15 +98,33 @@ def _tight(claim: Bound) -> Check:
     arrays = {k: exact_array(np.array(v)) if np.ndim(v) else v for k, v in claim.tight.items()}
     declared = [each for each in claim.given if isinstance(each, Fact)]
     spoken = [*sides_of(claim.given), *[fact.subject for fact in declared]]
-    values = Values(inspect(*sides, *spoken), arrays)
+    signature = inspect(*sides, *spoken)
+    values = Values(signature, arrays)
     assignment = Assignment(values.sizes, values.arrays, values.indices, values.scalars)
+    if not admits(signature, assignment):
+        return Check("tight", False, "the tight case has a value that its symbol excludes")
     smaller, larger = (_number(tree_value(side, assignment)) for side in sides)
     for fact in declared:
-        if not has(fact, tree_value(fact.subject, assignment), assignment):
+        if not _everywhere(fact, assignment):
             return Check("tight", False, f"the tight case does not satisfy {fact}")
     if not holds(equations(claim.given), assignment):
         return Check("tight", False, "the tight case does not satisfy the hypotheses")
     return Check("tight", bool(smaller == larger), f"{smaller} and {larger} at {claim.tight}")
+
+
+def _everywhere(fact: Fact, assignment: Assignment) -> bool:
+    """Return whether a declared property holds, at every value of the free indices in it."""
+    subject = fact.subject
+    if not isinstance(subject, sympy.MatrixExpr):
+        subject = subject * sympy.Identity(1)
+    free = [assignment]
+    for name, (_, count) in inspect(subject).indices.items():
+        free = [
+            replace(each, indices={**each.indices, name: at})
+            for each in free
+            for at in ([each.indices[name]] if name in each.indices else range(each.size(count)))
+        ]
+    return all(has(fact, tree_value(subject, each), each) for each in free)
 
 
 def _exceeds(a: Any, b: Any) -> bool:

@@ -229,8 +229,13 @@ class Context:
         return node
 
     def candidates(self, nodes: Sequence[Node], line: int) -> Iterator[Hypothesis]:
-        """Yield hypotheses that the text offers for the symbols in terms, then the literature's."""
-        names = {e for node in nodes for e in walk(node) if isinstance(e, Name)}
+        """Yield hypotheses that the text offers for the symbols in terms, then the literature's.
+
+        They may also be about the symbols by which those are defined.
+        """
+        others = self.instances(nodes)
+        parts = [*nodes, *[self.unfolded(node, {}, None, others) for node in nodes]]
+        names = {e for node in parts for e in walk(node) if isinstance(e, Name)}
         mine = {key_of(name) for name in names}
         for hypothesis in self.hypotheses:
             about = {key_of(e) for e in _names_in(hypothesis.lhs, hypothesis.rhs)}

@@ -204,7 +204,9 @@ def offered(items: Iterable[Item], document: Document) -> Iterator[Hypothesis]:
                 continue
             lhs, rhs = statement.terms[:2]
             assumes = _assumes(document, item, statement)
-            compound = not isinstance(bare(lhs), Name | Apply | Number)
+            inner = bare(lhs)
+            power = isinstance(inner, Name) and inner.sup and inner.sup[0].kind == "number"
+            compound = bool(power) or not isinstance(inner, Name | Apply | Number)
             if compound and (is_constant(rhs) or assumes):
                 yield Hypothesis(lhs, rhs, f"line {item.line}", declared=assumes)
 

@@ -150,7 +150,7 @@ def lines(report: DocumentReport) -> list[str]:
         cell = f"cell {each.cell}, " if each.cell else ""
         verdict = f"{each.verdict} (ignored: {each.ignored})" if each.ignored else each.verdict
         found.append(f"{each.file}:{each.line}:{each.column}: {cell}{verdict}: {each.tex}")
-        if each.verdict not in ("proved", "definition") or each.hypotheses:
+        if each.verdict not in ("proved", "definition") or each.hypotheses or each.facts:
             found += [f"    {line}" for line in details(each)]
     found += [f"note: {note}" for note in report.notes]
     if report.undeclared:

@@ -1,5 +1,6 @@
 """Exercises: what the judge answers, and which exercises stop a build."""
 
+import doctest
 import io
 import json
 import tarfile
@@ -10,9 +11,12 @@ pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
 
 import answers
 import exercises
+import glossary
 import in_browser
 import lessons
 import pyodide
+import search_entries
+import typed
 from otimes.proofs import replay
 from otimes.proofs.catalogue import find
 
@@ -169,3 +173,10 @@ def test_a_star_is_the_entrywise_product_where_there_is_one():
             do="exercise", left=left, answer=said, shapes="X: n d, U: d m, W: d m, V: m d"
         )
         assert found["status"] == status
+
+
+@pytest.mark.parametrize("module", [glossary, lessons, search_entries, typed])
+def test_examples_in_docstrings(module):
+    results = doctest.testmod(module)
+    assert results.attempted
+    assert not results.failed

@@ -37,6 +37,17 @@ def test_a_saved_checkpoint_passes(kind: str, shard: str, tmp_path) -> None:
     assert not other.passed  # other weights
 
 
+def test_a_lone_file_is_run_by_transformers(tmp_path) -> None:
+    gpt2().save_pretrained(tmp_path)
+    lone = (tmp_path / "model.safetensors").rename(tmp_path / "lone.safetensors")
+    beside = audit_folder(str(lone))
+    assert beside.passed
+    assert "a copy with generic parameters" in str(beside)  # of a live module
+    settings = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").unlink()
+    assert str(audit_folder(str(lone), config=settings)) == str(beside)
+
+
 def test_in_half_precision(tmp_path) -> None:
     llama().bfloat16().save_pretrained(tmp_path)
     report = audit_folder(str(tmp_path))

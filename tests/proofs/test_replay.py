@@ -193,12 +193,12 @@ def that_matter(made: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def test_changes_that_matter_are_rejected() -> None:
     told = [
         (name, change, rejected(wrong))
-        for name in CHANGED[::4]
+        for name in CHANGED[:: 4 if LONG else 8]
         if "one row" not in name  # where both sides are 0, and hypotheses are idle
         for change, wrong in that_matter(certificate(name))
     ]
     assert [(name, change) for name, change, rejected in told if not rejected] == []
-    assert len(told) > 450
+    assert len(told) > (450 if LONG else 200)
 
 
 # -- certificates of what is false -----------------------------------------------------------------

@@ -146,6 +146,34 @@ def test_the_map_is_searched_and_walked_by_keyboard(page: chromium.Page, base: s
     assert not _clean(page, base)
 
 
+@pytest.mark.parametrize("served", [True, False], ids=["served", "from disk"])
+def test_what_pages_share_is_in_its_place(page: chromium.Page, base: str, served: bool) -> None:
+    path = "theorems/head_is_kron.html"
+    page.resize(1300)
+    page.open(base + path if served else (SITE / path).as_uri())
+    count = "document.querySelectorAll('{}').length"
+    assert page.value(count.format(".md-tabs__link")) > 10
+    assert page.value(count.format(".md-sidebar--primary .md-nav__link")) > 10
+    assert page.value(count.format(".md-sidebar--primary a.md-nav__link--active")) == 1
+    page.value("document.querySelector('label[for=__search]').click()")
+    page.value("document.querySelector('.md-search__input').focus()")
+    page.call("Input.insertText", text="RoPE")
+    _press(page, "ArrowLeft")  # the theme asks when a key is released
+    assert page.until(count.format(".md-search-result__item"))
+    found = page.value("document.querySelector('.md-search-result__item').innerText")
+    assert found.startswith("RoPE")
+    _clean(page, base)  # from disk, every file is outside
+
+
+def test_terms_say_what_they_mean(page: chromium.Page, base: str) -> None:
+    page.open(f"{base}learn/paths.html")
+    assert page.value("document.querySelectorAll('a.term').length") > 5
+    page.value("document.querySelector('a.term[href$=\"#logit\"]').focus()")
+    hint = "document.querySelector('a.term[href$=\"#logit\"]').title"
+    assert page.until(hint).startswith("The number that the model gives")
+    assert not _clean(page, base)
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_text_stands_out(page: chromium.Page, base: str, dark: bool) -> None:
     page.dark(dark)
@@ -176,15 +204,17 @@ def _answer(page: chromium.Page, number: int, text: str) -> str:
         ("tensor-products", 0, "(A ⊗ W) vec_rows(X)", "(W ⊗ A) vec_rows(X)"),
         ("tensor-products", 2, "A ⊗ W", "A ⊗ Wᵀ"),
         ("tensor-products", 3, r"A B C \otimes U V W", "C B A ⊗ W V U"),
-        ("tensor-products", 5, "40000", "200"),
-        ("heads", 0, "A X W_V W_O", "A X W_O W_V"),
+        ("tensor-products", 5, "40,000", "200"),
+        ("heads", 0, "= AXW_VW_O", "A X W_O W_V"),
         ("heads", 2, "W_O W_V", "W_V W_O"),
-        ("heads", 5, "A X W_V W_O + 𝟏 b W_O", "A X W_V W_O"),
+        ("heads", 3, "U diag(s)", "diag(s) U"),
+        ("heads", 6, "A X W_V W_O + 𝟏 b W_O", "A X W_V W_O"),
         ("paths", 0, "I + G + H + G H", "I + G H"),
-        ("paths", 2, "B A ⊗ W V", "A B ⊗ V W"),
+        ("paths", 2, "4", "3"),
+        ("paths", 3, "B A ⊗ W V", "A B ⊗ V W"),
         ("circuits", 0, "X W_Q W_Kᵀ Xᵀ", "X W_Q W_K Xᵀ"),
         ("induction", 1, "X W Vᵀ Xᵀ Aᵀ", "X W Aᵀ Xᵀ Vᵀ"),
-        ("paths", 3, "I + B ⊗ W + A ⊗ V + B A ⊗ W V", "I + B A ⊗ W V"),
+        ("paths", 4, "I + B ⊗ W + A ⊗ V + B A ⊗ W V", "I + B A ⊗ W V"),
         ("norms", 0, "X P", "X P + c 𝟏ᵀ"),
         ("rotary", 0, "rotation(j - i)", "rotation(i - j)"),
         ("mlps", 0, "relu(X U) S + relu(X V) T", "relu(X U) T + relu(X V) S"),
@@ -207,7 +237,7 @@ def test_exercises_are_marked(
 
 def test_a_false_statement_is_told_from_a_true_one(page: chromium.Page, base: str) -> None:
     page.open(f"{base}learn/paths.html")
-    for number, truth in ((4, "refuted"), (5, "proved")):
+    for number, truth in ((5, "refuted"), (6, "proved")):
         block = f"document.querySelectorAll('.exercise')[{number}]"
         for button in ("proved", "refuted"):
             page.value(
@@ -259,6 +289,7 @@ def test_a_page_from_disk_says_how_to_serve_it(page: chromium.Page) -> None:
     said = "document.querySelector('[data-kind=certificate] .judge-answer').innerText"
     assert page.until(f"{said}.includes('otimes docs')")
     assert not [each for each in page.logged if "favicon" not in each]
+    _clean(page, base)
 
 
 def test_a_lesson_works_by_keyboard(page: chromium.Page, base: str) -> None:

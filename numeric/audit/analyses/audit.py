@@ -64,7 +64,7 @@ from otimes.numeric.audit.capture.collect import token_rows
 from otimes.numeric.audit.findings import Finding, Gauge
 from otimes.numeric.audit.reference.error_estimates import GRANTED, RUNS
 from otimes.numeric.audit.report import Report
-from otimes.numeric.config import listed
+from otimes.numeric.config import SETTINGS, check_settings, listed
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import as_tokens
@@ -105,6 +105,10 @@ A_SCORE = 16
 OTHERS = ("folded_weights", "svd")
 
 
+OF_SCORES = ("qk_circuit", "q_composition", "k_composition")
+"""The analyses of the weights of queries and keys."""
+
+
 def audit_analysis(
     name: str,
     value: Any,
@@ -128,6 +132,8 @@ def audit_analysis(
     model = load_model(model)
     if name not in SAYS and name not in OTHERS:
         raise OtimesError(f"there is no analysis {name!r}; known are {listed([*SAYS, *OTHERS])}")
+    changed = {"kv_rank", *(["qk_norm"] if name in OF_SCORES else [])}  # what its formula lacks
+    check_settings(model.config, f"the audit of {name!r}", {*SETTINGS} - changed)
     asked = Asked(model, _prompt(tokens, model), layer, head)
     if name == "folded_weights":
         return folded_weights(value, model)

@@ -235,12 +235,16 @@ def bilinear_mlp_is_a_tensor() -> Statement:
     """
     unit, here = OneHot(out, d), OneHot(k, n)
     x = matmul(Transpose(here), X)
-    form = matmul(W_gate, DiagMatrix(matmul(W_out, unit)), Transpose(V_in))
-    layer = matmul(entrywise(matmul(X, W_gate), matmul(X, V_in)), W_out)
+    W = MatrixSymbol("W", d, d_mlp)
+    form = matmul(W, DiagMatrix(matmul(W_out, unit)), Transpose(V_in))
+    layer = matmul(entrywise(matmul(X, W), matmul(X, V_in)), W_out)
     return Statement(
         matmul(Transpose(here), layer, unit),
         matmul(x, form, Transpose(x)),
-        bind=({"X": Source("ln2"), "W_gate": Source("W_in")}, {"W_gate": Source("W_gate")}),
+        bind=(
+            {"X": Source("ln2"), "W": Source("W_gate")},
+            {"X": Source("ln2"), "W": Source("W_in")},
+        ),
     )
 
 

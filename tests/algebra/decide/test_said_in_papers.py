@@ -15,14 +15,13 @@ from tests.algebra.decide.said_in_papers import FALSE, TRUE
 EVERY = 1 if os.environ.get("OTIMES_LONG") else 12
 OPEN = {  # true, and why they are not proved
     "depth: 96 layers": "each product has 2^96 paths, and L is a number",
-    "powers: geometric": "the exponent is an index",
     "indices: one more term": "a range ends at i + 1, where i stops one short of its own",
     "indices: state at a position": "the induction goes over a free index",
     "indices: causal readout": "the induction goes over a free index",
     "indices: reversed": "no rule turns a range around",
     "indices: triangle exchanged": "a range ends at n - j",
 }
-UNREAD = {"geometric, one too many", "one more term, the old one"}  # false, and refused as above
+UNREAD = {"one more term, the old one"}  # false, and refused as above
 
 
 def some(claims: dict[str, Any], but: Any = ()) -> Any:

@@ -59,6 +59,9 @@ WITHOUT_CHAIN = {
     "composition_by_chance",
     "composition_by_chance_centred",
     "cross_entropy_gradient",
+    "gradient_times_input_at_every_depth",
+    "gram_of_random_columns",
+    "kept_differences_are_invertible",
     "entropy_falls_with_sharpness",
     "feed_forward_adds_to_stream",
     "feed_forward_is_sum_over_neurons",
@@ -85,6 +88,7 @@ WITHOUT_CHAIN = {
     "layer_norm_rotation",
     "linear_attention_is_a_gradient_step",
     "linear_attention_is_a_recurrence",
+    "log_probabilities_of_zero_layer",
     "lora_merges",
     "lora_on_OV",
     "lora_on_QK",
@@ -106,6 +110,7 @@ WITHOUT_CHAIN = {
     "signed_permutation_passes_gain",
     "sinusoids_move_by_a_matrix",
     "sinusoids_score_by_distance",
+    "smooth_grad_of_cubic",
     "softmax_maximises_score_plus_entropy",
     "softmax_of_log_counts",
     "softmax_plus_one_is_a_null_key",
@@ -273,7 +278,8 @@ def test_random_false_equations_have_no_chain() -> None:
 # -- the twelve kinds ------------------------------------------------------------------------------
 
 TRUE = [identity for identity in SUITE if identity.truth]
-SOME = TRUE if LONG else TRUE[::8]
+SLOW = {"Hall, two rows", "traceless matrices anticommute up to a scalar, two rows"}
+SOME = TRUE if LONG else [identity for identity in TRUE[::8] if identity.name not in SLOW]
 # Proved, but no chain is found yet: sizes cut in blocks in two ways, blocks inverted by uses of
 # equations, and polynomials in the entries that are many or need a hypothesis besides.
 MISSING = {

@@ -137,7 +137,9 @@ NOT_READ = {
     "sources_add_up": "the sizes of two zero blocks follow from their sum only",
     "induction_model_stream": "nothing says how wide a zero block is",
     "saturated_pattern_has_no_gradient": "nothing says how long the one-hot column is",
-    "noise_ablation_mean": "a zero column is printed without its size",
+    **dict.fromkeys(
+        ("noise_ablation_mean", "uniform_code_length"), "a zero column is printed without its size"
+    ),
     "graded_pass": "the exponent of a matrix is an index",
     "paths_count": "1 × 1 layers are read as numbers",
     "score_path_pairs_count": "1 × 1 layers are read as numbers",
@@ -146,6 +148,7 @@ NOT_READ = {
             *("qk_rank_is_not_length", "weights_lie_between_zero_and_one", "softmax_jacobian"),
             *("score_gradient", "linear_attention_is_a_gradient_step", "cross_entropy_gradient"),
             *("mean_ablation_error", "noise_ablation_variance"),
+            "contrast_of_probabilities_is_another",
         ),
         "an index that the language made up is called _i",
     ),

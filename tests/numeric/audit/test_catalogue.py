@@ -129,7 +129,7 @@ def test_places_of_the_stream_alone_are_enough_to_find_a_mistake() -> None:
     assert "layout" in report.first_failure.diagnosis
 
 
-LOGITS_ONLY = ["no_mask", "eps6", "rotary_base", "act_relu", "unbiased", "no_b_Q", "half_softmax"]
+LOGITS_ONLY = ["no_mask", "eps6", "act_relu", "no_b_Q", "half_softmax"]
 
 
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug != "no_b_K"] if LONG else LOGITS_ONLY)

@@ -54,3 +54,15 @@ def test_what_a_head_writes_is_its_ov_circuit_over_the_scale_of_the_latent(kind:
     circuit = ot.ov_circuit(model, 1, 2)
     written = places["pattern.1"][2] @ (rows @ circuit.left @ circuit.right / scale)
     assert np.abs(written - places["head_out.1"][2]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "setting"),
+    [("deepseek", "ov_circuit", "kv_rank=5"), ("qwen3", "qk_circuit", "qk_norm='head'")],
+)
+def test_the_audit_of_such_a_circuit_is_refused_by_the_setting(
+    kind: str, name: str, setting: str
+) -> None:
+    model = random_model(MODERN[kind], seed=1)
+    with pytest.raises(ot.OtimesError, match=f"{setting}, which the forward pass and the audit"):
+        ot.audit_analysis(name, np.eye(model.d_model), model, layer=0, head=0)

@@ -1,0 +1,73 @@
+"""Powers of a matrix whose exponent is an index: geometric sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sympy
+from sympy import Identity, MatPow, MatrixSymbol
+
+import otimes as ot
+from otimes.algebra.errors import LanguageError
+from otimes.algebra.verdict import decide
+from tests.algebra.decide.attack import rejected
+
+n, m = sympy.symbols("n m", integer=True, positive=True)
+k = sympy.Symbol("k", integer=True)
+A, one = MatrixSymbol("A", n, n), Identity(n)
+
+
+def power(exponent: Any) -> Any:
+    return MatPow(A, exponent)
+
+
+def total(body: Any, count: Any = m) -> Any:
+    return ot.HeadSum(body, (k, count))
+
+
+TRUE = {
+    "geometric": ((one - A) * total(power(k)), one - power(m)),
+    "on the right": (total(power(k)) * (one - A), one - power(m)),
+    "from one": ((one - A) * total(power(k + 1)), A - power(m + 1)),
+    "even": ((one - A * A) * total(power(2 * k)), one - power(2 * m)),
+}
+FALSE = {
+    "one too many": ((one - A) * total(power(k), m + 1), one - power(m)),
+    "from one to less": ((one - A) * total(power(k + 1)), A - power(m)),
+    "shifted": (total(power(k)), total(power(k + 1))),
+    "all even": ((one - A) * total(power(2 * k)), one - power(2 * m)),
+}
+
+
+@pytest.mark.parametrize("claim", TRUE.values(), ids=TRUE)
+def test_it_is_proved_with_a_certificate(claim: Any) -> None:
+    verdict = decide(*claim)
+    assert verdict.status == "proved"
+    assert rejected(verdict) is None
+
+
+@pytest.mark.parametrize("claim", FALSE.values(), ids=FALSE)
+def test_a_near_miss_is_refuted_at_its_numbers(claim: Any) -> None:
+    """Both sides of a 1 × 1 counterexample are computed here."""
+    verdict = decide(*claim)
+    assert verdict.status == "refuted"
+    found = verdict.counterexample
+    assert found is not None
+    sizes = {"n": 1} | {size.name: number for size, number in found.sizes.items()}
+    assert sizes["n"] == 1
+    a, stop = int(found.arrays["A"][0][0]), sizes["m"]
+    sums = {
+        "one too many": ((1 - a) * sum(a**i for i in range(stop + 1)), 1 - a**stop),
+        "from one to less": ((1 - a) * sum(a ** (i + 1) for i in range(stop)), a - a**stop),
+        "shifted": (sum(a**i for i in range(stop)), sum(a ** (i + 1) for i in range(stop))),
+        "all even": ((1 - a) * sum(a ** (2 * i) for i in range(stop)), 1 - a ** (2 * stop)),
+    }
+    name = next(name for name, other in FALSE.items() if other == claim)
+    assert sums[name][0] != sums[name][1]
+    assert (found.lhs, found.rhs) == sums[name]
+
+
+def test_a_negative_index_is_refused() -> None:
+    with pytest.raises(LanguageError, match="sizes and of indices"):
+        decide(total(power(-k)), total(power(k)))

@@ -1,0 +1,90 @@
+# ruff: noqa: E501 (a text is one line here)
+"""Correct mathematics that looks like an error is not accused, and what is read newly is decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from otimes.proofs.documents.check import check_document, check_text
+
+CORRECT = [
+    r"Let $A \in \mathbb{R}^{n \times n}$ and $v \in \mathbb{R}^n$ with $A v = \lambda v$. Then $A A v = \lambda A v$ and $\lambda^2 v = A A v$.",
+    r"For probabilities $p + q = 1$ and $A, B \in \mathbb{R}^{n \times n}$: $p A B + q A B = A B$, $p A + q A = A$.",
+    r"Let $W \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$. We write $h = W x$; in code `x @ W.T`, so $h^\top = x^\top W^\top$ and $h = x W^\top$.",
+    r"Let $Q, K \in \mathbb{R}^{n \times d}$, $q \in \mathbb{R}^d$. The scores are $K q$; batch: $Q K^\top$. For one query $s = q K^\top$.",
+    r"Let $J = \begin{bmatrix} 0 & 1 \\ 1 & 0 \end{bmatrix}$. $J^2 = I$, $J A J = J A J$ and $J J^\top = I$, $J^\top = J$.",
+    r"Take $A = \begin{bmatrix} 1 & 2 \\ 3 & 4 \end{bmatrix}$ and $B = \begin{bmatrix} 0 & 1 \\ 1 & 0 \end{bmatrix}$. Then $AB = \begin{bmatrix} 2 & 1 \\ 4 & 3 \end{bmatrix}$ and $\operatorname{tr}(A) = 5$. Now let $A = \begin{bmatrix} 2 & 0 \\ 0 & 2 \end{bmatrix}$. Then $A B = B A$ and $\operatorname{tr}(A) = 4$.",
+    r"With $d = 4$ and $P = I - \frac{1}{d}\mathbf{1}\mathbf{1}^\top$ in $\mathbb{R}^{4 \times 4}$, $\operatorname{tr}(P) = 3$.",
+    r"Let $P = I - \frac{1}{d}\mathbf{1}\mathbf{1}^\top \in \mathbb{R}^{d \times d}$. Then $\operatorname{tr}(P) = d - 1$ and $P \mathbf{1} = 0$; $P^2 = P$; $\mathbf{1}^\top P = 0^\top$.",
+    r"Let $\mathbf{1} \in \mathbb{R}^n$. $X \in \mathbb{R}^{n \times d}$. The mean is $\mu = \frac{1}{n} X^\top \mathbf{1}$ and $\mathbf{1}^\top \mathbf{1} = n$. Also $X \mathbf{1} = X \mathbf{1}$ with the ones of the other size.",
+    r"Let $C = W_Q W_K^\top$ with $W_Q, W_K \in \mathbb{R}^{d \times k}$. Then $C_{ab} = \sum_{e=1}^k (W_Q)_{ae} (W_K)_{be}$ and $C_{ab} = \sum_{e} W_{Q,ae} W_{K,be}$.",
+    r"Let $a_{ij}$ be weights with $\sum_j a_{ij} = 1$, $x_j, b \in \mathbb{R}^d$. Then $\sum_j a_{ij} (x_j + b) = \sum_j a_{ij} x_j + b$.",
+    r"Let $A \in \mathbb{R}^{n\times n}$ be row-stochastic and $\eta > 0$. $\eta A \mathbf{1} = \eta \mathbf{1}$.",
+    r"Let $N \in \mathbb{R}^{n \times n}$ with $N^2 = 0$. Then $\operatorname{tr}(N) = 0$ and $\operatorname{rank}(N) \le n/2$.",
+    r"Let $U \in \mathbb{R}^{n \times r}$, $U^\top U = I$, $P = U U^\top$. Then $\operatorname{rank}(P) \le r$, $P P = P$, $P U = U$ and $\|P x\|^2 \le \|x\|^2$.",
+    r"Let $q_i, k_j \in \mathbb{R}^{d}$, then $s_{ij} = q_i \cdot k_j = q_i^\top k_j = k_j^\top q_i$.",
+    r"Let $x_i \in \mathbb{R}^{1 \times d}$ and $W \in \mathbb{R}^{d \times d}$. $s_{ij} = x_i W x_j^\top$, and with $M = W^\top$, $s_{ji} = x_i M x_j^\top$.",
+    r"A gain $\gamma \in \mathbb{R}^d$, $x \in \mathbb{R}^d$: $\gamma \odot x = \operatorname{diag}(\gamma) x$; $c (\gamma \odot x) = \gamma \odot (c x)$.",
+    r"If $\alpha$ commutes with everything, $\alpha A B = A \alpha B$; $\alpha (A+B) = \alpha A + \alpha B$ for $A,B \in \mathbb{R}^{n \times n}$.",
+    r"Let $\Lambda$ be diagonal and $A \in \mathbb{R}^{n \times n}$ such that $A \Lambda = \Lambda A$. Then $\theta A \Lambda = \theta \Lambda A$.",
+    r"$S \in \mathbb{R}^{n \times n}$, $A = \mathrm{softmax}(S)$; $A \mathbf{1} = \mathbf{1}$; columns: $P = \mathrm{softmax}(S^\top)^\top$, $\mathbf{1}^\top P = \mathbf{1}^\top$.",
+    r"$c \in \mathbb{R}^{n}$, $S \in \mathbb{R}^{n\times n}$. Attention over columns: $\mathrm{softmax}(S + \mathbf{1} c^\top) = \mathrm{softmax}(S)$.",
+    r"$x \in \mathbb{R}^{nd}$, $x_i \in \mathbb{R}^d$, $A \in \mathbb{R}^{n \times n}$, $W \in \mathbb{R}^{d \times d}$: $y = (A \otimes W) x$ and $y_i = \sum_j A_{ij} W x_j$; $((A \otimes W) x)_i = \sum_j A_{ij} W x_j$.",
+    r"$X \in \mathbb{R}^{n \times d}$, $W \in \mathbb{R}^{d \times m}$: $(X W)_i = X_i W$ and $(XW)_{ij} = X_i W_j$.",
+    r"$\|A\|_F = \sqrt{\operatorname{tr}(A^\top A)}$, $\|A\|_F = \|A^\top\|_F$, $\|2 A\|_F = 2 \|A\|_F$ for $A \in \mathbb{R}^{n \times n}$.",
+    r"Let $R \in \mathbb{R}^{2 \times 2}$ be $R = \begin{bmatrix} c & -s \\ s & c \end{bmatrix}$ with $c^2 + s^2 = 1$. $R^\top R = I$.",
+    r"For $W_V \in \mathbb{R}^{d \times k}$ and $W_O \in \mathbb{R}^{k \times d}$, $r = x W_V$ and $o = r W_O$, with $x \in \mathbb{R}^{d}$, so $o = x W_V W_O$, that is $o^\top = W_O^\top W_V^\top x^\top$.",
+    r"For $W_V \in \mathbb{R}^{d \times k}$ and $W_O \in \mathbb{R}^{k \times d}$, and columns $x \in \mathbb{R}^{d}$: $o = W_O^\top W_V^\top x$; numpy writes $x W_V W_O$.",
+    r"$W_E \in \mathbb{R}^{v \times d}$. The token $t$ has the one-hot vector $e_t \in \mathbb{R}^v$ and the embedding $e_t^\top W_E$, or $W_E^\top e_t$, or $W_E[t]$, $x_t = W_E[t,:]$.",
+    r"Let $f(x) = A x$ for $A \in \mathbb{R}^{n\times n}$ then $f(x + y) = f(x) + f(y)$ and $f(\alpha x) = \alpha f(x)$.",
+    r"LayerNorm: $\mathrm{LN}(x) = \gamma \odot \frac{x - \mu}{\sigma} + \beta$. $\mathrm{LN}(x + c \mathbf{1}) = \mathrm{LN}(x)$. $\mathrm{LN}(a x) = \mathrm{LN}(x)$ for $a > 0$.",
+]
+
+
+def test_nothing_that_is_correct_is_accused() -> None:
+    accused = [
+        (each.tex, each.why)
+        for text in CORRECT
+        for each in check_text(text).equations
+        if each.verdict in ("refuted", "shape", "unread")
+    ]
+    assert accused == []
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (r"Let $P = I - \frac{1}{d} \mathbf{1}\mathbf{1}^\top$, $X \in \mathbb{R}^{n \times d}$. $P P = P$", "proved"),
+        (r"Let $P = I - \frac{1}{d} \mathbf{1}\mathbf{1}^\top$, $X \in \mathbb{R}^{n \times d}$. $\operatorname{tr}(P) = d$", "refuted"),
+        (r"Let $A \in \mathbb{R}^{n \times n}$. $\sum_{j} A_{ij} = (A \mathbf{1})_i$", "proved"),
+        (r"Let $A \in \mathbb{R}^{n \times n}$. $\sum_{i} A_{ij} = (A \mathbf{1})_j$", "refuted"),
+        (r"Let $A \in \mathbb{R}^{n \times n}$, $u, v \in \mathbb{R}^{n \times 1}$. $(1 + v^\top A u) A = A + A (v^\top A u)$", "proved"),
+        (r"Let $A, B \in \mathbb{R}^{n \times n}$. $-\eta A B = -\eta B A$", "refuted"),
+        (r"Let $A, B \in \mathbb{R}^{n \times n}$. $-\eta A B = - A B \eta$", "proved"),
+        (r"Let $J = \begin{bmatrix} 0 & -1 \\ 1 & 0 \end{bmatrix}$. $J J = -I$", "proved"),
+        (r"Let $J = \begin{bmatrix} 0 & -1 \\ 1 & 0 \end{bmatrix}$. $J^\top J = -I$", "refuted"),
+        (r"Let $U \in \mathbb{R}^{n \times r}$, $U^\top U = I$, $P = U U^\top$. $P P = P$", "needs-hypothesis"),
+        (r"Let $x_i \in \mathbb{R}^d$, $W_Q, W_K \in \mathbb{R}^{k \times d}$. $s_{ij} = x_i^\top W_Q W_K^\top x_j$", "shape"),
+        (r"Let $S, C \in \mathbb{R}^{n \times n}$. $\mathrm{softmax}(S + C) = \mathrm{softmax}(S)$", "refuted"),
+        (r"Let $S, C \in \mathbb{R}^{n \times n}$. $\mathrm{softmax}_{\text{rows}}(S C) = \mathrm{softmax}_{\text{rows}}(S) C$", "refuted"),
+        (r"For position $m$, $R_m = R(m \theta)$, $q \in \mathbb{R}^{2 \times 1}$. $R_m^\top R_n = R_{n-m}$. $q^\top R_m R_n q = q^\top R_{n-m} q$", "refuted"),
+    ],
+)  # fmt: skip
+def test_what_is_read_is_decided(text: str, verdict: str) -> None:
+    assert check_text(text).equations[-1].verdict == verdict
+
+
+def test_a_comment_may_stand_at_the_end_of_a_line_and_give_several_hypotheses(
+    tmp_path: Path,
+) -> None:
+    text = r"""\begin{document}
+Let $A, B \in \mathbb{R}^{n \times n}$. % otimes: given: A 1 = 1; B 1 = 1
+Half of it is 50\% otimes: $A B \mathbf{1} = \mathbf{1}$.
+\end{document}
+"""
+    (tmp_path / "a.tex").write_text(text)
+    (last,) = [e for e in check_document(tmp_path / "a.tex").equations if e.line == 3]
+    assert last.verdict == "proved"
+    assert len(last.hypotheses) == 2
