@@ -288,8 +288,7 @@ def test_a_page_from_disk_says_how_to_serve_it(page: chromium.Page) -> None:
     page.value("document.querySelector('.check').click()")
     said = "document.querySelector('[data-kind=certificate] .judge-answer').innerText"
     assert page.until(f"{said}.includes('otimes docs')")
-    assert not [each for each in page.logged if "favicon" not in each]
-    _clean(page, base)
+    assert not [each for each in _clean(page, "file:") if "favicon" not in each]
 
 
 def test_a_lesson_works_by_keyboard(page: chromium.Page, base: str) -> None:
