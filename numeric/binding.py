@@ -23,6 +23,7 @@ from otimes.algebra.language.linear import Family
 from otimes.algebra.language.signature import Signature
 from otimes.numeric.config import Config
 from otimes.numeric.model import Model
+from otimes.numeric.rotations import rotation_matrices
 
 # The axes of each array, by name: weights, then activations of the recorded forward pass.
 WEIGHT_AXES: dict[str, tuple[str, ...]] = {
@@ -75,7 +76,9 @@ PLACE_AXES: dict[str, tuple[str, ...]] = {
     "ln_final": ("n", "d"),
     "logits": ("n", "V"),
 }
-AXES = WEIGHT_AXES | PLACE_AXES
+# What an architecture fixes, without weights: the matrix that turns queries and keys at a position.
+FIXED_AXES: dict[str, tuple[str, ...]] = {"rotation": ("n", "d_head", "d_head")}
+AXES = WEIGHT_AXES | PLACE_AXES | FIXED_AXES
 
 # The activation that a symbol denotes by default, where it is not the name of a weight.
 USUAL: dict[str, str] = {"A": "pattern", "X": "resid_pre", "x": "resid_pre", "T": "one_hot"}
@@ -156,6 +159,9 @@ def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np
             weight = weight[: len(tokens)]
         if name in present and weight.size:
             arrays[name] = np.expand_dims(weight, -2) if "1" in axes else weight
+    rotation = rotation_matrices(model.config, len(tokens))
+    if rotation is not None:
+        arrays["rotation"] = rotation
     return Run(model.name, model.config, arrays)
 
 

@@ -57,7 +57,7 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
     header: dict[str, Any] = {}
     end = 0
     # The widest numbers come first, as the format has them, so that all are aligned.
-    order = sorted(tensors, key=lambda name: -stored_arrays(tensors[name])[0].itemsize)
+    order = sorted(tensors, key=lambda name: (-stored_arrays(tensors[name])[0].itemsize, name))
     for name in order:
         tensor = tensors[name]
         begin, end = end, end + sum(part.nbytes for part in stored_arrays(tensor))
@@ -66,7 +66,7 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
             "shape": list(tensor.shape),
             "data_offsets": [begin, end],
         }
-    text = json.dumps(header).encode()
+    text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     unfinished = path.with_name(path.name + ".unfinished")
     with unfinished.open("wb") as opened:

@@ -26,7 +26,8 @@ def load_model(source: ModelSource, config: Config | Mapping[str, Any] | None = 
 
     `source` is one of
 
-    - the name of a bundled model: `zero_layer`, `one_layer`, `two_layer`, `induction`, `gpt2_tiny`;
+    - the name of a bundled model: `zero_layer`, `one_layer`, `two_layer`, `induction`, `gpt2_tiny`,
+      `llama_tiny`;
     - a folder that `Model.save` wrote, or a checkpoint of Hugging Face (GPT-2, GPT-NeoX, Llama,
       Mistral, Mixtral, Qwen 2 and 3 with and without experts, gpt-oss, DeepSeek-V2 and V3,
       OLMo 2 and 3, Gemma 1 to 3, Phi, Phi-3, StableLM, StarCoder 2, BLOOM, Falcon, MPT) with
@@ -74,7 +75,7 @@ no MLP, no norms, float32>
 def bundled_models() -> tuple[str, ...]:
     """Return the names of the bundled models, the smallest first."""
     found = (path.parent.name for path in BUNDLED.glob("*/weights.safetensors"))
-    known = ("zero_layer", "one_layer", "two_layer", "induction", "gpt2_tiny")
+    known = ("zero_layer", "one_layer", "two_layer", "induction", "gpt2_tiny", "llama_tiny")
     order = {name: place for place, name in enumerate(known)}
     return tuple(sorted(found, key=lambda name: (order.get(name, len(order)), name)))
 

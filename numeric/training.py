@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from otimes.algebra.errors import OtimesError
-from otimes.numeric.config import BIASES, Config, gpt2_config
+from otimes.numeric.config import BIASES, Config, gpt2_config, llama_config
 from otimes.numeric.corpus import D_VOCAB, Source, encode_source, read_source
 from otimes.numeric.files import check_writable
 from otimes.numeric.metrics import mean_loss
@@ -116,6 +116,25 @@ RECIPES = {
         batch=32,
         embedding_std=0.05,
         position_std=0.05,
+    ),
+    # Llama's architecture: rotary positions, RMSNorm, grouped keys and values, a gated MLP.
+    "llama_tiny": Recipe(
+        llama_config(
+            n_layers=2,
+            n_heads=4,
+            n_kv_heads=2,
+            d_model=128,
+            d_head=32,
+            d_mlp=384,
+            d_vocab=D_VOCAB,
+            n_ctx=128,
+            rotary_base=10000.0,
+            rotary_dims=32,
+            rotary_stretch=(),
+        ),
+        (Phase(1500, 128),),
+        batch=32,
+        embedding_std=0.05,
     ),
 }
 
@@ -245,12 +264,15 @@ def describe(config: Config) -> str:
     >>> describe(RECIPES["two_layer"].config)
     'attention-only transformer, 2 layers, no biases, no norm'
     """
-    kind = "transformer with MLPs" if config.d_mlp else "attention-only transformer"
+    mlps = "gated MLPs" if config.gated else "MLPs"
+    kind = f"transformer with {mlps}" if config.d_mlp else "attention-only transformer"
+    heads = f"{config.n_heads} heads on {config.kv_heads} key/value heads"
     norm = {"none": "no norm", "layer": "LayerNorm", "rms": "RMSNorm"}[config.norm]
     norm += " after each sum" if config.post_norm else ""
     positions = {"learned": ["learned positions"], "rotary": ["rotary positions"]}
     parts = [
         f"{kind}, {config.n_layers} layers",
+        *([heads] if config.kv_heads != config.n_heads else []),
         "biases" if config.biases else "no biases",
         norm,
         *positions.get(config.positions, []),

@@ -1,7 +1,7 @@
 """The numbers and figures of the lesson on rotary positions: a head of random weights.
 
-No bundled model has rotary positions. What the lesson says holds for all weights, so it is shown on
-a head of random ones, on the tokens of the prompt.
+The lesson ends with a bias of the keys, and the bundled model with rotary positions has no biases.
+What it says holds for all weights, so it is shown on a head of random ones.
 """
 
 from __future__ import annotations

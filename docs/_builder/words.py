@@ -53,6 +53,7 @@ ARRAYS = {
     "final": "residual stream that is unembedded, before its norm if it has one",
     "ln_final": "residual stream that is unembedded, after its norm",
     "logits": "logits",
+    "rotation": "the matrix that turns queries and keys at each position",
 }
 
 # Descriptions of the symbols of sizes and indices in statements about transformers.

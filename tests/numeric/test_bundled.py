@@ -21,6 +21,7 @@ KINDS = {
     "two_layer": (2, "shortformer"),
     "induction": (2, "shortformer"),
     "gpt2_tiny": (4, "learned"),
+    "llama_tiny": (2, "rotary"),
 }
 NAMES = tuple(KINDS)
 every_model = pytest.mark.parametrize("name", NAMES)
@@ -33,7 +34,7 @@ def test_they_are_there_in_reading_order() -> None:
 
 
 def test_they_are_small_together() -> None:
-    assert sum(path.stat().st_size for path in BUNDLED.rglob("*.safetensors")) < 12_000_000
+    assert sum(path.stat().st_size for path in BUNDLED.rglob("*.safetensors")) < 14_000_000
 
 
 @every_model
@@ -109,6 +110,13 @@ def test_each_layer_helps() -> None:
     for name in NAMES:
         card = load(name).card["losses_nats"]
         assert card["held_out"] < card["uniform_guess"] - 2
+
+
+def test_the_model_of_llama_s_architecture_has_all_its_parts() -> None:
+    config = load("llama_tiny").config
+    assert (config.norm, config.gated, config.activation) == ("rms", True, "silu")
+    assert (config.kv_heads, config.d_mlp, config.rotary_dims) == (2, 384, 32)
+    assert (config.tied, config.biases, config.rotary_stretch) == (True, (), ())
 
 
 def test_the_induction_model_has_induction_heads() -> None:

@@ -71,6 +71,7 @@ def test_a_run_leaves_a_model_with_its_card(tmp_path: Path) -> None:
     assert model.card["data"]["sha256"] == "of a page"
     assert model.card["data"]["train_tokens"] == 38 * 101
     assert model.card["data"]["held_out_tokens"] == 2 * 101
+    assert model.card["weights_bytes"] == (folder / "weights.safetensors").stat().st_size
     assert [report[:2] for report in seen] == [(10, 10)]
     # Untrained as good as: a uniform guess, 6.93 nats, within what random weights add.
     assert abs(seen[0][2] - 6.93) < 0.5

@@ -9,6 +9,7 @@ from sympy import HadamardProduct, Identity, ImmutableMatrix, Inverse, MatrixSym
 
 from otimes.algebra.language.linear import Family, HeadSum, OneHot, matadd, matmul
 from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
+from otimes.numeric.binding import Source
 from otimes.proofs.catalogue.attention_head.scores import less
 from otimes.proofs.catalogue.sources import FRAMEWORK, ROFORMER, VASWANI
 from otimes.proofs.catalogue.symbols import H, X, d, d_head, h, heads, n, row
@@ -20,6 +21,8 @@ TRANSFORMERS_AS_SETS = f"Lee et al. 2019, “Set Transformer”, §3; {VASWANI},
 i, j, q = sympy.symbols("i j q", integer=True)
 P = MatrixSymbol("P", n, n)
 R = Family("R", (n,), d_head, d_head)
+PLAIN_ROTARY: dict[str, Any] = {"positions": "rotary", "biases": (), "qk_norm": "none"}
+PLAIN_ROTARY |= {"attn_scale": 0.0, "score_cap": 0.0}
 PERMUTATION = (
     (matmul(P, Transpose(P)), Identity(n)),
     (HadamardProduct(P, P, evaluate=False), P),
@@ -122,7 +125,14 @@ def rotary_scores_by_distance() -> Statement:
     return Statement(
         score,
         matmul(Transpose(OneHot(i, n)), X, between, Transpose(X), OneHot(j, n)),
-        on_models=False,
+        places={"scores": matmul(1 / sympy.sqrt(d_head), queries, Transpose(keys))},
+        bind=({"X": Source("qk_in"), "R": Source("rotation")},),
+        bare=False,
+        config=PLAIN_ROTARY,
+        unchanged_by={
+            "rotation with its columns shifted": "one permutation of the entries of all queries "
+            "and keys changes no dot product"
+        },
     )
 
 

@@ -214,6 +214,8 @@ def parallel_block_is_not_sequential() -> NonIdentity:
 
 W_gate = MatrixSymbol("W_gate", d, d_mlp)
 V_in = MatrixSymbol("W_in", d, d_mlp)
+SWIGLU: dict[str, Any] = {"gated": True, "activation": "silu", "biases": (), "norm_order": "pre"}
+SWIGLU |= {"n_experts": 0, "gate_limit": 0.0}
 out = sympy.Symbol("c", integer=True)
 
 
@@ -293,9 +295,12 @@ def swiglu_is_bilinear_with_frozen_gates() -> Statement:
         Transpose(unit),
         W_out,
     )
+    neurons = entrywise(Activation("silu", gate), matmul(X, V_in))
     return Statement(
-        matmul(entrywise(Activation("silu", gate), matmul(X, V_in)), W_out),
+        matmul(neurons, W_out),
         HeadSum(each, (u, d_mlp)),
+        places={"mlp_pre": gate, "mlp_post": neurons, "mlp_out": matmul(neurons, W_out)},
         bind=({"X": Source("ln2")},),
-        on_models=False,
+        bare=False,
+        config=SWIGLU,
     )

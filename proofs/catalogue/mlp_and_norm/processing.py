@@ -145,12 +145,13 @@ def _reads_alike(
     done: Callable[[Model, Model], Iterator[Trial]],
     model: Model,
     tokens: Sequence[int],
+    norms: tuple[str, ...] = ("layer",),
 ) -> Iterator[Trial]:
     """Yield what each reader of the rewritten model gives, beside that of the old one in loops.
 
     And that the rewriting was `done`: a function that changes nothing keeps all readings.
     """
-    if model.config.norm != "layer":
+    if model.config.norm not in norms:
         return
     model = before(model)
     new, places = rewritten(model), model.forward(tokens)
@@ -226,7 +227,13 @@ def fold_norm_gains_is_right() -> Method:
     return Method(
         "otimes.numeric.processing.fold_norm_gains",
         ("norm_gain_and_bias_fold", "norm_gain_is_diagonal", "tied_unembedding_is_transpose"),
-        partial(_reads_alike, processing.fold_norm_gains, _without_norm_biases, _gains_are_one),
+        partial(
+            _reads_alike,
+            processing.fold_norm_gains,
+            _without_norm_biases,
+            _gains_are_one,
+            norms=("layer", "rms"),
+        ),
     )
 
 

@@ -511,14 +511,14 @@ def effective_ov() -> Statement:
 
 
 @theorem(
-    title="Successor heads in the bundled model with MLPs",
+    title="Successor heads in a small model with LayerNorm and MLPs",
     chapter=7,
     source=GOULD,
     covers=("S3-110",),
 )
 def successors_seen() -> Observation:
-    """Does the bundled model with MLPs have a successor head? GPT-2 small has one that maps Monday
-    to Tuesday and one to two. In `gpt2_tiny` the tokens with an order are digits: for how many of 0
+    """Does `gpt2_tiny` have a successor head? GPT-2 small has one that maps Monday to Tuesday and
+    one to two. In `gpt2_tiny` the tokens with an order are digits: for how many of 0
     to 8 is the next digit the one that the effective OV circuit (`effective_ov`) of some head
     raises most among the digits?
     """
