@@ -297,9 +297,10 @@ class Observation:
     it holds for the trained models and for at most one control, and "seen at random too" if it
     holds for more. `control` is false for a measurement that is not about training, such as one of
     a tokenizer; it is "measured" or "not seen". `criterion` is the condition in words, and `above`
-    the same as data: each value must be larger than this. It is fixed before the measurement;
-    `changed` says why, if it ever was changed after one. `outcome` is what the prose says; another
-    outcome fails the check.
+    the same as data: each value must be larger than this, a number that the words name (“half”,
+    “nine tenths”, “0.2”), or zero for a difference. It is fixed before the measurement; `changed`
+    says why, if it ever was changed after one. `outcome` is what the prose says; another outcome
+    fails the check.
     """
 
     kind: ClassVar[str] = "observation"

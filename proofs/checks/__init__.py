@@ -5,7 +5,9 @@ bounds       inequalities: proof, tight cases, a search for violations
 properties   ranks, causality, stochasticity: derivation by `facts`, exact values
 definitions  expressions compared with plain loops
 measured     error laws, functions of `numeric`, empirical claims
+criteria     that the words of a criterion name its thresholds
 names        that symbols named like arrays of a model are bound to these
+wiring       that products join what a head or an MLP joins
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from otimes.proofs.checks.identities import check_failure, check_identity, faile
 from otimes.proofs.checks.measured import check_error_law, check_method, check_observation
 from otimes.proofs.checks.names import misnamed
 from otimes.proofs.checks.properties import check_property
+from otimes.proofs.checks.wiring import miswired
 from otimes.proofs.claims import (
     Bound,
     Definition,
@@ -54,7 +57,7 @@ def check(theorem: Theorem, runs: Sequence[Run], quick: bool = False) -> Finding
     """
     try:
         claim = theorem.claim()
-        if wrong := misnamed(claim):
+        if wrong := misnamed(claim) or miswired(claim):
             raise OtimesError(wrong)
         found = CHECKS[type(claim)](claim, () if quick else runs, quick)
     except OtimesError as error:

@@ -26,6 +26,11 @@ from otimes.proofs.hypotheses import values_under
 from otimes.proofs.mutants import check_mutants
 from otimes.proofs.on_models import ModelEvidence, check_on_model, valued
 
+UNTESTED = (
+    "a larger bound would hold as well: give values at which both sides are equal as `tight`, or "
+    "say in `not_attained` why there are none"
+)
+
 
 def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
     """Return the checks of a bound: proof, tight case, search for violations, models, mutants.
@@ -93,7 +98,7 @@ def _search(claim: Bound) -> ExactEvidence:
 def _tight(claim: Bound) -> Check:
     """Return whether the tight case satisfies the hypotheses and makes both sides equal."""
     if claim.tight is None:
-        return Check("tight", True, claim.not_attained or "no tight case is claimed")
+        return Check("tight", bool(claim.not_attained), claim.not_attained or UNTESTED)
     sides = (claim.smaller, claim.larger)
     arrays = {k: exact_array(np.array(v)) if np.ndim(v) else v for k, v in claim.tight.items()}
     declared = [each for each in claim.given if isinstance(each, Fact)]

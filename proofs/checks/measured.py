@@ -18,6 +18,7 @@ from otimes.numeric.model import Model
 from otimes.numeric.random_weights import random_model
 from otimes.numeric.rounding import smallest_noticed, worst_ratio
 from otimes.numeric.tokenizer import sample_tokens
+from otimes.proofs.checks.criteria import unsaid
 from otimes.proofs.checks.identities import names_theorem
 from otimes.proofs.claims import ErrorLaw, Method, Observation, Observed
 from otimes.proofs.evidence import Criterion, Findings, ProofEvidence, ProofStatus
@@ -110,6 +111,8 @@ def check_observation(claim: Observation, runs: Sequence[Run], quick: bool) -> F
     """
     if claim.observe is None:
         return Findings(ProofEvidence("cannot be tried here", claim.cannot))
+    if wrong := unsaid(claim):
+        return Findings(ProofEvidence("error", wrong))
     found = claim.observe(load_model)
     if found.values.keys() != claim.above.keys():
         names = f"{', '.join(found.values)}, and the criterion is for {', '.join(claim.above)}"

@@ -224,6 +224,7 @@ BAD: dict[str, tuple[Claim, str]] = {
         replace(CAUCHY, tight={"a": [[1], [2]], "b": [[2], [1]]}),
         "more",
     ),
+    "a bound that nothing says is attained": (replace(CAUCHY, tight=None), "more"),
     "a rank too small": (Property(Fact("rank_at_most", RANK.fact.subject, 1)), "proof"),
     "a rank that is true and too large": (
         replace(RANK, fact=Fact("rank_at_most", RANK.fact.subject, d)),
@@ -259,6 +260,7 @@ BAD: dict[str, tuple[Claim, str]] = {
     "an observation that comes out the other way": (replace(SEEN, outcome="not seen"), "proof"),
     "a value that training does not explain": (replace(SEEN, observe=constant(0.9)), "proof"),
     "a criterion for another value": (replace(SEEN, above={"other": 0.5}), "proof"),
+    "a threshold that the words do not name": (replace(SEEN, above={"share": 0.3}), "proof"),
     "an identity said to fail": (NonIdentity(matmul(B, Identity(n)), B), "proof"),
     "an erratum that is right": (
         replace(MEAN, printed={"E99": (matmul(B, Identity(n)), B)}),

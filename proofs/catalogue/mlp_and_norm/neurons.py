@@ -427,14 +427,13 @@ def neuron_rank_on_text() -> Observation:
             f"layer of gpt2_tiny: rank {before} before the activation (bias taken off), {after} "
             f"after, where d = {width}"
         )
-        return Observed(
-            figure, {"dimensions beyond d after": after - width, "before": width - before}
-        )
+        ranks = {"rank after minus d": after - width, "d minus rank before": width - before}
+        return Observed(figure, ranks)
 
     return Observation(
         "the numerical rank of mlp_post is above d, and that of mlp_pre without its bias is not",
         observe,
-        {"dimensions beyond d after": 0, "before": -1},
+        {"rank after minus d": 0, "d minus rank before": -1e-9},
         outcome="seen at random too",
     )
 
