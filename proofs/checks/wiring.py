@@ -19,7 +19,8 @@ from otimes.algebra.language.linear import FamilyMember
 from otimes.numeric.binding import AXES, Source, source_of
 from otimes.proofs.claims import Claim
 
-SCORE, VALUE = {"W_Q", "W_K", "b_Q", "b_K", "q", "k"}, {"W_V", "W_O", "b_V", "v", "z"}
+SCORE = {"W_Q", "W_K", "b_Q", "b_K", "q", "k", "rotation"}
+VALUE = {"W_V", "W_O", "b_V", "v", "z"}
 PRE_ACTIVATION = {"mlp_pre", "W_out"}
 
 
