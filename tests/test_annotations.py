@@ -33,7 +33,8 @@ with install_import_hook("otimes.numeric", "tests.test_annotations.checked"):
 from tests.numeric.random_models import KINDS, TINY, TINY_TOKENS, random_model
 
 tiny = random_model(TINY)
-for config in KINDS.values():
+import os
+for config in [*KINDS.values()][:: 1 if os.environ.get("OTIMES_LONG") == "1" else 3]:
     on_prompt = paths(random_model(config), TINY_TOKENS)
     on_prompt.by_order(), on_prompt.replay(), on_prompt.closure, on_prompt._repr_html_()
     on_prompt.virtual_heads(4, 3), list(on_prompt.triples(4, (3, 2)))
