@@ -157,8 +157,8 @@ def _free_ranges(
     """Return the free indices of expressions with the number of values of each.
 
     An index that is only the end of a range, as i in Σ_{j ≤ i} x[j], has the range of what is
-    summed over. One that is only in members of `affine` families has the largest range for which
-    all of these exist.
+    summed over; a symbol that counts the values of an index is a size, and no index. One that is
+    only in members of `affine` families has the largest range for which all of these exist.
     """
     found: Ranges = {}
     ends: Ranges = {}
@@ -190,7 +190,9 @@ def _free_ranges(
         if found.get(end) is None and end not in sizes:
             found[end] = _range_in([body], index)
     known = {index: count for index, count in found.items() if count is not None}
-    return {**_ranges_of_members(members, sizes), **known}
+    ranges = {**_ranges_of_members(members, sizes), **known}
+    counts = {symbol for count in ranges.values() for symbol in count.free_symbols}
+    return {index: count for index, count in ranges.items() if index not in counts}
 
 
 def _ranges_of_members(members: Sequence[Any], sizes: Collection[Symbol]) -> Ranges:
