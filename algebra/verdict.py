@@ -234,7 +234,7 @@ def _used(claim: Claim, proof: Proof) -> set[int]:
 
 
 class Derived(NamedTuple):
-    """A proof from hypotheses as numbers can be put into it.
+    """A conditional proof in which numbers can be substituted.
 
     lhs − rhs is the sum of `uses`, each a coefficient times a context of `reading`, with a
     hypothesis of `given` in its hole; `whole` is the left side, whose legs they all have.

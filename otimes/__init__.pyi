@@ -48,6 +48,7 @@ from .algebra.paths.ensemble import expand_paths as expand_paths
 from .algebra.verdict import Verdict as Verdict
 from .algebra.verdict import decide as decide
 from .algebra.verdict import prove as prove
+from .numeric.attention_views import drawn_attention as drawn_attention
 from .numeric.attribution.direct import direct_logit_attribution as direct_logit_attribution
 from .numeric.attribution.gradients import gradient_norms as gradient_norms
 from .numeric.attribution.gradients import gradient_times_input as gradient_times_input
@@ -121,7 +122,6 @@ from .numeric.circuits.lens import spectral_bands as spectral_bands
 from .numeric.circuits.translators import fit_translator as fit_translator
 from .numeric.circuits.trigrams import skip_trigrams as skip_trigrams
 from .numeric.circuits.virtual import virtual_weights as virtual_weights
-from .numeric.drawn import drawn_attention as drawn_attention
 from .numeric.encoder import encode as encode
 from .numeric.encoder import relative_bias as relative_bias
 from .numeric.features.measures import feature_attribution as feature_attribution

@@ -1,4 +1,4 @@
-"""Expressions of words, as the option -k of pytest has them."""
+"""Keyword expressions, as in the option -k of pytest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from otimes.algebra.errors import OtimesError
 
 
 def matches(keyword: str, text: str) -> bool:
-    """Return whether an expression of words matches a text.
+    """Return whether a keyword expression matches a text.
 
     A word matches where it occurs, in either case; `and`, `or`, `not` and parentheses combine words
     as in the option -k of pytest. Raises: OtimesError for an expression that cannot be read.

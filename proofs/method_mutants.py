@@ -30,7 +30,7 @@ from otimes.proofs.claims import Method, Trial
 from otimes.proofs.mutants import REFUTED, STILL_TRUE, MutantEvidence
 
 Change = Callable[[str, Any, Model | None], Any]
-"""An argument by its name, and the model among the arguments, to the wrong argument, or itself."""
+"""From an argument's name, its value and the model: a wrong value, or the same."""
 
 
 TOKENS = ("tokens", "prompt", "prompts", "clean", "corrupt")
@@ -178,14 +178,14 @@ def function_of(claim: Method) -> Callable[..., Any]:
 
 
 class _Results(pickle.Pickler):
-    """Writes what a function returned, and not the model that it was returned for."""
+    """A pickler of what a function returned, without the model."""
 
     def persistent_id(self, part: Any) -> str | None:
         return part.name if isinstance(part, Model) else None
 
 
 def _digest(result: Any) -> bytes:
-    """Return a result as bytes; of a model what it is made of, not what it has converted so far."""
+    """Return a result as bytes; for a model, its stored tensors without cached conversions."""
     if isinstance(result, Model):
         arrays = {name: np.asarray(result.weights[name]) for name in sorted(result.weights)}
         result = repr(result.config), arrays

@@ -143,10 +143,10 @@ def _fewer_hypotheses(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) 
 
 
 class _Draws:
-    """Numbers at which hypotheses hold, drawn once for all mutants that speak of the same symbols.
+    """Numbers at which hypotheses hold, drawn once for all mutants in the same symbols.
 
-    They are hard to come by. The k-th draw has a seed of its own. The numbers remember the values
-    of subexpressions, most of which a mutant shares with the claim.
+    Such numbers are expensive to find. The k-th draw has a seed of its own. The values of
+    subexpressions, most of which a mutant shares with the claim, are cached with the numbers.
     """
 
     def __init__(self, given: Sequence[Any]) -> None:
@@ -154,7 +154,7 @@ class _Draws:
         self.made: dict[Any, Assignment | None] = {}
 
     def again(self) -> Draw:
-        """Return what draws them, from the first on."""
+        """Return a draw function that begins with the first numbers."""
         number = count()
 
         def drawn(

@@ -371,7 +371,7 @@ def _rank_collapse() -> PaperDerivation:
                 matmul(centre, patterns, centre, X, weights),
             ),
             Miss(
-                "the mean taken off at the start only",
+                "the mean subtracted at the start only",
                 matmul(patterns, centre, X, weights),
                 matmul(centre, patterns, centre, X, weights),
                 (rows,),

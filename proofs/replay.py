@@ -64,7 +64,7 @@ WORK = [0]  # the steps that are left
 
 
 def spend(steps: int) -> None:
-    """Count steps: a short certificate may ask for more than there is time and memory for."""
+    """Count steps, and reject a certificate that takes too many: a short one may need hours."""
     WORK[0] -= steps
     demand(WORK[0] > 0, "it takes too much work")
 
@@ -82,7 +82,7 @@ MINUS: Ratio = ({(): Fraction(-1)}, UNITY)
 
 
 def total(terms: Iterable[tuple[Monomial, Fraction]]) -> Polynomial:
-    """Return the polynomial of these terms; of the root of a prime only a part of one stays."""
+    """Return the polynomial of these terms, with exponents of primes (`#p`) between 0 and 1."""
     result: Polynomial = defaultdict(Fraction)
     for monomial, factor in terms:
         for name, exponent in monomial:
@@ -130,7 +130,7 @@ def number(value: Fraction | int) -> Ratio:
 
 
 def power(base: Ratio, exponent: Fraction) -> Ratio:
-    """Return a power; the base is not zero where it is divided by, and of a root a product."""
+    """Return a power. The base of a negative power must be nonzero, that of a root a product."""
     demand(abs(exponent.numerator) <= MAX_POWER, "a power is too high")
     factors = [f for polynomial in base for f in polynomial.values()]
     bits = [max(f.numerator.bit_length(), f.denominator.bit_length()) for f in factors]
@@ -208,7 +208,7 @@ Box = tuple[int, tuple[int, ...]]  # its label, its wires
 
 
 class Term(NamedTuple):
-    """A number times a product of boxes, where `equal` wires are one, summed over `inner` wires."""
+    """A number times boxes times deltas of the `equal` wires, summed over the `inner` wires."""
 
     factor: Ratio
     boxes: tuple[Box, ...] = ()
@@ -216,7 +216,7 @@ class Term(NamedTuple):
     inner: tuple[int, ...] = ()
 
     def wires(self) -> set[int]:
-        """Return all wires that boxes have, or that are joined."""
+        """Return the wires of all boxes and deltas."""
         return set(chain(*[wires for _, wires in self.boxes], *self.equal))
 
     def by(self, factor: Ratio) -> Term:
@@ -224,7 +224,7 @@ class Term(NamedTuple):
         return self._replace(factor=multiply(self.factor, factor))
 
     def at(self, place: dict[int, int]) -> Term:
-        """Return the term with the wires of its boxes put elsewhere."""
+        """Return the term with the wires of its boxes renamed."""
         boxes = [(label, tuple([place.get(w, w) for w in wires])) for label, wires in self.boxes]
         return self._replace(boxes=tuple(boxes))
 
@@ -240,13 +240,13 @@ def both(a: Term, b: Term) -> Term:
 
 
 def seen(box: Box, number_of: dict[int, int]) -> tuple[int, ...]:
-    """Return a box by the numbers of its wires, an unnumbered wire by its first position."""
+    """Return a box as its label and numbers of wires; an unnumbered wire is -1 - its position."""
     label, wires = box
     return (label, *[number_of.get(wire, -1 - wires.index(wire)) for wire in wires])
 
 
 def walked(boxes: list[Box], number_of: dict[int, int]) -> list[Box]:
-    """Number wires from box to box, where there is no choice; return the boxes that are left."""
+    """Number wires from box to box while only one box can be next; return the other boxes."""
     spend(1 + len(boxes))
     at: dict[int, list[int]] = defaultdict(list)
     left = {k for k, (_, wires) in enumerate(boxes) if any(w not in number_of for w in wires)}
@@ -270,16 +270,16 @@ def walked(boxes: list[Box], number_of: dict[int, int]) -> list[Box]:
 
 
 def lasting(number_of: dict[int, int]) -> list[int]:
-    """Return the wires that are not local to a term, as they are numbered."""
+    """Return the wires that are not local to a term, in the order of their numbers."""
     return [wire for wire in number_of if wire >= 0]
 
 
 def numbered(boxes: list[Box], number_of: dict[int, int], tries: list[int]) -> Any:
-    """Number all wires of boxes by how they are joined, and return the boxes by these numbers.
+    """Number the wires canonically, and return the boxes with these numbers.
 
-    Of the boxes that may come first those count that lead to the least form. Whatever this does, it
-    renames wires: a fault in it can make equal terms look unlike, and a proof be rejected, but
-    never unlike terms look like.
+    Where several boxes can be next, all are tried, and the least result is taken. It only
+    renames wires: a fault in it can make equal terms differ, so that a proof is rejected, but
+    can never make different terms equal.
     """
     rest = walked(boxes, number_of)
     if rest:
@@ -315,7 +315,7 @@ ORIGIN: Index = (0,)
 
 
 def flat(branches: Iterable[Branch]) -> Legs:
-    """Return legs where a run of marks is one mark: a union of unions is one union."""
+    """Return legs with each run of marks merged: a union of unions is one union."""
     runs: dict[Branch, dict[Branch, int]] = defaultdict(dict)
     result = []
     for branch in branches:
@@ -329,7 +329,7 @@ def flat(branches: Iterable[Branch]) -> Legs:
 
 
 def beside(a: Legs, b: Legs) -> Legs:
-    """Return the legs of a product of sizes, a the slow one."""
+    """Return the legs of a product of sizes; a varies slowest."""
     return flat(p + q for p in a for q in b)
 
 
@@ -339,7 +339,7 @@ def union(blocks: Iterable[Legs]) -> Legs:
 
 
 def parted(a: Legs, b: Legs, index: Index) -> tuple[Index, Index]:
-    """Return an index into `beside(a, b)` as one into a and one into b."""
+    """Split an index into `beside(a, b)` into an index into a and one into b."""
     p, q = divmod(index[0], len(b))
     cut = 1 + sum(type(item) is not int for item in a[p])
     return (p, *index[1:cut]), (q, *index[cut:])
@@ -352,7 +352,7 @@ def sized(legs: Iterable[Branch]) -> Size:
 
 
 def runs_within(mine: Legs, legs: Legs) -> bool:
-    """Return whether an index over some legs is one into others: into all, or the first blocks."""
+    """Return whether legs `mine` are equal to `legs`, or to their first blocks."""
     if not mine:  # of no layers there is no index
         return True
     if mine == legs[: len(mine)] and len(mine) < len(legs) and mine != NONE:
@@ -361,7 +361,7 @@ def runs_within(mine: Legs, legs: Legs) -> bool:
 
 
 class Value:
-    """An index by its value: a polynomial in sizes, and factors of wires. It is no Index."""
+    """An affine index: a polynomial in sizes plus multiples of wires."""
 
     def __init__(self, constant: Polynomial, factors: Iterable[tuple[int, int]] = ()) -> None:
         self.constant, self.factors = constant, dict[int, int]()
@@ -375,7 +375,7 @@ class Value:
         return Value(total([*self.constant.items(), *terms]), [*self.factors.items(), *pairs])
 
     def within(self, sizes: Sequence[Size], count: Size) -> bool:
-        """Return whether it is certainly from 0 to count - 1, for all values of its wires."""
+        """Return whether it lies in range(count) for all values of its wires."""
         low = high = ordered(self.constant)
         for wire, factor in self.factors.items():
             end = plus(sizes[wire], UNITY.items(), -1)
@@ -387,7 +387,7 @@ class Value:
 
 
 class Bound:
-    """An index in scope: the legs that it runs over, where it is, and where it must be if known."""
+    """An index in scope: its legs, its present value, and its only value if it is the last."""
 
     def __init__(self, legs: Legs, last: Index | None = None) -> None:
         self.legs, self.last = legs, last
@@ -395,7 +395,7 @@ class Bound:
 
 
 class Matrix(NamedTuple):
-    """A matrix as its entry, a function of a row and a column; or a scalar, which has but one."""
+    """A matrix as a function from row and column to an entry; a scalar has one row and column."""
 
     rows: Legs
     cols: Legs
@@ -438,12 +438,12 @@ def is_index(tree: Any) -> bool:
 
 
 def names(tree: Any, part: Any) -> bool:
-    """Return whether a part occurs in a tree."""
+    """Return whether a tree contains a part."""
     return bool(tree == part) or (type(tree) is list and any(names(one, part) for one in tree))
 
 
 def replaced(tree: Any, part: Any, by: Any) -> Any:
-    """Return a tree, or what holds trees, with a part of it replaced."""
+    """Return a tree, or a tuple of trees and equations, with a part replaced."""
     spend(1)
     if not isinstance(tree, list | tuple) or tree == part:
         return by if tree == part else tree
@@ -463,7 +463,7 @@ def size_tree(size: Size) -> Any:
 
 
 def counts_by(tree: Any, index: Any) -> bool:
-    """Return whether a number of layers, or an order, in a tree is an index."""
+    """Return whether an index is a number of layers, or an order, in a tree."""
     if type(tree) is not list:
         return False
     layered = tree[0] in ("LayerProduct", "OrderSum") and index in tree[2:-1]
@@ -471,7 +471,7 @@ def counts_by(tree: Any, index: Any) -> bool:
 
 
 class Free(NamedTuple):
-    """An index that a proof has free: its count as a tree, and whether it is the last of all."""
+    """A free index of a proof: its count as a tree, and whether only its last value is meant."""
 
     count: Any
     last: bool = False
@@ -486,12 +486,11 @@ class Equation(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What a proof may use: the declarations, what is stated, and facts: hypotheses come first.
+    """The declarations, the statement and the hypotheses that a proof may use.
 
-    `stated` is what gives a meaning to what is partial: the claim for one value of its indices, and
-    the hypotheses. `depths` are the sizes under induction, also of an induction to come: what is
-    proved around that one is a hypothesis for all of them. Those in `ones` are 1, and for those in
-    `later` trees have L + 1 for L: L itself means the first L of these, an index in block 0.
+    `stated` presupposes that its partial functions are defined: the claim, at one value of its
+    indices, and the hypotheses. `depths` are the sizes under induction, nested ones included. Those
+    in `ones` are 1; for those in `later`, L + 1 stands for L, and L itself for block 0 of it.
     """
 
     declared: dict[str, Any]
@@ -587,7 +586,7 @@ class Reader:
         return number(tree)
 
     def power(self, base: Ratio, exponent: Fraction) -> Ratio:
-        """Return a power; what may vanish is divided by, and a root taken, as in the statement."""
+        """Return a power. A doubtful divisor or radicand must be one of the statement."""
         divides, root = exponent < 0, exponent.denominator > 1
         one = len(base[0]) == 1 and base[1] == UNITY  # no sum
         lone = one and all(len(m) == 1 and f == abs(m[0][1]) == 1 for m, f in base[0].items())
@@ -630,7 +629,7 @@ class Reader:
     def measure(self, tree: Any) -> Size:
         """Return a polynomial in the symbols of sizes with integer factors.
 
-        It presupposes nothing: who reads a claim need not look for a divisor in a size.
+        It has no divisors, so that a size presupposes nothing.
         """
         outer, self.noting = self.noting, False
         polynomial, denominator = self.number(tree)
@@ -643,7 +642,7 @@ class Reader:
         return ordered(polynomial)
 
     def named(self, size: Size) -> Size:
-        """Return a size that is 1 or more: certainly, or because the statement names it."""
+        """Return a size that is at least 1, for all values of its symbols or by the statement."""
         if self.noting and not symbols([dict(size)]) & self.under:
             self.lengths.add(size)
         known = natural(size) or size in self.lengths
@@ -659,7 +658,7 @@ class Reader:
         return union([((size,),)]) if size in self.context.firsts else self.parts(size)
 
     def parts(self, size: Size) -> Legs:
-        """Return the legs of a size as the splits have it."""
+        """Return the legs of a size after its split."""
         if size not in self.splits:
             return NONE if dict(size) == UNITY else ((size,),)
         return flat(
@@ -685,14 +684,14 @@ class Reader:
         return len(self.sizes) - 1
 
     def held(self, value: int, size: Size) -> int:
-        """Return the wire that is held at a value."""
+        """Return the wire whose value is fixed."""
         if (value, size) not in self.fixed:
             self.fixed[value, size] = wire = self.wire(size)
             self.value_of[wire] = value
         return self.fixed[value, size]
 
     def every(self, legs: Legs) -> list[Index]:
-        """Return an index of new wires for each branch of legs."""
+        """Return an index with new wires for each branch of legs."""
         spend(len(legs))
         return [
             (k, *[self.wire(item) for item in branch if type(item) is not int])
@@ -700,13 +699,13 @@ class Reader:
         ]
 
     def places(self, *legs: Legs) -> Iterable[tuple[Index, ...]]:
-        """Return indices into several legs for each choice of branches."""
+        """Return indices into several legs, for each combination of their branches."""
         branches = [self.every(one) for one in legs]
         spend(prod(map(len, branches)))
         return product(*branches)
 
     def place(self, value: Any, legs: Legs) -> Index:
-        """Return the index of a value, which is in range: certainly, or as the statement has it."""
+        """Return an integer as an index; it must be in range, or an index of the statement."""
         demand(type(value) is int and value >= 0, "an index is negative")
         spend(len(legs))
         size = sized(legs)
@@ -741,7 +740,7 @@ class Reader:
         return (k, self.held(here, legs[0][0]), *wires)
 
     def index(self, tree: Any, legs: Legs, scope: Scope) -> Callable[[], Index]:
-        """Return where an index is: an integer, or ["i", k], the k-th in scope from the outside."""
+        """Return a function that reads an index: an integer, or ["i", k], the k-th in scope."""
         if type(tree) is int:
             place = self.place(tree, legs)
             return lambda: place
@@ -753,7 +752,7 @@ class Reader:
         return lambda: bound.now
 
     def valued(self, index: Any, legs: Legs) -> Value:
-        """Return the value of an index: where its block starts, and its wire."""
+        """Return the value of an index: the offset of its block plus its wire."""
         if isinstance(index, Value):
             return index
         for branch in legs:
@@ -765,7 +764,7 @@ class Reader:
         return Value(start, [(w, 1) for w in wires if w not in self.value_of])
 
     def whole(self, tree: Any) -> tuple[Polynomial, list[tuple[Any, int]]]:
-        """Return the parts of ["at", constant, [factor, index], ...], an integer at all sizes."""
+        """Return constant and factors of ["at", constant, [factor, index], ...], all integers."""
         demand(type(tree) is list and tree[:1] == ["at"] and len(tree) > 1, "no affine index")
         constant, denominator = self.number(tree[1])
         powers = [leg for monomial in constant for leg in monomial]
@@ -796,9 +795,9 @@ class Reader:
     # -- what is partial ---------------------------------------------------------------------------
 
     def closed(self, tree: Any, scope: Scope) -> Any:
-        """Return a tree in which an index is told by its range, and one of the claim is itself.
+        """Return a tree with each index replaced by its range, those of the claim excepted.
 
-        So equal trees are parts that the statement has for the same values of their indices.
+        Parts of the statement are compared in this form: they range over the same values.
         """
         any_of: dict[int, Any] = {}
 
@@ -841,9 +840,9 @@ class Reader:
     # -- signs -------------------------------------------------------------------------------------
 
     def signs(self, tree: Any, scope: Scope) -> set[str]:
-        """Return what is certain of every entry: that it is not negative, that it is not zero.
+        """Return which signs every entry certainly has: "nonnegative", "nonzero".
 
-        By its form, or since it is the argument of a partial function of the statement.
+        They follow from its form, or from the statement, which has a partial function of it.
         """
         spend(20)
         if is_number(tree):
@@ -855,7 +854,7 @@ class Reader:
         return found | self.signs_by_form(tree, scope)
 
     def signs_of(self, over: Polynomial, under: Polynomial) -> set[str]:
-        """Return what is certain of a number."""
+        """Return which signs a number certainly has."""
         sign = self.certain_sign(over, under)
         if sign > 0:
             return {*SIGNS["positive"]}
@@ -863,7 +862,7 @@ class Reader:
         return {"nonzero"} if known else set()
 
     def signs_by_form(self, tree: Any, scope: Scope) -> set[str]:
-        """Return what the form of a tree makes certain of its entries."""
+        """Return the signs of the entries that follow from the form of a tree."""
 
         def every(parts: Iterable[Any]) -> set[str]:
             return {*SIGNS["positive"]}.intersection(*[self.signs(one, scope) for one in parts])
@@ -907,7 +906,7 @@ class Reader:
     def normal(self, term: Term) -> tuple[Any, Term] | None:
         """Return a key that equal terms share, and the term with its wires joined; None for zero.
 
-        The wires that are not summed over count as they are.
+        The wires that are not summed over keep their numbers.
         """
         spend(1 + len(term.boxes) + len(term.equal))
         root: dict[int, int] = {}
@@ -941,14 +940,14 @@ class Reader:
         return (tuple(outer), pairs, shown), Term(factor, boxes, pairs, kept)
 
     def counted(self, boxes: Iterable[Box]) -> list[Box]:
-        """Return boxes without repetition, how often a box is there in its label."""
+        """Return each box once, with its multiplicity in the label."""
         many: dict[Box, int] = defaultdict(int)
         for box in boxes:
             many[box] += 1
         return [(self.label((label, n)), wires) for (label, wires), n in many.items()]
 
     def collected(self, terms: Iterable[Term]) -> Terms:
-        """Return a sum with equal terms added, those that vanish left out."""
+        """Return a sum with equal terms collected and zero terms dropped."""
         result: dict[Any, Term] = {}
         for key, term in filter(None, map(self.normal, terms)):
             old = result.get(key)
@@ -969,13 +968,13 @@ class Reader:
         return reduce(self.times, factors, [UNIT])
 
     def delta(self, i: Index, j: Index) -> Terms:
-        """Return the entry of an identity: one where the indices are equal."""
+        """Return an entry of the identity, the delta of two indices."""
         demand(i[0] != j[0] or len(i) == len(j), "indices over different sizes are compared")
         pairs = tuple([(a, b) for a, b in zip(i[1:], j[1:], strict=False) if a != b])
         return [Term(ONE, equal=pairs)] if i[0] == j[0] else []
 
     def summed(self, legs: Legs, body: Callable[[Index], Terms]) -> Terms:
-        """Return the sum over all indices of some legs."""
+        """Return the sum of `body` over all indices into legs."""
         found = ((index, term) for index in self.every(legs) for term in body(index))
         return [term._replace(inner=term.inner + index[1:]) for index, term in found]
 
@@ -984,14 +983,14 @@ class Reader:
         return self.labels.setdefault(what, len(self.labels))
 
     def box(self, what: Any, *indices: Index) -> Term:
-        """Return a box at indices: their branches belong to its label."""
+        """Return a box at indices; its label includes their branches."""
         label = self.label((what, *[index[0] for index in indices]))
         return Term(ONE, ((label, tuple([wire for index in indices for wire in index[1:]])),))
 
     def opaque(self, kind: Any, arguments: list[Any], at: Any, extra: Index = ()) -> Term:
-        """Return the box of a function of sums, at indices: the same box for equal arguments.
+        """Return the box of a function of sums at indices; equal arguments give the same box.
 
-        An argument is (its own indices, terms). The other wires of the terms only say where the
+        An argument is (its own indices, terms). The other wires are those at which the
         function acts. All terms are boxes of one term, with a wire for each of them, and the
         numbers of the other wires there are their order.
         """
@@ -1019,7 +1018,7 @@ class Reader:
         return self.box(found, (0, *slots), *at)
 
     def apart(self, x: Matrix, scope: Scope) -> Matrix:
-        """Return a function as it is where no two indices are one, whose terms are boxes."""
+        """Return a matrix that is evaluated at distinct new wires, which are then renamed."""
 
         def at(i: Index, j: Index) -> Terms:
             bounds = [bound for bound in scope if type(bound.now) is tuple]
@@ -1040,7 +1039,7 @@ class Reader:
     # -- the language: the entry of each kind of matrix --------------------------------------------
 
     def value(self, tree: Any, scope: Scope) -> Matrix:
-        """Return the matrix or scalar that a tree stands for."""
+        """Return the matrix or scalar of a tree."""
         spend(10)
         if is_number(tree):
             terms = [Term(self.number(tree))]
@@ -1130,7 +1129,7 @@ class Reader:
         return self.moved(kind, self.matrix(tree[1], scope))
 
     def positional(self, kind: str, size: Size) -> Matrix:
-        """Return a constant matrix of positions: a box, or where all is written out its entries."""
+        """Return a constant matrix of positions: its entries at a fixed size, else a box."""
         legs = self.legs(size)
         last = len(legs) - 1
 
@@ -1143,7 +1142,7 @@ class Reader:
         return Matrix(legs, legs if kind == "Shift" else NONE, at)
 
     def moved(self, kind: Any, x: Matrix) -> Matrix:
-        """Return what an operation that moves, joins or sums indices makes of one matrix."""
+        """Return the transpose, vec, diagonal or trace of a matrix."""
         r, c = x.rows, x.cols
         match kind:
             case "Transpose":
@@ -1162,7 +1161,7 @@ class Reader:
         raise Rejected(f"{kind!r:.40} is no operation")
 
     def shaped(self, schema: Any, values: dict[str, Any], scope: Scope) -> dict[str, Any]:
-        """Return what stands for the symbols of a schema, with the sizes of its matrices."""
+        """Return the values of the symbols of a schema, and those of its sizes."""
         every = dict(values)
         for symbol, shape in schema["matrices"].items():
             x = self.matrix(values[symbol], scope)
@@ -1175,17 +1174,17 @@ class Reader:
         return every
 
     def matrix(self, tree: Any, scope: Scope) -> Matrix:
-        """Return what a tree stands for, which must be a matrix."""
+        """Return the matrix of a tree; a scalar is rejected."""
         value = self.value(tree, scope)
         demand(value.matrix, "a matrix is wanted, and a scalar given")
         return value
 
     def fit(self, a: Legs, b: Legs) -> None:
-        """Demand that two sizes are split alike, or where nothing is evaluated, that they agree."""
+        """Demand that two sizes have the same legs, or before the splits the same value."""
         demand(a == b if self.ready else sized(a) == sized(b), "sizes do not fit")
 
     def alike(self, values: list[Matrix]) -> list[Matrix]:
-        """Demand that all of some values have the same rows and columns."""
+        """Demand that all values have the same rows and columns."""
         for x in values[1:]:
             demand(x.matrix == values[0].matrix, "a scalar is added to a matrix, or equal to one")
             self.fit(x.rows, values[0].rows)
@@ -1241,9 +1240,9 @@ class Reader:
         return Matrix(matrices[0].rows, matrices[-1].cols, at)
 
     def kron(self, x: Matrix, y: Matrix) -> Matrix:
-        """Return a Kronecker product: an index is one into x, then one into y.
+        """Return a Kronecker product; the index into x varies slowest.
 
-        That of two identities is an identity, whose index is cut as a split says, or not at all.
+        The product of two identities is an identity, whose index is split or not.
         """
         if x.at == y.at == self.delta:
             legs = self.legs(sized(beside(x.rows, y.rows)))
@@ -1256,7 +1255,7 @@ class Reader:
         return Matrix(beside(x.rows, y.rows), beside(x.cols, y.cols), at)
 
     def scalar_power(self, base: Any, exponent: Any, scope: Scope) -> Matrix:
-        """Return a power of a scalar: a whole one, or by a size, such as a number of layers."""
+        """Return a power of a scalar, by an integer or by a size such as a number of layers."""
         if type(exponent) is int and exponent < 0:
             entry = ["ImmutableDenseMatrix", 1, 1, base]
             return self.value(["MatrixElement", ["MatPow", entry, exponent], 0, 0], scope)
@@ -1285,7 +1284,7 @@ class Reader:
         return scalar(at)
 
     def blocks(self, trees: dict[tuple[int, int], Any], scope: Scope) -> Matrix:
-        """Return blocks put together; those that are missing are zero."""
+        """Return a block matrix; missing blocks are zero."""
         placed = {where: self.matrix(tree, scope) for where, tree in trees.items()}
         rows: dict[int, Legs] = {}
         cols: dict[int, Legs] = {}
@@ -1305,7 +1304,7 @@ class Reader:
         return Matrix(r, c, at)
 
     def heads(self, kind: str, body: Any, count: Any, scope: Scope) -> Matrix:
-        """Return a sum over an index, or the matrices one below the other."""
+        """Return the sum of matrices over an index, or these matrices stacked."""
         size = self.size(count)
         legs = self.legs(size)
         bound, index = Bound(legs), ["i", len(scope)]
@@ -1332,7 +1331,7 @@ class Reader:
     # -- products over layers ----------------------------------------------------------------------
 
     def layers(self, legs: Legs, now: Index | None = None) -> list[Any]:
-        """Return all layers, or those before one, in parts, the earliest first.
+        """Return a list of parts that cover all layers, or those before one, the earliest first.
 
         A part is ("one", index), or all layers of a branch ("all", branch, size), or those before
         one of it ("before", branch, wire).
@@ -1357,10 +1356,10 @@ class Reader:
     def layered(
         self, body: Any, count: Any, scope: Scope, some: bool = True
     ) -> tuple[Matrix, Any, Any]:
-        """Return the body of a product over layers, the parts of these, and what a part gives.
+        """Return the body of a product over layers, their parts, and the value of a part.
 
-        A count may be an index: the layers before that one. Of what may be no layers nothing need
-        be defined, so where it is not certain that there are `some` the body states nothing.
+        A count may be an index: the layers before that one. If there may be none, nothing need
+        be defined, so unless there are certainly `some`, the body presupposes nothing.
         """
         before = self.bound(count, scope) if is_index(count) else None
         none = type(count) is int and count == 0
@@ -1376,7 +1375,7 @@ class Reader:
         self.fit(x.rows, x.cols)
 
         def over(kind: Any, part: Any, more: Index = ()) -> Matrix:
-            """Return a matrix for one layer, or a box for a product over layers without number."""
+            """Return the matrix of one layer, or a box for a product over a symbolic number."""
             what, front, *rest = part
 
             def at(i: Index, j: Index) -> Terms:
@@ -1407,7 +1406,7 @@ class Reader:
         return x._replace(at=at)
 
     def order(self, tree: Any, scope: Scope) -> Callable[[], Any]:
-        """Return an order, a polynomial in sizes that may be 0; of an index, its value or wire."""
+        """Return a function that gives an order: a polynomial in sizes, or an index."""
         if not is_index(tree):
             polynomial = () if type(tree) is int and tree == 0 else self.measure(tree)
             return lambda: polynomial
@@ -1423,9 +1422,9 @@ class Reader:
         return chosen
 
     def all_orders(self, body: Any, size: Size, k: Any, scope: Scope) -> Matrix | None:
-        """Return Σ_k of orders k, 0 to size - 1, each with S^k beside it or not, as one box.
+        """Return Σ_k over orders k = 0, …, size - 1, with or without ⊗ S^k, as one box.
 
-        The orders of B, each ⊗ S^k, are those of B ⊗ S.
+        Order k of B, ⊗ S^k, is order k of B ⊗ S.
         """
         match body:
             case ["OrderSum", inner, *rest]:
@@ -1444,7 +1443,7 @@ class Reader:
     def orders(
         self, kind: str, body: Any, count: Any, chosen: Any, reverse: bool, scope: Scope
     ) -> Matrix:
-        """Return the sum of products of as many layers as are chosen, or of fewer ("Orders")."""
+        """Return the sum over paths of an order, or of at most that order ("Orders")."""
         x, parts, over = self.layered(body, count, scope, some=False)
         zero, identity = x._replace(at=lambda i, j: []), x._replace(at=self.delta)
 
@@ -1480,7 +1479,7 @@ class Reader:
     # -- functions ---------------------------------------------------------------------------------
 
     def inverse(self, tree: Any, scope: Scope) -> Matrix:
-        """Return the inverse of a matrix: of its parts, where they are square, or a box."""
+        """Return the inverse of a matrix: of a product by its square factors, else a box."""
         self.note(["MatPow", tree, -1], scope)
         match tree:
             case ["MatPow", arg, int(k)] if type(k) is int:
@@ -1510,10 +1509,10 @@ class Reader:
         return x if tree[0] == "Identity" else self.apart(x._replace(at=at), scope)
 
     def mask(self, mine: Branch, other: Branch, i: Index, j: Index) -> Terms:
-        """Return the entry of a causal mask: one where the index j is not after i, in their legs.
+        """Return an entry of the causal mask: 1 if j ≤ i in the order of the legs, else 0.
 
-        Of two blocks the earlier one is before; else the slowest factors tell, or where they are
-        equal what is left of the indices.
+        Blocks are compared first, then the slowest factors, and where these are equal
+        the remaining factors.
         """
         if not mine:
             return [UNIT]
@@ -1530,7 +1529,7 @@ class Reader:
         return [*here, *[t.by(MINUS) for t in same], *self.times(same, rest)]
 
     def activation(self, name: str, x: Matrix) -> Matrix:
-        """Return a function of each entry; a positive factor comes out where it has a degree."""
+        """Return an elementwise function; of a homogeneous one a positive factor is taken out."""
 
         def at(i: Index, j: Index) -> Terms:
             terms, factor = self.collected(x.at(i, j)), ONE
@@ -1558,7 +1557,7 @@ class Reader:
         return {merged(lowest): Fraction(gcd(*above), lcm(*below))}, UNITY
 
     def softmax(self, values: list[Matrix]) -> Matrix:
-        """Return a softmax of each row, of scores and a mask or without one."""
+        """Return the softmax of each row of scores, with a mask or without."""
         x, masked = values[0], len(values) > 1
 
         def at(i: Index, j: Index) -> Terms:
@@ -1613,7 +1612,7 @@ class Case(NamedTuple):
 
 
 def proved(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
-    """Check a proof of a claim, which has the first of the free indices; return its size."""
+    """Check a proof of a claim by its rule; return its number of terms."""
     rules = {"cancel": cancelled, "induction": by_induction, "generalise": generalised}
     rules["rewrite"] = rewritten
     demand(type(proof) is dict and proof.get("rule") in rules, "no rule")
@@ -1621,7 +1620,7 @@ def proved(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any
 
 
 def opened(reader: Reader, frees: Sequence[Free]) -> Scope:
-    """Return indices in scope, not yet anywhere; one that is the last has its place."""
+    """Return free indices as indices in scope; only a last one has its value yet."""
     legs = [reader.legs(reader.size(free.count)) for free in frees]
     return tuple(
         Bound(over, (len(over) - 1,) if free.last else None)
@@ -1630,7 +1629,7 @@ def opened(reader: Reader, frees: Sequence[Free]) -> Scope:
 
 
 def read(reader: Reader, one: Equation, scope: Scope = ()) -> Fact:
-    """Return an equation as a fact, in the scope of other indices."""
+    """Return the fact of an equation, within the scope of other indices."""
     bounds = opened(reader, one.frees)
     lhs, rhs = [reader.value(side, (*scope, *bounds)) for side in (one.lhs, one.rhs)]
     reader.alike([lhs, rhs])
@@ -1638,7 +1637,7 @@ def read(reader: Reader, one: Equation, scope: Scope = ()) -> Fact:
 
 
 def cancelled(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
-    """Check that lhs - rhs is a sum of facts in contexts, in every block; count its terms."""
+    """Check lhs - rhs = Σ of facts in contexts, in every block; return the number of terms."""
     demand(set(proof) <= {"rule", "splits", "facts", "uses"}, "a proof has other parts")
     reader = Reader(context, proof.get("splits", []))
     scope = opened(reader, free)
@@ -1660,7 +1659,7 @@ def cancelled(context: Context, claim: Equation, free: tuple[Free, ...], proof: 
 
 
 def derived(reader: Reader, fact: Any, free: Any, scope: Scope) -> Fact:
-    """Return an instance of a schema, for all values of indices, its premises proved."""
+    """Return the fact of an axiom's instance, after a check of the proofs of its premises."""
     if fact[0] == "lemma":
         return applied(reader, fact, free, scope)
     kind, counts, name, form, values, proofs = fact
@@ -1687,10 +1686,10 @@ def derived(reader: Reader, fact: Any, free: Any, scope: Scope) -> Fact:
 
 
 def applied(reader: Reader, fact: Any, free: Any, scope: Scope) -> Fact:
-    """Return an instance of a lemma: a certificate by itself, for other sizes and matrices.
+    """Return the fact of a lemma's instance; a lemma is a certificate for other symbols.
 
-    Nothing is presupposed in it, so it is true of all total functions, wherever they are used. Its
-    hypotheses are proved of the matrices that are put in.
+    It presupposes nothing, so that it holds of total functions wherever they occur. Its
+    hypotheses are proved for the values of its symbols.
     """
     _, counts, certificate, values, proofs = fact
     lemma, context = stated(certificate, presupposed=False)
@@ -1713,9 +1712,9 @@ def applied(reader: Reader, fact: Any, free: Any, scope: Scope) -> Fact:
 
 
 def suited(reader: Reader, certificate: Any, put: Instance, scope: Scope) -> None:
-    """Demand that what is put into a lemma is of the kind and of the size of what it stands for."""
+    """Demand that the values of a lemma's symbols have their kinds, flags and shapes."""
     named = ((put.sizes, "sizes"), (put.scalars, "scalars"), (put.tensors, "tensors"))
-    demand(all(len(own) == len(certificate[kind]) for own, kind in named), "a part is not put in")
+    demand(all(len(own) == len(certificate[kind]) for own, kind in named), "a symbol has no value")
     for tree in put.sizes:
         reader.size(tree)
     known = reader.context.declared["scalars"]
@@ -1727,11 +1726,11 @@ def suited(reader: Reader, certificate: Any, put: Instance, scope: Scope) -> Non
         bounds = opened(reader, [Free(put.tree(n, len(scope))) for n in counts])
         x = reader.matrix(tree, (*scope, *bounds))
         sizes = [reader.size(put.tree(n, len(scope))) for n in shape]
-        demand([sized(x.rows), sized(x.cols)] == sizes, "a matrix of another shape is put in")
+        demand([sized(x.rows), sized(x.cols)] == sizes, "a matrix of a lemma has another shape")
 
 
 class Instance(NamedTuple):
-    """What is put into a lemma, where so many indices are in scope; a matrix at its own indices."""
+    """The values of a lemma's symbols, as trees within `scope` indices."""
 
     scope: int
     sizes: list[Any]
@@ -1739,13 +1738,13 @@ class Instance(NamedTuple):
     tensors: list[Any]
 
     def equation(self, one: Equation) -> Equation:
-        """Return an equation of the lemma for what is put in."""
+        """Return an equation of the lemma with its symbols replaced."""
         depth = self.scope + len(one.frees)
         frees = tuple([Free(self.tree(free.count, depth)) for free in one.frees])
         return Equation(frees, self.tree(one.lhs, depth), self.tree(one.rhs, depth))
 
     def tree(self, tree: Any, depth: int) -> Any:
-        """Return a tree of the lemma for what is put in, with so many indices in scope."""
+        """Return a tree of the lemma, within `depth` indices, with its symbols replaced."""
         spend(1)
         match tree:
             case ["i", k]:
@@ -1770,7 +1769,7 @@ LEMMAS: set[str] = set()  # those that were found true in this check
 
 
 def moved_in(tree: Any, scope: int, at: list[Any], depth: int) -> Any:
-    """Return what is put in for a matrix at indices, where more indices are in scope."""
+    """Return the value of a matrix symbol at indices, within `depth` indices in scope."""
     spend(1)
     match tree:
         case ["i", k] if k >= scope:
@@ -1784,7 +1783,7 @@ def moved_in(tree: Any, scope: int, at: list[Any], depth: int) -> Any:
 def add_use(
     reader: Reader, use: Any, facts: list[Fact | Equation], claim: Fact, cases: list[Case]
 ) -> None:
-    """Add minus coefficient · context[fact] to every entry of the claim that it lies in."""
+    """Subtract coefficient · context[fact] from the entries of the claim."""
     parts = {"fact", "coefficient", "at"}
     demand(set(use) in (parts, parts | {"context"}), "a use has other parts")
     demand(type(use["fact"]) is int and 0 <= use["fact"] < len(facts), "a use of no fact")
@@ -1807,20 +1806,20 @@ def add_use(
 
 
 def in_context(reader: Reader, context: Any, at: Any, fact: Fact, claim: Fact) -> Any:
-    """Return the entries of a fact within boxes; the wires of a context are numbered in it."""
+    """Return a function that gives the entries of a fact multiplied by the context's boxes."""
     parts = {"sizes", "held", "free", "rows", "cols", "boxes", "hole"}
     demand(set(context) == parts, "a context has other parts")
     sizes = [reader.size(tree) for tree in context["sizes"]]
 
     def lies(index: Any, legs: Legs) -> Index:
-        """Return an index of wires and marks by the number of its branch."""
+        """Return an index, given as marks and wires, with the number of its branch."""
         demand(all(type(w) is int and w < len(sizes) for w in index), "a context has no such wire")
         branch = tuple([sizes[w] if w >= 0 else w for w in index])
         demand(branch in legs, "an index in a context does not fit")
         return (legs.index(branch), *[w for w in index if w >= 0])
 
     def instance(index: Any, legs: Legs) -> Any:
-        """Return an index at which a fact is used: of wires and marks, or by its value."""
+        """Return an index at which a fact is used: marks and wires, or an affine index."""
         if index[:1] != ["at"]:
             return lies(index, legs)
         value = Value(*reader.whole(index))
@@ -1872,9 +1871,9 @@ def in_context(reader: Reader, context: Any, at: Any, fact: Fact, claim: Fact) -
 def by_induction(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
     """Check a claim for every depth L: for one layer, and for L + 1 where it holds for the first L.
 
-    The layers are counts and nothing else, and hypotheses speak of all layers alike. The claim is
+    The layers are counts and nothing else, and hypotheses are about all layers alike. The claim is
     one about total functions, so it says the same of the first L layers as of all of them. It is
-    read for the first L of any number: so what it divides by is not zero at any depth.
+    read for the first L of any number, so that its divisors are nonzero at every depth.
     """
     demand(set(proof) == {"rule", "over", "base", "step"}, "an induction has other parts")
     over, declared = proof["over"], context.declared
@@ -1914,7 +1913,7 @@ def by_induction(context: Context, claim: Equation, free: tuple[Free, ...], proo
 
 
 def grows(count: Any, depth: Any) -> Any:
-    """Return the depth for a count that is the depth plus a number, another count as it is."""
+    """Return the depth if a count is the depth plus an integer, else the count."""
     match count:
         case ["Add", part, int(more)] | ["Add", int(more), part] if part == depth and more >= 0:
             return depth
@@ -1922,9 +1921,9 @@ def grows(count: Any, depth: Any) -> Any:
 
 
 def inductions(proof: Any) -> Iterable[int]:
-    """Yield the sizes that a proof and the proofs in it are inductions over.
+    """Yield the sizes over which a proof, or a proof within it, is an induction.
 
-    A lemma numbers its sizes by itself.
+    Lemmas have sizes of their own, and are left out.
     """
     if type(proof) is dict and "schema" in proof:
         return
@@ -1936,7 +1935,7 @@ def inductions(proof: Any) -> Iterable[int]:
 
 
 def generalised(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
-    """Check a claim for any matrix in the place of a part: it is so of the one that is there."""
+    """Check a claim by proving it with an arbitrary matrix in the place of a part."""
     demand(set(proof) == {"rule", "part", "shape", "proof"}, "a generalisation has other parts")
     part, shape, declared = proof["part"], proof["shape"], context.declared
     reader = Reader(context, [])
@@ -1952,16 +1951,16 @@ def generalised(context: Context, claim: Equation, free: tuple[Free, ...], proof
 
 
 def whole(tree: Any, frees: int) -> bool:
-    """Return whether a tree has no index but those of a claim: it is the same wherever it is."""
+    """Return whether all indices in a tree are free indices of the claim."""
     if is_index(tree):
         return bool(tree[1] < frees)
     return type(tree) is not list or all(whole(part, frees) for part in tree)
 
 
 def rewritten(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
-    """Check a claim with equals for equals, each of the two proofs with splits of its own.
+    """Check that a part equals another, and the claim with the other; both proofs have splits.
 
-    A part may stand in a product over layers, or in a function: all of these are total.
+    The part may be in a product over layers or in a function, since all are total.
     """
     demand(set(proof) == {"rule", "at", "by", "equal", "proof"}, "a rewriting has other parts")
     sides, new, places = [claim.lhs, claim.rhs], proof["by"], proof["at"]
@@ -1986,9 +1985,9 @@ PARTS = {"schema", "sizes", "scalars", "tensors", "indices", "given", "nonzero",
 
 
 def stated(certificate: Any, presupposed: bool = True) -> tuple[Equation, Context]:
-    """Return the claim of a certificate, and what a proof of it may use.
+    """Return the claim of a certificate, and the context of its proof.
 
-    What gives a meaning to what is partial is the claim and its hypotheses, or nothing at all.
+    Its partial functions are presupposed to be defined, unless `presupposed` is False.
     """
     whole = type(certificate) is dict and set(certificate) == {*PARTS, "proof"}
     demand(whole, "a part is missing, or one too many")
@@ -2032,13 +2031,13 @@ def check(certificate: Any) -> str:
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, in which each key stands once."""
+    """Return a JSON object; a repeated key is rejected."""
     demand(len({key for key, _ in pairs}) == len(pairs), "a key stands twice in one object")
     return dict(pairs)
 
 
 def no_number(text: str) -> Any:
-    """Refuse what JSON has not: NaN and the infinities."""
+    """Reject NaN and the infinities, which are not JSON."""
     raise Rejected(f"{text} is no number")
 
 

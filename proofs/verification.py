@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.binding import Run, run_of
 from otimes.numeric.config import check_settings
-from otimes.numeric.definitions import pattern_ratios
 from otimes.numeric.load import ModelSource, bundled_models, load_model
 from otimes.numeric.model import Model
+from otimes.numeric.pattern_check import pattern_ratios
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.cache import Cache
 from otimes.proofs.catalogue import catalogue

@@ -1,6 +1,6 @@
 """What may have no value, in sums and products that may have no terms.
 
-A claim speaks of the values at which its sides are defined. So log X, √X, 1/X and X⁻¹ say something
+A claim is about the values at which its sides are defined. So log X, √X, 1/X and X⁻¹ say something
 of X, where they are evaluated. In a sum up to an index they are evaluated only at the indices below
 it, and not at all in an empty one; in a sum over the paths of order 2 through one layer as little.
 """

@@ -81,7 +81,7 @@ def refuse_other_symbols(lemma: Any, claim: Any) -> None:
         for name, symbol in getattr(mine, kind).items():
             if known.get(name) != symbol:
                 raise LanguageError(
-                    f"the lemma {_shown(lemma)} speaks of {name}, of which the claim and its "
+                    f"the lemma {_shown(lemma)} contains {name}, of which the claim and its "
                     "hypotheses say nothing"
                 )
 

@@ -25,7 +25,7 @@ Numbering = dict[Wire, int]
 Key = tuple[Box, ...]
 
 MAX_TRIES = 20_000  # labellings that are tried for one diagram
-KEPT, KEPT_BOXES = 50_000, 24  # diagrams whose forms are kept, each with at most so many boxes
+KEPT, KEPT_BOXES = 50_000, 24  # cached canonical forms, and the most boxes of each
 
 
 @dataclass(slots=True)

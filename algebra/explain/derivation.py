@@ -25,7 +25,7 @@ from otimes.algebra.rules.given import hypotheses
 from otimes.algebra.rules.rule import Path, at, children, replaced
 
 WIDTH, NARROWEST = 100, 20
-FEW_LINES = 6  # in chains of at most so many lines, steps that move brackets have their own lines
+FEW_LINES = 6  # in chains of at most this many, steps that move brackets have their own lines
 BRACKETS = frozenset({"mul_assoc", "add_assoc", "kron_assoc", "hadamard_assoc", "head_sum_nested"})
 
 

@@ -8,7 +8,7 @@
 
 A claim about them is one about their definitions (`unfolded`). Entrywise powers with a negative or
 half-integer exponent are unfolded as well, to the functions `reciprocal`, `sqrt` and `rsqrt`. As
-everywhere in the language, a claim speaks of the values at which both of its sides are defined: no
+everywhere in the language, a claim is about the values at which both of its sides are defined: no
 entry that is divided by is zero, none under a logarithm is zero or negative.
 
 >>> from otimes.algebra.language.unicode import unicode_text

@@ -16,10 +16,10 @@ from otimes.numeric.audit.judge import Verdict, judge
 from otimes.numeric.audit.precision.mixed_precision import HALF
 from otimes.numeric.audit.reference.comparison import Comparison, bounded, compare, finding, telling
 from otimes.numeric.block import OF_HEADS, kind_of
-from otimes.numeric.rounding.places import in_dtype
+from otimes.numeric.rounding.activations import in_dtype
 
 DIAGNOSED = 3
-"""At most so many findings get a diagnosis; what is wrong after them is seldom of interest."""
+"""The most findings that are diagnosed; later ones mostly follow from these."""
 
 HARDLY = 3.0
 """An unexplained activation that exceeds its bound by less than this factor is called marginal."""

@@ -26,7 +26,7 @@ from otimes.numeric.audit.symmetries.residual_stream import align_stream
 from otimes.numeric.audit.symmetries.search import confirmed, rewrites
 from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
-from otimes.numeric.rounding.places import in_dtype
+from otimes.numeric.rounding.activations import in_dtype
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF
 
 

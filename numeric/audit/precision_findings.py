@@ -18,11 +18,11 @@ from otimes.numeric.audit.precision.mixed_precision import HALF, with_half_preci
 from otimes.numeric.audit.reference.comparison import compare, finding, scaled, supposing
 from otimes.numeric.block import kind_of
 from otimes.numeric.model import Model
-from otimes.numeric.rounding.places import in_dtype
+from otimes.numeric.rounding.activations import in_dtype
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF
 
 ROUNDINGS = 2.0**5
-"""Rounded weights are not tried for an error of more than so many roundings."""
+"""The largest error, in roundings, for which rounded weights are tried."""
 
 
 def in_lower_precision(diagnosis: Diagnosis, capture: Capture, model: Model) -> Diagnosis:

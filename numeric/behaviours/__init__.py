@@ -1,7 +1,7 @@
 """Behaviours that are reported of trained transformers, as measures of any model.
 
 - `attention`: attention on chosen pairs of positions: positional, joiner and syntactic heads;
-- `ablation`: the change of the loss when heads and MLPs are taken away;
+- `ablation`: the change of the loss when heads or MLPs are ablated;
 - `syntax`: the words of a text, and the syntactic relations of Python source;
 - `weights_of_neurons`: what neurons write and read, from the weights alone;
 - `activations`: what neurons respond to: tokens, positions, classes, neurons of another model;

@@ -1,4 +1,4 @@
-r"""The change of the loss when heads or MLPs are taken away.
+r"""The change of the loss when heads or MLPs are ablated.
 
 Source: Michel, Levy and Neubig 2019, “Are Sixteen Heads Really Better than One?”; Elhage et al.
 2021 (heads are independent and additive); Ferrando et al. 2024, “Causal Interventions”.
@@ -20,7 +20,7 @@ from otimes.numeric.progress import tracked
 from otimes.numeric.prompt import Prompts, read_prompts
 
 Ablated = Sequence[str | Hook]
-"""Hook points that are taken away together, as names or `hook(name, heads, positions)`."""
+"""Hook points that are ablated together, as names or `hook(name, heads, positions)`."""
 
 
 def ablation_losses(

@@ -74,7 +74,7 @@ class Contrast:
         return Goal(self.position, self.target.rows[0], float(self.target.constants[0]))
 
     def base_and_source(self, direction: str) -> tuple[Places, Places]:
-        """Return the activations of the pass that is changed, and those that are put into it."""
+        """Return the activations of the patched pass, and those of the other one."""
         if direction not in DIRECTIONS:
             raise OtimesError(f"direction must be 'denoise' or 'noise', got {direction!r}")
         return (self.corrupt, self.clean) if direction == "denoise" else (self.clean, self.corrupt)

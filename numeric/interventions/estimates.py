@@ -56,7 +56,7 @@ def edge_attribution(
     r"""Return EAP, or with `n_steps` EAP-IG: the estimated effect of each edge [sender, receiver].
 
     The metric is the logit of `target`, less that of `foil`, at `position`. Pairs without an edge
-    are NaN. With `n_steps` the gradient is the mean over so many inputs on the line between the
+    are NaN. With `n_steps` the gradient is the mean over that many inputs on the line between the
     embeddings of the two prompts: at k/K for the rule "right", or at the nodes of "midpoint" or
     "gauss". The line begins at the source of the patch and ends at the prompt that is patched, as
     in integrated gradients.

@@ -29,8 +29,8 @@ from otimes.numeric.interventions.hooks import (
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import Prompts, is_batch, read_prompts
+from otimes.numeric.rounding.activations import OPERATIONS, At, Weights
 from otimes.numeric.rounding.linear import Near
-from otimes.numeric.rounding.places import OPERATIONS, At, Weights
 from otimes.numeric.rounding.precision import VALUES_ONLY
 
 

@@ -3,7 +3,7 @@
     precision    the rounding error of one operation in each dtype, and of many
     linear       sums and products, in any order of summation
     functions    softmax, norms, activation functions, rotary embeddings
-    places       each activation of a forward pass, given the inputs of its operation
+    activations  each activation of a forward pass, given the inputs of its operation
     statements   each expression of the language, given its arrays
     hypotheses   the error of a claim whose hypotheses hold only up to rounding
 
@@ -12,8 +12,8 @@ error / bound is at most 1; more is a bug.
 """
 
 from otimes.numeric.block import inputs_of
+from otimes.numeric.rounding.activations import Judged, LocalBounds, in_dtype
 from otimes.numeric.rounding.hypotheses import carried
-from otimes.numeric.rounding.places import Judged, LocalBounds, in_dtype
 from otimes.numeric.rounding.precision import (
     UNIT_ROUNDOFF,
     Precision,

@@ -85,7 +85,7 @@ SHORT = 48
 
 
 SHARE = 16
-"""One in so many terms is used where the size of partial sums is sampled."""
+"""The stride at which terms are taken where the size of partial sums is sampled."""
 
 
 def _less_spread(rows: Near, weight: Near) -> Array:

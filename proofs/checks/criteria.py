@@ -1,4 +1,4 @@
-"""That the criterion of an observation says in words what its thresholds are.
+"""Whether the words of an observation's criterion name its thresholds.
 
 The page shows the words, and the measurement is held to the thresholds. A threshold that the words
 do not name may have been changed after a look at the result.

@@ -1,4 +1,4 @@
-"""That a symbol which is named like a weight or an activation is bound to that array.
+"""Whether each symbol that is named like a weight or an activation is bound to that array.
 
 An equation that holds for all matrices holds with W_K in the place of W_Q, too. What a page calls
 W_Q is the W_Q of the model.

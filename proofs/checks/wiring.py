@@ -1,4 +1,4 @@
-"""That the products of a claim join what a head or an MLP joins.
+"""Whether the products of a claim sum over axes that a head or an MLP sums over.
 
 The axis d_head of a head is its own: queries meet keys along it, and values meet W_O. A claim about
 W_O W_K, or about the pattern of one head and the values of another, holds for all matrices like the
@@ -41,7 +41,7 @@ NONE: Ends = (frozenset(), frozenset())
 
 
 def miswired(claim: Claim) -> str:
-    """Return which products of a claim join what no head and no MLP joins; empty if none does.
+    """Return the products of a claim that occur in no head and no MLP; empty if none.
 
     >>> from otimes.proofs.catalogue.symbols import row
     >>> from otimes.proofs.claims import Statement

@@ -1,4 +1,4 @@
-"""What sentences say wrongly of symbols: of a rank, an inverse, a shape."""
+"""False assertions in sentences about the rank, the inverse or the shape of a symbol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from otimes.proofs.documents.report import Equation
 
 
 def assertions(prose: Prose, context: Context, items: list[Item]) -> Iterator[Equation]:
-    """Yield what sentences say wrongly of the rank, the inverse or the shape of a matrix."""
+    """Yield the false assertions in sentences about the rank, inverse or shape of a matrix."""
     document = prose.document
     for each in asserted_in(prose):
         line, column = document.position(each.offset)
@@ -36,7 +36,7 @@ def assertions(prose: Prose, context: Context, items: list[Item]) -> Iterator[Eq
 
 
 def _singular(each: Asserted, known: Declared | None, items: list[Item]) -> tuple[str, str]:
-    """Return why states cannot be projected onto singular vectors: those of the other side."""
+    """Return why a projection onto these singular vectors is wrong: the others are meant."""
     if known is not None and known.rows == known.cols:
         return "", ""
     side = each.what.partition(" ")[0]
@@ -51,7 +51,7 @@ def _singular(each: Asserted, known: Declared | None, items: list[Item]) -> tupl
 
 
 def _contradiction(each: Asserted, known: Declared | None, context: Context) -> tuple[str, str]:
-    """Return the verdict on an assertion and why, without a reason where nothing is wrong."""
+    """Return the verdict on an assertion and the reason, which is empty where nothing is wrong."""
     if each.what == "rank":
         factors = {"W_OV": ("W_O", "W_V"), "W_QK": ("W_Q", "W_K")}.get(each.key, (each.key,))
         declared = [_declared_anywhere(context, key) for key in factors]

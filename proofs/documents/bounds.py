@@ -96,7 +96,7 @@ def norm_at_most(left: Node, right: Node) -> Facts | None:
 
 
 def of_rank(node: Node) -> Node | None:
-    """Return of what a term is the rank, or None."""
+    """Return X if a term is rank(X), else None."""
     inner = bare(node)
     if isinstance(inner, Apply) and inner.function.base in RANKS and len(inner.arguments) == 1:
         return bare(inner.arguments[0])
@@ -104,7 +104,7 @@ def of_rank(node: Node) -> Node | None:
 
 
 def factors(node: Node) -> list[Factor]:
-    """Return the factors of a product, and which of them are transposed.
+    """Return the factors of a product, each with whether it is transposed.
 
     >>> from otimes.algebra.notation.parser import parse_formula
     >>> factors(parse_formula("(A B^T)^T C")[0].terms[0])
@@ -119,12 +119,12 @@ def factors(node: Node) -> list[Factor]:
 
 
 def turned(run: Sequence[Factor]) -> list[Factor]:
-    """Return the factors of the transpose of a product, which has its ranks and its norms."""
+    """Return the factors of the transpose of a product; rank and norms are unchanged."""
     return [(text, not flipped) for text, flipped in reversed(run)]
 
 
 def _term_by_term(inside: Node, bound: Node, law: str, at_most: Law) -> Facts | None:
-    """Return the facts by which each term of a sum is bounded by a term of the bound."""
+    """Return the facts that bound each term of a sum by a term of the bound, or None."""
     if not (isinstance(inside, Sum) and isinstance(bound, Sum)):
         return None
     if len(inside.terms) != len(bound.terms) or len(inside.terms) > MOST_TERMS:
@@ -144,7 +144,7 @@ def _all(found: Sequence[Facts | None]) -> Facts | None:
 
 
 def _of_product(left: Norm, right: Node, any_kind: bool = False) -> Facts | None:
-    """Return the facts by which the norm of a product is at most a product of norms."""
+    """Return the facts that bound the norm of a product by a product of norms, or None."""
     bounds = right.factors if isinstance(right, Product) else (right,)
     if isinstance(right, Product) and not {*right.marks} <= {"", r"\cdot"}:
         return None
@@ -160,7 +160,7 @@ def _of_product(left: Norm, right: Node, any_kind: bool = False) -> Facts | None
 
 
 def _is_made_of(own: Sequence[Factor], norms: Sequence[Norm]) -> bool:
-    """Return whether factors are those of norms one after the other, each turned or not."""
+    """Return whether the factors are the arguments of the norms in this order, up to transposes."""
     rest = [*own]
     for norm in norms:
         run = factors(norm.argument)

@@ -164,7 +164,7 @@ def _blame_declarations(
 def _ignore(
     equations: list[Equation], ignored: list[tuple[int, int, str]], document: Document
 ) -> None:
-    """Give equations the reasons for which comments ignore them.
+    """Mark the equations that comments ignore, with the reasons of these comments.
 
     A comment concerns the equations of its line, or else those of the next formula.
     """

@@ -1,4 +1,4 @@
-"""What comments for otimes say in a document: shapes, hypotheses, what to ignore."""
+"""Comments for otimes in a document: shapes, hypotheses, equations to ignore."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ignored = tuple[int, int, str]
 def read_comments(
     document: Document, notation: Notation
 ) -> tuple[Context, list[Hypothesis], list[Ignored], list[Equation]]:
-    """Return the context that a notation and comments give, hypotheses, and what is ignored.
+    """Return the context from a notation and comments, the hypotheses, and what is ignored.
 
     The last list has what could not be read in comments.
     """

@@ -32,7 +32,7 @@ from otimes.algebra.notation.tree import (
 
 
 def common_names(lhs: Node, rhs: Node, keys: frozenset[str]) -> list[Name]:
-    """Return the symbols with some of the keys that both sides have."""
+    """Return the symbols with one of these keys that occur on both sides."""
     left, right = (
         {latex(e): e for e in walk(side) if isinstance(e, Name) and key_of(e) in keys}
         for side in (lhs, rhs)
@@ -65,7 +65,7 @@ def _divided(node: Node, text: str) -> Node | None:
 
 
 def _without_one(node: Product, text: str) -> Node | None:
-    """Return a product without one of its factors, or with a factor of which it is one."""
+    """Return a product with one factor removed, or with the symbol removed from one factor."""
     for k, (factor, mark) in enumerate(zip(node.factors, node.marks, strict=True)):
         divided = None if mark == "/" else _divided(factor, text)
         if divided is None:

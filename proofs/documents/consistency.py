@@ -1,4 +1,4 @@
-r"""What a text says in two ways: of layers, of indices, of a product with a dot, of one letter.
+r"""Inconsistencies of a text: in layers, in indices, in dot products, in the meaning of a letter.
 
 Nothing here refutes an equation: each finding is a question to the author, with the two places.
 """
@@ -37,7 +37,7 @@ Pair = tuple[str, str]
 
 
 def same_layer_pairs(items: Iterable[Item]) -> dict[Pair, int]:
-    """Return the pairs of symbols that stand side by side with one layer above, and a line."""
+    """Return the adjacent pairs of symbols with the same layer as superscript, each with a line."""
     found: dict[Pair, int] = {}
     for item, statement in composed(items):
         for a, b in _neighbours(statement):
@@ -47,7 +47,7 @@ def same_layer_pairs(items: Iterable[Item]) -> dict[Pair, int]:
 
 
 def other_layer(node: Node, pairs: dict[Pair, int], line: int) -> str:
-    r"""Return why a product joins layers that the text does not join elsewhere, or nothing.
+    r"""Return why a product mixes layers unlike the rest of the text, or "".
 
     The same two symbols stand side by side with one layer elsewhere, as in `n^l w^l`, and here with
     two, as in `n^l w^{l-1}`.
@@ -64,7 +64,7 @@ def other_layer(node: Node, pairs: dict[Pair, int], line: int) -> str:
 
 
 def _neighbours(node: Node) -> Iterator[tuple[Name, Name]]:
-    """Yield symbols that stand side by side in products, each with an index above."""
+    """Yield adjacent factors of products that have an index as superscript."""
     for e in walk(node):
         if not isinstance(e, Product):
             continue
@@ -78,7 +78,7 @@ def _layer(name: Name) -> Slot:
 
 
 def _letter(name: Name) -> str:
-    """Return the letter of the first index above a symbol, `l` for `l-1`."""
+    """Return the letter of a symbol's first superscript, `l` for `l-1`."""
     if not name.sup or name.sup[0].kind not in ("index", "expression"):
         return ""
     return name.sup[0].text[0]
@@ -88,9 +88,9 @@ def _letter(name: Name) -> str:
 
 
 def lost_index(left: Node, right: Node) -> str:
-    r"""Return an index of the symbol defined that nothing on the right has, or nothing.
+    r"""Return an index of the defined symbol that does not occur on the right, or "".
 
-    Only where the symbol itself stands on the right with another index in its place, as in
+    Only if the symbol itself occurs on the right with another index in this position, as in
     `x^{k} \leftarrow x^{l} + u`.
     """
     name = bare(left)
@@ -113,7 +113,7 @@ def lost_index(left: Node, right: Node) -> str:
 
 
 def dotted_vectors(node: Node, symbols: Symbols) -> str:
-    r"""Return why a dot between vectors cannot be their inner product, or nothing.
+    r"""Return why a dot between vectors cannot be their inner product, or "".
 
     In `\frac{x - \mu}{\sigma} \cdot \gamma + \beta` it would be a number, and a vector is added.
     """
@@ -153,13 +153,13 @@ def _has_vector(node: Node, symbols: Symbols) -> bool:
 
 
 def clashes(items: list[Item], context: Context, document: Document) -> Iterator[Equation]:
-    """Yield the letters that stand for two things, each where the second is used."""
+    """Yield the letters with two meanings, each where the second one is used."""
     yield from _stacked_and_not(items, context, document)
     yield from _positions_as_width(context, document)
 
 
 def _stacked_and_not(items: list[Item], context: Context, document: Document) -> Iterator[Equation]:
-    """Yield symbols that A ⊗ W acts on, all positions stacked, and W alone elsewhere."""
+    """Yield symbols to which A ⊗ W is applied (all positions stacked), and elsewhere W alone."""
     stacked: list[tuple[Item, Name, Product]] = []
     alone: dict[str, list[int]] = {}
     for item, statement in composed(items):
@@ -219,7 +219,7 @@ def _positions_as_width(context: Context, document: Document) -> Iterator[Equati
 
 
 def _question(document: Document, at: int, tex: str, why: str) -> Equation:
-    """Return a question about what stands at an offset of a document."""
+    """Return the verdict "needs-hypothesis", with a question, at an offset of a document."""
     why, cell = document.named_lines(why), document.cell(at)
     return Equation(
         document.name,
@@ -240,7 +240,7 @@ def _names(known: Declared) -> bool:
 
 
 def sides_of(key: str, items: Iterable[Item]) -> dict[str, int]:
-    """Return on which sides of states a weight stands, "right" or "left", and a line for each.
+    """Return the sides on which states are multiplied by a weight, "right" or "left", with a line.
 
     A state is a small letter or the value of a function; `W[:, t]` is a column for a token.
     """

@@ -1,4 +1,4 @@
-"""What is known of the symbols at a line of a document: declarations, definitions, hypotheses."""
+"""The declarations, definitions and hypotheses that apply at a line of a document."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """An equation that may hold, where it is said, and whether it was declared to hold."""
+    """An equation that may hold, its origin, and whether the document declares it."""
 
     lhs: Node
     rhs: Node
@@ -69,7 +69,7 @@ class Hypothesis:
 
 @dataclass(slots=True)
 class Context:
-    """What a document has said; definitions are added as they are met."""
+    """The declarations and definitions of a document up to the present equation."""
 
     base: Symbols
     declared: list[tuple[str, Declared]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Context:
     together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
-        """Return what symbols stand for at a line: the last declaration before it, or the next.
+        """Return the symbols at a line, each by its last declaration before it, or else the next.
 
         `without` are declarations, by key and line, that are left out.
         """
@@ -128,9 +128,9 @@ class Context:
         return list(dict.fromkeys(found))
 
     def is_elsewhere(self, key: str, said: int, line: int) -> bool:
-        """Return whether a declaration may be about another symbol of the same name.
+        """Return whether a declaration may be about a different symbol of the same name.
 
-        So it may if it counts for its paragraph only, or if it stands in another section and is a
+        It may if it applies to its paragraph only, or if it is in another section and is a
         mere sentence, or one of several declarations of the letter.
         """
         if (key, said) in self.local:
@@ -143,7 +143,7 @@ class Context:
         return len(shapes) > 1 or (key, said) in self.sentences
 
     def define(self, lhs: Node, rhs: Node, line: int) -> None:
-        """Add a definition, unless it goes round in a circle."""
+        """Add a definition, unless it is circular."""
         if not self.is_circular(lhs, rhs):
             definition = Definition(lhs, rhs, line)
             self.definitions.setdefault(latex(lhs), []).append(definition)
@@ -151,7 +151,7 @@ class Context:
                 self.generic.setdefault(key_of(lhs), []).append(definition)
 
     def instances(self, nodes: Iterable[Node], only_weights: bool = False) -> dict[str, Definition]:
-        """Return what definitions with indices say of the symbols in terms, by their LaTeX.
+        """Return instances of definitions with indices for the symbols in terms, by their LaTeX.
 
         Weights are defined for all layers and heads; of other symbols a text may say more later.
         """
@@ -176,12 +176,12 @@ class Context:
         return found
 
     def is_circular(self, lhs: Node, rhs: Node) -> bool:
-        """Return whether the definitions of what is in a term go back to a symbol."""
+        """Return whether a term, with all definitions substituted, contains a symbol."""
         text = latex(lhs)
         return any(latex(e) == text for e in walk(self.unfolded(rhs, {})) if type(e) is type(lhs))
 
     def _power(self, name: Name) -> Definition | None:
-        """Return what a symbol with a number above is, where that is a power of what is defined."""
+        """Return the definition of a symbol with a number above as a power of a defined one."""
         if len(name.sup) != 1 or name.sup[0].kind != "number" or name.sup[0].text == "1":
             return None
         base = replace(name, sup=())
@@ -192,7 +192,7 @@ class Context:
         return Definition(name, Power(value, Number(name.sup[0].text)), known[0].line)
 
     def _entry(self, name: Name) -> Definition | None:
-        """Return the entry of what is defined as a matrix: that of `C` for `C_{ab}`."""
+        """Return the definition of `C_{ab}` as an entry of the matrix `C`, if that is defined."""
         if len(name.sub) != 2 or any(slot.kind not in ("index", "number") for slot in name.sub):
             return None
         base = replace(name, sub=())
@@ -210,7 +210,7 @@ class Context:
         only: Collection[str] | None = None,
         instances: dict[str, Definition] | None = None,
     ) -> Node:
-        """Return a term with definitions put in for what they define.
+        """Return a term with definitions substituted for what they define.
 
         `only` are the symbols, as LaTeX, whose definitions may be used; `instances` are definitions
         of symbols with other indices, which are used, too.
@@ -255,7 +255,7 @@ class Context:
         )
 
     def circuits(self, names: Collection[Name], sides: Collection[str]) -> Iterator[Hypothesis]:
-        """Yield what W_OV and W_QK stand for in the literature, for those that occur.
+        """Yield the definitions of W_OV and W_QK in the literature, for those that occur.
 
         What the document defines is meant so, unless it is defined again: it is one of `sides`.
         """
@@ -309,7 +309,7 @@ def _relabelled(name: Name, label: str, small: bool) -> Node:
 
 
 def _instances(hypothesis: Hypothesis, names: Collection[Name]) -> list[Hypothesis]:
-    """Return a hypothesis for the decorations that its first symbol has in a claim."""
+    """Return a hypothesis with the superscripts that its symbols have in a claim."""
     own = list(_names_in(hypothesis.lhs, hypothesis.rhs))
     if any(name.sup for name in own):
         return [hypothesis]
@@ -379,7 +379,7 @@ def _by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterato
 
 
 def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared]]:
-    r"""Yield what a membership such as `A, B \in \mathbb{R}^{n \times d}` declares of symbols."""
+    r"""Yield the declarations in a membership such as `A, B \in \mathbb{R}^{n \times d}`."""
     if statement.relations != (r"\in",) or not isinstance(statement.terms[1], Space):
         return
     sizes = [size_of(size) for size in statement.terms[1].sizes]
@@ -392,7 +392,7 @@ def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared
 
 
 def declared_as(sizes: Sequence[Size | None], line: int) -> Declared | None:
-    """Return what a member of a space of so many sizes is."""
+    """Return the kind of the members of a space, by its number of sizes."""
     known = [size for size in sizes if size is not None]
     if len(known) != len(sizes) or len(sizes) > 2:
         return None

@@ -29,7 +29,7 @@ ORDERS = {
 
 
 def order_of(a: Node, b: Node) -> str:
-    """Return the convention in which two weights stand side by side, "" for other factors."""
+    """Return the convention in which two weights are multiplied, "" for other factors."""
     if not (isinstance(a, Name) and isinstance(b, Name) and a.base == b.base == "W"):
         return ""
     labels = [name.sub[0].text.replace("\\mathrm", "").strip("{}").upper() if name.sub else ""

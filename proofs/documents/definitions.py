@@ -1,4 +1,4 @@
-"""What equations define: which symbols they introduce, and what they show of them."""
+"""Definitions: the symbols that equations introduce, and the shapes that follow."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ from otimes.proofs.documents.context import (
     is_constant,
 )
 from otimes.proofs.documents.conventions import order_of
+from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item, is_capital
-from otimes.proofs.documents.judge import Found, Judge
+from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.source import Document
 
 SOON = 3  # lines after a factorization, on which it is said what its factors are
@@ -54,7 +55,7 @@ MEANT = FUNCTIONS - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn")
 
 
 class Definitions:
-    """Judges the equations that define symbols, and notes what they show."""
+    """Judges equations that define symbols, and records the shapes that follow."""
 
     def __init__(self, document: Document, context: Context, items: list[Item]) -> None:
         self.document = document
@@ -98,7 +99,7 @@ class Definitions:
         return Found("definition", "")
 
     def _doubt(self, left: Node, right: Node, line: int) -> str:
-        """Return what a definition says otherwise than the rest of the text, or nothing."""
+        """Return how a definition contradicts the rest of the text, or ""."""
         lost = lost_index(left, right)
         if lost:
             return f"the index {lost} is on the left side only: what is it?"
@@ -106,7 +107,7 @@ class Definitions:
         return other_layer(right, self.layers, line) or dotted_vectors(right, symbols)
 
     def _learn(self, left: Node, right: Node, item: Item) -> None:
-        """Note the shape of a symbol if the formula that defines it determines it, or its kind."""
+        """Record the shape or the kind of a symbol, if its defining formula determines it."""
         name = bare(left)
         symbols = self.context.symbols_at(item.line)
         if isinstance(name, Name) and not name.sub and not name.sup:
@@ -138,7 +139,7 @@ class Definitions:
             self.learned.add(latex(name))
 
     def _note_matrix(self, name: Node, value: Node, item: Item) -> None:
-        """Note the numbers of a matrix, unless the document gives it others, too."""
+        """Record the numeric entries of a matrix, unless the document also gives it others."""
         text = latex(name)
         if not isinstance(name, Name) or not isinstance(bare(value), Grid):
             return
@@ -151,7 +152,7 @@ class Definitions:
         self.given_numbers.add(text)
 
     def _learn_number(self, name: Name, left: Node, right: Node, item: Item) -> None:
-        """Note that a symbol is a number if the formula that defines it is one."""
+        """Record that a symbol is a scalar if its defining formula is one."""
         symbols = self.context.symbols_at(item.line)
         greek = name.base[0] == "\\"
         if symbols.lookup(name)[1] is not None or is_matrix_like(name):
@@ -229,7 +230,7 @@ class Definitions:
         return known is None
 
     def _is_other(self, left: Node, right: Node, item: Item) -> bool:
-        """Return whether a symbol is given a shape other than that which its definition showed."""
+        """Return whether a symbol is redefined with a shape other than the one inferred before."""
         learned = isinstance(bare(left), Name) and latex(bare(left)) in self.learned
         return learned and self.judge.shapes([right], item.line, item.formula.tex) is None
 
@@ -240,7 +241,7 @@ class Definitions:
         )
 
     def _redefines(self, left: Node, right: Node) -> bool:
-        """Return whether an equation gives a symbol a meaning with other symbols than before."""
+        """Return whether an equation redefines a symbol in terms of other symbols."""
         known = self.context.definitions.get(latex(bare(left)))
         if not known:
             return False
@@ -251,7 +252,7 @@ class Definitions:
 
 
 def is_matrix_like(name: Name) -> bool:
-    """Return whether a symbol is a capital, a Greek one included."""
+    """Return whether a symbol is a capital letter, Latin or Greek."""
     letter = name.base.lstrip("\\")
     return bool(letter) and letter[0].isupper() and (len(name.base) == 1 or name.base[0] == "\\")
 
@@ -262,7 +263,7 @@ def _is_small(name: Name) -> bool:
 
 
 def _is_vector(name: Name) -> bool:
-    """Return whether a symbol without indices is a vector by the habits of the field."""
+    """Return whether a symbol without indices is a vector by the conventions of the field."""
     known = default(name)
     return not name.sub and not name.sup and known is not None and known.kind == "vector"
 
@@ -276,7 +277,7 @@ def _names_by_index(node: Node, symbols: Symbols) -> Iterator[Name]:
 
 
 def loose_indices(left: Node, right: Node) -> list[str]:
-    """Return the small indices below symbols of a definition that its left side does not have.
+    """Return the lower-case subscripts of a definition's right side that its left side lacks.
 
     >>> from otimes.algebra.notation.parser import parse_formula
     >>> (equation,) = parse_formula("c = a_{j} x_{u}")

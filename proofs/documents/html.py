@@ -45,7 +45,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; font-size
 
 
 class Mark(NamedTuple):
-    """A verdict on a stretch of the text, or on a line where the stretch is empty.
+    """A verdict on a span of the text, or on a line if the span is empty.
 
     `lines` are shown beside it, at once if `opened`; `ignored` is why it does not count.
     """
@@ -61,7 +61,7 @@ class Mark(NamedTuple):
 def page(
     title: str, text: str, marks: Sequence[Mark], counts: Mapping[str, int], notes: Sequence[str]
 ) -> str:
-    """Return the HTML of a text with its marks; the reasons stand beside the lines.
+    """Return the HTML of a text with its marks, and the reasons beside the lines.
 
     >>> "<mark" in page("a.md", "$A = A$", [Mark("proved", (1, 6), 1)], {"proved": 1}, [])
     True
@@ -104,7 +104,7 @@ def _rows(text: str, marks: Sequence[Mark]) -> Iterator[str]:
 
 
 def _marked(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
-    """Return a line with its stretches marked; of two that overlap, each has its part."""
+    """Return a line with its spans marked; overlapping spans are split."""
     pieces, at = [], start
     for mark in marks:
         begin, stop = max(mark.span[0], at), min(mark.span[1], end)

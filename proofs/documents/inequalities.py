@@ -1,4 +1,4 @@
-r"""Inequalities that can be decided: of ranks, of norms; and statements with \ne and \approx.
+r"""Inequalities between ranks or norms, and statements with \ne and \approx.
 
 A rank is at most what `facts` derives for all sizes, or what is known of the ranks of products and
 sums. A norm of a product is at most the product of the norms, one of a sum at most their sum. What
@@ -39,7 +39,8 @@ from otimes.proofs.documents.bounds import (
     rank_at_most,
 )
 from otimes.proofs.documents.context import Context, Definition, Hypothesis
-from otimes.proofs.documents.judge import Found, Judge
+from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.judge import Judge
 
 BUDGET = 1.0  # units of work for one inequality
 SAMPLES = (1, 2, 3)  # sizes of counterexamples to a bound on a rank
@@ -70,7 +71,7 @@ def different(judge: Judge, left: Node, right: Node, line: int, source: str) -> 
 
 
 def approximate(judge: Judge, left: Node, right: Node, line: int, source: str) -> Found | None:
-    """Return what is known of left ≈ right: that both are equal, or a number rounded.
+    """Return the verdict on left ≈ right: equal, or a rounded number, else None.
 
     How near is near enough is not said, so that it is never proved.
     """
@@ -116,7 +117,7 @@ def _with_definitions(
 
 
 def _by_facts(facts: Facts, used: dict[str, Definition]) -> Found:
-    """Return that an inequality is proved by facts, which have no certificate."""
+    """Return the verdict on an inequality that facts prove; there is no certificate."""
     names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
     said = "; ".join(sorted(facts)) or "both sides are the same"
     return Found("proved", f"{said}{names}; without certificate", facts=facts)
@@ -161,7 +162,7 @@ def _bounded(
 
 
 def _exceeded(known: Any, bound: Any, names: str) -> Found | None:
-    """Return sizes for which factors with ones on the diagonal have a product of a larger rank."""
+    """Return the refutation by sizes at which factors with a unit diagonal have a larger rank."""
     sizes = sorted(known.free_symbols | bound.free_symbols, key=str)
     if len(sizes) > MOST_SIZES:
         return None
@@ -208,7 +209,7 @@ def _leaves(node: Node) -> Iterator[Node]:
 
 
 def _is_bound(node: Node, context: Context, line: int) -> bool:
-    """Return whether a symbol of a term is defined, or something is supposed of it before."""
+    """Return whether a symbol of a term is defined, or occurs in an earlier hypothesis."""
     names = {e for e in walk(node) if isinstance(e, Name)}
     mine = {key_of(e) for e in names}
     about = {
@@ -265,7 +266,7 @@ def _norms(judge: Judge, left: Node, right: Node, line: int) -> Found | None:
 
 
 def _is_number(context: Context, node: Node, line: int) -> bool:
-    """Return whether what stands between bars is a number, and no matrix with a determinant."""
+    """Return whether bars enclose a scalar, and not a matrix (which would be a determinant)."""
     inner = bare(node)
     if not isinstance(inner, Norm):
         return False
@@ -346,7 +347,7 @@ def _value(node: Node) -> Exact | None:
 
 
 def _rounded(left: Exact, right: Exact, shown: Node) -> Found | None:
-    """Return that a number is rounded to the digits that are shown, None where it is not."""
+    """Return the verdict on a number that is rounded to the digits shown, else None."""
     inner = bare(shown)
     if not isinstance(inner, Number):
         return None

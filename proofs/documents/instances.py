@@ -25,12 +25,12 @@ PAIR = re.compile(r"([a-z])\s*[-+]\s*([a-z])")
 
 
 def is_generic(lhs: Node, sizes: Collection[str]) -> bool:
-    """Return whether what is defined has letters for indices, and so stands for many symbols."""
+    """Return whether a defined symbol has letters as indices, so that it is a whole family."""
     return isinstance(lhs, Name) and bool(_letters(lhs)) and not _letters(lhs) & {*sizes}
 
 
 def instance(lhs: Node, rhs: Node, name: Name, sizes: Collection[str]) -> Node | None:
-    """Return what a definition says of a symbol like the one that it defines, or None."""
+    """Return the right side of a definition for a symbol with other indices, or None."""
     if not isinstance(lhs, Name) or not is_generic(lhs, sizes) or not _is_like(lhs, name):
         return None
     bound = {index for e in walk(rhs) if isinstance(e, Indexed) for index in e.indices}
@@ -75,7 +75,7 @@ def _lined_up(lhs: Name, rhs: Node, name: Name) -> Node | None:
 
 
 def _matched(own: Slot, other: Slot) -> list[tuple[str, Slot | None]]:
-    """Return what stands for the letters of an index in another one, None where they differ."""
+    """Return the values of an index's letters in another index, None where they do not match."""
     if own.kind == "index":
         fits = other.kind in ("index", "number", "expression")
         return [(own.text, other if fits else None)]

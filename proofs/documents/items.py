@@ -1,4 +1,4 @@
-"""The formulas of a document, read, and what they show of symbols before anything is judged."""
+"""The parsed formulas of a document, and what they declare before anything is judged."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Item:
 
 
 def read_items(document: Document, context: Context) -> list[Item]:
-    """Read every formula; a line that begins with a relation goes on with the one before."""
+    """Parse every formula; one that begins with a relation continues the one before."""
     context.base.functions |= functions_in(formula.tex for formula in document.formulas)
     functions = context.base.functions
     context.base.values |= values_in(formula.tex for formula in document.formulas)
@@ -85,7 +85,7 @@ def read_items(document: Document, context: Context) -> list[Item]:
 
 
 def _continued(formula: Formula, items: list[Item], document: Document) -> Formula:
-    """Return a formula that begins with a relation together with the last term before it."""
+    """Return a formula that begins with a relation, preceded by the last term before it."""
     begun = formula.tex.lstrip(" \n&")
     if begun[:1] not in OPENINGS:
         return formula
@@ -122,7 +122,7 @@ def composed(items: Iterable[Item]) -> Iterator[tuple[Item, Statement]]:
 
 
 def declare(items: Iterable[Item], context: Context, document: Document) -> None:
-    """Add what the memberships in formulas declare of symbols."""
+    """Add the declarations in memberships, such as A ∈ ℝⁿˣᵐ."""
     for item in items:
         words = plain_words(document.sentence_before(item.formula))
         local, plain = bool(LOCAL.search(words)), bool(FOR.search(words))
@@ -133,7 +133,7 @@ def declare(items: Iterable[Item], context: Context, document: Document) -> None
 
 
 def order_of_vec(text: str) -> str:
-    """Return what a text says that vec stacks: "rows", "cols", or "" where it says neither."""
+    """Return what vec stacks according to the text: "rows", "cols", or ""."""
     found = set(
         re.findall(r"stack(?:s|ing)?(?: the| its| all)? (row|column)s", text, re.IGNORECASE)
     )
@@ -142,7 +142,7 @@ def order_of_vec(text: str) -> str:
 
 
 def labelled(items: Iterable[Item]) -> dict[str, set[int]]:
-    """Return where symbols have labels above: letters, or a 1."""
+    """Return the lines at which symbols have labels as superscripts: letters, or a 1."""
     found: dict[str, set[int]] = {}
     for item in items:
         for name in _names([item]):
@@ -152,7 +152,7 @@ def labelled(items: Iterable[Item]) -> dict[str, set[int]]:
 
 
 def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
-    """Return the capitals that are matrices by what is done with them: ⊗, or a transpose."""
+    """Return the capitals that are used as matrices, with ⊗ or a transpose."""
     found: dict[str, Declared] = {}
     for _, statement in composed(items):
         for e in walk(statement):

@@ -40,8 +40,8 @@ from otimes.proofs.documents.context import (
     is_constant,
 )
 from otimes.proofs.documents.definitions import Definitions
+from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import ASSUMING, Item, plain_words
-from otimes.proofs.documents.judge import Found
 from otimes.proofs.documents.report import Equation
 
 MACRO = re.compile(r"\\[A-Za-z]+")
@@ -155,7 +155,7 @@ class LinkChecker(Definitions):
         return name.end() if name else at + 1
 
     def expression(self, item: Item, statement: Statement) -> Iterator[Equation]:
-        """Report a formula that states nothing only where its shapes do not conform."""
+        """Report a formula without a relation only if its shapes do not match."""
         term = statement.terms[0]
         if not isinstance(bare(term), Product | Sum) or any(
             mark == r"\times" for mark in getattr(bare(term), "marks", ())
@@ -178,7 +178,7 @@ class LinkChecker(Definitions):
             yield self._made(item, line, column, tex, found, statement.span)
 
     def _contradicted(self) -> dict[tuple[str, int], Declared]:
-        """Return the declarations that equations contradict; a bare product has to fit them."""
+        """Return the declarations that equations contradict; others follow them."""
         return {
             (key, known.line): known
             for key, known in self.context.declared

@@ -25,7 +25,7 @@ NAME = re.compile(r"\\(?:[A-Za-z]+|.)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A macro with so many arguments; the first may have a default."""
+    """A macro, with its number of arguments; the first may have a default."""
 
     body: str
     arguments: int = 0
@@ -139,7 +139,7 @@ def _body(
     offsets: list[int],
     origin: int,
 ) -> tuple[str, list[int]]:
-    """Return the body with arguments put in, and where each character comes from."""
+    """Return the body with its arguments substituted, and where each character comes from."""
     body, origins, at = "", [], 0
     for match in re.finditer(r"#(\d)", macro.body):
         part = macro.body[at : match.start()]

@@ -85,5 +85,5 @@ def _read_text(document: Document, start: int, end: int) -> None:
 
 
 def _unquoted(tex: str) -> str:
-    """Return a formula without the marks of a quotation at the beginnings of lines."""
+    """Return a formula without the `>` of a block quotation."""
     return re.sub(r"(?m)^(\s*)>", r"\1 ", tex)

@@ -43,7 +43,7 @@ def read_notebook(name: str, text: str) -> Document:
 
 
 def _cells(content: Any) -> list[tuple[str, str]] | None:
-    """Return the kind and the source of each cell, None where the form is another."""
+    """Return the type and the source of each cell, None for another format."""
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         return None

@@ -1,4 +1,4 @@
-"""What sentences and tables say of symbols: shapes, sizes, convention, and words for hypotheses.
+"""Declarations in sentences and tables: shapes, sizes, convention, words for hypotheses.
 
 Formulas are replaced by marks first, so that the patterns see `⟦3⟧ has ⟦4⟧ rows and ⟦5⟧ columns`.
 Only plain sentences are taken as declarations; nothing is concluded from what is merely near.
@@ -127,7 +127,7 @@ class Asserted:
 
 
 class Prose:
-    """The text of a document with its formulas as marks."""
+    """The text of a document with its formulas replaced by placeholders."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -154,13 +154,13 @@ class Prose:
         self._begins = [0, *accumulate(length for length, _ in self._pieces)][:-1]
 
     def offset(self, at: int) -> int:
-        """Return the offset in the document of a character of the text with marks."""
+        """Return the offset in the document of a character of the text with placeholders."""
         k = bisect_right(self._begins, at) - 1
         length, start = self._pieces[k]
         return min(start + min(at - self._begins[k], length), len(self.document.text))
 
     def node(self, number: str | None) -> Node | None:
-        """Return what a marked formula is, when it is one expression."""
+        """Return the expression of a formula, by its number, if it is one without relations."""
         if number is None:
             return None
         formula: Formula = self.formulas[int(number)]
@@ -173,9 +173,9 @@ class Prose:
         return bare(statements[0].terms[0])
 
     def subjects(self, text: str) -> list[Name]:
-        """Return the symbols that formulas in a stretch of text are, or are about, as in A ∈ ….
+        """Return the symbols that formulas in a text consist of or declare, as in A ∈ ….
 
-        A formula with an operation is about none of its symbols.
+        A formula with an operation declares none of its symbols.
         """
         found = []
         for number in re.findall(M, text):
@@ -195,7 +195,7 @@ class Prose:
         return [node for node in found if isinstance(node, Name)]
 
     def defined(self, number: str) -> list[Name]:
-        """Return the symbol that a formula is, or that it says what it is: `C` of `C = I - J`."""
+        """Return the symbol that a formula consists of or defines: `C` of `C = I - J`."""
         formula = self.formulas[int(number)]
         try:
             statements = parse_formula(formula.tex, plain=formula.plain)
@@ -299,7 +299,7 @@ def _said(prose: Prose, name: Name, declared: Declared, match: re.Match[str]) ->
 
 
 def asserted_in(prose: Prose) -> Iterator[Asserted]:
-    """Yield what sentences assert of ranks, inverses and shapes."""
+    """Yield the assertions of sentences about ranks, inverses and shapes."""
     for match in RANK.finditer(prose.text):
         name, bound = prose.node(match[1]), prose.node(match[2])
         size = None if bound is None else size_of(bound)
@@ -357,7 +357,7 @@ def _words(prose: Prose) -> Iterator[Word]:
 
 
 def _table(document: Document) -> Iterator[Said]:
-    """Yield what tables of symbols declare: a row with a symbol and a shape."""
+    """Yield the declarations in tables of symbols, from rows with a symbol and a shape."""
     for line in re.finditer(r"(?m)^\s*\|(.+)\|\s*$", document.text):
         cells = [cell.strip().strip("$`") for cell in line[1].split("|")]
         shapes = [cell for cell in cells[1:] if re.search(r"×|\\times", cell)]

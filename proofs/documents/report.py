@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from otimes.proofs.documents.found import VERDICTS
 from otimes.proofs.documents.html import Mark, page
-from otimes.proofs.documents.judge import VERDICTS
 
 SCHEMA = 1
 WRONG = ("refuted", "shape")

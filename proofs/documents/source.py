@@ -121,7 +121,7 @@ class Document:
         return found
 
     def is_in_scope(self, said: int, row: int) -> bool:
-        """Return whether what is said on one row is in the section of another, or around it."""
+        """Return whether a row's section is that of another row, or contains it."""
         at = bisect_right(self.headings, (said, 99)) - 1
         if at < 0 or row < said:
             return at < 0 or row >= self.headings[at][0]
@@ -139,9 +139,9 @@ class Document:
         return first == last
 
     def is_general(self, row: int) -> bool:
-        """Return whether what is said on a row is about the whole text.
+        """Return whether declarations on a row apply to the whole text.
 
-        So it is before the first heading, in the first section with formulas, and in one about
+        They do before the first heading, in the first section with formulas, and in one about
         notation.
         """
         at = bisect_right(self.headings, (row, 99)) - 1
@@ -168,7 +168,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What a comment in a document says to otimes, and where."""
+    """A comment for otimes in a document: its text, and its position."""
 
     text: str
     start: int

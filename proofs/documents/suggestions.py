@@ -30,7 +30,7 @@ MOST = 48  # edits that are tried
 def suggestion(
     lhs: Node, rhs: Node, holds: Callable[[Node, Node], bool]
 ) -> tuple[Node, Node] | None:
-    """Return the sides with one edit, of the right one or else of the left, that makes it hold."""
+    """Return the sides with one edit that makes them equal, of the right side if possible."""
     tried: set[tuple[str, str]] = {(latex(lhs), latex(rhs))}
     left = set(_names(lhs))
     right = set(_names(rhs))
@@ -49,7 +49,7 @@ def suggestion(
 
 
 def _untwisted(node: Any) -> Any:
-    """Return a term with what is transposed twice as it is."""
+    """Return a term without double transposes."""
     if isinstance(node, Power) and node.exponent == "T" and isinstance(bare(node.base), Power):
         inner = bare(node.base)
         if isinstance(inner, Power) and inner.exponent == "T":
@@ -132,7 +132,7 @@ def _signs(e: Node) -> Iterator[Node]:
 
 
 def _renamed(e: Node, others: set[Name]) -> Iterator[Node]:
-    """Exchange two indices, or take the decorations that the symbol has on the other side."""
+    """Exchange two indices, or take the indices of the symbol on the other side."""
     if not isinstance(e, Name):
         return
     if len(e.sub) == 2 and all(slot.kind == "index" for slot in e.sub):
@@ -143,7 +143,7 @@ def _renamed(e: Node, others: set[Name]) -> Iterator[Node]:
 
 
 def _with_factor(e: Node, name: Name) -> Iterator[Node]:
-    """Put a symbol that the other side has before, between or after factors."""
+    """Insert a symbol of the other side before, between or after factors."""
     if isinstance(e, Product) and all(mark != "/" for mark in e.marks):
         for k in range(len(e.factors) + 1):
             factors = (*e.factors[:k], name, *e.factors[k:])

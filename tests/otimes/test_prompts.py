@@ -134,7 +134,7 @@ OF_STREAMS = {
 
 
 TOOLS = {"drawn_attention", "encode", "shapley_values"}
-"""Functions of one prompt: `test_drawn`, `test_encoder`, `attribution/test_shapley` there."""
+"""Functions of one prompt: `test_attention_views`, `test_encoder`, `attribution/test_shapley`."""
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:

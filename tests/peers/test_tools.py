@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from otimes.numeric.attention_views import drawn_attention
 from otimes.numeric.attribution.gradients import gradient_times_input, input_gradient
 from otimes.numeric.attribution.occlusion import occlusion
 from otimes.numeric.attribution.shapley import shapley_values
 from otimes.numeric.circuits.composition import composition_scores
-from otimes.numeric.drawn import drawn_attention
 from otimes.numeric.features.sae import load_sae
 from otimes.numeric.interventions.hooks import hook
 from otimes.numeric.interventions.passes import intervene

@@ -90,7 +90,7 @@ STATED: dict[str, Callable[[Asked], Any]] = {
 """The formulas that are expressions in the language."""
 
 ENOUGH = 16
-"""Two mistakes at once, or a mistake and a change of its value, cannot fit so many numbers by
+"""Two mistakes at once, or a mistake and a change of its value, cannot fit this many numbers by
 chance."""
 
 PAIRS = 2**27
@@ -100,7 +100,7 @@ CHANGES = 64
 """About how many mutants a value has."""
 
 A_SCORE = 16
-"""One score of two heads costs about as much as so many entries of other analyses."""
+"""The number of entries of other analyses that cost about as much as one score of two heads."""
 
 OTHERS = ("folded_weights", "svd")
 

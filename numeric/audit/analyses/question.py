@@ -32,10 +32,10 @@ where nothing could be compared."""
 NO_FIGURES: Figures = (float("inf"), float("nan"), 0.0)
 RIGHT: Replaced = {}
 SCREENED = 32
-"""Most mistakes are ruled out by so many columns of a value."""
+"""The number of columns of a value that rules out most mistakes."""
 
 KEPT = 2**18
-"""Values of up to so many entries are kept for the next mistake that has them."""
+"""The most entries of a value that is cached for the next mistake."""
 
 n, d, r, m = sympy.symbols("n_pos d_model d_head d_vocab", positive=True, integer=True)
 

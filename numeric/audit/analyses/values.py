@@ -10,7 +10,7 @@ from otimes.numeric.audit.capture.collect import as_it_is
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF
 
 UNREAL = 64
-"""Imaginary parts up to so many units of rounding of the largest number are none."""
+"""The largest imaginary part that is taken for zero, in roundings of the largest number."""
 
 
 def shown(value: Any, called: str) -> tuple[Array, str]:

@@ -103,7 +103,7 @@ def that_fit(compared: Comparison, place: str, every: Iterable[Mistake]) -> str:
 
 TRIED = "trying known mistakes"
 OFF = 1e6
-"""An error of more than so many roundings of the largest entry is no rounding error."""
+"""The largest rounding error, in roundings of the largest entry."""
 
 OFF_COARSE = 1e4
 """The same for steps of lower precision, of which there are few."""

@@ -20,7 +20,7 @@ from otimes.numeric.config import TENSORS, Config
 from otimes.numeric.rounding.linear import Array
 
 LOOSE = 64.0
-"""A form fits if no error exceeds so many roundings of the largest entry."""
+"""The largest error of a fit, in roundings of the largest entry."""
 
 
 @dataclass(slots=True)

@@ -22,8 +22,8 @@ from otimes.numeric.audit.reference.evaluator import Act, Mistake
 from otimes.numeric.block import kind_of
 from otimes.numeric.config import Config
 from otimes.numeric.progress import tracked
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 
 STEPS = 12
 """The largest number of steps; a secant method that converges needs fewer."""

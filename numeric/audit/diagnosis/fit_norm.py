@@ -14,8 +14,8 @@ from otimes.numeric.audit.reference.edits import with_inputs
 from otimes.numeric.audit.reference.evaluator import Operation, layer_of, makes_act
 from otimes.numeric.block import inputs_of, kind_of, place_names
 from otimes.numeric.functions import centred, norm_scale
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 
 STREAM = ("resid_pre", "ln1", "attn_out", "resid_mid", "ln2", "mlp_out", "resid_post")
 

@@ -21,9 +21,9 @@ from otimes.numeric.audit.reference.edits import unturned, with_config, with_wei
 from otimes.numeric.audit.reference.evaluator import Evaluator, Mistake, layer_of
 from otimes.numeric.block import inputs_of, kind_of
 from otimes.numeric.progress import tracked
+from otimes.numeric.rounding.activations import OPERATIONS, At, Weights
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import OPERATIONS, At, Weights
 from otimes.numeric.rounding.precision import VALUES_ONLY
 
 ROWS = 512

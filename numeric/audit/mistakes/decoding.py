@@ -13,9 +13,9 @@ import numpy as np
 from otimes.numeric.audit.reference.evaluator import Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.functions import rotary_scale, rotate
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.functions import softmax, softmax_with_sink
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 
 Hidden = Callable[[Array, Array, int], Array]
 """Which cached keys j a decoded query i does not see; the third argument is the prefill."""

@@ -18,9 +18,9 @@ from otimes.numeric.audit.reference.edits import (
 )
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.functions import normalised
 from otimes.numeric.rounding.linear import Array, Near, added
-from otimes.numeric.rounding.places import At
 
 EPS = 1e-5
 """The ε of norms in PyTorch."""

@@ -16,8 +16,8 @@ from otimes.numeric.audit.reference.edits import (
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.experts import choice, expert_weights, routing
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near, linear
-from otimes.numeric.rounding.places import At
 
 SAID = {
     "chosen": "weights of experts by a softmax of the chosen logits",

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from otimes.numeric.audit.reference.edits import scaled, times, weights_to, with_config
 from otimes.numeric.audit.reference.evaluator import Mistake, Operation, makes_act
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Near, linear
-from otimes.numeric.rounding.places import At
 
 CALLED = {"kv_latent": "keys and values", "q_latent": "queries"}
 DOWN = {"kv_latent": "W_DKV", "q_latent": "W_DQ"}

@@ -19,8 +19,8 @@ from otimes.numeric.audit.reference.edits import (
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.block import WEIGHTS, kind_of, place_names
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near, added
-from otimes.numeric.rounding.places import At
 
 BIASED = {
     "b_Q": "q", "b_K": "k", "b_V": "v", "b_O": "attn_out", "b_in": "mlp_pre", "b_gate": "mlp_pre",

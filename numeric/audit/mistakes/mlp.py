@@ -16,9 +16,9 @@ from otimes.numeric.audit.reference.edits import (
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import ACTIVATIONS, Config
 from otimes.numeric.functions import ACTIVATION
+from otimes.numeric.rounding.activations import At, linear_branch
 from otimes.numeric.rounding.functions import activated
 from otimes.numeric.rounding.linear import Array, Near, added, multiplied
-from otimes.numeric.rounding.places import At, linear_branch
 
 SAID = {
     "gelu": "exact GELU",

@@ -16,8 +16,8 @@ from otimes.numeric.audit.reference.edits import (
 )
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import OPERATIONS, At
 from otimes.numeric.rounding.linear import Near, added
-from otimes.numeric.rounding.places import OPERATIONS, At
 
 
 def mistakes(config: Config) -> Iterator[Mistake]:

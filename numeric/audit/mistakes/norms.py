@@ -15,8 +15,8 @@ from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operat
 from otimes.numeric.block import kind_of, place_names
 from otimes.numeric.config import Config
 from otimes.numeric.functions import centred
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near, added
-from otimes.numeric.rounding.places import At
 
 EPSILONS = (0.0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 

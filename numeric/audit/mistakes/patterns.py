@@ -16,9 +16,9 @@ from otimes.numeric.audit.reference.edits import (
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.functions import causal_mask
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.functions import softmax
 from otimes.numeric.rounding.linear import Array, Near, linear
-from otimes.numeric.rounding.places import At
 
 PREFIXES = (2, 3, 4, 5, 8)
 FILLS = (0.0, -1.0, -5.0, -10.0, -20.0, -50.0, -100.0, -1e3, -1e4)

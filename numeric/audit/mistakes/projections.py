@@ -18,9 +18,9 @@ from otimes.numeric.audit.reference.edits import (
 )
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.functions import normalised, rotated
 from otimes.numeric.rounding.linear import Array, Near, added
-from otimes.numeric.rounding.places import At
 
 LETTERS = {"q": "Q", "k": "K", "v": "V"}
 NAMES = {"q": "queries", "k": "keys", "v": "values"}

@@ -12,8 +12,8 @@ from otimes.numeric.audit.reference.edits import config_to, not_turned
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import LAYOUTS, Config
 from otimes.numeric.functions import rotary_frequencies, rotary_scale
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 
 BASES = (1e2, 5e2, 1e3, 5e3, 1e4, 2.5e4, 4e4, 5e4, 1e5, 1.6e5, 2.5e5, 5e5, 1e6, 5e6, 1e7)
 

@@ -9,11 +9,11 @@ import numpy as np
 from otimes.numeric.audit.reference.edits import after, given, inputs_from, scaled, times
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 
 PAIRED = 8
-"""Up to so many heads, each pair is tried for having changed places."""
+"""The most heads for which every swap of two is tried."""
 
 UNSCALED = "without the scale 1/√d_head"
 

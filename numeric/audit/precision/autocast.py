@@ -13,8 +13,8 @@ import numpy as np
 from otimes.numeric.audit.reference.edits import with_inputs, with_weights
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
 from otimes.numeric.block import WEIGHTS
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Near
-from otimes.numeric.rounding.places import At
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, stored_as
 
 SAYS = "matrix products cast to {dtype} what they read, as under autocast"

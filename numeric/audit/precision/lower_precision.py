@@ -20,9 +20,9 @@ from otimes.numeric.audit.reference.edits import (
 from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
 from otimes.numeric.block import WEIGHTS, kind_of
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision, stored_as
 
 COARSER = ("float32", "bfloat16", "float16")

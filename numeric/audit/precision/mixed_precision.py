@@ -15,7 +15,7 @@ from otimes.numeric.rounding.linear import Near
 
 HALF = ("float16", "bfloat16")
 TELLS = 4
-"""Rounding shows if it makes the tolerance of the next activation so many times larger."""
+"""The factor by which rounding must widen the tolerance of the next activation to be noticed."""
 
 
 def with_half_precision(compared: Comparison, coarser: Mapping[str, str]) -> Comparison:

@@ -13,9 +13,9 @@ from otimes.numeric.audit.precision.autocast import autocast
 from otimes.numeric.audit.reference.comparison import Comparison
 from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, unturned
 from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Near
-from otimes.numeric.rounding.places import At
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision
 
 LATENTS = ("q_latent", "kv_latent")

@@ -10,8 +10,8 @@ import numpy as np
 
 from otimes.numeric.audit.reference.evaluator import Act, Operation, makes_act
 from otimes.numeric.config import Config
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 
 
 def with_weights(at: At, **arrays: Array) -> At:

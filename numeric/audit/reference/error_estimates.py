@@ -17,9 +17,9 @@ from otimes.numeric.audit.reference.evaluator import FAR, Evaluator, layer_of, p
 from otimes.numeric.block import inputs_of, kind_of
 from otimes.numeric.config import Config
 from otimes.numeric.functions import causal_mask, visible_keys
+from otimes.numeric.rounding.activations import COLUMNS, Weights
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import COLUMNS, Weights
 from otimes.numeric.rounding.precision import VALUES_ONLY
 
 RUNS = 4

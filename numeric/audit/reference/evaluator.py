@@ -17,8 +17,8 @@ import numpy as np
 from otimes.numeric.block import ENDS, inputs_of, kind_of, place_names
 from otimes.numeric.config import Config
 from otimes.numeric.model import Model
+from otimes.numeric.rounding.activations import OPERATIONS, At, Weights
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import OPERATIONS, At, Weights
 from otimes.numeric.rounding.precision import VALUES_ONLY, Precision, known
 
 Operation = Callable[[At], Near]

@@ -34,8 +34,8 @@ from otimes.numeric.audit.symmetries.candidate import (
 from otimes.numeric.audit.symmetries.queries_keys import basis_of_queries_and_keys, queries_and_keys
 from otimes.numeric.block import OF_HEADS, kind_of, passes_on
 from otimes.numeric.functions import causal_mask
+from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
-from otimes.numeric.rounding.places import At
 
 DEEP = 3
 """At most this many rewrites in a row: folded norms, permuted heads, other bases."""

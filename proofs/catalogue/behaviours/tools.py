@@ -29,10 +29,10 @@ from otimes.algebra.language.derivative import gradient
 from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul, vec_rows
 from otimes.algebra.language.nonlinear import Activation, RowSoftmax
 from otimes.algebra.language.positions import OneHotLast, Shift
+from otimes.numeric.attention_views import drawn_attention
 from otimes.numeric.attribution.question import ask
 from otimes.numeric.attribution.shapley import shapley_values
 from otimes.numeric.binding import Source
-from otimes.numeric.drawn import drawn_attention
 from otimes.numeric.model import Model
 from otimes.numeric.rounding import gamma
 from otimes.proofs.catalogue.interventions.patching import minus

@@ -118,7 +118,7 @@ def test_what_a_lemma_presupposes() -> None:
 
 def test_a_lemma_of_other_matrices() -> None:
     Z = MatrixSymbol("Z", n, n)
-    with pytest.raises(LanguageError, match="speaks of Z, of which the claim"):
+    with pytest.raises(LanguageError, match="contains Z, of which the claim"):
         decide(X, X, lemma=(matmul(Z, Identity(n)), Z))
 
 

@@ -13,7 +13,7 @@ from otimes.numeric.config import Config
 from otimes.numeric.experts import by_expert, by_neuron, routing, routing_back
 from otimes.numeric.model import Model
 from otimes.numeric.random_weights import random_model
-from otimes.numeric.rounding.places import LocalBounds
+from otimes.numeric.rounding.activations import LocalBounds
 from otimes.numeric.torch_model import TorchModel
 
 TOKENS = [5, 1, 9, 60, 33, 2, 2, 17, 41, 8, 25, 7]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.attention_views import drawn_attention
 from otimes.numeric.attribution.mixing import output_value_norms
-from otimes.numeric.drawn import drawn_attention
 
 
 def test_weighted_patterns_are_the_norms_of_what_is_moved() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from otimes.numeric.binding import run_of
-from otimes.numeric.definitions import pattern_ratios, softmax_bound, softmax_of_visible
 from otimes.numeric.functions import causal_mask, masked_softmax
 from otimes.numeric.model import Config, make_model
+from otimes.numeric.pattern_check import pattern_ratios, softmax_bound, softmax_of_visible
 from otimes.numeric.rounding import worst_ratio
 
 

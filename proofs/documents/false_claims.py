@@ -1,0 +1,257 @@
+"""Equations that are false for some values of their symbols: mistakes, or claims left open.
+
+A counterexample refutes an equation for any values. The text may mean less: it may define a symbol,
+assume something of it, or write one symbol in two ways. Only where nothing of the kind is left is
+the equation refuted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+
+import sympy
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.elaborate import elaborate
+from otimes.algebra.notation.functions import ROWS
+from otimes.algebra.notation.symbols import Symbols, key_of, text_of
+from otimes.algebra.notation.tree import (
+    Indexed,
+    Name,
+    Node,
+    Power,
+    Product,
+    bare,
+    latex,
+    walk,
+)
+from otimes.algebra.notation.typed import Elaborated
+from otimes.algebra.verdict import Verdict, decide
+from otimes.proofs.documents.attempts import (
+    TRIAL,
+    attempted,
+    is_proved,
+    named,
+    shown,
+    symbols_in,
+)
+from otimes.proofs.documents.common_factor import common_names, without_factor
+from otimes.proofs.documents.context import Context, Definition, Hypothesis, is_constant
+from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
+from otimes.proofs.documents.suggestions import shown_edit, suggestion
+from otimes.proofs.documents.under_hypotheses import offered
+
+
+@dataclass(frozen=True, slots=True)
+class FalseClaim:
+    """An equation with a counterexample, `verdict`, in the context of its document."""
+
+    context: Context
+    lhs: Node
+    rhs: Node
+    symbols: Symbols
+    read: Elaborated
+    verdict: Verdict
+
+    def found(self) -> Found:
+        """Return the verdict: refuted, or why the counterexample does not decide the claim."""
+        made = self._of_sizes() or self._of_given_values() or self._of_a_mistake()
+        return made if made.reading else replace(made, reading=shown(self.read))
+
+    def _names(self, *sides: Node) -> list[Name]:
+        return [e for side in sides or (self.lhs, self.rhs) for e in symbols_in(side)]
+
+    def _of_sizes(self) -> Found | None:
+        """Return the verdict on a claim about sizes alone."""
+        sizes, mine = self.symbols.sizes(), [text_of(e) for e in self._names()]
+        if not mine or not all(text in sizes for text in mine):
+            return None
+        if self._differ_by_a_number():
+            why = "the sides differ by a number, whatever the sizes are"
+            return Found("refuted", why, self.verdict.counterexample)
+        return Found("undecided", "it is about sizes, and holds for some of them")
+
+    def _of_given_values(self) -> Found | None:
+        """Return the verdict "undecided" on a claim that may only give a scalar its value."""
+        kinds = {getattr(self.symbols.lookup(e)[1], "kind", "") for e in self._names()}
+        two_sided = self._names(self.lhs) and self._names(self.rhs)
+        if not kinds or not kinds <= {"scalar", "size"} or two_sided:
+            return None
+        return Found("undecided", "it gives a value, or is about values that are given elsewhere")
+
+    def _of_a_mistake(self) -> Found:
+        """Return the verdict, with the edit that makes the claim true, if there is one."""
+        lhs, rhs, symbols = self.lhs, self.rhs, self.symbols
+        assumption = assumed(lhs, rhs)
+        if all(isinstance(bare(side), Name) for side in (lhs, rhs)):
+            assumption = "it says that two symbols stand for the same"
+        if assumption and not (is_constant(lhs) or is_constant(rhs)):
+            return self._of_defined() or Found("needs-hypothesis", assumption)
+        edit = suggestion(lhs, rhs, lambda a, b: is_proved(a, b, symbols))
+        if assumption and not edit:
+            return Found("needs-hypothesis", assumption)
+        proposed = shown_edit(*edit, "=") if edit else ""
+        columns = by_columns(lhs, rhs, symbols) if ROWS in self.read.doubts else None
+        why = self._true_reading(columns)
+        if why:
+            return Found("needs-hypothesis", why, suggestion=proposed)
+        only, declared = self._one_sided() if not edit else ([], True)
+        cancelling = self._cancelling() if only and declared else ""
+        if cancelling:
+            return Found("needs-hypothesis", f"true given {cancelling}")
+        one_sided = [f"{', '.join(only)} on one side only"] if only and not declared else []
+        if doubts := [*self._doubts(columns), *one_sided]:
+            why = f"not proved, and numbers do not settle it: {'; '.join(doubts)}"
+            kind = "needs-hypothesis" if one_sided else "undecided"
+            return Found(kind, why, suggestion=proposed, differ=True)
+        if why := self._may_be_saved():
+            return Found("undecided", why, suggestion=proposed, differ=True)
+        why = "the sides differ at exact numbers"
+        return Found("refuted", why, self.verdict.counterexample, proposed)
+
+    def _true_reading(self, columns: Verdict | None) -> str:
+        """Return under which other reading the claim is true, or ""."""
+        sides = plainly_labelled(self.lhs), plainly_labelled(self.rhs)
+        if is_proved(*sides, self.symbols):
+            return "true if labels that differ only in how they are written are the same"
+        by_column = columns is not None and columns.status == "proved"
+        return "true if softmax is taken along columns" if by_column else ""
+
+    def _doubts(self, columns: Verdict | None) -> list[str]:
+        """Return the assumptions of the reading that the text does not state."""
+        settled = columns is not None and columns.status == "refuted"
+        doubts = [doubt for doubt in self.read.doubts if doubt != ROWS or not settled]
+        if self.read.undeclared and not self._is_false_without_numbers():
+            taken = [f"{key} for a {kind}" for key, kind in sorted(self.read.undeclared.items())]
+            doubts.append(f"{', '.join(taken)} was taken, and that is not declared")
+        return doubts
+
+    def _is_false_without_numbers(self) -> bool:
+        """Return whether the claim is false without undeclared numbers that all its terms have."""
+        lhs, rhs, undeclared = self.lhs, self.rhs, self.read.undeclared
+        numbers = frozenset(key for key, kind in undeclared.items() if kind == "scalar")
+        for name in common_names(lhs, rhs, numbers):
+            left, right = without_factor(lhs, name), without_factor(rhs, name)
+            if left is not None and right is not None:
+                lhs, rhs = left, right
+        try:
+            read = elaborate([lhs, rhs], self.symbols)
+            verdict = decide(read.terms[0], read.terms[1], budget=TRIAL)
+        except OtimesError:
+            return False
+        return verdict.status == "refuted" and not read.undeclared
+
+    def _differ_by_a_number(self) -> bool:
+        """Return whether the sides differ by a nonzero number."""
+        example, (left, right) = self.verdict.counterexample, self.read.terms[:2]
+        try:
+            number = Fraction(str(example.lhs)) - Fraction(str(example.rhs))  # type: ignore[union-attr]
+            more = sympy.Rational(number.numerator, number.denominator)
+            other = sympy.Add(right, more, evaluate=False)
+            return bool(number) and decide(left, other, budget=TRIAL).status == "proved"
+        except (ValueError, AttributeError, OtimesError):
+            return False
+
+    def _of_defined(self) -> Found | None:
+        """Return the refutation of a claim whose symbols are all defined, or None."""
+        names = {latex(e) for e in self._names()}
+        if not names or not names <= self.context.definitions.keys():
+            return None
+        used: dict[str, Definition] = {}
+        a, b = (self.context.unfolded(side, used) for side in (self.lhs, self.rhs))
+        try:
+            read = elaborate([a, b], self.symbols)
+            verdict = decide(read.terms[0], read.terms[1], budget=TRIAL)
+        except OtimesError:
+            return None
+        sizes, lookup = self.symbols.sizes(), self.symbols.lookup
+        if verdict.status != "refuted" or read.undeclared or read.doubts:
+            return None
+        if any(text_of(e) not in sizes and lookup(e)[1] is None for e in self._names(a, b)):
+            return None
+        why = f"the sides differ at exact numbers; with {named(used)}"
+        return Found("refuted", why, verdict.counterexample, reading=shown(read))
+
+    def _may_be_saved(self) -> str:
+        """Return why the claim may be true under all hypotheses that the text offers, or ""."""
+        every = offered(self.context, self.lhs, self.rhs, self.symbols, 0)
+        given = [each for each in every if "literature" not in each.origin]
+        if len(given) < 2:  # each by itself has been tried
+            return ""
+        verdict, _ = attempted(self.lhs, self.rhs, given, self.symbols)
+        if verdict is None or verdict.status != "undecided":
+            return ""
+        return f"it is false in general, and open given {'; '.join(map(str, given))}"
+
+    def _one_sided(self) -> tuple[list[str], bool]:
+        """Return the symbols on one side only, and whether they are sufficiently declared.
+
+        If both sides have some, the equation may define one of them. If one side has
+        them all, and they are declared, it claims independence of them.
+        """
+        left = {_without_indices(e): e for e in self._names(self.lhs)}
+        right = {_without_indices(e): e for e in self._names(self.rhs)}
+        only = sorted(left.keys() ^ right.keys())
+        both = bool(left.keys() - right.keys()) and bool(right.keys() - left.keys())
+        names, sizes = {**left, **right}, self.symbols.sizes()
+        declared = [each for each in self.context.hypotheses if each.declared]
+        about = {key_of(e) for each in declared for e in self._names(each.lhs, each.rhs)}
+        known = all(
+            self.symbols.lookup(names[text])[1] is not None
+            or text_of(names[text]) in sizes
+            or key_of(names[text]) in about
+            for text in only
+        )
+        return only[:4], known and not both
+
+    def _cancelling(self) -> str:
+        """Return two neighbours on one side whose product would have to be the identity."""
+        left, right = (set(map(latex, symbols_in(side))) for side in (self.lhs, self.rhs))
+        for e in (e for side in (self.lhs, self.rhs) for e in walk(side)):
+            for a, b in pairwise(map(bare, e.factors)) if isinstance(e, Product) else ():
+                if {latex(a), latex(b)} <= left ^ right:
+                    given = Hypothesis(Product((a, b), ("", "")), Name("I"), "", False)
+                    verdict, _ = attempted(self.lhs, self.rhs, [given], self.symbols)
+                    if verdict is not None and verdict.status == "proved":
+                        return str(given)
+        return ""
+
+
+def _without_indices(name: Name) -> str:
+    """Return a symbol as text without the indices below it."""
+    labels = tuple(slot for slot in name.sub if slot.kind == "label")
+    return latex(replace(name, sub=labels))
+
+
+def assumed(lhs: Node, rhs: Node) -> str:
+    """Return why an equation can only be an assumption about its symbols, or an empty string.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> (equation,) = parse_formula("P^2 = P")
+    >>> assumed(*equation.terms)
+    'it is an assumption about P, and holds only if it is made'
+    """
+    names = {key_of(e) for side in (lhs, rhs) for e in symbols_in(side)}
+    about = ", ".join(sorted(names))
+    text = f"it is an assumption about {about}, and holds only if it is made"
+    if is_constant(lhs) or is_constant(rhs):
+        return text
+    left, right = _factors(lhs), _factors(rhs)
+    sums = any(isinstance(e, Indexed) for side in (lhs, rhs) for e in walk(side))
+    if len(names) == 1 and (len(left) == 1 or len(right) == 1) and not sums:
+        return text
+    if len(left) == 2 and left == right[::-1] and left != right:
+        return f"it says that {left[0]} and {left[1]} commute, which is an assumption"
+    return ""
+
+
+def _factors(node: Node) -> list[str]:
+    inner = bare(node)
+    if isinstance(inner, Product):
+        return [latex(bare(factor)) for factor in inner.factors]
+    if isinstance(inner, Power) and isinstance(bare(inner.base), Product):
+        return ["", "", ""]
+    return [latex(inner)]

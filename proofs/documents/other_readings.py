@@ -1,0 +1,121 @@
+"""Other readings of an equation: under one of them it is true, and the text does not say which.
+
+The order of `vec`, numbers that are powers or labels, the number of entries of a column of ones,
+matrices that are causal, softmax along columns, labels written in two ways.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from typing import Any
+
+import sympy
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.nonlinear import CausalMask
+from otimes.algebra.notation.symbols import Symbols, key_of
+from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, latex, walk
+from otimes.algebra.notation.typed import Elaborated
+from otimes.algebra.verdict import Verdict, decide
+from otimes.proofs.documents.attempts import TRIAL, attempted, named, shown
+from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.found import Found
+
+
+def by_order_of_vec(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+    """Return the verdict on a claim that is true for just one order of vec, or None."""
+    if symbols.vec:
+        return None
+    true = []
+    for order, said in (("cols", "columns"), ("rows", "rows")):
+        ordered = symbols.copy()
+        ordered.vec = order
+        verdict, reading = attempted(lhs, rhs, (), ordered)
+        if verdict is not None and verdict.status == "proved":
+            true.append((said, reading))
+    if len(true) != 1:
+        return None
+    return Found("needs-hypothesis", f"true if vec stacks the {true[0][0]}", reading=true[0][1])
+
+
+def as_powers(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+    """Return the verdict on a claim that is true if superscript numbers are read the other way."""
+    numbers = {
+        key_of(e)
+        for side in (lhs, rhs)
+        for e in walk(side)
+        if isinstance(e, Name) and e.sup and e.sup[0].kind == "number" and e.sup[0].text != "1"
+    }
+    if not numbers:
+        return None
+    other = symbols.copy()
+    other.labelled ^= numbers
+    verdict, reading = attempted(lhs, rhs, (), other)
+    if verdict is None or verdict.status != "proved":
+        return None
+    kinds = " and ".join(
+        f"the number above {key} is a {'power' if key in symbols.labelled else 'label'}"
+        for key in sorted(numbers)
+    )
+    return Found("needs-hypothesis", f"true if {kinds}", reading=reading)
+
+
+def by_causality(lhs: Node, rhs: Node, read: Elaborated) -> Found | None:
+    """Return the verdict on a claim with sums up to an index that is true of causal matrices."""
+    sums = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Indexed)]
+    if not any(each.kind in ("range", "from") for each in sums):
+        return None
+    atoms = {a for term in read.terms for a in term.atoms(sympy.MatrixSymbol)}
+    square = [a for a in sorted(atoms, key=str) if a.shape[0] == a.shape[1] and a.shape[0] != 1]
+    if not 0 < len(square) <= 2:
+        return None
+    given = [(sympy.HadamardProduct(a, CausalMask(a.shape[0])), a) for a in square]
+    try:
+        verdict = decide(read.terms[0], read.terms[1], given=given, budget=TRIAL)
+    except OtimesError:
+        return None
+    if verdict.status != "proved":
+        return None
+    named = " and ".join(str(square[k].name) for k in verdict.used)
+    why = f"true given that {named} is causal: zero above the diagonal"
+    return Found("needs-hypothesis", why, reading=shown(read))
+
+
+def by_size_of_ones(context: Context, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+    """Return the verdict on a claim that is true if all its columns of ones have one length."""
+    used: dict[str, Definition] = {}
+    others = context.instances([lhs, rhs])
+    a, b = (context.unfolded(side, used, None, others) for side in (lhs, rhs))
+    ones = [e for side in (a, b) for e in walk(side) if isinstance(e, Name) and e.base == "1"]
+    if len(ones) < 2 or any(e.sub for e in ones):
+        return None
+    alike = symbols.copy()
+    alike.same_ones = True
+    verdict, reading = attempted(a, b, (), alike)
+    if verdict is None or verdict.status != "proved":
+        return None
+    names = f"; with {named(used)}" if used else ""
+    why = f"true if every {latex(ones[0])} has the same number of entries{names}"
+    return Found("needs-hypothesis", why, reading=reading)
+
+
+def by_columns(lhs: Node, rhs: Node, symbols: Symbols) -> Verdict | None:
+    """Return the verdict with every softmax taken along columns."""
+    other = symbols.copy()
+    other.softmax = "columns"
+    return attempted(lhs, rhs, (), other)[0]
+
+
+def plainly_labelled(node: Any) -> Any:
+    """Return a term in which `h_1` and `h1`, `W_v` and `W_V` are written alike."""
+    if isinstance(node, Slot):
+        text = re.sub(r"\\mathrm|[{}_]", "", node.text)
+        label = node.kind == "label" or len(text) != 1
+        return Slot("label" if label else node.kind, text.casefold() if len(text) > 1 else text)
+    if isinstance(node, tuple):
+        return tuple(plainly_labelled(part) for part in node)
+    if isinstance(node, Node):
+        parts = {f.name: plainly_labelled(getattr(node, f.name)) for f in fields(node)}
+        return replace(node, **{**parts, "span": node.span})
+    return node

@@ -1,0 +1,180 @@
+"""Equations whose shapes do not match: which declaration is wrong, or why nothing can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.algebra.notation.elaborate import check_shapes
+from otimes.algebra.notation.symbols import Symbols, full_key
+from otimes.algebra.notation.tree import Grid, Name, Node, Number, walk
+from otimes.algebra.notation.typed import FormulaShapeError
+from otimes.proofs.documents.attempts import is_proved
+from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.suggestions import shown_edit, suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeConflicts:
+    """The verdicts on shapes; `claim` decides an equation, or raises FormulaShapeError."""
+
+    context: Context
+    claim: Callable[[Node, Node, Symbols, int, str], Found]
+
+    def shapes(
+        self, terms: Sequence[Node], line: int, source: str, symbols: Symbols | None = None
+    ) -> Found | None:
+        """Return the shape error of terms that a formula equates, or None."""
+        try:
+            check_shapes(terms, symbols or self.context.symbols_at(line), source)
+        except FormulaShapeError as error:
+            return self._blame(error, terms, line, source)
+        except OtimesError:
+            return None
+        return None
+
+    def conflict(
+        self, error: FormulaShapeError, lhs: Node, rhs: Node, line: int, source: str
+    ) -> Found:
+        """Return the verdict on a claim that contradicts the declared shapes.
+
+        If the claim is proved with a declared shape transposed, the declaration is wrong.
+        """
+        for turned in self._transposed(lhs, rhs, line):
+            symbols = self.context.symbols_at(line)
+            for key, _ in turned:
+                known = symbols.known[key]
+                symbols.known[key] = replace(known, rows=known.cols, cols=known.rows)
+            try:
+                found = self.claim(lhs, rhs, symbols, line, source)
+            except ShapeError:
+                continue
+            if found.verdict == "proved" or found.why.startswith("true given"):
+                found.blamed = turned
+                return found
+        found = self._blame(error, [lhs, rhs], line, source)
+        symbols = self.context.symbols_at(line)
+        edit = suggestion(lhs, rhs, lambda a, b: is_proved(a, b, symbols))
+        found.suggestion = shown_edit(*edit, "=") if edit else ""
+        return found
+
+    def _transposed(self, lhs: Node, rhs: Node, line: int) -> list[list[tuple[str, int]]]:
+        """Return the sets of declarations that may be transposed: each one, and all of a line."""
+        symbols = self.context.symbols_at(line)
+        used = [
+            (key, at)
+            for key, at in self.context.lines_of([lhs, rhs], line)
+            if symbols.known[key].kind == "matrix"
+            and symbols.known[key].rows != symbols.known[key].cols
+        ]
+        of_lines = [[each for each in used if each[1] == at] for at in sorted({a for _, a in used})]
+        found = [[each] for each in used] + of_lines
+        unique = {tuple(subset): subset for subset in found}
+        return [*unique.values()]
+
+    def _is_by_number(self, key: str, terms: Sequence[Node], line: int) -> bool:
+        """Return whether a symbol's shape was declared for a symbol with another number."""
+        symbols = self.context.symbols_at(line)
+        said = {known.full for other, known in self.context.declared if other == key}
+        names = [e for term in terms for e in walk(term) if isinstance(e, Name)]
+        return any(
+            symbols.lookup(e)[0] == key and "" not in said and full_key(e) not in said
+            for e in names
+            if any(slot.kind in ("number", "label") for slot in e.sub)
+        )
+
+    def _is_example(self, terms: Sequence[Node], line: int) -> bool:
+        """Return whether sizes are numbers beside named sizes, or entries are given as numbers."""
+        symbols = self.context.symbols_at(line)
+        declared = [symbols.known[key] for key, _ in self.context.lines_of(terms, line)]
+        atoms = {atom for known in declared for size in (known.rows, known.cols) for atom in size}
+        numbers = any(isinstance(atom, int) and atom > 1 for atom in atoms)
+        names = any(isinstance(atom, str) for atom in atoms)
+        grids = [e for term in terms for e in walk(term) if isinstance(e, Grid)]
+        entries = any(
+            all(isinstance(c, Number) for row in grid.rows for c in row)
+            or any(isinstance(c, Number) and c.text not in "01" for c in walk(grid))
+            for grid in grids
+        )
+        return (numbers and names) or (entries and bool(atoms))
+
+    def _blame(
+        self, error: FormulaShapeError, terms: Sequence[Node], line: int, source: str
+    ) -> Found:
+        """Return the shape error, or the verdict "undecided" where the declaration is doubtful."""
+        why = (
+            self._of_an_example(terms, line)
+            or self._declared_elsewhere(terms, line, source)
+            or self._weakly_declared(error, terms, line, source)
+        )
+        if why:
+            return Found("undecided", f"{error}{why}", span=error.span)
+        lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})
+        said = f" (shapes from line {', '.join(map(str, lines))})" if lines else ""
+        return Found("shape", f"{error}{said}", span=error.span)
+
+    def _of_an_example(self, terms: Sequence[Node], line: int) -> str:
+        return "; the numbers may be an example" if self._is_example(terms, line) else ""
+
+    def _declared_elsewhere(self, terms: Sequence[Node], line: int, source: str) -> str:
+        """Return the declarations of other sections without which shapes match, or ""."""
+        elsewhere = [
+            (key, at)
+            for key, at in self.context.lines_of(terms, line)
+            if self.context.is_elsewhere(key, at, line) or self._is_by_number(key, terms, line)
+        ]
+        if not elsewhere:
+            return ""
+        keys = {key for key, _ in elsewhere}
+        every = [(key, known.line) for key, known in self.context.declared if key in keys]
+        try:
+            check_shapes(terms, self.context.symbols_at(line, every), source)
+        except FormulaShapeError:
+            return ""
+        except OtimesError:
+            pass
+        where = (f"{key} is declared in another section, line {at}" for key, at in elsewhere)
+        return f", but {'; '.join(where)}"
+
+    def _weakly_declared(
+        self, error: FormulaShapeError, terms: Sequence[Node], line: int, source: str
+    ) -> str:
+        """Return the letters declared in other sections without which the claim is true, or ""."""
+        weak = self._of_other_sections(terms, line)
+        if not weak or not self._is_right_without(
+            weak, terms, line, source, "square" in str(error)
+        ):
+            return ""
+        where = "; ".join(f"{key} is declared on line {at}" for key, at in weak)
+        return f", but {where}, and may be something else here"
+
+    def _of_other_sections(self, terms: Sequence[Node], line: int) -> list[tuple[str, int]]:
+        """Return the letters in terms that are declared in another section, not about notation."""
+        context = self.context
+        return [
+            (key, at)
+            for key, at in context.lines_of(terms, line)
+            if len(key) == 1 and not (context.in_scope(at, line) or context.is_general(at))
+        ]
+
+    def _is_right_without(
+        self,
+        without: list[tuple[str, int]],
+        terms: Sequence[Node],
+        line: int,
+        source: str,
+        square: bool,
+    ) -> bool:
+        """Return whether two terms may be equal without some declarations."""
+        if len(terms) != 2:
+            return False
+        symbols = self.context.symbols_at(line, without)
+        try:
+            found = self.claim(terms[0], terms[1], symbols, line, source)
+        except FormulaShapeError:
+            return False
+        return found.verdict in ("proved", "needs-hypothesis") or (
+            square and found.verdict == "undecided"
+        )

@@ -1,0 +1,103 @@
+"""Proofs of an equation from the definitions of its document, and under hypotheses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.elaborate import elaborate
+from otimes.algebra.notation.symbols import Symbols
+from otimes.algebra.notation.tree import Node, latex, walk
+from otimes.proofs.documents.attempts import attempted, named
+from otimes.proofs.documents.context import Context, Definition, Hypothesis
+from otimes.proofs.documents.found import Found
+
+MOST_HYPOTHESES = 12
+# The sides of a claim, hypotheses, and the definitions that are substituted.
+Attempt = tuple[Node, Node, list[Hypothesis], dict[str, Definition]]
+
+
+def by_definitions(context: Context, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+    """Try the claim with the definitions of the document substituted, first those of one side."""
+    left, right = ({latex(e) for e in walk(side)} for side in (lhs, rhs))
+    others = context.instances([lhs, rhs])
+    known = context.definitions.keys()
+    one_sided = sorted((left ^ right) & (known | others.keys()))
+    sides: dict[tuple[Node, Node], dict[str, Definition]] = {}
+    for only in (*[[text] for text in one_sided], one_sided, None):
+        used: dict[str, Definition] = {}
+        put = {t: each for t, each in others.items() if only is None or t in only}
+        a, b = (context.unfolded(side, used, only, put) for side in (lhs, rhs))
+        if used:
+            sides.setdefault((a, b), used)
+    plain: list[Attempt] = [(a, b, [], used) for (a, b), used in sides.items()]
+    given = [(a, b, context.declared_hypotheses([a, b]), u) for a, b, _, u in plain]
+    return _first_proved([*plain, *[each for each in given if each[2]]], symbols)
+
+
+def _first_proved(
+    attempts: Sequence[Attempt],
+    symbols: Symbols,
+) -> Found | None:
+    """Return the first of several claims, with hypotheses and definitions, that is proved."""
+    for a, b, given, used in attempts:
+        verdict, reading = attempted(a, b, given, symbols)
+        if verdict is not None and verdict.status == "proved":
+            hypotheses = tuple(str(given[k]) for k in verdict.used)
+            why = f"with {named(used)}{_given(hypotheses)}"
+            return Found("proved", why, reading=reading, hypotheses=hypotheses)
+    return None
+
+
+def by_hypotheses(
+    context: Context, lhs: Node, rhs: Node, symbols: Symbols, line: int
+) -> Found | None:
+    """Try the claim under hypotheses: those that are declared, then those that are offered."""
+    declared = context.declared_hypotheses([lhs, rhs])
+    if declared:
+        verdict, reading = attempted(lhs, rhs, declared, symbols)
+        if verdict is not None and verdict.status == "proved":
+            used = tuple(str(declared[k]) for k in verdict.used)
+            return Found("proved", _given(used).strip("; "), reading=reading, hypotheses=used)
+    proposed = offered(context, lhs, rhs, symbols, line)
+    attempts = [[each] for each in proposed]
+    if len(proposed) > 1:
+        attempts.append(proposed)
+    definitions: dict[str, Definition] = {}
+    left, right = (context.unfolded(side, definitions) for side in (lhs, rhs))
+    sides = [(lhs, rhs)] + ([(left, right)] if definitions else [])
+    if declared:
+        attempts = [each for attempt in attempts for each in (attempt, [*declared, *attempt])]
+    for a, b in sides:
+        for every in attempts:
+            verdict, reading = attempted(a, b, every, symbols)
+            if verdict is not None and verdict.status == "proved":
+                used = tuple(str(every[k]) for k in verdict.used)
+                why = f"true given {'; '.join(used)}, which is not declared"
+                return Found("needs-hypothesis", why, reading=reading, hypotheses=used)
+    return None
+
+
+def offered(
+    context: Context, lhs: Node, rhs: Node, symbols: Symbols, line: int
+) -> list[Hypothesis]:
+    """Return the hypotheses that the text offers, without those that cannot be stated here."""
+    different = {
+        (latex(each.lhs), latex(each.rhs)): each
+        for each in reversed([*context.candidates([lhs, rhs], line)])
+    }
+    found = [*reversed(different.values())][:MOST_HYPOTHESES]
+    return [each for each in found if _can_be_stated(lhs, rhs, each, symbols)]
+
+
+def _can_be_stated(lhs: Node, rhs: Node, given: Hypothesis, symbols: Symbols) -> bool:
+    """Return whether a hypothesis conforms with a claim and with what is declared."""
+    try:
+        elaborate([lhs, rhs, given.lhs, given.rhs], symbols, starts=(2,))
+    except OtimesError:
+        return False
+    return True
+
+
+def _given(hypotheses: Sequence[str]) -> str:
+    return f"; given {'; '.join(hypotheses)}" if hypotheses else ""
