@@ -69,7 +69,7 @@ def tracked(items: Iterable[Item], what: str) -> Iterator[Item]:
 
 
 def _reporter() -> Report | None:
-    """Return what reports, None for silence."""
+    """Return the function to which progress is reported, None if there is none."""
     asked = _asked.get()
     if asked is False or (asked is True and os.environ.get("OTIMES_PROGRESS") == "0"):
         return None

@@ -515,7 +515,7 @@ def instances(
 
 
 def _weights_in_blocks(nodes: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield weights of scores in blocks with exp of these, if there is exp of one of the blocks."""
+    """Yield pairs (softmax of block scores, exp of these), if exp of one block occurs."""
     exps = [e.argument for e in nodes if _is(e, "exp")]
     for e in nodes:
         scores = e.args[0] if isinstance(e, RowSoftmax) else None
@@ -524,7 +524,7 @@ def _weights_in_blocks(nodes: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _products_under_masks(expressions: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield causal masks by which something is multiplied, each with products of few matrices.
+    """Yield the causal masks of elementwise products, each with products of few matrices.
 
     Under a transposed mask the products are transposed.
     """

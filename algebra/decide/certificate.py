@@ -143,7 +143,7 @@ class Writer(Trees):
         return made
 
     def in_parts(self, claim: Any, found: Any, scope: Scope) -> dict[str, Any]:
-        """Return a proof with equals for equals, or with any matrices for parts of the claim."""
+        """Return a proof by a rewriting, or with arbitrary matrices for parts of the claim."""
         if found.any_for:
             if self.parts or scope.opaque:
                 raise LanguageError("a certificate has no arbitrary matrix under induction")

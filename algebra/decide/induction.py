@@ -185,7 +185,7 @@ class Opened:
         return name
 
     def tag(self, e: Any) -> Any:
-        """Return what the name of an expression says of it: the depth."""
+        """Return the depth, which is part of an expression's name."""
         return self.depth
 
     @staticmethod

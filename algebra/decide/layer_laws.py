@@ -33,7 +33,7 @@ MOST = 10  # products of one claim, and matrices that may pass one, for which la
 
 
 class Form(NamedTuple):
-    """What products have in common: their layers, and the order of a sum over paths."""
+    """The form of a product: its number of layers, and the order of a sum over paths."""
 
     count: Any
     order: Any  # None for a product
@@ -156,7 +156,7 @@ LAWS: dict[str, tuple[Callable[..., Law], dict[str, Any], bool]] = {
 
 
 class Wanted(NamedTuple):
-    """A law for these values: of layers a function of the index, of other symbols of nothing."""
+    """A law that may be useful, and the values of its symbols as functions of the layer."""
 
     law: str
     form: Form
@@ -164,7 +164,7 @@ class Wanted(NamedTuple):
 
 
 def statement(law: str, ordered: bool, reverse: bool) -> Law:
-    """Return a law as it is proved."""
+    """Return a law in its general form."""
     make, symbols, _ = LAWS[law]
     form = Form(L, r if ordered else None, reverse)
     return make(form, **{name: _symbol(name, shape, symbols) for name, shape in symbols.items()})
@@ -202,7 +202,7 @@ def layer_of(e: Any) -> Body:
 
 
 def constant(e: Any) -> Body:
-    """Return what does not depend on the layer."""
+    """Return the constant function of the layer."""
     return lambda _: e
 
 
@@ -236,7 +236,7 @@ def wanted(products: Sequence[Any], passing: Sequence[Any], fresh: Any) -> Itera
 
 
 def _of_one(e: Any, form: Form) -> Iterator[Wanted]:
-    """Yield the laws that a product asks for by the way in which its layers are written."""
+    """Yield the laws that apply to a product, by the form of its layers."""
     body, A = e.body, layer_of(e)
 
     def part(factor: Any) -> Body:
@@ -294,7 +294,7 @@ def _product(factors: Sequence[Any]) -> Any:
 
 
 def beside(sides: Iterable[Any], products: Iterable[Any]) -> list[Any]:
-    """Return the matrices that stand beside products in sides, and at the ends of their layers."""
+    """Return the matrices next to products in the sides, and at the ends of their layers."""
     known, found = set(products), dict[Any, None]()
     for side in sides:
         for e in sympy.preorder_traversal(side):
@@ -322,7 +322,7 @@ def _runs(matrices: Sequence[Any], known: Any, turned: bool = False) -> Iterator
 
 
 def ends(products: Iterable[Any]) -> Iterator[Any]:
-    """Yield the first and the last factor of layers that are the same in each."""
+    """Yield the first and the last factor of the layers if they do not depend on the layer."""
     for e in products:
         body = getattr(e, "body", None)
         if isinstance(body, sympy.MatMul):
@@ -333,7 +333,7 @@ def ends(products: Iterable[Any]) -> Iterator[Any]:
 
 
 def instance(want: Wanted, law: Any, premises: Sequence[tuple[Any, Sequence[str]]]) -> Cited:
-    """Return a law, which is proved, for the values that are wanted."""
+    """Return the instance of a proved law for the given values."""
     make, symbols, _ = LAWS[want.law]
     form = want.form
     lhs, rhs, _ = make(form, **want.values)
@@ -359,7 +359,7 @@ def instance(want: Wanted, law: Any, premises: Sequence[tuple[Any, Sequence[str]
 
 
 def premises_of(want: Wanted) -> list[Equation]:
-    """Return the hypotheses of a law for the values that are wanted."""
+    """Return the hypotheses of a law for the given values."""
     return LAWS[want.law][0](want.form, **want.values)[2]
 
 

@@ -55,13 +55,13 @@ class AsMatrices(Opened):
         super().__init__(sympy.Dummy("all", integer=True, positive=True), same, names)
 
     def tag(self, e: Any) -> Any:
-        """Return what the name of an expression says of it: the number of layers, or a power."""
+        """Return the number of layers, or the exponent, which is part of an expression's name."""
         if isinstance(e, HeadSum):
             return e.limits[0][1]
         return e.exp if isinstance(e, sympy.Pow) else e.count
 
     def unfolds(self, e: Any) -> bool:
-        """Return whether an expression is one matrix; so is a sum over the orders of paths."""
+        """Return whether an expression becomes one matrix: a product, or a sum over path orders."""
         if isinstance(e, OrderSum):
             return not (e.count.is_Integer and e.order.is_Integer)
         if isinstance(e, sympy.Pow):

@@ -51,7 +51,7 @@ class Cited:
 
 
 def as_it_is(lemma: Any) -> Cited:
-    """Return a lemma as a fact about the same matrices: its hypotheses are those of the claim."""
+    """Return the lemma itself as an instance; its hypotheses are those of the claim."""
     claim = lemma.claim
     signature = claim.signature
     tensors = {}

@@ -1,4 +1,4 @@
-"""Claims in which one size is cut in several ways, put so that they can be read.
+"""Claims in which one size is split in several ways, rewritten so that they can be read.
 
 The normal form cuts each size in one way. An identity, ones, zeros and a causal mask can be cut in
 any way: I_{d+1} is I_d ⊕ I_1 and I_1 ⊕ I_d, and I_{dn} is I_d ⊗ I_n. So each occurrence of these
@@ -71,7 +71,7 @@ def _with_cuts(claim: Claim, decided: Callable[..., Decision]) -> Decision | Non
 def _with_any(
     claim: Claim, decided: Callable[..., Decision], runs: Sequence[Any] = ()
 ) -> Decision | None:
-    """Return a proof with any matrices for the parts that are cut, and for `runs` of them."""
+    """Return a proof with arbitrary matrices for the split parts, and for `runs` of them."""
     found = with_any(claim.sides, lambda *pair: decided(pair).status == "proved", runs)
     if found is None:
         return None
@@ -117,7 +117,7 @@ def _with_equals(
     decided: Callable[..., Decision],
     how: str,
 ) -> Decision | None:
-    """Return the decision on a claim from that on `whole`, where equals stand for its parts."""
+    """Return the decision on a claim from that on `whole`, with parts replaced by equals."""
     if whole.status == "refuted":
         return replace(whole, claim=claim, strategy="")
     if whole.status == "undecided":

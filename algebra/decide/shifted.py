@@ -58,7 +58,7 @@ def _members(expressions: Sequence[Any]) -> list[AffineMember]:
 def _shifts(
     index: Any, count: Any, mine: Sequence[AffineMember], theirs: Sequence[AffineMember]
 ) -> Iterator[Shift]:
-    """Yield how an index is moved so that a member is one of the claim."""
+    """Yield the shifts of an index under which a member of a hypothesis is one of the claim."""
     for member in mine:
         if index not in member.variables or len(member.variables) != 1:
             continue

@@ -45,16 +45,16 @@ Cell = tuple[Any, Any]  # the values on the diagonal of two classes and off it; 
 
 
 class NoValue(OtimesError):
-    """An expression has no value by classes."""
+    """An expression cannot be evaluated by classes of equal rows."""
 
 
 class _Recut(Exception):
-    """Raised when a size was cut in more classes; the expressions must be computed again."""
+    """Raised when a size was split into more classes; the expressions must be computed again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByClass:
-    """A matrix by the classes of its rows and columns."""
+    """A matrix by classes of equal rows and columns."""
 
     rows: Axis
     cols: Axis
@@ -136,7 +136,7 @@ class Classes:
             self.cut(sum(x), inner)
 
     def place(self, index: int, axis: Axis) -> int:
-        """Return the class of a row, which is a class by itself."""
+        """Return the class of a single row."""
         starts = [0, *accumulate(axis)]
         if index in starts[:-1] and axis[starts.index(index)] == 1:
             return starts.index(index)
@@ -304,7 +304,7 @@ class Classes:
         return [(_over(on, total), _over(off, total)) for on, off in weights]
 
     def inverse(self, x: ByClass) -> ByClass:
-        """Return the inverse of a matrix that is diagonal but for the rows by themselves."""
+        """Return the inverse of a matrix that is diagonal except for its single rows."""
         self.fit(x.rows, x.cols)
         alone = [p for p, m in enumerate(x.rows) if m == 1]
         for p, m in enumerate(x.rows):

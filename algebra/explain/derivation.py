@@ -152,7 +152,7 @@ class Derivation:
         return fine if len(fine) <= FEW_LINES else _grouped(self.steps, BRACKETS)
 
     def preface(self, math: Callable[[Any], str]) -> str:
-        """Return what symbols stand for, and what a proof by induction shows, or "".
+        """Return definitions of symbols, and the claims of a proof by induction, or "".
 
         `math` formats a formula.
         """

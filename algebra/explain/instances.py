@@ -1,4 +1,4 @@
-"""The hypotheses of a claim, and what they say at other indices: S[L], S[l + 1], the last layer."""
+"""Hypotheses of a claim and their instances at other indices: S[L], S[l + 1], the last layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Pair = tuple[Any, Any]
 
 
 def with_instances(claim: Claim) -> tuple[Pair, ...]:
-    """Return the hypotheses, with those instances that a proof may use besides.
+    """Return the hypotheses, and those of their instances that a proof may use.
 
     In the step of an induction the hypothesis of the induction stays the last one.
     """

@@ -1,4 +1,4 @@
-"""Declared properties as hypotheses that the judge reads: equations, and nonnegative entries.
+"""Declared properties as hypotheses of `decide`: equations, and nonnegative entries.
 
 A hypothesis may be a pair, a `sympy.Eq`, an inequality, a `Fact`, the facts that
 `attention_pattern` returns, or a predicate of SymPy such as `Q.orthogonal(P)`.
@@ -47,7 +47,7 @@ OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
 
 
 class Stated(NamedTuple):
-    """Hypotheses as the judge reads them.
+    """Hypotheses in the form that `decide` uses.
 
     `given`: pairs and inequalities; `places`: for each the number of the hypothesis it comes from;
     `nonnegative`: the names of the matrices and families without a negative entry.
@@ -59,7 +59,7 @@ class Stated(NamedTuple):
 
 
 def stated(given: Any) -> Stated:
-    """Return hypotheses as the judge reads them. Raises: LanguageError naming what is none.
+    """Return hypotheses in the form that `decide` uses. Raises: LanguageError for anything else.
 
     >>> n = sympy.Symbol("n")
     >>> A = MatrixSymbol("A", n, n)
@@ -123,7 +123,7 @@ def _named(fact: Fact) -> str:
 
 
 def equations_of(fact: Fact) -> Iterator[Pair]:
-    """Yield the equations that a declared property is; those of "nonnegative" are none.
+    """Yield the equations that state a declared property; none for "nonnegative".
 
     A rank of at most r is a product of r columns and r rows, a positive semidefinite matrix F Fᵀ,
     with new symbols. A family is declared for each of its members.

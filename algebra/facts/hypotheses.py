@@ -289,7 +289,7 @@ def equal(x: Any, y: Any) -> bool:
 
 
 def _by_normal_forms(x: Any, y: Any) -> bool:
-    """Return whether normal forms are compared and nothing else.
+    """Return whether normal forms alone are compared.
 
     They are for functions, whose axioms take long to search, and where they are complete: sums of
     products of matrices whose sizes are symbols.

@@ -210,7 +210,7 @@ _SIZE = sympy.Symbol("x", integer=True, positive=True).assumptions0
 
 
 def _declares(symbol: sympy.Symbol, *known: dict[str, bool]) -> bool:
-    """Return whether a symbol declares just one of these: what follows of them is known."""
+    """Return whether the assumptions of a symbol are exactly one of these sets."""
     return symbol.assumptions0 in known
 
 

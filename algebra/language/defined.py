@@ -1,4 +1,4 @@
-"""Classes that stand for their definitions, in terms of the other classes of the language.
+"""Classes that abbreviate expressions in the other classes of the language.
 
     Quotient(A, B)          A ⊘ B, entry by entry: A ∘ B^(∘-1)
     LogSumExp(S)            log Σ_j exp(S_ij), a column; with a mask, over the entries it keeps
@@ -41,11 +41,11 @@ ROOTS = {1: "sqrt", -1: RSQRT}
 
 
 class Defined(Declared):
-    """A class that stands for its definition."""
+    """A class that abbreviates an expression, its `definition`."""
 
     @property
     def definition(self) -> Any:
-        """The expression that this one stands for."""
+        """The expression that this one abbreviates."""
         raise NotImplementedError
 
     name = ""  # as it is printed
@@ -223,7 +223,7 @@ def entrywise_power(power: HadamardPower) -> Any:
 
 
 def unfolded(e: Any) -> Any:
-    """Return an expression with definitions in the place of what stands for them."""
+    """Return an expression with every `Defined` part replaced by its definition."""
     return _unfolded(e) if _is_folded(e) else e
 
 

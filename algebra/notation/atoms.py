@@ -122,7 +122,7 @@ class Atoms(Lists):
         return Name(self.take().text, span=self.from_(start))
 
     def _end_of_run(self, kinds: tuple[str, ...]) -> int:
-        """Return where letters end that follow each other without space."""
+        """Return the end of a run of letters without spaces."""
         end = self.at + 1
         while end < len(self.tokens) and (
             self.tokens[end].kind in kinds and not self.tokens[end].spaced
@@ -143,7 +143,7 @@ class Atoms(Lists):
         return name
 
     def _applied(self, name: Name, start: int) -> Node:
-        """Read what a function such as tr or log is applied to without brackets."""
+        """Read the argument of a function such as tr or log that has no brackets."""
         if not self.is_at("(", "_", "^", r"\{", "[") and self.begins_factor():
             return Apply(name, (self.factor(),), span=self.from_(start))
         return name

@@ -165,7 +165,7 @@ def _is_large(node: Node) -> bool:
 
 
 def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
-    """Return whether the terms do not conform, whichever way each vector is turned by itself.
+    """Return whether no choice of row or column for each vector makes the terms conform.
 
     A vector that is added to a matrix may be meant for each of its rows.
     """
@@ -219,7 +219,7 @@ class _Elaborator(Functions):
         return found
 
     def _match_binders(self) -> None:
-        """Let sums over one letter have one range, where nothing else says what they run over."""
+        """Give sums over one letter the same range where nothing else determines it."""
         for letter, count in self.binders:
             if self.solver.unknowns(count):
                 for other, known in self.binders:
@@ -228,7 +228,7 @@ class _Elaborator(Functions):
                         break
 
     def _find_confirmed(self) -> None:
-        """Note which symbols are matrices by what is done with them somewhere."""
+        """Record which symbols are used as matrices somewhere."""
         for term in self.nodes:
             for e in walk(term):
                 if isinstance(e, Tensor):
@@ -315,7 +315,7 @@ class _Elaborator(Functions):
         self._measure()
 
     def _measure(self) -> None:
-        """Require of vectors that were turned one by one the lengths that are declared."""
+        """Require the declared lengths of vectors that were transposed one by one."""
         for text, shape, length, span in [] if self.lenient else self.lengths:
             rows, cols = map(self.solver.resolved, shape)
             size = rows if cols == ONE else cols

@@ -1,4 +1,4 @@
-r"""Operations entry by entry, and classes that stand for their definitions, in formulas.
+r"""Operations entry by entry, and the `Defined` classes, in formulas.
 
 `A ⊘ B` divides entry by entry, `A^{\circ -1}` and `A^(∘1/2)` are powers of entries. `logsoftmax`,
 `logsumexp` (or `LSE`) and `crossentropy` (scores, then targets) act on rows, and on a column as on
@@ -58,7 +58,7 @@ def quotient(e: Tensor, found: Sequence[Typed]) -> Typed:
 
 
 def defined(functions: Any, e: Apply, arguments: Sequence[Typed]) -> Typed:
-    """Return a class that stands for its definition."""
+    """Return an expression of a `Defined` class."""
     cls, count = DEFINED[e.function.base]
     if len(arguments) != count:
         raise NotationError(

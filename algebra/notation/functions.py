@@ -80,7 +80,7 @@ class Functions(Operations):
         return self._opaque(e, arguments)
 
     def _argument(self, node: Node) -> Typed:
-        """Read an argument; of one that cannot be read, only the function's name knows more."""
+        """Read an argument; one of unknown kind becomes a symbol of its own."""
         try:
             return self.infer(node)
         except Undeclared as error:
@@ -257,7 +257,7 @@ class Functions(Operations):
 
 
 def along_of(e: Apply) -> str:
-    """Return along what a function says that it goes by its index: "rows", "columns" or ""."""
+    """Return the axis that a function's subscript names: "rows", "columns" or ""."""
     alone = len(e.function.sub) == 1 and not (e.below or e.function.sup or e.function.marks)
     return ALONG.get(e.function.sub[0].text, "") if alone else ""
 

@@ -121,7 +121,7 @@ class Lists(Stream, ABC):
         """Parse tokens as an expression."""
 
     def parts(self) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-        """Read expressions, and the signs between them that are no operations."""
+        """Read expressions separated by signs that are not operations, such as commas."""
         bars, self.bars = self.bars, 0
         self.inside += 1
         parts, marks = [], [""]

@@ -244,7 +244,7 @@ class Names(ABC):
         return ones
 
     def settle_ones(self) -> None:
-        """Give ones whose size the formula leaves open the size that is likely."""
+        """Give each column of ones without a determined size its likely size."""
         for size, said in self.likely:
             found = self.solver.resolved(size)
             if len(found) == 1 and isinstance(found[0], Unknown):
@@ -332,7 +332,7 @@ class Names(ABC):
         return found if found is not None else (ONE, ONE)
 
     def _as_turned(self, known: Declared) -> Shape:
-        """Return the shape of the next occurrence of a vector, which is turned by itself."""
+        """Return the shape of the next occurrence of a vector, transposed separately."""
         self.met += 1
         if self.met > len(self.side):
             return self.solver.fresh(), self.solver.fresh()

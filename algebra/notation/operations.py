@@ -116,7 +116,7 @@ class Operations(Printed):
         return self._multiplied(parts, e)
 
     def _averaged(self, parts: list[tuple[Typed, Node, str]]) -> None:
-        """Note that the ones in `1/d 1 1ᵀ` have d entries, where nothing else says how many."""
+        """Record that the ones in `1/d 1 1ᵀ` have d entries, if nothing else determines it."""
         for _, node, mark in parts:
             below = node if mark == "/" else node.below if isinstance(node, Fraction) else None
             above = node.above if isinstance(node, Fraction) else None
@@ -265,7 +265,7 @@ class Operations(Printed):
         )
 
     def _confirm(self, node: Node) -> None:
-        """Note that a symbol is a matrix by what is done with it."""
+        """Record that a symbol is used as a matrix."""
         inner = bare(node)
         if isinstance(inner, Name) and not inner.base.islower():
             key = self.symbols.lookup(inner)[0]

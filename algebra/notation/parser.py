@@ -249,7 +249,7 @@ class _Parser(Expressions):
 
 
 def _with_subjects(statements: list[Statement]) -> list[Statement]:
-    r"""Join the symbols of `A, B \in …` to what is said of them."""
+    r"""Join the symbols of `A, B \in …` to the membership."""
     found: list[Statement] = []
     waiting: list[Statement] = []
     for statement in statements:

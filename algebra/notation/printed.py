@@ -1,4 +1,4 @@
-r"""What the printers write and papers do not: the notation of `unicode_text` and `latex`.
+r"""The notation of `unicode_text` and `latex` that papers do not use.
 
 `e_i` is a one-hot column, `M_n` the causal mask, `Shift_n`, `pos_n` and `last_n` the constants of
 positions. `W[h]` is a member of a family, `A[i, j]` an entry, both counted from 0; below and above
@@ -45,7 +45,7 @@ class Printed(Names):
     # -- symbols -----------------------------------------------------------------------------------
 
     def printed_name(self, e: Name) -> Typed | None:
-        """Return what a symbol stands for if the notation of the printers says so."""
+        """Return the meaning of a symbol in the notation of the printers, if it has one there."""
         key, known = self.symbols.lookup(e)
         special = None if e.marks or e.select or e.sup else self._special(e, known)
         if special is not None or known is None or known.kind not in ("matrix", "scalar"):
@@ -186,7 +186,7 @@ class Printed(Names):
     # -- sums, layers and blocks -------------------------------------------------------------------
 
     def printed_sum(self, e: Indexed) -> Typed | None:
-        """Return what runs over an index, where only the printers write it so."""
+        """Return a sum, or blocks, over an index in a form that only the printers write."""
         if e.kind == "all" and e.mark == r"\sum":
             return self._over(e, [(letter, self._own(letter)) for letter in e.indices], None)
         if len(e.indices) != 1:

@@ -12,7 +12,7 @@ from otimes.algebra.notation.vocabulary import (
 
 
 class Stream:
-    """A place among the tokens of a formula, and the names that are known."""
+    """A position in the tokens of a formula, and the known names."""
 
     def __init__(
         self,

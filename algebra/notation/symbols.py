@@ -1,8 +1,8 @@
 """What the symbols of formulas stand for: shapes, sizes and functions, as they were declared.
 
-Symbols are known by their keys, which leave out indices: the key of `W_V^{l,h}` is `W_V`. Of an
-undeclared symbol only its typography is known, by the habits of the field: capitals are matrices,
-bold small letters vectors, small letters with two indices the entries of a matrix.
+Symbols are known by their keys, which leave out indices: the key of `W_V^{l,h}` is `W_V`. An
+undeclared symbol is known by its typography: capitals are matrices, bold small letters vectors,
+small letters with two indices the entries of a matrix.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Declared:
 
 @dataclass(slots=True)
 class Symbols:
-    """The symbols that are known, by their keys, and the habits of a document.
+    """The known symbols, by their keys, and the conventions of a document.
 
     `labelled` are the keys whose number above is a layer or a head, and no power; `convention` is
     the side on which weights act: "row", "column" or unknown; `vec` is "rows" or "cols"; `values`
@@ -110,7 +110,7 @@ class Symbols:
         return key_of(name), None
 
     def _alike(self, name: Name) -> tuple[str, Declared | None]:
-        """Return what a symbol stands for that is declared with another index: `x_i` for `x_j`."""
+        """Return the declaration of a symbol with another index: `x_i` for `x_j`."""
         if name.sub and all(s.kind == "index" and s.text in INDICES for s in name.sub):
             pattern = re.compile(
                 re.escape(_marked(letters(name.base, ""), name.marks) + "_")
@@ -122,7 +122,7 @@ class Symbols:
         return full_key(name), None
 
     def _exactly(self, name: Name) -> str | None:
-        """Return the key of what is declared with these indices: B_1 beside B_2."""
+        """Return the key of the declaration with these indices: B_1 beside B_2."""
         if not name.sub:
             return None
         full = full_key(name)
@@ -163,7 +163,7 @@ def key_of(name: Name) -> str:
 
 
 def _is_other(name: Name, known: Declared) -> bool:
-    """Return whether what is declared is a number of the same letter as a vector: `b` and `𝐛_d`."""
+    """Return whether the declared symbol is a scalar with the letter of a vector: `b` and `𝐛_d`."""
     if known.kind != "scalar" or known.full == full_key(name):
         return False
     usual = default(name)

@@ -117,7 +117,7 @@ def norm(reading: Interpretation, e: RMSNorm | LayerNorm) -> DiagramSum:
 
 
 def defined(reading: Interpretation, e: Defined) -> DiagramSum:
-    """Return the value of a class that stands for its definition."""
+    """Return the value of a `Defined` expression, read from its definition."""
     return reading.value(unfolded(e))
 
 

@@ -8,7 +8,7 @@ heads         sums over heads, concatenated and stacked heads, one-hot vectors, 
 structure     block matrices, inverses, diagonal matrices
 indices       entries, sums over indices, the Kronecker delta
 explicit      matrices and sums of numeric size, entry by entry and term by term
-defined       what stands for its definition: rotations
+defined       the classes that have a definition: rotations
 expansion     one normal form, for what would take many steps
 nonlinear     softmax, masks, activations, norms: the axioms as rules
 given         hypotheses as rules

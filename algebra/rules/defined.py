@@ -1,4 +1,4 @@
-"""Rules of what stands for its definition: rotations."""
+"""Rules of the `Defined` classes: rotations."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
-from otimes.numeric.batches import over_prompts
+from otimes.numeric.circuits.batches import over_prompts
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model

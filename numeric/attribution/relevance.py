@@ -27,7 +27,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.numeric.attribution.question import Question, ask
 from otimes.numeric.attribution.reverse import reverse_pass, run, value
 from otimes.numeric.attribution.target import Tokens
-from otimes.numeric.batches import over_prompts
+from otimes.numeric.circuits.batches import over_prompts
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.forward import Places
 from otimes.numeric.load import ModelSource

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.attribution.question import Question, StandIn, ask
 from otimes.numeric.attribution.target import Tokens
-from otimes.numeric.batches import over_prompts
+from otimes.numeric.circuits.batches import over_prompts
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.load import ModelSource
 from otimes.numeric.progress import tracked

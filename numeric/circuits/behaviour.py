@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Int
 
-from otimes.numeric.batches import over_prompts
+from otimes.numeric.circuits.batches import over_prompts
 from otimes.numeric.circuits.result import Named
 from otimes.numeric.circuits.weights import check_head
 from otimes.numeric.load import ModelSource, load_model

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
-from otimes.numeric.batches import over_prompts
+from otimes.numeric.circuits.batches import over_prompts
 from otimes.numeric.circuits.factored import triangle
 from otimes.numeric.circuits.heads import token_labels
 from otimes.numeric.circuits.result import Named

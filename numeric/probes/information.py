@@ -1,4 +1,4 @@
-r"""Information about a property, in features and in what a control function leaves of them.
+r"""Information about a property, in features and in a control function of them.
 
     $I(Z; F) = Σ p(z, f) \log \frac{p(z, f)}{p(z) p(f)}$,   $G = I(Z; F) - I(Z; c(F)) ≥ 0$
 

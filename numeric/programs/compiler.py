@@ -45,7 +45,7 @@ LARGEST = 4096  # dimensions, and neurons of a layer
 
 @dataclass(frozen=True)
 class Head:
-    """A head to be: where it reads, whom it selects, and what it copies to which dimensions."""
+    """A planned head: the positions it selects, and the dimensions it reads and writes."""
 
     selector: Selector
     first: float  # the score of BOS

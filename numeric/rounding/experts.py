@@ -61,7 +61,7 @@ def _relative(config: Config, own: Near, chosen: Array, p: Precision) -> Array:
 
 
 def _undecided(config: Config, own: Near, scores: Array, p: Precision) -> Array:
-    """Return the difference of scores up to which a choice is open, for each token."""
+    """Return the difference of scores up to which rounding may change the choice, by token."""
     error = own.error.max(axis=-1, keepdims=True)
     size = np.abs(scores).max(axis=-1, keepdims=True)
     gap = np.abs(own.value).max(axis=-1, keepdims=True)

@@ -23,6 +23,7 @@ from otimes.algebra.notation.tree import (
     bare,
     latex,
 )
+from otimes.proofs.documents.items import is_capital
 
 MOST = 48  # edits that are tried
 
@@ -114,14 +115,10 @@ def _swaps(e: Node) -> Iterator[Node]:
 def _transposes(e: Node) -> Iterator[Node]:
     if isinstance(e, Power) and e.exponent == "T":
         yield e.base
-    elif (isinstance(e, Name) and _is_capital(e)) or (
+    elif (isinstance(e, Name) and is_capital(e)) or (
         isinstance(e, Group) and isinstance(bare(e), Product | Tensor | Sum)
     ):
         yield Power(e, "T")
-
-
-def _is_capital(e: Name) -> bool:
-    return len(e.base) == 1 and e.base.isupper() and e.base != "I"
 
 
 def _signs(e: Node) -> Iterator[Node]:
@@ -148,7 +145,7 @@ def _with_factor(e: Node, name: Name) -> Iterator[Node]:
         for k in range(len(e.factors) + 1):
             factors = (*e.factors[:k], name, *e.factors[k:])
             yield Product(factors, ("",) * len(factors))
-    elif isinstance(e, Name) and _is_capital(e):
+    elif isinstance(e, Name) and is_capital(e):
         yield Product((name, e), ("", ""))
         yield Product((e, name), ("", ""))
 

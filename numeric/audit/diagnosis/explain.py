@@ -202,7 +202,7 @@ def _off(compared: Comparison, place: str, mistake: Mistake | None) -> Array:
 def _elsewhere_too(
     compared: Comparison, place: str, mistakes: tuple[Mistake, ...], kinds: set[str]
 ) -> bool:
-    """Return whether mistakes explain the other recorded activations that the first one changes.
+    """Return whether mistakes also explain the other recorded activations that they change.
 
     Those of the same layer: missing rotary positions for queries only, and for both queries and
     keys, are different mistakes.

@@ -116,7 +116,7 @@ def number_of(config: Config, n_pos: int, value: float) -> str:
 
 
 def entries_left_out(seen: Seen) -> Iterator[tuple[Array, Said]]:
-    """Yield the finding that entries are zero, alone or by dropout, which scales the others."""
+    """Yield the finding that some entries are zero, also by dropout, which scales the others."""
     zero = (seen.shown == 0) & (np.abs(seen.ours) > 0) & seen.claimed
     kept = (seen.shown != 0) & seen.claimed
     if not zero.any():

@@ -231,7 +231,7 @@ def forget(compared: Comparison, place: str) -> None:
 
 
 def tells(compared: Comparison, place: str) -> bool:
-    """Return whether an activation is right and its bound is small enough to be `telling`."""
+    """Return whether an activation is right within a bound that is evidence (see `telling`)."""
     return compared.ratio(place) <= 1 and all(map(telling, compared.expected(place)))
 
 

@@ -8,7 +8,6 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.language.linear import HeadSum, matadd, matmul
 from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
-from otimes.proofs.catalogue.mlp_and_norm.parts import diagonal
 from otimes.proofs.catalogue.symbols import H, X, d, d_head, h, heads, m, n, p, r
 from otimes.proofs.claims import NonIdentity, Statement
 from otimes.proofs.theorem import theorem
@@ -82,7 +81,7 @@ def output_norm_folds_into_heads() -> Statement:
     """
     W_V, W_O = heads.row.W_V[h], heads.row.W_O[h]
     scale = DiagMatrix(MatrixSymbol("t", n, 1))
-    gain = diagonal(MatrixSymbol("g", 1, d))
+    gain = DiagMatrix(Transpose(MatrixSymbol("g", 1, d)))
     written = HeadSum(matmul(heads.A[h], X, W_V, W_O), (h, H))
     folded = HeadSum(matmul(scale, heads.A[h], X, W_V, W_O, gain), (h, H))
     return Statement(matmul(scale, written, gain), folded, on_models=False)
@@ -100,8 +99,9 @@ def gain_offset_adds_the_rows() -> Statement:
     in Llama, loses the first term and gives a wrong model without any error.
     """
     N, w = MatrixSymbol("N", n, d), MatrixSymbol("w", 1, d)
-    whole = diagonal(matadd(OneMatrix(1, d), w))
-    return Statement(matmul(N, whole), matadd(N, matmul(N, diagonal(w))), on_models=False)
+    whole = DiagMatrix(Transpose(matadd(OneMatrix(1, d), w)))
+    added = matmul(N, DiagMatrix(Transpose(w)))
+    return Statement(matmul(N, whole), matadd(N, added), on_models=False)
 
 
 @theorem(
