@@ -122,7 +122,7 @@ class Factored:
         return np.asarray(self.left[..., index, :] @ self.right)
 
     def trace(self) -> np.ndarray:
-        r"""Return $tr(A B) = Σ_{ik} A_{ik} B_{ki}$ [*stack]. Proved by: trace_cyclic."""
+        r"""Return $tr(A B) = Σ_{ik} A_{ik} B_{ki}$ [*stack], by the rule `trace_cyclic`."""
         self._need_square("trace")
         return np.asarray(np.einsum("...ik,...ki->...", self.left, self.right))
 

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-import numeric
 from otimes.proofs.catalogue import find
+from tests.test_imports import ROOT
 
-ROOM = Path(numeric.__file__).parent
-FOLDERS = [
-    path
-    for name in ("paths", "attribution", "behaviours")
-    for path in sorted((ROOM / name).glob("*.py"))
-]
-FILES = [ROOM / "processing.py", ROOM / "frozen_layer.py", *FOLDERS]
 NAMED = [
-    (path.name, name.strip())
-    for path in FILES
-    for line in re.findall(r"Proved by: ([^.]*)\.", path.read_text())
+    (str(path.relative_to(ROOT / "numeric")), name.strip())
+    for path in sorted((ROOT / "numeric").rglob("*.py"))
+    for line in re.findall(r"Proved by: ([^.]*)\.", path.read_text(encoding="utf-8"))
     for name in line.split(",")
     if " " not in name.strip()
 ]
