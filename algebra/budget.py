@@ -141,7 +141,7 @@ def steps_left() -> float:
 
 
 def steps_spent() -> int:
-    """Return the steps that the active budget, or what has none, has counted so far."""
+    """Return the number of steps counted so far, on the active budget or outside of any."""
     return _ACTIVE.get().spent
 
 

@@ -85,7 +85,7 @@ class Assignment:
     def remembering(self) -> Assignment:
         """Return the assignment with exact arrays, which keeps the values of subexpressions.
 
-        For many expressions that share parts. `dataclasses.replace` gives one that has none.
+        For many expressions that share parts. A copy by `dataclasses.replace` starts without them.
         """
         own = replace(self.in_exact_arrays())
         object.__setattr__(own, "_known", {})

@@ -180,7 +180,7 @@ class _Cell:
         self.arguments: list[Sum] = [[(self._stood(d), c) for d, c in arg] for arg in given]
 
     def _stood(self, d: Diagram) -> Diagram:
-        """Return a term with the slots as row legs; a free index missing in it gets a new wire."""
+        """Return a term with the slots as row legs; for a missing slot a wire is added."""
         own = dict(d.named)
         sorts = list(d.sorts)
         named = []

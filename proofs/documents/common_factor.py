@@ -41,7 +41,7 @@ def common_names(lhs: Node, rhs: Node, keys: frozenset[str]) -> list[Name]:
 
 
 def without_factor(node: Node, name: Name) -> Node | None:
-    """Return a term without a factor of all its summands, or None where that leaves the symbol."""
+    """Return a term divided by a factor of all its summands, or None if the symbol remains."""
     found = _divided(node, latex(name))
     if found is None or any(isinstance(e, Name) and key_of(e) == key_of(name) for e in walk(found)):
         return None

@@ -101,7 +101,7 @@ def _beside_what_is_shown(compared: Comparison) -> Rows:
 def _beside_the_tokens(compared: Comparison) -> Rows:
     """Return pairs of stream activations: those of a pass from the tokens, and the recorded ones.
 
-    They end where inner products of rows differ, as these do in any basis after a mistake.
+    They stop where the inner products of rows differ: after a mistake, in whatever basis.
     """
     passes = compared.with_places([{} for _ in compared.prompts]).evaluators()
     found: Rows = []
