@@ -120,7 +120,7 @@ def check_chain(
     if any(isinstance(each, str) for each in (expressions, *expressions, *given)):
         expressions, given = read_chain(expressions, given, shapes)
     if len(expressions) < 2:
-        raise RuleError(f"a chain has at least two expressions, and {len(expressions)} was given")
+        raise RuleError(f"a chain needs at least two expressions, got {len(expressions)}")
     equations = (each for each in stated(given).given if inequalities_of(each) is None)
     pairs = tuple(map(as_pair, equations))
     return Chain(_link(before, after, given, pairs) for before, after in pairwise(expressions))

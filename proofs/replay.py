@@ -1356,7 +1356,7 @@ class Reader:
     def layered(
         self, body: Any, count: Any, scope: Scope, some: bool = True
     ) -> tuple[Matrix, Any, Any]:
-        """Return the matrix of a layer, the parts of the layers, and the matrix of a part: functions.
+        """Return the matrix of a layer, and functions to the parts of the layers and their values.
 
         A count may be an index: the layers before that one. If there may be none, nothing need
         be defined, so unless there are certainly `some`, the body presupposes nothing.

@@ -46,7 +46,7 @@ _EVALUATING = (sympy.Add, sympy.Mul, sympy.Pow, sympy.MatMul, sympy.MatAdd, symp
 
 
 def offset(value: Any, indices: Sequence[Any] = ()) -> int:
-    """Return the factors of indices in a value: i is one, a size is none.
+    """Return the sum of the coefficients of the indices in a value: 1 for i + c, 0 for a size.
 
     A symbol is an index if it is one of `indices`, or an integer that may be 0, as i is in i + 1.
     """
