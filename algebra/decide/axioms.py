@@ -24,7 +24,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
 from otimes.algebra.decide.signs import SignsIn
 from otimes.algebra.language.latex import latex
-from otimes.algebra.language.linear import OneHot, matadd, matmul
+from otimes.algebra.language.linear import OneHot, as_product, matadd, matmul
 from otimes.algebra.language.nonlinear import (
     RSQRT,
     Activation,
@@ -257,7 +257,7 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if _is(e, "tanh"):
         yield 0, {"X": e.argument}
     elif _is(e, "sigmoid") and isinstance(e.argument, sympy.MatMul) and e.argument.args[0] == 2:
-        yield 0, {"X": product_of(e.argument.args[1:])}
+        yield 0, {"X": as_product(e.argument.args[1:])}
 
 
 def _entries(e: Any) -> tuple[Any, Any] | None:
@@ -277,12 +277,12 @@ def _entries(e: Any) -> tuple[Any, Any] | None:
     if numbers:
         if type(first) is one and not rest:
             return None
-        return matmul(*numbers, one(rows, cols)), product_of(matrices)
+        return matmul(*numbers, one(rows, cols)), as_product(matrices)
     if isinstance(first, DiagMatrix):
-        return matmul(_column(first.args[0]), one(1, cols)), product_of(rest)
+        return matmul(_column(first.args[0]), one(1, cols)), as_product(rest)
     if isinstance(rest[-1], DiagMatrix):
         row = sympy.Transpose(_column(rest[-1].args[0]))
-        return product_of(matrices[:-1]), matmul(one(rows, 1), row)
+        return as_product(matrices[:-1]), matmul(one(rows, 1), row)
     if first.shape[1] == 1 and len(rest) == 1 and not {type(first), type(rest[0])} & {one}:
         return matmul(first, one(1, cols)), matmul(one(rows, 1), rest[0])
     return None
@@ -327,12 +327,12 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         argument = inner.argument
         number, *rest = argument.args if isinstance(argument, sympy.MatMul) else [sympy.S.Zero]
         if number.is_Rational and number < 0:
-            yield 1, {"X": _times(-number, product_of(rest))}
+            yield 1, {"X": _times(-number, as_product(rest))}
     elif isinstance(inner, sympy.MatAdd) and len(inner.args) == 2:
         for one, other in permutations(inner.args):
             minus = type(one) is sympy.OneMatrix and isinstance(other, sympy.MatMul)
-            if minus and other.args[0] == -1 and _is(product_of(other.args[1:]), "sigmoid"):
-                yield 2, {"X": product_of(other.args[1:]).argument}
+            if minus and other.args[0] == -1 and _is(as_product(other.args[1:]), "sigmoid"):
+                yield 2, {"X": as_product(other.args[1:]).argument}
 
 
 @_subjects("rsqrt_sqrt", of_pairs=True)
@@ -383,8 +383,8 @@ def _along_rows(e: Any) -> Any:
     if not isinstance(last, sympy.OneMatrix):
         return None
     if last.shape[0] == 1 and any(part.is_Matrix for part in before):
-        return product_of(before)
-    return product_of([*before, sympy.OneMatrix(last.shape[0], 1)])
+        return as_product(before)
+    return as_product([*before, sympy.OneMatrix(last.shape[0], 1)])
 
 
 @_subjects("angle_sum")
@@ -401,7 +401,7 @@ def _angles(e: Any) -> tuple[Any, Any] | None:
     if not isinstance(e, sympy.MatMul):
         return None
     numbers = [part for part in e.args if not part.is_Matrix]
-    rest = product_of([part for part in e.args if part.is_Matrix])
+    rest = as_product([part for part in e.args if part.is_Matrix])
     number = sympy.expand(sympy.Mul(*numbers))
     if isinstance(number, sympy.Add):
         one, *others = number.args
@@ -433,13 +433,13 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     factors = _factors(e)
     if factors and _is(e, "relu") and _is_squares(factors[-1]):
         w = factors[-1].args[0].args[0]
-        yield int(w.shape[1] != 1), {"S": product_of(factors[:-1]), "w": w}
+        yield int(w.shape[1] != 1), {"S": as_product(factors[:-1]), "w": w}
 
 
 @_subjects("function_choose_rows")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if factors := _factors(e):
-        values = {"P": factors[0], "X": product_of(factors[1:])}
+        values = {"P": factors[0], "X": as_product(factors[1:])}
         form = [RowSoftmax, Activation, RMSNorm, LayerNorm].index(type(e))
         yield form, values | dict(zip("?gee"[form], _parameters(e), strict=False))
 
@@ -447,14 +447,14 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 @_subjects("activation_choose_columns")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if isinstance(e, Activation) and (factors := _factors(e)):
-        yield 0, {"g": e.name, "S": product_of(factors[:-1]), "Q": factors[-1]}
+        yield 0, {"g": e.name, "S": as_product(factors[:-1]), "Q": factors[-1]}
 
 
 @_subjects("softmax_permute_columns")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     factors = _factors(e)
     if factors and isinstance(e, RowSoftmax) and same_size(*factors[-1].shape):
-        yield 0, {"S": product_of(factors[:-1]), "Q": factors[-1]}
+        yield 0, {"S": as_product(factors[:-1]), "Q": factors[-1]}
 
 
 @_subjects("function_congruence", of_pairs=True)
@@ -476,7 +476,7 @@ def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         square = all(_same_shape(factor, mask) for factor in factors)
         for start, stop in combinations(range(len(factors) + 1 if square else 0), 2):
             for k in range(start + 1, stop):
-                yield 0, {"A": product_of(factors[start:k]), "B": product_of(factors[k:stop])}
+                yield 0, {"A": as_product(factors[start:k]), "B": as_product(factors[k:stop])}
 
 
 # -- what a claim needs ----------------------------------------------------------------------------
@@ -601,11 +601,6 @@ def entrywise_root(e: Any) -> Any:
     if not roots or any(exponent % 2 for exponent in factors.values()):
         return None
     return roots[0] if len(roots) == 1 else sympy.HadamardProduct(*roots, evaluate=False)
-
-
-def product_of(factors: Sequence[Any]) -> Any:
-    """Return the product as stated; a single factor as it is."""
-    return factors[0] if len(factors) == 1 else matmul(*factors)
 
 
 def _arguments(e: Any) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import sympy
 
-from otimes.algebra.decide.axioms import DATA, Instance, product_of
+from otimes.algebra.decide.axioms import DATA, Instance
 from otimes.algebra.decide.certificate_context import Context
 from otimes.algebra.decide.certificate_trees import (
     Opaque,
@@ -40,6 +40,7 @@ from otimes.algebra.language.linear import (
     FamilyMember,
     HeadSum,
     StackHeads,
+    as_product,
 )
 from otimes.algebra.language.nonlinear import (
     RSQRT,
@@ -223,7 +224,7 @@ class Writer(Trees):
             counts = [self.range(count, scope) for _, count in limits]
             if name == "turned":
                 parts = {"E": factors[: at[0]], "F": factors[at[0] :]}
-                values = {k: self.tree(product_of(v), inner) for k, v in parts.items()}
+                values = {k: self.tree(as_product(v), inner) for k, v in parts.items()}
                 made = ["axiom", counts, "inverse_of_square", 0, values, [proved]]
             else:
                 first = isinstance(factors[0], sympy.Transpose) and factors[0].args[0] == factors[1]

@@ -21,7 +21,7 @@ from sympy import Identity, KroneckerProduct, MatrixSymbol, Transpose
 from otimes.algebra.decide.lemmas import Cited
 from otimes.algebra.language.binders import free_symbols, substituted
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul
+from otimes.algebra.language.linear import Family, HeadSum, as_product, kron, matadd, matmul
 from otimes.algebra.language.sizes import same_size
 
 Equation = tuple[Any, Any]
@@ -266,12 +266,12 @@ def _of_one(e: Any, form: Form) -> Iterator[Wanted]:
         numbers = [a for a in body.args if not a.is_Matrix]
         matrices = [a for a in body.args if a.is_Matrix]
         if numbers and matrices and all(map(fixed, numbers)) and _plain(numbers):
-            rest = matrices[0] if len(matrices) == 1 else matmul(*matrices)
+            rest = as_product(matrices)
             values = {"A": A, "B": part(rest), "c": constant(sympy.Mul(*numbers))}
             yield Wanted("scaled layers", form, values)
         elif not numbers and all(same_size(*a.shape) for a in matrices):
             for k in range(1, len(matrices)):
-                halves = [part(_product(half)) for half in (matrices[:k], matrices[k:])]
+                halves = [part(as_product(half)) for half in (matrices[:k], matrices[k:])]
                 values = {"A": A, "B": halves[0], "C": halves[1]}
                 yield Wanted("layers of factors that commute", form, values)
     if isinstance(body, sympy.MatAdd) and any(isinstance(a, Identity) for a in body.args):
@@ -287,10 +287,6 @@ def _of_one(e: Any, form: Form) -> Iterator[Wanted]:
 def _plain(numbers: Iterable[Any]) -> bool:
     """Return whether numbers are made of symbols alone."""
     return not any(e.atoms(sympy.MatrixExpr) for e in numbers)
-
-
-def _product(factors: Sequence[Any]) -> Any:
-    return factors[0] if len(factors) == 1 else matmul(*factors)
 
 
 def beside(sides: Iterable[Any], products: Iterable[Any]) -> list[Any]:
@@ -318,7 +314,7 @@ def _runs(matrices: Sequence[Any], known: Any, turned: bool = False) -> Iterator
     if run:
         yield run[0]
     if len(run) > 1:
-        yield _product(run[::-1] if turned else run)
+        yield as_product(run[::-1] if turned else run)
 
 
 def ends(products: Iterable[Any]) -> Iterator[Any]:

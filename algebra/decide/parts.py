@@ -24,7 +24,7 @@ from otimes.algebra.diagrams.dimensions import Clash
 from otimes.algebra.diagrams.legs import Blocks, Legs, sorts_of
 from otimes.algebra.errors import Undecided
 from otimes.algebra.language.binders import names_in
-from otimes.algebra.language.linear import kron, matadd, matmul, vec_cols, vec_rows
+from otimes.algebra.language.linear import as_product, kron, matadd, matmul, vec_cols, vec_rows
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
@@ -328,7 +328,7 @@ class _Cut:
         middle = [sympy.ZeroMatrix(1, 1)] if kind is sympy.ZeroMatrix else []
         factors = [*([rows] if legs[0] else []), *middle]
         factors += [sympy.Transpose(cols)] if legs[1] else []
-        return factors[0] if len(factors) == 1 else matmul(*factors)
+        return as_product(factors)
 
     def size(self, legs: Legs) -> Any:
         return self.dimensions.total(legs)

@@ -11,8 +11,8 @@ from typing import Any
 
 import sympy
 
-from otimes.algebra.decide.axioms import Instance, entrywise_root, instance, product_of
-from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.decide.axioms import Instance, entrywise_root, instance
+from otimes.algebra.language.linear import as_product, matadd, matmul
 
 
 def squares_that_vanish(left: Any, right: Any) -> Iterator[Instance]:
@@ -39,7 +39,7 @@ def _terms(e: Any, sign: int) -> Iterator[tuple[Any, Any]]:
         factors = [x for x in term.args if not x.is_Rational] if _is_product(term) else [term]
         if not factors:
             factors = [sympy.S.One]
-        many = sympy.Mul if not term.is_Matrix else product_of
+        many = sympy.Mul if not term.is_Matrix else as_product
         rest = (
             factors[0] if len(factors) == 1 else many(*([factors] if term.is_Matrix else factors))
         )
@@ -81,7 +81,7 @@ def _half(e: Any) -> Any:
     pairs = zip(factors[:middle], reversed(factors[middle:]), strict=True)
     if any(_turned(x) != y for x, y in pairs):
         return None
-    return product_of(factors[middle:])
+    return as_product(factors[middle:])
 
 
 def _turned(e: Any) -> Any:

@@ -14,7 +14,14 @@ import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.language.layers import LayerProduct
-from otimes.algebra.language.linear import ConcatHeads, HeadSum, StackHeads, matadd, matmul
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    HeadSum,
+    StackHeads,
+    as_product,
+    matadd,
+    matmul,
+)
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.trees import rebuilt
 
@@ -39,7 +46,7 @@ def split(e: Any) -> tuple[Any, tuple[Any, ...]]:
 def product(scalar: Any, matrices: tuple[Any, ...]) -> Any:
     """Return the normalised product of a scalar and normalised factors, none a product."""
     if scalar == 1:
-        return matrices[0] if len(matrices) == 1 else matmul(*matrices)
+        return as_product(matrices)
     return matmul(scalar, *matrices)
 
 

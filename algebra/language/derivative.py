@@ -31,6 +31,7 @@ from otimes.algebra.language.linear import (
     HeadSum,
     OneHot,
     StackHeads,
+    as_product,
     matadd,
     matmul,
     vec_cols,
@@ -165,11 +166,11 @@ class _Differential:
         if exponent < 0:
             inverse = sympy.Inverse(base)
             return (
-                self.product(_like_product([inverse] * -int(exponent)))
+                self.product(as_product([inverse] * -int(exponent)))
                 if exponent < -1
                 else (matmul(-1, inverse, self.of(base), inverse))
             )
-        return self.product(_like_product([base] * int(exponent)))
+        return self.product(as_product([base] * int(exponent)))
 
     def entrywise_power(self, e: HadamardPower) -> Any:
         base, exponent = e.args
@@ -260,10 +261,6 @@ def _like(e: Any, factors: Sequence[Any]) -> Any:
     if isinstance(e, sympy.MatMul):
         return matmul(*factors)
     return _hadamard(*factors) if isinstance(e, HadamardProduct) else type(e)(*factors)
-
-
-def _like_product(factors: Sequence[Any]) -> Any:
-    return matmul(*factors) if len(factors) > 1 else factors[0]
 
 
 _RULES: dict[type, Callable[[_Differential, Any], Any]] = {

@@ -50,6 +50,7 @@ from otimes.algebra.language.linear import (
     FamilyMember,
     HeadSum,
     OneHot,
+    as_product,
     matadd,
     matmul,
 )
@@ -428,7 +429,7 @@ class _Elaboration:
             factors += [one] * abs(int(times))
             if len({t.could_extract_minus_sign() for t in sympy.Add.make_args(e.exp)}) > 1:
                 raise LanguageError(_no_power(e))
-        return factors[0] if len(factors) == 1 else matmul(*factors)
+        return as_product(factors)
 
     def fresh(self, name: str) -> Symbol:
         """Return an index whose name does not occur."""

@@ -20,6 +20,7 @@ family comes before the head. Products and sums over layers are in `layers`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -349,6 +350,11 @@ class OneHot(Declared):
 def matmul(*factors: Any) -> MatrixExpr:
     """Return the product as stated: nested products stay nested, nothing is combined."""
     return sympy.MatMul(*factors, evaluate=False)
+
+
+def as_product(factors: Sequence[Any]) -> Any:
+    """Return the product as stated; a single factor as it is."""
+    return factors[0] if len(factors) == 1 else matmul(*factors)
 
 
 def matadd(*terms: Any) -> MatrixExpr:

@@ -12,6 +12,7 @@ from sympy import OneMatrix, Transpose, ZeroMatrix
 from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import (
     HeadSum,
+    as_product,
     kron,
     matadd,
     matmul,
@@ -48,7 +49,6 @@ from otimes.algebra.notation.typed import (
     Typed,
     Undeclared,
     mentions,
-    product_of,
 )
 from otimes.algebra.notation.vocabulary import DECIDED
 
@@ -174,7 +174,7 @@ class Operations(Printed):
 
     def _as_number(self, run: list[Typed], e: Node) -> Typed:
         factors = list(run)
-        return Typed((ONE, ONE), lambda: product_of([x.build() for x in factors]), e.span)
+        return Typed((ONE, ONE), lambda: as_product([x.build() for x in factors]), e.span)
 
     def _fits(self, ends: tuple[Size, Size], shape: Shape) -> bool:
         return self.solver.unify(ends[1], shape[0])
@@ -202,7 +202,7 @@ class Operations(Printed):
 
         def build() -> Any:
             return sympy.Trace(
-                matmul(Transpose(product_of([x.build() for x in left])), right.build())
+                matmul(Transpose(as_product([x.build() for x in left])), right.build())
             )
 
         return Typed(None, build, e.span)
@@ -231,7 +231,7 @@ class Operations(Printed):
                 return sympy.Mul(*numbers)
             factors = [typed.build() for typed in run]
             coefficient = sympy.Mul(*numbers)
-            return product_of([coefficient, *factors] if numbers else factors)
+            return as_product([coefficient, *factors] if numbers else factors)
 
         return Typed(ends, build, e.span)
 

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from otimes.algebra.errors import ShapeError
-from otimes.algebra.language.linear import (
-    matmul,
-)
 from otimes.algebra.notation.dimensions import Shape
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -53,11 +50,6 @@ class Elaborated:
     names: dict[str, str] = field(default_factory=dict)  # of matrices and scalars: their keys
     undeclared: dict[str, str] = field(default_factory=dict)  # keys, and what they were taken for
     shapes: dict[str, Shape | None] = field(default_factory=dict)  # by key, as far as solved
-
-
-def product_of(factors: list[Any]) -> Any:
-    """Return the product of factors as stated; the factor itself where there is one."""
-    return matmul(*factors) if len(factors) > 1 else factors[0]
 
 
 def mentions(text: str, letter: str) -> bool:

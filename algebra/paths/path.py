@@ -20,7 +20,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.binders import fresh_name, substituted
 from otimes.algebra.language.declared import Declared
 from otimes.algebra.language.latex import latex
-from otimes.algebra.language.linear import HeadSum, kron, matmul
+from otimes.algebra.language.linear import HeadSum, as_product, kron
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.paths.layers import (
     Count,
@@ -133,7 +133,7 @@ class Path:
         """The unevaluated product of the terms, without identities."""
         factors, _, limits, layers = self._read()
         scalars, matrices = _flat(factors)
-        return _summed(_product([*scalars, *matrices]), limits, layers)
+        return _summed(as_product([*scalars, *matrices]), limits, layers)
 
     @property
     def expression(self) -> MatrixExpr:
@@ -240,10 +240,6 @@ def _flat(factors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return scalars, matrices
 
 
-def _product(factors: Sequence[Any]) -> MatrixExpr:
-    return matmul(*factors) if len(factors) > 1 else factors[0]
-
-
 def _mixed(factors: Sequence[Any]) -> MatrixExpr:
     """Return the product with adjacent Kronecker products multiplied factor by factor."""
     scalars, matrices = _flat(factors)
@@ -266,9 +262,9 @@ def _mixed(factors: Sequence[Any]) -> MatrixExpr:
         if matrix is None:
             flat = [_flat(column) for column in columns]
             scalars += [scalar for few, _ in flat for scalar in few]
-            matrix = kron(*[_product(matrices) for _, matrices in flat])
+            matrix = kron(*[as_product(matrices) for _, matrices in flat])
         result.append(matrix)
-    return _product([*scalars, *result])
+    return as_product([*scalars, *result])
 
 
 def _kron_parts(e: Any) -> list[Any]:

@@ -34,7 +34,7 @@ from otimes.algebra.language.coefficients import Coefficient
 from otimes.algebra.language.deferred import Deferred
 from otimes.algebra.language.defined import Defined, entrywise_power, unfolded
 from otimes.algebra.language.intervals import Interval
-from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.linear import as_product, matadd
 from otimes.algebra.language.nonlinear import (
     RECIPROCAL,
     RSQRT,
@@ -360,7 +360,7 @@ def _divided(e: Any, content: sympy.Expr) -> Any:
     matrices = [part for part in parts if part.is_Matrix]
     factor = sympy.Mul(*[part for part in parts if not part.is_Matrix]) / content
     kept = matrices if factor == 1 else [factor, *matrices]
-    return kept[0] if len(kept) == 1 else matmul(*kept)
+    return as_product(kept)
 
 
 def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficient, Sum]:

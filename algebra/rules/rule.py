@@ -25,6 +25,7 @@ from otimes.algebra.language.linear import (
     HeadSum,
     OneHot,
     StackHeads,
+    as_product,
     kron,
     vec_cols,
     vec_rows,
@@ -292,7 +293,7 @@ def is_matrix(e: Expression) -> bool:
 
 def product(*factors: Expression) -> Expression:
     """Return the unevaluated product of scalars and matrices; a single factor as it is."""
-    return factors[0] if len(factors) == 1 else sympy.MatMul(*factors, evaluate=False)
+    return as_product(factors)
 
 
 def total(*terms: Expression) -> Expression:
