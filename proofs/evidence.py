@@ -148,7 +148,7 @@ class TheoremReport:
 
     @property
     def bindings_passed(self) -> bool:
-        """Whether every wrong binding was noticed or explained; chosen models may not tell."""
+        """Whether every wrong binding was noticed or explained; True if models were chosen."""
         return self.bindings is None or self.bindings.passed or self.models_named
 
     @property

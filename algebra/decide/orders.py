@@ -38,7 +38,7 @@ class OverOrder(Opened):
         return super().at_zero(e)
 
     def has_order(self, e: Any) -> bool:
-        """Return whether an expression is a sum over paths of this order, or of one near it."""
+        """Return whether an expression is a sum over paths, with the symbol in its order."""
         return isinstance(e, OrderSum) and self.depth in free_symbols(e.order)
 
     def ordered(self, e: OrderSum, body: Any, order: Any) -> OrderSum:

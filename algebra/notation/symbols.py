@@ -177,7 +177,7 @@ def full_key(name: Name) -> str:
 
 
 def split_by_index(declared: list[tuple[str, Declared]]) -> set[str]:
-    """Give symbols that an index tells apart keys of their own, and return those keys before.
+    """Give symbols that only an index distinguishes separate keys, and return their old keys.
 
     So it is where the same letter is declared with two indices and two shapes, but once each.
     """

@@ -76,7 +76,7 @@ def neuron_examples(
 def neuron_information(
     model: ModelSource, prompts: Prompts, labels: Any, threshold: float = 0.0
 ) -> Named:
-    r"""Return what the firing of each neuron tells of a label, in bits [layer, neuron].
+    r"""Return the information that each neuron's firing has about a label, in bits [layer, neuron].
 
     The mutual information $\sum p(a, y) \log_2 p(a, y) / (p(a) p(y))$ of a = [activation >
     `threshold`] and the label y, with the frequencies of the prompts as probabilities. `labels`
