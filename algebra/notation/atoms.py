@@ -231,7 +231,7 @@ class Atoms(Lists):
         inner = bare(self._one())
         if isinstance(inner, Name):
             return replace(inner, marks=(*inner.marks, accent), span=self.from_(start))
-        raise NotationError(f"\\{accent} stands over more than a symbol", self.from_(start))
+        raise NotationError(f"\\{accent} is over more than one symbol", self.from_(start))
 
     def _one(self) -> Node:
         """Read the argument of a command: a braced expression or a single token."""

@@ -194,7 +194,7 @@ class Names(ABC):
         if self.lenient and known.kind == "matrix" and (not sized or member):
             return self._unknown(e, self.quoted(e))  # of which only the kind is known
         if known.kind == "function":
-            raise NotationError(f"the function {self.quoted(e)} stands without argument", e.span)
+            raise NotationError(f"the function {self.quoted(e)} has no argument", e.span)
         if known.kind in ("size", "index"):
             return self._size_as_number(e, known)
         if known.kind == "matrix" and self._is_entry(e):

@@ -94,9 +94,7 @@ class _Parser(Expressions):
                 found.append(statement)
                 if not statement.relations and self._is_verb():
                     if len(found) == 1 or statement.after not in CONDITIONS:
-                        raise self.error(
-                            "words stand in the formula where it should state something"
-                        )
+                        raise self.error("the formula has words where it needs a relation")
                     found.pop()  # `where x \text{ is the input}` describes, and states nothing
                     self._skip_line()
             if self.here is not None and self.here.text in ARROWS:

@@ -67,7 +67,9 @@ class Probe:
         at = np.searchsorted(self.classes, labels)
         known = at < len(self.classes)
         if not known.all() or (self.classes[at] != labels).any():
-            raise OtimesError(f"the probe knows the classes {self.classes.tolist()}, not all given")
+            raise OtimesError(
+                f"the labels have a class that is not one of the probe's, {self.classes.tolist()}"
+            )
         return float(-logs[np.arange(len(labels)), at].mean())
 
 

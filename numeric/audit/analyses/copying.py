@@ -32,10 +32,10 @@ from otimes.numeric.audit.analyses.question import (
 W_E, W_U = symbol("W_E", m, d), symbol("W_U", d, m)
 W_Q, W_K, W_V, W_O = map(weight, ("W_Q", "W_K", "W_V", "W_O"))
 READ, WRITTEN = matmul(W_E, W_V), matmul(W_O, W_U)
-"""The factors of the circuit of the head that is asked about, between the vocabulary and it."""
+"""The factors of the full OV circuit of the head in question."""
 
 DENSE = 1024
-"""Up to this vocabulary the mistakes that need the whole circuit, made dense, are tried."""
+"""The largest vocabulary for which mistakes that need the dense circuit are tried."""
 
 
 def copying_score(asked: Asked, replaced: Replaced) -> Array:

@@ -88,7 +88,7 @@ def _given(value: Any) -> tuple[dict[str, Array], str]:
         got = "an empty mapping" if isinstance(value, Mapping) else f"a {type(value).__name__}"
         got += f" of the shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
         raise OtimesError(
-            f"folded_weights is asked about a mapping from names of weights to arrays and got {got}"
+            f"folded_weights takes a mapping from names of weights to arrays and got {got}"
             ": give it as {'W_Q': …, 'b_Q': …}"
         )
     given = {str(name): shown(each, str(name)) for name, each in value.items()}

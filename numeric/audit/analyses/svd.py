@@ -87,7 +87,7 @@ def _expected(asked: Asked) -> str:
 def _triple(value: Any, matrix: Array) -> tuple[Array, Array, Array, str]:
     """Return U, S, Vᵀ and their dtype. Raises: OtimesError if the value is no such triple."""
     d = len(matrix)
-    says = f"svd is asked about the three arrays (U, S, Vᵀ) of a [{d}, {d}] circuit and got"
+    says = f"svd takes three arrays (U, S, Vᵀ) of a [{d}, {d}] circuit and got"
     do = "give what np.linalg.svd returns"
     if hasattr(value, "shape"):
         raise OtimesError(f"{says} one array of the shape {tuple(value.shape)}: {do}")

@@ -124,8 +124,8 @@ def token_rows(tokens: Any, model: Model) -> np.ndarray:
     """Return tokens as an array [prompt, pos]. Raises: OtimesError if they are invalid."""
     if isinstance(tokens, Mapping):
         raise OtimesError(
-            f"tokens came as a mapping of {listed(tokens)}: give the token ids by themselves, and "
-            "prompts of different lengths one by one, for an audit knows no padding"
+            f"tokens came as a mapping of {listed(tokens)}: give the token ids alone, "
+            "and prompts of different lengths one by one or to `audit_padded`"
         )
     if hasattr(tokens, "detach"):
         tokens = tokens.detach().cpu().numpy()
@@ -134,7 +134,7 @@ def token_rows(tokens: Any, model: Model) -> np.ndarray:
     except ValueError:
         raise OtimesError(
             "the prompts of a batch have one length, got different ones: audit them one by one, "
-            "for an audit knows no padding"
+            "or padded, by `audit_padded`"
         ) from None
     if not array.ndim or array.dtype.kind not in "iufb":
         raise OtimesError(

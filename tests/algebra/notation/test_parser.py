@@ -97,7 +97,7 @@ def test_plain_text_takes_a_whole_word_below_and_latex_one_letter() -> None:
         ("f(x", "not closed", "("),
         ("A B)", "not expected", ")"),
         (r"A \otimes B \odot C", "brackets", r"\odot"),
-        (r"A \text{ is monotonic with } B", "words stand", r"\text{ is monotonic with }"),
+        (r"A \text{ is monotonic with } B", "has words where", r"\text{ is monotonic with }"),
         (r"A \foo B", "not expected", r"\foo"),
         ("x^{}", "empty", "}"),
     ],
