@@ -310,7 +310,7 @@ class _Elaboration:
     def range_of(
         self, index: Symbol, first: Any, last: Any, ranges: Ranges, around: Any
     ) -> tuple[Any, list[Any]]:
-        """Return the full range of an index, and a factor for each end that is not that of it."""
+        """Return the full range of an index, and a 0/1 factor for each end that restricts it."""
         low, high = _offset(first, ranges), _offset(last, ranges)
         known = [ranges[end[0]] for end in (low, high) if end is not None]
         count = known[0] if high is not None else sympy.expand(last + 1)
