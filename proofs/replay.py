@@ -546,7 +546,7 @@ class Reader:
             size, legs = self.measure(whole), self.split(parts)
             demand(size not in dict(context.unions), "a size is split twice")
             demand(sized(legs) == size, "a split does not add up to its size")
-            demand(legs not in (NONE, ((size,),)), "a split is none")
+            demand(legs not in (NONE, ((size,),)), "a split is trivial")
             self.splits[size] = legs
 
     # -- numbers, sizes, indices -------------------------------------------------------------------
@@ -1462,7 +1462,7 @@ class Reader:
             *rest, part = layers
             what, _, *size = part
             if what == "one":
-                demand(some, "an order that may be none")
+                demand(some, "an order may be zero")
                 without, fewer = summed(rest, order), summed(rest, plus(order, UNITY.items(), -1))
                 factors = [over((), part), fewer]
                 used = self.product(factors[:: -1 if reverse else 1])
