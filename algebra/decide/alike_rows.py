@@ -98,7 +98,7 @@ def _every_index(pair: tuple[Any, Any], numbers: Assignment) -> Iterator[Mapping
 
 
 def _drawn(kind: str, rows: Axis, cols: Axis, draw: random.Random, full: bool) -> ByClass:
-    """Return a matrix that is zero outside of the rows by themselves, or there the identity.
+    """Return a matrix that is zero, or the identity, outside the single rows and columns.
 
     If it is `full` and not square, the other rows are alike, and not zero.
     """

@@ -92,7 +92,7 @@ class InductionProof(NamedTuple):
 
 
 class LayeredProof(NamedTuple):
-    """A proof in which each product over layers is a matrix of which lemmas are known."""
+    """A proof in which each product over layers is replaced by a matrix with known lemmas."""
 
     plan: Any
     decision: Decision
