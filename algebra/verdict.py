@@ -220,6 +220,8 @@ def _used(claim: Claim, proof: Proof) -> set[int]:
         assert whole.claim is not None
         assert whole.proof is not None
         return {claim.numbers[k] for k in _used(whole.claim, whole.proof)}
+    if proof.position is not None or proof.instance is not None:
+        return {number for number in claim.numbers if number >= 0}
     facts = [use.relation.fact for use in proof.uses]
     used = {fact[1] for fact in facts if fact[0] in ("given", "turned", "root", "shifted", "last")}
     used |= {multiple.given for multiple in proof.multiples}

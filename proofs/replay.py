@@ -14,11 +14,11 @@ product over layers) is a box by itself: two are one box where their arguments h
 
 **Eight rules.** CANCEL: lhs - rhs - Σ coefficient · context[fact] has no terms left. A fact is
 lhs - rhs of an equation: a hypothesis (GIVEN), an instance of a schema in axioms.json whose
-premises are proved (AXIOM), or one of a lemma, which is a certificate by itself (LEMMA). INDUCTION
-over a number of layers L: the claim holds for one layer, and for L + 1 layers where it does for the
-first L. UNROLL: L + 1 layers are the union of the first L layers and one, so a sum over them is two
-sums, and a product two factors. GENERALISE: what holds for any matrix holds for the one that is
-there. REWRITE: equals may stand for equals.
+premises are proved (AXIOM), or one of a lemma, which is a certificate by itself (LEMMA), as a whole
+claim may be. INDUCTION over a number of layers L: the claim holds for one layer, and for L + 1
+layers where it does for the first L. UNROLL: L + 1 layers are the union of the first L layers and
+one, so a sum over them is two sums, and a product two factors. GENERALISE: what holds for any
+matrix holds for the one that is there. REWRITE: equals may stand for equals.
 
 **Every function is total.** Where there is no inverse or reciprocal, it is 0, and so is a root or
 a logarithm of what has none, and a weight under an empty mask. What is proved of these total
@@ -1614,7 +1614,7 @@ class Case(NamedTuple):
 def proved(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
     """Check a proof of a claim by its rule; return its number of terms."""
     rules = {"cancel": cancelled, "induction": by_induction, "generalise": generalised}
-    rules["rewrite"] = rewritten
+    rules |= {"rewrite": rewritten, "lemma": instantiated}
     demand(type(proof) is dict and proof.get("rule") in rules, "no rule")
     return rules[proof["rule"]](context, claim, free, proof)
 
@@ -1691,6 +1691,25 @@ def applied(reader: Reader, fact: Any, free: Any, scope: Scope) -> Fact:
     It presupposes nothing, so that it holds of total functions wherever they occur. Its
     hypotheses are proved for the values of its symbols.
     """
+    frees, said = instance(reader, fact, free, scope)
+    return read(reader, said._replace(frees=(*frees, *said.frees)), scope)
+
+
+def instantiated(context: Context, claim: Equation, free: tuple[Free, ...], proof: Any) -> int:
+    """Check a claim that is an instance of a lemma, tree for tree: it is not multiplied out."""
+    demand(set(proof) == {"rule", "lemma", "values", "proofs"}, "an instance has other parts")
+    fact = ["lemma", [], proof["lemma"], proof["values"], proof["proofs"]]
+    reader = Reader(context, [])
+    _, said = instance(reader, fact, (), ())
+    demand(said == claim, "a lemma says something else")
+    read(reader, said)
+    return 1
+
+
+def instance(
+    reader: Reader, fact: Any, free: Any, scope: Scope
+) -> tuple[tuple[Free, ...], Equation]:
+    """Return what a lemma says of what is put in, and the free indices of that, after a check."""
     _, counts, certificate, values, proofs = fact
     lemma, context = stated(certificate, presupposed=False)
     key = json.dumps(certificate)
@@ -1707,8 +1726,7 @@ def applied(reader: Reader, fact: Any, free: Any, scope: Scope) -> Fact:
         premise = put.equation(one)
         every = (*free, *frees, *premise.frees)
         proved(reader.context, premise._replace(frees=every), every, proof)
-    said = put.equation(lemma)
-    return read(reader, said._replace(frees=(*frees, *said.frees)), scope)
+    return frees, put.equation(lemma)
 
 
 def suited(reader: Reader, certificate: Any, put: Instance, scope: Scope) -> None:
@@ -1723,6 +1741,12 @@ def suited(reader: Reader, certificate: Any, put: Instance, scope: Scope) -> Non
         own = known[tree[1]][1] if flags and tree[0] == "scalar" else []
         demand(set(flags) <= set(own), "a scalar of a lemma has another property")
     for tree, (_, counts, *shape) in zip(put.tensors, certificate["tensors"], strict=True):
+        if INTEGERS in counts:  # in the place of a family over all integers is another
+            kind, k = tree
+            sizes = [reader.size(put.tree(n, len(scope))) for n in shape]
+            own = kind == "family" and [*reader.tensors[k][1:]] == sizes
+            demand(own, "a family of another shape is put in")
+            continue
         bounds = opened(reader, [Free(put.tree(n, len(scope))) for n in counts])
         x = reader.matrix(tree, (*scope, *bounds))
         sizes = [reader.size(put.tree(n, len(scope))) for n in shape]
@@ -1755,12 +1779,16 @@ class Instance(NamedTuple):
                 return self.scalars[k]
             case ["tensor", k, *indices]:
                 at = [self.tree(index, depth) for index in indices]
+                if self.tensors[k][0] == "family":
+                    return ["tensor", self.tensors[k][1], *at]
                 return moved_in(self.tensors[k], self.scope, at, depth)
             case [str(kind), body, *others] if kind in BINDERS:
                 rest = [self.tree(part, depth) for part in others]
                 return [kind, self.tree(body, depth + 1), *rest]
             case [*parts]:
-                return [self.tree(part, depth) for part in parts]
+                made = [self.tree(part, depth) for part in parts]
+                whole = made[:1] == ["Add"] and all(type(part) is int for part in made[1:])
+                return sum(made[1:]) if whole else made
         return tree
 
 

@@ -21,6 +21,7 @@ import sympy
 
 from otimes.algebra.decide.axioms import DATA, Instance
 from otimes.algebra.decide.certificate_context import Context
+from otimes.algebra.decide.certificate_positions import at_position
 from otimes.algebra.decide.certificate_trees import (
     Opaque,
     Scope,
@@ -29,6 +30,7 @@ from otimes.algebra.decide.certificate_trees import (
     member_of,
 )
 from otimes.algebra.decide.entailment import Use, factors_of
+from otimes.algebra.decide.lemmas import as_it_is
 from otimes.algebra.diagrams.legs import Blocks, Legs
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.evaluate.polynomials import Multiple
@@ -69,6 +71,14 @@ class Writer(Trees):
             return self.induction(claim, proof.induction, scope)
         if proof.parts is not None:
             return self.in_parts(claim, proof.parts, scope)
+        if proof.position is not None:
+            return at_position(self, claim, proof.position, scope)
+        if proof.instance is not None:
+            lemma, sizes = proof.instance
+            source = as_it_is(lemma)
+            source = source.at(source.lhs, source.rhs, sizes)
+            (_, _, made, values, proofs), _ = self.instance(source, {}, [], scope)
+            return {"rule": "lemma", "lemma": made, "values": values, "proofs": proofs}
         if proof.layered is not None:
             plan, verdict = proof.layered
             inner = replace(scope, opaque={**scope.opaque, **self.names(plan.opaque, scope.depths)})
@@ -242,6 +252,13 @@ class Writer(Trees):
         source = claim.source(number)
         if isinstance(source, int):
             return source, ranges
+        made, within = self.instance(source, ranges, self.splits(claim, proof, scope), scope)
+        return self.fact(facts, made, claim.facts), within
+
+    def instance(
+        self, source: Any, ranges: Mapping[str, Any], splits: list[Tree], scope: Scope
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return an instance of a lemma as a fact, and its indices with their ranges."""
         within = {k: n for k, n in ranges.items() if k not in source.frees}
         inner = scope.bound(*within)
         lemma = certificate_of(source.lemma.claim, source.lemma.proof)
@@ -249,19 +266,24 @@ class Writer(Trees):
             "sizes": [self.tree(source.sizes[name], inner) for name in lemma["sizes"]],
             "scalars": [self.tree(source.scalars[name], inner) for name, _ in lemma["scalars"]],
             "tensors": [
-                self.tree(e, inner.bound(*map(key, at)))
-                for at, e in (source.tensors[name] for name, *_ in lemma["tensors"])
+                self.put_in(source.tensors[name], counts, inner)
+                for name, counts, *_ in lemma["tensors"]
             ],
         }
         counts = [self.tree(count, scope) for count in within.values()]
-        splits = self.splits(claim, proof, scope)
         proofs = [
             self.premise(source.premises[k], len(given), splits, inner)
             for k, (given, *_) in enumerate(lemma["given"])
         ]
         made = ["lemma", counts, {**lemma, "nonzero": []}, values, proofs]
-        every = within | {name: ranges.get(name, 1) for name in source.frees}
-        return self.fact(facts, made, claim.facts), every
+        return made, within | {name: ranges.get(name, 1) for name in source.frees}
+
+    def put_in(self, what: tuple[Any, Any], counts: Sequence[Tree], scope: Scope) -> Tree:
+        """Return what is put in for a matrix of a lemma: for one over the integers, another."""
+        at, e = what
+        if INTEGERS in counts:
+            return ["family", self.tensors[e.family.name]]
+        return self.tree(e, scope.bound(*map(key, at)))
 
     def premise(self, known: Any, frees: int, splits: list[Tree], scope: Scope) -> dict[str, Any]:
         """Return the proof of a hypothesis of a lemma: it is one of the claim, or follows."""

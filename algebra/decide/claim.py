@@ -40,6 +40,7 @@ class Claim:
     def __init__(
         self, lhs: Any, rhs: Any, given: Sequence[Any] = (), cited: Sequence[Any] = ()
     ) -> None:
+        self.asked = lhs, rhs, tuple(given) if isinstance(given, Iterable) else ()  # as they were
         hypotheses, self.inequalities, self.numbers = _split(given)
         self.cited, self.lemmas = tuple(cited), tuple[Any, ...]()
         self.given: tuple[tuple[Any, Any], ...] = ()
@@ -149,7 +150,9 @@ class Claim:
     @property
     def depths(self) -> list[sympy.Symbol]:
         """The symbols over which induction may prove the claim."""
-        return depths_of(self.lhs, self.rhs, sizes=self.signature.sizes.values())
+        found = depths_of(self.lhs, self.rhs, sizes=self.signature.sizes.values())
+        indices = {index for index, _ in self.signature.indices.values()}
+        return [depth for depth in found if depth not in indices]
 
     @property
     def equations(self) -> tuple[Any, ...]:

@@ -34,7 +34,13 @@ from otimes.algebra.decide.inductive_proof import by_induction
 from otimes.algebra.decide.large_sizes import has_large_sizes, refuted_at_large_sizes
 from otimes.algebra.decide.layers_as_matrices import as_matrices, premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
+from otimes.algebra.decide.numbered_layers import for_any_number
 from otimes.algebra.decide.parts import in_parts
+from otimes.algebra.decide.positions import (
+    at_a_position,
+    is_about_positions,
+    with_closed_forms,
+)
 from otimes.algebra.decide.shifted import at_last, shifted
 from otimes.algebra.decide.signs import SignsIn
 from otimes.algebra.decide.squares import squares_that_vanish
@@ -76,6 +82,7 @@ FIRST = 0.1  # units for each proof that is tried before any trial
 AS_MATRICES = 0.5  # units for a proof from laws about products over layers
 FEW = 8  # trials before a proof by induction is tried
 TAKEN_UP = 30  # steps for each part of a claim that a proof leads to: it is checked and read
+NUMBERED = 1.0  # units for a proof about any number of layers, of a claim about so many
 RECURRENCE = 6.0  # units for an induction over a number of members
 BESIDES = ("turned", "root", "shifted", "last")  # what a hypothesis gives besides what it says
 PREMISE = 0.5  # units for each premise of an axiom
@@ -405,6 +412,22 @@ def every_number(question: Question) -> Decision | None:
     )
 
 
+def one_position(question: Question) -> Decision | None:
+    """Decide a claim about one position of a recurrence, as S[i], for all positions."""
+    claim = question.claim
+    if claim.latest is not None or claim.cited or not is_about_positions(claim):
+        return None
+    with suppress(OtimesError):
+        refuted = tried(claim, claim.signature, 3, claim.draw, FEW, SEED)
+        if refuted is not None:
+            return refuted
+    for way in (at_a_position, with_closed_forms):
+        found = _within(INDUCTION, partial(way, claim, _nested), RECURRENCE)
+        if found is not None:
+            return found
+    return None
+
+
 def same_polynomials(question: Question) -> Decision | None:
     """Prove that at fixed sizes both sides are equal polynomials in all entries."""
     claim = question.claim
@@ -433,6 +456,13 @@ def from_lemmas(question: Question) -> Decision | None:
         if found.status == "proved":
             return found
     return as_matrices(claim, decided, with_laws=False)
+
+
+def any_number_of_layers(question: Question) -> Decision | None:
+    """Return a proof of a claim about many numbered layers for any number of them, or None."""
+    if question.read is not None or question.axioms[0]:
+        return None
+    return _within(INDUCTION, partial(for_any_number, question.claim, _nested), NUMBERED)
 
 
 def every_depth(question: Question) -> Decision | None:
@@ -498,10 +528,12 @@ def exact_trials(question: Question) -> Decision:
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one normal form", one_normal_form),
     ("one expression", one_expression),
+    ("any number of layers", any_number_of_layers),
     ("no more layers than can be multiplied", too_many_layers),
     ("the axioms about its functions", with_axioms),
     ("finite sums written out", finite_sums),
     ("induction over a number of members", every_number),
+    ("induction over positions", one_position),
     ("sums of hypotheses", from_equations),
     ("polynomials in the entries", same_polynomials),
     ("one size cut in several ways", several_cuts),

@@ -17,7 +17,14 @@ from otimes.algebra.reading.interpretation import Interpretation
 
 Status = Literal["proved", "refuted", "undecided"]
 Mode = Literal[
-    "normal forms", "written out", "same trees", "induction", "in parts", "layers as they are"
+    "normal forms",
+    "written out",
+    "same trees",
+    "induction",
+    "in parts",
+    "layers as they are",
+    "at a position",
+    "an instance",
 ]
 
 
@@ -64,6 +71,8 @@ class Proof(NamedTuple):
     axioms: Axioms = ([], {})
     parts: ProofInParts | None = None
     layered: LayeredProof | None = None
+    position: PositionProof | None = None
+    instance: tuple[Decision, dict[str, Any]] | None = None  # of a lemma, and the sizes put in
 
 
 class ProofInParts(NamedTuple):
@@ -96,3 +105,19 @@ class LayeredProof(NamedTuple):
 
     plan: Any
     decision: Decision
+
+
+class PositionProof(NamedTuple):
+    """A proof of a claim at a free index i, by induction over the number n of its values.
+
+    At the last of n + 1 positions the claim is `end` for n + `shift` positions. `start` proves it
+    for one position, where `end` does not. `first` is the claim for n positions, where i has n + 1
+    values.
+    """
+
+    index: Any
+    depth: Any
+    shift: int
+    end: Decision
+    start: Decision | None
+    first: Claim | None

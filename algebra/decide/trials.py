@@ -15,7 +15,6 @@ from otimes.algebra.budget import Exhausted
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED, search
 from otimes.algebra.decide.decision import Decision
-from otimes.algebra.decide.induction import depths_of
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import exact_value
 from otimes.algebra.language.functions import is_partial
@@ -79,7 +78,7 @@ def refuted_at_depth(claim: Claim, deepest: int) -> Decision | None:
     """
     draw = claim.draw if claim.given else None
     for layers in range(3, deepest + 1):
-        for depth in depths_of(claim.lhs, claim.rhs):
+        for depth in claim.depths:
             # a fixed index asks for a count that is larger than it
             fixed = {**claim.signature.fixed, depth: layers - 1}
             signature = replace(claim.signature, fixed=fixed)

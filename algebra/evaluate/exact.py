@@ -392,19 +392,26 @@ def _layers(e: LayerProduct, a: Assignment, indices: dict[str, int]) -> Any:
 
 def _orders(e: OrderSum, a: Assignment, indices: dict[str, int]) -> Any:
     n_layers, order = (_count(number, a, indices) for number in (e.count, e.order))
-    size = a.size(e.shape[0])
-    zero = a.operations.zeros(size, size)
     if order > n_layers:
-        return zero
+        size = a.size(e.shape[0])
+        return a.operations.zeros(size, size)
+    return _orders_up_to(e, n_layers, order, a, indices)[order]
+
+
+def _orders_up_to(
+    e: OrderSum, n_layers: int, order: int, a: Assignment, indices: dict[str, int]
+) -> list[Any]:
+    """Return the sums over the paths of each order, from 0 on."""
+    size = a.size(e.shape[0])
     # sums[k]: the sum of the products of k of the layers so far
-    sums = [a.operations.identity(size), *[zero] * order]
+    sums = [a.operations.identity(size), *[a.operations.zeros(size, size)] * order]
     for number in range(n_layers if order else 0):
         layer = _value(e.body, a, {**indices, key(e.index): number})
         for k in range(min(number + 1, order), 0, -1):
             before = sums[k - 1]
             pair = (before, layer) if e.reverse else (layer, before)
             sums[k] = sums[k] + a.operations.dot(*pair)
-    return sums[order]
+    return sums
 
 
 def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
@@ -416,6 +423,10 @@ def _row_softmax(e: RowSoftmax, a: Assignment, indices: dict[str, int]) -> Any:
 def _over_heads(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
     (index, count), *inner = e.limits
     body = e.body if not inner else type(e)(e.body, *inner)
+    if isinstance(e, HeadSum) and isinstance(body, OrderSum) and body.order == index:
+        n_layers, many = _count(body.count, a, indices), a.size(count)
+        if index not in body.body.free_symbols and 0 < many <= n_layers + 1:
+            return sum(_orders_up_to(body, n_layers, many - 1, a, indices), _zeros(e, a, indices))
     parts = [_value(body, a, {**indices, key(index): k}) for k in range(a.size(count))]
     if isinstance(e, HeadSum) or not parts:
         return sum(parts, _zeros(e, a, indices))

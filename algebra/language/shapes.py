@@ -18,6 +18,7 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatrix
 
 from otimes.algebra.errors import LanguageError, ShapeError
+from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.assumptions import check_index, declared
 from otimes.algebra.language.declared import Declared
 from otimes.algebra.language.linear import Family
@@ -60,6 +61,7 @@ def inspect_shapes(*expressions: sympy.Basic) -> tuple[Signature, list[Shape | N
     The shapes are for comparison and messages: a size may be a tuple of factors.
     """
     reader = _Reader()
+    reader.expressions = expressions
     try:
         shapes = [reader.shape(expression) for expression in expressions]
     except LanguageError:
@@ -96,6 +98,7 @@ class _Reader:
         self.symbols: dict[str, sympy.Symbol] = {}
         self.known: dict[Any, Any] = {}
         self.bound: dict[sympy.Symbol, Any] = {}  # indices of the enclosing sums, with their counts
+        self.expressions: Sequence[Any] = ()  # that are read together
         self.open_deltas: list[sympy.KroneckerDelta] = []  # deltas whose range is not known yet
 
     def finish(self) -> Signature:
@@ -449,9 +452,13 @@ class _Reader:
         In a product over the layers before layer l, the count is the index l, whose own range is
         returned.
         """
-        if count not in self.bound:
-            self.size(count)
-        return self.bound.get(count, count)
+        if count in self.bound:
+            return self.bound[count]
+        for member in {m for e in self.expressions for m in e.atoms(AffineMember)}:
+            if count in member.variables:  # a free index
+                return member.count_of(count)
+        self.size(count)
+        return count
 
 
 _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {

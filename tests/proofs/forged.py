@@ -158,6 +158,12 @@ def lemma(made: dict[str, Any], *proofs: Any, **values: Any) -> Any:
     return ["lemma", [], made, own | values, list(proofs)]
 
 
+def as_lemma(made: dict[str, Any]) -> dict[str, Any]:
+    """Return the proof of a claim that is a lemma as it stands."""
+    _, _, certificate, values, proofs = lemma(made)
+    return {"rule": "lemma", "lemma": certificate, "values": values, "proofs": proofs}
+
+
 def itself(number: int) -> Tree:
     return t(number, *[["i", k] for k in range(len(TENSORS[number][1]))])
 
@@ -1359,6 +1365,26 @@ FORGED |= {
         use(0, 1),
         facts=[lemma(by_hand(["HeadSum", I, m], mul(m, I)), sizes=[n, ["Add", n, -1], L])],
     ),
+    # of one entry is every member
+    "a lemma about members of one entry": by_hand(
+        t(11, ["at", 0]),
+        transposed(t(11, ["at", 0])),
+        use(0, 1),
+        tensors=[*TENSORS, ["Z", ["integers"], n, n]],
+        facts=[
+            lemma(
+                by_hand(
+                    t(11, ["at", 0]),
+                    transposed(t(11, ["at", 0])),
+                    tensors=[*TENSORS, ["Z", ["integers"], 1, 1]],
+                ),
+                tensors=[*instead(), ["family", 11]],
+            )
+        ],
+    ),
+    "a lemma of another claim": by_hand(A, O) | {"proof": as_lemma(by_hand(A, A))},
+    "a lemma of another range": by_hand(t(X, h), t(X, 0), indices=[["h", 2]])
+    | {"proof": as_lemma(by_hand(t(X, h), t(X, 0), indices=[["h", 1]]))},
     # F_h Σ_k F_k is not Σ_k F_k F_k
     "an index of a matrix that is put in is another": by_hand(
         ["HeadSum", ["HeadSum", mul(t(F, h), t(F, k)), m], m],
@@ -1380,6 +1406,8 @@ GUARDS = {
     "a scalar of a lemma has another property": "a lemma about a number that is not zero",
     "a lemma presupposes what is not zero": "a lemma that presupposes that a number is not zero",
     "a matrix of a lemma has another shape": "a lemma about matrices of one entry",
+    "a family of another shape is put in": "a lemma about members of one entry",
+    "a lemma says something else": "a lemma of another claim",
     "a root of a sum, or of zero": "the root of a quotient of sizes",
     "a root of what may be negative": "the root of a square",
     "a number that may vanish is divided by": "divided by what may be zero",
@@ -1481,6 +1509,7 @@ FORMAL = {
     "an exponent is divided by a sum": IDLE,
     "a context has other parts": f"{IDLE}; {ERROR}",
     "an induction has other parts": IDLE,
+    "an instance has other parts": IDLE,
     "a number has too many terms": WORK,
     "there are too many terms in a product": WORK,
     "a power of a scalar is too high": WORK,

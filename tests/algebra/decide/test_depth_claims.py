@@ -139,7 +139,7 @@ def test_a_million_layers_are_refused_at_once() -> None:
     many = Family("B", (10**6,), n, n)
     verdict = decide(LayerProduct(many[l], (l, 10**6)), LayerProduct(many[l], (l, 10**6), True))
     assert verdict.status == "undecided"
-    assert verdict.work < 1_000
+    assert verdict.work < 5_000
     assert verdict.reason == (
         "a product over 1000000 layers is not written out: for more than 1000, write a symbol for "
         "the number of layers"

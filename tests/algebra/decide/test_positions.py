@@ -1,0 +1,119 @@
+"""Recurrences at a free position, many numbered layers, and lemmas about recurrences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sympy
+from sympy import Identity, MatrixSymbol, Transpose, ZeroMatrix
+
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, HeadSum
+from otimes.algebra.verdict import decide
+from tests.algebra.decide.attack import rejected
+
+n, m, d, k, H = sympy.symbols("n m d k H", integer=True, positive=True)
+i, j, l, h = sympy.symbols("i j l h", integer=True)  # noqa: E741 (the layer)
+a = sympy.Symbol("a", real=True)
+S, Y = Family("S", (n + 1,), d, k), Family("Y", (n + 1,), d, d)
+K, V, Q = Family("K", (n,), d, 1), Family("V", (n,), k, 1), Family("Q", (n,), d, 1)
+W, U = MatrixSymbol("W", d, d), MatrixSymbol("U", k, k)
+ADDED = (S[l + 1], S[l] + K[l] * V[l].T)
+EMPTY = (S[0], ZeroMatrix(d, k))
+TURNED = (Y[l + 1], W * Y[l])
+
+
+def before(body: Any, end: Any) -> Any:
+    return HeadSum(body, (j, end))
+
+
+WRITTEN = K[j] * V[j].T
+TRUE = {
+    "state": (S[i], before(WRITTEN, i), [ADDED, EMPTY]),
+    "state after": (S[i + 1], before(WRITTEN, i + 1), [ADDED, EMPTY]),
+    "state from a start": (S[0] + before(WRITTEN, i), S[i], [ADDED]),
+    "what is read": (Q[i].T * S[i + 1], before(Q[i].T * WRITTEN, i + 1), [ADDED, EMPTY]),
+    "all that is read": (
+        HeadSum(Q[i].T * S[i], (i, n)),
+        HeadSum(Q[i].T * before(WRITTEN, i), (i, n)),
+        [ADDED, EMPTY],
+    ),
+    "nothing new": (Y[i], W, [(Y[l + 1], Y[l]), (Y[0], W)]),
+    "powers": (Y[i], W**i * Y[0], [TURNED]),
+    "orthogonal": (
+        Y[i].T * Y[i],
+        Identity(d),
+        [TURNED, (W.T * W, Identity(d)), (Y[0], Identity(d))],
+    ),
+    "kept": (W * Y[i], Y[i] * W, [TURNED, (Y[0] * W, W * Y[0])]),
+}
+FALSE = {
+    "state of one more": (S[i], before(WRITTEN, i + 1), [ADDED, EMPTY]),
+    "state of all": (S[i], before(WRITTEN, n), [ADDED, EMPTY]),
+    "state of what follows": (
+        S[i],
+        HeadSum(WRITTEN, (j, n)) - before(WRITTEN, i + 1),
+        [ADDED, EMPTY],
+    ),
+    "a start forgotten": (S[i], before(WRITTEN, i), [ADDED]),
+    "read too early": (Q[i].T * S[i], before(Q[i].T * WRITTEN, i + 1), [ADDED, EMPTY]),
+    "the last state": (S[i], S[n], [ADDED, EMPTY]),
+    "powers of one more": (Y[i], W ** (i + 1) * Y[0], [TURNED]),
+    "another start": (Y[i], W, [(Y[l + 1], Y[l]), (Y[0], 2 * W)]),
+    "not kept": (W * Y[i], Y[i] * W, [TURNED]),
+}
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_a_recurrence_is_proved_at_every_position(name: str) -> None:
+    verdict = decide(*TRUE[name], budget=3)
+    assert verdict.status == "proved", verdict.reason
+    assert rejected(verdict) is None
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_a_near_miss_is_refuted(name: str) -> None:
+    assert decide(*FALSE[name], budget=3).status == "refuted"
+
+
+F, E = Family("F", (96,), n, n), Family("E", (96,), n, n)
+P, I_n = MatrixSymbol("P", n, n), Identity(n)
+
+
+def layers(body: Any, count: Any = 96, reverse: bool = False) -> Any:
+    return LayerProduct(body, (l, count), reverse)
+
+
+def paths(count: Any) -> Any:
+    return HeadSum(OrderSum(F[l], (l, 96), h), (h, count))
+
+
+NUMBERED = {
+    "transposed": (Transpose(layers(I_n + F[l])), layers(I_n + Transpose(F[l]), 96, True)),
+    "paths": (layers(I_n + F[l]), paths(97)),
+    "commuting": (P * layers(I_n + F[l]), layers(I_n + F[l]) * P, [(P * F[l], F[l] * P)]),
+    "alike": (layers(I_n + F[l]), layers(I_n + E[l]), [(F[l], E[l])]),
+    "a million": (
+        Transpose(layers(I_n + Family("B", (10**6,), n, n)[l], 10**6)),
+        layers(I_n + Transpose(Family("B", (10**6,), n, n)[l]), 10**6, True),
+    ),
+}
+NOT_NUMBERED = {
+    "in order": (Transpose(layers(I_n + F[l])), layers(I_n + Transpose(F[l]))),
+    "without the longest path": (layers(I_n + F[l]), paths(96)),
+    "one commutes": (P * layers(I_n + F[l]), layers(I_n + F[l]) * P),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_many_numbered_layers_are_as_any_number(name: str) -> None:
+    verdict = decide(*NUMBERED[name], budget=3)
+    assert verdict.status == "proved", verdict.reason
+    assert verdict.work < 1_000_000
+    assert rejected(verdict) is None
+
+
+@pytest.mark.parametrize("name", NOT_NUMBERED)
+def test_a_near_miss_of_many_layers_is_refuted(name: str) -> None:
+    assert decide(*NOT_NUMBERED[name], budget=3).status == "refuted"
