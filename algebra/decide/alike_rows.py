@@ -72,7 +72,9 @@ def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
         found = leaves.get((name, at))
         if found is None or (found.rows, found.cols) != (rows, cols):
             own = random.Random(f"{seed} {name} {at}")
-            found = leaves[name, at] = _drawn(kinds[name], rows, cols, own, full)
+            apart = at and claim.given and attempt % 4 > 1  # members of several kinds
+            kind = own.choice(("zero", kinds[name])) if apart else kinds[name]
+            found = leaves[name, at] = _drawn(kind, rows, cols, own, full)
         return found
 
     own = [(*pair, at) for pair in claim.given for at in _every_index(pair, numbers)]

@@ -21,6 +21,8 @@ from otimes.algebra.language.assumptions import condition, inequalities_of
 from otimes.algebra.language.binders import standardised
 from otimes.algebra.language.defined import unfolded
 from otimes.algebra.language.index_arithmetic import elaborated, without_arithmetic
+from otimes.algebra.language.linear import Family
+from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.shape_messages import Shape, renamed, show_shape
 from otimes.algebra.language.shapes import inspect_shapes, same_shape, with_ranges
 from otimes.algebra.language.signature import Signature
@@ -165,6 +167,11 @@ class Claim:
         return any(side.has(AffineMember) for side in self.sides)
 
     @property
+    def has_members(self) -> bool:
+        """Whether a side or a hypothesis has members of families at affine indices."""
+        return any(side.has(AffineMember) for pair in (self.sides, *self.given) for side in pair)
+
+    @property
     def recurrences(self) -> list[sympy.Symbol]:
         """The symbols up to which members are numbered, as n in S[n]; induction goes over them."""
         members = {m for side in self.sides for m in side.atoms(AffineMember)}
@@ -181,6 +188,20 @@ class Claim:
         found = Claim(lhs, rhs, self.hypotheses, cited)
         found.orders_done = self.orders_done
         return found.placed(self.places, self.facts, self.fixed)
+
+    def premise_on(self, lhs: Any, rhs: Any) -> Claim:
+        """Return a premise of an axiom, without hypotheses where they can say nothing of it.
+
+        They have its matrices in functions only, so what they say is of the values of these.
+        """
+        if self.given and not _tensors((lhs, rhs)) & _tensors(map(_outside, self.sides_given)):
+            return Claim(lhs, rhs, self.inequalities).placed((), self.facts, self.fixed)
+        return self.premise(lhs, rhs, self.cited)
+
+    @property
+    def sides_given(self) -> list[Any]:
+        """The sides of all hypotheses."""
+        return [side for pair in self.given for side in pair]
 
     def placed(self, places: Sequence[int], facts: int, fixed: int) -> Claim:
         """Return the claim, with the numbers of its hypotheses in a certificate."""
@@ -212,6 +233,19 @@ class Claim:
         """Return whether the hypotheses hold at an assignment."""
         fits = admits(self.signature, assignment) and self.condition(assignment)
         return fits and holds(self.given, assignment)
+
+
+def _tensors(expressions: Iterable[Any]) -> set[Any]:
+    """Return the matrices, families and scalars in expressions."""
+    atoms = (sympy.MatrixSymbol, Family, sympy.Symbol)
+    found = {atom for e in expressions for atom in e.atoms(*atoms)}
+    return {a for a in found if not (isinstance(a, sympy.Symbol) and a.is_integer)}
+
+
+def _outside(e: Any) -> Any:
+    """Return an expression without the functions in it."""
+    functions = e.atoms(Activation, RowSoftmax, RMSNorm, LayerNorm)
+    return e.xreplace({f: sympy.MatrixSymbol("·", *f.shape) for f in functions})
 
 
 def _split(given: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...], tuple[int, ...]]:

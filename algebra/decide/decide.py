@@ -86,6 +86,8 @@ NUMBERED = 1.0  # units for a proof about any number of layers, of a claim about
 RECURRENCE = 6.0  # units for an induction over a number of members
 BESIDES = ("turned", "root", "shifted", "last")  # what a hypothesis gives besides what it says
 PREMISE = 0.5  # units for each premise of an axiom
+PREMISES = 4  # of premises, one of the other
+SHORT = 0.02  # units for one in a claim about recurrences, which has many and few that hold
 DIFFER = "the sides differ at exact numbers"
 WRITTEN_OUT = "with the sums over numbered indices written out, both sides are the same"
 FIXED = "at these sizes both sides are the same polynomials"
@@ -132,9 +134,11 @@ def _with_lemmas(lhs: Any, rhs: Any, given: Sequence[Any], lemmas: Sequence[Any]
     equations = whole.equations[: -len(lemmas)]
     claim = Claim(whole.lhs, whole.rhs, (*equations, *whole.inequalities))
     claim.origin, claim.numbers = whole.origin, whole.numbers[: len(equations)]
+    claim.asked = lhs, rhs, tuple(given)
     proofs: list[Decision] = []
     for number, pair in enumerate(whole.equations[-len(lemmas) :]):
         lemma = Claim(pair[0], pair[1], equations)
+        lemma.asked = *_pair(lemmas[number]), tuple(given)
         refuse_other_symbols(lemma, claim)
         lemma.lemmas = tuple(map(as_it_is, proofs))
         proofs.append(decided(lemma))
@@ -142,6 +146,12 @@ def _with_lemmas(lhs: Any, rhs: Any, given: Sequence[Any], lemmas: Sequence[Any]
             return Decision("undecided", why, claim, lemmas=tuple(proofs))
     claim.lemmas = tuple(map(as_it_is, proofs))
     return replace(decided(claim), lemmas=tuple(proofs))
+
+
+def _pair(equation: Any) -> tuple[Any, Any]:
+    """Return the sides of an equation that is a pair, or a `sympy.Eq`."""
+    lhs, rhs = getattr(equation, "args", equation)
+    return lhs, rhs
 
 
 def _decided_with_inverses(claim: Claim) -> Decision:
@@ -407,9 +417,12 @@ def every_number(question: Question) -> Decision | None:
         refuted = tried(claim, claim.signature, 3, draw, FEW, SEED)
         if refuted is not None:
             return refuted
-    return _within(
-        INDUCTION, partial(by_induction, claim, decided, over=claim.recurrences), RECURRENCE
-    )
+    for with_sums in (False, True):
+        way = partial(by_induction, claim, decided, with_sums, over=claim.recurrences)
+        found = _within(INDUCTION, way, RECURRENCE)
+        if found is not None:
+            return found
+    return None
 
 
 def one_position(question: Question) -> Decision | None:
@@ -556,13 +569,13 @@ def _instances(claim: Claim) -> Axioms:
 
     def proves(lhs: Any, rhs: Any) -> bool:
         try:
-            premise = claim.premise(lhs, rhs, claim.cited)
+            premise = claim.premise_on(lhs, rhs)
             # the functions of a hypothesis have premises too, perhaps the same: end there
             premise.within = claim.within | {claim.sides}
             premise.whole = claim.stated
-            if premise.sides in premise.within:
+            if premise.sides in premise.within or len(premise.within) > PREMISES:
                 return False
-            with limited(PREMISE * STEPS):
+            with limited((SHORT if claim.has_members else PREMISE) * STEPS):
                 decisions[lhs, rhs] = decided(premise)
         except ShapeError:  # one name for indices of two ranges, each bound in its own function
             return False
@@ -571,6 +584,10 @@ def _instances(claim: Claim) -> Axioms:
         return decisions[lhs, rhs].status == "proved"
 
     sides = [claim.lhs, claim.rhs, *[e for pair in claim.given for e in pair]]
+    if claim.latest is not None:
+        own = enumerate(claim.equations)
+        known = [one for k, pair in own for one in at_last(k, *pair, *claim.latest)]
+        sides += [side for _, *pair in known for side in pair]
     signs = signs_in(claim)
     return instances(sides, proves, signs), decisions
 

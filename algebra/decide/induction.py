@@ -231,6 +231,10 @@ class Opened:
             ((order, count),) = e.limits
             fewer = self.still(HeadSum(orders, (order, count - 1)), scope)
             return matadd(before, matmul(*((fewer, last) if orders.reverse else (last, fewer))))
+        if isinstance(e, HeadSum) and self.stays_with_members(e):
+            index, body = self.over_layers(e) or (None, None)
+            last = self.more(self.put(body, index), scope)
+            return matadd(self.with_members(e, scope, self.more), last)
         if isinstance(e, HeadSum) and (terms := self.over_layers(e)) is not None:
             index, body = terms
             return matadd(self.still(e, scope), self.of_last(body, index, scope))
@@ -248,6 +252,8 @@ class Opened:
         """Return an expression at depth L, with the parts that depend on L opaque."""
         if isinstance(e, OrderSum) and e.order == 0:
             return Identity(e.shape[0])
+        if isinstance(e, HeadSum) and self.stays_with_members(e):
+            return self.with_members(e, scope, self.still)
         if self.unfolds(e):
             return self.known(e, scope)
         if isinstance(e, HeadSum) and self.stays(e):
@@ -322,6 +328,22 @@ class Opened:
         """Return whether a sum over the first L layers is read as such: it is of matrices alone."""
         terms = self.over_layers(e) if self.open_sums else None
         return terms is not None and not (e.body.has(LayerProduct, OrderSum) or self.uses(e.body))
+
+    def stays_with_members(self, e: HeadSum) -> bool:
+        """Return whether a sum over the first L layers is read as such, with members at L in it."""
+        if not self.open_sums or len(e.limits) != 1 or e.limits[0][1] != self.depth:
+            return False
+        if not self.uses(e.body) or e.body.has(LayerProduct, OrderSum, HeadSum, sympy.Sum):
+            return False
+        members = {m: MatrixSymbol("·", *m.shape) for m in e.body.atoms(AffineMember)}
+        return not self.uses(e.body.xreplace(members))
+
+    def with_members(self, e: HeadSum, scope: Scope, walk: Callable[[Any, Scope], Any]) -> HeadSum:
+        """Return a sum over the first L layers, with its members at L or at L + 1."""
+        ((index, count),) = e.limits
+        made = HeadSum(walk(e.body, {**scope, index: count}), (index, count))
+        self.zero[made] = ZeroMatrix(*e.shape)
+        return made
 
     def over_layers(self, e: HeadSum) -> tuple[sympy.Symbol, Any] | None:
         """Return the index and the body of a sum over all layers; nested sums may be exchanged."""

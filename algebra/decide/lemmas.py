@@ -16,7 +16,6 @@ from typing import Any
 import sympy
 
 from otimes.algebra.errors import LanguageError
-from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.functions import is_partial
 from otimes.algebra.language.linear import Family, FamilyMember
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
@@ -121,9 +120,6 @@ def why_not(number: int, lemma: Any) -> str:
         return f"{said} is false"
     if lemma.status == "undecided":
         return f"{said} was not proved: {lemma.reason}"
-    stated = (*lemma.claim.sides, *[side for pair in lemma.claim.equations for side in pair])
-    if any(side.has(AffineMember) for side in stated):
-        return f"{said} has members at affine indices, as S[l + 1], and an instance of it has none"
     part = presupposed_in(lemma.claim)
     if part is not None:
         return f"{said} presupposes that {short_text(part)} is defined, and a lemma is for all"

@@ -22,6 +22,7 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 from otimes.algebra.budget import spend
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment
+from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.functions import value_of
 from otimes.algebra.language.intervals import Interval
 from otimes.algebra.language.layers import LayerProduct
@@ -395,6 +396,15 @@ def _(own: Classes, e: Any, at: Mapping[str, int]) -> Any:
 def _(own: Classes, e: Any, at: Mapping[str, int]) -> Any:
     indices = tuple([int(own.number(index, at)) for index in e.indices])
     return own.leaf(e.family.name, indices, *map(own.axis, e.family.shape))
+
+
+@_reads(AffineMember)
+def _(own: Classes, e: Any, at: Mapping[str, int]) -> Any:
+    place = e.place(lambda size: own.number(size, at), lambda index: own.number(index, at))
+    counts = [int(own.number(count, at)) for count in e.family.counts]
+    if not all(0 <= k < count for k, count in zip(place, counts, strict=True)):
+        raise NoValue("an index is out of range at these sizes")
+    return own.leaf(e.family.name, place, *map(own.axis, e.family.shape))
 
 
 @_reads(sympy.Identity)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy
 from sympy import Identity, MatrixSymbol, Transpose, ZeroMatrix
 
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, HeadSum
+from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.verdict import decide
-from tests.algebra.decide.attack import rejected
+from tests.algebra.decide.attack import proof_alone, rejected
+
+LONG = os.environ.get("OTIMES_LONG") == "1"
 
 n, m, d, k, H = sympy.symbols("n m d k H", integer=True, positive=True)
 i, j, l, h = sympy.symbols("i j l h", integer=True)  # noqa: E741 (the layer)
@@ -75,6 +80,60 @@ def test_a_recurrence_is_proved_at_every_position(name: str) -> None:
 @pytest.mark.parametrize("name", FALSE)
 def test_a_near_miss_is_refuted(name: str) -> None:
     assert decide(*FALSE[name], budget=3).status == "refuted"
+
+
+@pytest.mark.parametrize("name", [*FALSE][:: 1 if LONG else 4])
+def test_without_trials_a_near_miss_is_not_proved(name: str) -> None:
+    with proof_alone():
+        assert decide(*FALSE[name], budget=0.3).status == "undecided"
+
+
+s, r = Family("s", (n,), 1, 1), Family("r", (n + 1,), 1, 1)
+z, o = Family("z", (n + 1,), 1, 1), Family("o", (n + 1,), 1, k)
+
+
+def exp(e: Any) -> Any:
+    return Activation("exp", e)
+
+
+def test_the_sums_of_the_online_softmax() -> None:
+    """r[i] is what is subtracted from the scores, as their largest so far, and may be anything."""
+    new = exp(s[l] - r[l + 1])
+    given = [(z[l + 1], exp(r[l] - r[l + 1]) * z[l] + new), (z[0], ZeroMatrix(1, 1))]
+    verdict = decide(z[i], before(exp(s[j] - r[i]), i), given, budget=4)
+    assert verdict.status == "proved"
+    assert rejected(verdict) is None
+    with proof_alone():
+        wrong = decide(z[i], before(exp(s[j] - r[j]), i), given, budget=0.1)
+    assert wrong.status == "undecided"
+
+
+def test_a_lemma_may_be_about_a_position() -> None:
+    lhs, rhs, given = TRUE["what is read"]
+    verdict = decide(lhs, rhs, given, budget=3, lemma=(S[i + 1], before(WRITTEN, i + 1)))
+    assert verdict.status == "proved", verdict.reason
+    assert rejected(verdict) is None
+    wrong = decide(lhs, rhs, given, budget=0.5, lemma=(S[i + 1], before(WRITTEN, i)))
+    assert wrong.status == "undecided"
+    assert "lemma 1" in wrong.reason
+
+
+def test_members_at_large_sizes_are_told_apart() -> None:
+    G, X = Family("G", (4,), 40, 40), MatrixSymbol("X", 40, 40)
+    zero = ZeroMatrix(40, 40)
+    for given in ([(G[0] * X, zero), (G[1] * X, zero)], [(G[l + 1] * X, G[l] * X)]):
+        verdict = decide(G[2] * X, zero, given, budget=1)
+        assert verdict.status == "refuted"
+        found = verdict.counterexample
+        assert found is not None
+        g, x = (np.array(found.arrays[name].tolist(), dtype=int) for name in "GX")
+        products = [each @ x for each in g]
+        assert products[2].any()
+        if len(given) == 2:
+            assert not products[0].any()
+            assert not products[1].any()
+        else:
+            assert all((one == products[0]).all() for one in products)
 
 
 F, E = Family("F", (96,), n, n), Family("E", (96,), n, n)

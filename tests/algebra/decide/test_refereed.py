@@ -1,0 +1,60 @@
+"""The verdicts on what a referee asks: none is wrong, and those that are not reached are listed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from otimes.algebra.errors import LanguageError
+from otimes.algebra.verdict import decide
+from tests.algebra.decide.attack import proof_alone, rejected
+from tests.algebra.decide.refereed import FALSE, TRUE
+
+EVERY = 1 if os.environ.get("OTIMES_LONG") else 12
+OPEN = {  # true, and why they are not proved
+    "one path through all": "a sum over the paths of order L through L layers is not opened",
+    "decay by a number": "a power of a number by an index is not in the language",
+    "two states with one step": "no closed form is sought where two states are compared",
+    "last row sees all": "softmax of the last row is not cut from the mask",
+    "blocks of keys": "no axiom permutes the blocks of a softmax",
+}
+UNREFUTED = {  # false, and why no numbers show it
+    "decay by a number": "as above",
+    "normaliser of the online softmax": "exponentials of hypotheses have no exact values",
+    "output of the online softmax": "as above",
+    "relative rotation": "few numbers satisfy its hypotheses",
+}
+
+
+def some(claims: dict[str, Any], but: Any = ()) -> Any:
+    names = [name for name in claims if name not in but]
+    return pytest.mark.parametrize("name", names[::EVERY])
+
+
+@some(TRUE, OPEN)
+def test_what_is_true_is_proved(name: str) -> None:
+    verdict = decide(*TRUE[name])
+    assert verdict.status == "proved", verdict.reason
+    assert rejected(verdict) is None
+
+
+@some(FALSE, UNREFUTED)
+def test_what_is_false_is_refuted(name: str) -> None:
+    assert decide(*FALSE[name]).status == "refuted"
+
+
+@some(FALSE)
+def test_without_trials_what_is_false_is_not_proved(name: str) -> None:
+    with proof_alone():
+        try:
+            assert decide(*FALSE[name], budget=1).status == "undecided"
+        except LanguageError:
+            assert name in UNREFUTED
+
+
+def test_there_is_enough_of_both() -> None:
+    assert len(TRUE) >= 100
+    assert len(FALSE) >= 75
+    assert len(OPEN) < 0.1 * len(TRUE)
