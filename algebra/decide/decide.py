@@ -83,6 +83,7 @@ AS_MATRICES = 0.5  # units for a proof from laws about products over layers
 FEW = 8  # trials before a proof by induction is tried
 TAKEN_UP = 30  # steps for each part of a claim that a proof leads to: it is checked and read
 NUMBERED = 1.0  # units for a proof about any number of layers, of a claim about so many
+POSITIONS = 3.0  # units for a proof about one position of a recurrence
 RECURRENCE = 6.0  # units for an induction over a number of members
 BESIDES = ("turned", "root", "shifted", "last")  # what a hypothesis gives besides what it says
 PREMISE = 0.5  # units for each premise of an axiom
@@ -435,7 +436,7 @@ def one_position(question: Question) -> Decision | None:
         if refuted is not None:
             return refuted
     for way in (at_a_position, with_closed_forms):
-        found = _within(INDUCTION, partial(way, claim, _nested), RECURRENCE)
+        found = _within(INDUCTION, partial(way, claim, _nested), POSITIONS)
         if found is not None:
             return found
     return None
@@ -586,7 +587,7 @@ def _instances(claim: Claim) -> Axioms:
     sides = [claim.lhs, claim.rhs, *[e for pair in claim.given for e in pair]]
     if claim.latest is not None:
         own = enumerate(claim.equations)
-        known = [one for k, pair in own for one in at_last(k, *pair, *claim.latest)]
+        known = [one for k, (x, y) in own for one in at_last(k, x, y, *claim.latest)]
         sides += [side for _, *pair in known for side in pair]
     signs = signs_in(claim)
     return instances(sides, proves, signs), decisions

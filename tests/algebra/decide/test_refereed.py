@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from otimes.algebra.errors import LanguageError
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import proof_alone, rejected
 from tests.algebra.decide.refereed import FALSE, TRUE
@@ -16,12 +15,11 @@ EVERY = 1 if os.environ.get("OTIMES_LONG") else 12
 OPEN = {  # true, and why they are not proved
     "one path through all": "a sum over the paths of order L through L layers is not opened",
     "decay by a number": "a power of a number by an index is not in the language",
-    "two states with one step": "no closed form is sought where two states are compared",
+    "two states with one step": "two recurrences with the same term, one of them multiplied",
     "last row sees all": "softmax of the last row is not cut from the mask",
     "blocks of keys": "no axiom permutes the blocks of a softmax",
 }
 UNREFUTED = {  # false, and why no numbers show it
-    "decay by a number": "as above",
     "normaliser of the online softmax": "exponentials of hypotheses have no exact values",
     "output of the online softmax": "as above",
     "relative rotation": "few numbers satisfy its hypotheses",
@@ -48,10 +46,7 @@ def test_what_is_false_is_refuted(name: str) -> None:
 @some(FALSE)
 def test_without_trials_what_is_false_is_not_proved(name: str) -> None:
     with proof_alone():
-        try:
-            assert decide(*FALSE[name], budget=1).status == "undecided"
-        except LanguageError:
-            assert name in UNREFUTED
+        assert decide(*FALSE[name], budget=0.2).status == "undecided"
 
 
 def test_there_is_enough_of_both() -> None:
