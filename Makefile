@@ -58,7 +58,7 @@ lint: .venv/lint
 
 docs: .venv/docs
 	@$(IN)python docs/_builder/pyodide.py
-	@NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(IN)mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(IN)python docs/_builder/make_site.py
 	@echo "the site is in site/: \`otimes docs\` serves it; most of it also reads from site/index.html"
 
 test-site: .venv/test

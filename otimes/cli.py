@@ -167,11 +167,21 @@ def show(theorem: str, fresh: bool, as_json: bool) -> int:
 @click.option("-k", "keyword", metavar="EXPR", help="Only those whose name or title matches.")
 @click.option("--out", required=True, metavar="FOLDER", help="The folder of the pages.")
 @click.option("--quick", is_flag=True, help="Proofs and exact numbers only: no models, no mutants.")
-def pages(theorems: tuple[str, ...], keyword: str | None, out: str, quick: bool) -> int:
+@click.option("--html", is_flag=True, help="The pages of this project's site, with the judge.")
+def pages(theorems: tuple[str, ...], keyword: str | None, out: str, quick: bool, html: bool) -> int:
     """Verify theorems and write a page for each: statement, steps, diagrams and evidence.
 
-    The pages are Markdown with TeX formulas, which GitHub and Jupyter show, with an index.
+    The pages are Markdown with TeX formulas, which GitHub and Jupyter show, with an index. With
+    --html they are a site, with the pages that the theorems of otimes have: `otimes docs --site
+    FOLDER` serves it. That needs a clone of the repository and the extra `docs`.
     """
+    if html:
+        from otimes._pages import build_site
+
+        status = build_site(theorems, keyword, Path(out), quick)
+        if status in (ALL_WELL, FELL_SHORT):
+            click.echo(Path(out, "index.html"))
+        return status
     from otimes.numeric.files import check_writable
 
     check_writable(Path(out), folder=True)

@@ -68,7 +68,7 @@ def _shown(line: Kept) -> str:
     """Return a line as Markdown: the rules that matter, linked, then the formula."""
     telling = [rule for rule in line["rules"] if not _moves(rule)]
     named = telling or list(line["rules"])
-    links = ", ".join(_link(rule) for rule in named[:MOST_RULES])
+    links = ", ".join(rule_link(rule) for rule in named[:MOST_RULES])
     if (more := len(named) - MOST_RULES) > 0:
         links += f" and {count(more, 'more rule')}"
     elif telling and len(telling) < len(line["rules"]):
@@ -80,7 +80,7 @@ def _moves(rule: str) -> bool:
     return rule in RULES and RULES[rule].bookkeeping
 
 
-def _link(rule: str) -> str:
+def rule_link(rule: str) -> str:
     """Return the name of a rule, which leads to its equation and shows it."""
     if match := re.fullmatch(r"given_(\d+)", rule):
         return f"hypothesis {match.group(1)}"

@@ -12,10 +12,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from evidence import CACHE, Kept, kept_all
+from evidence import Kept, kept_all, key_of
+from otimes.algebra.errors import OtimesError
 from otimes.algebra.explain import search
 from otimes.algebra.explain.derivation import Derivation, Line
 from otimes.algebra.language.latex import latex
@@ -31,9 +32,14 @@ NONE: Kept = {"steps": 0, "lines": [], "rules": []}
 
 def derivations(theorems: Iterable[Theorem]) -> dict[str, Kept]:
     """Return the data of the derivation of each theorem by name."""
+    return _derivations(tuple(theorems))
+
+
+@lru_cache(maxsize=1)  # pages and the map ask for the same
+def _derivations(theorems: tuple[Theorem, ...]) -> dict[str, Kept]:
     asked = {theorem.name: theorem for theorem in theorems}
     keys = {
-        name: CACHE.key("derivation", _digest(), BUDGET, name, module=theorem.state.__module__)
+        name: key_of(theorem, "derivation", _digest(), BUDGET, name)
         for name, theorem in asked.items()
     }
     return kept_all("derivations found", keys, derivation, asked)
@@ -50,8 +56,11 @@ def derivation(theorem: Theorem) -> Kept:
     `lines` are those that are printed: TeX, the rules with how often, and whether all of them are
     bookkeeping. `text` has every step, `readings` the equations of the rules.
     """
-    with _budget(BUDGET):
-        chain = theorem.steps()
+    try:
+        with _budget(BUDGET):
+            chain = theorem.steps()
+    except OtimesError:  # a claim that cannot be stated: its page says why
+        return NONE
     if chain is None or not len(chain):
         return NONE
     rules = sorted({step.rule for step in chain})

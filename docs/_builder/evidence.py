@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import logging
 import os
@@ -16,6 +17,7 @@ from otimes.proofs.cache import Cache
 CACHE = Cache()  # before the code that the keys are digests of is imported
 # isort: split
 from otimes.proofs.evidence import Report  # noqa: E402
+from otimes.proofs.theorem import Theorem  # noqa: E402
 from otimes.proofs.verification import verify  # noqa: E402
 from otimes.proofs.workers import process_pool  # noqa: E402
 
@@ -27,15 +29,25 @@ FEW = 4
 
 log = logging.getLogger("mkdocs.hooks.otimes")
 
+chosen: tuple[Theorem, ...] = ()
+"""Theorems of a user, whose pages are built in place of those of the catalogue (`own_site`)."""
+
+quick = False
+"""Whether the theorems of a user are checked without models and mutants."""
+
 Kept = dict[str, Any]
 
 
 @cache
 def report() -> Report:
     """Return the report of all checks on the whole catalogue; later calls return the same one."""
-    log.info("Checking the theorems of the catalogue ...")
-    only = os.environ.get(ONLY, "").split() or None
-    found = verify(only, cache=CACHE, on_progress=lambda done, of, _: tell("checked", done, of))
+    log.info("Checking the theorems ...")
+    found = verify(
+        chosen or os.environ.get(ONLY, "").split() or None,
+        cache=CACHE,
+        on_progress=lambda done, of, _: tell("checked", done, of),
+        quick=quick,
+    )
     for note in CACHE.notes:
         log.info(note)
     return found
@@ -48,9 +60,9 @@ def tell(what: str, done: int, of: int) -> None:
         print(f"\r{what}: {done} of {of}", end=end, file=sys.stderr, flush=True)
 
 
-def kept(*asked: Any, make: Callable[[], str]) -> str:
-    """Return a text: that of an earlier build if all it depends on is the same."""
-    key = CACHE.key("site", builder(), *asked)
+def kept(module: str, *asked: Any, make: Callable[[], str]) -> str:
+    """Return a text of a module: that of an earlier build if all it depends on is the same."""
+    key = CACHE.key("site", builder(module), *asked)
     stored = CACHE.load(key)
     if stored is None:
         stored = {"text": make()}
@@ -64,13 +76,14 @@ def kept_all(
     """Return what `make` gives for each name in `keys`, from an earlier build if it is the same.
 
     The others are made in several processes; `make` is a function of a module. `what` they are is
-    told while they are made.
+    told while they are made. What has an empty key is made anew each time.
     """
-    found = {name: CACHE.load(key) for name, key in keys.items()}
+    found = {name: (key and CACHE.load(key)) or None for name, key in keys.items()}
     missing = [name for name, each in found.items() if each is None]
     for done, (name, made) in enumerate(_made(make, missing, asked), 1):
         found[name] = made
-        CACHE.store(keys[name], made)
+        if keys[name]:
+            CACHE.store(keys[name], made)
         tell(what, done, len(missing))
     return {name: each for name, each in found.items() if each is not None}
 
@@ -87,8 +100,34 @@ def _made(make: Callable[[Any], Kept], names: list[str], asked: Mapping[str, Any
 
 
 @cache
-def builder() -> str:
-    """Return a digest of all that writes pages."""
+def builder(*modules: str) -> str:
+    """Return a digest of what writes pages: modules, those here that they import, and KaTeX."""
     folder = Path(__file__).parent
-    files = sorted([*folder.glob("*.py"), *folder.glob("katex/*")])
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+    files = set(folder.glob("katex/*"))
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        for path in (folder / f"{name}.py", folder / "browser" / f"{name}.py"):
+            if path.is_file() and path not in files:
+                files.add(path)
+                waiting += _imported(path)
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(files))).hexdigest()
+
+
+def _imported(path: Path) -> list[str]:
+    """Return the modules that a file imports."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.append(node.module)
+    return found
+
+
+def key_of(theorem: Theorem, *asked: Any) -> str:
+    """Return the key of what depends on a theorem; empty for one of a user.
+
+    A file of a user may depend on anything.
+    """
+    return "" if theorem.own else CACHE.key(*asked, module=theorem.state.__module__)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from io import BytesIO
@@ -89,14 +89,14 @@ def _checker() -> Iterator[tuple[str, bytes]]:
 
 def _compiled(name: str, files: Iterable[tuple[str, bytes]], *options: str) -> bytes:
     """Return the archive of compiled modules, kept beside Pyodide by the digest of the sources."""
-    sources = archive(files)
-    kept = pyodide.FOLDER / f"{name}-{_digest(sources)}.zip"
+    sources = sorted(files)
+    kept = pyodide.FOLDER / f"{name}-{_digest_of(sources, options)}.zip"
     if not kept.is_file():
         for old in pyodide.FOLDER.glob(f"{name}-*.zip"):
             old.unlink()
         with tempfile.TemporaryDirectory() as folder:
             given, made = Path(folder) / "in.zip", Path(folder) / "out.zip"
-            given.write_bytes(sources)
+            given.write_bytes(archive(sources))
             paths = (BROWSER / "compile.mjs", pyodide.FOLDER, given, made)
             command = ["node", *map(str, paths), *options]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
@@ -122,6 +122,13 @@ def _files(folder: Path) -> Iterator[Path]:
         inside = path.relative_to(folder).parts
         if path.suffix in (".py", ".json") and not LEFT_OUT.intersection(inside):
             yield path
+
+
+def _digest_of(sources: Iterable[tuple[str, bytes]], options: Sequence[str]) -> str:
+    """Return the digest of the files of an archive, and of how they are compiled."""
+    compiler = (BROWSER / "compile.mjs").read_bytes()
+    every = [("", compiler), (" ".join(options), b""), *sources]
+    return _digest(json.dumps([[name, _digest(content)] for name, content in every]).encode())
 
 
 def _digest(content: bytes) -> str:

@@ -8,11 +8,12 @@ the first three for a page; a name that it does not give stops the build.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import PurePosixPath
 
 from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
 
 import exercises
 import lesson_values
@@ -22,6 +23,7 @@ import values_norms
 import values_own_model
 import values_rotary
 import widgets
+from evidence import CACHE, Kept, builder, kept_all
 
 NUMBER = re.compile(r"\{\{(\w+)\}\}")
 FIGURE = re.compile(r"^<!-- (?:figure|code): (\w+) -->$", re.MULTILINE)
@@ -39,6 +41,22 @@ LESSONS: dict[str, Callable[[], dict[str, str]]] = {
     "own-model": values_own_model.values,
 }
 """The functions that compute the numbers and figures of a lesson, by the name of its page."""
+
+
+def texts(files: Iterable[File]) -> dict[str, str]:
+    """Return the Markdown of the lessons among some files, by path. Raises PluginError."""
+    asked = {
+        file.src_uri: (file.content_string, file.src_uri)
+        for file in files
+        if file.src_uri.startswith("learn/")
+    }
+    keys = {path: CACHE.key("lesson", builder("lessons"), *each) for path, each in asked.items()}
+    found = kept_all("lessons", keys, _kept, asked)
+    return {path: str(each["text"]) for path, each in found.items()}
+
+
+def _kept(asked: tuple[str, str]) -> Kept:
+    return {"text": made(*asked)}
 
 
 def made(markdown: str, path: str) -> str:

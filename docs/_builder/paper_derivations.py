@@ -2,44 +2,62 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from chains import rule_link
 from equations import equation
-from evidence import kept
+from evidence import CACHE, Kept, builder, kept_all
 from otimes.algebra.explain.derivation import Derivation
 from otimes.algebra.language.latex import latex
 from otimes.algebra.verdict import decide
 from otimes.proofs.paper_derivations import DERIVATIONS, Miss, PaperDerivation
-from words import code
+
+INTRODUCTION = (
+    "One of the [derivations of papers](index.md). Every link is proved for all sizes, and the"
+    " [rules](../rules.md) that lead to an expression stand above it."
+)
 
 
 def text() -> str:
-    """Return a section for each derivation."""
-    return "\n\n".join(
-        kept("derivation", name, make=partial(_section, name, each))
-        for name, each in DERIVATIONS.items()
+    """Return the list of the derivations, with their sources."""
+    return "\n".join(
+        f"- [{each.title}]({name}.md): {each.source}" for name, each in DERIVATIONS.items()
     )
 
 
-def _section(name: str, each: PaperDerivation) -> str:
-    parts = [f"## {each.title} {{ #{name} }}", each.prose, f"Source: {each.source}."]
+def pages() -> dict[str, tuple[str, str]]:
+    """Return the title and the Markdown of each page by its path."""
+    keys = {
+        name: CACHE.key("derivation of a paper", builder("paper_derivations"), name)
+        for name in DERIVATIONS
+    }
+    made = kept_all("derivations of papers", keys, page, {name: name for name in DERIVATIONS})
+    return {
+        f"derivations/{name}.md": (DERIVATIONS[name].title, str(each["text"]))
+        for name, each in made.items()
+    }
+
+
+def page(name: str) -> Kept:
+    """Return the Markdown of one derivation."""
+    each: PaperDerivation = DERIVATIONS[name]
+    parts = [f"# {each.title}", INTRODUCTION, each.prose, f"Source: {each.source}."]
     if each.given:
         assumed = ", ".join(f"${latex(left)} = {latex(right)}$" for left, right in each.given)
         parts.append(f"where {assumed}\n{{ .hypotheses }}")
     parts.append(f"$$\n{latex(each.chain[0])}\n$$")
     for before, after in pairwise(each.chain):
         parts.append(_link(before, after, each.given))
-    parts.append("False, each with a counterexample:")
+    parts.append("## What is easily taken for it\n\nFalse, each with a counterexample:")
     parts.append("\n".join(f"- {_miss(miss)}" for miss in each.misses))
-    return "\n\n".join(parts)
+    return {"text": "\n\n".join(parts) + "\n"}
 
 
 def _link(before: Any, after: Any, given: tuple[Any, ...]) -> str:
     verdict = decide(before, after, given)
     steps = verdict.steps
-    shown = "" if steps is None else ", ".join(map(code, _rules(steps)))
+    shown = "" if steps is None else ", ".join(map(rule_link, _rules(steps)))
     by = f"by {shown}" if shown else verdict.reason
     if steps is not None and steps.depth is not None:
         by = f"by induction over ${latex(steps.depth)}$: {shown}"

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from otimes.proofs.claims import Definition, Lemma, Method
 from otimes.proofs.evidence import TheoremReport
@@ -27,7 +28,7 @@ class Relations:
     alike: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """All uses by name, and the rules in the derivation of each entry."""
 
@@ -36,22 +37,38 @@ class Graph:
 
     def of(self, name: str) -> Relations:
         """Return the relations of one entry."""
-        used_by = tuple(other for other, used in self.uses.items() if name in used)
+        used_by = self._users.get(name, ())
         near = {name, *self.uses.get(name, ()), *used_by}
         return Relations(self.uses.get(name, ()), used_by, self._alike(name, near))
 
     def _alike(self, name: str, near: set[str]) -> tuple[str, ...]:
         """Return the entries that share the most rules; a rule that many use counts less."""
-        mine, times = set(self.rules.get(name, ())), self.times
-        scores = {
-            other: sum(1 / times[rule] for rule in mine.intersection(theirs))
-            for other, theirs in self.rules.items()
-            if other not in near
-        }
-        best = sorted(scores, key=lambda other: -scores[other])
-        return tuple(other for other in best[:MOST_ALIKE] if scores[other] >= 0.05)
+        scores: dict[str, float] = {}
+        for rule in dict.fromkeys(self.rules.get(name, ())):
+            for other in self._by_rule[rule]:
+                scores[other] = scores.get(other, 0.0) + 1 / self.times[rule]
+        alike = [each for each, score in scores.items() if each not in near and score >= 0.05]
+        return tuple(sorted(alike, key=lambda each: (-scores[each], each))[:MOST_ALIKE])
 
-    @property
+    @cached_property
+    def _users(self) -> dict[str, tuple[str, ...]]:
+        """The entries that use each one."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, all_used in self.uses.items():
+            for used in all_used:
+                found[used] = (*found.get(used, ()), name)
+        return found
+
+    @cached_property
+    def _by_rule(self) -> dict[str, list[str]]:
+        """The entries whose derivations have each rule."""
+        found: dict[str, list[str]] = {}
+        for name, rules in self.rules.items():
+            for rule in dict.fromkeys(rules):
+                found.setdefault(rule, []).append(name)
+        return found
+
+    @cached_property
     def times(self) -> Counter[str]:
         """In how many derivations each rule occurs."""
         return Counter(rule for theirs in self.rules.values() for rule in theirs)
@@ -71,8 +88,10 @@ def graph(reports: Iterable[TheoremReport], rules: Mapping[str, Sequence[str]]) 
 
 def _named(report: TheoremReport) -> list[str]:
     """Return the names that an entry or its evidence mentions; not all are of entries."""
-    claim = report.theorem.claim()
     found = list(report.proof.used)
+    if report.proof.status == "error":
+        return found
+    claim = report.theorem.claim()
     if isinstance(claim, Method):
         found += claim.rests_on
     elif isinstance(claim, Definition):

@@ -15,6 +15,7 @@ from typing import Any
 
 from markdown import Markdown
 
+import minified
 from doctests import Doctests
 from evidence import CACHE, builder, kept_all
 from glossary import digest, linked
@@ -35,7 +36,7 @@ def rendered(
     used = [each for each in extensions if isinstance(each, str) and each != "mkdocstrings"]
     chosen = json.dumps([used, {name: configs[name] for name in used if name in configs}])
     keys = {
-        path: CACHE.key("html", builder(), digest(), chosen, path, _digest(text))
+        path: CACHE.key("html", builder("rendering"), digest(), chosen, path, _digest(text))
         for path, text in texts.items()
     }
     asked = {path: (path, text, chosen) for path, text in texts.items()}
@@ -47,18 +48,22 @@ def _digest(text: str) -> str:
 
 
 def page(asked: tuple[str, str, str]) -> Rendered:
-    """Return one page: of its path, its Markdown and the extensions as JSON."""
+    """Return one page: of its path, its Markdown and the extensions as JSON.
+
+    That of a theorem, which the search leaves out, is minified at once.
+    """
     path, text, chosen = asked
     markdown, mathematics = _converter(chosen)
     mathematics.page = path
     markdown.reset()
     html = markdown.convert(text)
-    links = [f"{to}.md" for _, to, _ in LINK.findall(html)]
-    html = linked(LINK.sub(r'\1\2.html\3"', html), path)
+    anchors = ANCHOR.findall(html)
+    links = [f"{to}.md{anchor}" for _, to, anchor in LINK.findall(html)]
+    html = fold(linked(LINK.sub(r'\1\2.html\3"', html), path))
     return {
-        "html": fold(html),
+        "html": minified.page(html) if path.startswith("theorems/") else html,
         "toc": getattr(markdown, "toc_tokens", []),
-        "anchors": ANCHOR.findall(html),
+        "anchors": anchors,
         "links": sorted(set(links)),
     }
 

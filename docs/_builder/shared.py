@@ -18,8 +18,12 @@ SHARED = (
     "<form class=md-header__option data-md-component=palette>",
     "<div class=md-search data-md-component=search",
     "<nav class=md-tabs ",
+    '<script id="__config" ',
 )
 """How the elements begin that are the same on all pages of theorems."""
+
+PROGRAMS = ("<script>__md_scope=", "<script>var palette=")
+"""How the scripts begin that are the same there, and run where they stand."""
 
 LIST = "</label><ul class=md-nav__list data-md-scrollfix>"
 OWN = '<li class="md-nav__item md-nav__item--active"><input'
@@ -50,6 +54,11 @@ def cut(html: str, url: str) -> str:
         if (start := html.find(begin)) >= 0:
             part = _element(html, start)
             html = html.replace(part, _inserted(part), 1)
+    for begin in PROGRAMS:
+        if (start := html.find(begin)) >= 0:
+            program = html[start:].partition("</script>")[0]
+            source = _script(program.removeprefix("<script>"))
+            html = html.replace(program, f"<script src={source}>", 1)
     start = html.find(LIST)
     if start < 0:
         return html

@@ -32,15 +32,14 @@ def text(report: Report) -> str:
         for name, number in times.most_common(MOST_USED)
     ]
     edges = sum(map(len, links.uses.values()))
-    most = table(["entry", "used by"], rows, right=(1,)) if rows else ""
+    most = table(["entry", "used by"], rows, right=(1,))
     return (
         f"{len(entries)} entries, {count(edges, 'recorded use')}.\n\n"
         '<div class="theorem-map" data-search-exclude>'
         '<p><label>Find <input type="search" autocomplete="off" spellcheck="false"></label></p>'
         '<p class="map-said" role="status" aria-live="polite">The map needs JavaScript; the list of'
         ' <a href="theorems/index.html">theorems</a> does not.</p>'
-        '<div class="map-drawing"></div></div>\n\n'
-        f"## Used most\n\n{most}"
+        '<div class="map-drawing"></div></div>\n\n' + (f"## Used most\n\n{most}" if rows else "")
     )
 
 
@@ -53,7 +52,7 @@ def data(report: Report) -> dict[str, Any]:
     return {
         "chapters": [
             {
-                "title": f"{chapter.number} {chapter.title}",
+                "title": chapter.label,
                 "entries": [
                     [
                         entry.theorem.name,

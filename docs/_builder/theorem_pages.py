@@ -1,45 +1,25 @@
-"""The pages of the theorems, as Markdown, generated from the verification report.
-
-What takes long (diagrams, derivations, certificates) is the body of an entry. It does not depend on
-the entry's number or on other entries, and is kept between builds.
-"""
+"""The pages of the theorems, as Markdown, generated from the verification report."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-import chains
+import bodies
 import evidence_words
-import in_browser
-import pictures
 import prose
 import references
-import runnable
-import symbols
 from derived import derivations
-from equations import equation
-from evidence import CACHE, Kept, builder, kept_all
+from evidence import Kept
 from evidence_words import outcome
-from otimes.algebra.language.latex import latex
 from otimes.proofs.catalogue import CHAPTERS
-from otimes.proofs.claims import (
-    Bound,
-    Definition,
-    ErrorLaw,
-    Method,
-    NonIdentity,
-    Observation,
-    Property,
-    Statement,
-)
 from otimes.proofs.evidence import Report, TheoremReport
-from otimes.proofs.render import TEX, hypotheses, named, said_of
 from otimes.proofs.theorem import Theorem
 from relations import Graph, Relations, graph
+from runnable import file_of
 from words import code, count, figure, table
 
 CONVENTIONS = {
@@ -51,9 +31,6 @@ CONVENTIONS = {
 
 UNWRITTEN = ("method", "approximation")
 """Kinds of entries that are no equation between matrices."""
-
-SYMBOLS = re.compile(r"[A-Za-z](?:_\w+)?(?: [A-Za-z](?:_\w+)?)*")
-"""What is defined, if it is a formula and not a word."""
 
 LONGEST_CLAIM = 300
 """Characters of a claim in the list of its chapter."""
@@ -95,6 +72,11 @@ class Chapter:
     entries: tuple[Entry, ...]
 
     @property
+    def label(self) -> str:
+        """The title, with the number if it has one."""
+        return f"{self.number} {self.title}" if self.number else self.title
+
+    @property
     def path(self) -> str:
         """Where its page lies in the site's sources."""
         return f"theorems/chapter-{self.number}/index.md"
@@ -111,11 +93,19 @@ def numbered(report: Report) -> Book:
     return tuple(
         Chapter(
             number,
-            CHAPTERS[number][0],
-            tuple(Entry(f"{number}.{place}", each) for place, each in enumerate(members, 1)),
+            chapter_title(number),
+            tuple(
+                Entry(f"{number}.{place}" if number else str(place), each)
+                for place, each in enumerate(members, 1)
+            ),
         )
         for number, members in chapters.items()
     )
+
+
+def chapter_title(number: int) -> str:
+    """Return the title of a chapter; theorems of a user are mostly in none."""
+    return CHAPTERS[number][0] if number in CHAPTERS else "Theorems"
 
 
 def entries(book: Book) -> list[Entry]:
@@ -126,7 +116,7 @@ def entries(book: Book) -> list[Entry]:
 def pages(report: Report) -> list[tuple[str, str]]:
     """Return the path and the Markdown of every page: the index, then the theorems."""
     book = numbered(report)
-    made = bodies(report)
+    made = bodies.bodies(report)
     links = links_of(report)
     listed = entries(book)
     by_name = {entry.theorem.name: entry for entry in listed}
@@ -144,39 +134,6 @@ def links_of(report: Report) -> Graph:
     return graph(report.theorems, {name: each["rules"] for name, each in found.items()})
 
 
-def bodies(report: Report) -> dict[str, Kept]:
-    """Return the body of each entry by name."""
-    chains_of = derivations(each.theorem for each in report.theorems)
-    asked = {each.theorem.name: (each, chains_of[each.theorem.name]) for each in report.theorems}
-    keys = {name: _key(each) for name, (each, _) in asked.items()}
-    return kept_all("pages made", keys, body, asked)
-
-
-def _key(each: TheoremReport) -> str:
-    seen = {**each.to_json(), "seconds": None, "from_cache": None}
-    return CACHE.key("body", builder(), seen, module=each.theorem.state.__module__)
-
-
-def body(asked: tuple[TheoremReport, Kept]) -> Kept:
-    """Return the parts of a page that take long, as Markdown, from a report and a derivation."""
-    report, derivation = asked
-    theorem = report.theorem
-    drawn = pictures.sides(report)
-    table_of_symbols = symbols.text(theorem)
-    parts = [
-        pictures.diagrams(drawn),
-        chains.text(derivation, report.proof.status == "proved" and report.kind == "identity"),
-        pictures.indexed(drawn),
-        f"## Symbols\n\n{table_of_symbols}" if table_of_symbols else "",
-        in_browser.text(theorem),
-        runnable.text(theorem),
-    ]
-    return {
-        "statement": displayed(theorem),
-        "sections": "\n\n".join(filter(None, parts)),
-    }
-
-
 def place_in(nav: list[Any], book: Book) -> None:
     """Put the pages under "Theorems" in the navigation: chapters, and topics within them.
 
@@ -185,7 +142,7 @@ def place_in(nav: list[Any], book: Book) -> None:
     section = next(item for item in nav if isinstance(item, dict) and "Theorems" in item)
     section["Theorems"] = ["theorems/index.md"] + [
         {
-            f"{chapter.number} {chapter.title}": [
+            chapter.label: [
                 chapter.path,
                 *[
                     {
@@ -203,7 +160,9 @@ def place_in(nav: list[Any], book: Book) -> None:
 
 def _topic(entry: Entry) -> str:
     """Return what the file of an entry is about, by its name."""
-    name = entry.theorem.state.__module__.rpartition(".")[2].replace("_", " ")
+    theorem = entry.theorem
+    module = theorem.state.__module__.rpartition(".")[2]
+    name = (Path(file_of(theorem)).stem if theorem.own else module).replace("_", " ")
     return name[0].upper() + name[1:]
 
 
@@ -229,7 +188,7 @@ def index(report: Report, book: Book) -> str:
     ]
     rows = [
         [
-            f"[{chapter.number} {chapter.title}](chapter-{chapter.number}/index.md)",
+            f"[{chapter.label}](chapter-{chapter.number}/index.md)",
             str(len(chapter.entries)),
         ]
         for chapter in book
@@ -243,11 +202,11 @@ def index(report: Report, book: Book) -> str:
 
 def chapter_page(chapter: Chapter) -> str:
     """Return the list of the entries of a chapter, each with its claim as text."""
-    parts = [f"# {chapter.number} {chapter.title}"]
+    parts = [f"# {chapter.label}"]
     for each in chapter.entries:
         title = prose.heading(each.theorem.title)
         said = f"**{each.number}** [{title}](../{each.theorem.name}.md) {outcome(each.report)}"
-        claim = each.theorem.text()
+        claim = "" if each.report.proof.status == "error" else each.theorem.text()
         if claim and len(claim) <= LONGEST_CLAIM:
             said += f"  \n{code(claim)}"
         parts.append(said)
@@ -280,13 +239,12 @@ def theorem_page(entry: Entry, made: Kept, links: Relations, by_name: Mapping[st
     parts = [
         f'# <span class="number">{called} {entry.number}</span> {prose.heading(theorem.title)}',
         statement(entry.report, made["statement"]),
-        f"{outcome(entry.report)} · {CHAPTERS[theorem.chapter][0]}\n{{ .small }}",
+        f"{outcome(entry.report)} · {chapter_title(theorem.chapter)}\n{{ .small }}",
         prose.markdown(theorem.prose),
         made["sections"],
         "## Evidence",
         evidence_words.text(entry.report),
         related(entry, links, by_name),
-        "## Source",
         source(theorem),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -329,35 +287,9 @@ def _listed(names: Sequence[str], by_name: Mapping[str, Entry]) -> str:
     )
 
 
-def displayed(theorem: Theorem) -> str:
-    """Return the displayed formula, with its hypotheses below."""
-    claim = theorem.claim()
-    match claim:
-        case Statement():
-            shown = equation(latex(claim.lhs), latex(claim.rhs))
-        case NonIdentity():
-            shown = equation(latex(claim.lhs), latex(claim.rhs), sign=TEX["≠"])
-        case Bound():
-            shown = equation(latex(claim.smaller), latex(claim.larger), sign=TEX["≤"])
-        case Definition():
-            symbols_only = SYMBOLS.fullmatch(claim.name)
-            name = prose.tex(claim.name) if symbols_only else named(claim.name, TEX)
-            shown = equation(name, latex(claim.value), sign=TEX[":="])
-        case Property():
-            shown = said_of(claim.fact, latex, TEX)
-        case ErrorLaw() | Method():
-            shown = claim.law
-        case Observation():
-            return f"Criterion: {prose.markdown(claim.criterion)}."
-    parts = [f"$$\n{shown}\n$$"] if shown else []
-    if under := hypotheses(claim, latex, TEX):
-        assumed = ", ".join(f"${each}$" for each in under)
-        parts.append(f"where {assumed}\n{{ .hypotheses }}")
-    return "\n\n".join(parts)
-
-
 def source(theorem: Theorem) -> str:
     """Return the source of the theorem, and the inventory entries that it covers."""
     name = f"Name: {code(theorem.name)}."
     covers = f" Inventory: {', '.join(theorem.covers)}." if theorem.covers else ""
-    return f"{references.text(theorem.source)}\n\n{name}{covers}\n{{ .small }}"
+    cited = f"{references.text(theorem.source)}\n\n" if theorem.source else ""
+    return f"## Source\n\n{cited}{name}{covers}\n{{ .small }}"

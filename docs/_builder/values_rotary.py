@@ -1,7 +1,7 @@
-"""The numbers and figures of the lesson on rotary positions: a head of random weights.
+"""The numbers and figures of the lesson on rotary positions: a head of `llama_tiny`.
 
-The lesson ends with a bias of the keys, and the bundled model with rotary positions has no biases.
-What it says holds for all weights, so it is shown on a head of random ones.
+The lesson ends with a bias of the keys, which no bundled model with rotary positions has. It is a
+constant that is turned like a key, so what it does is read off a key.
 """
 
 from __future__ import annotations
@@ -13,31 +13,19 @@ import numpy as np
 
 from charts import curve
 from figures import bars, figure, pattern
-from lesson_prompt import POSITION, number, power, prompt
-from otimes.numeric.random_weights import random_model
+from lesson_prompt import POSITION, number, power, prompt, run
 
-HEAD, KEY, FARTHEST = 0, POSITION - 5, 40
-SIZES: dict[str, Any] = {
-    "n_layers": 1,
-    "n_heads": 2,
-    "d_model": 32,
-    "d_head": 8,
-    "d_vocab": 1024,
-    "n_ctx": 64,
-    "positions": "rotary",
-    "rotary_dims": 8,
-    "biases": ("b_K",),
-}
+MODEL, HEAD, KEY, FARTHEST = "llama_tiny", 2, POSITION - 5, 40
+MOST_PLANES = 6
+"""Of the planes of the head, so many are shown one by one."""
 
 
 @cache
-def head() -> tuple[Any, Any, Any, Any]:
-    """Return the model, and before they are turned the query, the key and the key bias."""
-    model = random_model(seed=3, **SIZES)
-    stream = model.forward(prompt()[0])["resid_pre.0"]
-    bias = model.part("b_K", 0)[HEAD]
-    query = stream[POSITION] @ model.W_Q[0, HEAD]
-    return model, query, stream[KEY] @ model.W_K[0, HEAD] + bias, bias
+def head() -> tuple[Any, Any, Any]:
+    """Return the model, and the query and the key before they are turned."""
+    model, places = run(MODEL)
+    stream = places["qk_in.0"]
+    return model, stream[POSITION] @ model.W_Q[0, HEAD], stream[KEY] @ model.W_K[0, HEAD]
 
 
 def speeds() -> Any:
@@ -47,43 +35,53 @@ def speeds() -> Any:
     return model.config.rotary_base ** (-np.arange(0, dims, 2) / dims)
 
 
+def largest() -> list[int]:
+    """Return the planes that can add most to the score, in their order."""
+    _, query, key = head()
+    reach = np.abs(_complex(query) * _complex(key))
+    return sorted(np.argsort(-reach)[:MOST_PLANES].tolist())
+
+
+def _complex(vector: Any) -> Any:
+    """Return a query or key with the two components of each plane as one complex number."""
+    half = len(vector) // 2
+    return vector[:half] + 1j * vector[half:]
+
+
 def planes(query: Any, key: Any, distance: float) -> Any:
     """Return the score of a query and a key that is `distance` positions before it, by planes."""
-    half = len(query) // 2
-    a, b = query[:half] + 1j * query[half:], key[:half] + 1j * key[half:]
-    turned = np.real(a * np.conj(b) * np.exp(1j * distance * speeds()))
-    return turned / np.sqrt(len(query))
+    turned = _complex(query) * np.conj(_complex(key)) * np.exp(1j * distance * speeds())
+    return np.real(turned) / np.sqrt(len(query))
 
 
 def values() -> dict[str, str]:
     """Return the numbers and figures of the lesson."""
-    model, query, key, bias = head()
+    model, query, key = head()
     tokens, texts = prompt()
     distance = POSITION - KEY
     here = planes(query, key, distance)
-    recorded = float(model.forward(tokens)["scores.0"][HEAD, POSITION, KEY])
+    recorded = float(run(MODEL)[1]["scores.0"][HEAD, POSITION, KEY])
     scores = [float(planes(query, key, each).sum()) for each in range(FARTHEST + 1)]
-    of_bias = [float(planes(query, bias, each).sum()) for each in range(FARTHEST + 1)]
     same = model.forward([tokens[POSITION]] * len(tokens))
     table = same["scores.0"][HEAD]
     apart = max(float(np.ptp(np.diagonal(table, -k))) for k in range(len(tokens)))
-    first = model.forward(tokens)["scores.0"][HEAD]
+    shown = [float(here[k]) for k in largest()]
     return {
         "n": str(len(tokens)),
+        "layers": str(model.n_layers),
+        "heads": str(model.n_heads),
+        "head": f"0.{HEAD}",
         "d_head": str(model.d_head),
-        "planes": str(model.d_head // 2),
+        "planes": str(len(here)),
+        "shown": str(MOST_PLANES),
         "distance": str(distance),
         "score": number(recorded),
         "score_apart": power(abs(recorded - float(here.sum()))),
         "diagonal_apart": power(apart),
-        "unturned": number(scores[0]),
         "least": number(min(scores)),
         "most": number(max(scores)),
-        "largest": number(float(first[POSITION, : POSITION + 1].max())),
         "fast": f"{2 * np.pi / speeds()[0]:.1f}",
         "slow": f"{2 * np.pi / speeds()[-1]:,.0f}",
-        "bias_least": number(min(of_bias)),
-        "bias_most": number(max(of_bias)),
         "same": figure(
             pattern(same["pattern.0"][HEAD], [texts[POSITION]] * len(tokens), "one token repeated"),
             "The pattern of the head on a prompt that repeats one token. All queries are the same"
@@ -96,11 +94,12 @@ def values() -> dict[str, str]:
         ),
         "by_plane": figure(
             bars(
-                [float(value) for value in here],
-                [f"plane {k + 1}" for k in range(len(here))],
+                [*shown, float(here.sum()) - sum(shown)],
+                [*[f"plane {k + 1}" for k in largest()], f"the other {len(here) - MOST_PLANES}"],
                 "units of the score",
                 "the score by planes",
             ),
-            f"The score at the true distance, {distance}, by planes.",
+            f"The score at the true distance, {distance}, by planes: the {MOST_PLANES} that could"
+            " add most, and the others together.",
         ),
     }

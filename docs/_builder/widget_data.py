@@ -162,11 +162,12 @@ def circuit() -> dict[str, Any]:
 
 def rotary() -> dict[str, Any]:
     """Return the query and the key of the lesson on rotary positions, before they are turned."""
-    _, query, key, _ = values_rotary.head()
+    _, query, key = values_rotary.head()
     return {
         "query": _short(query),
         "key": _short(key),
         "speeds": [float(speed) for speed in values_rotary.speeds()],
+        "planes": values_rotary.largest(),
         "at": [POSITION, values_rotary.KEY],
     }
 

@@ -14,6 +14,7 @@ import exercises
 import glossary
 import in_browser
 import lessons
+import links
 import pyodide
 import search_entries
 import typed
@@ -161,6 +162,23 @@ def test_ways_to_type_an_answer(said):
     assert asked(**HEAD, answer=f"{said} + 𝟏 b W_O")["status"] == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("left", "shapes", "right", "wrong"),
+    [
+        ("(I + G)(I + H)", "G: m m, H: m m", "1 + G + H + GH", "1 + G + H + HG"),
+        ("vec_rows(A X Wᵀ)", "A: n n, X: n n, W: n n", "np.kron(A, W) @ vec_rows(X)",
+         "kron(A, W.T) vec_rows(X)"),
+        ("(X P)(X Q)ᵀ", "X: n d, P: d k, Q: d k", "X @ P @ Q.T @ X.T", "X Q P^TX^T"),
+        ("rotation(i)ᵀ rotation(j)", "i: scalar, j: scalar", "R_{j - i}", "R_{i - j}"),
+        ("relu(X) W_V", "X: n d, W_V: d k", "ReLU(X) W_{V}", "ReLU(X W_{V})"),
+    ],
+)  # fmt: skip
+def test_other_notations_are_read(left, shapes, right, wrong):
+    exercise = {"do": "exercise", "left": left, "shapes": shapes}
+    assert asked(**exercise, answer=right)["status"] == "proved"
+    assert asked(**exercise, answer=wrong)["status"] == "refuted"
+
+
 def test_a_name_of_no_matrix_of_the_exercise_is_not_refuted():
     error = asked(**HEAD, answer="A X WV WO + 𝟏 b W_O")["error"]
     assert error == "there is no WV in this exercise, only A, W_O, W_V, X, b"
@@ -175,7 +193,7 @@ def test_a_star_is_the_entrywise_product_where_there_is_one():
         assert found["status"] == status
 
 
-@pytest.mark.parametrize("module", [glossary, lessons, search_entries, typed])
+@pytest.mark.parametrize("module", [glossary, lessons, links, search_entries, typed])
 def test_examples_in_docstrings(module):
     results = doctest.testmod(module)
     assert results.attempted

@@ -130,7 +130,14 @@ def test_labels_that_are_read_aloud_hold_no_tags(site):
         assert not re.search(r'aria-label="[^"]*&lt;', page.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+@pytest.mark.parametrize(
+    "page",
+    sorted(
+        path.relative_to(ROOT / "docs").as_posix()
+        for pattern in ("*.md", "*/index.md")
+        for path in (ROOT / "docs").glob(pattern)
+    ),
+)
 def test_python_on_the_pages_runs(page):
     names = {}  # a block goes on where the one before it stopped
     for block in re.findall(
@@ -140,7 +147,7 @@ def test_python_on_the_pages_runs(page):
 
 
 def test_pages_are_light(site):
-    sizes = {path.name: path.stat().st_size for path in site.rglob("theorems/*.html")}
+    sizes = {path.name: path.stat().st_size for path in site.rglob("*.html")}
     assert max(sizes.values()) < 150_000, sizes
     assert not list(site.rglob("*.map"))
 
@@ -151,15 +158,17 @@ def test_what_pages_share_is_written_once_and_found(site):
     for name in NAMES:
         html = (site / "theorems" / f"{name}.html").read_text("utf-8")
         scripts = re.findall(r"<script src=\.\./assets/shared/(\w+\.js)", html)
-        assert len(scripts) == 4
-        assert f"<script src=../assets/shared/{scripts[3]} data-page={name}.html>" in html
+        assert len(scripts) == 7
+        (navigation,) = re.findall(rf"shared/(\w+\.js) data-page={name}\.html>", html)
+        assert "__config" not in html
+        assert "__md_scope=" not in html
         assert "md-tabs__list" not in html
         used |= set(scripts)
         shown = "".join(written[script] for script in scripts)
         assert "md-search__input" in shown
         assert "md-tabs__link" in shown
         assert "6 Depth" in shown
-        assert f"href={name}.html class=md-nav__link" in written[scripts[3]]
+        assert f"href={name}.html class=md-nav__link" in written[navigation]
     assert used == set(written)
 
 

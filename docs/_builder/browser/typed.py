@@ -40,7 +40,10 @@ SIGNS = (
     (r"\\circ\b", "∘"),
     (r"\\operatorname\{vec\}_r|\bvec_r\b", "vec_rows"),
     (r"\\mathbf\{1\}", "𝟏"),
-    (r"\^\{?(?:T|\\top|\\mathsf\{T\}|\\intercal)\}?(?![A-Za-z])", "ᵀ"),
+    (r"\^\{?(?:T|\\top|\\mathsf\{T\}|\\intercal)\}?(?![a-z])|\.T(?![a-z])", "ᵀ"),
+    (r"_\{(\w+)\}", r"_\1"),
+    (r"\bR[Ee]LU\b|\bRelu\b", "relu"),
+    (r"\bSoftmax\b", "softmax"),
     (r"@", " "),
     (r"(?<=[\w)\]])'", "ᵀ"),
 )
@@ -63,16 +66,46 @@ def read(said: str, left: str, names: Collection[str]) -> str:
 
     >>> read("= AXW_VW_O", "A (X W_V)", {"A", "X", "W_V", "W_O"})
     'A X W_V W_O'
+    >>> read("1 + G.T", "(I + G)ᵀ", {"I", "G"})
+    'I + Gᵀ'
     """
+    if "rotation" in left:  # as the lesson writes it: R_{j - i}
+        said = re.sub(r"\bR_?[({]([^(){}]*)[)}]", r"rotation(\1)", said)
     for pattern, sign in SIGNS:
         said = re.sub(pattern, sign, said)
     said = re.sub(r"(?<!\^)[*·]", " ∘ " if "∘" in left else " ", said)
     before, equals, after = said.partition("=")
     if equals and _bare(before) in ("", _bare(left)):
         said = after
+    said = _kronecker(said)
+    if "I" in names_of(left):
+        said = re.sub(r"(?:(?<=[-+])|^)\s*1\s*(?=$|[-+])", " I ", said)
     if "𝟏" in left:
         said = re.sub(r"(?<![\w.])1(?=\s*[A-Za-zᵀ])", "𝟏", said)
     return NAME.sub(lambda match: _spaced(match, names), said).strip()
+
+
+KRON = re.compile(r"(?:\b(?:np|numpy)\.)?\bkron\(")
+
+
+def _kronecker(said: str) -> str:
+    """Return an answer with `⊗` for calls of `kron`, as NumPy writes it.
+
+    >>> _kronecker("kron(A B, W) x")
+    '((A B) ⊗ (W)) x'
+    """
+    while found := KRON.search(said):
+        depth, comma, end = 1, 0, found.end()
+        while end < len(said) and depth:
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(said[end], 0)
+            if said[end] == "," and depth == 1:
+                comma = end
+            end += 1
+        if depth or not comma:
+            break
+        left, right = said[found.end() : comma].strip(), said[comma + 1 : end - 1].strip()
+        said = f"{said[: found.start()]}(({left}) ⊗ ({right})){said[end:]}"
+    return said
 
 
 def _bare(text: str) -> str:

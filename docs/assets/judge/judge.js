@@ -1,5 +1,6 @@
 /* The judge in a page: certificates are replayed, claims decided and exercises checked in the
-   reader's browser. The worker and what it loads (18 MB) are fetched at the first question only. */
+   reader's browser. The worker and what it loads (20 MB) are fetched when a reader first
+   types in an exercise or a claim, or asks. */
 (() => {
   "use strict";
   const here = new URL("./", document.currentScript.src).href;
@@ -30,6 +31,13 @@
     };
     made.onerror = () => stop("The judge could not be started in this browser.");
     return made;
+  }
+
+  /* Who types will ask: the judge starts meanwhile. */
+  function warm() {
+    if (worker) return;
+    const starting = worker = startWorker();
+    starting.catch(() => { if (worker === starting) worker = null; }); // the question says why
   }
 
   function stop(why) {
@@ -265,16 +273,47 @@
     });
   }
 
-  /* What was typed as a number: 40000 or 40,000 or 0.75 or 0,75 or 3/4. */
+  /* The value of a calculation with numbers, such as 3·3·3 or 1/√100 or (1 + 2)/6; NaN if it is none. */
+  function calculated(text) {
+    const signs = text.match(/\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|sqrt|pi|[-+*/^()√π%]|\S/gi) || [];
+    let at = 0;
+    const next = (...ones) => (ones.includes(signs[at]) ? signs[at++] : "");
+    function sum() {
+      let value = product();
+      for (let sign; (sign = next("+", "-"));) value += sign === "+" ? product() : -product();
+      return value;
+    }
+    function product() {
+      let value = power();
+      while (at < signs.length && !["+", "-", ")", "%"].includes(signs[at]))
+        value = next("/") ? value / power() : (next("*"), value * power());
+      return next("%") ? value / 100 : value;
+    }
+    function power() {
+      if (next("-")) return -power();
+      next("+");
+      const base = one();
+      return next("^") ? base ** power() : base;
+    }
+    function one() {
+      if (next("√", "sqrt")) return Math.sqrt(one());
+      if (next("π", "pi")) return Math.PI;
+      if (next("(")) {
+        const value = sum();
+        return next(")") ? value : NaN;
+      }
+      return /^[\d.]/.test(signs[at] || "") ? Number(signs[at++]) : (at++, NaN);
+    }
+    const value = sum();
+    return at === signs.length ? value : NaN;
+  }
+
+  /* What was typed as a number: 40000 or 40,000 or 0.75 or 0,75, or a calculation. */
   function readings(typed) {
-    const said = typed.replace(/[\s\u2009\u202f]/g, "").replace("−", "-").replace(/^=/, "");
-    const plain = /^[-+]?(\d+(\.\d+)?|\.\d+)(e[-+]?\d+)?$/i;
-    const parts = said.split("/");
-    if (parts.length === 2 && parts.every((part) => plain.test(part)))
-      return [Number(parts[0]) / Number(parts[1])];
-    const found = [said.replace(",", ".")];
-    if (/^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(said)) found.push(said.replaceAll(",", ""));
-    return found.filter((one) => plain.test(one)).map(Number);
+    const said = typed.replace(/[\s\u2009\u202f]/g, "").replace(/^=/, "").replaceAll("−", "-")
+      .replace(/[·×]/g, "*").replaceAll("**", "^");
+    const both = [said.replaceAll(",", "."), said.replace(/,(?=\d{3}(?!\d))/g, "")];
+    return both.map(calculated).filter(Number.isFinite);
   }
 
   function values(block) {
@@ -285,10 +324,10 @@
       const numbers = readings(field(block, "answer"));
       if (!numbers.length) {
         block.dataset.state = "error";
-        out.replaceChildren(verdict("not read", false, "type one number, such as 12 or 0.75"));
+        out.replaceChildren(verdict("not read", false, "type a number, such as 12 or 0.75 or 3/4"));
         return;
       }
-      const right = numbers.some((one) => Math.abs(one - asked.value) <= asked.within);
+      const right = numbers.some((one) => Math.abs(one - asked.value) <= asked.within + 1e-9 * Math.abs(asked.value));
       marked(block, right);
       block.dataset.state = right ? "proved" : "refuted";
       out.replaceChildren(right ? verdict("right", true, asked.said)
@@ -307,6 +346,7 @@
     document.querySelectorAll(".judge[data-kind]").forEach((block) => {
       kinds[block.dataset.kind](block);
       entering(block);
+      if (block.dataset.kind !== "value") block.addEventListener("input", warm);
     });
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", set);

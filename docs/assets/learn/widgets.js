@@ -369,11 +369,15 @@
 
     function draw() {
       const found = compute.rotary(data, i, j);
-      const sum = found.reduce((total, each) => total + each.score, 0);
+      const total = (those) => those.reduce((sum, each) => sum + each.score, 0);
+      const seen = data.planes.map((k) => found[k]);
+      const names = data.planes.map((k) => `plane ${k + 1}`);
+      const sum = total(found);
       out.replaceChildren(
-        make("div", { className: "widget-planes" }, found.map((each, k) =>
-          make("div", {}, plane(each), make("span", {}, `plane ${k + 1}`)))),
-        bars([...found.map((_, k) => `plane ${k + 1}`), "score"], [...found.map((each) => each.score), sum]),
+        make("div", { className: "widget-planes" }, seen.map((each, k) =>
+          make("div", {}, plane(each), make("span", {}, names[k])))),
+        bars([...names, `the other ${found.length - seen.length}`, "score"],
+          [...seen.map((each) => each.score), sum - total(seen), sum]),
         make("p", {}, `The distance i − j is ${shown(i - j, 0)}, and the score ${shown(sum)}.`));
     }
     const fields = [slider("position of the query, i =", 0, 40, i, (value) => { i = value; draw(); }),
