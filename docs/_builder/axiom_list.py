@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from otimes.algebra.decide.axioms import AXIOMS, Axiom
+
+CALLED = re.compile(r"\w+\(|(?:relu|silu|tanh|sigmoid)\b")
+"""The name of a function, or a call of one."""
 
 FIRST = {
     "inverse": ("inverses", "Inverses, and functions of equal arguments"),
@@ -47,6 +51,9 @@ def _file(path: str) -> str:
 
 
 def _says(axiom: Axiom) -> str:
+    """Return what an axiom says as a sentence; the name of a function keeps its small letter."""
+    if CALLED.match(axiom.says):
+        return axiom.says
     return axiom.says[0].upper() + axiom.says[1:]
 
 

@@ -84,6 +84,8 @@ def _checks(report: TheoremReport) -> Iterator[str]:
     if report.kind == "property" and proof.status == "proved":
         meaning = PROPERTY
     yield f"{mark(word.capitalize(), proof.status not in FALLEN_SHORT)}: {meaning}."
+    if proof.status == "error":  # nothing else could be tried
+        return
     if exact is not None:
         tried = count(exact.examples, "example")
         yield (
@@ -133,7 +135,7 @@ def _details(report: TheoremReport) -> str:
         for check in report.more
         if check.seen
     ]
-    if report.exact is not None and not report.exact.passed:
+    if report.exact is not None and not report.exact.passed and proof.status != "error":
         parts.append(block(report.exact.detail))
     return "\n\n".join(parts)
 

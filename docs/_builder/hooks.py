@@ -149,7 +149,7 @@ def _section(nav: Any, title: str) -> list[Any] | None:
 def on_pre_page(page: Page, **_: Any) -> Page:
     """Let MkDocs take the HTML of a generated page as it is, without converting its line."""
     if page.file.src_uri in pages:
-        page.render = partial(_take, page)  # type: ignore[method-assign]
+        page.render = partial(_take, page)
     return page
 
 

@@ -50,7 +50,7 @@ def page(name: str) -> Kept:
     for before, after in pairwise(each.chain):
         parts.append(_link(before, after, each.given))
     parts.append("## What is easily taken for it\n\nFalse, each with a counterexample:")
-    parts.append("\n".join(f"- {_miss(miss)}" for miss in each.misses))
+    parts += map(_miss, each.misses)
     return {"text": "\n\n".join(parts) + "\n"}
 
 
@@ -71,4 +71,5 @@ def _rules(steps: Derivation) -> list[str]:
 
 def _miss(miss: Miss) -> str:
     status = decide(miss.lhs, miss.rhs, miss.given).status
-    return f"{miss.says} ({status}): ${equation(latex(miss.lhs), latex(miss.rhs), sign='=')}$"
+    shown = equation(latex(miss.lhs), latex(miss.rhs))
+    return f"{miss.says[0].upper()}{miss.says[1:]} ({status}):\n\n$$\n{shown}\n$$"

@@ -256,7 +256,11 @@ def statement(report: TheoremReport, made: str) -> str:
     An observation has no formula, and a function and a law of errors mostly hold in both.
     """
     chosen = report.theorem.convention
-    left_out = report.kind == "observation" or (chosen == "either" and report.kind in UNWRITTEN)
+    left_out = (
+        report.kind == "observation"
+        or report.proof.status == "error"
+        or (chosen == "either" and report.kind in UNWRITTEN)
+    )
     convention = "" if left_out else f"{CONVENTIONS[chosen]}\n{{ .convention }}"
     inside = list(filter(None, [made, convention]))
     return "\n\n".join(['<div class="statement" markdown>', *inside, "</div>"]) if inside else ""

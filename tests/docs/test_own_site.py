@@ -60,7 +60,10 @@ def test_pages_have_what_those_of_the_catalogue_have(file):
     assert f'load_theorems("{file.name}")' in page
     assert "refuted" in texts["theorems/swapped.md"]
     assert "Nobody 2020" in texts["theorems/swapped.md"]
-    assert "could not be checked" in texts["theorems/broken.md"]
+    broken = texts["theorems/broken.md"]
+    assert "could not be checked" in broken
+    assert broken.count("cannot multiply A (n × n) by V (d × d)") == 1
+    assert "Passed" not in broken
     assert "## Source\n\nName" in page  # it cites nothing
     front = own_pages.front(report)
     assert re.findall(r"theorems/(\w+)\.md", front) == ["kron_factors", "swapped", "broken"]
