@@ -1,7 +1,7 @@
 """Twelve derivations as papers have them: chains of equations, their hypotheses, and near misses.
 
 Every link of a chain is proved for all sizes, with a certificate and named steps; every near miss
-is refuted by numbers. `docs/derivations.md` is generated from this list.
+is refuted by numbers. The pages `derivations/` of the site are made of this list.
 
 >>> from otimes.algebra.chain import check_chain
 >>> lora = DERIVATIONS["lora"]
