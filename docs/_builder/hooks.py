@@ -79,6 +79,9 @@ page_titles: dict[str, str] = {}
 """The titles of those that have none in the navigation."""
 replaced: dict[str, str] = {}
 """The Markdown of lessons by path, with their numbers and figures, and of other pages."""
+written: list[str] = []
+expected: list[str] = []
+"""The pages that have been written so far, and all: how far the build is."""
 known: set[str] = set()
 """The pages of a site of theorems of a user, outside of which nothing is linked; else empty."""
 
@@ -190,8 +193,10 @@ def on_post_page(output: str, page: Page, **__: Any) -> str:
 
     The content of the page of a theorem has been minified before.
     """
-    done = page.file.src_uri in pages and page.file.src_uri.startswith("theorems/")
-    content = (page.content or "") if done else ""
+    written.append(page.file.src_uri)
+    evidence.tell("pages in the site", len(written), len(expected))
+    ready = page.file.src_uri in pages and page.file.src_uri.startswith("theorems/")
+    content = (page.content or "") if ready else ""
     if not content or content not in output:
         return shared.cut(minified.page(TAGS_IN_LABEL.sub("", output)), page.url)
     before, _, after = output.partition(content)
@@ -206,6 +211,8 @@ def on_env(env: Any, files: Files, **_: Any) -> None:
         for file in files.documentation_pages()
         if file.page is not None
     }
+    written.clear()
+    expected[:] = known
     known |= {path: set(made["anchors"]) for path, made in pages.items()}
     for sentence in links.wrong({path: made["links"] for path, made in pages.items()}, known):
         log.warning(sentence)
