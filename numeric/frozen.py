@@ -36,6 +36,7 @@ from otimes.numeric.config import PATTERN_SETTINGS, check_settings
 from otimes.numeric.experts import by_neuron
 from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from otimes.numeric.functions import ACTIVATION, GATE, linear, norm_scale
+from otimes.numeric.importers.torch_layers import to_stream
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.output_norms import added_place, output_bias, output_scales, written
@@ -316,6 +317,9 @@ def freeze(
 ) -> FrozenPass:
     """Return the frozen pass of a prompt, given as text or token ids; the model is run once.
 
+    A layer or stack of torch.nn takes vectors [pos, d_model]; token t is then entry t of what it
+    returns with a causal mask.
+
     Raises: OtimesError for a dtype other than float64 and float32, or an unknown `mlp`.
 
     >>> from otimes.numeric.load import load_model
@@ -336,7 +340,11 @@ def freeze(
         )
     limit = ("gate_limit",) if mlp == "sources" else ()
     check_settings(model.config, "paths and frozen norms", (*FROZEN, *limit))
-    config, tokens = model.config, read_prompt(model, tokens).tokens
+    if model.config.d_vocab:
+        tokens = read_prompt(model, tokens).tokens
+    else:
+        model, tokens = to_stream(model, tokens)
+    config = model.config
     normed, layers = config.norms_before, range(model.n_layers)
     gated = config.d_mlp > 0 and mlp == "gates"
     mlp_reads = "resid_pre" if config.parallel else "resid_mid"

@@ -25,7 +25,6 @@ from otimes.numeric.audit.findings import Finding
 from otimes.numeric.audit.judge import comparison_of, held, judge
 from otimes.numeric.audit.precision_findings import closest, in_lower_precision
 from otimes.numeric.audit.report import Report, report
-from otimes.numeric.block import kind_of, place_names
 from otimes.numeric.config import Config, listed
 from otimes.numeric.importers import torch_layers
 from otimes.numeric.importers.modules import KNOWN, check_reference, kind_of_module
@@ -122,9 +121,7 @@ def audit(
 
 def _own_pass(model: Model, tokens: Any) -> tuple[Any, dict[str, Any]]:
     """Return the logits and activations of the reference pass of a model, each once."""
-    again = () if model.positions == "shortformer" else ("qk_in",)  # what attention reads
-    kept = [name for name in place_names(model.config) if kind_of(name) not in again]
-    activations = model.forward(tokens, kept)
+    activations = model.forward(tokens)
     return activations["logits"], activations
 
 

@@ -147,6 +147,7 @@ def projected(
         read = back @ ov_circuit(model, layer, head or 0)
         return Factored(read.left, read.right @ E, names, names)
     if name == "W_QK":
+        check_folded(model, "W_QK in embedding space", "ln1_gain", also=("qk_norm",))
         return (back @ qk_circuit(model, layer, head or 0, distance=distance)) @ back.T
     check_folded(model, f"what {name} reads", "ln1_gain" if head is not None else "ln2_gain")
     W = weight(model, name, layer) if head is None else weight(model, name, layer)[head]

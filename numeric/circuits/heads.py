@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.circuits.factored import Factored
+from otimes.numeric.circuits.latents import check_part, latent_part, rotary_part
 from otimes.numeric.circuits.weights import (
     Precision,
     check_dtype,
@@ -65,6 +66,7 @@ def qk_circuit(
     head: int,
     dtype: Precision = np.float64,
     distance: int | None = None,
+    part: str | None = None,
 ) -> Factored:
     r"""Return $W_Q R_Δ W_K^T$ [d_model, d_model]: the bilinear form of the scores, times √d_head.
 
@@ -73,6 +75,11 @@ def qk_circuit(
     (`qk_norm`) divide the scores by two positive numbers, one for each query and one for each key,
     which depend on the prompt; their gains (and the mean that a LayerNorm subtracts) are in the
     circuit. So the circuit has the signs of the scores, and not their sizes.
+
+    In latent attention a score is the sum of two bilinear forms: `part="latent"` is that through
+    the latent of the keys, with W_K absorbed into the queries; `part="rotary"` that of the rotary
+    part of the keys, for which `distance` is needed. A latent divides its form by a positive number
+    for each key, and a latent of queries divides both by one for each query.
     Proved by: scores_through_W_QK, rotary_scores_by_distance.  Source: Elhage et al. 2021; Su et
     al. 2021, §3.2.
 
@@ -80,12 +87,23 @@ def qk_circuit(
     >>> qk_circuit(load_model("one_layer"), 0, 3).rank_bound
     32
 
-    Raises: OtimesError for an invalid head or distance; RuleError if norm gains are not folded.
+    Raises: OtimesError for an invalid head, distance or part; RuleError if norm gains are not
+    folded.
     """
     model = load_model(model)
     check_head(model, layer, head)
-    check_folded(model, "a QK circuit", *gains_before_heads(model), also=("qk_norm",))
+    check_folded(model, "a QK circuit", *gains_before_heads(model), also=("qk_norm", "kv_rank"))
+    check_part(model, part)
     check_dtype(dtype)
+    if part == "latent":
+        if distance is not None:
+            raise OtimesError(
+                f"distance={distance} with part='latent', which does not depend on the distance:"
+                " leave it out, or give part='rotary'"
+            )
+        return latent_part(model, layer, head, dtype)
+    if part == "rotary":
+        return rotary_part(model, layer, head, dtype, turned_by(model, distance))
     W_Q, W_K = (_reader(model, letter, layer, head, dtype) for letter in "QK")
     turn = turned_by(model, distance)
     return Factored(W_Q if turn is None else W_Q @ turn.astype(dtype), W_K.T)

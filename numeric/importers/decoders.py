@@ -54,7 +54,9 @@ class Decoder:
     of each head gets the heads before the positions. `standard` gives settings the names of Llama,
     `positions` says where tokens are, `more` what else is declared. `read` and `only` are the
     settings that are read, and those supported with some values only. `experts` names the experts
-    of a family that has them, whose numbers are in `more`; `sinks` is a tensor of attention.
+    of a family that has them, whose numbers are in `more`; `sinks` is a tensor of attention, and
+    `learned` one of positions, which has `before_positions` rows more. `norm_gains` and
+    `norm_biases` say whether norms have these.
     """
 
     norms: Mapping[str, str] | Callable[[Mapping[str, Any]], Mapping[str, str]] = field(
@@ -79,10 +81,13 @@ class Decoder:
     body: str = "model."
     embed: str = "embed_tokens"
     embed_norm: str = ""
+    learned: str = ""
+    before_positions: int = 0
     layers: str = "layers"
     final: str = "norm"
     in_groups: bool = False
     norm_biases: bool = True
+    norm_gains: bool = True
     standard: Callable[[str, Settings], Settings] = lambda name, settings: settings
     experts: ExpertNames | None = None
     sinks: str = ""
@@ -140,6 +145,10 @@ def read_decoder(
     }
     config = Config(**_without_idle_windows(fields))
     read = _Reader(decoder, config, settings, tensors)
+    if decoder.learned:
+        rows, skipped = config.n_ctx + decoder.before_positions, decoder.before_positions
+        name_of = f"{decoder.body}{decoder.learned}.weight"
+        weights["W_pos"] = tensor(tensors, name_of, (rows, d))[skipped:]
     if config.kv_rank:
         weights |= read_latents(config, read.stacked)
     for letter in () if config.kv_rank else "QKV":
@@ -260,17 +269,19 @@ class _Reader:
                 if c.has(f"{ours}_{part}") and not self._absent(part):
                     whole = f"{decoder.body}{theirs}.{name}"
                     found[f"{ours}_{part}"] = tensor(self.tensors, whole, (d,))
-        if self._absent("bias"):
-            biases = [each for each in c.tensor_shapes() if each.endswith("_bias")]
-            found |= {each: np.broadcast_to(np.float32(0), c.shape(each)) for each in biases}
+        for part, value in (("gain", 1), ("bias", 0)):
+            names = [each for each in c.tensor_shapes() if each.endswith(f"_{part}")]
+            if self._absent(part):
+                found |= {x: np.broadcast_to(np.float32(value), c.shape(x)) for x in names}
         for letter, count in (("q", c.n_heads), ("k", c.kv_heads)):
             if letter in decoder.qk:
                 found |= self._qk_norm(letter, count)
         return found
 
     def _absent(self, part: str) -> bool:
-        """Return whether the LayerNorms of the family have no biases (MPT)."""
-        return part == "bias" and not self.decoder.norm_biases
+        """Return whether the norms of the family have no biases (MPT), or no gains (OLMo 1)."""
+        has = self.decoder.norm_biases if part == "bias" else self.decoder.norm_gains
+        return not has
 
     def _qk_norm(self, letter: str, count: int) -> dict[str, Tensor]:
         """Return the gain of a query or key norm, for each head."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from otimes.numeric.importers.checkpoint import Settings, refuse
-from otimes.numeric.importers.decoders import PRE, Decoder, Fields, head_width
+from otimes.numeric.importers.decoders import HEADS, PRE, Decoder, Fields, head_width
 from otimes.numeric.importers.experts import ExpertNames, sizes
 from otimes.numeric.importers.latents import LATENTS, latent_fields, latent_positions
 from otimes.numeric.importers.rotary import local_base, rotary
@@ -304,6 +304,56 @@ def falcon_biases(settings: Settings) -> Iterable[str]:
     return ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out") if settings.get("bias") else ()
 
 
+def gptj_settings(name: str, settings: Settings) -> Settings:
+    """Return the settings of GPT-J under the names of Llama."""
+    names = {
+        "n_embd": "hidden_size",
+        "n_layer": "num_hidden_layers",
+        "n_head": "num_attention_heads",
+        "n_positions": "max_position_embeddings",
+        "activation_function": "hidden_act",
+    }
+    settings.size("rotary_dim")
+    width = settings.get("n_inner") or 4 * settings.size("n_embd")
+    return _renamed(settings, names, intermediate_size=width)
+
+
+def gptj_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
+    """Return the rotation of GPT-J, of pairs of neighbours."""
+    dims = {"rotary_dims": settings.size("rotary_dim"), "rotary_layout": "interleaved"}
+    return {**rotary(name, settings, head_width(settings)), **dims}
+
+
+def opt_settings(name: str, settings: Settings) -> Settings:
+    """Return the settings of OPT; norms after the sums, as in its 350m, are refused."""
+    d = settings.size("hidden_size")
+    allowed = {
+        "do_layer_norm_before": (True, None),
+        "_remove_final_layer_norm": (False, None),
+        "layer_norm_elementwise_affine": (True, None),
+        "word_embed_proj_dim": (d, None),
+    }
+    refuse(name, settings, allowed)
+    names = {"ffn_dim": "intermediate_size", "activation_function": "hidden_act"}
+    return _renamed(settings, names, layer_norm_eps=1e-5)
+
+
+def opt_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
+    """Return the learned positions of OPT."""
+    return {"positions": "learned", "n_ctx": settings.size("max_position_embeddings")}
+
+
+def opt_biases(settings: Settings) -> Iterable[str]:
+    """Return all biases of attention and the MLP, or none."""
+    given = settings.get("enable_bias", True)
+    return ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out") if given else ()
+
+
+def olmo_settings(name: str, settings: Settings) -> Settings:
+    """Return the settings of OLMo 1, whose norms have a fixed ε."""
+    return _renamed(settings, {}, layer_norm_eps=1e-5)
+
+
 def mpt_settings(name: str, settings: Settings) -> Settings:
     """Return the settings of MPT; those of `attn_config` that change attention are refused."""
     attention = settings.get("attn_config") or {}
@@ -405,6 +455,16 @@ DECODERS: dict[str, Decoder] = {
         experts=DEEPSEEK,
         only={**WHOLE, "attention_bias": (False, None)},
     ),
+    "olmo": _decoder(
+        ATTENTION_BIAS,
+        norm="layer",
+        norm_biases=False,
+        norm_gains=False,
+        eps="layer_norm_eps",
+        biases=llama_biases,
+        standard=olmo_settings,
+        only={**WHOLE, "clip_qkv": (None,)},
+    ),
     "olmo2": _decoder(
         *(ATTENTION_BIAS,), norms=OUTPUT, order="output", biases=llama_biases, qk=QK, qk_norm="all"
     ),
@@ -490,6 +550,43 @@ DECODERS: dict[str, Decoder] = {
             ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out") if settings.get("use_bias", True) else ()
         ),
         more=every_window,
+    ),
+    "gptj": _decoder(
+        {"n_embd", "n_layer", "n_head", "n_positions", "n_ctx", "n_inner", "rotary_dim"},
+        {"activation_function"},
+        norms={"ln1": "ln_1", "ln2": "ln_1"},
+        norm="layer",
+        eps="layer_norm_epsilon",
+        heads={**{letter: f"attn.{letter.lower()}_proj" for letter in "QKV"}, "O": "attn.out_proj"},
+        mlp={"in": "mlp.fc_in", "out": "mlp.fc_out"},
+        biases=lambda settings: ("b_in", "b_out", "b_U"),
+        parallel=lambda settings: True,
+        body="transformer.",
+        embed="wte",
+        layers="h",
+        final="ln_f",
+        standard=gptj_settings,
+        positions=gptj_positions,
+        only={"rotary": (True, None), "scale_attn_weights": (True, None)},
+    ),
+    "opt": _decoder(
+        {"ffn_dim", "activation_function", "enable_bias", "do_layer_norm_before"},
+        {"layer_norm_elementwise_affine", "word_embed_proj_dim"},
+        {"dropout", "layerdrop", "init_std"},
+        norms={"ln1": "self_attn_layer_norm", "ln2": "final_layer_norm"},
+        norm="layer",
+        eps="layer_norm_eps",
+        heads={**HEADS, "O": "self_attn.out_proj"},
+        mlp={"in": "fc1", "out": "fc2"},
+        biases=opt_biases,
+        embed="decoder.embed_tokens",
+        learned="decoder.embed_positions",
+        before_positions=2,
+        layers="decoder.layers",
+        final="decoder.final_layer_norm",
+        standard=opt_settings,
+        positions=opt_positions,
+        only={},
     ),
     "bloom": _decoder(
         {"n_layer", "n_head", "n_embed", "seq_length"},

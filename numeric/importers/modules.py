@@ -7,7 +7,7 @@ the settings in float64, not read from the buffers of a module, which are float3
 
     Hugging Face        GPT-2, GPT-NeoX (`huggingface`), Llama, Mistral, Mixtral, Qwen 2 and 3, with
                         and without experts, gpt-oss, DeepSeek-V2 and V3,
-                        OLMo 2 and 3,
+                        OLMo 1 to 3, GPT-J, OPT,
                         Gemma 1 to 3, Phi, Phi-3, StableLM, StarCoder 2, BLOOM, Falcon,
                         MPT (`families`)
     TransformerLens     HookedTransformer (`transformer_lens`)
@@ -36,6 +36,7 @@ CLASSES = {
     "GptOss": "gpt_oss",
     "DeepseekV2": "deepseek_v2",
     "DeepseekV3": "deepseek_v3",
+    "Olmo": "olmo",
     "Olmo2": "olmo2",
     "Olmo3": "olmo3",
     "Gemma": "gemma",
@@ -44,6 +45,8 @@ CLASSES = {
     "Phi3": "phi3",
     "StableLm": "stablelm",
     "Starcoder2": "starcoder2",
+    "GPTJ": "gptj",
+    "OPT": "opt",
     "Bloom": "bloom",
     "Falcon": "falcon",
     "Mpt": "mpt",

@@ -211,3 +211,27 @@ def _gain_and_bias(norm: Any) -> tuple[np.ndarray, np.ndarray]:
     shape = tuple(norm.normalized_shape)
     gain = np.ones(shape) if norm.weight is None else array_of(norm.weight)
     return gain, np.zeros(shape, gain.dtype) if norm.bias is None else array_of(norm.bias)
+
+
+def to_stream(model: Model, vectors: Any) -> tuple[Model, np.ndarray]:
+    """Return the model from vectors [pos, d_model] to its output, and the "tokens" of the vectors.
+
+    Token t reads vector t, and logit t is entry t of the output: W_E has the vectors as rows, and
+    W_U is the identity.
+    """
+    if not model.config.d_mlp:
+        raise OtimesError(
+            f"{model.name} is attention without a residual stream, and paths are terms of one: give"
+            " a TransformerEncoderLayer or TransformerEncoder with norm_first=True"
+        )
+    read, tokens = on_vectors(model, vectors)
+    if len(tokens) != 1:
+        raise ShapeError(
+            f"one prompt is taken here, [pos, d_model={model.d_model}], and a batch of"
+            f" {len(tokens)} was given: call once for each"
+        )
+    d, n_pos = model.d_model, tokens.shape[1]
+    size = max(d, n_pos)
+    embed = np.concatenate([read.part("W_E"), np.zeros((size - n_pos, d))])
+    config = replace(read.config, d_vocab=size, tied=False)
+    return read.changed({"W_E": embed, "W_U": np.eye(d, size)}, config), tokens[0]

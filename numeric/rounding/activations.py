@@ -209,10 +209,15 @@ class At:
         return near
 
     def weight(self, name: str) -> Near:
-        """Return a weight, without error; gains that are stored minus 1 have that of the sum."""
+        """Return a weight, without error; gains that are stored minus 1 have that of the sum.
+
+        The stored w is rounded too where the norm is computed in float32, and the weights are
+        float64: |fl(1 + fl(w)) - (1 + w)| ≤ u |1 + w| + u |w|.
+        """
         near = Near.exactly(self.weights[name])
         if name.endswith("_gain") and self.config.gain_offset and not self.p.exact:
-            return Near(near.value, self.p.stored() * np.abs(near.value))
+            size = np.abs(near.value) + np.abs(near.value - 1.0)
+            return Near(near.value, self.p.stored() * size)
         return near
 
     def bias(self, name: str) -> Array | None:

@@ -93,7 +93,7 @@ REFUSED = {
         "deepseek",
         "kv_rank=5",
     ),
-    "circuits of latents": (lambda m: ot.qk_circuit(m, 0, 0, 1), "deepseek", "kv_rank=5"),
+    "circuits of latents": (lambda m: ot.qk_circuit(m.fold_norms(), 0, 0), "deepseek", "kv_rank=5"),
     "gates": (lambda model: freeze(model, [1, 2], mlp="gates"), "experts of gpt-oss", "gate_limit"),
     "gradients": (lambda model: input_gradient(model, TINY_TOKENS), "gemma2", "logit_cap=3.0"),
     "embeddings": (lambda m: input_gradient(m, TINY_TOKENS), "bloom", "embed_norm=True"),

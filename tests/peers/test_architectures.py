@@ -14,7 +14,7 @@ from tests.peers.architectures import DECODERS, TOKENS, decoder
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-WITHOUT_SDPA = ("gemma 2", "gpt-oss", "bloom", "bloom, six heads", "mpt", "mpt, six heads")
+WITHOUT_SDPA = ("gemma 2", "gpt-oss", "gpt-j", "bloom", "bloom, six heads", "mpt", "mpt, six heads")
 # In transformers 5.23 Falcon's eager attention adds ALiBi twice: once in the mask.
 WRONG_EAGER = ("falcon, alibi",)
 RIGHT = [
@@ -95,6 +95,9 @@ REFUSED = {
         {"apply_residual_connection_post_layernorm": True},
     ),
     "rope_type": ("qwen 3", {"rope_parameters": {"rope_type": "proportional", "rope_theta": 9.0}}),
+    "word_embed_proj_dim": ("opt", {"word_embed_proj_dim": 18}),
+    "do_layer_norm_before": ("opt", {"do_layer_norm_before": False}),
+    "clip_qkv=2.0": ("olmo", {"clip_qkv": 2.0}),
     "clip_qkv": ("mpt", {"attn_config": {"clip_qkv": 1.0}}),
     "use_bidirectional_attention": ("gemma 3", {"use_bidirectional_attention": True}),
 }

@@ -276,6 +276,8 @@ def _fit(
 ) -> np.ndarray | None:
     """Return the array as [prompt, *shape], or None if its shape does not fit."""
     grouped = (config.kv_heads, *shape[1:])
+    if len(shape) == 2 and batch[0] > 1 and array.shape == (batch[0] * shape[0], shape[1]):
+        return array.reshape(batch[0], *shape)  # the positions of all prompts, one after another
     for each in (shape, grouped) if kind_of(place) in ("k", "v") else (shape,):
         if array.shape == (batch[0], *each):
             fitted = array

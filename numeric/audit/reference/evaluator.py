@@ -285,3 +285,21 @@ def passed_on(config: Config, place: str) -> bool:
     if kind == "qk_in":
         return config.positions != "shortformer"
     return kind == "resid_post" and not config.d_mlp
+
+
+@lru_cache(maxsize=4096)
+def made_at(config: Config, place: str) -> str:
+    """Return the hook point that a hook point is a second name of, or itself.
+
+    >>> made_at(Config(2, 1, 4, 2, 10, 8, "rotary", rotary_dims=2, norm="rms"), "qk_in.1")
+    'ln1.1'
+    """
+    while kind_of(place) != "embed" and passed_on(config, place):
+        (place,) = inputs_of(config, place)
+    return place
+
+
+@lru_cache(maxsize=4096)
+def names_of(config: Config, place: str) -> tuple[str, ...]:
+    """Return a hook point and its second names, in the order of the forward pass."""
+    return tuple(each for each in place_names(config) if made_at(config, each) == place)

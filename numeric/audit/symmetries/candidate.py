@@ -55,9 +55,15 @@ def changed(compared: Comparison, changes: Mapping[str, Callable[[Near], Near]])
     ]
 
 
-def explains(compared: Comparison, place: str, act: Act) -> bool:
-    """Return whether an act, a change of its operation, explains an activation."""
-    return compared.ratio(place, (Mistake("", {kind_of(place): act}),)) <= 1
+def explains(compared: Comparison, place: str, act: Act, made_at: str = "") -> bool:
+    """Return whether an act, a change of its operation, explains an activation.
+
+    The operation is that of `made_at`, by default its own. That of other layers is right: there
+    the logits are unchanged too.
+    """
+    made = made_at or place
+    mistake = Mistake("", {kind_of(made): act}, layer=layer_of(made))
+    return compared.ratio(place, (mistake,)) <= 1
 
 
 def here(compared: Comparison, place: str, kinds: tuple[str, ...]) -> list[str]:

@@ -43,7 +43,7 @@ def queries_and_keys(compared: Comparison, place: str) -> Iterator[Rewrite]:
             )
     elif place == k:
         yield from _other_key_bias(compared, k)
-    root = float(np.sqrt(config.d_head))
+    root = 1 / config.score_scale
     for factors, says in (
         ({q: 1 / root}, "queries carry the scale 1/√d_head"),
         ({k: 1 / root}, "keys carry the scale 1/√d_head"),
@@ -138,7 +138,7 @@ def basis_of_queries_and_keys(compared: Comparison, place: str) -> Iterator[Rewr
     q, k = f"q.{layer}", f"k.{layer}"
     if not {q, k} <= set(compared.recorded):
         return
-    root = float(np.sqrt(compared.model.config.d_head))
+    root = 1 / compared.model.config.score_scale
     rotary = compared.model.config.positions == "rotary"
     for turned, shown in _before_or_after_rotation(compared):
         if min(compared.ratio(q, turned), compared.ratio(k, turned)) < MOVED:

@@ -30,7 +30,7 @@ STREAM = (
     *("embed", "resid_pre", "head_out", "attn_out"),
     *("resid_mid", "mlp_out", "resid_post", "final"),
 )
-NORMED = ("ln1", "ln2", "ln_final", "qk_in")
+NORMED = ("ln_embed", "ln1", "ln1_post", "ln2", "ln2_post", "ln_final", "qk_in")
 WRITERS = ("attn_out", "mlp_out")
 CENTRED = "the residual stream is centred"
 ROTATED = "the residual stream is rotated"

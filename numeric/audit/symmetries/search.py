@@ -18,8 +18,8 @@ from scipy.optimize import linear_sum_assignment
 
 from otimes.numeric.audit.precision.tolerated import tolerated_steps
 from otimes.numeric.audit.reference.comparison import Comparison, tells
-from otimes.numeric.audit.reference.edits import affine_to, moved, times, weights_to
-from otimes.numeric.audit.reference.evaluator import Operation, layer_of
+from otimes.numeric.audit.reference.edits import affine_to, moved, weights_to
+from otimes.numeric.audit.reference.evaluator import Operation, layer_of, made_at, names_of
 from otimes.numeric.audit.symmetries.candidate import (
     Rewrite,
     changed,
@@ -32,7 +32,13 @@ from otimes.numeric.audit.symmetries.candidate import (
     unseen,
 )
 from otimes.numeric.audit.symmetries.queries_keys import basis_of_queries_and_keys, queries_and_keys
-from otimes.numeric.block import OF_HEADS, kind_of, passes_on
+from otimes.numeric.audit.symmetries.recorded import (
+    after_the_norm,
+    before_the_scale,
+    before_their_norm,
+    scores_on_their_way,
+)
+from otimes.numeric.block import OF_HEADS, kind_of
 from otimes.numeric.functions import causal_mask
 from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
@@ -90,35 +96,60 @@ FOLDED_NORMS = {
 }
 
 
+NORMS = ("ln1", "ln2", "ln_final")
+
+
 def _folded_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield the rewrite of a norm that is folded into what reads it.
+
+    `place` is the norm itself or a second name of it, such as `qk_in`; all names under which the
+    same rows were recorded are rewritten together.
+    """
     config = compared.model.config
-    if config.post_norm and place != (
-        "ln_final" if config.final_norm else f"{passes_on(config)}.{config.n_layers - 1}"
-    ):
-        yield from _bias_passed_on(compared, place)
+    norm = made_at(config, place)
+    if kind_of(norm) not in NORMS:
+        return
+    shown = [name for name in names_of(config, norm) if name in compared.recorded]
+    own = [name for name in shown if _same_rows(compared, place, name)]
+    others = [name for name in shown if name != place]
+    alone = compared.with_places(hidden(compared, *others)) if others else compared
+    if config.post_norm and norm != ("ln_final" if config.final_norm else made_at(config, "final")):
+        unbiased = affine_to(bias=np.zeros_like)
+        if config.norm == "layer" and explains(alone, place, unbiased, norm):
+            yield _bias_passed_on(compared, norm, own)
         return  # what it gives is added to, as well as read
     for says, act in FOLDED_NORMS.items():
-        if (config.norm == "layer" or "bias" not in says) and explains(compared, place, act):
-            yield hiding(compared, says, place)
+        if (config.norm == "layer" or "bias" not in says) and explains(alone, place, act, norm):
+            yield hiding(compared, says, *own)
             return
 
 
-def _bias_passed_on(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    """Yield the rewrite that moves a post-norm's bias into its readers and the next sum."""
-    config, kind, layer = compared.model.config, kind_of(place), layer_of(place)
-    if config.norm != "layer" or not explains(compared, place, affine_to(bias=np.zeros_like)):
-        return
+def _same_rows(compared: Comparison, place: str, other: str) -> bool:
+    """Return whether two hook points were recorded with the same rows, each as it is stored."""
+    for prompt in compared.prompts:
+        a, b = prompt.places[place], prompt.places[other]
+        if (np.abs(a.value - b.value) > a.error + b.error).any():
+            return False
+    return True
+
+
+def _bias_passed_on(compared: Comparison, norm: str, own: list[str]) -> Rewrite:
+    """Return the rewrite that moves a post-norm's bias into its readers and the next sum."""
+    config, kind, layer = compared.model.config, kind_of(norm), layer_of(norm)
     assert layer is not None  # such norms are of a layer
     bias = compared.model.part(f"{kind}_bias", layer)
-    same, written = {place}, f"mlp_out.{layer}"
-    if kind == "ln2" or not config.d_mlp:
-        after = layer + 1
-        same |= {f"{passes_on(config)}.{layer}", f"resid_pre.{after}", f"qk_in.{after}"}
-        written = f"attn_out.{after}"
-    changes = dict.fromkeys(same, _plus(bias, compared.unit))
+    ends_block = kind == "ln2" or not config.d_mlp
+    written = f"attn_out.{layer + 1}" if ends_block else f"mlp_out.{layer}"
+    changes = dict.fromkeys(own, _plus(bias, compared.unit))
     changes[written] = _plus(-bias, compared.unit)
     says = "the bias is moved into what reads it, and into what is added next"
-    yield Rewrite(says, changed(compared, changes), frozenset(same), must_change=True)
+    return Rewrite(says, changed(compared, changes), frozenset(own), must_change=True)
+
+
+def _folded_latent(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield the rewrite of a latent whose gain is folded into what is made of it."""
+    if explains(compared, place, affine_to(gain=np.ones_like)):
+        yield hiding(compared, "the gain is folded into what reads it", place)
 
 
 def _heads_in_another_order(compared: Comparison, place: str, depth: int) -> Iterator[Rewrite]:
@@ -264,12 +295,6 @@ def _shifted_scores(compared: Comparison, place: str) -> Iterator[Rewrite]:
         yield unseen(compared, says, place)
 
 
-def _unscaled_scores(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    if explains(compared, place, times(compared.model.config.d_head**0.5)):
-        says = "scores are recorded before they are divided by √d_head"
-        yield hiding(compared, says, place)
-
-
 def _bias_later(compared: Comparison, place: str) -> Iterator[Rewrite]:
     bias = "b_O" if kind_of(place) == "attn_out" else "b_out"
     biased = bias in compared.model.config.biases
@@ -279,7 +304,7 @@ def _bias_later(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 def _neurons_in_another_order(compared: Comparison, place: str) -> Iterator[Rewrite]:
-    own = here(compared, place, ("mlp_pre", "mlp_post"))
+    own = here(compared, place, ("mlp_pre", "mlp_post", "routed"))
     rest = compared.with_places(hidden(compared, *own))
     ours = np.concatenate([each.near(place).value for each in rest.evaluators()])
     shown = np.concatenate([p.places[place].value for p in compared.prompts])
@@ -332,17 +357,29 @@ def _shifted_logits(compared: Comparison, place: str) -> Iterator[Rewrite]:
 
 
 FOUND_BY: dict[str, tuple[Callable[..., Iterator[Rewrite]], ...]] = {
-    **dict.fromkeys(("ln1", "ln2", "ln_final"), (_folded_norm,)),
+    "embed": (before_the_scale,),
     **dict.fromkeys(
-        ("q", "k"), (_heads_in_another_order, queries_and_keys, basis_of_queries_and_keys)
+        ("ln1", "ln2", "ln_final", "qk_in", "resid_pre", "resid_post", "final"), (_folded_norm,)
+    ),
+    **dict.fromkeys(("q_latent", "kv_latent"), (_folded_latent,)),
+    **dict.fromkeys(
+        ("q", "k"),
+        (
+            _heads_in_another_order,
+            before_their_norm,
+            queries_and_keys,
+            basis_of_queries_and_keys,
+        ),
     ),
     "v": (_value_bias, _heads_in_another_order, _basis_of_values),
-    "scores": (_heads_in_another_order, _shifted_scores, _unscaled_scores),
+    "scores": (_heads_in_another_order, _shifted_scores, scores_on_their_way),
     "pattern": (_heads_in_another_order,),
     "z": (_heads_in_another_order, _value_bias, _basis_of_values),
     "head_out": (_heads_in_another_order, _value_bias),
-    **dict.fromkeys(("attn_out", "mlp_out"), (_bias_later,)),
-    **dict.fromkeys(("mlp_pre", "mlp_post"), (_neurons_in_another_order, _neurons_scaled)),
+    **dict.fromkeys(("attn_out", "mlp_out"), (_bias_later, after_the_norm)),
+    **dict.fromkeys(
+        ("mlp_pre", "mlp_post", "routed"), (_neurons_in_another_order, _neurons_scaled)
+    ),
     "logits": (_shifted_logits,),
 }
 """Functions that find rewrites, by kind of hook point, the simplest rewrites first."""

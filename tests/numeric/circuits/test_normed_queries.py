@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import otimes as ot
+from tests.numeric.random_models import KINDS as KINDS_OF_ALL
 from tests.numeric.random_models import MODERN, TINY_TOKENS, random_model
 
 KINDS = {
@@ -54,6 +55,42 @@ def test_what_a_head_writes_is_its_ov_circuit_over_the_scale_of_the_latent(kind:
     circuit = ot.ov_circuit(model, 1, 2)
     written = places["pattern.1"][2] @ (rows @ circuit.left @ circuit.right / scale)
     assert np.abs(written - places["head_out.1"][2]).max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["deepseek", "latents of keys only"])
+def test_scores_of_latents_are_two_circuits_of_which_one_is_scaled(kind: str) -> None:
+    model = random_model(MODERN[kind], seed=1).fold_norms()
+    places, layer, head = model.forward(TINY_TOKENS), 1, 2
+    rows = places["ln1.1"]
+
+    def sizes(weight: np.ndarray) -> np.ndarray:
+        return np.sqrt(((rows @ weight) ** 2).mean(axis=1) + model.config.latent_eps)
+
+    of_keys = sizes(model.W_DKV[layer])
+    of_queries = sizes(model.W_DQ[layer]) if model.config.q_rank else np.ones(len(rows))
+    own = ot.qk_circuit(model, layer, head, part="latent")
+    for key in (0, 3):
+        for query in (3, 4):
+            turned = ot.qk_circuit(model, layer, head, distance=query - key, part="rotary")
+            of_own = rows[query] @ own.dense() @ rows[key] / of_keys[key]
+            both = of_own + rows[query] @ turned.dense() @ rows[key]
+            expected = both / of_queries[query] * model.config.score_scale
+            assert np.isclose(places["scores.1"][head, query, key], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "says"),
+    [
+        ("deepseek", {"distance": 1}, "kv_rank=5"),
+        ("deepseek", {"distance": 1, "part": "latent"}, "does not depend on the distance"),
+        ("deepseek", {"part": "rotary"}, "distance=1"),
+        ("llama", {"distance": 1, "part": "latent"}, "no latent attention"),
+    ],
+)
+def test_a_circuit_of_latents_asked_wrongly(kind: str, options: dict, says: str) -> None:
+    model = random_model({**KINDS_OF_ALL, **MODERN}[kind], seed=1).fold_norms()
+    with pytest.raises(ot.OtimesError, match=says):
+        ot.qk_circuit(model, 0, 0, **options)
 
 
 @pytest.mark.parametrize(
