@@ -33,9 +33,10 @@ def paths(
 ) -> "Paths":
     """Return the ensemble of paths of a model (or a bundled model's name, or a folder) on a prompt.
 
-    `tokens` is text or token ids, `dtype` float64 or float32. With `mlp="sources"` the output of
-    each MLP is a constant source. With `mlp="gates"` its gates are frozen, and paths go through
-    MLPs and around them; the order of a path still counts only heads.
+    `tokens` is text or token ids; a layer of torch.nn takes vectors [pos, d_model], and entries of
+    its output are then the tokens of the methods. `dtype` is float64 or float32. With
+    `mlp="sources"` the output of each MLP is a constant source. With `mlp="gates"` its gates are
+    frozen, and paths go through MLPs and around them; the order of a path still counts only heads.
 
     In the methods, a negative position counts from the end. A `token` may be a pair of tokens, for
     their logit difference, or an array [d_model], for any direction after the final norm.

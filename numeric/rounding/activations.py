@@ -285,7 +285,7 @@ def _read(letter: str) -> Callable[[At], Near]:
         if letter == "V":
             return made
         if config.qk_norm != "none":
-            made = _normed_heads(at, made, at.weight(f"{letter.lower()}_norm_gain"))
+            made = normed_heads(at, made, at.weight(f"{letter.lower()}_norm_gain"))
         if config.positions != "rotary":
             return made
         return rotated(made, *config.rotation, p=at.p)
@@ -317,7 +317,7 @@ def _latent_keys(at: At) -> Near:
     return rotated(keys, *at.config.rotation, p=at.p) if at.config.positions == "rotary" else keys
 
 
-def _normed_heads(at: At, heads: Near, gain: Near) -> Near:
+def normed_heads(at: At, heads: Near, gain: Near) -> Near:
     """Return queries or keys after their norm: each head alone, or all heads of a position."""
     config, p = at.config, at.p
     if config.qk_norm == "head":
@@ -338,8 +338,8 @@ def _normed_heads(at: At, heads: Near, gain: Near) -> Near:
     return Near(back(near.value), back(np.broadcast_to(near.error, near.value.shape)))
 
 
-def _scores(at: At) -> Near:
-    """Return the scores; their scale may be applied before the product, to one or both factors."""
+def all_scores(at: At) -> Near:
+    """Return the scores of all pairs; queries or keys may carry their scale, or a part of it."""
     q, k, scale = at.inputs["q"], at.inputs["k"], at.config.score_scale
     keys = Near(np.swapaxes(k.value, -1, -2), np.swapaxes(k.error, -1, -2))
     raw = linear(q, keys, None, at.p, rescaled=2)
@@ -350,9 +350,13 @@ def _scores(at: At) -> Near:
         error = raw.error * scale
         error = error + (at.p.stored() + 2 * at.p.inner) * (np.abs(value) + error) + at.p.tiny
         near = Near(value, error)
-    near = _with_distance(at, soft_cap(near, at.config.score_cap, at.p))
+    return _with_distance(at, soft_cap(near, at.config.score_cap, at.p))
+
+
+def _scores(at: At) -> Near:
+    near = all_scores(at)
     hidden = np.where(at.visible, 0.0 if at.p.exact else near.error, np.inf)
-    return Near(near.value, np.broadcast_to(hidden, value.shape))
+    return Near(near.value, np.broadcast_to(hidden, near.value.shape))
 
 
 def _with_distance(at: At, scores: Near) -> Near:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from otimes.numeric.audit.mistakes.patterns import attends
 from otimes.numeric.audit.reference.evaluator import Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.functions import rotary_scale, rotate
 from otimes.numeric.rounding.activations import At
-from otimes.numeric.rounding.functions import softmax, softmax_with_sink
 from otimes.numeric.rounding.linear import Array, Near
 
 Hidden = Callable[[Array, Array, int], Array]
@@ -79,18 +79,12 @@ def mistakes(config: Config, first: int) -> Iterator[Mistake]:
             yield Mistake(f"decoding at positions {says}", {"resid_pre": _added_at(place, first)})
 
 
-def _attends(at: At, scores: Near, seen: Array) -> Near:
-    if at.config.sinks:
-        return softmax_with_sink(scores, seen, at.weights["sinks"], at.p, True)
-    return softmax(scores, seen, at.p, online=True)
-
-
 @makes_act
 def _unseen(at: At, operation: Operation, hidden: Hidden, first: int) -> Near:
     """Act: hide cached keys from decoded queries."""
     i, j = np.ogrid[: at.n_pos, : at.n_pos]
     seen = at.visible & ~((i >= first) & hidden(i, j, first))
-    return _attends(at, at.only(), seen | (~seen.any(axis=1, keepdims=True) & (i == j)))
+    return attends(at, at.only(), seen | (~seen.any(axis=1, keepdims=True) & (i == j)))
 
 
 def _hole(at: At, first: int) -> Array:
@@ -104,7 +98,7 @@ def _zero_scores(at: At, operation: Operation, first: int) -> Near:
     """Act: scores of 0 with keys that were never written to the cache."""
     scores, hole = at.only(), _hole(at, first)
     error = np.where(hole, 0.0, scores.error)
-    return _attends(at, Near(np.where(hole, 0.0, scores.value), error), at.visible)
+    return attends(at, Near(np.where(hole, 0.0, scores.value), error), at.visible)
 
 
 @makes_act

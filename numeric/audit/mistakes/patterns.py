@@ -1,6 +1,7 @@
 """Mistakes in the causal mask, and in the softmax."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,9 +17,9 @@ from otimes.numeric.audit.reference.edits import (
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import Config
 from otimes.numeric.functions import causal_mask
-from otimes.numeric.rounding.activations import At
-from otimes.numeric.rounding.functions import softmax
-from otimes.numeric.rounding.linear import Array, Near, linear
+from otimes.numeric.rounding.activations import At, all_scores
+from otimes.numeric.rounding.functions import softmax, softmax_with_sink
+from otimes.numeric.rounding.linear import Array, Near
 
 PREFIXES = (2, 3, 4, 5, 8)
 FILLS = (0.0, -1.0, -5.0, -10.0, -20.0, -50.0, -100.0, -1e3, -1e4)
@@ -92,19 +93,25 @@ def _window(width: int, i: Array, j: Array) -> Array:
 def whole_scores(at: At) -> Near:
     """Return the scores of all pairs, also masked ones, from recorded or computed q and k."""
     q, k = other_place(at, "q"), other_place(at, "k")
-    keys = moved(k, lambda array: np.swapaxes(array, -1, -2))
-    raw = linear(q, keys, None, at.p, rescaled=2)
-    root = np.sqrt(at.config.d_head)
-    error = raw.error / root + 4 * at.p.unit * np.abs(raw.value) / root
-    own = at.only()
-    seen = at.visible
-    return Near(np.where(seen, own.value, raw.value / root), np.where(seen, own.error, error))
+    every = all_scores(replace(at, inputs={"q": q, "k": k}))
+    own, seen = at.only(), at.visible
+    return Near(np.where(seen, own.value, every.value), np.where(seen, own.error, every.error))
+
+
+def attends(at: At, scores: Near, seen: Array) -> Near:
+    """Return the softmax over some keys, with the sinks of a model that has them."""
+    if at.config.sinks:
+        return softmax_with_sink(scores, seen, at.weights["sinks"], at.p, True)
+    return softmax(scores, seen, at.p, online=True)
 
 
 @makes_act
 def _masked(at: At, operation: Operation, visible: Visible) -> Near:
     i, j = np.ogrid[: at.n_pos, : at.n_pos]
-    return softmax(whole_scores(at), visible(i, j), at.p, online=True)
+    seen = visible(i, j)
+    if at.config.window:
+        seen = seen & (i - j < at.config.window)
+    return attends(at, whole_scores(at), seen)
 
 
 @makes_act

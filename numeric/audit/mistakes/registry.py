@@ -26,6 +26,7 @@ from otimes.numeric.audit.mistakes import (
     projections,
     rotary,
     scores,
+    settings,
 )
 from otimes.numeric.audit.reference.evaluator import Mistake
 from otimes.numeric.config import Config
@@ -37,6 +38,7 @@ FAMILIES = (
     rotary,
     scores,
     patterns,
+    settings,
     latents,
     linear,
     mlp,

@@ -6,7 +6,14 @@ from itertools import combinations
 
 import numpy as np
 
-from otimes.numeric.audit.reference.edits import after, given, inputs_from, scaled, times
+from otimes.numeric.audit.reference.edits import (
+    after,
+    config_to,
+    given,
+    inputs_from,
+    scaled,
+    times,
+)
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.activations import At
@@ -36,30 +43,41 @@ def mistakes(config: Config) -> Iterator[Mistake]:
 
 def _factors(config: Config) -> Iterator[Mistake]:
     """Yield the mistakes of scores with another scale, each scale once."""
-    root = np.sqrt(config.d_head)
-    factors = {
-        UNSCALED: root,
-        "scores divided by d_head and not by its root": 1 / root,
-        "scores divided by √d_model and not by √d_head": root / np.sqrt(config.d_model),
-        "scores multiplied by √d_head and not divided": root**2,
-        "scores divided by √n_heads": root / np.sqrt(config.n_heads),
-        "scores divided by the fourth root of d_head": root**0.5,
-        "scores divided by √(n_heads · d_head) and not by √d_head": config.n_heads**-0.5,
-        "scores of the wrong sign": -1.0,
+    d_head, heads, own = config.d_head, config.n_heads, config.score_scale
+    scales = {
+        UNSCALED: 1.0,
+        "scores divided by d_head and not by its root": 1 / d_head,
+        "scores divided by √d_model and not by √d_head": config.d_model**-0.5,
+        "scores multiplied by √d_head and not divided": d_head**0.5,
+        "scores divided by √n_heads": heads**-0.5,
+        "scores divided by the fourth root of d_head": d_head**-0.25,
+        "scores divided by √(n_heads · d_head) and not by √d_head": (heads * d_head) ** -0.5,
+        "scores of the wrong sign": -own,
     }
+    if config.attn_scale and not config.kv_rank:
+        scales[f"scores divided by √d_head and not multiplied by {own:.4g}"] = d_head**-0.5
     if config.positions == "rotary" and config.rotary_dims != config.d_head:
         says = "scores divided by the root of the rotary width"
-        factors[says] = root / np.sqrt(config.rotary_dims)
+        scales[says] = config.rotary_dims**-0.5
     if config.kv_heads != config.n_heads:
         share = config.n_heads / config.kv_heads
-        factors["scores divided by √(heads per group) more"] = share**-0.5
+        scales["scores divided by √(heads per group) more"] = own * share**-0.5
     alike: dict[float, list[str]] = {}
-    for says, factor in factors.items():
-        alike.setdefault(round(factor, 12), []).append(says)
+    for says, scale in scales.items():
+        alike.setdefault(round(scale / own, 12), []).append(says)
     for value, names in alike.items():
         if value != 1:
             rank = 0 if UNSCALED in names else 1
-            yield Mistake("; or ".join(names), {"scores": times(factors[names[0]])}, rank)
+            yield Mistake(
+                "; or ".join(names), {"scores": _scaled_by(config, scales[names[0]])}, rank
+            )
+
+
+def _scaled_by(config: Config, scale: float) -> Act:
+    """Return the act of another scale, before a cap and the distances of ALiBi."""
+    if scale > 0 and (config.score_cap or config.positions == "alibi"):
+        return config_to(attn_scale=scale)
+    return times(scale / config.score_scale)
 
 
 def _scores(config: Config) -> Iterator[tuple[str, Act]]:

@@ -38,7 +38,8 @@ from otimes.numeric.audit.symmetries.recorded import (
     before_their_norm,
     scores_on_their_way,
 )
-from otimes.numeric.block import OF_HEADS, kind_of
+from otimes.numeric.block import OF_HEADS, inputs_of, kind_of
+from otimes.numeric.config import Config
 from otimes.numeric.functions import causal_mask
 from otimes.numeric.rounding.activations import At
 from otimes.numeric.rounding.linear import Array, Near
@@ -106,12 +107,11 @@ def _folded_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
     same rows were recorded are rewritten together.
     """
     config = compared.model.config
-    norm = made_at(config, place)
+    norm = _norm_behind(config, place)
     if kind_of(norm) not in NORMS:
         return
-    shown = [name for name in names_of(config, norm) if name in compared.recorded]
-    own = [name for name in shown if _same_rows(compared, place, name)]
-    others = [name for name in shown if name != place]
+    others = [x for x in names_of(config, norm) if x in compared.recorded and x != place]
+    own = [place, *(name for name in others if _same_rows(compared, place, name))]
     alone = compared.with_places(hidden(compared, *others)) if others else compared
     if config.post_norm and norm != ("ln_final" if config.final_norm else made_at(config, "final")):
         unbiased = affine_to(bias=np.zeros_like)
@@ -122,6 +122,14 @@ def _folded_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
         if (config.norm == "layer" or "bias" not in says) and explains(alone, place, act, norm):
             yield hiding(compared, says, *own)
             return
+
+
+def _norm_behind(config: Config, place: str) -> str:
+    """Return the norm whose rows a hook point has, up to positions that are added to them."""
+    norm = made_at(config, place)
+    if kind_of(norm) == "qk_in" and config.norms_before:
+        (norm,) = inputs_of(config, norm)
+    return norm
 
 
 def _same_rows(compared: Comparison, place: str, other: str) -> bool:
@@ -140,7 +148,9 @@ def _bias_passed_on(compared: Comparison, norm: str, own: list[str]) -> Rewrite:
     bias = compared.model.part(f"{kind}_bias", layer)
     ends_block = kind == "ln2" or not config.d_mlp
     written = f"attn_out.{layer + 1}" if ends_block else f"mlp_out.{layer}"
-    changes = dict.fromkeys(own, _plus(bias, compared.unit))
+    added = ends_block and config.positions == "shortformer"
+    moved_on = [*own, f"qk_in.{layer + 1}"] if added else own
+    changes = dict.fromkeys(moved_on, _plus(bias, compared.unit))
     changes[written] = _plus(-bias, compared.unit)
     says = "the bias is moved into what reads it, and into what is added next"
     return Rewrite(says, changed(compared, changes), frozenset(own), must_change=True)
