@@ -19,6 +19,7 @@ from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.config import Config, check_settings
 from otimes.numeric.forward import Places, mlp
 from otimes.numeric.functions import linear, masked_softmax, normalise
+from otimes.numeric.given import real_array
 from otimes.numeric.layer import Layer
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
@@ -98,7 +99,7 @@ def _embedded(model: Model, tokens: Any, rows: np.ndarray | None) -> np.ndarray:
             raise OtimesError("encode takes one prompt, got a batch: encode one at a time")
         read = read_prompt(model, tokens).tokens
         return np.asarray(model.part("W_E", read) * model.config.embed_scale)
-    found = np.asarray(rows, dtype=np.float64)
+    found = real_array(rows, "rows")
     if found.ndim != 2 or found.shape[1] != model.d_model or not len(found):
         raise ShapeError(f"rows are (pos, d_model = {model.d_model}), got {found.shape}")
     if len(found) > model.n_ctx:
@@ -118,7 +119,7 @@ def _visible(keys: np.ndarray | None, n_pos: int) -> np.ndarray:
 def _checked_bias(score_bias: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray | float:
     if score_bias is None:
         return 0.0
-    found = np.asarray(score_bias, dtype=np.float64)
+    found = real_array(score_bias, "score_bias")
     if found.shape != shape:
         raise ShapeError(f"score_bias is (head, query, key) = {shape}, got {found.shape}")
     return found

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from scipy.special import expit
 
 from otimes.algebra.errors import ShapeError
+from otimes.numeric.given import real_array
 
 GATES = ("i", "f", "g", "o")
 
@@ -36,10 +37,10 @@ def lstm(
 
     Raises: ShapeError if the shapes do not fit.
     """
-    inputs, state = (np.asarray(each, dtype=np.float64) for each in (W_x, W_h))
-    rows = np.asarray(x, dtype=np.float64)
+    inputs, state = real_array(W_x, "W_x"), real_array(W_h, "W_h")
+    rows = real_array(x, "x")
     hidden = state.shape[0] if state.ndim == 2 else 0
-    bias: Any = np.zeros(4 * hidden) if b is None else np.asarray(b, dtype=np.float64)
+    bias: Any = np.zeros(4 * hidden) if b is None else real_array(b, "b")
     shapes = (rows.ndim, inputs.shape, state.shape, bias.shape)
     if shapes != (2, (rows.shape[-1], 4 * hidden), (hidden, 4 * hidden), (4 * hidden,)):
         raise ShapeError(

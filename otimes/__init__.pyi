@@ -149,6 +149,7 @@ from .numeric.interventions.graph import graph as graph
 from .numeric.interventions.hooks import hook as hook
 from .numeric.interventions.passes import intervene as intervene
 from .numeric.interventions.patching import activation_patching as activation_patching
+from .numeric.interventions.self_repair import self_repair as self_repair
 from .numeric.load import load_model as load_model
 from .numeric.paths.ensemble import paths as paths
 from .numeric.plot import plot as plot

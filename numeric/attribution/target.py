@@ -41,9 +41,16 @@ class Target:
 
 
 def read_target(
-    model: Model, prompt: Prompt, target: Tokens, foil: Tokens, position: Any
+    model: Model,
+    prompt: Prompt,
+    target: Tokens,
+    foil: Tokens,
+    position: Any,
+    logits: Float[np.ndarray, "pos d_vocab"] | None = None,
 ) -> Target:
     """Return the checked target; by default the token with the largest logit.
+
+    `logits` are those of the prompt, where they are known.
 
     Raises: OtimesError for an unknown token or position, or a foil equal to the target.
     """
@@ -54,7 +61,8 @@ def read_target(
     if not positions.size:
         raise OtimesError("the list of positions is empty")
     if target is None:
-        logits = model.forward(prompt.tokens, ["logits"])["logits"]
+        if logits is None:
+            logits = model.forward(prompt.tokens, ["logits"])["logits"]
         tokens = logits[positions].argmax(axis=1)
     else:
         tokens = _tokens(model, target, len(positions), "targets")

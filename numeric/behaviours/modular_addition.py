@@ -29,6 +29,7 @@ from otimes.numeric.files import (
     write_weights,
     write_whole,
 )
+from otimes.numeric.given import is_whole
 from otimes.numeric.tokenizer import BUNDLED
 
 DEGREE = 3
@@ -99,10 +100,10 @@ def fourier_addition(p: int, frequencies: Sequence[int]) -> AdditionNetwork:
     """
     if isinstance(p, bool) or not isinstance(p, int) or p < 3:
         raise OtimesError(f"the modulus must be an integer of at least 3, got {p!r}")
-    if not len(frequencies) or any(not 1 <= k <= (p - 1) // 2 for k in frequencies):
-        raise OtimesError(
-            f"frequencies must be some of 1 to {(p - 1) // 2}, got {list(frequencies)}"
-        )
+    listed = isinstance(frequencies, Sequence | np.ndarray) and len(frequencies) > 0
+    if not listed or any(not is_whole(k) or not 1 <= k <= (p - 1) // 2 for k in frequencies):
+        got = list(frequencies) if listed else repr(frequencies)
+        raise OtimesError(f"frequencies must be some of 1 to {(p - 1) // 2}, got {got}")
     angles = 2 * np.pi * np.outer(frequencies, np.arange(p)) / p
     first, second, answer = [], [], []
     for cos, sin in zip(np.cos(angles), np.sin(angles), strict=True):

@@ -11,6 +11,7 @@ from otimes.numeric.circuits.result import Named
 from otimes.numeric.config import check_settings
 from otimes.numeric.features.sae import SAE, load_sae
 from otimes.numeric.functions import centred, norm_scale
+from otimes.numeric.given import count, is_whole, real_array
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import Prompts, read_prompt, read_prompts, token_texts
@@ -51,13 +52,15 @@ def variance_explained(
     >>> variance_explained(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]))
     0.0
     """
-    x, other = np.asarray(x, dtype=np.float64), np.asarray(reconstruction, dtype=np.float64)
+    x, other = real_array(x, "x"), real_array(reconstruction, "the reconstruction")
     if x.shape != other.shape:
         raise ShapeError(f"x has the shape {x.shape} and its reconstruction {other.shape}")
+    if not x.ndim or not x.size:
+        raise ShapeError(f"x must have the shape (..., d), got {x.shape}")
     rows = x.reshape(-1, x.shape[-1])
-    spread = float(((rows - rows.mean(axis=0)) ** 2).sum())
-    if spread == 0:
+    if (rows == rows[0]).all():
         raise OtimesError("all rows are equal: there is no variance to explain")
+    spread = float(((rows - rows.mean(axis=0)) ** 2).sum())
     return 1 - float(((x - other) ** 2).sum()) / spread
 
 
@@ -94,7 +97,7 @@ def feature_tokens(
     """Return the tokens that a feature promotes most on its direct path; see `feature_logits`."""
     loaded = load_model(model)
     logits = feature_logits(loaded, sae, feature)
-    best = np.argsort(-logits, kind="stable")[:n_tokens]
+    best = np.argsort(-logits, kind="stable")[: count(n_tokens, "n_tokens")]
     texts = token_texts(loaded, best)
     return [FeatureTokens(text, float(logits[k])) for text, k in zip(texts, best, strict=True)]
 
@@ -119,6 +122,8 @@ def feature_attribution(
     loaded, read = load_model(model), load_sae(sae)
     check_settings(loaded.config, "feature attribution", ("embed_scale", "embed_norm"))
     _check_writes(loaded, read)
+    if np.ndim(position) or position is None:
+        raise OtimesError(f"position must be a single index here, got position={position!r}")
     asked = read_prompt(loaded, prompt)
     goal = read_target(loaded, asked, target, foil, position)
     wanted = sorted({read.hook_point, read.output or read.hook_point, "final"})
@@ -163,9 +168,10 @@ def top_activations(
     """
     loaded, read = load_model(model), load_sae(sae)
     number = _feature(read, feature)
+    most = count(n_examples, "n_examples")
     rows = read_prompts(loaded, prompts)
     values = read.encode(loaded.forward(rows, [read.hook_point])[read.hook_point])[..., number]
-    order = np.argsort(-values, axis=None, kind="stable")[:n_examples]
+    order = np.argsort(-values, axis=None, kind="stable")[:most]
     found = []
     for prompt, at in zip(*np.unravel_index(order, values.shape), strict=True):
         if values[prompt, at] > 0:
@@ -176,15 +182,15 @@ def top_activations(
 
 
 def _features(features: Features) -> Features:
-    h = np.asarray(features)
+    h = real_array(features, "the features")
     if h.ndim == 0 or not h.size:
         raise ShapeError(f"features must have the shape (..., d_sae), got {h.shape}")
     return h
 
 
 def _feature(sae: SAE, feature: int) -> int:
-    if not 0 <= feature < sae.d_sae:
-        raise OtimesError(f"the features are 0 to {sae.d_sae - 1}, got {feature}")
+    if not is_whole(feature) or not 0 <= feature < sae.d_sae:
+        raise OtimesError(f"the features are 0 to {sae.d_sae - 1}, got {feature!r}")
     return int(feature)
 
 

@@ -30,6 +30,7 @@ from otimes.numeric.files import (
     read_json,
     write_whole,
 )
+from otimes.numeric.given import is_whole, real_array
 from otimes.numeric.tokenizer import BUNDLED
 
 Variant = Literal["relu", "gated", "topk", "jumprelu"]
@@ -90,7 +91,7 @@ class SAE:
             raise OtimesError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}")
         _check_parts(self)
         for name, array in self.arrays().items():
-            object.__setattr__(self, name, np.asarray(array, dtype=np.float64))
+            object.__setattr__(self, name, real_array(array, name, finite=False))
         _check_shapes(self)
 
     @property
@@ -141,7 +142,7 @@ class SAE:
 
     def decode(self, features: Features) -> Float[np.ndarray, "*rows d_out"]:
         """Return $h D + b_{dec}$ [..., d_out] for features h [..., d_sae]."""
-        h = np.asarray(features, dtype=np.float64)
+        h = real_array(features, "the features")
         if h.ndim == 0 or h.shape[-1] != self.d_sae:
             raise ShapeError(f"features must have the shape (..., {self.d_sae}), got {h.shape}")
         decoded: np.ndarray = h @ self.W_dec + self.b_dec
@@ -160,12 +161,12 @@ class SAE:
         trains the gate. For topk it is 0. A penalty with L1 sees the scale of the features, a count
         does not: see `rescaled`.
         """
-        target = np.asarray(x if target is None else target, dtype=np.float64)
-        if target.shape[-1:] != (self.d_out,):
-            raise ShapeError(
-                f"the target must have the shape (..., {self.d_out}), got {target.shape}"
-            )
         h = self.encode(x)
+        target = real_array(x if target is None else target, "the target")
+        if target.shape != (*h.shape[:-1], self.d_out):
+            raise ShapeError(
+                f"the target must have the shape {(*h.shape[:-1], self.d_out)}, got {target.shape}"
+            )
         error = _mean_of_rows((target - self.decode(h)) ** 2)
         if self.variant == "relu":
             return SAELoss(error, _mean_of_rows(h))
@@ -189,7 +190,7 @@ class SAE:
         >>> sae.rescaled(4.0).loss(np.ones((1, 2)))
         SAELoss(reconstruction=0.0, penalty=0.5)
         """
-        by = np.asarray(scales, dtype=np.float64)
+        by = real_array(scales, "scales", finite=False)
         if by.shape not in ((), (self.d_sae,)):
             raise ShapeError(
                 f"scales must be one number or have the shape ({self.d_sae},), got {by.shape}"
@@ -227,8 +228,8 @@ class SAE:
                 f"this transcoder reads {self.hook_point} and writes {self.output}: a norm of what"
                 " it reads is not one of what it writes"
             )
-        gain = np.asarray(gain, dtype=np.float64)
-        bias = np.zeros(self.d_in) if bias is None else np.asarray(bias, dtype=np.float64)
+        gain = real_array(gain, "gain")
+        bias = np.zeros(self.d_in) if bias is None else real_array(bias, "bias")
         for name, array in (("gain", gain), ("bias", bias)):
             if array.shape != (self.d_in,):
                 raise ShapeError(f"{name} must have the shape ({self.d_in},), got {array.shape}")
@@ -263,7 +264,7 @@ class SAE:
 
     def _read(self, x: Rows) -> Rows:
         """Return x less b_in, in float64."""
-        rows = np.asarray(x, dtype=np.float64)
+        rows = real_array(x, "the activations")
         if rows.ndim == 0 or rows.shape[-1] != self.d_in:
             raise ShapeError(
                 f"this SAE reads activations of the shape (..., {self.d_in}), got {rows.shape}"
@@ -314,6 +315,8 @@ def load_sae(source: "SAE | str | Path") -> SAE:
     """
     if isinstance(source, SAE):
         return source
+    if not isinstance(source, str | Path):
+        raise OtimesError(f"an SAE is given by name, as a folder or as an SAE, got {source!r}")
     bundled = {path.parent.name: path.parent for path in BUNDLED.glob(f"*/{CONFIG_FILE}")}
     folder = bundled.get(str(source), Path(source))
     if not (folder / CONFIG_FILE).is_file():
@@ -335,6 +338,9 @@ def load_sae(source: "SAE | str | Path") -> SAE:
 
 def _check_parts(sae: SAE) -> None:
     """Raise OtimesError if a part of the variant is missing, or one of another is given."""
+    for name in ("W_enc", "b_enc", "W_dec", "b_dec"):
+        if getattr(sae, name) is None:
+            raise OtimesError(f"{name} is missing: every SAE has it")
     for variant, parts in PARTS.items():
         for name in parts:
             given = getattr(sae, name) is not None
@@ -358,8 +364,8 @@ def _check_shapes(sae: SAE) -> None:
             raise OtimesError(f"{name} has entries that are not finite")
     if sae.threshold is not None and (sae.threshold < 0).any():
         raise OtimesError("threshold must not be negative")
-    if sae.k is not None and not 1 <= sae.k <= sae.d_sae:
-        raise OtimesError(f"k must be from 1 to d_sae = {sae.d_sae}, got {sae.k}")
+    if sae.k is not None and (not is_whole(sae.k) or not 1 <= sae.k <= sae.d_sae):
+        raise OtimesError(f"k must be from 1 to d_sae = {sae.d_sae}, got {sae.k!r}")
 
 
 def _among_largest(pre: Float[np.ndarray, "*rows d_sae"], k: int) -> np.ndarray:

@@ -25,6 +25,7 @@ from otimes.numeric.corpus import Source, encode_source, read_source
 from otimes.numeric.features.measures import feature_density, l0, variance_explained
 from otimes.numeric.features.sae import SAE, VARIANTS, Variant
 from otimes.numeric.files import check_writable
+from otimes.numeric.given import is_whole, real_array
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
@@ -57,6 +58,22 @@ class SAERecipe:
     windows: int = 1500
     auxiliary: float = 1 / 32
     dead_after: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the settings. Raises: OtimesError for one that is out of range."""
+        if self.variant not in VARIANTS:
+            raise OtimesError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}")
+        for name in ("d_sae", "k", "steps", "batch", "warm_up_steps", "windows", "dead_after"):
+            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise OtimesError(
+                    f"{name} must be an integer of at least 1, got {getattr(self, name)!r}"
+                )
+        if self.variant == "topk" and self.k > self.d_sae:
+            raise OtimesError(f"k must be from 1 to d_sae = {self.d_sae}, got {self.k}")
+        for name in ("coefficient", "learning_rate", "decay_fraction", "auxiliary"):
+            value = real_array(getattr(self, name), name)
+            if value.ndim or value < 0 or (name == "decay_fraction" and not 0 < value <= 1):
+                raise OtimesError(f"{name} is out of range, got {getattr(self, name)!r}")
 
 
 RECIPES: dict[str, SAERecipe] = {
@@ -119,10 +136,6 @@ def train_sae(
 
 def _recipe(recipe: SAERecipe | str) -> SAERecipe:
     if isinstance(recipe, SAERecipe):
-        if recipe.variant not in VARIANTS:
-            raise OtimesError(
-                f"variant must be one of {', '.join(VARIANTS)}, got {recipe.variant!r}"
-            )
         return recipe
     if recipe not in RECIPES:
         raise OtimesError(f"unknown variant {recipe!r}; the variants are {', '.join(RECIPES)}")

@@ -16,7 +16,7 @@ Circuit Discovery for Mechanistic Interpretability”, §3; Marks et al. 2025, �
 Circuits” (the normalised scores).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -63,8 +63,12 @@ class Task:
         senders = {each: at for at, each in enumerate(self.graph.senders)}
         receivers = {each: at for at, each in enumerate(self.graph.receivers)}
         found = np.zeros_like(self.graph.mask)
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
+            raise OtimesError(
+                f"edges must be a list of pairs of a sender and a receiver, got {edges!r}"
+            )
         for pair in edges:
-            if isinstance(pair, str) or len(pair) != 2:
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
                 raise OtimesError(
                     f"an edge is a pair of a sender and a receiver, got {pair!r}; such as"
                     " ('head_out.0[1]', 'v.1[2]')"

@@ -16,9 +16,10 @@ from otimes.numeric.attribution.reverse import Goal
 from otimes.numeric.attribution.target import Target, Tokens, read_target, unembedding
 from otimes.numeric.forward import Places
 from otimes.numeric.functions import capped, linear, normalise
+from otimes.numeric.given import real_number
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
-from otimes.numeric.prompt import Prompt, read_prompt
+from otimes.numeric.prompt import Prompt, read_position, read_prompt
 
 Metric = Callable[[np.ndarray], Any]
 """A function of the logits [d_vocab] at the position, which returns a number."""
@@ -132,9 +133,7 @@ class Contrast:
 
 
 def _number(value: Any) -> float:
-    if np.ndim(value) or not np.isreal(value):
-        raise OtimesError(f"metric must return a real number, got {value!r}")
-    return float(value)
+    return real_number(value, "what metric returns")
 
 
 def contrast(
@@ -159,10 +158,18 @@ def contrast(
         raise OtimesError(f"position must be a single index here, got position={position!r}")
     if metric is not None and not callable(metric):
         raise OtimesError(f"metric must be a function of the logits, got {metric!r}")
-    found = read_target(loaded, first, target, foil, position)
+    clean_pass = None
+    if target is None:  # the top token: the pass that finds it is the one that is recorded
+        end = read_position(len(first.tokens), position) + 1
+        clean_pass = loaded.forward(first.tokens[:end])
+    logits = None if clean_pass is None else clean_pass["logits"]
+    found = read_target(loaded, first, target, foil, position, logits)
     if loaded.config.rotary_by_length and int(found.positions[0]) + 1 < len(first.tokens):
         raise OtimesError(
             f"position={position} is before the end of the prompt, on whose length the rotary"
             f" frequencies of {loaded.name} depend: give the prompts up to that position"
         )
-    return Contrast(loaded, first, second, found, metric)
+    of = Contrast(loaded, first, second, found, metric)
+    if clean_pass is not None:
+        of.clean = clean_pass
+    return of

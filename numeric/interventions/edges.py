@@ -44,7 +44,7 @@ def edge_patching(
     senders: Iterable[str] | str | None = None,
     receivers: Iterable[str] | str | None = None,
     together: bool = False,
-    positions: Iterable[int] | None = None,
+    positions: Iterable[int] | int | None = None,
     direction: str = "noise",
     metric: Metric | None = None,
     normalised: bool = False,
@@ -138,7 +138,7 @@ def path_patching(
 
 
 def _steps(nodes: Graph, path: Sequence[str]) -> list[Node]:
-    if isinstance(path, str) or len(path) < 2:
+    if isinstance(path, str) or not isinstance(path, Sequence) or len(path) < 2:
         raise OtimesError(
             f"a path is a list of a sender and at least one receiver, got {path!r}; such as"
             " ['head_out.0[1]', 'v.1[2]', 'final']"
@@ -186,9 +186,10 @@ def _groups(nodes: Graph, names: Any, together: bool) -> list[Group]:
     return [Group(name, tuple(members)) for name, members in found.items()]
 
 
-def _only_at(gaps: np.ndarray, positions: Iterable[int]) -> np.ndarray:
+def _only_at(gaps: np.ndarray, positions: Iterable[int] | int) -> np.ndarray:
     kept = np.zeros_like(gaps)
-    at = [read_position(gaps.shape[1], each) for each in positions]
+    given = positions if isinstance(positions, Iterable) else [positions]
+    at = [read_position(gaps.shape[1], each) for each in given]
     kept[:, at] = gaps[:, at]
     return kept
 

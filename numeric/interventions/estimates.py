@@ -172,7 +172,7 @@ def attribution_patching(
 def _check_kind(of: Contrast, kind: str, qk_fix: bool, grad_drop: bool) -> None:
     kinds = {kind_of(name): None for name in place_names(of.model.config) if "." in name}
     known = [each for each in kinds if each not in WITHOUT_GRADIENT]
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise OtimesError(
             f"kind must be a hook point without its layer that has a gradient, one of"
             f" {', '.join(known)}; got {kind!r}"

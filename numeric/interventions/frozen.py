@@ -8,7 +8,7 @@ configuration, and every prompt; the pass is the measurement beside it.
 
 A frozen attention pattern is the usual case: with it held the patterns are constant, but the scales
 of the norms and the gates of the MLPs are not, and the model is not linear until they are held,
-too.
+too. Of a hook point that is held in part, the rest may change, and so may what reads it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,14 +26,15 @@ from otimes.numeric.interventions.hooks import Hook, Replacement, checked_hook
 from otimes.numeric.interventions.passes import Pass, resolved
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
-from otimes.numeric.prompt import read_prompt
+from otimes.numeric.prompt import read_position, read_prompt
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Held:
     """A pass with interventions and held activations, beside the unchanged pass.
 
-    `places` are its activations, `before` those of the unchanged pass.
+    `places` are its activations, `before` those of the unchanged pass. `hold` are the hook points
+    that are held, `parts` those of which some heads or positions are.
     """
 
     model: Model
@@ -41,6 +42,7 @@ class Held:
     before: Places
     interventions: tuple[Hook, ...]
     hold: tuple[str, ...]
+    parts: tuple[Hook, ...] = ()
 
     @cached_property
     def causes(self) -> dict[str, str]:
@@ -69,10 +71,7 @@ class Held:
     @cached_property
     def changes(self) -> dict[str, float]:
         """The largest change of an entry of each hook point, measured."""
-        return {
-            name: float(np.abs(self.places[name] - self.before[name]).max())
-            for name in place_names(self.model.config)
-        }
+        return {name: self._change(Hook(name)) for name in place_names(self.model.config)}
 
     @property
     def first_change(self) -> str | None:
@@ -94,23 +93,37 @@ class Held:
             chain.append(self.causes[chain[-1]])
         return tuple(reversed(chain))
 
-    def check(self, names: Iterable[str] | str) -> None:
+    def check(self, names: Iterable[str | Hook] | str | Hook) -> None:
         """Raise an OtimesError naming the first of some hook points that is not held, and why.
 
-        A kind without a layer stands for all layers: "pattern".
+        A kind without a layer stands for all layers: "pattern". `hook(name, heads, positions)` is
+        a part of a hook point.
         """
-        wanted = [names] if isinstance(names, str) else list(names)
-        every = place_names(self.model.config)
-        for each in wanted:
-            members = [name for name in every if name == each or name.split(".")[0] == each]
-            if not members:
-                checked_hook(self.model, each)
-            for name in members:
-                if name in self.causes or self.changes[name]:
-                    raise OtimesError(
-                        f"{name} is not held: it changes by up to {self.changes[name]:.3g} on this"
-                        f" prompt, through {' → '.join(self.why(name))}"
-                    )
+        for asked in _hooks(self.model, names, "names"):
+            if self._may_change(asked) or self._change(asked):
+                raise OtimesError(self._why_not(asked))
+
+    def _may_change(self, asked: Hook) -> bool:
+        n_pos = len(self.before["embed"])
+        return asked.name in self.causes and not any(
+            _covers(part, asked, n_pos) for part in self.parts
+        )
+
+    def _change(self, asked: Hook) -> float:
+        part = asked.index(len(self.before["embed"]))
+        gap = self.places[asked.name][part] - self.before[asked.name][part]
+        return float(np.abs(gap).max())
+
+    def _why_not(self, asked: Hook) -> str:
+        change, chain = self._change(asked), " → ".join(self.why(asked.name))
+        if not change:
+            return (
+                f"{asked} is not proved to be held: it does not change on this prompt, and may on"
+                f" another, through {chain}"
+            )
+        return (
+            f"{asked} is not held: it changes by up to {change:.3g} on this prompt, through {chain}"
+        )
 
     def __repr__(self) -> str:
         count = len(self.changes)
@@ -124,16 +137,16 @@ def held(
     model: ModelSource,
     tokens: Any,
     interventions: Mapping[str | Hook, Replacement],
-    hold: Iterable[str] | str = (),
+    hold: Iterable[str | Hook] | str | Hook = (),
     **options: Any,
 ) -> Held:
     """Return a pass with interventions in which some activations are held at their values.
 
-    `hold` are hook points ("pattern.1"), or kinds of them ("pattern"), replaced by what they are on
-    the unchanged prompt. The other arguments are those of `intervene`. The result says which hook
-    points cannot change (`proved`, from what each reads), how much each did (`changes`), and
-    `check(names)` raises an error that names the first hook point that is not held, with the chain
-    of reads by which it changes.
+    `hold` are hook points ("pattern.1"), kinds of them ("pattern"), or parts (`hook(name, heads,
+    positions)`), replaced by what they are on the unchanged prompt. The other arguments are those
+    of `intervene`. The result says which hook points cannot change (`proved`, from what each
+    reads), how much each did (`changes`), and `check(names)` raises an error that names the first
+    hook point that is not held, with the chain of reads by which it changes.
 
     >>> found = held("two_layer", "x = 1", {"v.0": "zero"}, hold="pattern")
     >>> found.check("pattern")
@@ -146,16 +159,43 @@ def held(
     loaded = load_model(model)
     row = read_prompt(loaded, tokens).tokens
     run = Pass(loaded, row)
-    hooks = resolved(loaded, row, interventions, **options)
-    every = place_names(loaded.config)
-    names: list[str] = []
-    for each in [hold] if isinstance(hold, str) else hold:
-        members = [name for name in every if each in (name, name.split(".")[0])]
-        if not members:
-            checked_hook(loaded, each)
-        names += members
-    both = [str(each) for each in hooks if each.name in names]
+    changed = resolved(loaded, row, interventions, **options)
+    kept = _hooks(loaded, hold, "hold")
+    both = [str(a) for a in changed if any(_overlap(a, b, len(row)) for b in kept)]
     if both:
         raise OtimesError(f"{listed(both)} cannot be both changed and held")
-    places = run.edited({**hooks, **{Hook(name): run.places[name] for name in names}})
-    return Held(loaded, places, run.places, tuple(hooks), tuple(dict.fromkeys(names)))
+    values = {each: run.places[each.name] for each in kept}
+    names = tuple(each.name for each in kept if each == Hook(each.name))
+    parts = tuple(each for each in kept if each != Hook(each.name))
+    return Held(loaded, run.edited({**changed, **values}), run.places, tuple(changed), names, parts)
+
+
+def _hooks(model: Model, given: Any, what: str) -> list[Hook]:
+    """Return the hooks that names, kinds and parts stand for, each once."""
+    if not isinstance(given, str | Hook | Iterable):
+        raise OtimesError(f"{what} must be hook points, as names or `hook(…)`, got {given!r}")
+    every = place_names(model.config)
+    found: dict[Hook, None] = {}
+    for each in [given] if isinstance(given, str | Hook) else given:
+        members = [Hook(name) for name in every if each in (name, name.split(".")[0])]
+        found |= dict.fromkeys(members or [checked_hook(model, each)])
+    return list(found)
+
+
+def _positions(part: Hook, n_pos: int) -> set[int]:
+    given = range(n_pos) if part.positions is None else part.positions
+    return {read_position(n_pos, each) for each in given}
+
+
+def _covers(part: Hook, other: Hook, n_pos: int) -> bool:
+    """Return whether all of another part of the same hook point is in a part."""
+    if part.name != other.name:
+        return False
+    heads = part.heads is None or (other.heads is not None and {*other.heads} <= {*part.heads})
+    return heads and _positions(other, n_pos) <= _positions(part, n_pos)
+
+
+def _overlap(part: Hook, other: Hook, n_pos: int) -> bool:
+    if part.name != other.name or not _positions(part, n_pos) & _positions(other, n_pos):
+        return False
+    return part.heads is None or other.heads is None or bool({*part.heads} & {*other.heads})

@@ -153,6 +153,10 @@ class Graph:
         """
         if names is None:
             return list(among)
+        if not isinstance(names, str | Iterable):
+            raise OtimesError(
+                f"nodes are given as a name or a list of names of `graph(model)`, got {names!r}"
+            )
         found: dict[Node, None] = {}
         for name in [names] if isinstance(names, str) else names:
             these = [

@@ -13,6 +13,7 @@ import numpy as np
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.block import OF_HEADS, briefly, kind_of, place_names
 from otimes.numeric.config import listed
+from otimes.numeric.given import real_array
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import read_position
 
@@ -128,12 +129,7 @@ def replaced(asked: Hook, value: np.ndarray, by: Any) -> np.ndarray:
     index = asked.index(value.shape[-2])
     part = value[index]
     new = by(part.copy()) if callable(by) else by
-    try:
-        array = np.asarray(new, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise OtimesError(
-            f"{asked}: the replacement must be an array of numbers, got {type(new).__name__}"
-        ) from None
+    array = real_array(new, f"{asked}: the replacement", finite=False)
     if array.shape == value.shape:
         array = array[index]
     if not _broadcasts(array.shape, part.shape):

@@ -72,6 +72,8 @@ def intervene(
     """
     loaded = load_model(model)
     known = place_names(loaded.config)
+    if isinstance(record, str) or not isinstance(record, Collection | None):
+        raise OtimesError(f"record is a list of hook points such as ['logits'], got {record!r}")
     for place in record or ():
         checked_hook(loaded, place)
     rows = read_prompts(loaded, tokens)
@@ -109,6 +111,11 @@ def _resolved(
     noise: float,
     seed: int,
 ) -> list[dict[Hook, Any]]:
+    if not isinstance(interventions, Mapping):
+        raise OtimesError(
+            "interventions map hook points to what replaces them, such as {'z.1': 'zero'}; got"
+            f" {interventions!r}"
+        )
     hooks = {changeable_hook(model, each): by for each, by in interventions.items()}
     sources = _sources(model, source, len(rows), rows.shape[1])
     means = _means(model, hooks, prompts, rows.shape[1])
@@ -186,6 +193,8 @@ def _value(
     size, seed, number = noise
     if not isinstance(size, int | float | np.floating) or not 0 <= size < np.inf:
         raise OtimesError(f"noise must be a finite, non-negative number, got {size!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise OtimesError(f"seed must be a non-negative integer, got {seed!r}")
     order = place_names(model.config).index(asked.name)
     rng = np.random.default_rng([seed, number, order])
     return lambda part: part + size * rng.standard_normal(part.shape)

@@ -61,7 +61,7 @@ def activation_patching(
     """
     of = contrast(model, clean, corrupt, target, foil, position, metric)
     kinds = {kind_of(name): None for name in place_names(of.model.config) if "." in name}
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise OtimesError(
             f"kind must be a hook point without its layer, one of {', '.join(kinds)}; got {kind!r}"
         )

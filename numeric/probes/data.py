@@ -38,9 +38,15 @@ def read_labels(given: Any, count: int) -> tuple[Int[np.ndarray, " example"], np
             f"there are {count} examples, so labels must have the shape ({count},), got"
             f" {labels.shape}"
         )
-    classes, numbers = np.unique(labels, return_inverse=True)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise OtimesError(f"labels must be finite, got {labels[~np.isfinite(labels)][0]}")
+    try:
+        classes, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(each).__name__ for each in labels})
+        raise OtimesError(f"labels must be of one type, got {' and '.join(kinds)}") from None
     if len(classes) < 2:
-        raise OtimesError(f"the labels must have at least two classes, got only {classes[0]!r}")
+        raise OtimesError(f"the labels must have at least two classes, got only {classes[0]}")
     return numbers.astype(np.int64), classes
 
 

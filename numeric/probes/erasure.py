@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.given import real_array, real_number
 from otimes.numeric.probes.data import concept_of, read_rows
 
 
@@ -32,7 +33,7 @@ class Eraser:
 
     def __call__(self, activations: Any) -> np.ndarray:
         """Return activations [*, d] without the concept. Raises: ShapeError for another width."""
-        rows = np.asarray(activations, dtype=np.float64)
+        rows = real_array(activations, "activations")
         if rows.ndim == 0 or rows.shape[-1] != len(self.mean):
             raise ShapeError(f"the eraser is for {len(self.mean)} dimensions, got {rows.shape}")
         return np.asarray(rows - (rows - self.mean) @ self.removed)
@@ -82,15 +83,28 @@ def leace(activations: Any, concept: Any, *, tolerance: float = 1e-10) -> Eraser
     """
     rows = read_rows(activations)
     columns = concept_of(concept, len(rows))
+    if not 0 <= real_number(tolerance, "tolerance") < 1:
+        raise OtimesError(f"tolerance must be from 0 to below 1, got {tolerance}")
     mean = rows.mean(axis=0)
-    X, Z = rows - mean, columns - columns.mean(axis=0)
+    X, Z = rows - mean, _scaled(columns)
     values, basis = np.linalg.eigh(X.T @ X / len(X))
     kept = values > tolerance * max(values[-1], 0.0)
     roots, basis = np.sqrt(values[kept]), basis[:, kept]
     whiten, colour = (basis / roots) @ basis.T, (basis * roots) @ basis.T
     crossed = whiten @ (X.T @ Z / len(X))
     left, sizes, _ = np.linalg.svd(crossed, full_matrices=False)
-    noise = len(X) ** 0.5 * max(crossed.shape) * np.finfo(np.float64).eps
-    there = sizes > noise * max(1.0, float(np.abs(Z).max(initial=0.0)))
+    there = sizes > len(X) ** 0.5 * max(crossed.shape) * np.finfo(np.float64).eps
     span = left[:, there]
     return Eraser(mean, whiten @ span @ span.T @ colour, int(there.sum()))
+
+
+def _scaled(columns: np.ndarray) -> np.ndarray:
+    """Return columns less their means, those that are not constant, each with the largest entry 1.
+
+    What erases a concept erases any multiple of it, so that its units do not matter.
+    """
+    centred = columns - columns.mean(axis=0)
+    sizes = np.abs(centred).max(axis=0)
+    rounding = len(columns) * np.finfo(np.float64).eps * np.abs(columns).max(axis=0)
+    there = sizes > rounding
+    return np.asarray(centred[:, there] / sizes[there])

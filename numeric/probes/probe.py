@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.given import real_array
 from otimes.numeric.probes.data import one_hot, read_labels, read_rows
 
 KINDS = ("ridge", "logistic")
@@ -64,6 +65,8 @@ class Probe:
         if self.kind != "logistic":
             raise OtimesError("log_loss is of logistic probes: ridge scores are not log odds")
         labels, logs = np.asarray(labels), log_softmax(self.scores(activations), axis=1)
+        if labels.shape != logs.shape[:1]:
+            raise ShapeError(f"{len(logs)} examples need {len(logs)} labels, got {labels.shape}")
         at = np.searchsorted(self.classes, labels)
         known = at < len(self.classes)
         if not known.all() or (self.classes[at] != labels).any():
@@ -93,14 +96,18 @@ def fit_probe(
     """
     if kind not in KINDS:
         raise OtimesError(f"kind must be 'ridge' or 'logistic', got {kind!r}")
-    if not isinstance(penalty, int | float | np.floating) or not 0 < penalty < np.inf:
-        raise OtimesError(f"penalty must be a positive number, got {penalty!r}")
+    _check_penalty(penalty)
     rows = read_rows(activations)
     numbers, classes = read_labels(labels, len(rows))
     target = one_hot(numbers, len(classes))
     fit = _ridge if kind == "ridge" else _logistic
     W, b = fit(rows, target, float(penalty))
     return Probe(kind, W, b, classes)
+
+
+def _check_penalty(penalty: Any) -> None:
+    if not isinstance(penalty, int | float | np.floating) or not 0 < penalty < np.inf:
+        raise OtimesError(f"penalty must be a positive number, got {penalty!r}")
 
 
 def _ridge(rows: np.ndarray, target: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
@@ -230,7 +237,8 @@ def description_length(
     """
     rows = read_rows(activations)
     numbers, classes = read_labels(labels, len(rows))
-    ends = [round(share * len(rows)) for share in blocks]
+    _check_penalty(penalty)
+    ends = [round(share * len(rows)) for share in real_array(blocks, "blocks").ravel()]
     if not ends or ends[-1] != len(rows) or sorted({*ends}) != ends or ends[0] < 1:
         raise OtimesError(
             f"blocks must be increasing shares that end at 1, with examples in each; got {blocks}"

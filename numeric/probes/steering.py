@@ -15,6 +15,7 @@ import numpy as np
 
 from otimes.algebra.errors import ShapeError
 from otimes.numeric.forward import Places
+from otimes.numeric.given import real_array, real_number
 from otimes.numeric.interventions.hooks import Hook
 from otimes.numeric.interventions.passes import intervene
 from otimes.numeric.load import ModelSource
@@ -47,7 +48,10 @@ def steer(
 
     Raises: ShapeError for a direction of another size, or what `intervene` raises.
     """
-    row = read_rows(np.asarray(direction)[None], "the direction")[0]
+    row = real_array(direction, "the direction")
+    by = real_number(strength, "strength")
+    if row.ndim != 1:
+        raise ShapeError(f"the direction must be a vector, got the shape {row.shape}")
 
     def added(part: np.ndarray) -> np.ndarray:
         if part.shape[-1] != len(row):
@@ -55,7 +59,7 @@ def steer(
                 f"the direction has {len(row)} entries, and {at} has {part.shape[-1]} at each"
                 " position"
             )
-        return part + strength * row
+        return np.asarray(part + by * row)
 
     return intervene(model, tokens, {at: added}, record=record)
 

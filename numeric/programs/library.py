@@ -3,7 +3,7 @@
 Source: Weiss, Goldberg and Yahav 2021, “Thinking Like Transformers”, §3; Lindner et al. 2023.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from otimes.algebra.errors import OtimesError
@@ -52,6 +52,8 @@ def compile_program(
 
     Raises: OtimesError for an unknown program, or an alphabet or length that does not fit.
     """
+    if not isinstance(alphabet, Iterable):
+        raise OtimesError(f"the alphabet is a string or a list of symbols, got {alphabet!r}")
     if isinstance(program, Operation):
         return compiled(program, alphabet, max_length)
     if program not in PROGRAMS:

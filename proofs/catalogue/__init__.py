@@ -95,11 +95,29 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         "attribution",
         ("direct", "gradients", "integrals", "mixing", "rollout", "every_depth", "shares"),
     ),
-    9: ("Interventions", "interventions", ("patching", "ablation", "edges", "estimates")),
+    9: (
+        "Interventions",
+        "interventions",
+        (
+            "patching",
+            "ablation",
+            "edges",
+            "estimates",
+            "error_laws",
+            "repair",
+        ),
+    ),
     10: (
         "Probes and features",
         "probes_and_features",
-        ("reading", "information", "analogies", "erasing", "sparse_autoencoders"),
+        (
+            "reading",
+            "information",
+            "analogies",
+            "erasing",
+            "sparse_autoencoders",
+            "transcoders",
+        ),
     ),
     11: (
         "Behaviours and tools",

@@ -195,7 +195,7 @@ def path_patching_is_a_difference_of_paths() -> Statement:
     )
 
 
-class _Bare:
+class PlainPass:
     """A model of bare heads in which each reader's stream may be changed, by loops over heads."""
 
     def __init__(self, model: Model, tokens: Sequence[int]) -> None:
@@ -242,7 +242,7 @@ class _Bare:
         return np.array(rows)
 
 
-def _pair(model: Model, tokens: Sequence[int]) -> tuple[list[int], list[int]]:
+def prompt_pair(model: Model, tokens: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return a short prompt, and one that differs from it in two tokens."""
     clean = list(tokens[:8])
     corrupt = [*clean]
@@ -251,7 +251,7 @@ def _pair(model: Model, tokens: Sequence[int]) -> tuple[list[int], list[int]]:
     return clean, corrupt
 
 
-def _doubt(model: Model, layer: int, size: np.ndarray) -> float:
+def rounding_doubt(model: Model, layer: int, size: np.ndarray) -> float:
     """Return how far two computations of a logit may be apart from the stream before a layer on.
 
     The layer is the last one, and its stream in absolute values is `size`. To first order: each
@@ -295,8 +295,8 @@ def edge_patching_method() -> Method:
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         if not model.config.bare or not model.n_layers:
             return
-        clean, corrupt = _pair(model, tokens)
-        ours, theirs, plain = model.forward(clean), model.forward(corrupt), _Bare(model, clean)
+        clean, corrupt = prompt_pair(model, tokens)
+        ours, theirs, plain = model.forward(clean), model.forward(corrupt), PlainPass(model, clean)
         found, last = edge_patching(model, clean, corrupt, 3), model.n_layers - 1
         gaps = {"embed": theirs["embed"] - ours["embed"]}
         for layer in range(last):
@@ -310,7 +310,7 @@ def edge_patching_method() -> Method:
             change = plain.head(last, head, *inputs) - ours[f"head_out.{last}"][head]
             receiver = f"{kind}.{last}[{head}]"
             effects.append(change[-1] @ model.W_U[:, 3])
-            doubts.append(_doubt(model, last, np.abs(stream) + np.abs(gap)))
+            doubts.append(rounding_doubt(model, last, np.abs(stream) + np.abs(gap)))
             values.append(float(found.at(sender=sender, receiver=receiver).values))
             path = [sender, receiver, "final"]
             paths.append(path_patching(model, clean, corrupt, path, 3))
@@ -341,8 +341,8 @@ def acdc_method() -> Method:
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         if not model.config.bare or not model.n_layers:
             return
-        clean, corrupt = _pair(model, tokens)
-        plain, theirs = _Bare(model, clean), _Bare(model, corrupt).run()
+        clean, corrupt = prompt_pair(model, tokens)
+        plain, theirs = PlainPass(model, clean), PlainPass(model, corrupt).run()
         every = list(graph(model).edges)
         if model.n_layers == 1:
             ours = plain.run()
@@ -351,7 +351,7 @@ def acdc_method() -> Method:
             whole = ours["logits"][3] - theirs["logits"][3]
             scores = [(run["logits"][3] - theirs["logits"][3]) / whole for run in runs]
             size = np.abs(ours["embed"]) + np.abs(theirs["embed"])
-            bound = 4 * _doubt(model, 0, size) / abs(whole) * (1 + max(map(abs, scores)))
+            bound = 4 * rounding_doubt(model, 0, size) / abs(whole) * (1 + max(map(abs, scores)))
             yield Trial("faithfulness", found.faithfulness, scores[0], bound)
             yield Trial("completeness", found.completeness, 1 - scores[1], bound)
             left = _search(plain, theirs, every, 0.01)
@@ -359,7 +359,7 @@ def acdc_method() -> Method:
             both = [np.array([e in some for e in every], float) for some in (chosen.edges, left)]
             yield Trial("the edges that are kept", both[0], both[1], 0.0)
             value = plain.run({*every} - left, theirs)["logits"][3]
-            doubt = 4 * _doubt(model, 0, size)
+            doubt = 4 * rounding_doubt(model, 0, size)
             yield Trial("the metric with these only", chosen.value, float(value), doubt)
         ends = [len(acdc(model, clean[:3], corrupt[:3], t, 3).edges) for t in (-np.inf, np.inf)]
         yield Trial(
@@ -377,7 +377,9 @@ def acdc_method() -> Method:
     )
 
 
-def _search(plain: _Bare, theirs: Any, every: list[tuple[str, str]], threshold: float) -> set[Any]:
+def _search(
+    plain: PlainPass, theirs: Any, every: list[tuple[str, str]], threshold: float
+) -> set[Any]:
     """Return the edges that ACDC keeps, each candidate by a pass of its own."""
 
     def logs(kept: set[Any]) -> np.ndarray:
