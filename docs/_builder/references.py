@@ -354,6 +354,13 @@ PAPERS = tuple(
         ),
         ("Elhage, Nelson and others", 2022, "Toy Models of Superposition", ARXIV, "2209.10652"),
         (
+            "Dunefsky, Jacob and Chlenski, Philippe and Nanda, Neel",
+            2024,
+            "Transcoders Find Interpretable LLM Feature Circuits",
+            ARXIV,
+            "2406.11944",
+        ),
+        (
             "Elhage, Nelson and Lasenby, Robert and Olah, Christopher",
             2023,
             "Privileged Bases in the Transformer Residual Stream",
@@ -496,6 +503,13 @@ PAPERS = tuple(
             "A Structured Self-attentive Sentence Embedding",
             ARXIV,
             "1703.03130",
+        ),
+        (
+            "Lindsey, Jack and others",
+            2024,
+            "Sparse Crosscoders for Cross-Layer Features and Model Diffing",
+            WEB,
+            f"{_CIRCUITS}/2024/crosscoders/index.html",
         ),
         (
             "Martens, James and Grosse, Roger",

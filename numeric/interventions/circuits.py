@@ -58,7 +58,7 @@ class Task:
         """Return the metric of subgraphs with these edges."""
         return self.of.of_streams(self.streams(kept))
 
-    def mask(self, edges: Edges) -> Bool[np.ndarray, "receiver sender"]:
+    def mask(self, edges: Any) -> Bool[np.ndarray, "receiver sender"]:
         """Return edges as a mask. Raises: OtimesError for what is no edge of the graph."""
         senders = {each: at for at, each in enumerate(self.graph.senders)}
         receivers = {each: at for at, each in enumerate(self.graph.receivers)}
