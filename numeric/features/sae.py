@@ -221,28 +221,24 @@ class SAE:
 
         If x = y ⊙ gain + bias, the features of the result on y are those of this SAE on x, and its
         output is that of this SAE, divided by the gain, less the bias: `(sae(x) - bias) / gain`.
-        Raises: OtimesError for a gain of zero, and for a transcoder, whose output is elsewhere.
+        Of a transcoder only the encoder is behind the norm, and its output stays as it is.
+        Raises: OtimesError for a gain of zero that the decoder would be divided by.
         """
-        if self.is_transcoder:
-            raise OtimesError(
-                f"this transcoder reads {self.hook_point} and writes {self.output}: a norm of what"
-                " it reads is not one of what it writes"
-            )
         gain = real_array(gain, "gain")
         bias = np.zeros(self.d_in) if bias is None else real_array(bias, "bias")
         for name, array in (("gain", gain), ("bias", bias)):
             if array.shape != (self.d_in,):
                 raise ShapeError(f"{name} must have the shape ({self.d_in},), got {array.shape}")
-        if not gain.all():
+        if not (self.is_transcoder or gain.all()):
             raise OtimesError("a gain of zero cannot be divided out of the decoder")
         shift = bias if self.b_in is None else bias - self.b_in
         new: dict[str, Any] = {
             "W_enc": gain[:, None] * self.W_enc,
             "b_enc": self.b_enc + shift @ self.W_enc,
-            "W_dec": self.W_dec / gain,
-            "b_dec": (self.b_dec - bias) / gain,
             "b_in": None,
         }
+        if not self.is_transcoder:
+            new |= {"W_dec": self.W_dec / gain, "b_dec": (self.b_dec - bias) / gain}
         if self.W_gate is not None and self.b_gate is not None:
             new["W_gate"] = gain[:, None] * self.W_gate
             new["b_gate"] = self.b_gate + shift @ self.W_gate

@@ -102,7 +102,7 @@ def eap_ig_right_error() -> ErrorLaw:
         lambda step: _left_over(step, "right"),
         order=1,
         start=1 / 4,
-        halvings=4,
+        halvings=3,
     )
 
 
