@@ -231,7 +231,7 @@ def coverage_lines(found: Sequence[Covered]) -> Iterator[str]:
                 yield ""
             yield f"chapter {chapter}: {sum(done)} of {len(done)}"
         theorems = ", ".join(each.theorems) or "-"
-        yield f"  {each.item.id:7}{each.state:28}{each.item.title}: {theorems}"
+        yield f"  {each.item.id:7}{each.state:27} {each.item.title}: {theorems}"
 
 
 def block(heading: str, detail: str) -> str:
