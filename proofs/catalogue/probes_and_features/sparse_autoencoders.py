@@ -442,6 +442,35 @@ def norm_folds_into_autoencoder() -> Statement:
     )
 
 
+@theorem(
+    title="Loss recovered by a reconstruction",
+    chapter=10,
+    source=f"{BRICKEN}; {IN_PRIMER}",
+    covers=("S3-078",),
+)
+def loss_recovered_score() -> Definition:
+    """The loss recovered says how much of what an ablation costs is kept when an activation is
+    replaced by its reconstruction: the mean loss with the ablation minus that with the
+    reconstruction, divided by the mean loss with the ablation minus that of the model itself. u, w
+    and v are the losses at N positions (1 × N) of the model, with the reconstruction and with the
+    ablation.
+
+    It is 1 if the reconstruction costs nothing, 0 if it is as bad as the ablation, and can be
+    negative. The unit of the loss does not matter, nor does a constant that is added to all losses.
+    """
+    u, v = MatrixSymbol("u", 1, N), MatrixSymbol("v", 1, N)
+    with_sae = MatrixSymbol("w", 1, N)
+
+    def plain(u: Any, v: Any, w: Any, N: int, **_: Any) -> Any:
+        kept = sum(v[0][i] - w[0][i] for i in range(N))
+        cost = sum(v[0][i] - u[0][i] for i in range(N))
+        return sympy.sympify(kept) / sympy.sympify(cost)
+
+    kept = total(matadd(v, matmul(-1, with_sae)))
+    cost = total(matadd(v, matmul(-1, u)))
+    return Definition("loss recovered", kept / cost, plain, on_models=False)
+
+
 # -- functions -------------------------------------------------------------------------------------
 
 
