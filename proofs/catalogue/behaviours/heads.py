@@ -38,10 +38,10 @@ from otimes.numeric.metrics import repeated_prompts
 from otimes.numeric.model import Model
 from otimes.numeric.rounding import gamma
 from otimes.numeric.tokenizer import load_tokenizer
-from otimes.proofs.catalogue.behaviours.text import N_POS, SOURCES, prompts
 from otimes.proofs.catalogue.interventions.patching import minus
 from otimes.proofs.catalogue.sources import FRAMEWORK, OLSSON, PRIMER
 from otimes.proofs.catalogue.symbols import A, V, d, n, size
+from otimes.proofs.catalogue.text import N_POS, SOURCES, prompts
 from otimes.proofs.claims import (
     Bound,
     Definition,

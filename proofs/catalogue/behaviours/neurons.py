@@ -39,7 +39,6 @@ from otimes.numeric.model import Model
 from otimes.numeric.rounding import gamma
 from otimes.numeric.tokenizer import BUNDLED, load_tokenizer
 from otimes.proofs.catalogue.behaviours.heads import BANDWIDTH, MEMORY
-from otimes.proofs.catalogue.behaviours.text import N_POS, prompts, texts
 from otimes.proofs.catalogue.interventions.patching import minus
 from otimes.proofs.catalogue.mlp_and_norm.neurons import of_neuron, u
 from otimes.proofs.catalogue.mlp_and_norm.parts import (
@@ -54,6 +53,7 @@ from otimes.proofs.catalogue.mlp_and_norm.parts import (
 )
 from otimes.proofs.catalogue.sources import GEVA, PRIMER
 from otimes.proofs.catalogue.symbols import V, X, d, d_mlp, n, row
+from otimes.proofs.catalogue.text import N_POS, prompts, texts
 from otimes.proofs.claims import (
     Definition,
     Load,

@@ -13,8 +13,8 @@ from otimes.numeric.interventions.hooks import Hook
 from otimes.numeric.interventions.passes import Pass
 from otimes.numeric.interventions.self_repair import self_repair
 from otimes.numeric.model import Model
-from otimes.proofs.catalogue.behaviours.text import prompts
 from otimes.proofs.catalogue.interventions.edges import PlainPass, prompt_pair, rounding_doubt
+from otimes.proofs.catalogue.text import prompts
 from otimes.proofs.claims import Load, Method, Observation, Observed, Trial
 from otimes.proofs.theorem import theorem
 
