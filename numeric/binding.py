@@ -91,7 +91,8 @@ class Source:
     """The array of a symbol: a weight or an activation, and which part of it.
 
     `layer` and `head` name the loop over an axis that the symbol does not have, or fix its index;
-    `rows` and `cols` keep the first rows and columns; `transposed` transposes the matrix.
+    `rows` and `cols` keep the first rows and columns; `transposed` transposes the matrix. An
+    `example` stands for any matrix of its shape: the claim is not about that array.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Source:
     rows: int | None = None
     cols: int | None = None
     transposed: bool = False
+    example: bool = False
 
     def __str__(self) -> str:
         part = ""
@@ -212,11 +214,17 @@ def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterato
         yield Case(where, arrays)
 
 
-def recorded(place: str, layout: Layout, case: Case, run: Run) -> np.ndarray | None:
+def recorded(place: Source, layout: Layout, case: Case, run: Run) -> np.ndarray | None:
     """Return a recorded activation in the layout of the expression to be compared with it."""
-    if place not in run.arrays:
+    if place.name not in run.arrays:
         return None
-    return take(Source(place), layout, case.where, run)
+    loops = [name for name in _loops(place, layout[:-2], run) if name not in case.where]
+    if loops:
+        raise OtimesError(
+            f"the place {place} has a {loops[0]}, and no array of the claim does: name one, as in "
+            f"Source({place.name!r}, layer=0, head=0)"
+        )
+    return take(place, layout, case.where, run)
 
 
 def take(source: Source, layout: Layout, where: Mapping[str, int], run: Run) -> np.ndarray:

@@ -29,6 +29,8 @@ from otimes.numeric.model import Model
 
 Binding = Mapping[str, Source]
 Pair = tuple[Any, Any]
+Place = str | Source
+"""An activation by its name, or one of a certain layer, head or part."""
 Printed = Pair | Callable[[], Pair]
 """A published form; a function if its shapes do not match, so that building it raises."""
 
@@ -38,23 +40,23 @@ class Statement:
     """An equation, with the activations and weights of a model that it is checked on.
 
     `given` are hypotheses: pairs, `sympy.Eq`, or results of `lemma`. `places` maps a recorded
-    activation (`z`, `attn_out`, …) to the expression that must equal it. `bind` maps symbols to
-    weights and activations where their names do not; of several bindings, the first that a model
-    can satisfy is used. `depth` is the number of layers, if the statement is about the logits of
-    models of one depth. `bare`: its `places` are those of attention-only models without norms and
-    biases, so it is not checked on other models. `config`: fields that the model's configuration
-    must have, such as `{"norm": "layer"}`. An activation called `g` is arbitrary in the proof, and
-    the model's own in the check. `unchanged_by` are wrong bindings that make no difference to what
-    is recorded, such as "b_Q for b_K", with the reasons. `on_models` is false if no model has the
-    quantities in it (the prose says why). `printed` has published wrong forms, by the number of the
-    erratum.
+    activation (`z`, `attn_out`, …, or a `Source`) to the expression that must equal it. `bind` maps
+    symbols to weights and activations where their names do not; of several bindings, the first that
+    a model can satisfy is used. `depth` is the number of layers, if the statement is about the
+    logits of models of one depth. `bare`: its `places` are those of attention-only models without
+    norms and biases, so it is not checked on other models. `config`: fields that the model's
+    configuration must have, such as `{"norm": "layer"}`. An activation called `g` is arbitrary in
+    the proof, and the model's own in the check. `unchanged_by` are wrong bindings that make no
+    difference to what is recorded, such as "b_Q for b_K", with the reasons. `on_models` is false if
+    no model has the quantities in it (the prose says why). `printed` has published wrong forms, by
+    the number of the erratum.
     """
 
     kind: ClassVar[str] = "identity"
 
     lhs: sympy.Basic
     rhs: sympy.Basic
-    places: Mapping[str, sympy.Basic] = field(default_factory=dict)
+    places: Mapping[Place, sympy.Basic] = field(default_factory=dict)
     given: Sequence[Any] = ()
     bind: Sequence[Binding] = ({},)
     depth: int | None = None
@@ -70,8 +72,18 @@ class Statement:
         return (self.lhs, self.rhs, *sides_of(self.given), *self.places.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What ties a claim to the forward pass: `places`, and the rest as in a Statement."""
+
+    places: Mapping[Place, sympy.Basic] = field(default_factory=dict)
+    bare: bool = True
+    config: Mapping[str, Any] = field(default_factory=dict)
+    unchanged_by: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
-class NonIdentity:
+class NonIdentity(Held):
     """lhs = rhs is not an identity: the sides differ at some exact values that satisfy `given`.
 
     If `on_models`, they must also differ on a model by more than their rounding bounds.
@@ -120,7 +132,7 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Held):
     """smaller ≤ larger for two scalars, because larger - smaller is the sum of `because`.
 
     `given`: equations, and `Fact("nonnegative", …)` for the matrices in `because`. `tight`: values
@@ -159,7 +171,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class Property(Held):
     """A property of an expression for all sizes, derived by `facts` from `given`.
 
     `given`: Facts and equations. A rank bound must be attained at some exact values unless
@@ -186,8 +198,8 @@ class Definition:
 
     `plain(**values)` is called with an array or number for each symbol of `value`, sizes included,
     and computes the value by loops over indices; with exact numbers unless `value` has a nonlinear
-    function. `obeys` names theorems about it. `places`, `bind` and `unchanged_by` are as in a
-    Statement.
+    function. `obeys` names theorems about it. `places` are names where the value is recorded, or as
+    in a Statement, as `bind` and `unchanged_by` are.
     """
 
     kind: ClassVar[str] = "definition"
@@ -196,7 +208,7 @@ class Definition:
     value: Any
     plain: Callable[..., Any]
     given: Sequence[Any] = ()
-    places: Sequence[str] = ()
+    places: Sequence[str] | Mapping[Place, sympy.Basic] = ()
     bind: Sequence[Binding] = ({},)
     bare: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.verdict import Derived, decide
-from otimes.numeric.binding import Case, Run, cases, recorded
+from otimes.numeric.binding import Case, Run, Source, cases, recorded
 from otimes.numeric.config import Config
 from otimes.numeric.rounding import (
     carried,
@@ -37,13 +37,24 @@ from otimes.numeric.rounding import (
     worst_ratio,
 )
 from otimes.proofs.catalogue.symbols import L
-from otimes.proofs.claims import Binding, Definition, Statement, equations
+from otimes.proofs.claims import (
+    Binding,
+    Bound,
+    Definition,
+    NonIdentity,
+    Property,
+    Statement,
+    equations,
+)
 from otimes.proofs.theorem import layout_of
 
 PROMPT_TOKENS = (
     12  # enough for attention to earlier positions, few enough to form Kronecker products
 )
 COARSEST = 1e-3  # the check fails if it detects no relative change smaller than this
+
+Placed = Statement | Definition | Bound | NonIdentity | Property
+"""The kinds of claims that may have places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +93,7 @@ class Comparison:
     place: str = ""
 
 
-def silent(claim: Statement | Definition, run: Run) -> str:
+def silent(claim: Placed, run: Run) -> str:
     """Return why a claim does not apply to a model; empty if it may apply."""
     if claim.places and claim.bare and not run.config.bare:
         return "it is about attention-only models, and this model has norms, biases or MLPs"
@@ -259,10 +270,13 @@ def _sizes_of(signature: Any, case: Case) -> dict[str, int]:
 
 
 def given_to(signature: Any, case: Case, run: Run) -> dict[str, Any]:
-    """Return the arrays, values of free scalars, and the number of heads if no array has it."""
+    """Return the arrays, values of free scalars, and the numbers of heads and positions."""
     arrays = {name: case.arrays[name] for name in signature.tensors}
-    heads = {"H": run.config.n_heads} if "H" in signature.sizes and not arrays else {}
-    return {**heads, **arrays, **_numbers(signature, run)}
+    counts = {"H": run.config.n_heads} if "H" in signature.sizes and not arrays else {}
+    axes = {str(size) for tensor in signature.tensors.values() for size in tensor.shape}
+    if "n" in signature.sizes and "n" not in axes:  # of a row e_i only
+        counts["n"] = len(run.arrays["one_hot"])
+    return {**counts, **arrays, **_numbers(signature, run)}
 
 
 def compared(stated: Statement, run: Run) -> Iterator[tuple[Case, Iterator[Comparison]]]:
@@ -310,7 +324,7 @@ class _Comparer:
         return self._at_depth([self.stated.lhs, self.stated.rhs])
 
     @cached_property
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[Any, Any]:
         places = self.stated.places
         return dict(zip(places, self._at_depth(list(places.values())), strict=True))
 
@@ -326,7 +340,7 @@ class _Comparer:
         return Evaluator(self.sides[0])
 
     @cached_property
-    def places(self) -> dict[str, Evaluator]:
+    def places(self) -> dict[Any, Evaluator]:
         return {place: Evaluator(part) for place, part in self.parts.items()}
 
     @cached_property
@@ -349,20 +363,21 @@ class _Comparer:
     def with_recorded(self, case: Case) -> Iterator[Comparison]:
         """Compare every recorded activation with its expression."""
         for place, part in self.parts.items():
-            if place == "logits" and self.stated.depth not in (None, self.run.n_layers):
+            source = Source(place) if isinstance(place, str) else place
+            if source.name == "logits" and self.stated.depth not in (None, self.run.n_layers):
                 continue
-            seen = recorded(place, layout_of(part), case, self.run)
+            seen = recorded(source, layout_of(part), case, self.run)
             if seen is None:
                 continue
             found = self._contracted(self.places[place], case)
             if seen.shape != found.value.shape:
                 rows, cols = found.value.shape
                 raise OtimesError(
-                    f"the expression for the activation {place} is {rows} × {cols} "
+                    f"the expression for the activation {source} is {rows} × {cols} "
                     f"on {self.run.model}, and the recorded activation is {seen.shape}"
                 )
             bound = found.bound + recorded_bound(part, found.evaluator, found.values)
-            yield found.against(place, seen, bound)
+            yield found.against(str(source), seen, bound)
 
     def _contracted(self, evaluator: Evaluator, case: Case) -> Contracted:
         given = given_to(evaluator.signature, case, self.run)

@@ -7,7 +7,7 @@ layer, another head, W_K for W_Q or scores for patterns they must differ from wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.shapes import inspect
 from otimes.numeric.binding import AXES, Case, Run, source_of
-from otimes.proofs.claims import Definition, Statement
-from otimes.proofs.on_models import Comparison, recorded_under, silent
+from otimes.proofs.claims import Bound, NonIdentity, Statement
+from otimes.proofs.on_models import Comparison, Placed, recorded_under, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class BindingEvidence:
         return not self.unnoticed and not self.stale
 
 
-def check_bindings(claim: Statement | Definition, runs: Sequence[Run]) -> BindingEvidence | None:
+def check_bindings(claim: Placed, runs: Sequence[Run]) -> BindingEvidence | None:
     """Return which wrong bindings are noticed on a model; None if nothing recorded is compared."""
-    stated = _with_places(claim)
+    stated = with_places(claim)
     if not stated.places or not stated.on_models:
         return None
     verdicts: dict[str, bool] = {}
@@ -64,14 +64,22 @@ def check_bindings(claim: Statement | Definition, runs: Sequence[Run]) -> Bindin
     )
 
 
-def _with_places(claim: Statement | Definition) -> Statement:
-    """Return a definition as the statement that its value is recorded at its places."""
+def with_places(claim: Placed) -> Statement:
+    """Return any claim as the statement that its expressions are recorded at its places.
+
+    The places of a definition may be names: those of its value.
+    """
     if isinstance(claim, Statement):
         return claim
+    subject, *others = claim.expressions
+    named = claim.places
+    if not isinstance(named, Mapping):
+        named = dict.fromkeys(named, subject)
+    other = others[0] if isinstance(claim, NonIdentity | Bound) else subject
     return Statement(
-        claim.value,
-        claim.value,
-        places=dict.fromkeys(claim.places, claim.value),
+        subject,
+        other,
+        places=named,
         given=claim.given,
         bind=claim.bind,
         on_models=claim.on_models,
@@ -101,10 +109,11 @@ def _arrays_read(stated: Statement, run: Run) -> list[str]:
     """Return the arrays to which the symbols are bound, by the first binding that the model has."""
     tensors = inspect(*stated.expressions).tensors
     for bind in stated.bind:
-        sources = [source_of(name, bind) for name in tensors]
-        names = [source.name for source in sources if source is not None]
-        if len(names) == len(tensors) and all(name in run.arrays for name in names):
-            return list(dict.fromkeys(names))
+        sources = [source for name in tensors if (source := source_of(name, bind)) is not None]
+        known = all(source.name in run.arrays for source in sources)
+        if known and len(sources) == len(tensors):
+            about = (source.name for source in sources if not source.example)
+            return list(dict.fromkeys(about))
     return []
 
 

@@ -25,6 +25,7 @@ from otimes.proofs.exact import EXAMPLES, ExactEvidence, check_exactly
 from otimes.proofs.hypotheses import values_under
 from otimes.proofs.mutants import check_mutants
 from otimes.proofs.on_models import ModelEvidence, check_on_model, valued
+from otimes.proofs.rebound import check_bindings
 
 UNTESTED = (
     "a larger bound would hold as well: give values at which both sides are equal as `tight`, or "
@@ -48,6 +49,7 @@ def check_bound(claim: Bound, runs: Sequence[Run], quick: bool) -> Findings:
         None if quick else check_mutants(behind.lhs, behind.rhs, behind.given),
         (_tight(claim), *_needed(claim)),
         claim.on_models,
+        bindings=None if quick else check_bindings(claim, runs),
     )
 
 

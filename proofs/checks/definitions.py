@@ -5,7 +5,7 @@ The loops are the textbook definition, index by index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, Ro
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.mutations import Mutant, mutants
 from otimes.algebra.verdict import decide
-from otimes.numeric.binding import Run, recorded
+from otimes.numeric.binding import Run, Source, recorded
 from otimes.numeric.rounding import contract_bounded, recorded_bound, walk_bounded, worst_ratio
 from otimes.proofs.checks.identities import names_theorem, on_models
+from otimes.proofs.checks.recorded import held_to_places
 from otimes.proofs.claims import Definition, equations
 from otimes.proofs.evidence import Findings, ProofEvidence
 from otimes.proofs.exact import EXAMPLES, ExactEvidence
@@ -159,10 +160,12 @@ def _mutants(claim: Definition) -> Iterator[tuple[Mutant, str]]:
 
 def _on_model(claim: Definition, run: Run) -> ModelEvidence:
     """Return whether the expression equals, on a model, the recorded activation or the loops."""
-    why = silent(claim, run)
+    why = "" if isinstance(claim.places, Mapping) else silent(claim, run)
     if why:
         return out_of_scope(run, why)
     found = worst_of(run, _ratios(claim, run), NOWHERE)
+    if isinstance(claim.places, Mapping):
+        return held_to_places(claim, run, found)
     return replace(found, recorded=found.applies and bool(claim.places))
 
 
@@ -175,10 +178,10 @@ def _ratios(claim: Definition, run: Run) -> Iterator[tuple[float, str]]:
         on = found.values
         total = found.bound + recorded_bound(defined, found.evaluator, on)
         against: dict[str, Any] = {
-            f"recorded {place}": recorded(place, layout_of(claim.value), case, run)
-            for place in claim.places
+            f"recorded {place}": recorded(Source(place), layout_of(claim.value), case, run)
+            for place in (claim.places if isinstance(claim.places, tuple) else ())
         }
-        if not claim.places:
+        if not against:
             numbers = {**on.sizes, **on.scalars, **places_of([claim.value]), **on.arrays}
             against["plain loops"] = _as_matrix(claim.plain(**numbers), found.value)
         for what, plain in against.items():

@@ -12,7 +12,8 @@ from otimes.algebra.verdict import Verdict, decide
 from otimes.numeric.binding import Run, UnboundSymbol
 from otimes.numeric.rounding import worst_ratio
 from otimes.proofs import replay
-from otimes.proofs.claims import Lemma, NonIdentity, Statement, as_pair, equations
+from otimes.proofs.checks.recorded import held_to_places
+from otimes.proofs.claims import Bound, Lemma, NonIdentity, Property, Statement, as_pair, equations
 from otimes.proofs.evidence import Check, Findings, ProofEvidence
 from otimes.proofs.exact import ExactEvidence, check_exactly
 from otimes.proofs.hypotheses import unmet
@@ -96,6 +97,7 @@ def check_failure(claim: NonIdentity, runs: Sequence[Run], quick: bool) -> Findi
             ProofEvidence("fails", str(verdict.counterexample)),
             models=on_models(_differs_on, claim, runs),
             needs_models=claim.on_models,
+            bindings=None if quick else check_bindings(claim, runs),
         )
     if status == "proved":
         detail = f"it is an identity: {detail}"
@@ -134,7 +136,9 @@ def _on_model(check: Callable[[Any, Run], ModelEvidence], claim: Any, run: Run) 
     A claim about symbols that are no quantities of a model does not apply to it.
     """
     try:
-        return check(claim, run)
+        found = check(claim, run)
+        tied = isinstance(claim, Bound | NonIdentity | Property)
+        return held_to_places(claim, run, found) if tied else found
     except UnboundSymbol as error:
         why = str(error).partition(": ")[0]
         return ModelEvidence(run.model, False, True, why=f"{why} (Statement takes bind=)")

@@ -30,6 +30,7 @@ from otimes.proofs.exact import EXAMPLES, ExactEvidence
 from otimes.proofs.hypotheses import unmet, values_under
 from otimes.proofs.mutants import ILL_SHAPED, REFUTED, STILL_TRUE, WITHOUT, MutantEvidence
 from otimes.proofs.on_models import ModelEvidence, out_of_scope, valued, worst_of
+from otimes.proofs.rebound import check_bindings
 
 U = UNIT_ROUNDOFF["float64"]
 
@@ -43,6 +44,7 @@ def check_property(claim: Property, runs: Sequence[Run], quick: bool) -> Finding
         None if quick else MutantEvidence.of(_mutants(claim)),
         _of_rank(claim) if claim.fact.name == "rank_at_most" else (),
         claim.on_models,
+        bindings=None if quick else check_bindings(claim, runs),
     )
 
 

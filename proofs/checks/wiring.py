@@ -55,8 +55,8 @@ def miswired(claim: Claim) -> str:
 
 def _wrong(e: Any, bind: Bind) -> Iterator[str]:
     if isinstance(e, MatMul):
-        ends = [_ends(each, bind) for each in _matrices(e)]
-        for (_, left), (right, _) in pairwise(ends):
+        both = [ends(each, bind) for each in factors(e)]
+        for (_, left), (right, _) in pairwise(both):
             alone = len(left) == len(right) == 1  # a product of sums has terms of all pairs
             clashes = (_clash(one, other, alone) for one in left for other in right)
             yield from filter(None, clashes)
@@ -81,9 +81,9 @@ def _clash(one: End, other: End, alone: bool) -> str:
 
 def _of_two_heads(e: Any, bind: Bind) -> Iterator[str]:
     """Yield whether a product has one pattern and the values of one head, and these are two."""
-    ends = [end for each in _tensors(e) for end in _ends(each, bind)[1]]
-    patterns = {end.of for end in ends if end.array == "pattern"}
-    values = {end.of for end in ends if end.array in ("W_V", "v")}
+    found = [end for each in _tensors(e) for end in ends(each, bind)[1]]
+    patterns = {end.of for end in found if end.array == "pattern"}
+    values = {end.of for end in found if end.array in ("W_V", "v")}
     if len(patterns) == len(values) == 1 and all(patterns | values) and patterns != values:
         yield "a pattern is multiplied by the values of another head"
 
@@ -97,21 +97,22 @@ def _tensors(e: Any) -> Iterator[Any]:
         yield e
 
 
-def _matrices(e: MatMul) -> list[Any]:
+def factors(e: MatMul) -> list[Any]:
+    """Return the matrices of a product, without the number before them."""
     return [each for each in e.args if getattr(each, "is_Matrix", False)]
 
 
-def _ends(e: Any, bind: Bind) -> Ends:
+def ends(e: Any, bind: Bind) -> Ends:
     """Return the axes of arrays of a model at the rows and columns of an expression."""
     if isinstance(e, Transpose):
-        rows, cols = _ends(e.arg, bind)
+        rows, cols = ends(e.arg, bind)
         return cols, rows
     if isinstance(e, MatMul):
-        ends = [_ends(each, bind) for each in _matrices(e)]
-        return ends[0][0], ends[-1][1]
+        both = [ends(each, bind) for each in factors(e)]
+        return both[0][0], both[-1][1]
     if isinstance(e, sympy.MatAdd):
-        ends = [_ends(each, bind) for each in e.args]
-        rows, cols = zip(*ends, strict=True)
+        both = [ends(each, bind) for each in e.args]
+        rows, cols = zip(*both, strict=True)
         return frozenset().union(*rows), frozenset().union(*cols)
     if isinstance(e, MatrixSymbol):
         return _of_array(e.name, e.shape, bind, _head_of)

@@ -23,6 +23,7 @@ from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
 from otimes.numeric.binding import Source
 from otimes.proofs.catalogue.attention_head.patterns import MASK, PATTERN, W_QK, S_n, entrywise
 from otimes.proofs.catalogue.attention_head.scores import READS, less
+from otimes.proofs.catalogue.recorded import of_OV, of_QK
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
 from otimes.proofs.catalogue.symbols import (
     H,
@@ -64,7 +65,12 @@ def pattern_is_causal() -> Property:
     So a head that attends to the next token cannot exist in a decoder. In contrast, a convolution
     of width k reaches k positions only.
     """
-    return Property(Fact("causal", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
+    return Property(
+        Fact("causal", RowSoftmax(S_n, MASK)),
+        bind=({"S": Source("scores")},),
+        places={"pattern": RowSoftmax(S_n, MASK)},
+        bare=False,
+    )
 
 
 @theorem(
@@ -128,7 +134,14 @@ def head_is_linear_in_W_OV() -> Statement:
     return Statement(
         written(matadd(matmul(alpha, U), matmul(beta, V))),
         matadd(matmul(alpha, written(U)), matmul(beta, written(V))),
-        bind=(READS | {"U": Source("W_E", rows=128), "V": Source("W_U", cols=128)},),
+        bind=(
+            READS
+            | {
+                "U": Source("W_E", rows=128, example=True),
+                "V": Source("W_U", cols=128, example=True),
+            },
+        ),
+        places={"pattern": PATTERN},
     )
 
 
@@ -157,6 +170,7 @@ def head_without_softmax_is_cubic() -> Statement:
         scaled,
         matmul(alpha**3, head(X)),
         printed={"E06": (scaled, matmul(alpha, head(X)))},
+        places={**of_OV(), **of_QK()},
     )
 
 
@@ -321,7 +335,9 @@ def first_position_absorbs() -> Statement:
     return Statement(
         matmul(_absorbing(B), _absorbing(C)),
         _absorbing(matmul(B, C)),
-        bind=({"B": Source("pattern"), "C": Source("scores")},),
+        bind=({"B": Source("pattern"), "C": Source("pattern", layer=0, example=True)},),
+        places={"pattern": B},
+        bare=False,
     )
 
 

@@ -144,7 +144,9 @@ def null_key_completes_a_pattern() -> Statement:
     return Statement(
         matmul(with_null, BlockMatrix([[ZeroMatrix(1, d_head)], [V]])),
         matmul(B, V),
+        places={"z": matmul(B, V)},
         bind=({"B": Source("pattern"), "V": Source("v")},),
+        bare=False,
     )
 
 

@@ -132,7 +132,9 @@ def score_gradient() -> Statement:
     return Statement(
         gradient(Trace(matmul(Transpose(g), z)), S),
         entrywise(weights, less(along, mean)),
-        bind=({"S": Source("q", cols=6), "V": Source("v", rows=6), "g": Source("q")},),
+        bind=({"S": Source("scores"), "V": Source("v"), "g": Source("z", example=True)},),
+        places={"scores": S, "v": V},
+        bare=False,
     )
 
 

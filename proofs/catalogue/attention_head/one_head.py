@@ -22,6 +22,7 @@ from otimes.algebra.language.linear import (
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.trees import stated
 from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.recorded import of_OV, of_QK
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import (
     A,
@@ -110,6 +111,7 @@ def head_at_one_position() -> Statement:
         HeadSum(matmul(weight, source, W_OV), (j, n)),
         given=((HadamardProduct(mask, pattern, evaluate=False), pattern),),
         printed={"E15": (written, HeadSum(matmul(weight, source), (j, n)))},
+        places={"head_out": matmul(A, X, W_OV)},
     )
 
 
@@ -134,6 +136,7 @@ def map_of_mean_is_mean_of_maps() -> Statement:
     return Statement(
         HeadSum(matmul(matmul(weight, source), W_OV), (j, m)),
         matmul(HeadSum(matmul(weight, source), (j, m)), W_OV),
+        places={"head_out": matmul(any_head.A, any_head.X, W_OV)},
     )
 
 
@@ -189,6 +192,7 @@ def moving_and_mapping_commute() -> Statement:
         matmul(kron(Identity(n), W_OV), matmul(kron(any_head.A, Identity(d)), stream)),
         bind=({"X": Source("resid_pre")},),
         printed={"E21": (kron(A, W_OV), kron(Identity(n), matmul(W_QK, W_OV)))},
+        places={"head_out": matmul(any_head.A, any_head.X, Transpose(W_OV))},
     )
 
 
@@ -212,6 +216,7 @@ def head_bridge() -> Statement:
         stacked,
         matmul(kron(any_head.A, Transpose(W_OV)), vec_rows(any_head.X)),
         bind=({"X": Source("resid_pre")},),
+        places={"head_out": matmul(any_head.A, any_head.X, W_OV)},
     )
 
 
@@ -252,6 +257,7 @@ def ov_circuit() -> Definition:
         matmul(X, matmul(row.W_V, row.W_O)),
         plain=_through_ov,
         obeys=("ov_circuit_is_linear", "ov_rank_at_most_d_head"),
+        places=of_OV(),
     )
 
 
@@ -283,7 +289,8 @@ def ov_circuit_is_linear() -> Statement:
     return Statement(
         matmul(matadd(matmul(alpha, X), Y), W_OV),
         matadd(matmul(alpha, X, W_OV), matmul(Y, W_OV)),
-        bind=({"Y": Source("embed")},),
+        bind=({"Y": Source("embed", example=True)},),
+        places=of_OV(),
     )
 
 
@@ -305,7 +312,7 @@ def ov_rank_at_most_d_head() -> Property:
     The factorisation is exact; it is not a low-rank approximation of some full matrix. The length
     of the prompt has no part in it.
     """
-    return Property(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)))
+    return Property(Fact("rank_at_most", matmul(row.W_V, row.W_O), Min(d, d_head)), places=of_OV())
 
 
 @theorem(
@@ -324,6 +331,7 @@ def qk_rank_at_most_d_head_column() -> Property:
     """
     return Property(
         Fact("rank_at_most", matmul(Transpose(column.W_Q), column.W_K), Min(d, d_head)),
+        places=of_QK(Transpose(column.W_Q), Transpose(column.W_K)),
     )
 
 
@@ -373,10 +381,12 @@ def head_output_rank() -> Property:
     """
     written = matmul(any_head.A, any_head.X, row.W_V, row.W_O)
     longer = {  # than d_head: mixtures of the embeddings of 40 tokens
-        "A": Source("W_U", rows=40, cols=48, transposed=True),
-        "X": Source("W_E", rows=40),
+        "A": Source("W_U", rows=40, cols=48, transposed=True, example=True),
+        "X": Source("W_E", rows=40, example=True),
     }
-    return Property(Fact("rank_at_most", written, Min(n, m, d, d_head)), bind=(longer,))
+    return Property(
+        Fact("rank_at_most", written, Min(n, m, d, d_head)), bind=(longer,), places=of_OV()
+    )
 
 
 @theorem(

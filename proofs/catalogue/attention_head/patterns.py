@@ -153,7 +153,12 @@ def pattern_row_by_row() -> Statement:
     """
     here = Transpose(OneHot(i, n))
     scores = matmul(1 / sqrt(d_head), here, X, W_QK, Transpose(X))
-    return Statement(matmul(here, PATTERN), RowSoftmax(scores, matmul(here, MASK)), bind=(READS,))
+    return Statement(
+        matmul(here, PATTERN),
+        RowSoftmax(scores, matmul(here, MASK)),
+        bind=(READS,),
+        places={"pattern": PATTERN},
+    )
 
 
 @theorem(
@@ -283,7 +288,12 @@ def pattern_is_stochastic() -> Property:
 
     Columns are not restricted in this way. A position may be attended to by all others or by none.
     """
-    return Property(Fact("row_stochastic", RowSoftmax(S_n, MASK)), bind=({"S": Source("scores")},))
+    return Property(
+        Fact("row_stochastic", RowSoftmax(S_n, MASK)),
+        bind=({"S": Source("scores")},),
+        places={"pattern": RowSoftmax(S_n, MASK)},
+        bare=False,
+    )
 
 
 @theorem(

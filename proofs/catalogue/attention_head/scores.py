@@ -20,6 +20,7 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.language.nonlinear import Activation
 from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.recorded import of_QK
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VASWANI
 from otimes.proofs.catalogue.symbols import X, alpha, beta, d, d_head, m, n, p, row, size
 from otimes.proofs.claims import Definition, NonIdentity, Property, Statement
@@ -62,11 +63,12 @@ def score_is_bilinear() -> Statement:
     quadratic: twice the stream gives four times the score.
     """
     x, z = MatrixSymbol("x", 1, d), MatrixSymbol("z", 1, d)
-    y, token = MatrixSymbol("y", 1, d), Source("W_E", rows=1)
+    y, token = MatrixSymbol("y", 1, d), Source("W_E", rows=1, example=True)
     return Statement(
         matmul(matadd(matmul(alpha, x), matmul(beta, z)), W_QK, Transpose(y)),
         matadd(matmul(alpha, x, W_QK, Transpose(y)), matmul(beta, z, W_QK, Transpose(y))),
-        bind=({"x": token, "z": Source("W_pos", rows=1), "y": token},),
+        bind=({"x": token, "z": Source("W_pos", rows=1, example=True), "y": token},),
+        places=of_QK(),
     )
 
 
@@ -86,7 +88,7 @@ def qk_rank_at_most_d_head() -> Property:
 
     The factorisation is exact; nothing is being approximated.
     """
-    return Property(Fact("rank_at_most", W_QK, sympy.Min(d, d_head)))
+    return Property(Fact("rank_at_most", W_QK, sympy.Min(d, d_head)), places=of_QK())
 
 
 @theorem(
@@ -106,8 +108,10 @@ def scores_rank_at_most_d_head() -> Property:
     the rank: a causal pattern always has full rank n, since its diagonal has no zero.
     """
     scores = matmul(1 / sqrt(d_head), X, W_QK, Transpose(X))
-    longer = {"X": Source("W_E", rows=48)}  # more than d_head
-    return Property(Fact("rank_at_most", scores, sympy.Min(n, d, d_head)), bind=(longer,))
+    longer = {"X": Source("W_E", rows=48, example=True)}  # more than d_head
+    return Property(
+        Fact("rank_at_most", scores, sympy.Min(n, d, d_head)), bind=(longer,), places=of_QK()
+    )
 
 
 @theorem(
@@ -148,6 +152,7 @@ def W_QK_symmetric_split() -> Statement:
     return Statement(
         W_QK,
         matadd(matmul(half, matadd(W_QK, turned)), matmul(half, less(W_QK, turned))),
+        places=of_QK(),
     )
 
 
@@ -171,6 +176,7 @@ def W_QK_symmetric_split_norms() -> Statement:
         squared_norm(W_QK),
         squared_norm(matmul(half, matadd(W_QK, turned)))
         + squared_norm(matmul(half, less(W_QK, turned))),
+        places=of_QK(),
     )
 
 
@@ -194,6 +200,7 @@ def scores_less_their_transpose() -> Statement:
         less(scores, Transpose(scores)),
         matmul(X, less(W_QK, Transpose(W_QK)), Transpose(X)),
         bind=(READS,),
+        places={"scores": matmul(1 / sqrt(d_head), scores)},
     )
 
 
@@ -240,6 +247,7 @@ def self_scores_see_symmetric_part() -> Statement:
         DiagonalOf(matmul(X, W_QK, Transpose(X))),
         DiagonalOf(matmul(half, X, matadd(W_QK, Transpose(W_QK)), Transpose(X))),
         bind=(READS,),
+        places=of_QK(),
     )
 
 

@@ -168,7 +168,6 @@ def latent_values_are_absorbed() -> Statement:
     return Statement(
         matmul(A, matmul(LATENT, U_V), row.W_O),
         matmul(matmul(A, LATENT), matmul(U_V, row.W_O)),
-        bind=({"X": Source("qk_in"), "W_D": Source("W_K"), "U_V": Source("W_Q", rows=16)},),
         on_models=False,
     )
 

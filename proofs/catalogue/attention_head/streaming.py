@@ -177,13 +177,15 @@ def online_softmax_is_attention() -> Statement:
     return Statement(
         matmul(weights, V),
         matmul(DiagMatrix(total), RowSoftmax(S), V),
+        places={"scores": S, "v": V},
         bind=(
             {
-                "S_1": Source("q", cols=6),
-                "V_1": Source("v", rows=6),
-                "m_1": Source("q", cols=1),
+                "S_1": Source("scores"),
+                "V_1": Source("v"),
+                "m_1": Source("scores", cols=1, example=True),
             },
         ),
+        bare=False,
     )
 
 
@@ -210,7 +212,11 @@ def softmax_plus_one_is_a_null_key() -> Statement:
     return Statement(
         matmul(DiagMatrix(total), with_sink, values),
         matmul(exp(S), V),
-        bind=({"S": Source("q", cols=6), "V": Source("v", rows=6), "b": Source("k", cols=1)},),
+        bind=(
+            {"S": Source("scores"), "V": Source("v"), "b": Source("scores", cols=1, example=True)},
+        ),
+        places={"scores": S, "v": V},
+        bare=False,
     )
 
 
@@ -273,6 +279,8 @@ def linear_attention_reads_its_state() -> Statement:
         matmul(Transpose(here), scores, V_n),
         matmul(Transpose(here), PHI_Q, state),
         bind=({"Phi_Q": Source("q"), "Phi_K": Source("k"), "V": Source("v")},),
+        places={"q": PHI_Q, "k": PHI_K, "v": V_n},
+        bare=False,
     )
 
 

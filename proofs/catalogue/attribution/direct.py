@@ -63,6 +63,7 @@ written = MatrixSymbol("f", n, d)  # what some component writes at each position
 neurons = MatrixSymbol("mlp_post", n, d_mlp)
 r = MatrixSymbol("r", d, 1)  # a direction of the stream that is read, such as W_U e_w
 ONE_TOKEN = Source("W_U", cols=1)  # the column of a token
+ANY_TOKEN = {"W_U with its columns shifted": "the token is any, and no activation depends on it"}
 
 # The stream that the heads of each layer read, a norm before it or not.
 read = Family("X", (L,), n, d)
@@ -130,6 +131,9 @@ def direct_logit_of_neuron() -> Definition:
         plain,
         bind=({"r": ONE_TOKEN},),
         obeys=("mlp_direct_logit_is_sum_over_neurons",),
+        places={"mlp_out": matadd(matmul(neurons, W_out), everywhere(MatrixSymbol("b_out", 1, d)))},
+        unchanged_by=ANY_TOKEN,
+        bare=False,
     )
 
 
@@ -168,7 +172,9 @@ def direct_logit_of_source() -> Definition:
         "the direct logits of the sources of a head",
         matmul(A, DiagMatrix(moved)),
         plain,
+        places={"head_out": matmul(A, X, matmul(W_V, W_O))},
         bind=({"X": Source("ln1"), "r": ONE_TOKEN}, {"X": Source("resid_pre"), "r": ONE_TOKEN}),
+        unchanged_by=ANY_TOKEN,
         obeys=("head_direct_logit_is_sum_over_sources",),
     )
 
@@ -201,6 +207,7 @@ def direct_logits_add_up() -> Statement:
         logit,
         matadd(matmul(position, embedded, W_U, token), parts),
         bind=({"X_0": Source("embed"), "X": Source("resid_pre")},),
+        places={"final": stream, "logits": matmul(stream, W_U)},
     )
 
 
@@ -237,6 +244,9 @@ def head_direct_logit_is_sum_over_sources() -> Statement:
             {"X": Source("resid_pre"), "r": ONE_TOKEN},
         ),
         printed={"E02": (without, over_sources(matmul(neuron, W_V)))},
+        places={"z": matmul(A, values), "head_out": matmul(A, values, W_O)},
+        bare=False,
+        unchanged_by=ANY_TOKEN,
     )
 
 
@@ -267,6 +277,9 @@ def mlp_direct_logit_is_sum_over_neurons() -> Statement:
         matadd(over_neurons(W_out), matmul(b_out, r)),
         bind=({"r": ONE_TOKEN},),
         printed={"E19": (matmul(position, neurons, W_out, r), over_neurons(other))},
+        places={"mlp_out": matadd(matmul(neurons, W_out), everywhere(b_out))},
+        bare=False,
+        unchanged_by=ANY_TOKEN,
     )
 
 
@@ -356,6 +369,7 @@ def logit_difference_is_log_ratio() -> Statement:
         HadamardProduct(matmul(chances, foil), up, down),
         bind=({"X_L": Source("ln_final")}, {"X_L": Source("final")}),
         bare=False,
+        places={"logits": logits},
     )
 
 
@@ -403,8 +417,9 @@ def common_column_keeps_probabilities() -> Statement:
     return Statement(
         RowSoftmax(matmul(final, SHIFTED)),
         RowSoftmax(matmul(final, W_U)),
-        bind=({"X_L": Source("ln_final"), "c": Source("ln_final_gain")},),
+        bind=({"X_L": Source("ln_final"), "c": Source("ln_final_gain", example=True)},),
         bare=False,
+        places={"logits": matmul(final, W_U)},
     )
 
 
@@ -426,7 +441,7 @@ def common_column_keeps_differences() -> Statement:
     return Statement(
         matmul(written, SHIFTED, between),
         matmul(written, W_U, between),
-        bind=({"f": Source("attn_out"), "c": Source("ln_final_gain")},),
+        bind=({"f": Source("attn_out"), "c": Source("ln_final_gain", example=True)},),
         bare=False,
     )
 
@@ -449,7 +464,7 @@ def common_column_moves_direct_logits() -> Statement:
     return Statement(
         matmul(written, SHIFTED, token),
         matadd(matmul(written, W_U, token), matmul(written, common)),
-        bind=({"f": Source("attn_out"), "c": Source("ln_final_gain")},),
+        bind=({"f": Source("attn_out"), "c": Source("ln_final_gain", example=True)},),
         bare=False,
     )
 

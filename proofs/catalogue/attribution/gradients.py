@@ -184,7 +184,9 @@ def gradient_of_frozen_layer() -> Statement:
     return Statement(
         Trace(matmul(Transpose(last), change, u)),
         Trace(matmul(Transpose(_frozen_gradient()), moved_by)),
-        bind=({"u": Source("W_U", cols=1), "Delta": Source("embed")},),
+        bind=({"u": Source("W_U", cols=1), "Delta": Source("embed", example=True)},),
+        places={"resid_mid": _frozen_layer(X)},
+        unchanged_by={"W_U with its columns shifted": "u is the column of any token"},
     )
 
 
@@ -277,7 +279,7 @@ def gradient_times_input_score() -> Definition:
         "the gradient of each token times its embedding",
         matmul(HadamardProduct(G, X), OneMatrix(d, 1)),
         plain,
-        bind=({"G": Source("attn_out")},),
+        bind=({"G": Source("attn_out", example=True)},),
         obeys=("gradient_times_input_is_complete_when_linear", "gradient_times_input_of_cubic"),
     )
 
@@ -301,6 +303,8 @@ def gradient_times_input_is_complete_when_linear() -> Statement:
         Trace(matmul(Transpose(_frozen_gradient()), X)),
         Trace(matmul(Transpose(last), _frozen_layer(X), u)),
         bind=({"u": Source("W_U", cols=1)},),
+        places={"resid_mid": _frozen_layer(X)},
+        unchanged_by={"W_U with its columns shifted": "u is the column of any token"},
     )
 
 

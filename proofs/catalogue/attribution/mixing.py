@@ -113,6 +113,7 @@ def value_norm() -> Definition:
         plain,
         bind=READ,
         obeys=("weight_comes_out_of_the_norm", "value_norm_depends_on_basis"),
+        places={"v": matmul(X, W_V), "z": matmul(A, X, W_V)},
     )
 
 
@@ -145,6 +146,7 @@ def output_value_norm() -> Definition:
         plain,
         bind=READ,
         obeys=("weight_comes_out_of_the_norm", "output_value_norm_ignores_basis"),
+        places={"head_out": matmul(A, X, W_V, W_O)},
     )
 
 
@@ -163,6 +165,8 @@ def weight_comes_out_of_the_norm() -> Statement:
     return Statement(
         squares(matmul(DiagMatrix(weights), values)),
         HadamardProduct(HadamardPower(weights, 2), squares(values)),
+        places={"z": matmul(A, values)},
+        bare=False,
     )
 
 

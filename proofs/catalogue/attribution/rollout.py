@@ -82,7 +82,6 @@ def rollout_is_stochastic() -> Property:
     return Property(
         Fact("row_stochastic", rollout),
         given=attention_pattern(layers.A[l, h], causal=False),
-        bind=(FEW,),
         on_models=False,
     )
 
@@ -169,6 +168,10 @@ def attending_is_not_reading_the_token() -> Statement:
             HeadSum(matmul(matmul(A_2, first), X_0, first_ov, matmul(V_2, O_2)), (h, H)),
         ),
         bind=(SECOND,),
+        places={
+            Source("resid_post", 0): after_first,
+            Source("head_out", 1, "later head"): matmul(A_2, after_first, V_2, O_2),
+        },
     )
 
 

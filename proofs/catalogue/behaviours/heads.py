@@ -219,6 +219,8 @@ def later_positions_score_zero() -> Statement:
         Trace(matmul(Shift(n), RowSoftmax(scores, CausalMask(n)))),
         S.Zero,
         bind=({"S": Source("scores")},),
+        places={"pattern": RowSoftmax(scores, CausalMask(n))},
+        bare=False,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sympy import (
@@ -18,10 +19,11 @@ from otimes.algebra.facts import Fact, attention_pattern
 from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd, matmul
 from otimes.algebra.language.nonlinear import RSQRT, Activation
 from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.recorded import of_QK
 from otimes.proofs.catalogue.residual_stream.chance import QUATERNIONS, UNIFORM, WEINGARTEN, G
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import alpha, beta, d, d_head, n, p, q, row, size
-from otimes.proofs.claims import Bound, Definition, NonIdentity, Property, Square, Statement
+from otimes.proofs.claims import Bound, Definition, NonIdentity, Place, Property, Square, Statement
 from otimes.proofs.theorem import theorem
 
 A_1, A_2 = MatrixSymbol("A_1", n, n), MatrixSymbol("A_2", n, n)
@@ -44,6 +46,23 @@ READ_AND_WRITTEN = {
     "W_1": Source("W_O", 0, "earlier head", rows=2),
     "W_2": Source("W_V", 1, "later head", cols=2),
 }
+
+
+X_1 = MatrixSymbol("X_1", n, d)  # the stream that the later head reads
+TWO_HEADS = {
+    **PATTERNS,
+    **FACTORS,
+    "X_0": Source("embed"),
+    "X_1": Source("resid_pre", layer=1),
+}
+
+
+def of_two_heads(earlier: Sequence[Any], later: Sequence[Any]) -> dict[Place, Any]:
+    """Return what two heads write, each from the stream that it reads, as it is recorded."""
+    return {
+        Source("head_out", 0, "earlier head"): matmul(A_1, X_0, *earlier),
+        Source("head_out", 1, "later head"): matmul(A_2, X_1, *later),
+    }
 
 
 def _head(k: int, inner: Any = d_head) -> tuple[MatrixSymbol, MatrixSymbol]:
@@ -77,7 +96,8 @@ def virtual_head_row() -> Statement:
     return Statement(
         matmul(A_2, written, V_2, O_2),
         matmul(matmul(A_2, A_1), X_0, matmul(matmul(V_1, O_1), matmul(V_2, O_2))),
-        bind=({**PATTERNS, **FACTORS, "X_0": Source("embed")},),
+        bind=(TWO_HEADS,),
+        places=of_two_heads(_head(1), _head(2, e)),
     )
 
 
@@ -93,7 +113,12 @@ def virtual_pattern_is_causal() -> Property:
     positions in between.
     """
     given = (Fact("lower_triangular", A_1), Fact("lower_triangular", A_2))
-    return Property(Fact("causal", matmul(A_2, A_1)), given, bind=(PATTERNS,))
+    return Property(
+        Fact("causal", matmul(A_2, A_1)),
+        given,
+        bind=(TWO_HEADS,),
+        places=of_two_heads(_head(1), _head(2)),
+    )
 
 
 @theorem(
@@ -111,7 +136,12 @@ def virtual_pattern_is_stochastic() -> Property:
     positions.
     """
     given = (*attention_pattern(A_1, causal=False), *attention_pattern(A_2, causal=False))
-    return Property(Fact("row_stochastic", matmul(A_2, A_1)), given, bind=(PATTERNS,))
+    return Property(
+        Fact("row_stochastic", matmul(A_2, A_1)),
+        given,
+        bind=(TWO_HEADS,),
+        places=of_two_heads(_head(1), _head(2)),
+    )
 
 
 @theorem(
@@ -131,7 +161,11 @@ def virtual_ov_rank() -> Property:
     """
     (V_1, O_1), (V_2, O_2) = _head(1), _head(2, e)
     circuit = matmul(matmul(V_1, O_1), matmul(V_2, O_2))
-    return Property(Fact("rank_at_most", circuit, Min(d, d_head, e)), bind=(FACTORS,))
+    return Property(
+        Fact("rank_at_most", circuit, Min(d, d_head, e)),
+        bind=(TWO_HEADS,),
+        places=of_two_heads(_head(1), _head(2, e)),
+    )
 
 
 @theorem(
@@ -173,6 +207,7 @@ def two_heads_four_paths() -> Statement:
         bind=(
             {
                 "X_0": Source("embed"),
+                "X_1": Source("resid_pre", layer=1),
                 "A_1": Source("pattern", 0, "earlier head"),
                 "V_1": Source("W_V", 0, "earlier head"),
                 "O_1": Source("W_O", 0, "earlier head"),
@@ -183,6 +218,8 @@ def two_heads_four_paths() -> Statement:
             },
         ),
         printed={"E46": (logits, no_patterns)},
+        places=of_two_heads(_head(1), _head(2)),
+        unchanged_by={"W_U with its columns shifted": "the paths are those to any token"},
     )
 
 
@@ -380,7 +417,9 @@ def composition_core() -> Statement:
     dense = matmul(matmul(V_1, O_1), matmul(V_2, O_2))
     core = matmul(O_1, V_2)
     small = matmul(matmul(Transpose(V_1), V_1), core, matmul(O_2, Transpose(O_2)), Transpose(core))
-    return Statement(_squared(dense), Trace(small), bind=(FACTORS,))
+    return Statement(
+        _squared(dense), Trace(small), bind=(TWO_HEADS,), places=of_two_heads(_head(1), _head(2, e))
+    )
 
 
 @theorem(
@@ -411,6 +450,7 @@ def k_composition_term() -> Statement:
         bind=(
             {
                 "X_0": Source("embed"),
+                "qk_in": Source("qk_in", layer=1),
                 "A_1": Source("pattern", 0, "earlier head"),
                 "V_1": Source("W_V", 0, "earlier head"),
                 "O_1": Source("W_O", 0, "earlier head"),
@@ -418,6 +458,10 @@ def k_composition_term() -> Statement:
                 "W_K": Source("W_K", 1, "later head"),
             },
         ),
+        places={
+            Source("head_out", 0, "earlier head"): matmul(A_1, X_0, OV),
+            **of_QK(layer=1, head="later head"),
+        },
     )
 
 
@@ -442,7 +486,7 @@ def virtual_head_is_not_ov_times_qk() -> NonIdentity:
         matmul(A_2, A_1, X_0, OV, matmul(row.W_Q, Transpose(row.W_K))),
         bind=(
             {
-                "X_0": Source("embed"),
+                "X_0": Source("embed", example=True),
                 "A_1": Source("pattern", 0, "earlier head"),
                 "V_1": Source("W_V", 0, "earlier head"),
                 "O_1": Source("W_O", 0, "earlier head"),

@@ -18,6 +18,7 @@ from otimes.algebra.language.linear import (
     vec_rows,
 )
 from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.recorded import of_QK
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER, VEIT
 from otimes.proofs.catalogue.symbols import (
     H,
@@ -248,7 +249,13 @@ def virtual_heads_at_once() -> Statement:
     return Statement(
         StackHeads(ConcatHeads(pair, (h, H)), (g, H)),
         matmul(reads, writes),
-        bind=({**_EMBEDDED, "U": Source("final")},),
+        bind=(
+            {**_EMBEDDED, "X_1": Source("resid_pre", layer=1), "U": Source("final", example=True)},
+        ),
+        places={
+            Source("resid_post", 0): _after(0, X_0),
+            Source("resid_post", 1): _after(1, X_1),
+        },
     )
 
 
@@ -280,7 +287,13 @@ def shapley_two_layers() -> Statement:
     return Statement(
         ConcatHeads(matmul(Transpose(u), by_half, earlier, x), (h, H)),
         ConcatHeads(share, (h, H)),
-        bind=({**_EMBEDDED, "U": Source("final")},),
+        bind=(
+            {**_EMBEDDED, "X_1": Source("resid_pre", layer=1), "U": Source("final", example=True)},
+        ),
+        places={
+            Source("resid_post", 0): _after(0, X_0),
+            Source("resid_post", 1): _after(1, X_1),
+        },
     )
 
 
@@ -310,7 +323,7 @@ def replay_by_order() -> Statement:
     return Statement(
         of_order_less(r + 1, L),
         matadd(Identity(n), replayed),
-        bind=({"M": Source("pattern")},),
+        bind=({"M": Source("pattern", example=True)},),
     )
 
 
@@ -330,7 +343,9 @@ def orders_by_recursion() -> Statement:
     """
     M = Family("M", (L,), n, n)
     written = HeadSum(matmul(M[l], OrderSum(M[j], (j, l), r - 1)), (l, L))
-    return Statement(OrderSum(M[j], (j, L), r), written, bind=({"M": Source("pattern")},))
+    return Statement(
+        OrderSum(M[j], (j, L), r), written, bind=({"M": Source("pattern", example=True)},)
+    )
 
 
 @theorem(
@@ -370,10 +385,15 @@ def scores_by_composition() -> Statement:
         bind=(
             {
                 **_EMBEDDED,
+                "qk_in": Source("qk_in", layer=1),
                 "W_Q": Source("W_Q", 1, "later head"),
                 "W_K": Source("W_K", 1, "later head"),
             },
         ),
+        places={
+            Source("resid_post", 0): stream,
+            **of_QK(layer=1, head="later head"),
+        },
     )
 
 
@@ -440,6 +460,15 @@ def _past() -> MatrixExpr:
 
 def _ov(layer: Any, head: Symbol) -> MatrixExpr:
     return matmul(layers.column.W_O[layer, head], layers.column.W_V[layer, head])
+
+
+X_1 = MatrixSymbol("X_1", n, d)  # what the second layer reads
+
+
+def _after(layer: int, stream: MatrixSymbol) -> MatrixExpr:
+    """Return the stream after a layer of heads, with positions as rows."""
+    moved = matmul(layers.A[layer, h], stream, Transpose(_ov(layer, h)))
+    return matadd(stream, HeadSum(moved, (h, H)))
 
 
 def _heads(layer: Symbol = l) -> MatrixExpr:

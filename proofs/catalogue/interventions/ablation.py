@@ -17,7 +17,7 @@ from otimes.numeric.model import Model
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.interventions.patching import INTERVENTIONS, minus, reader
 from otimes.proofs.catalogue.sources import PRIMER
-from otimes.proofs.catalogue.symbols import d, n
+from otimes.proofs.catalogue.symbols import X, d, n, row
 from otimes.proofs.claims import Bound, Load, Observation, Observed, Square, Statement
 from otimes.proofs.theorem import theorem
 
@@ -101,6 +101,7 @@ def zero_ablation_is_minus_direct_logit() -> Statement:
     return Statement(
         minus(matmul(minus(final, written), reader), matmul(final, reader)),
         matmul(-1, written, reader),
+        places={"resid_mid": matadd(X, written), "logits": matmul(final, row.W_U)},
         bind=({"X_L": Source("final"), "f": Source("attn_out"), "u": Source("W_U", cols=1)},),
     )
 

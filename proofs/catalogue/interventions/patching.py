@@ -152,7 +152,8 @@ def patching_is_linear_with_frozen_patterns() -> Statement:
     return Statement(
         frozen_layer(mixed),
         matadd(matmul(1 - alpha, frozen_layer(X)), matmul(alpha, frozen_layer(other))),
-        bind=({"Y": Source("embed")},),
+        bind=({"Y": Source("embed", example=True)},),
+        places={"resid_mid": frozen_layer(X)},
     )
 
 
@@ -181,7 +182,17 @@ def noising_and_denoising_agree_when_linear() -> Statement:
     return Statement(
         noised,
         matmul(-1, denoised),
-        bind=({"Y": Source("embed"), "P": Source("pattern"), "u": Source("W_U", cols=1)},),
+        places={"resid_mid": frozen_layer(X)},
+        bind=(
+            {
+                "Y": Source("embed", example=True),
+                "P": Source("pattern", example=True),
+                "u": Source("W_U", cols=1),
+            },
+        ),
+        unchanged_by={
+            "W_U with its columns shifted": "u reads any metric, of one token or another"
+        },
     )
 
 

@@ -72,6 +72,8 @@ def frozen_norm_error() -> Statement:
         less(RMSNorm(matadd(X, Y), eps), frozen),
         matmul(DiagMatrix(less(ratio, OneMatrix(n, 1))), frozen),
         bind=({"X": Source("resid_pre"), "Y": Source("attn_out")},),
+        places={"resid_mid": matadd(X, Y)},
+        bare=False,
     )
 
 

@@ -73,13 +73,6 @@ def lora_merges() -> Statement:
     return Statement(
         matadd(matmul(X, W), matmul(matmul(X, A), B)),
         matmul(X, matadd(W, matmul(A, B))),
-        bind=(
-            {
-                "W": Source("W_Q"),
-                "A_W": Source("W_K"),
-                "B_W": Source("W_O", cols=16),
-            },
-        ),
         on_models=False,
     )
 

@@ -25,6 +25,7 @@ from otimes.numeric.binding import Source
 from otimes.proofs.catalogue.mlp_and_norm.parts import (
     WITH_LAYER_NORM,
     W_out,
+    b_out,
     bias,
     centring,
     diagonal,
@@ -117,6 +118,11 @@ def centring_folds_into_writers() -> Statement:
         matmul(matadd(X, written, matmul(post, W_out)), centring),
         matadd(matmul(X, centring), centred, matmul(post, matmul(W_out, centring))),
         bind=({"Z": Source("z")},),
+        places={
+            "resid_mid": matadd(X, written, everywhere(bias.b_O)),
+            "mlp_out": matadd(matmul(post, W_out), everywhere(b_out)),
+        },
+        bare=False,
     )
 
 
@@ -137,7 +143,12 @@ def centred_writers_keep_mean_zero() -> Statement:
     """
     z_h = MatrixSymbol("z", n, d_head)
     written = matmul(z_h, matmul(row.W_O, centring))
-    return Statement(matmul(written, OneMatrix(d, 1)), ZeroMatrix(n, 1))
+    return Statement(
+        matmul(written, OneMatrix(d, 1)),
+        ZeroMatrix(n, 1),
+        places={"head_out": matmul(z_h, row.W_O)},
+        bare=False,
+    )
 
 
 @theorem(
@@ -205,6 +216,9 @@ def bias_is_weight_from_constant_dimension() -> Statement:
         matmul(before, augmented),
         after,
         printed={"E38": (matmul(LayerNorm(before), last), ones)},
+        places={"v": matadd(matmul(X, W), everywhere(b))},
+        bind=({"X": Source("ln1")},),
+        bare=False,
     )
 
 
@@ -229,7 +243,14 @@ def value_bias_passes_through() -> Statement:
     W_V, W_O = row.W_V, row.W_O
     values = matadd(matmul(X, W_V), everywhere(bias.b_V))
     moved = matadd(matmul(A, X, matmul(W_V, W_O)), everywhere(matmul(bias.b_V, W_O)))
-    return Statement(matmul(A, values, W_O), moved, given=[(matmul(A, ones), ones)])
+    return Statement(
+        matmul(A, values, W_O),
+        moved,
+        given=[(matmul(A, ones), ones)],
+        places={"v": values, "head_out": matmul(A, values, W_O)},
+        bind=({"X": Source("ln1")},),
+        bare=False,
+    )
 
 
 @theorem(
@@ -266,6 +287,16 @@ def value_biases_fold_into_output_bias() -> Statement:
 query = matadd(matmul(X, row.W_Q), everywhere(bias.b_Q))
 bare_query, bare_key = matmul(X, row.W_Q), matmul(X, row.W_K)
 READS = ({"X": Source("qk_in")},)
+ANY_KEY_BIAS = dict.fromkeys(
+    (
+        "b_Q for b_K",
+        "b_V for b_K",
+        "b_K of another layer",
+        "b_K of another head",
+        "b_K with its columns shifted",
+    ),
+    "no key bias changes the pattern, see `key_bias_is_irrelevant`",
+)
 NOT_ROTARY = {"positions": "learned"}
 
 
@@ -291,16 +322,7 @@ def key_bias_is_irrelevant() -> Statement:
         pattern(query, bare_key),
         places={"pattern": pattern(query, with_bias)},
         bind=READS,
-        unchanged_by=dict.fromkeys(
-            (
-                "b_Q for b_K",
-                "b_V for b_K",
-                "b_K of another layer",
-                "b_K of another head",
-                "b_K with its columns shifted",
-            ),
-            "no key bias changes the pattern, which is the theorem",
-        ),
+        unchanged_by=ANY_KEY_BIAS,
         bare=False,
         config=NOT_ROTARY,
     )
@@ -331,6 +353,9 @@ def query_bias_is_a_preference_for_keys() -> Statement:
         RowSoftmax(matmul(1 / sympy.sqrt(d_head), scores), CausalMask(n)),
         bind=READS,
         config=NOT_ROTARY,
+        places={"pattern": pattern(query, with_bias)},
+        bare=False,
+        unchanged_by=ANY_KEY_BIAS,
     )
 
 
@@ -452,6 +477,7 @@ def centred_unembedding_keeps_probabilities() -> Statement:
         RowSoftmax(matmul(final, matmul(W_U, of_vocabulary))),
         RowSoftmax(matmul(final, W_U)),
         bare=False,
+        places={"logits": matmul(final, W_U)},
     )
 
 

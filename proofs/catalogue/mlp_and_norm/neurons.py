@@ -222,16 +222,21 @@ def key_value_memory() -> Statement:
     K, V = MatrixSymbol("K", d_mlp, d), MatrixSymbol("V", d_mlp, d)
     one = Transpose(OneHot(u, d_mlp))
     answer = activation(matmul(x, Transpose(matmul(one, K))))
+    matches = activation(matadd(matmul(X, Transpose(K)), everywhere(b_in)))
     return Statement(
         matmul(activation(matmul(x, Transpose(K))), V),
         HeadSum(matmul(answer, matmul(one, V)), (u, d_mlp)),
+        places={"mlp_post": matches, "mlp_out": matadd(matmul(matches, V), everywhere(b_out))},
         bind=(
             {
+                "X": Source("ln2"),
                 "x_i": Source("ln2", rows=1),
                 "K": Source("W_in", transposed=True),
                 "V": Source("W_out"),
             },
         ),
+        bare=False,
+        config=WITH_PLAIN_MLP,
     )
 
 
@@ -299,7 +304,15 @@ def linear_activation_collapses() -> Statement:
     )
     constant = matadd(matmul(b_in, W_out), b_out)
     return Statement(
-        layer, matadd(matmul(X, matmul(W_in, W_out)), everywhere(constant)), bind=READS
+        layer,
+        matadd(matmul(X, matmul(W_in, W_out)), everywhere(constant)),
+        bind=READS,
+        places={
+            "mlp_pre": matadd(matmul(X, W_in), everywhere(b_in)),
+            "mlp_out": feed_forward(),
+        },
+        bare=False,
+        config=WITH_PLAIN_MLP,
     )
 
 

@@ -64,7 +64,7 @@ scale = reciprocal_deviation(X)
 spread = DiagMatrix(scale)
 MEANS = {"v": Source("resid_pre", cols=1)}
 ONE_ROW = ({"z": Source("resid_pre", rows=1)},)
-TWO_STREAMS = ({"Y": Source("embed")},)
+TWO_STREAMS = ({"Y": Source("embed", example=True)},)
 
 
 @theorem(

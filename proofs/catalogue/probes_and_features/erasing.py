@@ -243,8 +243,8 @@ def steering_shifts_logits() -> Statement:
     return Statement(
         matmul(matadd(final, matmul(alpha, everywhere)), W_U),
         matadd(matmul(final, W_U), matmul(alpha, everywhere, W_U)),
-        bind=({"X_L": Source("final"), "u": Source("ln_final_gain")},),
-        on_models=False,
+        places={"logits": matmul(final, W_U)},
+        bind=({"X_L": Source("final"), "u": Source("W_E", rows=1, example=True)},),
     )
 
 

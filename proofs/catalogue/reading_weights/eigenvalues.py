@@ -27,6 +27,7 @@ from otimes.numeric.binding import Source
 from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
 from otimes.numeric.model import Model
 from otimes.numeric.tokenizer import load_tokenizer
+from otimes.proofs.catalogue.recorded import of_ends, of_OV
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import L, V, d, d_head, l, n, p, q, row, size
 from otimes.proofs.claims import (
@@ -162,7 +163,7 @@ def full_ov_trace() -> Statement:
     token = OneHot(t, V)
     own = HeadSum(matmul(Transpose(token), FULL, token), (t, V))
     small = matmul(row.W_O, matmul(row.W_U, row.W_E), row.W_V)
-    return Statement(Trace(own), Trace(small))
+    return Statement(Trace(own), Trace(small), places={**of_OV(), **of_ends()})
 
 
 @theorem(

@@ -28,6 +28,13 @@ from otimes.numeric.circuits.embedding_space import (
     vocabulary,
 )
 from otimes.numeric.model import Model
+from otimes.proofs.catalogue.mlp_and_norm.parts import (
+    WITH_LAYER_NORM,
+    WITH_PLAIN_MLP,
+    b_in,
+    everywhere,
+    layer_norm,
+)
 from otimes.proofs.catalogue.sources import DAR, GEVA
 from otimes.proofs.catalogue.symbols import V, X, d, d_head, m, n, row, size
 from otimes.proofs.claims import (
@@ -536,10 +543,16 @@ def attention_as_query() -> Statement:
     return Statement(
         asked,
         matadd(matmul(before, Transpose(keys)), matmul(attended, Transpose(keys))),
-        bind=(
-            {"K": Source("W_in", transposed=True)},
-            {"K": Source("W_U", cols=64, transposed=True)},
-        ),
+        places={
+            "resid_mid": matadd(before, attended),
+            "mlp_pre": matadd(
+                matmul(layer_norm("ln2", matadd(before, attended)), Transpose(keys)),
+                everywhere(b_in),
+            ),
+        },
+        bind=({"K": Source("W_in", transposed=True)},),
+        bare=False,
+        config=WITH_LAYER_NORM | WITH_PLAIN_MLP,
         printed={"E32": (asked, matmul(attended, Transpose(keys)))},
     )
 

@@ -25,6 +25,7 @@ from otimes.numeric.binding import Source
 from otimes.numeric.circuits.lens import logit_lens
 from otimes.numeric.circuits.translators import fit_translator
 from otimes.numeric.model import Model
+from otimes.proofs.catalogue.mlp_and_norm.parts import WITH_LAYER_NORM, eps, gained
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import L, V, X, d, d_head, l, n, p, q, row, size
 from otimes.proofs.claims import Bound, Method, NonIdentity, Square, Statement, Trial
@@ -99,10 +100,16 @@ def lens_steps_add_up() -> Statement:
             {
                 "X": Source("resid_pre"),
                 "Y": Source("attn_out"),
-                "scale": Source("embed", cols=1),
+                "scale": Source("embed", cols=1, example=True),
             },
         ),
         bare=False,
+        config=WITH_LAYER_NORM,
+        places={
+            "resid_mid": matadd(X, Y),
+            "ln_final": gained("ln_final", LayerNorm(MatrixSymbol("final", n, d), eps)),
+            "logits": matmul(MatrixSymbol("ln_final", n, d), row.W_U),
+        },
     )
 
 

@@ -264,7 +264,7 @@ def subspace_overlap() -> Definition:
             "principal_cosine_at_most_one",
             "composition_by_chance",
         ),
-        bind=({"B_1": Source("W_V"), "B_2": Source("W_Q")},),
+        bind=({"B_1": Source("W_V", example=True), "B_2": Source("W_Q", example=True)},),
     )
 
 

@@ -11,6 +11,7 @@ from otimes.algebra.facts import Fact
 from otimes.algebra.language.linear import Family, HeadSum, StackHeads, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation
 from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.recorded import asked
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import A, H, L, X, column, d, d_head, h, l, n, r, row, s, size
 from otimes.proofs.claims import Definition, Property, Statement
@@ -20,6 +21,7 @@ CHANNEL = f"{FRAMEWORK}, “Virtual weights and the residual stream as a communi
 BANDWIDTH = f"{FRAMEWORK}, “Subspaces and residual stream bandwidth”"
 d_mlp = size("d_mlp")
 W_in, W_out = MatrixSymbol("W_in", d, d_mlp), MatrixSymbol("W_out", d_mlp, d)
+LATER = {"qk_in": Source("qk_in", layer=1)}
 WRITERS = {"Z": Source("z", layer=0), "W_O": Source("W_O", layer=0)}
 
 
@@ -45,10 +47,16 @@ def virtual_weights() -> Statement:
     first.
     """
     Z, W_O = Family("Z", (H,), n, d_head)[h], Family("W_O", (H,), d_head, d)[h]
-    read = matmul(matadd(X, HeadSum(matmul(Z, W_O), (h, H))), row.W_Q)
+    stream = matadd(X, HeadSum(matmul(Z, W_O), (h, H)))
+    read = matmul(stream, row.W_Q)
     virtual = HeadSum(matmul(Z, matmul(W_O, row.W_Q)), (h, H))
-    bind = {**WRITERS, "X": Source("resid_pre", layer=0), "W_Q": Source("W_Q", layer=1)}
-    return Statement(read, matadd(matmul(X, row.W_Q), virtual), bind=(bind,))
+    bind = {**WRITERS, "X": Source("resid_pre", layer=0), "W_Q": Source("W_Q", layer=1), **LATER}
+    return Statement(
+        read,
+        matadd(matmul(X, row.W_Q), virtual),
+        bind=(bind,),
+        places={Source("resid_post", 0): stream, Source("q", 1): matmul(asked, row.W_Q)},
+    )
 
 
 @theorem(
@@ -68,10 +76,19 @@ def virtual_weights_column() -> Statement:
     """
     Z, W_O = Family("Z", (H,), d_head, n)[h], Family("W_O", (H,), d, d_head)[h]
     X = MatrixSymbol("X", d, n)
-    read = matmul(column.W_Q, matadd(X, HeadSum(matmul(W_O, Z), (h, H))))
+    stream = matadd(X, HeadSum(matmul(W_O, Z), (h, H)))
+    read = matmul(column.W_Q, stream)
     virtual = HeadSum(matmul(matmul(column.W_Q, W_O), Z), (h, H))
-    bind = {**WRITERS, "X": Source("resid_pre", layer=0), "W_Q": Source("W_Q", layer=1)}
-    return Statement(read, matadd(matmul(column.W_Q, X), virtual), bind=(bind,))
+    bind = {**WRITERS, "X": Source("resid_pre", layer=0), "W_Q": Source("W_Q", layer=1), **LATER}
+    return Statement(
+        read,
+        matadd(matmul(column.W_Q, X), virtual),
+        bind=(bind,),
+        places={
+            Source("resid_post", 0): stream,
+            Source("q", 1): matmul(asked, Transpose(column.W_Q)),
+        },
+    )
 
 
 @theorem(

@@ -326,6 +326,8 @@ def next_token_distribution() -> Definition:
         _probabilities,
         bind=({"X": Source("ln_final")}, {"X": Source("final")}),
         obeys=("next_token_probabilities_sum_to_one",),
+        places={"logits": matmul(X, row.W_U)},
+        bare=False,
     )
 
 
@@ -349,6 +351,8 @@ def next_token_probabilities_sum_to_one() -> Statement:
         matmul(RowSoftmax(matmul(X, row.W_U)), OneMatrix(V, 1)),
         OneMatrix(n, 1),
         bind=({"X": Source("ln_final")}, {"X": Source("final")}),
+        places={"logits": matmul(X, row.W_U)},
+        bare=False,
     )
 
 

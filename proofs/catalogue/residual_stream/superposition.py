@@ -87,7 +87,7 @@ def superposition() -> Definition:
         matmul(z, F),
         _weighted,
         obeys=("features_gram_rank", "orthogonal_features_at_most_d", "welch_bound"),
-        bind=({"z": Source("one_hot", rows=1), "F": Source("W_E")},),
+        bind=({"z": Source("one_hot", rows=1), "F": Source("W_E", example=True)},),
     )
 
 

@@ -13,6 +13,7 @@ from otimes.algebra.language.linear import HeadSum, OneHot, kron, matadd, matmul
 from otimes.algebra.language.nonlinear import CausalMask, RowSoftmax
 from otimes.algebra.language.trees import stated
 from otimes.numeric.binding import Source
+from otimes.proofs.catalogue.recorded import of_QK
 from otimes.proofs.catalogue.sources import FRAMEWORK
 from otimes.proofs.catalogue.symbols import (
     H,
@@ -348,7 +349,14 @@ def full_qk_gives_scores() -> Statement:
     return Statement(
         matmul(1 / sqrt(d_head), queries, Transpose(keys)),
         matmul(1 / sqrt(d_head), T, table, Transpose(T)),
-        bind=({"W_Q": Source("W_Q", layer=0), "W_K": Source("W_K", layer=0)},),
+        bind=(
+            {
+                "qk_in": Source("qk_in", layer=0),
+                "W_Q": Source("W_Q", layer=0),
+                "W_K": Source("W_K", layer=0),
+            },
+        ),
+        places={"embed": stream, **of_QK(Transpose(column.W_Q), Transpose(column.W_K), 0)},
     )
 
 

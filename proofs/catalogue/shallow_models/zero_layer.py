@@ -103,7 +103,8 @@ def zero_layer_is_block_diagonal() -> Statement:
     return Statement(
         matmul(to, kron(Identity(n), table), at),
         kron(matmul(Transpose(OneHot(i, n)), OneHot(j, n)), table),
-        on_models=False,
+        places={"logits": matmul(kron(Identity(n), table), vec_rows(T))},
+        depth=0,
     )
 
 

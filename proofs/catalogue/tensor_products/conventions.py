@@ -257,6 +257,7 @@ def causal_head_reads_up_to() -> Statement:
         written,
         matmul(Transpose(e_i), A, matmul(seen, X), W_OV),
         printed={"E18": (written, matmul(MatrixElement(A, i, i), Transpose(e_i), X, W_OV))},
+        places={"head_out": matmul(A, X, W_OV)},
     )
 
 

@@ -47,7 +47,9 @@ def kron_entry() -> Statement:
     return Statement(
         matmul(row, kron(A, B), column),
         matmul(MatrixElement(A, i, j), MatrixElement(B, k, l), Identity(1)),
-        bind=({"A": Source("W_E", rows=7), "B": Source("W_V", rows=9)},),
+        bind=(
+            {"A": Source("W_E", rows=7, example=True), "B": Source("W_V", rows=9, example=True)},
+        ),
     )
 
 
@@ -73,7 +75,7 @@ def kron_blocks() -> Statement:
     return Statement(
         kron(A, B),
         StackHeads(ConcatHeads(block, (j, m)), (i, n)),
-        bind=({"A": Source("pattern"), "B": Source("W_V", rows=9)},),
+        bind=({"A": Source("pattern", example=True), "B": Source("W_V", rows=9, example=True)},),
     )
 
 
@@ -93,7 +95,10 @@ def kron_of_columns_is_outer_product() -> Statement:
     A stream that holds one feature vector b, at position i only, is e_i ⊗ b.
     """
     a, b = MatrixSymbol("a", n, 1), MatrixSymbol("b", d, 1)
-    feature = {"a": Source("pattern", cols=1), "b": Source("W_E", rows=1, transposed=True)}
+    feature = {
+        "a": Source("pattern", cols=1, example=True),
+        "b": Source("W_E", rows=1, transposed=True, example=True),
+    }
     return Statement(kron(a, b), vec_rows(matmul(a, Transpose(b))), bind=(feature,))
 
 
@@ -142,16 +147,16 @@ def kron_mul_kron() -> Statement:
         kron(matmul(A, C), matmul(B, D)),
         bind=(
             {
-                "A": Source("pattern"),
-                "C": Source("resid_pre", cols=5),
-                "B": Source("W_V", rows=6),
-                "D": Source("W_O", cols=7),
+                "A": Source("pattern", example=True),
+                "C": Source("resid_pre", cols=5, example=True),
+                "B": Source("W_V", rows=6, example=True),
+                "D": Source("W_O", cols=7, example=True),
             },
             {
-                "A": Source("embed"),
-                "C": Source("W_U", cols=5),
-                "B": Source("W_E", rows=6),
-                "D": Source("W_U", cols=7),
+                "A": Source("embed", example=True),
+                "C": Source("W_U", cols=5, example=True),
+                "B": Source("W_E", rows=6, example=True),
+                "D": Source("W_U", cols=7, example=True),
             },
         ),
     )
@@ -183,16 +188,16 @@ def kron_bilinear() -> Statement:
         ),
         bind=(
             {
-                "A": Source("pattern"),
-                "B": Source("scores"),
-                "C": Source("W_Q", rows=9),
-                "D": Source("W_K", rows=9),
+                "A": Source("pattern", example=True),
+                "B": Source("scores", example=True),
+                "C": Source("W_Q", rows=9, example=True),
+                "D": Source("W_K", rows=9, example=True),
             },
             {
-                "A": Source("embed"),
-                "B": Source("final"),
-                "C": Source("W_E", rows=9),
-                "D": Source("W_U", cols=9, transposed=True),
+                "A": Source("embed", example=True),
+                "B": Source("final", example=True),
+                "C": Source("W_E", rows=9, example=True),
+                "D": Source("W_U", cols=9, transposed=True, example=True),
             },
         ),
     )
@@ -216,8 +221,8 @@ def kron_transpose() -> Statement:
         Transpose(kron(A, B)),
         kron(Transpose(A), Transpose(B)),
         bind=(
-            {"A": Source("pattern"), "B": Source("W_V")},
-            {"A": Source("embed"), "B": Source("W_E", rows=40)},
+            {"A": Source("pattern", example=True), "B": Source("W_V", example=True)},
+            {"A": Source("embed", example=True), "B": Source("W_E", rows=40, example=True)},
         ),
     )
 
@@ -247,11 +252,15 @@ def vec_rows_mul() -> Statement:
         matmul(kron(A, W), vec_rows(X)),
         vec_rows(matmul(A, X, Transpose(W))),
         bind=(
-            {"A": Source("pattern"), "X": Source("resid_pre"), "W": Source("W_O")},
             {
-                "A": Source("embed", cols=9),
-                "X": Source("W_E", rows=9),
-                "W": Source("W_U", cols=9, transposed=True),
+                "A": Source("pattern", example=True),
+                "X": Source("resid_pre", example=True),
+                "W": Source("W_O", example=True),
+            },
+            {
+                "A": Source("embed", cols=9, example=True),
+                "X": Source("W_E", rows=9, example=True),
+                "W": Source("W_U", cols=9, transposed=True, example=True),
             },
         ),
         printed={
@@ -305,7 +314,15 @@ def vec_cols_mul() -> Statement:
         vec_cols(matmul(A, X, B)),
         matmul(kron(Transpose(B), A), vec_cols(X)),
         bind=(
-            {"A": Source("pattern"), "X": Source("resid_pre"), "B": Source("W_V")},
-            {"A": Source("embed", cols=9), "X": Source("W_E", rows=9), "B": Source("W_U", cols=9)},
+            {
+                "A": Source("pattern", example=True),
+                "X": Source("resid_pre", example=True),
+                "B": Source("W_V", example=True),
+            },
+            {
+                "A": Source("embed", cols=9, example=True),
+                "X": Source("W_E", rows=9, example=True),
+                "B": Source("W_U", cols=9, example=True),
+            },
         ),
     )
