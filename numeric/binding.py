@@ -78,7 +78,13 @@ PLACE_AXES: dict[str, tuple[str, ...]] = {
 }
 # What an architecture fixes, without weights: the matrix that turns queries and keys at a position.
 FIXED_AXES: dict[str, tuple[str, ...]] = {"rotation": ("n", "d_head", "d_head")}
-AXES = WEIGHT_AXES | PLACE_AXES | FIXED_AXES
+# What the R heads of each of G groups share, and their own patterns and output weights.
+GROUPED_AXES: dict[str, tuple[str, ...]] = {
+    "grouped_W_V": ("L", "G", "d", "d_head"),
+    "grouped_W_O": ("L", "G", "R", "d_head", "d"),
+    "grouped_pattern": ("L", "G", "R", "n", "n"),
+}
+AXES = WEIGHT_AXES | PLACE_AXES | FIXED_AXES | GROUPED_AXES
 
 # The activation that a symbol denotes by default, where it is not the name of a weight.
 USUAL: dict[str, str] = {"A": "pattern", "X": "resid_pre", "x": "resid_pre", "T": "one_hot"}
@@ -164,7 +170,26 @@ def run_from_places(model: Model, tokens: Sequence[int], places: Mapping[str, np
     rotation = rotation_matrices(model.config, len(tokens))
     if rotation is not None:
         arrays["rotation"] = rotation
-    return Run(model.name, model.config, arrays)
+    return Run(model.name, model.config, arrays | _grouped(model, arrays))
+
+
+def _grouped(model: Model, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of heads by group, with the values' weights as they are stored.
+
+    Query head g R + r belongs to group g.
+    """
+    groups = model.config.kv_heads
+    if groups == model.config.n_heads or "pattern" not in arrays:
+        return {}
+
+    def by_group(array: np.ndarray) -> np.ndarray:
+        return array.reshape(model.n_layers, groups, -1, *array.shape[2:])
+
+    return {
+        "grouped_W_V": np.asarray(model.weights["W_V"]),
+        "grouped_W_O": by_group(arrays["W_O"]),
+        "grouped_pattern": by_group(arrays["pattern"]),
+    }
 
 
 def source_of(name: str, bind: Mapping[str, Source]) -> Source | None:
@@ -204,7 +229,7 @@ def cases(signature: Signature, run: Run, bind: Mapping[str, Source]) -> Iterato
             return
     loops: dict[str, int] = {}
     for name, tensor in signature.tensors.items():
-        loops |= _loops(sources[name], _counts(tensor), run)
+        loops |= loops_of(sources[name], _counts(tensor), run)
     for values in product(*[range(count) for count in loops.values()]):
         where = dict(zip(loops, values, strict=True))
         arrays = {
@@ -218,7 +243,7 @@ def recorded(place: Source, layout: Layout, case: Case, run: Run) -> np.ndarray 
     """Return a recorded activation in the layout of the expression to be compared with it."""
     if place.name not in run.arrays:
         return None
-    loops = [name for name in _loops(place, layout[:-2], run) if name not in case.where]
+    loops = [name for name in loops_of(place, layout[:-2], run) if name not in case.where]
     if loops:
         raise OtimesError(
             f"the place {place} has a {loops[0]}, and no array of the claim does: name one, as in "
@@ -257,7 +282,7 @@ def take(source: Source, layout: Layout, where: Mapping[str, int], run: Run) -> 
     return array
 
 
-def _loops(source: Source, counts: Layout, run: Run) -> dict[str, int]:
+def loops_of(source: Source, counts: Layout, run: Run) -> dict[str, int]:
     """Return the loops over the axes that the symbol does not have: name and length."""
     axes, shape = AXES[source.name], run.arrays[source.name].shape
     found = {}

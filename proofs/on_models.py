@@ -26,7 +26,7 @@ from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.verdict import Derived, decide
-from otimes.numeric.binding import Case, Run, Source, cases, recorded
+from otimes.numeric.binding import Case, Run, Source, cases, loops_of, recorded, source_of
 from otimes.numeric.config import Config
 from otimes.numeric.rounding import (
     carried,
@@ -282,22 +282,28 @@ def given_to(signature: Any, case: Case, run: Run) -> dict[str, Any]:
 def compared(stated: Statement, run: Run) -> Iterator[tuple[Case, Iterator[Comparison]]]:
     """Yield the layers and heads that a statement applies to, each with its comparisons."""
     compare, signature = _comparer(stated, run)
+    once = Once()
     for case in _cases(signature, run, stated.bind):
-        yield case, compare(case)
+        yield case, compare(case, once)
 
 
-def recorded_under(
-    stated: Statement, run: Run
-) -> Callable[[Run], Iterator[tuple[Case, Iterator[Comparison]]]]:
+Once = set[tuple[Any, ...]]
+"""What was compared: a place, and the layer and head that its expression depends on."""
+Under = Callable[..., Iterator[tuple[Case, Iterator[Comparison]]]]
+
+
+def recorded_under(stated: Statement, run: Run) -> Under:
     """Return the comparisons with what a run recorded, as a function of another run.
 
-    The symbols are bound to the arrays of the other run. The two sides are not compared.
+    The symbols are bound to the arrays of the other run. The two sides are not compared. With the
+    name of an array, only what reads it is compared.
     """
     compare, signature = _comparer(stated, run)
 
-    def under(other: Run) -> Iterator[tuple[Case, Iterator[Comparison]]]:
+    def under(other: Run, array: str = "") -> Iterator[tuple[Case, Iterator[Comparison]]]:
+        once = Once()
         for case in _cases(signature, other, stated.bind):
-            yield case, compare.with_recorded(case)
+            yield case, compare.with_recorded(case, once, array)
 
     return under
 
@@ -348,7 +354,24 @@ class _Comparer:
         given, (left, right) = equations(self.stated.given), self.sides
         return decide(left, right, given).derived if given else None
 
-    def __call__(self, case: Case) -> Iterator[Comparison]:
+    @cached_property
+    def reads(self) -> dict[Any, dict[str, set[str]]]:
+        """The arrays that each place reads or is, with the loops over their layers and heads."""
+        return {place: self._reads(place) for place in self.parts}
+
+    def _reads(self, place: Any) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        tensors = self.places[place].signature.tensors
+        for bind in self.stated.bind:
+            for name, tensor in tensors.items():
+                source = source_of(name, bind)
+                counts = [str(count) for count in getattr(tensor, "counts", ())]
+                if source is not None and source.name in self.run.arrays:
+                    loops = loops_of(source, counts, self.run)
+                    found.setdefault(source.name, set()).update(loops)
+        return found
+
+    def __call__(self, case: Case, once: Once) -> Iterator[Comparison]:
         """Compare both sides with each other, and every recorded activation with its expression."""
         left = self._contracted(self.left, case)
         right, right_bound = walk_bounded(self.sides[1], self._values_of_right(left.values, case))
@@ -358,14 +381,24 @@ class _Comparer:
             numbers = {**left.values.sizes, **given}
             total = total + carried(self.derived, numbers).reshape(total.shape)
         yield left.against("", right, total)
-        yield from self.with_recorded(case)
+        yield from self.with_recorded(case, once)
 
-    def with_recorded(self, case: Case) -> Iterator[Comparison]:
-        """Compare every recorded activation with its expression."""
+    def with_recorded(self, case: Case, once: Once, array: str = "") -> Iterator[Comparison]:
+        """Compare every recorded activation with its expression, once for its layers and heads."""
         for place, part in self.parts.items():
             source = Source(place) if isinstance(place, str) else place
             if source.name == "logits" and self.stated.depth not in (None, self.run.n_layers):
                 continue
+            reads = self.reads[place]
+            if array and array not in reads:
+                continue
+            if source.name in self.run.arrays:
+                own = loops_of(source, layout_of(part)[:-2], self.run)
+                loops = sorted({*own}.union(*reads.values()))
+                key = (place, *(case.where.get(name) for name in loops))
+                if key in once:
+                    continue
+                once.add(key)
             seen = recorded(source, layout_of(part), case, self.run)
             if seen is None:
                 continue

@@ -7,16 +7,16 @@ layer, another head, W_K for W_Q or scores for patterns they must differ from wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.shapes import inspect
-from otimes.numeric.binding import AXES, Case, Run, source_of
+from otimes.numeric.binding import AXES, Run, source_of
 from otimes.proofs.claims import Bound, NonIdentity, Statement
-from otimes.proofs.on_models import Comparison, Placed, recorded_under, silent
+from otimes.proofs.on_models import Placed, Under, recorded_under, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,11 @@ def check_bindings(claim: Placed, runs: Sequence[Run]) -> BindingEvidence | None
         if silent(claim, run):
             continue
         under = recorded_under(stated, run)
+        if not any(True for _, comparisons in under(run) for _ in comparisons):
+            continue
         for change, wrong in wrong_runs(stated, run):
             if not verdicts.get(change):
-                found = _noticed(under, wrong)
+                found = _noticed(under, wrong, _array_of(change))
                 if found is not None:
                     verdicts[change] = found
     if not verdicts:
@@ -117,17 +119,16 @@ def _arrays_read(stated: Statement, run: Run) -> list[str]:
     return []
 
 
-def _noticed(
-    under: Callable[[Run], Iterator[tuple[Case, Iterator[Comparison]]]], wrong: Run
-) -> bool | None:
-    """Return whether a comparison with what is recorded fails; None if there is none."""
-    any_comparison = False
+def _array_of(change: str) -> str:
+    """Return the array that a change replaces: the last in “W_K for W_Q”, else the first."""
+    return change.split(" for ")[-1].split()[0]
+
+
+def _noticed(under: Under, wrong: Run, array: str) -> bool | None:
+    """Return whether a comparison of what reads an array fails; None where there is no value."""
     try:
-        for _, comparisons in under(wrong):
-            for comparison in comparisons:
-                any_comparison = True
-                if comparison.ratio > 1:
-                    return True
+        return any(
+            comparison.ratio > 1 for _, compared in under(wrong, array) for comparison in compared
+        )
     except OtimesError:
         return None
-    return False if any_comparison else None

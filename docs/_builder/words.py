@@ -54,6 +54,9 @@ ARRAYS = {
     "ln_final": "residual stream that is unembedded, after its norm",
     "logits": "logits",
     "rotation": "the matrix that turns queries and keys at each position",
+    "grouped_W_V": "value weights, one for each group of heads",
+    "grouped_W_O": "output weights, for each head of each group",
+    "grouped_pattern": "attention pattern, of each head of each group",
 }
 
 # Descriptions of the symbols of sizes and indices in statements about transformers.

@@ -58,6 +58,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         "mlp_and_norm",
         (
             "norms",
+            "rms_norm",
             "folding",
             "neurons",
             "full_rank",

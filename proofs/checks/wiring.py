@@ -20,7 +20,7 @@ from otimes.numeric.binding import AXES, Source, source_of
 from otimes.proofs.claims import Claim
 
 SCORE = {"W_Q", "W_K", "b_Q", "b_K", "q", "k", "rotation"}
-VALUE = {"W_V", "W_O", "b_V", "v", "z"}
+VALUE = {"W_V", "W_O", "b_V", "v", "z", "grouped_W_V", "grouped_W_O"}
 PRE_ACTIVATION = {"mlp_pre", "W_out"}
 
 

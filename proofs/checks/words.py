@@ -68,6 +68,9 @@ SPOKEN: dict[str, str] = {
     "ln_final": r"final|last|norm|logits|next token",
     "logits": r"logit",
     "rotation": r"rota|turn",
+    "grouped_W_V": r"group",
+    "grouped_W_O": r"group",
+    "grouped_pattern": r"group",
 }
 """Arrays of a model, and words that name them."""
 
@@ -81,8 +84,8 @@ TOGETHER: tuple[tuple[frozenset[str], str], ...] = (
 """Arrays that are read together, and words that name them so."""
 
 WEIGHT = r"W_(?:E|U|Q|K|V|O|in|out|gate|pos|OV|QK)|b_(?:Q|K|V|O|U|in|out)"
-SPELLED = re.compile(rf"(?<![\w`])({WEIGHT})(?![\w\[])")
-PRODUCT = re.compile(rf"(?<![\w`])({WEIGHT})ᵀ? ({WEIGHT})(?![\w\[])")
+SPELLED = re.compile(rf"(?<![\w`])({WEIGHT})(?![A-Za-z0-9_\[])")
+PRODUCT = re.compile(rf"(?<![\w`])({WEIGHT})ᵀ? ({WEIGHT})(?![A-Za-z0-9_\[])")
 CAPITAL = re.compile(r"\b[A-Z](?=[a-z]{2})")  # at the beginning of a sentence
 BIAS = re.compile(r"\b(query|key|value|output) bias")
 PARTS = {"W_OV": {"W_O", "W_V"}, "W_QK": {"W_Q", "W_K"}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from sympy import Identity, MatrixSymbol, Symbol, Transpose, ZeroMatrix
 
@@ -13,6 +14,7 @@ from otimes.algebra.facts import Fact
 from otimes.algebra.language.linear import Family, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RowSoftmax
 from otimes.numeric.binding import Run, Source, run_of
+from otimes.numeric.load import load_model
 from otimes.numeric.random_weights import random_model
 from otimes.proofs.catalogue import catalogue, find
 from otimes.proofs.catalogue.symbols import A, X, d, d_head, d_mlp, n, row
@@ -21,6 +23,7 @@ from otimes.proofs.checks.constants import constant
 from otimes.proofs.checks.stages import displaced
 from otimes.proofs.checks.words import OTHERWISE, unworded
 from otimes.proofs.claims import Definition, Property, Statement
+from otimes.proofs.on_models import check_on_model
 from otimes.proofs.rebound import check_bindings
 from otimes.proofs.theorem import Theorem
 from otimes.proofs.verification import verify_on_runs
@@ -191,3 +194,15 @@ def test_a_place_without_a_layer_is_refused(run: Run) -> None:
 
     with pytest.raises(OtimesError, match="has a layer, and no array of the claim does"):
         recorded(Source("z"), ["n", "d_head"], Case({}, {}), run)
+
+
+def test_heads_in_the_other_order_are_of_other_groups() -> None:
+    """As the prose of the entry says, of `llama_tiny`."""
+    run = run_of(load_model("llama_tiny"), [1, 7, 3, 3, 9])
+    claim = find("grouped_heads_mix_shared_values").statement()
+    turned = {
+        name: np.swapaxes(run.arrays[name], 1, 2) for name in ("grouped_pattern", "grouped_W_O")
+    }
+    assert run.arrays["grouped_pattern"].shape[1:3] == (2, 2)
+    assert check_on_model(claim, run).passed
+    assert not check_on_model(claim, replace(run, arrays={**run.arrays, **turned})).passed

@@ -6,10 +6,18 @@ import sympy
 from sympy import Identity, MatrixSymbol, Min, OneMatrix, Transpose
 
 from otimes.algebra.facts import Fact
-from otimes.algebra.language.linear import ConcatHeads, Family, kron, matadd, matmul
+from otimes.algebra.language.linear import (
+    ConcatHeads,
+    Family,
+    HeadSum,
+    StackHeads,
+    kron,
+    matadd,
+    matmul,
+)
 from otimes.numeric.binding import Source
 from otimes.proofs.catalogue.attention_head.scores import less
-from otimes.proofs.catalogue.symbols import A, X, d, d_head, r, row, size
+from otimes.proofs.catalogue.symbols import A, X, d, d_head, n, r, row, size
 from otimes.proofs.claims import NonIdentity, Property, Statement
 from otimes.proofs.theorem import theorem
 
@@ -41,6 +49,38 @@ def grouped_heads_read_few_directions() -> Property:
     """
     spread = ConcatHeads(kron(OneMatrix(1, R), W_K[g]), (g, G))
     return Property(Fact("rank_at_most", spread, Min(d, G * d_head)), on_models=False)
+
+
+@theorem(
+    title="In grouped-query attention the heads of a group mix the same values",
+    chapter=3,
+    convention="row",
+    source=f"{GQA}, §2.2",
+    covers=("B30",),
+)
+def grouped_heads_mix_shared_values() -> Statement:
+    """The R heads of a group have one value matrix: query head g·R + r mixes the values X V[g] with
+    its own pattern A[g, r] and writes them with its own O[g, r]. So what a group writes is its
+    patterns side by side with the values, times its output weights stacked. X is what attention
+    reads, and the sum over g runs over the G groups.
+
+    The values of a group are computed, and kept in the cache, once. That the number of a head is
+    g·R + r and not r·G + g matters to whoever loads a checkpoint: `llama_tiny` has two groups of
+    two heads, and with the other order the equation does not give what its layers write.
+    """
+    shared, own = Family("V", (G,), d, d_head), Family("O", (G, R), d_head, d)
+    pattern = Family("A", (G, R), n, n)
+    mixed = matmul(pattern[g, e], X, shared[g])
+    written = HeadSum(matmul(mixed, own[g, e]), (g, G), (e, R))
+    stacked = matmul(ConcatHeads(mixed, (e, R)), StackHeads(own[g, e], (e, R)))
+    names = {"V": "grouped_W_V", "O": "grouped_W_O", "A": "grouped_pattern", "X": "ln1"}
+    return Statement(
+        written,
+        HeadSum(stacked, (g, G)),
+        places={"attn_out": written},
+        bind=({symbol: Source(name) for symbol, name in names.items()},),
+        bare=False,
+    )
 
 
 @theorem(

@@ -213,9 +213,13 @@ def softmax_plus_one_is_a_null_key() -> Statement:
         matmul(DiagMatrix(total), with_sink, values),
         matmul(exp(S), V),
         bind=(
-            {"S": Source("scores"), "V": Source("v"), "b": Source("scores", cols=1, example=True)},
+            {
+                "S": Source("embed", cols=6, example=True),
+                "V": Source("v", rows=6),
+                "b": Source("embed", cols=1, example=True),
+            },
         ),
-        places={"scores": S, "v": V},
+        places={Source("v", rows=6): V},
         bare=False,
     )
 

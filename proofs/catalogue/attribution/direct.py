@@ -99,6 +99,9 @@ def direct_logit_of_component() -> Definition:
         plain,
         bind=({"f": Source("attn_out"), "W_U": Source("W_U", cols=8)},),  # of eight tokens
         obeys=("direct_logits_add_up", "direct_logits_with_frozen_scale"),
+        places={"resid_mid": matadd(X, written)},
+        unchanged_by=ANY_TOKEN,
+        bare=False,
     )
 
 

@@ -394,8 +394,8 @@ def induction_scores_method() -> Method:
         size = min(len(tokens), model.n_ctx // 2)
         prompt = [*tokens[:size], *tokens[:size]]
         found = head_behaviour(model, np.array([prompt])).values
-        previous = np.zeros((model.n_layers, model.n_heads))
-        prefix = np.zeros((model.n_layers, model.n_heads))
+        previous, same, prefix = np.zeros((3, model.n_layers, model.n_heads))
+        earlier = [[j for j in range(i) if prompt[j] == prompt[i]] for i in range(2 * size)]
         for layer in range(model.n_layers):
             pattern = model.forward(prompt, [f"pattern.{layer}"])[f"pattern.{layer}"].tolist()
             for head in range(model.n_heads):
@@ -404,8 +404,11 @@ def induction_scores_method() -> Method:
                 previous[layer, head] = math.fsum(looks) / len(looks)
                 looks = [A[i][i - size + 1] for i in range(size, 2 * size)]
                 prefix[layer, head] = math.fsum(looks) / len(looks)
+                looks = [A[i][j] for i, before in enumerate(earlier) for j in before]
+                same[layer, head] = math.fsum(looks) / sum(map(bool, earlier))
         bound = 2 * size * np.finfo(float).eps  # a mean of that many weights, each at most one
         yield Trial("previous token", found[0], previous, bound)
+        yield Trial("duplicate token", found[1], same, bound)
         yield Trial("prefix matching", found[2], prefix, bound)
 
     return Method(

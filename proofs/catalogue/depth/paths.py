@@ -75,8 +75,16 @@ def heads_compose() -> Statement:
                 f"{symbol}{k}": source(name, k)
                 for symbol, name in (("A_", "pattern"), ("W_V", "W_V"), ("W_O", "W_O"))
                 for k in (1, 2)
-            },
+            }
+            | {f"X_{k}": Source("resid_pre", layer=k, rows=2) for k in (0, 1)},
         ),
+        places={
+            Source("head_out", k - 1, head, rows=2): matmul(A, X, Transpose(read), Transpose(write))
+            for k, head, A, X, read, write in (
+                (1, "earlier head", A_1, X_0, V_1, O_1),
+                (2, "later head", A_2, X_1, V_2, O_2),
+            )
+        },
     )
 
 
@@ -441,11 +449,16 @@ def qk_six_index() -> Statement:
         bind=(
             {
                 "X_0": Source("embed", rows=few),
+                "qk_in": Source("qk_in", layer=1),
                 "A": Source("pattern", rows=few, cols=few),
                 "W_Q": Source("W_Q", 1, 0),
                 "W_K": Source("W_K", 1, 0),
             },
         ),
+        places={
+            Source("resid_post", 0, rows=few): stream,
+            **of_QK(layer=1, head=0),
+        },
     )
 
 

@@ -185,7 +185,7 @@ def noising_and_denoising_agree_when_linear() -> Statement:
         places={"resid_mid": frozen_layer(X)},
         bind=(
             {
-                "Y": Source("embed", example=True),
+                "Y": Source("attn_out", example=True),
                 "P": Source("pattern", example=True),
                 "u": Source("W_U", cols=1),
             },
