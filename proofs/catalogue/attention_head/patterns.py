@@ -334,7 +334,9 @@ def softmax_ignores_row_constants() -> Statement:
     return Statement(
         RowSoftmax(matadd(S_n, matmul(v, OneMatrix(1, n))), MASK),
         RowSoftmax(S_n, MASK),
-        bind=({"S": Source("scores"), "v": Source("resid_pre", cols=1)},),
+        bind=({"S": Source("scores"), "v": Source("resid_pre", cols=1, example=True)},),
+        places={"pattern": RowSoftmax(S_n, MASK)},
+        bare=False,
     )
 
 

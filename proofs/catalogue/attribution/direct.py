@@ -395,6 +395,10 @@ def direct_logit_difference() -> Statement:
         matmul(written, between),
         matadd(matmul(written, W_U, token), matmul(-1, written, W_U, foil)),
         bind=({"f": Source("attn_out")},),
+        places={
+            "resid_mid": matadd(X, written),
+            "logits": matmul(MatrixSymbol("final", n, d), W_U),
+        },
     )
 
 
@@ -446,6 +450,8 @@ def common_column_keeps_differences() -> Statement:
         matmul(written, W_U, between),
         bind=({"f": Source("attn_out"), "c": Source("ln_final_gain", example=True)},),
         bare=False,
+        places={"resid_mid": matadd(X, written)},
+        unchanged_by=ANY_TOKEN,
     )
 
 
@@ -469,6 +475,8 @@ def common_column_moves_direct_logits() -> Statement:
         matadd(matmul(written, W_U, token), matmul(written, common)),
         bind=({"f": Source("attn_out"), "c": Source("ln_final_gain", example=True)},),
         bare=False,
+        places={"resid_mid": matadd(X, written)},
+        unchanged_by=ANY_TOKEN,
     )
 
 

@@ -771,7 +771,18 @@ def coefficient_of_value_vector() -> Statement:
             minus(c, matmul(neurons, unit)),
             matmul(Transpose(unit), W_out, row.W_U),
         ),
-        bind=({"c": Source("mlp_pre", cols=1), "W_U": Source("W_U", cols=30)},),
+        bind=(
+            {
+                "c": Source("mlp_post", cols=1, example=True),
+                "W_U": Source("W_U", cols=30, example=True),
+            },
+        ),
+        places={
+            "mlp_out": matadd(
+                matmul(neurons, W_out), matmul(OneMatrix(n, 1), MatrixSymbol("b_out", 1, d))
+            )
+        },
+        bare=False,
     )
 
 

@@ -374,7 +374,14 @@ def query_bias_matters() -> NonIdentity:
     So of two biases that look alike in the formula one may be removed and the other may not.
     """
     return NonIdentity(
-        pattern(query, bare_key), pattern(bare_query, bare_key), bind=READS, on_models=True
+        pattern(query, bare_key),
+        pattern(bare_query, bare_key),
+        bind=READS,
+        on_models=True,
+        places={"pattern": pattern(query, matadd(bare_key, everywhere(bias.b_K)))},
+        unchanged_by=ANY_KEY_BIAS,
+        bare=False,
+        config=NOT_ROTARY,
     )
 
 
@@ -498,7 +505,11 @@ def centred_unembedding_changes_logits() -> NonIdentity:
     """
     W_U, final = row.W_U, MatrixSymbol("ln_final", n, d)
     return NonIdentity(
-        matmul(final, matmul(W_U, of_vocabulary)), matmul(final, W_U), on_models=True
+        matmul(final, matmul(W_U, of_vocabulary)),
+        matmul(final, W_U),
+        on_models=True,
+        places={"logits": matmul(final, W_U)},
+        bare=False,
     )
 
 

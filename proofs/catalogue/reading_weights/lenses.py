@@ -133,6 +133,9 @@ def own_scale_does_not_add_up() -> NonIdentity:
         matmul(LayerNorm(Y), row.W_U),
         bind=({"X": Source("resid_pre"), "Y": Source("attn_out")},),
         on_models=True,
+        places={"resid_mid": matadd(X, Y)},
+        bare=False,
+        unchanged_by={"W_U with its columns shifted": "the logits are those of any tokens"},
     )
 
 
