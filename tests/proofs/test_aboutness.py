@@ -54,7 +54,7 @@ UNRECORDED = {
     SOFTMAX: """softmax_of_rows softmax_ratio weights_order_as_scores weights_follow_gaps
         weight_missing_from_a_key equal_rows_stay_equal""",
     PART: """neurons_write_their_values neuron_cosine projected_values linear_layer_rank
-        preactivation_rank head_jacobian_of_earlier_token""",
+        preactivation_rank head_jacobian_of_earlier_token prediction_asks_for_its_token""",
     HYPOTHETICAL: """additive_alignment_scores self_alignment_scores latent_keys_are_absorbed
         relu_pairs_pass_the_stream relu_commutes_with_positive_scales""",
     "products of all layers' patterns, which no forward pass forms": """
