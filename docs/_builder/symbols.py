@@ -63,7 +63,7 @@ def _meaning(name: str, binding: Binding) -> str:
     if source is None:
         return ""
     part = " (a part)" if source.rows is not None or source.cols is not None else ""
-    return ARRAYS[source.name] + part
+    return f"{'for example, ' if source.example else ''}{ARRAYS[source.name]}{part}"
 
 
 def _symbol(tensor: sympy.MatrixSymbol | Family) -> str:

@@ -39,7 +39,8 @@ RECORDED = re.compile(
     r"stream|logits?|LayerNorm|RMSNorm|embedding)\b"
 )
 OTHERS = re.compile(
-    r"(Shapley|singular) values?|(composition|prefix-matching) score|key-value|scores? (of )?gradient"
+    r"(Shapley|singular) values?|(composition|prefix-matching) score|key-value|"
+    r"scores? (of )?gradient"
 )
 FUNCTION = "about LayerNorm of any rows; the bound stream is an example of them"
 SOFTMAX = "about softmax of any scores; moderate numbers stand for them"
