@@ -119,6 +119,7 @@ from .numeric.circuits.heads import ov_circuit as ov_circuit
 from .numeric.circuits.heads import qk_circuit as qk_circuit
 from .numeric.circuits.lens import logit_lens as logit_lens
 from .numeric.circuits.lens import spectral_bands as spectral_bands
+from .numeric.circuits.successor import successor_scores as successor_scores
 from .numeric.circuits.translators import fit_translator as fit_translator
 from .numeric.circuits.trigrams import skip_trigrams as skip_trigrams
 from .numeric.circuits.virtual import virtual_weights as virtual_weights

@@ -89,6 +89,7 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
             "singular_vectors",
             "traces",
             "eigenvalues",
+            "successors",
         ),
     ),
     8: (

@@ -113,9 +113,10 @@ BEHAVIOURS = {
     "neuron_moments",
     "null_space_shares",
     "positional_scores",
+    "successor_scores",
     "syntactic_scores",
 }
-"""Functions that sum over prompts, or read weights: `tests/numeric/behaviours`."""
+"""Functions that sum over prompts, or read weights: `tests/numeric/behaviours`, and `circuits`."""
 
 
 OF_STREAMS = {

@@ -54,6 +54,7 @@ def _tensors() -> Iterator[tuple[str, str]]:
 
 def _streams() -> Iterator[tuple[str, str]]:
     yield "bandwidth_demand", f"it is {12 * (3072 + 768) // 768}."
+    yield "gram_of_random_columns", f"root is {sqrt(768 * 769 / 50257):.1f}, against"
     angles = 2 * np.pi * np.arange(3) / 3
     F = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     yield "welch_bound", f"= {_number(((F @ F.T) ** 2).sum() - 3)}."
@@ -87,6 +88,9 @@ def _attention() -> Iterator[tuple[str, str]]:
     ratios = [Fraction(64 * (2 * 768 + n), 768 * (768 + n)) for n in (0, 10**12)]
     close = [ratio.limit_denominator(100) for ratio in ratios]
     yield "factored_heads_cost_ratio", f"that is {close[0]} and {close[1]}."
+    yield "weights_are_strictly_inside", f"this is {exp(-2) / 10:.4f}."
+    beta = log(99 * 99)
+    yield "weights_of_groups", f"takes β = {beta:.1f} to"
     uniform = sum(1 / (i + 1) for i in range(1, 4)) / 3
     yield "uniform_attention_scores", f"{uniform:.2f} for four tokens"
     yield "convolution_receptive_field", f"width 3 see {1 + 3 * (3 - 1)} positions"

@@ -447,9 +447,10 @@ def pure_attention_loses_rank() -> ErrorLaw:
     covers=("B15",),
 )
 def skip_keeps_rank() -> ErrorLaw:
-    """With a skip connection, X + A(X) X, differences between positions of size h remain of size h
-    after the layer, because the skip carries them unchanged. Without it they shrink to size h³
-    (`pure_attention_loses_rank`).
+    """A skip connection keeps positions different: after X + A(X) X, an attention layer whose input
+    X is added to its result, differences between positions of size h are still of size h, because
+    the skip carries them unchanged. Without it they shrink to size h³
+    (`pure_attention_loses_rank`). res(X) is X less the mean of its rows.
 
     In the expansion into paths this is the identity path, which passes through no pattern.
     """

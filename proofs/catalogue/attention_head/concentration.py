@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import sympy
 from sympy import (
     BlockMatrix,
     HadamardProduct,
@@ -46,11 +47,14 @@ def less(a: object, b: object) -> object:
     covers=("S2-23", "S0-26"),
 )
 def weights_follow_gaps() -> Statement:
-    """a_ij exp(s_ik − s_ij) = a_ik, for every row i and all keys j at once: softmax weights in
-    terms of gaps between scores, without the sum over keys. A key whose score is 5 behind has e^−5
-    of the weight. Summed over j it says that 1/a_ik is the sum of all exp(s_ij − s_ik).
+    """How much attention one key gets compared with another depends only on the gap between their
+    scores: a_ij exp(s_ik − s_ij) = a_ik, where a_ij is the weight of key j for query i and s_ij its
+    score. The equation says this for every row i and all keys j at once. A key whose score is 5
+    behind has e^−5 of the weight. Summed over j it says that 1/a_ik is the sum of all exp(s_ij −
+    s_ik).
 
-    S holds the scores, divided by the temperature if there is one; k is a key.
+    So a weight can be found without the sum in the denominator of the softmax. S holds the scores,
+    divided by the temperature if there is one; k is a key.
     """
     S, picked = MatrixSymbol("S", n, m), OneHot(k, m)
     weight, everywhere = RowSoftmax(S), OneMatrix(1, m)
@@ -69,10 +73,13 @@ def weights_follow_gaps() -> Statement:
     covers=("S2-23",),
 )
 def weight_missing_from_a_key() -> Statement:
-    """1 − a_ik = a_ik Σ_{j≠k} exp(s_ij − s_ik), for every row i. At low temperature, s = t/τ, each
-    term is exp(−Δ_j/τ) with the gap Δ_j to key j: if all gaps to the best key are at least Δ, what
-    it lacks is at most (m − 1) e^{−Δ/τ} of its own weight. At high temperature each term tends to
-    1, and the weight to 1/m.
+    """What one key does not get of a query's attention is a sum over the other keys, each with exp
+    of how far its score is ahead: 1 − a_ik = a_ik Σ_{j≠k} exp(s_ij − s_ik), for every row i of
+    weights a and scores s.
+
+    At low temperature, s = t/τ, each term is exp(−Δ_j/τ) with the gap Δ_j to key j: if all gaps to
+    the best key are at least Δ, what it lacks is at most (m − 1) e^{−Δ/τ} of its own weight. At
+    high temperature each term tends to 1, and the weight to 1/m.
     """
     S, picked = MatrixSymbol("S", n, m), OneHot(k, m)
     weight = matmul(RowSoftmax(S), picked)
@@ -92,10 +99,14 @@ def weight_missing_from_a_key() -> Statement:
     covers=("S2-23", "S0-26"),
 )
 def weight_at_most_exp_of_gap() -> Bound:
-    """If the score of key k is ahead of that of key j by at least g, then a_j ≤ e^−g a_k, and g may
-    be negative. At low temperature g = Δ/τ: summed over the m − 1 other keys, 1 − a_max is at most
-    (m − 1) e^{−Δ/τ} a_max, so the head looks one key up. At high temperature g = −r/τ, with r the
-    range of the scores: summed over j, and over k, e^{−r/τ}/m ≤ a ≤ e^{r/τ}/m for every weight a.
+    """A lead in score is a lead in attention: if the score of key k is ahead of that of key j by at
+    least g, then a_j ≤ e^−g a_k, where a are the weights of the two keys. The lead g may be
+    negative. For g = 5 the key behind has less than one hundredth of the other's weight.
+
+    At low temperature g = Δ/τ: summed over the m − 1 other keys, 1 − a_max is at most (m − 1)
+    e^{−Δ/τ} a_max, so the head looks one key up. At high temperature g = −r/τ, with r the range of
+    the scores: summed over j, and over k, e^{−r/τ}/m ≤ a ≤ e^{r/τ}/m for every weight a
+    (`weights_are_strictly_inside`).
     """
     s, e_j, e_k = MatrixSymbol("s", 1, m), OneHot(j, m), OneHot(k, m)
     g, weight = MatrixSymbol("g", 1, 1), RowSoftmax(s)
@@ -108,6 +119,39 @@ def weight_at_most_exp_of_gap() -> Bound:
         because=(Entries(matmul(own, curve)), Entries(matmul(own, over))),
         given=(Fact("nonnegative", over),),
         tight={"s": [[1, 1]], "g": [[0]], "j": 0, "k": 1},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="No visible key is ignored: every attention weight is at least e^−r/m",
+    chapter=3,
+    source=SOFTMAX,
+    covers=("S0-26", "S2-23"),
+)
+def weights_are_strictly_inside() -> Bound:
+    """An attention weight is never zero, and never one if there is another key. If the scores of a
+    query's m keys differ by at most r, then every key has at least the weight e^−r/m, which is
+    positive. For ten keys within r = 2 of each other this is 0.0135.
+
+    The other m − 1 keys have at least (m − 1)e^−r/m together, so no key has more than one less
+    this. In the formula s (1 × m) are the scores, k is the key, and the hypothesis says that no
+    score is more than r above that of k.
+
+    Equality needs equal scores, r = 0.
+    """
+    s, picked, spread = MatrixSymbol("s", 1, m), OneHot(k, m), MatrixSymbol("r", 1, 1)
+    weight, everywhere = RowSoftmax(s), OneMatrix(1, m)
+    over = matadd(matmul(spread, everywhere), matmul(s, picked, everywhere), matmul(-1, s))
+    curve = matadd(Activation("exp", over), matmul(-1, over), matmul(-1, everywhere))
+    return Bound(
+        sympy.Integer(1),
+        m * Trace(matmul(Activation("exp", spread), weight, picked)),
+        because=tuple(
+            Entries(HadamardProduct(weight, each, evaluate=False)) for each in (curve, over)
+        ),
+        given=(Fact("nonnegative", over),),
+        tight={"s": [[1, 1]], "r": [[0]], "k": 0},
         on_models=False,
     )
 
@@ -125,9 +169,12 @@ ONE_GROUP_EACH = (
     source="a function of equal numbers is equal",
 )
 def exp_of_groups() -> Statement:
-    """Let each of n keys belong to one of q groups, P_jg = 1 if key j is in group g and 0 if not,
-    and x_g be the score of group g. The scores of all keys are P x, and their exponentials P
-    exp(x): exp acts on the q numbers, before they are handed out.
+    """If keys come in groups and all keys of a group have the same score, the exponentials of the
+    scores are equal within groups, too. P_jg is 1 if key j is in group g and 0 if not, and x_g is
+    the score of group g. The scores of all n keys are then P x, and their exponentials P exp(x):
+    exp acts on the q numbers of the groups, before they are handed out to the keys.
+
+    It is a step to the weights that softmax gives to such keys (`weights_of_groups`).
     """
     return Statement(
         Activation("exp", matmul(Transpose(x), Transpose(P))),
@@ -144,9 +191,10 @@ def exp_of_groups() -> Statement:
     covers=("S3-103", "S0-26"),
 )
 def weights_of_groups() -> Statement:
-    """Let each of n keys belong to one of q groups, P_jg = 1 if key j is in group g, and let all
-    keys of a group have the same score x_g. Then every key of group g has the weight
-    exp(x_g) / Σ_g c_g exp(x_g), where c_g is the number of keys in the group.
+    """If the scores of a query take only a few values, its attention weights can be written down: a
+    key whose group has the score x_g gets the weight exp(x_g) / Σ_g c_g exp(x_g), where c_g is the
+    number of keys in group g. In the formula P_jg is 1 if key j is in group g and 0 if not, for n
+    keys and q groups.
 
     For an induction head there are two groups: k matches with score β and n − k others with score
     0. The weight that does not go to matches is (n − k)/(n − k + k e^β), so with 100 positions and
@@ -194,9 +242,12 @@ INTO = BlockMatrix([[Identity(n)], [ZeroMatrix(1, n)]])
     covers=("B15",),
 )
 def spared_weight_completes_powers() -> Statement:
-    """B[l] are the weights that positions after the first give one another in layer l, and s[l] by
-    how much their sum stays below 1 − δ. Put both into one matrix, with 1 − δ in the corner: its
-    rows sum to 1 − δ, so those of a product of L of them sum to (1 − δ)^L.
+    """If every row of each of L matrices sums to 1 − δ, every row of their product sums to (1 −
+    δ)^L. Rows that sum to less are brought up to 1 − δ by one more column: B[l] are the weights
+    that positions after the first give one another in layer l, and s[l] is what each row lacks.
+    Both are put into one matrix, with 1 − δ in the corner.
+
+    It is a step to the fall of attention off the first position (`off_first_at_most_power`).
     """
     return Statement(matmul(ALL, BOTH), matmul(FACTOR**L, BOTH), given=(SHARES,), on_models=False)
 
@@ -208,8 +259,12 @@ def spared_weight_completes_powers() -> Statement:
     covers=("B15",),
 )
 def corner_of_product() -> Statement:
-    """A product of matrices [[B, s], [0, c]] has the product of the B in the same corner, whatever
-    the s are: what is in the lower row never comes back.
+    """A product of block triangular matrices [[B, s], [0, c]] has in its upper left corner the
+    product of the blocks B, whatever the columns s are: what goes to the lower row never comes
+    back.
+
+    It is a step to the fall of attention off the first position (`off_first_at_most_power`). The
+    index l runs over the layers.
     """
     return Statement(matmul(ALL, INTO), matmul(INTO, LEFT), on_models=False)
 
@@ -221,10 +276,10 @@ def corner_of_product() -> Statement:
     covers=("B15",),
 )
 def off_first_at_most_power() -> Bound:
-    """Suppose that in every layer each position gives the first one at least δ of its weight. Then
-    what a position still gives to all others after L layers is at most (1 − δ)^L, whatever the
-    patterns are, and they may differ from layer to layer. B[l] is the pattern of layer l between
-    positions after the first, and j one of these.
+    """If every position gives the first one at least the share δ of its attention in each layer,
+    then what it gives to all other positions after L layers is at most (1 − δ)^L. The patterns may
+    be any, and may differ from layer to layer. B[l] is the pattern of layer l between positions
+    after the first, and j one of these.
 
     Skip connections prevent it: the identity path keeps all of its weight.
     """
@@ -261,10 +316,11 @@ rest, shared = Family("R", (L,), n, n), Family("p", (L,), 1, n)
     covers=("B15",),
 )
 def differences_shrink_with_depth() -> Statement:
-    """Split each pattern as δ 1 p + (1 − δ) R: a part p that all positions share, of weight δ, and
-    the rest, whose rows sum to one. Let C subtract the mean over positions. Then, without skip
-    connections, C A_L ⋯ A_1 = (1 − δ)^L C R_L ⋯ R_1 at any depth: what differs between positions is
-    (1 − δ)^L times a difference of means of the first stream.
+    """Without skip connections attention makes positions alike: what differs between them shrinks
+    by a factor 1 − δ in each layer, if δ is the share of every row of the pattern that is the same
+    for all queries. Split each pattern as δ 1 p + (1 − δ) R: a part p that all positions share, and
+    the rest R, whose rows sum to one. Let C subtract the mean over positions. Then C A_L ⋯ A_1 = (1
+    − δ)^L C R_L ⋯ R_1 at any depth.
 
     In a transformer δ itself grows, as scores of nearly equal rows are nearly equal: that makes the
     fall doubly exponential (`pure_attention_loses_rank`).

@@ -463,9 +463,9 @@ def common_column_keeps_differences() -> Statement:
     covers=("S3-045",),
 )
 def common_column_moves_direct_logits() -> Statement:
-    """Adding the same column c to every column of the unembedding changes the direct logit of a
-    component f by f c, the same for all tokens but different for each component. The model's
-    predictions do not change.
+    """Adding the same column c to every column of the unembedding changes the direct logit f W_U
+    e_w of a component, what its output f adds to the logit of token w, by f c: the same for all
+    tokens but different for each component. The model's predictions do not change.
 
     So “this head adds 3 to the logit of w” depends on an arbitrary choice. Centre W_U first, so
     that numbers are relative to the mean over tokens, or use logit differences.

@@ -36,9 +36,12 @@ g = symbols("g", integer=True)
     covers=("S3-035", "B16"),
 )
 def rollout_is_exact_at_every_depth() -> Statement:
-    """Let each layer take half of its stream and half of the mean of its heads, and let every OV
-    circuit W_O W_V be the identity. Then L such layers are the rollout ∏ ½(Ā + I), acting on each
-    coordinate of the stream alike. With other circuits the rollout leaves out what they do.
+    """Attention rollout, the product of ½(Ā + I) over the layers with the mean Ā of a layer's
+    patterns, describes one kind of model exactly, at every depth. In it each layer takes half of
+    its stream and half of the mean of its heads, and every OV circuit W_O W_V is the identity: L
+    such layers are the rollout, acting on each coordinate of the stream alike.
+
+    With other circuits the rollout leaves out what they do.
     """
     circuit = matmul(layers.column.W_O[l, h], layers.column.W_V[l, h])
     moved = matmul(1 / H, HeadSum(kron(layers.A[l, h], circuit), (h, H)))
@@ -73,9 +76,10 @@ INPUTS = BlockMatrix([[Identity(d)], [ZeroMatrix(1, d)]])
     covers=("S3-026",),
 )
 def jacobian_of_gated_network() -> Statement:
-    """A layer of ReLUs whose gates g, 0 or 1, are held is the affine map g ∘ (W x + b). Written on
-    x with a 1 below it, L such layers are one product of block matrices. What the network does to a
-    change of x is the product of the diag(g) W: no bias is in it, at any depth.
+    """A deep ReLU network changes a small input by a product of matrices in which no bias occurs. A
+    layer of ReLUs whose gates g, 0 or 1, are held is the affine map g ∘ (W x + b). Written on x
+    with a 1 below it, L such layers are one product of block matrices, and what the network does to
+    a change of x is the product of the diag(g) W, at any depth.
     """
     return Statement(matmul(NET, INPUTS), matmul(INPUTS, JACOBIAN), on_models=False)
 
@@ -88,9 +92,10 @@ def jacobian_of_gated_network() -> Statement:
     covers=("S3-026",),
 )
 def gradient_times_input_at_every_depth() -> Statement:
-    """f(x) = J x + f(0), for a network of any depth whose ReLU gates are held at those of x: the
-    scores of gradient × input sum to f(x) less the value at zero with the same gates, which is what
-    the biases alone contribute. Without biases it is zero, and the scores are complete.
+    """The scores of gradient × input sum to the output of a deep ReLU network less what it makes of
+    its biases alone: f(x) = J x + f(0), with the gates of all ReLUs held at those of x and J the
+    gradient. The scores sum to J x, and f(0) is the value at zero with the same gates. Without
+    biases it is zero, and the scores are complete.
 
     Gates of x, not of zero: with its own gates the network at zero is another affine map.
     """
@@ -117,10 +122,14 @@ D, N = size("D"), size("N")
     covers=("S3-028",),
 )
 def integrated_gradients_are_complete_at_every_degree() -> Statement:
-    """Along the line from the baseline let f be a polynomial of degree D: f(t) = f(0) + Σ_j c_j t^j
-    for j = 1 … D. Its slope at a node t_i is Σ_j j c_j t_i^(j−1); the powers t_i^(j−1) are the
-    matrix T. A rule with weights w_i is exact for degrees below D if Σ_i w_i j t_i^(j−1) = 1 for
-    every j. Then the weighted sum of slopes is Σ_j c_j = f(1) − f(0), exactly.
+    """Integrated gradients computed by a sum over few points can be complete without any error: the
+    scores sum to f(1) − f(0) if f is a polynomial of degree D along the line from the baseline (at
+    0) to the input (at 1), and the rule integrates polynomials of degree D − 1 exactly.
+
+    In the formula f(t) = f(0) + Σ_j c_j t^j for j = 1 … D. Its slope at a node t_i is Σ_j j c_j
+    t_i^(j−1); the powers t_i^(j−1) are the matrix T. A rule with weights w_i is exact for degrees
+    below D if Σ_i w_i j t_i^(j−1) = 1 for every j. Then the weighted sum of slopes is Σ_j c_j =
+    f(1) − f(0), exactly.
 
     ⌈D/2⌉ Gauss–Legendre nodes are such a rule. Right ends are not, and midpoints only up to D = 2:
     their sums miss completeness by an amount that falls with the number of steps.
@@ -143,10 +152,13 @@ def integrated_gradients_are_complete_at_every_degree() -> Statement:
     covers=("S3-029",),
 )
 def smooth_grad_of_cubic() -> Statement:
-    """For a cubic form f and noise of mean zero, E ∇f(x + ε)·δ = ∇f(x)·δ + E of the terms with δ
-    once and ε twice. The second part does not depend on x: for noise of variance σ² it is σ² times
-    half the gradient of the Laplacian of f. So SmoothGrad moves the gradient of a cubic by the same
-    vector everywhere, whatever the size and the distribution of the noise.
+    """SmoothGrad, the mean of gradients at noisy copies of the input, moves the gradient of a cubic
+    function by the same vector everywhere. For a cubic form f and noise of mean zero, E ∇f(x + ε)·δ
+    = ∇f(x)·δ + E of the terms with δ once and ε twice, and the second part does not depend on x.
+    For noise of variance σ² it is σ² times half the gradient of the Laplacian of f.
+
+    So for a cubic form SmoothGrad adds one fixed vector to every gradient, whatever the size and
+    the distribution of the noise.
     """
     e = drawn[g]
     spread = ((delta, e, e), (e, delta, e), (e, e, delta))

@@ -169,9 +169,9 @@ def smooth_grad_is_gradient_of_blurred() -> Statement:
     covers=("S3-029",),
 )
 def smooth_grad_of_quadratic() -> Statement:
-    """For a linear or quadratic function, SmoothGrad with noise of mean zero is the ordinary
-    gradient: the gradient xᵀ(Q + Qᵀ) + b is affine in x, so the noise averages out. The noise
-    points are z[g], with sum zero.
+    """SmoothGrad averages the gradient over noisy copies of the input. For a linear or quadratic
+    function and noise of mean zero this is the ordinary gradient: the gradient xᵀ(Q + Qᵀ) + b is
+    affine in x, so the noise averages out. The noise points are z[g], with sum zero.
 
     So what SmoothGrad smooths away comes from third and higher derivatives only.
     """
@@ -210,8 +210,9 @@ def blur_of_quadratic() -> Statement:
     covers=("S3-029",),
 )
 def smooth_grad_error() -> ErrorLaw:
-    """SmoothGrad differs from the gradient by an amount that falls with the square of the noise
-    level σ. Measured on a trained model, with noise in pairs ±ε.
+    """SmoothGrad, the mean of gradients at noisy copies of the input, differs from the gradient by
+    an amount that falls with the square of the noise level σ. Measured on a trained model, with
+    noise in pairs ±ε.
 
     So a large σ gives the gradient of another, smoother function, and a small one gives the
     ordinary gradient at many times the cost.

@@ -299,10 +299,11 @@ def joiner() -> Definition:
     covers=("S3-097", "S3-098", "S3-099"),
 )
 def attention_scores_method() -> Method:
-    """`ot.attention_scores` computes the attention of each head on marked pairs, summed over
-    prompts and divided at the end. It is compared with loops over queries and keys, and so is its
-    baseline. `ot.positional_scores` and `ot.joiner_scores` are special cases; `ot.syntactic_scores`
-    counts how often the related token has the most attention.
+    """The attention score of a head is its mean attention to keys that were marked for each query
+    (`attention_score`). `ot.attention_scores` computes it for all heads, summed over prompts and
+    divided at the end. It is compared with loops over queries and keys, and so is its baseline.
+    `ot.positional_scores` and `ot.joiner_scores` are special cases; `ot.syntactic_scores` counts
+    how often the related token has the most attention.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

@@ -384,8 +384,9 @@ def mean_of_rotated() -> Statement:
     With M = W_2 W_2ᵀ it gives the composition score that unrelated components have by chance
     (`composition_by_chance`).
 
-    Only second moments of the rotations are used, which is the hypothesis. Some finite sets have
-    them too, such as all permutations with signs.
+    Only second moments of the rotations are used, which is the hypothesis. Uniformly random
+    rotations have them (`moments_of_random_rotations`), and so have some finite sets, such as all
+    permutations with signs.
     """
     M, g = MatrixSymbol("M", d, d), symbols("g", integer=True)
     Q = Family("Q", (G,), d, d)[g]

@@ -119,11 +119,11 @@ def attribution_patching_error() -> ErrorLaw:
     covers=("S3-060",),
 )
 def eap_ig_is_complete_for_quadratics() -> Statement:
-    """EAP-IG estimates how much each component (sender) that writes to the input of another
-    (receiver) matters, by gradients along the line from the receiver's input x on one prompt to its
-    input y on the other. For a quadratic metric one gradient, at the midpoint, is enough: the
-    scores δ_c · ∇m((x + y)/2) of the C senders, whose parts δ_c sum to y − x, sum exactly to m(y) −
-    m(x). The metric is xᵀQx + bx.
+    """Edge attribution patching with integrated gradients (EAP-IG) estimates how much each
+    component (sender) that writes to the input of another (receiver) matters, by gradients along
+    the line from the receiver's input x on one prompt to its input y on the other. For a quadratic
+    metric one gradient, at the midpoint, is enough: the scores δ_c · ∇m((x + y)/2) of the C
+    senders, whose parts δ_c sum to y − x, sum exactly to m(y) − m(x). The metric is xᵀQx + bx.
 
     With the gradient at x alone, as in plain EAP, (y − x)ᵀQ(y − x) is missing.
 

@@ -165,12 +165,14 @@ def patching_is_linear_with_frozen_patterns() -> Statement:
     covers=("S3-053",),
 )
 def noising_and_denoising_agree_when_linear() -> Statement:
-    """For a linear model, what is lost by replacing a part of the clean pass by the corrupt one
-    equals what is gained by replacing that part of the corrupt pass by the clean one. So the
-    normalised scores (m − m_corrupt)/(m_clean − m_corrupt) of the two add up to one. In the formula
-    X is the clean and Y the corrupt stream, P selects positions, and u reads the metric.
+    """Patching compares two runs of a model, a clean one that shows some behaviour and a corrupt
+    one that does not, and moves activations from one to the other. For a linear model, what is lost
+    by replacing a part of the clean run by the corrupt one (noising) equals what is gained by
+    replacing that part of the corrupt run by the clean one (denoising). In the formula X is the
+    clean and Y the corrupt stream, P selects positions, and u reads the metric.
 
-    Any disagreement between the two directions in a real model therefore measures nonlinearity
+    So the normalised scores (m − m_corrupt)/(m_clean − m_corrupt) of the two add up to one. Any
+    disagreement between the two directions in a real model therefore measures nonlinearity
     (`noising_and_denoising_of_quadratic`).
     """
 
@@ -211,9 +213,10 @@ def _both(at: MatrixExpr) -> MatrixExpr:
     covers=("S3-053",),
 )
 def noising_and_denoising_of_quadratic() -> Statement:
-    """If two parts of an input act together, noising and denoising give different answers. For f(x)
-    = xᵀQx with clean x, corrupt y and patched part δ of y − x, the two changes sum to −δᵀ(Q + Qᵀ)(y
-    − x − δ): the patched part times the part that is not patched.
+    """If two parts of an input act together, noising (replacing a part of a clean input by a
+    corrupt one) and denoising (the reverse) give different answers. For f(x) = xᵀQx with clean x,
+    corrupt y and patched part δ of y − x, the two changes sum to −δᵀ(Q + Qᵀ)(y − x − δ): the
+    patched part times the part that is not patched.
 
     For AND, noising makes either part look essential, and denoising makes neither look sufficient.
     For OR it is the other way round.
@@ -236,9 +239,9 @@ def noising_and_denoising_of_quadratic() -> Statement:
     covers=("S3-053",),
 )
 def noising_is_not_denoising() -> NonIdentity:
-    """The loss by noising is in general not the gain by denoising. A quadratic function xᵀQx, in
-    which two parts act together, already shows it. As before x is clean, y corrupt, and δ the
-    patched part of y − x.
+    """What is lost by replacing a part of a clean input by a corrupt one (noising) is in general
+    not what is gained by the reverse (denoising). A quadratic function xᵀQx, in which two parts act
+    together, already shows it. Here x is clean, y corrupt, and δ the patched part of y − x.
 
     So a paper has to say in which direction it patches.
     """
@@ -394,10 +397,12 @@ def intervene_method() -> Method:
     covers=("S3-053", "S3-047"),
 )
 def activation_patching_method() -> Method:
-    """`ot.activation_patching` gives the normalised score (m − m_corrupt)/(m_clean − m_corrupt) of
-    patching each activation, in both directions. In a model without layers the score must be 1 at
-    the last position and 0 elsewhere; in attention-only models the scores of the last layer's heads
-    follow from their recorded outputs.
+    """Activation patching replaces an activation of one run of a model by its value in another, and
+    asks how far a metric m moves from the one to the other. `ot.activation_patching` gives the
+    normalised score (m − m_corrupt)/(m_clean − m_corrupt) of patching each activation, in both
+    directions. In a model without layers the score must be 1 at the last position and 0 elsewhere;
+    in attention-only models the scores of the last layer's heads follow from their recorded
+    outputs.
     """
 
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:

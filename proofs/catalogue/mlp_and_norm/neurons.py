@@ -67,7 +67,7 @@ def of_neuron(index: sympy.Symbol) -> Any:
 
 
 @theorem(
-    title="The feed-forward layer: f(x W_in + b_in) W_out + b_out",
+    title="The feed-forward layer: gelu(x W_in + b_in) W_out + b_out",
     chapter=4,
     convention="row",
     source=f"{PRIMER}, “Feedforward network block”; {VASWANI}, §3.3",
@@ -79,8 +79,8 @@ def feed_forward_layer() -> Definition:
     alone, and W_out combines rows of d entries with the results as weights. X is what the layer
     reads, behind its norm if there is one; the biases are added after each product.
 
-    The activation here is GELU in GPT-2's tanh form. The theorems that follow hold for any
-    function.
+    The activation here is GELU in GPT-2's tanh form, so that numbers can be computed. For any
+    activation g the layer is a sum over its neurons (`feed_forward_is_sum_over_neurons`).
     """
 
     def plain(X: Any, W_in: Any, b_in: Any, W_out: Any, b_out: Any, **sizes: Any) -> Any:
@@ -144,7 +144,7 @@ def neuron_reads_its_column() -> Statement:
     chapter=4,
     convention="row",
     source=f"{PRIMER}, “Feedforward network block”; {GEVA}",
-    covers=("S0-34", "S3-011"),
+    covers=("S0-31", "S0-34", "S3-011"),
 )
 def feed_forward_is_sum_over_neurons() -> Statement:
     """An MLP's output is a sum over its neurons: each contributes its row of W_out, multiplied by

@@ -240,9 +240,10 @@ def decoder_scale_is_free() -> Statement:
     covers=("S3-076",),
 )
 def l1_penalty_sees_the_scale() -> Statement:
-    """Dividing all features by c > 0 and multiplying the decoder by c leaves the reconstruction
-    unchanged and divides the L1 penalty by c. So training could make the penalty vanish without
-    making anything sparse. In the formula P is what the encoder computes before its ReLU.
+    """The L1 penalty of a sparse autoencoder, α times the sum of all features, can be made small
+    without making anything sparse. Dividing all features by c > 0 and multiplying the decoder by c
+    leaves the reconstruction unchanged and divides the penalty by c. In the formula P is what the
+    encoder computes before its ReLU.
 
     Therefore the decoder's rows are kept at norm 1, or their norms multiplied into the penalty
     (`weighted_penalty_does_not_see_the_scale`). A penalty on the number of active features does not
@@ -259,10 +260,10 @@ def l1_penalty_sees_the_scale() -> Statement:
     covers=("S3-076",),
 )
 def weighted_penalty_does_not_see_the_scale() -> Statement:
-    """If the L1 penalty weights each feature by the norm u_k of its decoder row, it does not change
-    when features are divided by c and the decoder multiplied by c: the norms are multiplied by c as
-    well. So no norms have to be fixed in training (`l1_penalty_sees_the_scale`). In the formula P
-    is what the encoder computes before its ReLU.
+    """If the L1 penalty of a sparse autoencoder weights each feature by the norm u_k of its decoder
+    row, it does not change when features are divided by c and the decoder multiplied by c: the
+    norms are multiplied by c as well. So no norms have to be fixed in training
+    (`l1_penalty_sees_the_scale`). In the formula P is what the encoder computes before its ReLU.
     """
     u = MatrixSymbol("u", S, 1)
 
@@ -285,11 +286,13 @@ def weighted_penalty_does_not_see_the_scale() -> Statement:
     covers=("S3-081",),
 )
 def soft_threshold() -> Bound:
-    """An L1 penalty makes features too small. If the decoder's rows are orthonormal, the best
-    non-negative features are ReLU(Z Dᵀ − α/2): the coefficient of each direction, reduced by α/2,
-    and zero below that. With α = 0.2 a coefficient 1 gives the feature 0.9, and 0.05 gives 0.
+    """An L1 penalty makes the features of a sparse autoencoder too small. If the decoder's rows are
+    orthonormal, the best non-negative features are ReLU(Z Dᵀ − α/2): the coefficient of each
+    direction, reduced by α/2, and zero below that. With α = 0.2 a coefficient 1 gives the feature
+    0.9, and 0.05 gives 0.
 
-    This shrinkage is why other encoders were proposed (gated, TopK, JumpReLU).
+    Z are the activations, the rows of D the directions, and α is the factor of the penalty. This
+    shrinkage is why other encoders were proposed (gated, TopK, JumpReLU).
 
     The loss of any other F ≥ 0 is larger by ‖F − F*‖² plus twice the sum of F ∘ ReLU(α/2 − Z Dᵀ).
     """
@@ -333,9 +336,9 @@ def soft_threshold() -> Bound:
     covers=("S3-080",),
 )
 def reconstruction_is_sum_over_features() -> Statement:
-    """A reconstruction is a sum over features, each with its value times its direction, row k of D,
-    and so are its logits: d_k W_U says which tokens feature k promotes, for all prompts at once. F
-    (N × S) holds the values of the features.
+    """What a sparse autoencoder makes of an activation is a sum over features, each with its value
+    times its direction, row k of D, and so are its logits: d_k W_U says which tokens feature k
+    promotes, for all prompts at once. F (N × S) holds the values of the features.
 
     With a final norm the numbers are multiplied by the scale of the prompt. What the autoencoder
     fails to reconstruct belongs to no feature.
@@ -353,8 +356,9 @@ def reconstruction_is_sum_over_features() -> Statement:
     covers=("S3-077", "S3-079"),
 )
 def densities_sum_to_l0() -> Statement:
-    """The mean number of active features per activation, called L0, is the sum of all feature
-    densities. M (N × S) has a 1 where a feature is active; a column's mean is the density of that
+    """The mean number of features of a sparse autoencoder that are active on an activation, called
+    L0, is the sum of all feature densities, the shares of activations on which each feature is
+    active. M (N × S) has a 1 where a feature is active; a column's mean is the density of that
     feature, a row's sum the number of features active there.
 
     L0 is a count and not a norm. Doubling all features does not change it.
@@ -376,10 +380,11 @@ def densities_sum_to_l0() -> Statement:
     covers=("S3-085",),
 )
 def a_penalty_stays_in_the_loss() -> NonIdentity:
-    """The losses with and without a penalty on the features are different functions. Gated and
-    JumpReLU autoencoders keep such a term, the L1 norm of the gate and the number of active
-    features; only TopK has none, since exactly k features are active by construction. F are the
-    features, D the decoder, Z the activations, and α is the factor of the penalty.
+    """Most sparse autoencoders are trained with a penalty on their features, and the losses with
+    and without it are different functions. Gated and JumpReLU autoencoders keep such a term, the L1
+    norm of the gate and the number of active features; only TopK has none, since exactly k features
+    are active by construction. F are the features, D the decoder, Z the activations, and α is the
+    factor of the penalty.
 
     So the statement that all three move sparsity from the loss into the architecture is true of
     TopK only.

@@ -147,9 +147,10 @@ def pearson_at_most_one() -> Bound:
     covers=("B14", "S0-63"),
 )
 def gram_of_projected() -> Statement:
-    """Correlations over the whole vocabulary can be computed from a d × d matrix: rows of A E_A and
-    B E_B, with V entries each, have inner products that depend on E_A E_Bᵀ alone. The centring P =
-    I − 11ᵀ/V is done once, inside that matrix.
+    """Directions of two models can be compared over their common vocabulary by a d × d matrix. A
+    direction a of model A becomes a row a E_A with one entry for each of the V tokens, where E_A (d
+    × V) is that model's embedding or unembedding, and the same holds for B. The inner products of
+    such rows, less their means, depend on E_A P E_Bᵀ alone, where P = I − 11ᵀ/V subtracts the mean.
 
     So comparing many directions over a vocabulary of 50,000 costs no more than comparing them in
     the stream.

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from sympy import (
+    HadamardProduct,
     Identity,
     ImmutableMatrix,
     MatrixExpr,
     MatrixSymbol,
     Min,
+    OneMatrix,
     Symbol,
     Trace,
     Transpose,
@@ -26,7 +28,6 @@ from otimes.algebra.language.nonlinear import Activation
 from otimes.numeric.binding import Source
 from otimes.numeric.circuits.copying import copying_scores, ov_eigenvalues
 from otimes.numeric.model import Model
-from otimes.numeric.tokenizer import load_tokenizer
 from otimes.proofs.catalogue.recorded import of_ends, of_OV
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import L, V, d, d_head, l, n, p, q, row, size
@@ -434,6 +435,48 @@ def own_logit_is_moved() -> Statement:
 
 
 @theorem(
+    title="Whether a query made from a predicted token asks for that token",
+    chapter=7,
+    convention="row",
+    source=f"{MCDOUGALL}; {PRIMER}, “Copy suppression heads”",
+    covers=("S3-108",),
+)
+def prediction_asks_for_its_token() -> Definition:
+    """A head that suppresses copies must attend to the token that is about to be predicted. The
+    stream then points along that token's column of W_U, so take this column as the query and the
+    token's embedding as the key: their dot products, the diagonal of W_Uᵀ W_Q W_Kᵀ W_Eᵀ, say for
+    each token how much its prediction asks for it. W_Q and W_K are the query and key weights of the
+    head.
+
+    Copy suppression is a large entry here together with a negative one in the full OV circuit
+    (`own_logit`). A score means something only in comparison with the other entries of its row,
+    those of other tokens.
+    """
+
+    def plain(**given: Any) -> Any:
+        W_E, W_Q, W_K, W_U = (given[name] for name in ("W_E", "W_Q", "W_K", "W_U"))
+        found = []
+        for token, embedded in enumerate(W_E):
+            column = [row_of_U[token] for row_of_U in W_U]
+            query, key = (
+                [sum(vector[a] * W[a][b] for a in range(len(W))) for b in range(len(W[0]))]
+                for vector, W in ((column, W_Q), (embedded, W_K))
+            )
+            found.append([sum(q * k for q, k in zip(query, key, strict=True))])
+        return found
+
+    queries, keys = matmul(Transpose(row.W_U), row.W_Q), matmul(row.W_E, row.W_K)
+    asked = matmul(HadamardProduct(queries, keys, evaluate=False), OneMatrix(d_head, 1))
+    return Definition(
+        "how much a prediction asks for its token",
+        asked,
+        plain,
+        bind=({"W_E": Source("W_E", rows=6), "W_U": Source("W_U", cols=6)},),
+        obeys=("score_is_bilinear", "scores_through_W_QK"),
+    )
+
+
+@theorem(
     title="Copy suppression in the bundled models",
     chapter=7,
     source=MCDOUGALL,
@@ -509,50 +552,3 @@ def effective_ov() -> Statement:
         on_models=False,
         printed={"E03": into_values},
     )
-
-
-@theorem(
-    title="Successor heads in a small model with LayerNorm and MLPs",
-    chapter=7,
-    source=GOULD,
-    covers=("S3-110",),
-)
-def successors_seen() -> Observation:
-    """Does `gpt2_tiny` have a successor head? GPT-2 small has one that maps Monday to Tuesday and
-    one to two. In `gpt2_tiny` the tokens with an order are digits: for how many of 0
-    to 8 is the next digit the one that the effective OV circuit (`effective_ov`) of some head
-    raises most among the digits?
-    """
-
-    def observe(load: Load) -> Observed:
-        model, tokenizer = load("gpt2_tiny"), load_tokenizer()
-        digits = [tokenizer.encode(str(k))[0] for k in range(10)]
-        rows = model.W_E[digits]
-        rows = _layer_norm(rows, model.ln2_gain[0], model.ln2_bias[0], model.config.norm_eps)
-        inner = rows @ model.W_in[0] + model.b_in[0]
-        made = 0.5 * inner * (1 + np.tanh(np.sqrt(2 / np.pi) * (inner + 0.044715 * inner**3)))
-        made = made @ model.W_out[0] + model.b_out[0]
-        best = (0, "none")
-        for layer in range(1, model.n_layers):
-            gains = model.ln1_gain[layer], model.ln1_bias[layer], model.config.norm_eps
-            read = _layer_norm(made, *gains)
-            for head in range(model.n_heads):
-                wrote = read @ model.W_V[layer, head] @ model.W_O[layer, head]
-                table = (wrote * model.ln_final_gain) @ model.W_U[:, digits]
-                right = int((table[:9].argmax(axis=1) == np.arange(1, 10)).sum())
-                best = max(best, (right, f"{layer}.{head}"))
-        figure = f"the best head, {best[1]}, raises the next digit most for {best[0]} of 9"
-        return Observed(figure, {"digits": best[0]})
-
-    return Observation(
-        "some head raises the next digit most for at least 7 of 9 digits",
-        observe,
-        {"digits": 6.5},
-        outcome="not seen",
-    )
-
-
-def _layer_norm(rows: np.ndarray, gain: np.ndarray, bias: np.ndarray, eps: float) -> np.ndarray:
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    scale = np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps)
-    return np.asarray(centred / scale * gain + bias)

@@ -26,7 +26,16 @@ from otimes.numeric.circuits.lens import spectral_bands
 from otimes.numeric.model import Model
 from otimes.proofs.catalogue.sources import FRAMEWORK, PRIMER
 from otimes.proofs.catalogue.symbols import V, X, d, d_head, m, n, p, q, r, row, s, size
-from otimes.proofs.claims import Bound, Method, NonIdentity, Property, Square, Statement, Trial
+from otimes.proofs.claims import (
+    Bound,
+    Entries,
+    Method,
+    NonIdentity,
+    Property,
+    Square,
+    Statement,
+    Trial,
+)
 from otimes.proofs.theorem import theorem
 
 GOLUB = "Golub and Van Loan, §2.4"
@@ -333,7 +342,7 @@ def nearest_with_given_columns() -> Bound:
     = CᵀW reaches this.
 
     So finding the best matrix of rank r means finding the r columns that catch most of W
-    (`eckart_young`).
+    (`first_directions_catch_most`).
     """
     W, C, R = MatrixSymbol("W", p, q), MatrixSymbol("C", p, r), MatrixSymbol("R", r, q)
     return Bound(
@@ -347,21 +356,21 @@ def nearest_with_given_columns() -> Bound:
 
 
 @theorem(
-    title="Eckart–Young: the first singular vectors give the nearest matrix of that rank",
+    title="r orthonormal directions catch at most the r largest squared singular values",
     chapter=7,
-    source="Eckart and Young 1936; Fan 1949; Golub and Van Loan, §2.4",
+    source="Fan 1949; Golub and Van Loan, §2.4",
     covers=("S3-094",),
 )
-def eckart_young() -> Bound:
-    """No matrix of rank r is nearer to W, in sum of squares, than the one made of its first r
-    singular directions; this is the Eckart–Young theorem. It justifies low-rank summaries of
-    circuits.
+def first_directions_catch_most() -> Bound:
+    """How much of a matrix W can r orthonormal columns C catch? At most the sum of its r largest
+    squared singular values: tr CᵀWWᵀC ≤ σ_1² + … + σ_r². The first r left singular vectors reach
+    it.
 
-    What is proved is the main step: any r orthonormal columns C catch at most the sum of the first
-    r squared singular values, tr CᵀWWᵀC ≤ σ_1² + … + σ_r². For c between σ_r² and σ_{r+1}², WWᵀ is
-    written as cI + AAᵀ − BBᵀ. Column i of A is the left singular vector u_i times √(σ_i² − c) for i
-    ≤ r, and the columns of B are the others times √(c − σ_i²). The bound is r c + ‖A‖², and what is
-    missing from it is a sum of squares. The other step is `nearest_with_given_columns`.
+    For c between σ_r² and σ_{r+1}², WWᵀ is written as cI + AAᵀ − BBᵀ. Column i of A is the left
+    singular vector u_i times √(σ_i² − c) for i ≤ r, and the columns of B are the others times √(c −
+    σ_i²). Then σ_1² + … + σ_r² is r c + ‖A‖², and what is missing from it is a sum of squares.
+
+    It is the main step to `eckart_young`.
     """
     C, c = MatrixSymbol("C", p, r), Symbol("c", real=True)
     A, B = MatrixSymbol("A", p, r), MatrixSymbol("B", p, s)
@@ -373,6 +382,37 @@ def eckart_young() -> Bound:
         because=(Square(matmul(outside, A)), Square(matmul(Transpose(C), B))),
         given=((matmul(Transpose(C), C), Identity(r)),),
         tight={"A": [[2], [0]], "B": [[0], [1]], "c": 3, "C": [[1], [0]]},
+        on_models=False,
+    )
+
+
+@theorem(
+    title="Eckart–Young: the first singular vectors give the nearest matrix of that rank",
+    chapter=7,
+    source="Eckart and Young 1936; Golub and Van Loan, §2.4",
+    covers=("S3-094",),
+)
+def eckart_young() -> Bound:
+    """No matrix of rank r is nearer to W, in sum of squares, than the one made of its first r
+    singular directions; this is the Eckart–Young theorem. Every matrix of rank r is C R with r
+    orthonormal columns C, and ‖W − C R‖² is at least ‖W‖² − σ_1² − … − σ_r², the sum of the squares
+    of the other singular values. `truncation_error` reaches it.
+
+    It justifies low-rank summaries of circuits. In the formula σ holds the r largest singular
+    values of W. All that is used of them is that no r orthonormal columns catch more of W than the
+    sum of their squares (`first_directions_catch_most`), which is the last hypothesis.
+    """
+    W, C, R = MatrixSymbol("W", p, q), MatrixSymbol("C", p, r), MatrixSymbol("R", r, q)
+    largest = MatrixSymbol("sigma", r, 1)
+    caught = matmul(Transpose(C), W)
+    left = Trace(matmul(Transpose(largest), largest)) - _squared(caught)
+    slack = matmul(left, Identity(1))
+    return Bound(
+        _squared(W) - Trace(matmul(Transpose(largest), largest)),
+        _squared(matadd(W, matmul(-1, C, R))),
+        because=(Square(matadd(caught, matmul(-1, R))), Entries(slack)),
+        given=((matmul(Transpose(C), C), Identity(r)), Fact("nonnegative", slack)),
+        tight={"W": [[3, 0], [0, 1]], "C": [[1], [0]], "R": [[3, 0]], "sigma": [[3]]},
         on_models=False,
     )
 

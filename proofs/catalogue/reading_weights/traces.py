@@ -18,10 +18,12 @@ from otimes.proofs.theorem import theorem
     covers=("S3-101",),
 )
 def trace_in_triangular_form() -> Statement:
-    """Every square matrix M has a triangular form, M S = S T with S invertible, and the eigenvalues
-    stand on the diagonal of T. So the trace of M is the sum of its eigenvalues, with or without a
-    basis of eigenvectors. (A real matrix has a real form with 2 × 2 blocks for pairs a ± bi, whose
-    diagonal is a, a.)
+    """The trace of a square matrix is the sum of its eigenvalues, with or without a basis of
+    eigenvectors. Every square matrix M has a triangular form, M S = S T with S invertible (S_back
+    is its inverse), and the eigenvalues stand on the diagonal of T. The equation says that M has
+    the trace of T.
+
+    A real matrix has a real form with 2 × 2 blocks for pairs a ± bi, whose diagonal is a, a.
     """
     M, S, S_back, T = (MatrixSymbol(name, n, n) for name in ("M", "S", "S_back", "T"))
     return Statement(

@@ -44,6 +44,8 @@ a, b = symbols("a b", integer=True)
 A, B = MatrixSymbol("A", d, p), MatrixSymbol("B", q, d)
 B_1, B_2 = MatrixSymbol("B_1", d, r), MatrixSymbol("B_2", d, s)
 Q = Family("Q", (G,), d, d)
+T, t = size("T"), symbols("t", integer=True)
+R = Family("R", (T,), d, d)
 FLAT = vec_rows(Identity(d))
 
 
@@ -356,6 +358,49 @@ def principal_cosine_at_most_one() -> Bound:
 
 
 @theorem(
+    title="The second moments of random rotations follow from their invariance",
+    chapter=2,
+    source=WEINGARTEN,
+    covers=("S3-020",),
+)
+def moments_of_random_rotations() -> Statement:
+    """For uniformly random rotations Q the mean of Q_ab Q_ce is 1/d if a = c and b = e, and zero
+    otherwise. This follows from what “uniformly random” (the Haar measure) means: a further
+    rotation R changes no mean. In the hypotheses the first equation says that the mean of Q ⊗ Q
+    stays the same if each Q[g] is multiplied by an R[t], averaged over t.
+
+    For R it is enough to take permutations of the features with changes of sign. These have the
+    stated moments, as a feature is as likely to go to any place, with either sign; the second
+    hypothesis says so. The third says that each Q[g] is orthogonal.
+
+    The means of ‖BQA‖² (`composition_by_chance`) and of Q M Qᵀ (`mean_of_rotated`) need nothing
+    else of the rotations.
+    """
+    both = matmul(Q[g], R[t])
+    moments = matmul(1 / d, FLAT, Transpose(FLAT))
+
+    def over_t(body: Any) -> Any:
+        return matmul(1 / T, HeadSum(body, (t, T)))
+
+    turns = QUATERNIONS.numbers["Q"]
+    return Statement(
+        _mean(kron(Q[g], Q[g])),
+        moments,
+        given=(
+            (_mean(kron(Q[g], Q[g])), _mean(over_t(kron(both, both)))),
+            (over_t(kron(R[t], R[t])), moments),
+            (matmul(Q[g], Transpose(Q[g])), Identity(d)),
+            Example({"Q": turns, "R": turns}),
+            Example({"Q": [[[1]]], "R": [[[-1]]]}),
+            Example({"Q": [[[1, 0], [0, 1]]], "R": turns}),
+            Example({"Q": [[[1, 0], [0, 1]]], "R": [[[1, 0], [0, 1]]]}),
+            Example({"Q": [[[2]]], "R": [[[1]]]}),
+        ),
+        on_models=False,
+    )
+
+
+@theorem(
     title="The composition score at random is 1/√d, for all ranks and spectra",
     chapter=2,
     convention="column",
@@ -372,8 +417,9 @@ def composition_by_chance() -> Statement:
     not enter. Two unrelated subspaces of 64 dimensions in a stream of 768 have overlap 64 · 64/768
     = 5.3 on average.
 
-    The hypothesis is about second moments of the rotations only; A is d × p and B is q × d. In the
-    row convention the same holds for W_1 Q W_2.
+    The hypothesis is about second moments of the rotations only, which a uniformly random rotation
+    has (`moments_of_random_rotations`); A is d × p and B is q × d. In the row convention the same
+    holds for W_1 Q W_2.
     """
     turned = matmul(B, Q[g], A)
     return Statement(

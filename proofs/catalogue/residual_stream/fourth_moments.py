@@ -39,10 +39,16 @@ NORMAL = matadd(matmul(SAME, FLAT, Transpose(FLAT)), matmul(SAME, SWAP))
     covers=("S0-54", "S0-69"),
 )
 def gram_of_random_columns() -> Statement:
-    """Let E be d × k with independent columns y, of normal moments up to the fourth. The mean of ‖E
-    Eᵀ/k − I‖² is d(d + 1)/k, exactly. With k = V tokens this is how far the transpose of a random
-    embedding is from an inverse: for d = 768 and V = 50257 the root is 3.4, against a norm of 27.7
-    of the identity.
+    """How near is the transpose of a random embedding to an inverse? Let E be d × k, one column y
+    for each token, with independent entries of mean square one and moments up to the fourth as in a
+    normal distribution. The mean of ‖E Eᵀ/k − I‖² is d(d + 1)/k, exactly. It falls with the number
+    of tokens and grows with the square of the dimension.
+
+    With k = V tokens this is how far the transpose of a random embedding is from an inverse: for d
+    = 768 and V = 50257 the root is 3.4, against a norm of 27.7 of the identity.
+
+    In the hypotheses y[g, a] is column a in case g of G equally likely ones, and the sums over i
+    and j exchange the two factors of a Kronecker product.
     """
     off = matadd(matmul(1 / K, HeadSum(FIRST, (a, K))), matmul(-1, Identity(d)))
     return Statement(

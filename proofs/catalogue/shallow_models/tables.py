@@ -23,7 +23,9 @@ from otimes.proofs.theorem import theorem
     covers=("S2-02",),
 )
 def log_probabilities_of_zero_layer() -> Statement:
-    """Log softmax(W_E W_U) = W_E W_U − c 1ᵀ, where c_a = log Σ_b exp of the logits after token a.
+    """The log-probabilities of a model without layers are its logits less one number for each row:
+    log softmax(W_E W_U) = W_E W_U − c 1ᵀ, where c_a = log Σ_b exp of the logits after token a.
+
     The first part has rank at most d and the second rank one, so the table of log-probabilities has
     rank at most d + 1 (`softmax_bottleneck`): this is the step from the model to that bound.
     """
@@ -42,10 +44,13 @@ def log_probabilities_of_zero_layer() -> Statement:
     covers=("S4-23",),
 )
 def one_head_keeps_the_order_everywhere() -> Bound:
-    """For a source token s let entry o of row s of W_E W_V W_O W_U be at least entry p. The effect
-    on an output at destination i is the attention a_i ≥ 0 times that entry, so c(i, p) ≤ c(i, o) at
-    every destination i. “keep … in → mind” above “keep … in → bay” forces the same order after
-    “at”: one head cannot have both trigrams and neither of the crossed ones.
+    """If a head raises output o more than output p when it attends to a source token, it does so
+    wherever it attends to that token. For a source token s let entry o of row s of W_E W_V W_O W_U
+    be at least entry p. The effect on an output at destination i is the attention a_i ≥ 0 times
+    that entry, so c(i, p) ≤ c(i, o) at every destination i.
+
+    “keep … in → mind” above “keep … in → bay” forces the same order after “at”: one head cannot
+    have both trigrams and neither of the crossed ones.
     """
     weights, s, o, p, i = MatrixSymbol("a", V, 1), *(Symbol(x, integer=True) for x in "sopi")
     source, here = Transpose(OneHot(s, V)), Transpose(OneHot(i, V))
