@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
 NARROWEST = 40
 """The number of columns for which text is broken into lines where a terminal has fewer."""
+SEARCH = 4.0
+"""Units of work, about a second each, for a chain of steps; `theorem.steps()` searches longer."""
 SEED = click.IntRange(0, 2**63 - 1)
 MOST_FOUND = 10
 """The number of theorems that `otimes search` prints."""
@@ -694,6 +696,7 @@ def _print_report(report: Report) -> None:
 def _theorem_text(found: TheoremReport) -> str:
     """Return a theorem's statement, prose, convention and source, and the evidence for it."""
     from otimes._table import block, evidence, shortcomings
+    from otimes.algebra.explain.search import with_budget
     from otimes.proofs.evidence import Report
 
     theorem = found.theorem
@@ -707,9 +710,11 @@ def _theorem_text(found: TheoremReport) -> str:
         about.append(f"TeX         {theorem.latex()}")
     parts += [theorem.prose, "\n".join(about)]
     parts.append("\n".join(f"{check:12}{seen}" for check, seen in evidence(found)))
-    chain = theorem.steps() if found.proof.status == "proved" else None
+    with with_budget(SEARCH):
+        chain = theorem.steps() if found.proof.status == "proved" else None
     if chain is not None:
         width = _width()
-        parts.append(f"step by step\n\n{indent(chain.text(width - 4), '    ')}")
+        each = f"{len(chain)} steps, each of which theorem.steps() names"
+        parts.append(f"derivation ({each})\n\n{indent(chain.outline().text(width - 4), '    ')}")
     parts += [block(heading, detail) for heading, detail in shortcomings(Report((found,)))]
     return "\n\n".join(filter(None, parts))

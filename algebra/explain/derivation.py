@@ -2,7 +2,8 @@
 
 A `Derivation` goes from its left side to its right side. Every single use of a rule is a `Step`.
 When printed, consecutive uses of one rule form one line, as does a run of bookkeeping steps
-(brackets, units, order); each line names all its rules.
+(brackets, units, order); each line names all its rules. `Derivation.outline` is the same chain in
+at most eight lines, each named by its idea.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from otimes.algebra.decide.decide import decision
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.explain.outline import outlined
 from otimes.algebra.explain.picture import draw_steps
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.unicode import unicode_text, wrapped
@@ -89,10 +91,16 @@ class Line:
 
     expression: Any
     steps: tuple[Step, ...]
+    idea: str = ""
 
     @property
     def rules(self) -> str:
-        """The names of the rules used, with how often, and ← for those used right to left."""
+        """The names of the rules used, with how often, and ← for those used right to left.
+
+        In an outline, what the line does in words.
+        """
+        if self.idea:
+            return self.idea
         uses = Counter((step.rule, step.reverse) for step in self.steps)
         return ", ".join(
             f"{name}{' ←' if reverse else ''}{f' ×{count}' if count > 1 else ''}"
@@ -111,7 +119,7 @@ class Derivation:
 
     `opaque` are symbols with the products over layers that they stand for. In a proof by induction
     over `depth` the chain is the induction step, these products are over the earlier layers, and
-    the last hypothesis is the induction hypothesis.
+    the last hypothesis is the induction hypothesis. `few`: whether it is printed in few lines.
     """
 
     lhs: Any
@@ -119,6 +127,7 @@ class Derivation:
     steps: tuple[Step, ...]
     depth: Any = None
     opaque: tuple[tuple[Any, Any], ...] = ()
+    few: bool = False
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -146,10 +155,29 @@ class Derivation:
     def lines(self) -> tuple[Line, ...]:
         """The printed lines: consecutive uses of one rule, or bookkeeping steps, form one line.
 
-        In a long chain, steps that only move brackets join an adjacent line.
+        In a long chain, steps that only move brackets join an adjacent line. An outline has at most
+        eight lines.
         """
+        if self.few:
+            groups = outlined(self.steps)
+            return tuple(Line(group.steps[-1].after, group.steps, group.label) for group in groups)
         fine = _grouped(self.steps, frozenset())
         return fine if len(fine) <= FEW_LINES else _grouped(self.steps, BRACKETS)
+
+    def outline(self) -> Derivation:
+        """Return the same chain for reading: at most eight lines, each named by its idea.
+
+        >>> from sympy import Identity, MatrixSymbol, Symbol
+        >>> from otimes.algebra.explain.search import explain
+        >>> from otimes.algebra.language.linear import kron, matmul
+        >>> n, d = Symbol("n"), Symbol("d")
+        >>> A, W = MatrixSymbol("A", n, n), MatrixSymbol("W", d, d)
+        >>> chain = explain(matmul(kron(A, Identity(d)), kron(Identity(n), W)), kron(A, W))
+        >>> print(chain.outline())
+          (A ⊗ I_d) (I_n ⊗ W)
+        = A ⊗ W                 mixed product
+        """
+        return replace(self, few=True)
 
     def preface(self, math: Callable[[Any], str]) -> str:
         """Return definitions of symbols, and the claims of a proof by induction, or "".

@@ -9,7 +9,9 @@ finds no chain, which implies nothing about the truth of the equation.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -40,6 +42,7 @@ ATTEMPTS = 3
 LINES, LINK = 10, 3  # of a chain, and of what is between two uses; longer ones are one step
 # Units of work for a part: where it may be equal by hypotheses, inverses or axioms, or else not.
 SEARCHED, PLAINLY = 0.2, 0.05
+_units = ContextVar("units", default=BUDGET)
 SEARCHED_FOR = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
 
 
@@ -72,11 +75,21 @@ def explain(
         return None
     lhs, rhs = (with_ranges(side, signature) for side in (lhs, rhs))
     pairs = tuple((with_ranges(x, signature), with_ranges(y, signature)) for x, y in pairs)
-    with Budget(BUDGET if budget is None else budget):
+    with Budget(_units.get() if budget is None else budget):
         try:
             return _found(lhs, rhs, pairs)
         except Exhausted:
             return None
+
+
+@contextmanager
+def with_budget(units: float) -> Iterator[None]:
+    """Search for chains with another budget than by default, where none is given."""
+    before = _units.set(units)
+    try:
+        yield
+    finally:
+        _units.reset(before)
 
 
 def _found(lhs: Any, rhs: Any, pairs: tuple[tuple[Any, Any], ...]) -> Derivation | None:

@@ -56,6 +56,8 @@ def shortened(given: list[Kept]) -> list[Kept]:
         for rule, times in then["rules"].items():
             gone["rules"][rule] = gone["rules"].get(rule, 0) + times
         then["rules"] = gone["rules"]
+        ideas = f"{gone.get('idea', '')}, {then.get('idea', '')}".split(", ")
+        then["idea"] = ", ".join(dict.fromkeys(filter(None, ideas)))
         then["moves"] = then["moves"] and gone["moves"]
     return lines
 
@@ -65,7 +67,7 @@ def _length(line: Kept) -> int:
 
 
 def _shown(line: Kept) -> str:
-    """Return a line as Markdown: the rules that matter, linked, then the formula."""
+    """Return a line as Markdown: what it does, the rules that matter, linked, and the formula."""
     telling = [rule for rule in line["rules"] if not _moves(rule)]
     named = telling or list(line["rules"])
     links = ", ".join(rule_link(rule) for rule in named[:MOST_RULES])
@@ -73,7 +75,8 @@ def _shown(line: Kept) -> str:
         links += f" and {count(more, 'more rule')}"
     elif telling and len(telling) < len(line["rules"]):
         links += ", and rearranging"
-    return f"by {links}\n{{ .rule }}\n\n$$\n= {_in_lines(line['tex'])}\n$$"
+    idea = f"{line['idea']}, " if line.get("idea") else ""
+    return f"{idea}by {links}\n{{ .rule }}\n\n$$\n= {_in_lines(line['tex'])}\n$$"
 
 
 def _moves(rule: str) -> bool:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -53,11 +52,12 @@ def _digest() -> str:
 def derivation(theorem: Theorem) -> Kept:
     """Return the derivation of a theorem as data.
 
-    `lines` are those that are printed: TeX, the rules with how often, and whether all of them are
-    bookkeeping. `text` has every step, `readings` the equations of the rules.
+    `lines` are those of its outline: TeX, what each does in words, the rules with how often, and
+    whether all of them are bookkeeping. `text` has every step, `readings` the equations of the
+    rules.
     """
     try:
-        with _budget(BUDGET):
+        with search.with_budget(BUDGET):
             chain = theorem.steps()
     except OtimesError:  # a claim that cannot be stated: its page says why
         return NONE
@@ -68,27 +68,18 @@ def derivation(theorem: Theorem) -> Kept:
         "steps": len(chain),
         "preface": chain.preface(lambda e: f"${latex(e)}$"),
         "first": latex(chain.lhs),
-        "lines": [_line(line) for line in chain.lines],
+        "lines": [_line(line) for line in chain.outline().lines],
         "text": chain.text(TEXT_WIDTH),
         "rules": rules,
         "readings": _readings(chain),
     }
 
 
-@contextmanager
-def _budget(units: float) -> Iterator[None]:
-    """Search for derivations with another budget than by default."""
-    usual, search.BUDGET = search.BUDGET, units
-    try:
-        yield
-    finally:
-        search.BUDGET = usual
-
-
 def _line(line: Line) -> Kept:
     rules = Counter(step.rule for step in line.steps)
     moves = all(rule in RULES and RULES[rule].bookkeeping for rule in rules)
-    return {"tex": latex(line.expression), "rules": dict(rules), "moves": moves}
+    tex = latex(line.expression)
+    return {"tex": tex, "idea": line.idea, "rules": dict(rules), "moves": moves}
 
 
 def _readings(chain: Derivation) -> list[str]:
