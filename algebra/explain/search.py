@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -19,7 +19,7 @@ from typing import Any
 import sympy
 from sympy import Identity, Inverse, MatMul
 
-from otimes.algebra.budget import Budget, Exhausted
+from otimes.algebra.budget import STEPS, Budget, Exhausted, limited, steps_left
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.explain.conditional import exchanges
 from otimes.algebra.explain.derivation import Derivation, Step, one_step
@@ -42,6 +42,8 @@ ATTEMPTS = 3
 LINES, LINK = 10, 3  # of a chain, and of what is between two uses; longer ones are one step
 # Units of work for a part: where it may be equal by hypotheses, inverses or axioms, or else not.
 SEARCHED, PLAINLY = 0.2, 0.05
+# Units of work for rewriting both sides under hypotheses, and for a link, where as many are left.
+MEETING, LINKING = 5.0, 1.5
 _units = ContextVar("units", default=BUDGET)
 SEARCHED_FOR = (Inverse, RowSoftmax, CausalMask, Activation, RMSNorm, LayerNorm)
 
@@ -134,7 +136,7 @@ class _Search:
         step = one_step(lhs, rhs, self.given)
         if step is not None:
             return [step]
-        found = [self._by_parts(lhs, rhs, depth), self.rewriter.meet(lhs, rhs)]
+        found = [self._by_parts(lhs, rhs, depth), self._meeting(lhs, rhs)]
         known = [steps for steps in found if steps is not None]
         ways = [self._by_definition, self._by_uses, self._by_inverse, self._simpler]
         if known and all(_lines(steps) > LINES for steps in known):
@@ -149,6 +151,14 @@ class _Search:
         if not known and depth == 0 and same_normal_form(lhs, rhs):
             return [Step(NORMAL_FORM, (), False, lhs, rhs)]
         return min(known, key=_length, default=None)
+
+    def _meeting(self, lhs: Any, rhs: Any) -> list[Step] | None:
+        """Return a chain by rewriting both sides; hypotheses leave work for other ways."""
+        if not self.given:
+            return self.rewriter.meet(lhs, rhs)
+        with suppress(Exhausted), limited(min(0.5 * steps_left(), MEETING * STEPS)):
+            return self.rewriter.meet(lhs, rhs)
+        return None
 
     def _by_uses(self, lhs: Any, rhs: Any, depth: int) -> list[Step] | None:
         """Return a chain that uses the equations of the proof in turn, linked by rewriting."""
@@ -274,8 +284,10 @@ class _Search:
 
 def _link(between: Rewriter, here: Any, there: Any) -> list[Step] | None:
     """Return a chain of identities, preferring one that leaves arguments of functions unchanged."""
-    steps = between.meet(here, there, LINKS_OUTSIDE) if here.has(*ROWWISE) else None
-    steps = between.meet(here, there, LINKS) if steps is None else steps
+    steps = None
+    with suppress(Exhausted), limited(min(0.25 * steps_left(), LINKING * STEPS)):
+        steps = between.meet(here, there, LINKS_OUTSIDE) if here.has(*ROWWISE) else None
+        steps = between.meet(here, there, LINKS) if steps is None else steps
     if steps is None and same_normal_form(here, there):
         return [Step(NORMAL_FORM, (), False, here, there)]
     return steps
