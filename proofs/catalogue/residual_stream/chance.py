@@ -217,7 +217,8 @@ def projection_error_law() -> ErrorLaw:
     ⟨u, v⟩ is computed exactly for k = 1, 2, 4, ….
 
     `projection_interference` has the exact constant for rows like those of a normal distribution.
-    Entries ±1 have other fourth moments, so the constant changes and the power of k does not.
+    Entries ±1 have other fourth moments, so the constant changes (`interference_of_signs`) and the
+    power of k does not.
     """
     return ErrorLaw(
         r"E\big[(\langle \Phi u, \Phi v\rangle - \langle u, v\rangle)^2\big]",
