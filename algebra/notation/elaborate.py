@@ -12,6 +12,8 @@ in a way that the statement does not have.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -19,6 +21,7 @@ from sympy import OneMatrix, ZeroMatrix
 
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
 from otimes.algebra.notation.functions import Functions
+from otimes.algebra.notation.slices import TURNS, Turned, has_slices
 from otimes.algebra.notation.symbols import (
     Symbols,
     default,
@@ -91,23 +94,46 @@ def check_shapes(terms: Sequence[Node], symbols: Symbols, source: str = "") -> N
 def _oriented(
     terms: Sequence[Node], symbols: Symbols, source: str, starts: Sequence[int] = ()
 ) -> _Elaborator:
+    """Return the reading in which slices are rows and columns, or else the one that conforms."""
+    if not has_slices(terms):
+        return _upright(terms, symbols, source, starts)
+    fitting = []
+    for turned in TURNS:
+        try:
+            _upright(terms, symbols, source, starts, turned).infer_all()
+        except (FormulaShapeError, Undeclared):
+            continue
+        fitting.append(turned)
+        if turned == TURNS[0]:
+            break
+    return _upright(terms, symbols, source, starts, fitting[0] if len(fitting) == 1 else TURNS[0])
+
+
+def _upright(
+    terms: Sequence[Node],
+    symbols: Symbols,
+    source: str,
+    starts: Sequence[int] = (),
+    turned: Turned | None = None,
+) -> _Elaborator:
     """Return the reading in which vectors are columns or rows, whichever conforms.
 
     Where both do, the convention decides; where none does, each vector is decided by itself.
     """
+    made = partial(_Elaborator, terms, symbols, source, starts=starts, turned=turned)
     if not any(_is_open_vector(e, symbols) for term in terms for e in walk(term)):
-        return _Elaborator(terms, symbols, source, starts=starts)
+        return made()
     fitting = []
     for side in ("column", "row"):
-        trial = _Elaborator(terms, symbols, source, side, starts=starts)
+        trial = made(side)
         try:
             trial.infer_all()
-        except FormulaShapeError:
+        except (FormulaShapeError, Undeclared):  # what is not read so is no reading
             continue
         if not trial.has_narrow_matrix():
             fitting.append(side)
     if len(fitting) == 1:
-        return _Elaborator(terms, symbols, source, fitting[0], starts=starts)
+        return made(fitting[0])
     vectors = {
         symbols.lookup(e)[0]
         for term in terms
@@ -115,15 +141,16 @@ def _oriented(
         if isinstance(e, Name) and _is_open_vector(e, symbols)
     }
     if not fitting and len(vectors) == 1:
-        return _Elaborator(terms, symbols, source, symbols.convention or "column", starts=starts)
+        return made(symbols.convention or "column")
     if len(fitting) == 2:
-        return _Elaborator(terms, symbols, source, symbols.convention or "open", starts=starts)
-    return _Elaborator(terms, symbols, source, starts=starts)
+        return made(symbols.convention or "open")
+    return made()
 
 
 def _is_open_vector(e: Node, symbols: Symbols) -> bool:
     if not isinstance(e, Name):
         return False
+    e = replace(e, select="") if e.select else e
     known = symbols.lookup(e)[1] or default(e)
     return known is not None and known.kind == "vector"
 
@@ -141,6 +168,8 @@ def _certain(
     except NotationError:
         pass
     else:
+        if has_slices(terms) and _slices_fit_no_way(terms, symbols, source):
+            return error
         if _is_careful(terms, symbols) and _fits_no_way(terms, symbols, source):
             return error
     named = ", ".join(sorted(trial.undeclared)) or "the symbols"
@@ -180,6 +209,21 @@ def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
         except FormulaShapeError as error:
             said = str(error).startswith(("cannot multiply", "cannot equate"))
             if said and not trial.solver.unsure:
+                continue
+        except NotationError:
+            pass
+        return False
+    return True
+
+
+def _slices_fit_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
+    """Return whether the terms do not conform, whichever way slices are turned."""
+    for turned in TURNS:
+        trial = _Elaborator(terms, symbols, source, lenient=True, turned=turned)
+        try:
+            trial.infer_all()
+        except FormulaShapeError:
+            if not trial.solver.unsure:
                 continue
         except NotationError:
             pass

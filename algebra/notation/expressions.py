@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from otimes.algebra.notation.atoms import Atoms
 from otimes.algebra.notation.ranges import range_of
+from otimes.algebra.notation.slices import selection
 from otimes.algebra.notation.slots import slots_of, split_operations, written
 from otimes.algebra.notation.tokens import NotationError, Token
 from otimes.algebra.notation.tree import (
@@ -305,7 +306,8 @@ class Expressions(Atoms):
         if not tokens:
             raise self.error("a subscript is empty")
         if isinstance(atom, Name):
-            select = ""
+            if (select := selection(tokens)) and not atom.select:
+                return replace(atom, select=select, span=self.from_(start))
             texts = [token.text for token in tokens]
             if "[" in texts and texts[-1] == "]":
                 k = texts.index("[")

@@ -16,6 +16,7 @@ from otimes.algebra.language.linear import (
     vec_rows,
 )
 from otimes.algebra.language.nonlinear import Activation, RowSoftmax
+from otimes.algebra.notation.axes import with_axis
 from otimes.algebra.notation.dimensions import ONE, Shape
 from otimes.algebra.notation.entrywise import DEFINED, defined
 from otimes.algebra.notation.operations import Operations
@@ -54,6 +55,7 @@ class Functions(Operations):
     # -- functions ---------------------------------------------------------------------------------
 
     def apply(self, e: Apply) -> Typed:
+        e = with_axis(e)
         base = e.function.base
         if base in BEYOND or (base in ("\\nabla", "\\partial", "inner") and base != "inner"):
             raise NotationError(f"{base} is not in the language", e.span)
@@ -107,7 +109,10 @@ class Functions(Operations):
 
         def build() -> Any:
             inner = argument.build()
-            if columns or self.solver.resolved(shape[1]) == ONE:
+            row, column = (self.solver.resolved(size) == ONE for size in shape)
+            if columns and row and not column and not self.symbols.printed:
+                raise Undeclared("it is not clear along what the softmax of a row runs", e.span)
+            if columns or column:
                 return Transpose(RowSoftmax(Transpose(inner)))
             return RowSoftmax(inner)
 

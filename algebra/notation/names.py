@@ -16,6 +16,7 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.notation.bound import Bindings, Place, bindings_of, slots_at
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver, Unknown
+from otimes.algebra.notation.slices import Turned, places_of, sliced
 from otimes.algebra.notation.symbols import (
     SIZE_LETTERS,
     Declared,
@@ -59,12 +60,14 @@ class Names(ABC):
         side: str | tuple[str, ...] = "",
         lenient: bool = False,
         starts: Sequence[int] = (),
+        turned: Turned | None = None,
     ) -> None:
         self.nodes = terms
         self.starts = frozenset(starts)
         # "column" or "row": what vectors are, all or each; "open": it makes a difference
         self.side = side
         self.lenient = lenient  # nothing is assumed of symbols that are not declared
+        self.turned = turned  # whether slices that are rows are columns, and the reverse
         self.confirmed: set[str] = set()
         self.symbols = symbols
         self.source = source
@@ -172,7 +175,7 @@ class Names(ABC):
         if self.symbols.printed and (found := self.printed_name(e)) is not None:
             return found
         key, known = self.symbols.lookup(e)
-        if known is None and e.select:
+        if e.select and (known is None or (places_of(e) and not (known.rows or known.cols))):
             return self._selected(e)
         constant = self._named_constant(e) if known is None or known.kind != "function" else None
         if constant is not None and (known is None or e.base in ("0", "1")):
@@ -291,8 +294,14 @@ class Names(ABC):
     def _selected(self, e: Name) -> Typed:
         """Read one row or column of a matrix, as a vector of its own."""
         whole = Name(e.base, e.style, e.marks, e.sub, e.sup, span=e.span)
-        self.doubts.append(f"{self.quoted(e)} was taken as a vector of its own")
+        known = self.symbols.lookup(whole)[1] or default(whole)
         inner = self.infer(whole)
+        if places_of(e) and known is not None and known.kind == "matrix":
+            if inner.known and inner.shape is not None:
+                return sliced(self, e, inner)
+            if self.lenient:
+                return self._unknown(e, self.quoted(e))
+        self.doubts.append(f"{self.quoted(e)} was taken as a vector of its own")
         shape = inner.shape or (self.solver.fresh(), self.solver.fresh())
         shape = (shape[0], ONE) if e.select.startswith(":") else (ONE, shape[1])
         return self._matrix_symbol(e, text_of(e), shape, Declared("matrix"))
@@ -469,6 +478,8 @@ class Names(ABC):
         if self.symbols.printed:
             return self.printed_entry(e)
         base = self.infer(e.base) if len(e.indices) in (1, 2) else None
+        if base is not None and base.known and base.shape is not None and places_of(e):
+            return sliced(self, e, base)
         if base is not None and len(e.indices) == 1 and base.known and base.shape is not None:
             return self._entry_of_vector(e, base, base.shape)
         if base is None or len(e.indices) == 1:

@@ -349,11 +349,12 @@ class Operations(Printed):
         degree = int(e.degree) if e.degree.isdigit() else 2
         if not inner.known:
             return self._unknown(e, self.quoted(e))
-        if inner.shape is not None:
+        if inner.shape is not None and not self.is_one_by_one(inner):
             raise Undeclared(
                 f"cannot take the root of {self._with_shape(e.argument, inner)}", e.span
             )
-        return Typed(None, lambda: sympy.Pow(inner.build(), sympy.Rational(1, degree)), e.span)
+        power = sympy.Rational(1, degree)
+        return Typed(None, lambda: sympy.Pow(self.as_scalar(inner), power), e.span)
 
     # -- sums over indices -------------------------------------------------------------------------
 

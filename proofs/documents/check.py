@@ -40,8 +40,9 @@ from otimes.proofs.documents.items import (
 from otimes.proofs.documents.links import LinkChecker
 from otimes.proofs.documents.markdown import read_markdown
 from otimes.proofs.documents.notation import Notation, load_notation
-from otimes.proofs.documents.prose import Prose, Said, said_in
+from otimes.proofs.documents.prose import Prose, said_in, softmax_in
 from otimes.proofs.documents.report import DocumentReport, Equation
+from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.source import Document
 
 
@@ -81,6 +82,7 @@ def _checked(document: Document, notation: Notation) -> DocumentReport:
     context.words = [(word.word, word.keys, document.row(word.offset)) for word in words]
     context.base.convention = context.base.convention or convention
     context.base.elementwise |= elementwise
+    context.base.softmax = context.base.softmax or softmax_in(prose)
     context.base.vec = context.base.vec or order_of_vec(document.prose)
     context.labelled = labelled(items)
     context.kinds = confirmed(items)

@@ -9,6 +9,7 @@ from typing import Any
 
 from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.slices import as_slots, places_of
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key, key_of, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -28,12 +29,14 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.proofs.documents.instances import instance, is_generic
+from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
 
 BELOW = 8  # lines below an equation at which a declaration still counts for it
 CLOSE = 4  # and one for a single paragraph
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
 MOST_LINKED = 12  # declared hypotheses among which those that concern each other are taken
+MOST_NAMES = 200  # of a claim and of what recurrences say of them
 LONGEST = 400  # nodes of a side after that
 # What the literature calls the products of the weights of a head, by convention.
 CIRCUITS = {
@@ -147,19 +150,20 @@ class Context:
         if not self.is_circular(lhs, rhs):
             definition = Definition(lhs, rhs, line)
             self.definitions.setdefault(latex(lhs), []).append(definition)
-            if isinstance(lhs, Name) and is_generic(lhs, ()):
+            if isinstance(lhs, Name) and (is_generic(lhs, ()) or letter_of(lhs)):
                 self.generic.setdefault(key_of(lhs), []).append(definition)
 
-    def instances(self, nodes: Iterable[Node], only_weights: bool = False) -> dict[str, Definition]:
+    def instances(self, nodes: Sequence[Node], only_weights: bool = False) -> dict[str, Definition]:
         """Return instances of definitions with indices for the symbols in terms, by their LaTeX.
 
         Weights are defined for all layers and heads; of other symbols a text may say more later.
         """
         found: dict[str, Definition] = {}
-        for e in (e for node in nodes for e in walk(node) if isinstance(e, Name)):
+        names = [e for node in nodes for e in walk(node) if isinstance(e, Name)]
+        for e in names:
             text = latex(e)
             power = None if only_weights or text in self.definitions else self._power(e)
-            power = power or self._entry(e)
+            power = power or self._entry(e) or self._slice(e)
             if power is not None:
                 found[text] = power
             if not self.generic.get(key_of(e)) or (only_weights and e.base != "W"):
@@ -170,23 +174,49 @@ class Context:
             if text in self.definitions or text in found or not said:
                 continue
             sizes = self.symbols_at(said[0].line).sizes()
-            rhs = instance(said[0].lhs, said[0].rhs, e, sizes)
+            rhs = self._at_indices(said[0], e, nodes, sizes)
             if rhs is not None:
                 found[text] = Definition(e, rhs, said[0].line)
+                if recurs(e, rhs) and len(names) < MOST_NAMES:
+                    names += [each for each in walk(rhs) if isinstance(each, Name)]
         return found
+
+    def _at_indices(
+        self, said: Definition, name: Name, nodes: Sequence[Node], sizes: Collection[str]
+    ) -> Node | None:
+        """Return what a definition says of a symbol with other indices, or None.
+
+        What is defined by itself at other indices is put in down to the lowest that occurs.
+        """
+        if recurs(said.lhs, said.rhs) and not is_above_another(name, nodes):
+            return None
+        found = instance(said.lhs, said.rhs, name, sizes)
+        return shifted(said.lhs, said.rhs, name, sizes) if found is None else found
+
+    def _slice(self, name: Name) -> Definition | None:
+        """Return rows or columns of what is defined as a matrix."""
+        base = replace(name, select="")
+        known = self.definitions.get(latex(base)) if len(places_of(name)) == 2 else None
+        if not known:
+            return None
+        whole = Group(known[0].rhs, stands_for=base)
+        return Definition(name, Entry(whole, as_slots(name.select)), known[0].line)
 
     def is_circular(self, lhs: Node, rhs: Node) -> bool:
         """Return whether a term, with all definitions substituted, contains a symbol."""
         text = latex(lhs)
         return any(latex(e) == text for e in walk(self.unfolded(rhs, {})) if type(e) is type(lhs))
 
+    def _has_exponent(self, name: Name) -> bool:
+        """Return whether a number above a symbol is a power, and no layer or head."""
+        number = len(name.sup) == 1 and name.sup[0].kind == "number" and name.sup[0].text != "1"
+        return number and not any(key in self.labelled for key in keys(name))
+
     def _power(self, name: Name) -> Definition | None:
         """Return the definition of a symbol with a number above as a power of a defined one."""
-        if len(name.sup) != 1 or name.sup[0].kind != "number" or name.sup[0].text == "1":
-            return None
         base = replace(name, sup=())
-        known = self.definitions.get(latex(base))
-        if not known or any(key in self.labelled for key in keys(name)):
+        known = self.definitions.get(latex(base)) if self._has_exponent(name) else None
+        if not known:
             return None
         value = Group(known[0].rhs, stands_for=base)
         return Definition(name, Power(value, Number(name.sup[0].text)), known[0].line)
@@ -253,6 +283,7 @@ class Context:
         yield from self.circuits(
             names, {key_of(n) for n in map(bare, nodes) if isinstance(n, Name)}
         )
+        yield from _patterns(nodes)
 
     def circuits(self, names: Collection[Name], sides: Collection[str]) -> Iterator[Hypothesis]:
         """Yield the definitions of W_OV and W_QK in the literature, for those that occur.
@@ -280,7 +311,12 @@ class Context:
 
     def declared_hypotheses(self, nodes: Sequence[Node]) -> list[Hypothesis]:
         """Return the declared hypotheses about symbols in terms."""
-        names = {e for node in nodes for e in walk(node) if isinstance(e, Name)}
+        names = {
+            replace(e, sup=()) if self._has_exponent(e) else e
+            for node in nodes
+            for e in walk(node)
+            if isinstance(e, Name)
+        }
         mine = {key_of(name) for name in names}
         found: list[Hypothesis] = []
         about = [
@@ -294,6 +330,22 @@ class Context:
             if named & mine:
                 found += _instances(hypothesis, names)
         return found
+
+
+def _patterns(nodes: Sequence[Node]) -> Iterator[Hypothesis]:
+    """Yield that the rows of matrices sum to one, where these act on a column of ones."""
+    said: dict[str, Hypothesis] = {}
+    for e in (e for node in nodes for e in walk(node) if isinstance(e, Product)):
+        factors = [*map(bare, e.factors)]
+        for at, ones in enumerate(factors):
+            if not (isinstance(ones, Name) and ones.base == "1" and ones.style):
+                continue
+            for name in factors[:at]:
+                if isinstance(name, Name) and name.base.isupper() and name.base not in "WIJ":
+                    origin = f"as in the literature, the rows of {latex(name)} sum to one"
+                    product = Product((name, ones), ("", ""))
+                    said.setdefault(latex(name), Hypothesis(product, ones, origin, False))
+    yield from said.values()
 
 
 def _names_in(*nodes: Node) -> Iterator[Name]:

@@ -48,7 +48,7 @@ from otimes.proofs.documents.items import Item, is_capital
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.source import Document
 
-SOON = 3  # lines after a factorization, on which it is said what its factors are
+SOON = 8  # lines after a factorization, on which it is said what its factors are
 VOCABULARY = frozenset(("V", "𝒱", "v", "d_vocab", "n_vocab"))
 # Functions that mean something: an equation with one on its left side claims, and defines nothing.
 MEANT = FUNCTIONS - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn")

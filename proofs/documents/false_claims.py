@@ -47,7 +47,7 @@ from otimes.proofs.documents.under_hypotheses import offered
 
 @dataclass(frozen=True, slots=True)
 class FalseClaim:
-    """An equation with a counterexample, `verdict`, in the context of its document."""
+    """An equation on a line of a document, with its context and a counterexample, `verdict`."""
 
     context: Context
     lhs: Node
@@ -55,6 +55,7 @@ class FalseClaim:
     symbols: Symbols
     read: Elaborated
     verdict: Verdict
+    line: int
 
     def found(self) -> Found:
         """Return the verdict: refuted, or why the counterexample does not decide the claim."""
@@ -88,8 +89,9 @@ class FalseClaim:
         assumption = assumed(lhs, rhs)
         if all(isinstance(bare(side), Name) for side in (lhs, rhs)):
             assumption = "it says that two symbols stand for the same"
-        if assumption and not (is_constant(lhs) or is_constant(rhs)):
-            return self._of_defined() or Found("needs-hypothesis", assumption)
+        known = self._of_defined() if assumption else None
+        if known is not None or (assumption and not (is_constant(lhs) or is_constant(rhs))):
+            return known or Found("needs-hypothesis", assumption)
         edit = suggestion(lhs, rhs, lambda a, b: is_proved(a, b, symbols))
         if assumption and not edit:
             return Found("needs-hypothesis", assumption)
@@ -158,10 +160,12 @@ class FalseClaim:
     def _of_defined(self) -> Found | None:
         """Return the refutation of a claim whose symbols are all defined, or None."""
         names = {latex(e) for e in self._names()}
-        if not names or not names <= self.context.definitions.keys():
+        others = self.context.instances([self.lhs, self.rhs])
+        if not names or not names <= self.context.definitions.keys() | others.keys():
             return None
         used: dict[str, Definition] = {}
-        a, b = (self.context.unfolded(side, used) for side in (self.lhs, self.rhs))
+        sides = self.lhs, self.rhs
+        a, b = (self.context.unfolded(side, used, None, others) for side in sides)
         try:
             read = elaborate([a, b], self.symbols)
             verdict = decide(read.terms[0], read.terms[1], budget=TRIAL)
@@ -178,7 +182,11 @@ class FalseClaim:
     def _may_be_saved(self) -> str:
         """Return why the claim may be true under all hypotheses that the text offers, or ""."""
         every = offered(self.context, self.lhs, self.rhs, self.symbols, 0)
-        given = [each for each in every if "literature" not in each.origin]
+        given = [
+            each
+            for each in every
+            if "literature" not in each.origin and each.origin != f"line {self.line}"
+        ]
         if len(given) < 2:  # each by itself has been tried
             return ""
         verdict, _ = attempted(self.lhs, self.rhs, given, self.symbols)
@@ -223,7 +231,7 @@ class FalseClaim:
 def _without_indices(name: Name) -> str:
     """Return a symbol as text without the indices below it."""
     labels = tuple(slot for slot in name.sub if slot.kind == "label")
-    return latex(replace(name, sub=labels))
+    return latex(replace(name, sub=labels, select=""))
 
 
 def assumed(lhs: Node, rhs: Node) -> str:

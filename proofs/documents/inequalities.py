@@ -31,6 +31,7 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.verdict import decide
+from otimes.proofs.documents.approximations import with_error
 from otimes.proofs.documents.bounds import (
     RANKS,
     Facts,
@@ -81,7 +82,7 @@ def approximate(judge: Judge, left: Node, right: Node, line: int, source: str) -
     found = judge.claim(left, right, line, source)
     if found.verdict == "proved":
         return Found("undecided", f"the sides are even equal: {found.why}", reading=found.reading)
-    return None
+    return with_error(judge, left, right, line)
 
 
 # -- ranks -----------------------------------------------------------------------------------------

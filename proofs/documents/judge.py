@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
@@ -22,6 +23,7 @@ from otimes.proofs.documents.other_readings import (
     by_order_of_vec,
     by_size_of_ones,
 )
+from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses
 
@@ -41,6 +43,10 @@ class Judge:
         """Return the shape error of terms that a formula equates, or None."""
         return self.conflicts.shapes(terms, line, source, symbols)
 
+    def of_this_section(self, found: Found, terms: Sequence[Node], line: int) -> Found:
+        """Return the shape error, or "undecided" where letters are declared in another section."""
+        return self.conflicts.of_this_section(found, terms, line)
+
     def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
         """Return the verdict on lhs = rhs."""
         if sum(1 for side in (lhs, rhs) for _ in walk(side)) > MOST_NODES:
@@ -58,7 +64,9 @@ class Judge:
             found = by_definitions(self.context, lhs, rhs, symbols) or self._unfolded(
                 lhs, rhs, symbols, line
             )
-            found = found or by_order_of_vec(lhs, rhs, symbols)
+            found = found or by_order_of_vec(
+                lhs, rhs, symbols, partial(self._ordered, lhs, rhs, line)
+            )
             return found or Found("undecided", str(error), span=error.span)
         except NotationError as error:
             return Found("undecided", str(error), span=error.span)
@@ -90,7 +98,10 @@ class Judge:
             why = "these numbers are not exactly equal; they may be rounded"
             return Found("undecided", why, reading=reading)
         open_ = self._open_by_definition(lhs, rhs, symbols)
-        return open_ or FalseClaim(self.context, lhs, rhs, symbols, read, verdict).found()
+        return open_ or FalseClaim(self.context, lhs, rhs, symbols, read, verdict, line).found()
+
+    def _ordered(self, lhs: Node, rhs: Node, line: int, symbols: Symbols) -> Found:
+        return self._decided(lhs, rhs, symbols, line, "")
 
     def _open_by_definition(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
         """Return the verdict on a claim, false in general, whose symbols are defined, or None.
@@ -107,6 +118,11 @@ class Judge:
         known = {**dict.fromkeys(self.context.definitions), **dict.fromkeys(others)}
         texts = {latex(e) for side in (lhs, rhs) for e in walk(side)}
         readable = [t for t in known if t in texts and self._can_unfold(t, lhs, rhs, symbols)]
+        related = unread_relation(
+            self.context, [lhs, rhs], [t for t in known if t in texts], symbols
+        )
+        if related:
+            return Found("undecided", related)
         used: dict[str, Definition] = {}
         put = {text: each for text, each in others.items() if text in readable}
         a, b = (self.context.unfolded(side, used, readable, put) for side in (lhs, rhs))
@@ -170,7 +186,7 @@ class Judge:
                 continue
             if verdict.status != "refuted":
                 continue
-            found = FalseClaim(self.context, a, b, symbols, read, verdict).found()
+            found = FalseClaim(self.context, a, b, symbols, read, verdict, line).found()
             if found.verdict == "refuted":
                 found.why = f"{found.why}; with {text} as on line {definition.line}"
                 return found

@@ -17,6 +17,7 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Group,
     Indexed,
     Name,
     Node,
@@ -42,6 +43,7 @@ from otimes.proofs.documents.context import (
 from otimes.proofs.documents.definitions import Definitions
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import ASSUMING, Item, plain_words
+from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 
 MACRO = re.compile(r"\\[A-Za-z]+")
@@ -55,6 +57,13 @@ DEFINING = re.compile(
 NEGATED = re.compile(r"\b(?:not|never|isn't|aren't|doesn't)\b", re.IGNORECASE)
 WRONGLY = re.compile(
     r"\b(?:false|wrong|incorrect|mistakes?|fails?|instead of|not true|erroneous\w*)\b",
+    re.IGNORECASE,
+)
+# Conditions under which the sides are defined, and nothing more.
+DEFINED = re.compile(
+    r"\b(?:if|when|whenever|provided|as long as|assuming)(?: that)?\s+(?:all |both |the |these |"
+    r"such |its )*(?:inverses?|products?|expressions?|sides?|shapes?|sizes?|dimensions?)\s+"
+    r"(?:exists?|is defined|are defined|makes? sense|conforms?|match|agree|fit|are compatible)\b",
     re.IGNORECASE,
 )
 CONDITIONAL = re.compile(
@@ -202,7 +211,7 @@ class LinkChecker(Definitions):
             return None
         shape = self.judge.shapes([left, right], item.line, source)
         if shape is not None and nearly:
-            return shape
+            return self.judge.of_this_section(shape, [left, right], item.line)
         found = self._other(item, relation, left, right) if shape is None else None
         if found is not None:
             return found
@@ -253,11 +262,42 @@ class LinkChecker(Definitions):
                 self.context.declared.append((key, Declared("matrix", *shape, item.line)))
         return Found("definition", "the shape is as it is said")
 
+    def _of_order(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the verdict on an equation up to an order, `… + O(x^2)`, None on another."""
+        if not any(isinstance(e, Name) and e.base == "O" for e in walk(right)):
+            return None
+        from otimes.proofs.documents.approximations import of_order
+
+        return of_order(self.judge, left, right, item.line)
+
+    def _said_again(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the verdict on an equation that a definition at other indices decides."""
+        others = self.context.instances([left, right])
+        said = others.get(latex(bare(left)))
+        if said is None or not self.context.in_scope(said.line, item.line):
+            return None
+        found = self.judge.claim(left, right, item.line, item.formula.tex)
+        if found.verdict == "proved":
+            return found
+        put = self.context.unfolded(left, {}, None, others)
+        words = plain_words(self.document.sentence_before(item.formula))
+        if keys_in(put) != keys_in(right) or is_denied(words) or CONDITIONAL.search(words):
+            return None
+        found = self.judge.claim(Group(put), right, item.line, "")
+        if found.verdict != "refuted":
+            return None
+        return replace(found, why=f"{found.why}; with {latex(said.lhs)} as on line {said.line}")
+
     def _equality(self, item: Item, statement: Statement, k: int) -> Found:
         left, right = statement.terms[k], statement.terms[k + 1]
         source = item.formula.tex
-        words = plain_words(self.document.sentence_before(item.formula))
+        words = DEFINED.sub("", plain_words(self.document.sentence_before(item.formula)))
         first = k == 0 and statement is item.statements[0]
+        if _are_shapes(left) and _are_shapes(right):
+            return Found("definition", "it relates shapes")
+        if (order := self._of_order(item, left, right)) is not None:
+            doubted = order.verdict == "refuted" and (is_denied(words) or CONDITIONAL.search(words))
+            return replace(order, verdict="undecided") if doubted else order
         if k == 0 and isinstance(bare(left), Name) and _is_value(right):
             self._note_matrix(bare(left), right, item)
             return Found("definition", "it is a value")
@@ -272,7 +312,7 @@ class LinkChecker(Definitions):
                 self.context.sizes.add(latex(bare(left)))
             return Found("definition", "it relates sizes")
         if k == 0 and self._defines(left, right, bool(first and DEFINING.search(words))):
-            return self._definition(item, left, right)
+            return self._said_again(item, left, right) or self._definition(item, left, right)
         if (
             k == 0
             and isinstance(bare(right), Name)
@@ -334,6 +374,17 @@ def _is_value(node: Node) -> bool:
     """Return whether a term is made of numbers only: a value that a symbol is given."""
     names = (Name, Apply, Indexed)
     return not any(isinstance(e, names) for e in walk(node)) and not is_constant(node)
+
+
+def _are_shapes(node: Node) -> bool:
+    r"""Return whether a term is a shape or a product of shapes: `(m \times n)(n \times p)`."""
+    inner = bare(node)
+    if not isinstance(inner, Product):
+        return False
+    if all(isinstance(factor, Group) for factor in inner.factors):
+        return all(map(_are_shapes, inner.factors))
+    sizes = all(isinstance(bare(factor), Name | Number) for factor in inner.factors)
+    return sizes and inner.marks[1:] == (r"\times",) * (len(inner.marks) - 1)
 
 
 def _is_range(node: Node) -> bool:

@@ -7,6 +7,7 @@ matrices that are causal, softmax along columns, labels written in two ways.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ import sympy
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.notation.symbols import Symbols, key_of
-from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, latex, walk
+from otimes.algebra.notation.tree import Apply, Indexed, Name, Node, Slot, latex, walk
 from otimes.algebra.notation.typed import Elaborated
 from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs.documents.attempts import TRIAL, attempted, named, shown
@@ -23,20 +24,35 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
 
 
-def by_order_of_vec(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
-    """Return the verdict on a claim that is true for just one order of vec, or None."""
-    if symbols.vec:
+def by_order_of_vec(
+    lhs: Node, rhs: Node, symbols: Symbols, decided: Callable[[Symbols], Found]
+) -> Found | None:
+    """Return the verdict on a claim with vec, if the text does not say which order it has.
+
+    True for both orders it is proved, for one it needs that hypothesis, and refuted for both it is
+    false; `decided` gives the verdict under one of them.
+    """
+    if symbols.vec or not _has_vec(lhs, rhs):
         return None
-    true = []
+    true, orders = [], []
     for order, said in (("cols", "columns"), ("rows", "rows")):
         ordered = symbols.copy()
         ordered.vec = order
+        orders.append(ordered)
         verdict, reading = attempted(lhs, rhs, (), ordered)
         if verdict is not None and verdict.status == "proved":
             true.append((said, reading))
-    if len(true) != 1:
-        return None
+    if len(true) == 2:
+        return Found("proved", "whether vec stacks the columns or the rows", reading=true[0][1])
+    if not true:
+        found = [decided(ordered) for ordered in orders]
+        return found[0] if {each.verdict for each in found} == {"refuted"} else None
     return Found("needs-hypothesis", f"true if vec stacks the {true[0][0]}", reading=true[0][1])
+
+
+def _has_vec(*sides: Node) -> bool:
+    functions = (e.function.base for s in sides for e in walk(s) if isinstance(e, Apply))
+    return any(base.startswith("vec") for base in functions)
 
 
 def as_powers(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
@@ -46,6 +62,12 @@ def as_powers(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
         for side in (lhs, rhs)
         for e in walk(side)
         if isinstance(e, Name) and e.sup and e.sup[0].kind == "number" and e.sup[0].text != "1"
+    }
+    numbers -= {  # nobody writes these as powers
+        key_of(e)
+        for side in (lhs, rhs)
+        for e in walk(side)
+        if isinstance(e, Name) and e.sup and e.sup[0].text in ("0", "1")
     }
     if not numbers:
         return None

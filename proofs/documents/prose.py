@@ -16,8 +16,10 @@ from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Name, Node, Product, bare
+from otimes.algebra.notation.tree import Name, Node, bare
+from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.source import Document, Formula
+from otimes.proofs.documents.tables import said_in_tables, shape_of
 
 M = r"⟦(\d+)⟧"
 LIST = rf"((?:{M}\s*(?:,|and|,\s*and|&)\s*){{0,20}}{M})"
@@ -70,12 +72,25 @@ PROJECTED = re.compile(
     re.IGNORECASE,
 )
 NAMED_SHAPE = re.compile(rf"((?:un)?embedding) matrix(?: \w+)? is {M}", re.IGNORECASE)
-LOCALLY = re.compile(r"\b(?:if|when|where|for|any|every|suppose)\b", re.IGNORECASE)
+EACH = r"(?! (?:each|every|all) (?:heads?|layers?|positions?|tokens?)\b)"
+LOCALLY = re.compile(
+    rf"\b(?:if|when|where|for{EACH}|any|every(?! (?:head|layer|position|token)\b)|suppose)\b",
+    re.IGNORECASE,
+)
+OF_SHAPE = rf"{M}\s*\((?:an?\s+|of\s+)?(?:shape:?\s+|size:?\s+)?{M}(?:\s+matrix)?\)"
+IN_BRACKETS = re.compile(
+    r"\b(?:matrix|matrices|invertible|orthogonal|symmetric|bias|biases|vectors?|pattern)\b"
+    rf"[^.⟦]{{0,20}}((?:{OF_SHAPE}[\s,]*(?:and\s*)?){{1,6}})",
+    re.IGNORECASE,
+)
+BY_ROWS = r"(?:row[- ]?wise|row by row|(?:to|of|in) (?:each|every) row)\b"
+BY_COLUMNS = r"(?:column[- ]?wise|column by column|(?:to|of|in) (?:each|every) column)\b"
 HYPOTHESES = {
     "orthogonal": re.compile(r"\borthogonal\b(?! to\b)", re.IGNORECASE),
     "permutation": re.compile(r"\bpermutations?\b", re.IGNORECASE),
     "rotation": re.compile(r"\brotation\b|\bunitary\b", re.IGNORECASE),
-    "row-stochastic": re.compile(r"row[- ]stochastic|rows? (?:each )?sums? to (?:one|1)|"
+    "row-stochastic": re.compile(r"row[- ]stochastic|"
+                                 r"rows? (?:(?:each|that|which) )?sums? to (?:one|1)|"
                                  r"each row (?:adds up|sums) to (?:one|1)", re.IGNORECASE),
     "symmetric": re.compile(r"(?<!anti)(?<!non)(?<!a)\bsymmetric\b|\bcovariance\b|"
                             r"\bpositive[- ](?:semi-?)?definite\b", re.IGNORECASE),
@@ -86,20 +101,6 @@ HYPOTHESES = {
     "commute": re.compile(r"\bcommut(?:e|es|ing)\b", re.IGNORECASE),
     "invertible": re.compile(r"\binvertible\b|\bnonsingular\b", re.IGNORECASE),
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A declaration of a symbol in the text: its key, what it is, and the offset of the words.
-
-    `local`: it counts for its paragraph only, as after “if” or “where”.
-    """
-
-    key: str
-    declared: Declared
-    offset: int
-    text: str
-    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +219,26 @@ def _delimiter_after(text: str, at: int) -> int:
 
 def said_in(prose: Prose) -> tuple[list[Said], list[Word], str, set[str]]:
     """Return the declarations, the words for hypotheses, the convention and the activations."""
-    said = [*_sentences(prose), *_table(prose.document)]
+    said = [*_sentences(prose), *said_in_tables(prose.document)]
     elementwise = {
         node.base
         for match in ACTIVATION.finditer(prose.text)
         if isinstance(node := (prose.node(match[1] or match[3]) or Name("g")), Name)
     }
     return said, [*_words(prose)], convention_of(prose.text), elementwise
+
+
+def softmax_in(prose: Prose) -> str:
+    """Return along what a text says that its softmax runs: "rows", "columns" or nothing."""
+    found = set()
+    for along, words in (("rows", BY_ROWS), ("columns", BY_COLUMNS)):
+        named = rf"softmax,? \(?(?:(?:is|are|taken|applied|computed|acting|acts) ){{0,3}}{words}"
+        if re.search(rf"{named}|\b{words} softmax", prose.text, re.IGNORECASE):
+            found.add(along)
+        for match in re.finditer(rf"{M},? \(?(?:(?:taken|applied) )?{words}", prose.text):
+            if "softmax" in prose.formulas[int(match[1])].tex.lower():
+                found.add(along)
+    return found.pop() if len(found) == 1 else ""
 
 
 def convention_of(text: str) -> str:
@@ -249,14 +263,19 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         numbers = re.findall(M, match[0])
         other = match.groups()[-1]
         shape = prose.node(match.groups()[-2])
-        sizes = _shape(shape)
+        sizes = shape_of(shape)
         names = prose.names(match[1])
         yield from _matrices(prose, names, sizes, match)
         if other is not None and len(numbers) > 2:
             turned = [*reversed(sizes)] if sizes else []
             yield from _matrices(prose, prose.names(f"⟦{other}⟧"), turned, match)
+    for match in IN_BRACKETS.finditer(text):
+        for name, shape in re.findall(OF_SHAPE, match[1]):
+            yield from _matrices(
+                prose, prose.names(f"⟦{name}⟧"), shape_of(prose.node(shape)), match
+            )
     for match in APPOSITION.finditer(text):
-        yield from _matrices(prose, prose.defined(match[1]), _shape(prose.node(match[2])), match)
+        yield from _matrices(prose, prose.defined(match[1]), shape_of(prose.node(match[2])), match)
     for pattern in (IS_SIZE, SIZE_NAMED):
         for match in pattern.finditer(text):
             node = prose.node(match[1])
@@ -279,15 +298,6 @@ def _matrices(
     declared = Declared("matrix", sizes[0], sizes[1], _line(prose, match))
     for name in names:
         yield _said(prose, name, declared, match)
-
-
-def _shape(node: Node | None) -> list[Size | None]:
-    """Return the two sizes of a product written with ×."""
-    if isinstance(node, Product) and node.marks.count(r"\times") == 1 and "/" not in node.marks:
-        at = node.marks.index(r"\times")
-        parts = node.factors[:at], node.factors[at:]
-        return [size_of(Product(part, ("",) * len(part))) for part in parts]
-    return []
 
 
 def _said(prose: Prose, name: Name, declared: Declared, match: re.Match[str]) -> Said:
@@ -323,7 +333,7 @@ def asserted_in(prose: Prose) -> Iterator[Asserted]:
             yield _asserted(f"{side} singular", keys(node)[-1], (), prose, match)
     for match in NAMED_SHAPE.finditer(prose.text):
         key = "W_E" if match[1].lower() == "embedding" else "W_U"
-        sizes = [size for size in _shape(prose.node(match[2])) if size is not None]
+        sizes = [size for size in shape_of(prose.node(match[2])) if size is not None]
         if len(sizes) == 2:
             yield _asserted("shape", key, tuple(sizes), prose, match)
 
@@ -354,30 +364,3 @@ def _words(prose: Prose) -> Iterator[Word]:
             if named:
                 offset = prose.offset(sentence.start() + found.start())
                 yield Word(word, tuple(keys(name)[-1] for name in named), offset)
-
-
-def _table(document: Document) -> Iterator[Said]:
-    """Yield the declarations in tables of symbols, from rows with a symbol and a shape."""
-    for line in re.finditer(r"(?m)^\s*\|(.+)\|\s*$", document.text):
-        cells = [cell.strip().strip("$`") for cell in line[1].split("|")]
-        shapes = [cell for cell in cells[1:] if re.search(r"×|\\times", cell)]
-        if len(cells) < 2 or len(shapes) != 1 or not cells[0]:
-            continue
-        try:
-            (symbol,) = parse_formula(cells[0], plain="\\" not in cells[0])
-            (shape,) = parse_formula(
-                re.sub(r"\\mathbb\{?R\}?\^", "", shapes[0]).strip("{}"), plain="\\" not in shapes[0]
-            )
-        except (NotationError, ValueError):
-            continue
-        name, sizes = bare(symbol.terms[0]), _shape(bare(shape.terms[0]))
-        if (
-            isinstance(name, Name)
-            and len(sizes) == 2
-            and None not in sizes
-            and not symbol.relations
-        ):
-            rows, cols = sizes
-            number = document.row(line.start())
-            declared = Declared("matrix", rows or (), cols or (), number, full=full_key(name))
-            yield Said(keys(name)[0], declared, line.start(), line[0].strip())

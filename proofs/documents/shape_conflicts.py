@@ -42,7 +42,10 @@ class ShapeConflicts:
 
         If the claim is proved with a declared shape transposed, the declaration is wrong.
         """
+        weak = self._of_other_sections([lhs, rhs], line)
         for turned in self._transposed(lhs, rhs, line):
+            if any(each in weak for each in turned):
+                continue  # the letter may mean something else here
             symbols = self.context.symbols_at(line)
             for key, _ in turned:
                 known = symbols.known[key]
@@ -149,6 +152,15 @@ class ShapeConflicts:
             return ""
         where = "; ".join(f"{key} is declared on line {at}" for key, at in weak)
         return f", but {where}, and may be something else here"
+
+    def of_this_section(self, found: Found, terms: Sequence[Node], line: int) -> Found:
+        """Return the shape error, or "undecided" where letters are declared in another section."""
+        weak = self._of_other_sections(terms, line)
+        if not weak:
+            return found
+        where = "; ".join(f"{key} is declared on line {at}" for key, at in weak)
+        why = f"{found.why}, but {where}, and may be something else here"
+        return replace(found, verdict="undecided", why=why)
 
     def _of_other_sections(self, terms: Sequence[Node], line: int) -> list[tuple[str, int]]:
         """Return the letters in terms that are declared in another section, not about notation."""

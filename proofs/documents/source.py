@@ -130,8 +130,17 @@ class Document:
 
     @cached_property
     def _paragraphs(self) -> list[int]:
-        """The offsets at which paragraphs end."""
-        return [match.start() for match in re.finditer(r"\n[ \t]*\n", self.text)]
+        """The offsets at which paragraphs end; a displayed formula goes on with a sentence."""
+        ends = re.finditer(r"\n[ \t]*\n", self.text)
+        return [match.start() for match in ends if not self._goes_on(match)]
+
+    def _goes_on(self, blank: re.Match[str]) -> bool:
+        """Return whether a sentence goes on after a blank line, with or after a formula."""
+        before = self.text[max(0, blank.start() - 3) : blank.start()].rstrip()[-2:]
+        after = self.text[blank.end() : blank.end() + 2]
+        if after in ("$$", r"\[", r"\b"):
+            return before[-1:] in (",", ":") or before[-1:].isalnum()
+        return before in ("$$", r"\]") and after[:1].islower()
 
     def is_one_paragraph(self, row: int, other: int) -> bool:
         """Return whether two rows are of one paragraph."""

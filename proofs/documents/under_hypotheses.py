@@ -64,7 +64,8 @@ def by_hypotheses(
     if len(proposed) > 1:
         attempts.append(proposed)
     definitions: dict[str, Definition] = {}
-    left, right = (context.unfolded(side, definitions) for side in (lhs, rhs))
+    others = context.instances([lhs, rhs])
+    left, right = (context.unfolded(side, definitions, None, others) for side in (lhs, rhs))
     sides = [(lhs, rhs)] + ([(left, right)] if definitions else [])
     if declared:
         attempts = [each for attempt in attempts for each in (attempt, [*declared, *attempt])]

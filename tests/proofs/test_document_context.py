@@ -27,7 +27,7 @@ def found(text: str) -> list[str]:
         ("$W_{OV}^{l,h} = W_V^{l,h} W_O^{l,h}$. $X W_{OV}^{2} = X W_V^2 W_O^2$.", ["proved"]),
         ("$W_{OV}^{l,h} = W_V^{l,h} W_O^{l,h}$. $X W_{OV} = X W_V W_O$.", ["proved"]),
         ("$W_{OV}^{l,h} = W_V^{l,h} W_O^{l,h}$. $X W_{OV}^2 = X W_V^1 W_O^2$.", ["refuted"]),
-        ("$W_{OV}^{l} = W_V^{l} W_O^{l-1}$. $X W_{OV}^2 = X W_V^2 W_O^2$.", ["needs-hypothesis"]),
+        ("$W_{OV}^{l} = W_V^{l} W_O^{l-1}$. $X W_{OV}^2 = X W_V^2 W_O^2$.", ["refuted"]),
         ("$C = I_n - A$. Then $A C^2 = A (I_n - A)(I_n - A)$.", ["proved"]),
         # ones of one size
         (
