@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import sympy
 
 from otimes.algebra.budget import Budget, steps_left
-from otimes.algebra.decide.admissible import presupposed
+from otimes.algebra.decide.admissible import presupposed, presupposed_by_sums
 from otimes.algebra.decide.certificate import certificate_of
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import Counterexample, shrink
@@ -96,7 +96,10 @@ class Verdict:
     @property
     def presupposes(self) -> tuple[Any, ...]:
         """The inequalities of sizes without which the claim names a length below 1."""
-        return presupposed(self._claim.signature) if self._claim is not None else ()
+        if self._claim is None:
+            return ()
+        signature, asked = self._claim.signature, self._claim.asked[:2]
+        return (*presupposed(signature), *presupposed_by_sums(asked, signature))
 
     @property
     def used(self) -> tuple[int, ...]:

@@ -91,6 +91,19 @@ def presupposed(signature: Signature) -> tuple[Relational, ...]:
     return tuple(sympy.Ge(size, lengths[size], evaluate=False) for size in order)
 
 
+def presupposed_by_sums(sides: Iterable[Any], signature: Signature) -> tuple[Relational, ...]:
+    """Return `count ≥ 1` for symbols that count the terms of sums and are not said to be positive.
+
+    A sum may well have no terms, but what is decided holds for sizes, and these are 1 or more.
+    """
+    sums = [e for side in sides if isinstance(side, sympy.Basic) for e in side.atoms(sympy.Sum)]
+    ends = {sympy.expand(limit[2] + 1) for e in sums for limit in e.limits if len(limit) == 3}
+    open_to_zero = {
+        end for end in ends if end.is_Symbol and not end.is_positive and key(end) in signature.sizes
+    }
+    return tuple(sympy.Ge(end, 1, evaluate=False) for end in sorted(open_to_zero, key=str))
+
+
 def _from_one_on(size: sympy.Expr) -> bool:
     """Return whether a polynomial in sizes is at least 1 for all sizes 1 + x, x ≥ 0."""
     above = {symbol: 1 + symbol for symbol in size.free_symbols}

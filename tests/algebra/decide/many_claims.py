@@ -28,6 +28,7 @@ import sympy
 from otimes.algebra.decide.certificate import to_json
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.binders import standardised
+from otimes.algebra.language.index_arithmetic import elaborated
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.mutations import mutants
 from otimes.algebra.verdict import Verdict, decide
@@ -181,7 +182,8 @@ def positions(seed: int) -> Iterator[Drawn]:
 def _is_size(*sides: Any) -> bool:
     """Return whether an index has become a size, 1 or more; the loops draw it from 0 on."""
     try:
-        return bool({"i", "j"} & inspect(*standardised([*sides]).sides).sizes.keys())
+        plain, _ = elaborated(sides)
+        return bool({"i", "j"} & inspect(*standardised(plain).sides).sizes.keys())
     except OtimesError:
         return False
 

@@ -132,3 +132,13 @@ def test_a_lemma_may_have_members_at_affine_indices() -> None:
     verdict = decide(S[n], S[0], [(S[l + 1], S[l])], lemma=(S[1], S[0]))
     assert verdict.status == "proved"
     assert check(verdict.certificate)
+
+
+def test_a_count_of_terms_that_may_be_none_is_named() -> None:
+    """Σ_{j < i} c = c i holds for i ≥ 1, and i = 0 is not decided; a positive i needs no words."""
+    c = sympy.Symbol("c")
+    for count, words in ((i, "it presupposes i >= 1"), (n, None)):
+        verdict = decide(Sum(c, (j, 1, count - 1)), c * (count - 1))
+        assert verdict.status == "proved"
+        assert words is None or verdict.reason.endswith(words)
+        assert bool(verdict.presupposes) == bool(words)
