@@ -59,6 +59,7 @@ def is_about_positions(claim: Claim) -> bool:
 
 def at_a_position(claim: Claim, decided: Decide) -> Decision | None:
     """Return the proof of a claim about one position, by induction over their number, or None."""
+    claim = _with_own_index(claim)
     found = _position(claim)
     if found is None or not _is_over(claim, found.depth):
         return None
@@ -76,6 +77,22 @@ def at_a_position(claim: Claim, decided: Decide) -> Decision | None:
             made = Proof("at a position", position=proof)
             return Decision("proved", reason, claim, proof=made, conditional=True)
     return None
+
+
+def _with_own_index(claim: Claim) -> Claim:
+    """Return a claim whose index no hypothesis has: there it is for all values, and may be i."""
+    found = _position(claim)
+    lhs, rhs, given = claim.asked
+    if found is None:
+        return claim
+    index = claim.origin.get(found.index, found.index)
+    pairs = [each.args if isinstance(each, sympy.Eq) else each for each in given]
+    stated = [sympy.sympify(e) for pair in pairs if isinstance(pair, tuple) for e in pair]
+    if not any(index in free_symbols(side) for side in stated):
+        return claim
+    taken = names_in(lhs, rhs, *stated)
+    own = Symbol(fresh_name(index.name, taken), **index.assumptions0)
+    return Claim(substituted(lhs, {index: own}), substituted(rhs, {index: own}), given)
 
 
 def _proof(

@@ -25,6 +25,7 @@ S, Y = Family("S", (n + 1,), d, k), Family("Y", (n + 1,), d, d)
 K, V, Q = Family("K", (n,), d, 1), Family("V", (n,), k, 1), Family("Q", (n,), d, 1)
 W, U = MatrixSymbol("W", d, d), MatrixSymbol("U", k, k)
 ADDED = (S[l + 1], S[l] + K[l] * V[l].T)
+AT_I = (S[i + 1], S[i] + K[i] * V[i].T)  # of the index of the claim, and yet for all its values
 EMPTY = (S[0], ZeroMatrix(d, k))
 TURNED = (Y[l + 1], W * Y[l])
 
@@ -36,6 +37,7 @@ def before(body: Any, end: Any) -> Any:
 WRITTEN = K[j] * V[j].T
 TRUE = {
     "state": (S[i], before(WRITTEN, i), [ADDED, EMPTY]),
+    "state, the recurrence at i": (S[i], before(WRITTEN, i), [AT_I, EMPTY]),
     "state after": (S[i + 1], before(WRITTEN, i + 1), [ADDED, EMPTY]),
     "state from a start": (S[0] + before(WRITTEN, i), S[i], [ADDED]),
     "what is read": (Q[i].T * S[i + 1], before(Q[i].T * WRITTEN, i + 1), [ADDED, EMPTY]),
@@ -55,6 +57,7 @@ TRUE = {
 }
 FALSE = {
     "state of one more": (S[i], before(WRITTEN, i + 1), [ADDED, EMPTY]),
+    "state of one more, the recurrence at i": (S[i], before(WRITTEN, i + 1), [AT_I, EMPTY]),
     "state of all": (S[i], before(WRITTEN, n), [ADDED, EMPTY]),
     "state of what follows": (
         S[i],
