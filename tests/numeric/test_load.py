@@ -153,6 +153,7 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     ),
     "intervene": lambda m: ot.intervene(m, [1, 2], {"z.0": "zero"})["logits"],
     "held": lambda m: ot.held(m, [1, 2], {"z.0": 0.0}, ["pattern.0"]).places["z.0"],
+    "self_repair": lambda m: ot.self_repair(m, [1, 2]).values,
     "steer": lambda m: ot.steer(m, [1, 2], "final", np.ones(PLAIN.d_model))["logits"],
     "graph": lambda m: len(ot.graph(m).edges),
     "circuit": lambda m: ot.circuit(m, [1, 2], [3, 2], ot.graph(m).edges).value,
@@ -180,6 +181,7 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "audit": lambda m: ot.audit(lambda t: PLAIN.forward(t)["logits"], [1, 2], weights=m).passed,
 }
 OF_NEURONS: dict[str, Callable[[Any], Any]] = {
+    "successor_scores": lambda m: np.nan_to_num(ot.successor_scores(m, [0, 1, 2]).values),
     "neuron_cosines": lambda m: ot.neuron_cosines(m).values,
     "neuron_moments": lambda m: ot.neuron_moments(m).values,
     "frequency_correlations": lambda m: ot.frequency_correlations(m, np.arange(1, 12)).values,

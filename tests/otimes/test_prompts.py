@@ -81,6 +81,7 @@ INTERVENTIONS = {
     "information_flow",
     "intervene",
     "path_patching",
+    "self_repair",
     "steer",
 }
 """Functions of two prompts or of replacements: `tests/numeric/interventions`."""
