@@ -11,7 +11,7 @@ in a way that the statement does not have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
@@ -23,6 +23,7 @@ from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
 from otimes.algebra.notation.functions import Functions
 from otimes.algebra.notation.slices import TURNS, Turned, has_slices
 from otimes.algebra.notation.symbols import (
+    Declared,
     Symbols,
     default,
 )
@@ -48,6 +49,7 @@ from otimes.algebra.notation.tree import (
     Sum,
     Tensor,
     bare,
+    latex,
     walk,
 )
 from otimes.algebra.notation.typed import (
@@ -116,13 +118,35 @@ def _upright(
     starts: Sequence[int] = (),
     turned: Turned | None = None,
 ) -> _Elaborator:
+    """Return the reading in which vectors are columns or rows as declared, else what conforms.
+
+    Raises Undeclared if the terms conform only where what is said to be a column is a row.
+    """
+    made = partial(_Elaborator, terms, symbols, source, starts=starts, turned=turned)
+    vectors = {e for term in terms for e in walk(term) if _is_open_vector(e, symbols)}
+    if not vectors:
+        return made()
+    said = {e: side for e in vectors if (side := symbols.side_of(_known(e, symbols)))}
+    if said:
+        as_declared = _conforming(partial(made, declared=True), vectors, symbols)
+        if _conforms(as_declared):
+            return as_declared()
+    other = _conforming(made, vectors, symbols)
+    if said and _conforms(other):
+        e, side = min(said.items(), key=lambda pair: latex(pair[0]))
+        line = getattr(_known(e, symbols), "line", 0)
+        where = f" (line {line})" if line else ""
+        raise Undeclared(f"it does not conform where {latex(e)} is a {side}{where}", e.span)
+    return other()
+
+
+def _conforming(
+    made: Callable[..., _Elaborator], vectors: Collection[Node], symbols: Symbols
+) -> Callable[[], _Elaborator]:
     """Return the reading in which vectors are columns or rows, whichever conforms.
 
     Where both do, the convention decides; where none does, each vector is decided by itself.
     """
-    made = partial(_Elaborator, terms, symbols, source, starts=starts, turned=turned)
-    if not any(_is_open_vector(e, symbols) for term in terms for e in walk(term)):
-        return made()
     fitting = []
     for side in ("column", "row"):
         trial = made(side)
@@ -133,25 +157,34 @@ def _upright(
         if not trial.has_narrow_matrix():
             fitting.append(side)
     if len(fitting) == 1:
-        return made(fitting[0])
-    vectors = {
-        symbols.lookup(e)[0]
-        for term in terms
-        for e in walk(term)
-        if isinstance(e, Name) and _is_open_vector(e, symbols)
-    }
-    if not fitting and len(vectors) == 1:
-        return made(symbols.convention or "column")
+        return partial(made, fitting[0])
+    keys = {symbols.lookup(e)[0] for e in vectors if isinstance(e, Name)}
+    if not fitting and len(keys) == 1:
+        return partial(made, symbols.convention or "column")
     if len(fitting) == 2:
-        return made(symbols.convention or "open")
-    return made()
+        return partial(made, symbols.convention or "open")
+    return made
+
+
+def _conforms(made: Callable[[], _Elaborator]) -> bool:
+    trial = made()
+    try:
+        trial.infer_all()
+    except (FormulaShapeError, Undeclared):
+        return False
+    return not trial.has_narrow_matrix() and not trial.has_short_vector()
+
+
+def _known(e: Node, symbols: Symbols) -> Declared | None:
+    """Return what a symbol is declared to be, or is by its typography."""
+    if not isinstance(e, Name):
+        return None
+    e = replace(e, select="") if e.select else e
+    return symbols.lookup(e)[1] or default(e)
 
 
 def _is_open_vector(e: Node, symbols: Symbols) -> bool:
-    if not isinstance(e, Name):
-        return False
-    e = replace(e, select="") if e.select else e
-    known = symbols.lookup(e)[1] or default(e)
+    known = _known(e, symbols)
     return known is not None and known.kind == "vector"
 
 
@@ -285,6 +318,24 @@ class _Elaborator(Functions):
         """Return whether a capital of unknown shape came out with one row or column."""
         return any(self.solver.resolved(size) == ONE for shape in self.matrices for size in shape)
 
+    def has_short_vector(self) -> bool:
+        """Return whether a vector of unknown length came out with one entry.
+
+        An undeclared small letter that is not transposed may be a number.
+        """
+        nodes = [e for term in self.nodes for e in walk(term)]
+        turned = {
+            self.symbols.lookup(base)[0]
+            for e in nodes
+            if isinstance(e, Power) and e.exponent == "T" and isinstance(base := bare(e.base), Name)
+        }
+        return any(
+            all(self.solver.resolved(size) == ONE for size in shape)
+            for key, (shape, known) in self.shapes.items()
+            if shape is not None and known.kind == "vector" and not known.rows
+            if known.trusted or self.symbols.side_of(known) or key in turned
+        )
+
     def elaborated(self) -> Elaborated:
         found = self.infer_all()
         if self.anything:
@@ -295,6 +346,9 @@ class _Elaborator(Functions):
                 "the shapes conform only if a matrix has one row or column: declare the shapes",
                 self.nodes[0].span,
             )
+        if self.has_short_vector():
+            why = "the shapes conform only if a vector has one entry: declare the shapes"
+            raise Undeclared(why, self.nodes[0].span)
         self._name_open_sizes()
         ends = [*sorted(self.starts), len(found)]
         terms: list[Any] = []

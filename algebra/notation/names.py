@@ -61,12 +61,14 @@ class Names(ABC):
         lenient: bool = False,
         starts: Sequence[int] = (),
         turned: Turned | None = None,
+        declared: bool = False,
     ) -> None:
         self.nodes = terms
         self.starts = frozenset(starts)
         # "column" or "row": what vectors are, all or each; "open": it makes a difference
         self.side = side
         self.lenient = lenient  # nothing is assumed of symbols that are not declared
+        self.declared = declared  # whether vectors are columns or rows as they are said to be
         self.turned = turned  # whether slices that are rows are columns, and the reverse
         self.confirmed: set[str] = set()
         self.symbols = symbols
@@ -350,9 +352,10 @@ class Names(ABC):
 
     def _vector(self, e: Name, known: Declared, shape: Shape) -> Shape:
         length = known.rows or shape[0]
-        if self.side == "column":
+        side = (self.symbols.side_of(known) if self.declared else "") or self.side
+        if side == "column":
             return length, ONE
-        if self.side == "row":
+        if side == "row":
             return ONE, length
         if self.side == "open":
             self.anything.append((f"whether {self.quoted(e)} is a row or a column", e.span))

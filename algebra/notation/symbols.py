@@ -38,6 +38,7 @@ class Declared:
     `trusted`: whether it is declared, or plain from the formula, and not only from its typography.
     `full` is the symbol with its indices, as it was declared. `counts` are the numbers of members
     of a family, one for each index; `assumed` is what is assumed of a number, such as "positive".
+    `side` is "column" or "row" for a vector that is said to be one.
     """
 
     kind: Kind
@@ -48,6 +49,7 @@ class Declared:
     full: str = ""
     counts: tuple[Size, ...] = ()
     assumed: tuple[str, ...] = ()
+    side: str = ""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,8 @@ class Symbols:
     are letters that are no functions, whatever follows them; `elementwise` are functions that act
     entry by entry; `split` are keys of symbols that have several shapes, so that an index below is
     part of the name: `b_e`, `b_d`. `same_ones`: whether all columns of ones have one size.
-    `softmax` is "rows" or "columns" where it is said along which a softmax runs.
+    `softmax` is "rows" or "columns" where it is said along which a softmax runs. `side` is "column"
+    or "row" where it is said that all vectors are.
     `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
     and `M_n` the causal mask (`otimes.algebra.notation.printed`).
     """
@@ -75,6 +78,7 @@ class Symbols:
     same_ones: bool = False
     softmax: str = ""
     printed: bool = False
+    side: str = ""
 
     def copy(self) -> Symbols:
         """Return symbols to which more can be added without changing these."""
@@ -90,7 +94,14 @@ class Symbols:
             self.same_ones,
             self.softmax,
             self.printed,
+            self.side,
         )
+
+    def side_of(self, known: Declared | None) -> str:
+        """Return what a vector is said to be, by itself or with all others: "column" or "row"."""
+        if known is None or known.kind != "vector":
+            return ""
+        return known.side or self.side
 
     def lookup(self, name: Name) -> tuple[str, Declared | None]:
         """Return the key under which a symbol is declared, and what it stands for."""

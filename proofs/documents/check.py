@@ -43,6 +43,7 @@ from otimes.proofs.documents.notation import Notation, load_notation
 from otimes.proofs.documents.prose import Prose, said_in, softmax_in
 from otimes.proofs.documents.report import DocumentReport, Equation
 from otimes.proofs.documents.said import Said
+from otimes.proofs.documents.sides import declare_sides
 from otimes.proofs.documents.source import Document
 
 
@@ -76,6 +77,7 @@ def _checked(document: Document, notation: Notation) -> DocumentReport:
     prose = Prose(document)
     said, words, convention, elementwise = said_in(prose)
     context.declared += [(each.key, each.declared) for each in said]
+    declare_sides(prose, context)
     context.base.split |= split_by_index(context.declared)
     context.sentences |= {(each.key, each.declared.line) for each in said}
     context.local |= {(each.key, each.declared.line) for each in said if each.local}

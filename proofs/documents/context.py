@@ -104,7 +104,7 @@ class Context:
             near = local and line < known.line <= line + CLOSE and self.together(known.line, line)
             above, below = (4, CLOSE if near else 1) if local else (line, BELOW)
             if line - above <= known.line <= line + below:
-                best[key] = known
+                best[key] = _with_side(known, best.get(key), line)
         symbols.known.update(best)
         folded = {key.casefold() for key in symbols.known}
         for key, kind in self.kinds.items():
@@ -425,6 +425,14 @@ def _by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterato
             if latex(other) > latex(name):
                 ab, ba = Product((name, other), ("", "")), Product((other, name), ("", ""))
                 yield Hypothesis(ab, ba, origin, False)
+
+
+def _with_side(known: Declared, before: Declared | None, line: int) -> Declared:
+    """Return a declaration of a vector, with the side that one before it declares."""
+    if before is None or not before.side or known.kind != "vector":
+        return known
+    later = known.line > line and bool(known.side)
+    return known if known.side and not later else replace(known, side=before.side)
 
 
 # -- declarations in formulas ----------------------------------------------------------------------

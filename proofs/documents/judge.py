@@ -81,6 +81,7 @@ class Judge:
         verdict = decide(read.terms[0], read.terms[1], budget=BUDGET)
         if verdict.status == "proved":
             readings = [doubt for doubt in read.doubts if " was read " in doubt or "rows" in doubt]
+            readings += self._contradicted(lhs, rhs, symbols)
             return Found("proved", "; ".join([verdict.reason, *readings]), reading=reading)
         found = (
             by_definitions(self.context, lhs, rhs, symbols)
@@ -99,6 +100,13 @@ class Judge:
             return Found("undecided", why, reading=reading)
         open_ = self._open_by_definition(lhs, rhs, symbols)
         return open_ or FalseClaim(self.context, lhs, rhs, symbols, read, verdict, line).found()
+
+    def _contradicted(self, lhs: Node, rhs: Node, symbols: Symbols) -> list[str]:
+        """Return the declared shapes with which a proved claim does not conform."""
+        names = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Name)]
+        mine = {symbols.lookup(e)[0] for e in names}
+        wrong = sorted((line, key) for key, line in self.context.wrong if key in mine)
+        return [f"but not with the shape of {key} on line {line}" for line, key in wrong]
 
     def _ordered(self, lhs: Node, rhs: Node, line: int, symbols: Symbols) -> Found:
         return self._decided(lhs, rhs, symbols, line, "")

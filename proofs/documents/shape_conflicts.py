@@ -64,13 +64,17 @@ class ShapeConflicts:
         return found
 
     def _transposed(self, lhs: Node, rhs: Node, line: int) -> list[list[tuple[str, int]]]:
-        """Return the sets of declarations that may be transposed: each one, and all of a line."""
+        """Return the sets of declarations that may be transposed: each one, and all of a line.
+
+        A vector is never: whether it is a row or a column is what such a declaration says.
+        """
         symbols = self.context.symbols_at(line)
         used = [
             (key, at)
             for key, at in self.context.lines_of([lhs, rhs], line)
             if symbols.known[key].kind == "matrix"
             and symbols.known[key].rows != symbols.known[key].cols
+            and (1,) not in (symbols.known[key].rows, symbols.known[key].cols)
         ]
         of_lines = [[each for each in used if each[1] == at] for at in sorted({a for _, a in used})]
         found = [[each] for each in used] + of_lines

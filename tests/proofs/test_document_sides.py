@@ -1,0 +1,99 @@
+"""What a text declares as a column is never read as a row, and the reverse."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.algebra.notation.symbols import key_of
+from otimes.proofs.documents.check import check_text
+from otimes.proofs.documents.markdown import read_markdown
+from otimes.proofs.documents.prose import Prose
+from otimes.proofs.documents.sides import every_side, sides_in
+
+OUTER = r"Then $\mathrm{tr}(x x^\top) = x x^\top$."  # true of a row, and of no column
+INNER = r"Then $\mathrm{tr}(x^\top x) = x^\top x$."  # true of a column, and of no row
+COLUMN = [
+    r"Let a column $x \in \mathbb{R}^d$ be given.",
+    r"For the column vector $x \in \mathbb{R}^d$ we compute.",
+    r"Here $x$ is a column vector.",
+    r"$x \in \mathbb{R}^d$ is treated as a column.",
+    r"Let $x, y \in \mathbb{R}^d$ be column vectors.",
+    r"Take $x \in \mathbb{R}^d$ (a column vector).",
+    r"All vectors are columns. Let $x \in \mathbb{R}^d$.",
+    r"We write vectors as column vectors. Let $\mathbf{y}, x \in \mathbb{R}^d$.",
+    "| symbol | meaning |\n|---|---|\n| $x \\in \\mathbb{R}^d$ | column vector |\n\n",
+    r"A vector $x \in \mathbb{R}^{d \times 1}$.",
+    r"The vector $x$ ($d \times 1$) is given.",
+    "| symbol | shape |\n|---|---|\n| $x$ | $d \\times 1$ |\n\n",
+]
+ROW = [
+    *[said.replace("column", "row") for said in COLUMN if r"\times" not in said],
+    r"A vector $x \in \mathbb{R}^{1 \times d}$.",
+    r"The vector $x$ ($1 \times d$) is given.",
+]
+
+
+def verdict(text: str) -> str:
+    return check_text(text).equations[-1].verdict
+
+
+@pytest.mark.parametrize("said", COLUMN)
+def test_a_column_is_never_read_as_a_row(said: str) -> None:
+    assert verdict(f"{said} {OUTER}") in ("undecided", "shape")
+    assert verdict(f"{said} {INNER}") == "proved"
+
+
+@pytest.mark.parametrize("said", ROW)
+def test_a_row_is_never_read_as_a_column(said: str) -> None:
+    assert verdict(f"{said} {INNER}") in ("undecided", "shape")
+    assert verdict(f"{said} {OUTER}") == "proved"
+
+
+def test_a_shape_that_is_declared_is_not_turned_to_prove_an_equation() -> None:
+    found = check_text(rf"A vector $x \in \mathbb{{R}}^{{d \times 1}}$. {OUTER}").equations
+    assert [each.verdict for each in found] == ["definition", "shape"]
+    text = r"$A, B \in \mathbb{R}^{n \times k}$. Then $\mathrm{tr}(A B) = \mathrm{tr}(B A)$."
+    assert "not with the shape of A on line 1" in check_text(text).equations[-1].why
+
+
+def test_a_side_that_is_declared_below_or_restated_without_it_counts() -> None:
+    assert (
+        verdict(r"$$\mathrm{tr}(x x^\top) = x x^\top$$ where $x$ is a column vector.") != "proved"
+    )
+    again = (
+        r"Let $x \in \mathbb{R}^d$ be a column." + "\n\n" + r"Now $x \in \mathbb{R}^d$ is fixed. "
+    )
+    assert verdict(again + OUTER) == "undecided"
+
+
+def test_a_vector_of_unknown_length_is_not_taken_as_one_number() -> None:
+    assert verdict(r"Here $x$ is a column vector. Then $x^\top x = x x^\top$.") == "undecided"
+    text = r"We use column vectors. Then $\mathbf{u} \mathbf{v}^\top = \mathbf{u}^\top \mathbf{v}$."
+    assert verdict(text) == "undecided"
+
+
+def test_rows_and_columns_of_a_matrix_declare_nothing() -> None:
+    texts = (
+        r"The row $x_i \in \mathbb{R}^d$ of $X$.",
+        r"Let $x_i \in \mathbb{R}^d$ be the rows of $X$.",
+        r"where $i$ is a row and $j$ a column",
+        r"the column vectors $u_i$ of $U$",
+    )
+    for text in texts:
+        found = [key_of(each.name) for each in sides_in(Prose(read_markdown("text", text)))]
+        assert not {"x", "u"} & {*found}, text
+    text = r"where $i$ is a row and $j$ a column: $\sum_j A_{ij} B_{jk} = (AB)_{ik}$."
+    assert verdict(text) == "proved"
+    assert every_side("Vectors are rows of X. Later, vectors are columns of Y.") == ""
+    assert every_side("Vectors are rows. Vectors are columns.") == ""
+
+
+def test_what_conforms_as_declared_is_decided_as_before() -> None:
+    row = r"Let $x \in \mathbb{R}^d$ be a row vector and $W \in \mathbb{R}^{d \times d}$."
+    texts = (
+        rf"{row} $\|x W\|^2 = x W W^\top x^\top$",
+        r"Let $u, v \in \mathbb{R}^d$ be columns. Then $u v^\top u v^\top = (u v^\top)^2$.",
+        r"$x_i \in \mathbb{R}^d$ are columns. $(\sum_i x_i x_i^\top)^\top = \sum_i x_i x_i^\top$",
+    )
+    for text in texts:
+        assert verdict(text) == "proved", text
