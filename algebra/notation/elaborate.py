@@ -20,6 +20,7 @@ from typing import Any
 from sympy import OneMatrix, ZeroMatrix
 
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
+from otimes.algebra.notation.entries import read_as_entries, with_entries
 from otimes.algebra.notation.functions import Functions
 from otimes.algebra.notation.slices import TURNS, Turned, has_slices
 from otimes.algebra.notation.symbols import (
@@ -81,7 +82,12 @@ def elaborate(
     """
     try:
         return _oriented(terms, symbols, source, starts).elaborated()
-    except FormulaShapeError as error:
+    except (FormulaShapeError, Undeclared) as error:
+        found = _by_entries(terms, symbols, source, starts)
+        if found is not None:
+            return found
+        if isinstance(error, Undeclared):
+            raise
         raise _certain(error, terms, symbols, source) from None
 
 
@@ -90,7 +96,24 @@ def check_shapes(terms: Sequence[Node], symbols: Symbols, source: str = "") -> N
     try:
         _oriented(terms, symbols, source).infer_all()
     except FormulaShapeError as error:
-        raise _certain(error, terms, symbols, source) from None
+        if _by_entries(terms, symbols, source) is None:
+            raise _certain(error, terms, symbols, source) from None
+
+
+def _by_entries(
+    terms: Sequence[Node], symbols: Symbols, source: str, starts: Sequence[int] = ()
+) -> Elaborated | None:
+    """Return the reading in which `u_i` is an entry of the declared vector `u`, if it conforms."""
+    entries = None if symbols.printed else with_entries(terms, symbols)
+    if entries is None:
+        return None
+    try:
+        found = _oriented(entries, symbols, source, starts).elaborated()
+    except (FormulaShapeError, NotationError):
+        return None
+    # what is known of entries, such as their sum, is often said in words that are not read
+    found.doubts += [f"{text} was read as an entry" for text in read_as_entries(terms, symbols)]
+    return found
 
 
 def _oriented(

@@ -1,0 +1,63 @@
+"""Entries of declared vectors: `u_i` where the text declares `u` and not `u_i`.
+
+A formula is read so where it does not conform with the `u_i` as a family of vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from otimes.algebra.notation.symbols import Declared, Symbols, full_key
+from otimes.algebra.notation.tree import Entry, Name, Node, Number, Power, Slot, latex, walk
+
+
+def with_entries(terms: Sequence[Node], symbols: Symbols) -> list[Node] | None:
+    """Return terms in which the members of declared vectors are entries, or None without any."""
+    names = {e for term in terms for e in walk(term) if isinstance(e, Name)}
+    mine = {e for e in names if _is_entry(e, symbols)}
+    return [_replaced(term, mine) for term in terms] if mine else None
+
+
+def read_as_entries(terms: Sequence[Node], symbols: Symbols) -> list[str]:
+    """Return the members of declared vectors, as LaTeX."""
+    names = (e for term in terms for e in walk(term) if isinstance(e, Name))
+    return sorted({latex(replace(e, sup=())) for e in names if _is_entry(e, symbols)})
+
+
+def _is_entry(e: Name, symbols: Symbols) -> bool:
+    """Return whether a symbol has one index, and is declared as a vector without it."""
+    known = symbols.lookup(e)[1]
+    if known is None or not known.line or not _is_vector(known):
+        return False
+    power = not e.sup or (len(e.sup) == 1 and e.sup[0].kind == "number" and _is_power(e, symbols))
+    one = [slot.kind for slot in e.sub] == ["index"] and not e.select
+    own = full_key(replace(e, sub=(), sup=()))
+    return one and power and known.full in (("", own) if e.base.islower() else (own,))
+
+
+def _is_vector(known: Declared) -> bool:
+    """Return whether a declared symbol has a length: a vector, or a matrix with one column."""
+    if known.kind == "matrix":
+        return bool(known.rows) and known.cols in ((), (1,))
+    return known.kind == "vector" and bool(known.rows)
+
+
+def _is_power(e: Name, symbols: Symbols) -> bool:
+    return e.sup[0].text.isdigit() and e.sup[0].text != "1" and not symbols.is_labelled(e)
+
+
+def _replaced(node: Any, mine: set[Name]) -> Any:
+    if isinstance(node, Name):
+        if node not in mine:
+            return node
+        whole = replace(node, sub=(), sup=())
+        entry = Entry(whole, node.sub, span=node.span)
+        return Power(entry, Number(node.sup[0].text), span=node.span) if node.sup else entry
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple(_replaced(part, mine) for part in node)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: _replaced(getattr(node, f.name), mine)
+                                for f in fields(node) if f.name != "span"})  # fmt: skip
+    return node
