@@ -272,7 +272,9 @@ class Method:
     `function` is its public name (`ot.ov_eigenvalues`). `trials(model, tokens)` yields comparisons
     on a model and a prompt, none where the function does not apply. They must fail when the
     function gets wrong arguments (`method_mutants.CHANGES`); `unchanged_by` are those that change
-    what it returns but nothing that is compared, with the reasons.
+    what it returns but nothing that is compared, with the reasons. They must fail, too, when a part
+    of what it returns is changed by a hundredth (`returned_mutants.py`), but for the parts in
+    `not_compared`, with the reasons.
     """
 
     kind: ClassVar[str] = "method"
@@ -282,6 +284,7 @@ class Method:
     trials: Callable[[Model, Sequence[int]], Iterator[Trial]]
     law: str = ""
     unchanged_by: Mapping[str, str] = field(default_factory=dict)
+    not_compared: Mapping[str, str] = field(default_factory=dict)
 
     expressions: ClassVar[tuple[Any, ...]] = ()
 

@@ -108,7 +108,15 @@ def _broken(
 ) -> Iterator[Callable[..., Iterator[Trial]]]:
     """Yield the trials of a claim whose function gets wrong arguments."""
     function = function_of(claim)
-    wrong = _with_wrong_arguments(function, change, returned)
+    with replaced(claim, function, _with_wrong_arguments(function, change, returned)) as trials:
+        yield trials
+
+
+@contextmanager
+def replaced(
+    claim: Method, function: Callable[..., Any], wrong: Callable[..., Any]
+) -> Iterator[Callable[..., Iterator[Trial]]]:
+    """Yield the trials of a claim in which another function stands for its own."""
     trials: Any = claim.trials
     if isinstance(trials, partial):
         given = [wrong if each is function else each for each in trials.args]

@@ -586,6 +586,7 @@ def direct_logit_attribution_method() -> Method:
         logit = _LastLogit(model, places, 3)
         everything, doubt = [], 0.0
         by_source = found.by_source().values
+        by_head = found.by_head().values
         for layer, head in product(range(model.n_layers), range(model.n_heads)):
             W_O, v = model.W_O[layer, head], places[f"v.{layer}"][head]
             weights = places[f"pattern.{layer}"][head, last]
@@ -595,6 +596,9 @@ def direct_logit_attribution_method() -> Method:
             ]
             plain, bound = np.array(terms).T
             yield Trial(f"sources of head {layer}.{head}", by_source[layer, head], plain, bound)
+            few = gamma(2 * len(plain), UNIT)
+            doubt_of_head = 2 * fsum(bound) + few * fsum(np.abs(plain))
+            yield Trial(f"head {layer}.{head}", by_head[layer, head], fsum(plain), doubt_of_head)
             everything += list(plain)
             doubt += bound.sum()
         for layer in range(model.n_layers if model.config.d_mlp else 0):

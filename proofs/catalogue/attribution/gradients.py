@@ -578,6 +578,14 @@ def gradient_norms_method() -> Method:
     return Method("ot.gradient_norms", ("gradient_norm", "taylor_of_logit"), trials)
 
 
+def of_another_order(model: Model, logit: float) -> float:
+    """Return how far two passes that add in different orders may be apart, as is seen of logits.
+
+    A rigorous bound through many layers would be of no use.
+    """
+    return 1e4 * UNIT * (1 + model.n_layers) * (1 + abs(logit))
+
+
 @theorem(
     title="gradient_times_input: inner products of rows",
     chapter=8,
@@ -603,6 +611,8 @@ def gradient_times_input_method() -> Method:
         few = gamma(model.d_model + len(tokens) + 2, UNIT)
         sizes = few * np.abs(gradient * x).sum(axis=1)
         yield Trial("by loops", found.values, np.array([fsum(line) for line in products]), sizes)
+        whole = float(model.forward(tokens, ["logits"])["logits"][-1].max())
+        yield Trial("the logit", found.whole or 0.0, whole, of_another_order(model, whole))
         if model.n_layers == 0:
             yield Trial("all tokens", found.values.sum(), f, 2 * sizes.sum())
 

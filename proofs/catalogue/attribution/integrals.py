@@ -31,6 +31,7 @@ from otimes.proofs.catalogue.attribution.gradients import (
     delta,
     half,
     likeliest,
+    of_another_order,
     quadric,
     square,
     square_slope,
@@ -254,7 +255,12 @@ def integrated_gradients_method() -> Method:
         question = likeliest(model, tokens)
         x = question.embed()
         for rule in ("gauss", "midpoint", "right"):
-            found = integrated_gradients(model, tokens, n_steps=3, rule=rule).values
+            scores = integrated_gradients(model, tokens, n_steps=3, rule=rule)
+            found = scores.values
+            logit = float(model.forward(tokens, ["logits"])["logits"][-1].max())
+            whole = logit - float(question.value(np.zeros_like(x)))
+            doubt = 2 * of_another_order(model, abs(logit) + abs(whole))
+            yield Trial(f"the change of the logit, {rule}", scores.whole or 0.0, whole, doubt)
             terms = [
                 share * question.gradient(t * x)[1] * x
                 for t, share in zip(*nodes(3, rule), strict=True)

@@ -448,21 +448,39 @@ def context_mixing_method() -> Method:
         for layer in range(model.n_layers):
             pattern, v, pre, mid = (places[f"{place}.{layer}"] for place in each)
             W_O = model.W_O[layer]
-            query = len(tokens) - 1
-            y, near, doubt = mid[query], [], []
-            for key in range(len(tokens)):
-                part = (pre[key] if key == query else np.zeros(model.d_model)).copy()
-                size = np.abs(part)
-                for head in range(model.n_heads):
-                    weight = pattern[head, query, key]
-                    part += weight * np.array([fsum(v[head, key] * c) for c in W_O[head].T])
-                    size += weight * (np.abs(v[head, key]) @ np.abs(W_O[head]))
-                near.append(max(0.0, fsum(np.abs(y)) - fsum(np.abs(y - part))))
-                doubt.append(few * (2 * np.abs(y).sum() + size.sum()))
-            total = fsum(near)
-            shares = np.array(near) / total
-            bound = 2 * (np.array(doubt) + shares * sum(doubt)) / total + few * shares
-            yield Trial(f"layer {layer}, last query", found[layer, query], shares, bound)
+            moved, sizes = np.zeros((2, model.n_heads, len(tokens), model.d_model))
+            for head, key in np.ndindex(model.n_heads, len(tokens)):
+                moved[head, key] = [fsum(v[head, key] * column) for column in W_O[head].T]
+                sizes[head, key] = np.abs(v[head, key]) @ np.abs(W_O[head])
+            plain, bound = np.zeros((2, len(tokens), len(tokens)))
+            for query, y in enumerate(mid):
+                near, doubt = [], []
+                for key in range(len(tokens)):
+                    part = (pre[key] if key == query else np.zeros(model.d_model)).copy()
+                    size = np.abs(part)
+                    for head in range(model.n_heads):
+                        part += pattern[head, query, key] * moved[head, key]
+                        size += pattern[head, query, key] * sizes[head, key]
+                    near.append(max(0.0, fsum(np.abs(y)) - fsum(np.abs(y - part))))
+                    doubt.append(few * (2 * np.abs(y).sum() + size.sum()))
+                total = fsum(near)
+                shares = np.array(near) / total if total else np.full(len(near), np.nan)
+                plain[query] = shares
+                off = 2 * (np.array(doubt) + shares * sum(doubt)) / total if total else shares
+                bound[query] = off + few * shares
+            defined = ~np.isnan(plain)
+            yield Trial(
+                f"layer {layer}, which are shares",
+                (~np.isnan(found[layer])).astype(float),
+                defined.astype(float),
+                0.0,
+            )
+            yield Trial(
+                f"layer {layer}, every query and key",
+                found[layer][defined],
+                plain[defined],
+                bound[defined],
+            )
 
     rests = ("distance_contribution", "layer_is_sum_over_sources")
     return Method("ot.context_mixing", rests, trials)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from math import fsum
 
 import numpy as np
 from sympy import (
@@ -164,6 +165,7 @@ def relevance_method() -> Method:
         yield Trial("each token", found.values[0], plain, few * sizes)
         whole = places["logits"][last, 3]
         yield Trial("all", found.values.sum(), whole, few * sizes.sum())
+        yield Trial("the logit", found.whole or 0.0, fsum(plain), few * sizes.sum())
 
     rests = ("relevance_is_conserved", "relevance_is_conserved_at_every_depth")
     return Method("ot.relevance", rests, trials)
@@ -383,9 +385,13 @@ def shapley_method() -> Method:
         if model.n_layers == 0:
             kind = replace(model.config, n_layers=4, n_heads=2, d_model=8, d_head=3)
             model = random_model(kind)
-        found = paths(model, tokens).shapley(-1, 3)
+        ensemble = paths(model, tokens)
+        found = ensemble.shapley(-1, 3)
         places, end = model.forward(tokens), len(tokens) - 1
         plain, bound = np.zeros((2, model.n_layers, model.n_heads))
+        orders, most = np.zeros((2, model.n_layers + 1))
+        single, sizes = np.zeros((2, model.n_layers, model.n_heads))
+        values, listed, doubts = [], [], []
         for choice in product(range(-1, model.n_heads), repeat=model.n_layers):
             on_path = [(at, head) for at, head in enumerate(choice) if head >= 0]
             row, size = places["embed"], np.abs(places["embed"])
@@ -394,12 +400,33 @@ def shapley_method() -> Method:
                 W_V, W_O = model.W_V[at, head], model.W_O[at, head]
                 row = pattern @ row @ W_V @ W_O
                 size = pattern @ size @ np.abs(W_V) @ np.abs(W_O)
+            effect, much = row[end] @ model.W_U[:, 3], size[end] @ np.abs(model.W_U[:, 3])
             for at, head in on_path:
-                plain[at, head] += row[end] @ model.W_U[:, 3] / len(on_path)
-                bound[at, head] += size[end] @ np.abs(model.W_U[:, 3]) / len(on_path)
+                plain[at, head] += effect / len(on_path)
+                bound[at, head] += much / len(on_path)
+            orders[len(on_path)] += effect
+            most[len(on_path)] += much
+            if len(on_path) == 1:
+                single[on_path[0]], sizes[on_path[0]] = effect, much
+            values.append(ensemble.path(on_path, -1, 3))
+            listed.append(effect)
+            doubts.append(much)
         each = len(tokens) + model.d_model + model.d_head + model.n_heads + 6
         steps = (model.n_layers + 1) * each + (1 + model.n_heads) ** model.n_layers
-        yield Trial("each head", np.asarray(found), plain, 2 * gamma(steps, UNIT) * bound)
+        few = 2 * gamma(steps, UNIT)
+        yield Trial("each head", np.asarray(found), plain, few * bound)
+        yield Trial("each path", np.array(values), np.array(listed), few * np.array(doubts))
+        yield Trial("paths of one head", ensemble.heads(-1, 3), single, few * sizes)
+        yield Trial("each order", ensemble.by_order(-1, 3), orders, few * most)
+        sums, much = orders.cumsum(), few * most.sum() * np.ones(len(most))
+        yield Trial("up to each order", ensemble.replay(-1, 3), sums, much)
 
     rests = ("graded_pass", "shapley_every_depth", "shapley_two_layers", "shapley_four_layers")
-    return Method("ot.paths", rests, trials)
+    other_tables = ("virtual_heads", "triples", "top", "scores", "likeliest", "summary")
+    return Method(
+        "ot.paths",
+        rests,
+        trials,
+        not_compared={f"{name}()": "a table of paths that the title does not name; "
+                      "tests/numeric/paths compares it" for name in other_tables},
+    )  # fmt: skip

@@ -583,6 +583,7 @@ def context_or_memory_method() -> Method:
         bound = gamma(8 * model.d_model + 400, UNIT) * size * (1 + np.abs(places["final"]).max())
         difference = float(logits[-1, 5] - logits[-1, 7])
         yield Trial("difference", float(found.values.sum()), difference, bound)
+        yield Trial("difference as it is said", found.whole or 0.0, difference, bound)
         guesses = [int(row.argmax()) for row in logits[:-1]]
         right = [guess == token for guess, token in zip(guesses, tokens[1:], strict=True)]
         if not any(right) or all(right):

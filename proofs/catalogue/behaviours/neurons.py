@@ -546,8 +546,11 @@ def neuron_measures_method() -> Method:
         product = math.fsum(x * y for x, y in zip(reads, writes, strict=True))
         lengths = [math.sqrt(math.fsum(x * x for x in xs)) for xs in (reads, writes)]
         few = gamma(8 * size + 16, UNIT)
-        found = neuron_cosines(model).values[layer, 0]
+        cosines = neuron_cosines(model)
+        found = cosines.values[layer, 0]
         yield Trial("cosine", found, product / lengths[0] / lengths[1], few)
+        yield Trial("of every neuron", cosines.values, _cosines_by_loops(model), few)
+        yield Trial("at random", cosines.baseline or 0.0, 1 / math.sqrt(size - 1), few)
         scaled = [x * g for x, g in zip(writes, model.ln_final_gain.tolist(), strict=True)]
         logits = [math.fsum(x * y for x, y in zip(scaled, column, strict=True))
                   for column in model.W_U.T.tolist()]  # fmt: skip
@@ -588,14 +591,35 @@ def neuron_information_method() -> Method:
         if not model.config.d_mlp:
             return
         labels = [i * 3 // len(tokens) for i in range(len(tokens))]
-        found = neuron_information(model, list(tokens), labels)
-        fires = model.forward(tokens)["mlp_post.0"] > 0
-        plain = [_information(fires[:, k].tolist(), labels) for k in range(8)]
+        found, places = neuron_information(model, list(tokens), labels), model.forward(tokens)
+        plain = np.zeros(found.values.shape)
+        known: dict[tuple[bool, ...], float] = {}
+        for layer, neuron in np.ndindex(plain.shape):
+            fires = tuple((places[f"mlp_post.{layer}"][:, neuron] > 0).tolist())
+            if fires not in known:
+                known[fires] = _information(fires, labels)
+            plain[layer, neuron] = known[fires]
         bound = gamma(100, UNIT) * 8
-        yield Trial("bits", found.values[0, :8], np.array(plain), bound)
+        yield Trial("bits", found.values, plain, bound)
+        chance = (max(labels) + 1 - 1) / (2 * len(tokens) * math.log(2))
+        yield Trial("bits by chance", found.baseline or 0.0, chance, gamma(9, UNIT))
 
     rests = ("neuron_reads_its_column",)
     return Method("ot.neuron_information", rests, trials)
+
+
+def _cosines_by_loops(model: Model) -> np.ndarray:
+    """Return the cosine of what each neuron reads and writes, with their means subtracted."""
+    found = np.zeros((model.n_layers, model.config.d_mlp))
+    for layer, neuron in np.ndindex(found.shape):
+        reads = model.W_in[layer, :, neuron] * model.ln2_gain[layer]
+        both = [
+            reads - reads.mean(),
+            model.W_out[layer, neuron] - model.W_out[layer, neuron].mean(),
+        ]
+        x, y = (each / math.sqrt(float(each @ each)) for each in both)
+        found[layer, neuron] = float(x @ y)
+    return found
 
 
 def _information(fires: Sequence[bool], labels: Sequence[int]) -> float:

@@ -11,6 +11,7 @@ from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, ZeroMatrix
 from otimes.algebra.language.linear import matmul
 from otimes.algebra.language.nonlinear import RowSoftmax
 from otimes.numeric.model import Model
+from otimes.numeric.programs.compiler import CompiledProgram
 from otimes.numeric.programs.library import compile_program
 from otimes.numeric.rounding import gamma
 from otimes.proofs.catalogue.symbols import m, n
@@ -57,6 +58,22 @@ def _by_python(name: str, sequence: Sequence[Any]) -> list[Any]:
     }[name]
 
 
+def _symbols(
+    name: str, program: CompiledProgram, alphabet: Sequence[int], longest: int
+) -> Iterator[Trial]:
+    """Yield the numbers that a program reads or puts out, and the longest sequence that it takes.
+
+    Counts go up to the length of a prompt, which has a slot for each token.
+    """
+    counts = range(2 * longest + 1) if name in ("length", "histogram") else ()
+    plain = [*alphabet, *(each for each in counts if each not in alphabet)]
+    found = [each for each in program.vocabulary if not isinstance(each, str)]
+    yield Trial(f"symbols of {name}", np.array(found, float), np.array(plain, float), 0.0)
+    read = np.array(program.alphabet, float)
+    yield Trial(f"alphabet of {name}", read, np.array(alphabet, float), 0.0)
+    yield Trial(f"longest of {name}", float(program.max_length), float(longest), 0.0)
+
+
 @theorem(
     title="compile_program: RASP programs as transformers",
     chapter=11,
@@ -78,7 +95,9 @@ def compile_program_method() -> Method:
             return  # the programs are the same beside every model
         sequence = [1 + token % 3 for token in tokens][:5]
         for name in ("length", "histogram", "reverse", "sort"):
-            found = compile_program(name, (1, 2, 3), 5)(sequence)
+            program = compile_program(name, (1, 2, 3), 5)
+            yield from _symbols(name, program, (1, 2, 3), 5)
+            found = program(sequence)
             yield Trial(name, np.array(found, float), np.array(_by_python(name, sequence)), 0.0)
         found = compile_program("fraction", (1, 2, 3), 5, token=1)(sequence)
         plain = np.array(_by_python("fraction", sequence))

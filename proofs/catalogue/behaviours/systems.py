@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import exp, fsum, log, tanh
+from dataclasses import fields, replace
+from math import exp, fsum, log, sqrt, tanh
+from typing import Any
 
 import numpy as np
 import sympy
@@ -118,6 +119,29 @@ def _reads_before_attention(model: Model, places: dict[str, np.ndarray]) -> Tria
     return Trial("parallel MLP", places["mlp_pre.0"], plain, bound)
 
 
+SMALL = {"n_layers": 2, "n_heads": 4, "d_model": 32, "d_head": 8, "d_vocab": 11, "n_ctx": 16}
+SMALL |= {"d_mlp": 48}
+"""The sizes of a small copy."""
+
+
+def _numbers_of(what: str, small: Config, whole: Config) -> Trial:
+    """Return every number of a small configuration, beside what it should be: a share, or kept."""
+    plain: dict[str, Any] = {**vars_of(whole), **SMALL}
+    if whole.n_kv_heads is not None:
+        plain["n_kv_heads"] = max(1, SMALL["n_heads"] * whole.n_kv_heads // whole.n_heads)
+    if whole.rotary_dims:
+        plain["rotary_dims"] = max(2, SMALL["d_head"] * whole.rotary_dims // whole.d_head)
+    names = [name for name, each in plain.items() if isinstance(each, int | float)]
+    found = [float(getattr(small, name)) for name in names]
+    expected = [float(plain[name]) for name in names]
+    return Trial(f"every number of {what}", np.array(found), np.array(expected), 0.0)
+
+
+def vars_of(config: Config) -> dict[str, Any]:
+    """Return the settings of a configuration by name."""
+    return {each.name: getattr(config, each.name) for each in fields(config)}
+
+
 @theorem(
     title="Small copies of the systems: what is masked has the weight zero",
     chapter=11,
@@ -140,6 +164,7 @@ def small_copies_method() -> Method:
             for name in ARCHITECTURE:
                 same = getattr(small.config, name) == getattr(each.config, name)
                 yield Trial(f"{name} of {each.name}", float(same), 1.0, 0.0)
+            yield _numbers_of(each.name, small.config, each.config)
             places = small.forward(prompt) if each.causal else encode(small, prompt)
             later = np.triu(np.ones((6, 6), dtype=bool), 1)
             attended = float((places["pattern.0"][:, later] > 0).mean())
@@ -199,9 +224,12 @@ def _layers_of_encoder(
             sizes.append(q @ k.T * config.score_scale)
             pattern = places[f"pattern.{number}"][head]
             values = np.einsum("ij,jk->ik", read, weights.W_V) + weights.b_V
-            out = out + np.einsum("qk,kj,jd->qd", pattern, values, weights.W_O)
+            z = np.einsum("qk,kj->qj", pattern, values)
+            out = out + np.einsum("qj,jd->qd", z, weights.W_O)
             values = np.abs(read) @ np.abs(weights.W_V) + np.abs(weights.b_V)
             most = most + pattern @ values @ np.abs(weights.W_O)
+            found, bound = places[f"z.{number}"][head], gamma(len(tokens) + 40, UNIT) + few
+            yield Trial(f"z of head {number}.{head}", found, z, bound * (pattern @ values))
         found = places[f"scores.{number}"]
         yield Trial(f"scores of layer {number}", found, np.array(scores), few * np.array(sizes))
         few_out = gamma(2 * model.d_model + len(tokens) + 40, UNIT)
@@ -212,6 +240,65 @@ def _layers_of_encoder(
             plain = np.einsum("ij,jk->ik", neurons, weight) + layer.b_out
             most = np.abs(neurons) @ np.abs(weight) + np.abs(layer.b_out)
             yield Trial(f"MLP of layer {number}", places[f"mlp_out.{number}"], plain, few * most)
+        yield from _streams_of_encoder(model, number, places)
+    end = model.n_layers - 1
+    last = f"ln2.{end}" if config.post_norm and config.d_mlp else f"resid_post.{end}"
+    yield Trial("the last stream", places["final"], places[last], 0.0)
+    if config.final_norm:
+        gain, bias = model.ln_final_gain, model.ln_final_bias
+        yield _norm_by_loops(model, "ln_final", places, "final", gain, bias)
+
+
+def _streams_of_encoder(
+    model: Model, number: int, places: dict[str, np.ndarray]
+) -> Iterator[Trial]:
+    """Yield the sums, the norms and the neurons' inputs of a layer, from what they read."""
+    config, layer = model.config, model.layer(number)
+    pre, mid, post = (f"resid_{name}.{number}" for name in ("pre", "mid", "post"))
+    plain = places[pre] + places[f"attn_out.{number}"]
+    yield Trial(mid, places[mid], plain, UNIT * np.abs(plain))
+    first, second = (pre, mid) if config.norms_before else (mid, post)
+    added = mid
+    if config.norms_before or config.post_norm:
+        gain, bias = layer.ln1_gain, layer.ln1_bias
+        yield _norm_by_loops(model, f"ln1.{number}", places, first, gain, bias)
+        added = f"ln1.{number}" if config.post_norm else mid
+    if not config.d_mlp:
+        yield Trial(post, places[post], places[added], 0.0)
+        return
+    plain = places[added] + places[f"mlp_out.{number}"]
+    yield Trial(post, places[post], plain, UNIT * np.abs(plain))
+    read = added
+    if config.norms_before or config.post_norm:
+        gain, bias = layer.ln2_gain, layer.ln2_bias
+        yield _norm_by_loops(model, f"ln2.{number}", places, second, gain, bias)
+        read = f"ln2.{number}" if config.norms_before else added
+    neurons = np.einsum("ij,jk->ik", places[read], layer.W_in) + layer.b_in
+    sizes = np.abs(places[read]) @ np.abs(layer.W_in) + np.abs(layer.b_in)
+    few = 2 * gamma(model.d_model + 2, UNIT)
+    yield Trial(f"mlp_pre.{number}", places[f"mlp_pre.{number}"], neurons, few * sizes)
+
+
+def _norm_by_loops(
+    model: Model,
+    name: str,
+    places: dict[str, np.ndarray],
+    read: str,
+    gain: np.ndarray,
+    bias: np.ndarray,
+) -> Trial:
+    """Return the rows behind a norm, beside those by loops over rows."""
+    eps, layer_norm = model.config.norm_eps, model.config.norm == "layer"
+    plain, bound = np.zeros((2, *places[read].shape))
+    for at, row in enumerate(places[read]):
+        mean = fsum(row) / len(row) if layer_norm else 0.0
+        scale = sqrt(fsum((each - mean) ** 2 for each in row) / len(row) + eps)
+        plain[at] = (row - mean) / scale * gain + bias
+        # The mean is off by at most gamma times that of absolute values, and so are differences.
+        size = (np.abs(row) + 2 * np.abs(row).mean()) / scale
+        off = size + (1 + float(size.max())) * np.abs(plain[at] - bias) / (np.abs(gain) + 1e-300)
+        bound[at] = 4 * gamma(len(row) + 10, UNIT) * (off * np.abs(gain) + np.abs(bias))
+    return Trial(name, places[name], plain, bound)
 
 
 @theorem(
@@ -362,6 +449,7 @@ def lstm_method() -> Method:
         W_x, W_h = rng.standard_normal((x.shape[1], 12)), rng.standard_normal((hidden, 12))
         places = lstm(x, W_x, W_h, np.full(12, 0.1))
         c, h = [0.0] * hidden, [0.0] * hidden
+        plain: dict[str, list[list[float]]] = {name: [] for name in "ifgoch"}
         for at in x:
             pre = [
                 fsum([*(at * W_x[:, k]), *(np.array(h) * W_h[:, k]), 0.1])
@@ -371,11 +459,15 @@ def lstm_method() -> Method:
             g = [tanh(each) for each in pre[2 * hidden : 3 * hidden]]
             c = [sigma[hidden + u] * c[u] + sigma[u] * g[u] for u in range(hidden)]
             h = [sigma[3 * hidden + u] * tanh(c[u]) for u in range(hidden)]
+            gates = dict(zip("ifgo", np.reshape(sigma, (4, hidden)).tolist(), strict=True))
+            for name, each in {**gates, "g": g, "c": c, "h": h}.items():
+                plain[name].append(each)
         # Each step multiplies an earlier error of h by at most ‖W_h‖, and adds that of its sums.
         spread = 1 + np.abs(W_h).sum()
         each_step = gamma(40, UNIT) * (np.abs(x).max() * np.abs(W_x).sum() + spread)
         bound = each_step * sum(spread**k for k in range(len(x)))
-        yield Trial("the last output", places["h"][-1], np.array(h), bound)
+        for name, each in plain.items():
+            yield Trial(f"{name} at every step", places[name], np.array(each), bound)
         parts = cell_as_sum(places)[:, -1]
         sizes = np.abs(parts).sum(axis=0)
         yield Trial("the cell", parts.sum(axis=0), places["c"][-1], gamma(4 * len(x), UNIT) * sizes)

@@ -12,7 +12,7 @@ from sympy import MatrixExpr, MatrixSymbol, Rational
 
 from otimes.algebra.language.linear import matadd, matmul
 from otimes.numeric.model import Model
-from otimes.numeric.paths.loss import LossTable, loss_table
+from otimes.numeric.paths.loss import LossTable, LossTerm, loss_table
 from otimes.numeric.rounding import gamma
 from otimes.numeric.tokenizer import sample_tokens
 from otimes.proofs.catalogue.sources import FRAMEWORK
@@ -70,23 +70,49 @@ def term_importance_method() -> Method:
     def trials(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         if not model.config.bare or model.n_layers not in (1, 2) or model.n_heads > HEADS_AT_MOST:
             return
-        rows = {term.name: term for term in loss_table(model, [tokens]).terms}
+        table = loss_table(model, [tokens])
+        rows = {term.name: term for term in table.terms}
         paths, sizes = _paths_one_by_one(model, tokens)
-        chosen = {f"order {order}": [p for p in paths if len(p) <= order] for order in (1, 2)}
-        chosen |= {"direct": [()]}
-        for layer in range(model.n_layers):
-            heads = [path for path in paths if len(path) == 1 and path[0][0] == layer]
-            chosen[f"layer {layer}"] = [(), *heads]
-        for name, of in chosen.items():
-            if name in rows:
-                logits, spread = (np.sum([each[p] for p in of], axis=0) for each in (paths, sizes))
-                yield Trial(name, rows[name].loss, *_loss_by_loops(model, tokens, logits, spread))
+
+        def loss(some: Sequence[Path]) -> tuple[float, float]:
+            logits, spread = (np.sum([each[p] for p in some], axis=0) for each in (paths, sizes))
+            return _loss_by_loops(model, tokens, logits, spread)
+
+        uniform = log(model.d_vocab)
+        yield Trial("uniform", table.uniform, uniform, 4 * UNIT * uniform)
+        yield Trial("model", table.model, *loss([*paths]))
+        up_to = [[p for p in paths if len(p) <= order] for order in range(model.n_layers + 1)]
+        lower = uniform, 0.0
+        for order, some in enumerate(up_to):
+            term = rows.pop(f"order {order}" if order else "direct")
+            yield from _of_term(term, order, loss(some), lower)
+            lower = loss(some)
+        heads = [path for path in up_to[1] if path]
+        terms = {f"layer {at}": [p for p in heads if p[0][0] == at] for at in range(model.n_layers)}
+        terms |= {f"{layer}.{head}": [((layer, head),)] for ((layer, head),) in heads}
+        yield Trial("the terms", float(rows.keys() == terms.keys()), 1.0, 0.0)
+        direct, both = loss(up_to[0]), loss(up_to[1])
+        for name, part in terms.items():
+            others = loss([path for path in up_to[1] if path not in part])
+            yield from _of_term(rows[name], 1, loss([(), *part]), direct)
+            removed, doubt = both[0] - others[0], both[1] + others[1]
+            yield Trial(f"{name}, removed", rows[name].removed or 0.0, removed, doubt)
 
     rests = ("two_layer_paths", "paths_by_order", "replay_by_order", "two_player_shapley")
     return Method("otimes.numeric.paths.loss.loss_table", rests, trials)
 
 
 Path = tuple[tuple[int, int], ...]
+
+
+def _of_term(
+    term: LossTerm, order: int, loss: tuple[float, float], lower: tuple[float, float]
+) -> Iterator[Trial]:
+    """Yield the order of a term, its loss, and its change of the loss with lower orders only."""
+    yield Trial(f"{term.name}, order", float(term.order), float(order), 0.0)
+    yield Trial(f"{term.name}, loss", term.loss, *loss)
+    doubt = loss[1] + lower[1] + 4 * UNIT * (loss[0] + lower[0])
+    yield Trial(f"{term.name}, added", term.added, loss[0] - lower[0], doubt)
 
 
 def _paths_one_by_one(

@@ -252,6 +252,12 @@ def induction_by_hand_method() -> Method:
             bound = 2 * (2 * sharpness * first + 8 * u * sharpness + first)
             plain = _induction_by_loops(few, 7, sharpness)
             yield Trial(f"logits of the model, β = {sharpness:g}", value, np.array(plain), bound)
+            weights = _induction_weights(7, len(few), sharpness)
+            for name, found in made.weights.items():
+                expected = weights.get(name, np.zeros(found.shape))
+                yield Trial(
+                    f"{name}, β = {sharpness:g}", np.asarray(found), expected, 4 * u * expected
+                )
 
     return Method(
         "ot.induction_by_hand",
@@ -452,6 +458,30 @@ def _one_token_a_row(tokens: MatrixSymbol) -> tuple[Any, Any]:
 def _said_twice(period: int) -> list[int]:
     once = random.Random(0).sample(range(1, period + 2), period)
     return [0, *once, *once]
+
+
+def _induction_weights(d_vocab: int, n_ctx: int, sharpness: float) -> dict[str, np.ndarray]:
+    """Return the weights of the induction model, entry by entry.
+
+    The stream holds the token here, the token before, the token to come, and the position.
+    """
+    width, d_head = 3 * d_vocab + n_ctx, max(d_vocab, n_ctx)
+    W_E, W_U = np.zeros((d_vocab, width)), np.zeros((width, d_vocab))
+    W_pos = np.zeros((n_ctx, width))
+    W_Q, W_K, W_V = np.zeros((3, 2, 1, width, d_head))
+    W_O = np.zeros((2, 1, d_head, width))
+    for token in range(d_vocab):
+        W_E[token, token] = W_U[2 * d_vocab + token, token] = 1
+        W_Q[1, 0, token, token] = sharpness * math.sqrt(d_head)  # the token here asks
+        W_K[1, 0, d_vocab + token, token] = 1  # for the token before
+        for layer in (0, 1):
+            W_V[layer, 0, token, token] = W_O[layer, 0, token, (1 + layer) * d_vocab + token] = 1
+    for at in range(n_ctx):
+        place = 3 * d_vocab + at
+        W_pos[at, place] = W_K[0, 0, place, at] = 1
+        W_Q[0, 0, place, max(at - 1, 0)] = sharpness * math.sqrt(d_head)
+    ends = {"W_E": W_E, "W_pos": W_pos, "W_U": W_U}
+    return {**ends, "W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
 
 
 def _induction_by_loops(tokens: Sequence[int], d_vocab: int, sharpness: float) -> list[list[float]]:

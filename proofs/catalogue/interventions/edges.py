@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from sympy import Identity, MatrixSymbol, OneMatrix, Transpose, symbols
 
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, HeadSum, OneHot, matadd, matmul
+from otimes.numeric.circuits.result import Named
 from otimes.numeric.interventions.circuits import acdc, circuit
 from otimes.numeric.interventions.edges import edge_patching, path_patching
-from otimes.numeric.interventions.flow import information_flow
+from otimes.numeric.interventions.flow import Flow, information_flow
 from otimes.numeric.interventions.graph import graph
 from otimes.numeric.model import Model
 from otimes.numeric.rounding import gamma
@@ -276,6 +278,43 @@ def _weights(model: Model) -> tuple[np.ndarray, ...]:
     return model.W_Q, model.W_K, model.W_V, model.W_O
 
 
+def _every_edge(
+    model: Model, clean: Sequence[int], corrupt: Sequence[int], found: Named
+) -> Iterator[Trial]:
+    """Yield the effect of every edge of one or two layers, each by a pass of its own."""
+    plain, other = PlainPass(model, clean), PlainPass(model, corrupt).run()
+    ours, edges = plain.run(), set(graph(model).edges)
+    effects, there = np.full(found.values.shape, np.nan), np.zeros(found.values.shape)
+    for i, sender in enumerate(found.labels["sender"]):
+        for j, receiver in enumerate(found.labels["receiver"]):
+            if (sender, receiver) in edges:
+                run, there[i, j] = plain.run({(sender, receiver)}, other), 1.0
+                effects[i, j] = run["logits"][3] - ours["logits"][3]
+    yield Trial("which edges there are", (~np.isnan(found.values)).astype(float), there, 0.0)
+    known = there > 0
+    doubt = _doubt_of_two_layers(model, ours, other)
+    if 1000 * doubt < np.abs(effects[known]).max():  # in large models the bound says nothing
+        yield Trial("every edge", found.values[known], effects[known], doubt)
+
+
+def _doubt_of_two_layers(model: Model, ours: dict[str, Any], theirs: dict[str, Any]) -> float:
+    """Return how far two computations of a logit may be apart, from the embedding on.
+
+    An error of the first layer is relative to the stream in absolute values, as those of the second
+    layer are, and larger by what a softmax makes of errors of its scores.
+    """
+    writers = [name for name in ours if name != "logits"]
+    size = sum(np.abs(ours[name]) + np.abs(theirs[name]) for name in writers)
+    grown = 0.0
+    for head in range(model.n_heads if model.n_layers > 1 else 0):
+        W_Q, W_K, W_V, W_O = (np.abs(W[0, head]) for W in _weights(model))
+        read = size + (np.abs(model.W_pos[: len(size)]) if "W_pos" in model.weights else 0.0)
+        scores = read @ W_Q @ W_K.T @ read.T / np.sqrt(model.d_head)
+        moved = (size @ W_V @ W_O).max(axis=0)
+        grown += (4 * float(scores.max()) + 4) * float((moved / size.max(axis=0)).max())
+    return (1 + grown) * rounding_doubt(model, model.n_layers - 1, size)
+
+
 @theorem(
     title="edge_patching and path_patching: passes with one term replaced",
     chapter=9,
@@ -317,6 +356,8 @@ def edge_patching_method() -> Method:
         plainly, bound = np.array(effects), np.array(doubts)
         yield Trial("edges into the last layer", np.array(values), plainly, bound)
         yield Trial("paths through it to the end", np.array(paths), plainly, bound)
+        if model.n_layers <= 2:
+            yield from _every_edge(model, clean, corrupt, found)
 
     rests = ("edge_patch_replaces_one_term", "path_patching_is_a_difference_of_paths")
     return Method("ot.edge_patching", rests, trials)
@@ -401,6 +442,25 @@ def _search(
     return kept
 
 
+def _flow_of_mlps(found: Flow, model: Model, places: dict[str, np.ndarray]) -> Iterator[Trial]:
+    """Yield the importance of each MLP and of the stream beside it, entry by entry."""
+    if not model.config.d_mlp:
+        nothing = np.isnan([found.mlp, found.past_mlp])
+        yield Trial("no MLPs", nothing.astype(float), np.ones(nothing.shape), 0.0)
+        return
+    for layer, at in np.ndindex(found.mlp.shape):
+        whole = places[f"resid_post.{layer}"][at].tolist()
+        terms = [places[f"{name}.{layer}"][at].tolist() for name in ("mlp_out", "resid_mid")]
+        size = fsum(map(abs, whole))
+        apart = [fsum(abs(x - y) for x, y in zip(whole, term, strict=True)) for term in terms]
+        near = [max(0.0, size - each) for each in apart]
+        total = fsum(near) or 1.0
+        plain = np.array(near) / total
+        bound = 8 * gamma(len(whole) + 4, UNIT) * (size + sum(apart)) / total + UNIT
+        ours = np.array([found.mlp[layer, at], found.past_mlp[layer, at]])
+        yield Trial(f"MLP of layer {layer}, position {at}", ours, plain, bound)
+
+
 @theorem(
     title="information_flow: the nearness of each term of a sum",
     chapter=9,
@@ -422,8 +482,10 @@ def information_flow_method() -> Method:
         if not model.n_layers or model.config.norm_order != "pre":
             return
         found, places = information_flow(model, list(tokens)), model.forward(tokens)
-        at = len(tokens) - 1
-        for layer in range(model.n_layers):
+        yield Trial("the model", float(found.model is model), 1.0, 0.0)
+        yield Trial("the prompt", np.array(found.prompt.tokens), np.array(tokens), 0.0)
+        yield from _flow_of_mlps(found, model, places)
+        for layer, at in product(range(model.n_layers), range(len(tokens))):
             terms = [places[f"resid_pre.{layer}"][at], model.part("b_O", layer)]
             for head, source in product(range(model.n_heads), range(len(tokens))):
                 weight = places[f"pattern.{layer}"][head, at, source]
@@ -432,13 +494,13 @@ def information_flow_method() -> Method:
             whole = places[f"resid_mid.{layer}"][at]
             size = float(np.abs(whole).sum())
             near = [max(0.0, size - float(np.abs(whole - term).sum())) for term in terms]
-            plain = np.array(near) / sum(near)
+            plain = np.array(near) / (sum(near) or 1.0)
             ours = [found.past_attention[layer, at], found.bias[layer, at]]
             ours += list(found.heads[layer, :, at].ravel())
             few = gamma(4 * (model.d_model + model.d_head + len(terms)), UNIT)
             much = few * (size + max(float(np.abs(term).sum()) for term in terms))
-            bound = much * (1 + len(terms) * plain) / sum(near) + few
-            yield Trial(f"layer {layer}", np.array(ours), plain, bound)
+            bound = much * (1 + len(terms) * plain) / (sum(near) or 1.0) + few
+            yield Trial(f"layer {layer}, position {at}", np.array(ours), plain, bound)
         everything = found.routes(0.0)
         still = sum(route.importance <= 0 for route in everything)
         yield Trial("threshold 0 keeps what counts", float(still), 0.0, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -340,6 +340,28 @@ def compensation_is_what_later_layers_add() -> Statement:
     )
 
 
+def _places_are_right(
+    local: LocalBounds, places: Mapping[str, np.ndarray], tokens: Sequence[int], but: set[str]
+) -> Iterator[Trial]:
+    """Yield each activation beside what the formula of its operation makes of those it reads."""
+    recorded = {**places, "tokens": np.array(tokens)}
+    for name in places:
+        if name not in but:
+            judged = local.place(name, recorded)
+            yield Trial(name, places[name], judged.value, judged.bound)
+
+
+def _scores_of_all_pairs(model: Model, places: Mapping[str, np.ndarray]) -> Iterator[Trial]:
+    """Yield the scores of all pairs, those that are masked later included."""
+    for layer in range(model.n_layers):
+        q, k = places[f"q.{layer}"], places[f"k.{layer}"]
+        plain = np.einsum("hik,hjk->hij", q, k) / np.sqrt(model.d_head)
+        size = np.einsum("hik,hjk->hij", np.abs(q), np.abs(k)) / np.sqrt(model.d_head)
+        there = np.isfinite(places[f"scores.{layer}"])
+        bound = 2 * gamma(model.d_head + 4, UNIT) * size[there]
+        yield Trial(f"scores.{layer}", places[f"scores.{layer}"][there], plain[there], bound)
+
+
 @theorem(
     title="intervene: passes with replaced activations, by loops",
     chapter=9,
@@ -362,6 +384,7 @@ def intervene_method() -> Method:
         places, source = model.forward(tokens), model.forward(changed)
         name, head = f"head_out.{layer}", model.n_heads - 1
         noise = np.random.default_rng(9).standard_normal(places[name][head].shape)
+        local = LocalBounds(model, "float64")
         replacements = {
             "zero": np.zeros_like(noise),
             "mean": (places[name][head] + source[name][head]) / 2,
@@ -376,7 +399,18 @@ def intervene_method() -> Method:
                 {hook(name, heads=head): by},
                 source=changed,
                 prompts=[list(tokens), changed],
-            )["logits"][last, 3]
+            )
+            yield from _places_are_right(local, found, tokens, {name, f"attn_out.{layer}"})
+            if kind == "zero":
+                yield from _scores_of_all_pairs(model, found)
+            added = found[name].sum(axis=0)
+            doubt = gamma(2 * model.d_model + 8, UNIT) * (np.abs(found[name]).sum(axis=0))
+            yield Trial(f"{kind}, sum over heads", found[f"attn_out.{layer}"], added, doubt)
+            plainly = np.array([*places[name][:head], new, *places[name][head + 1 :]])
+            written = np.abs(places[f"z.{layer}"]) @ np.abs(model.W_O[layer])
+            bound = 4 * gamma(model.d_head + 8, UNIT) * (written + np.abs(plainly))
+            yield Trial(f"{kind}, {name}", found[name], plainly, bound)
+            found = found["logits"][last, 3]
             rows = [*places[name][:head, last], new[last], *places[name][head + 1 :, last]]
             rows.append(places[f"resid_pre.{layer}"][last])
             column = model.W_U[:, 3]
@@ -457,9 +491,16 @@ def held_method() -> Method:
         plain, size = np.zeros((2, len(tokens), model.d_head))
         places = model.forward(tokens)
         local = LocalBounds(model, "float64")
-        for name in ("logits", *["mlp_out.0"] * bool(model.config.d_mlp)):
-            judged = local.place(name, found.before)
-            yield Trial(f"{name} before", found.before[name], judged.value, judged.bound)
+        yield Trial("the model", float(found.model is model), 1.0, 0.0)
+        asked = (hook("v.0", heads=0),)
+        yield Trial("what is changed", float(found.interventions == asked), 1.0, 0.0)
+        yield from _places_are_right(local, found.before, tokens, set())
+        patterns = {f"pattern.{layer}" for layer in range(model.n_layers)}
+        yield from _places_are_right(local, found.places, tokens, {"v.0", *patterns})
+        for name in patterns:
+            yield Trial(f"{name}, held", found.places[name], found.before[name], 0.0)
+        doubled = np.array([2 * places["v.0"][0], *places["v.0"][1:]])
+        yield Trial("v.0, of which one head is doubled", found.places["v.0"], doubled, 0.0)
         weights, values = places["pattern.0"][0], places["v.0"][0]
         for i, j in np.ndindex(weights.shape):
             plain[i] += weights[i, j] * (2 * values[j])

@@ -290,6 +290,8 @@ def _writes_centred(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
     model = _without_norm_biases(model)
     new, places = processing.centre_writers(model), model.forward(tokens)
     yield from _rest_is_kept(model, new, *WRITERS)
+    for name in sorted({*WRITERS} & model.weights.keys()):
+        yield _without_mean(name, getattr(new, name), getattr(model, name), axis=-1)
     pairs = zip(_writers(model, places, tokens), _writers(new, places, tokens), strict=True)
     for old, now in pairs:
         few = gamma(model.d_model + 4, 2**-53)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import fsum
 
 import numpy as np
 import sympy
@@ -266,7 +267,12 @@ def leace_method() -> Method:
         few = min(4 * model.d_model, model.d_vocab // 2 * 2)  # as many even tokens as odd ones
         rows = model.W_E[:few, : model.d_model // 3]
         labels = np.arange(len(rows)) % 2
-        clean = leace(rows, labels)(rows)
+        eraser = leace(rows, labels)
+        clean = eraser(rows)
+        mean = np.array([fsum(column) / len(rows) for column in rows.T])
+        few = gamma(len(rows) + 2, UNIT) * np.abs(rows).mean(axis=0)
+        yield Trial("the mean", eraser.mean, mean, 2 * few)
+        yield Trial("dimensions that are removed", float(eraser.rank), 1.0, 0.0)
         plain = np.zeros(rows.shape[1])
         for row, label in zip(clean, labels, strict=True):
             plain += row * (label - 0.5)

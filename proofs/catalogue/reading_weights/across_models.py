@@ -247,9 +247,11 @@ def align_layers_method() -> Method:
         bound = 8 * (model.d_vocab + model.d_model) * ROUNDOFF * most / min(lengths) ** 2
         yield Trial("correlations", found, np.array(plain), bound)
         heads = {name: np.roll(model.weights[name], 1, 0) for name in ("W_Q", "W_K", "W_V", "W_O")}
-        pairs = align_layers(model, model.changed(heads)).pairs
+        shuffled = model.changed(heads)
+        pairs = align_layers(model, shuffled).pairs
         order = [(k, (k + 1) % model.n_layers) for k in range(model.n_layers)]
         yield Trial("pairs of shuffled layers", np.array(pairs), np.array(order), 0.0)
+        yield _similarities(model, shuffled)
 
     return Method(
         "ot.align_layers",
@@ -261,6 +263,25 @@ def align_layers_method() -> Method:
         ),
         trials,
     )
+
+
+def _similarities(A: Model, B: Model) -> Trial:
+    """Return how alike the layers are by the rows of W_O, beside the same from all logits."""
+    found = align_layers(A, B, ("W_O",)).similarity.values
+    plain, doubt = np.zeros((2, A.n_layers, B.n_layers))
+    for i, j in np.ndindex(plain.shape):
+        centred = []
+        for model, layer in ((A, i), (B, j)):
+            rows = np.concatenate(list(model.W_O[layer])) @ model.W_U
+            centred.append(rows - rows.mean(axis=1, keepdims=True))
+        lengths = [np.linalg.norm(each, axis=1) for each in centred]
+        like = np.abs(centred[0] @ centred[1].T) / np.outer(*lengths)
+        plain[i, j] = (like.max(axis=1).mean() + like.max(axis=0).mean()) / 2
+        longest = max(np.linalg.norm(each.W_O, axis=-1).max() for each in (A, B))
+        most = (longest * np.linalg.norm(A.W_U)) ** 2
+        shortest = min(float(each.min()) for each in lengths)
+        doubt[i, j] = 8 * (A.d_vocab + A.d_model) * ROUNDOFF * most / shortest**2
+    return Trial("how alike the layers are", found, plain, doubt)
 
 
 @theorem(
@@ -305,6 +326,13 @@ def stitching_method() -> Method:
         turned = model.changed({"W_U": model.W_U[::-1].copy()})
         found = stitching_map(model, turned).K
         yield Trial("to itself turned", found, np.eye(model.d_model)[::-1], bound)
+        other = model.changed({"W_U": np.roll(model.W_U, 1, axis=1)})
+        stitched, E_A, E_B = stitching_map(model, other), model.W_U, other.W_U
+        K = np.linalg.solve(E_B @ E_B.T, E_B @ E_A.T).T
+        bound *= float(np.linalg.norm(E_A) / np.linalg.norm(E_B, -2))
+        yield Trial("to its tokens in another order", stitched.K, K, bound)
+        missing = np.linalg.norm(K @ E_B - E_A) / np.linalg.norm(E_A)
+        yield Trial("what is missing then", stitched.residual, float(missing), bound)
 
     return Method("ot.stitching_map", ("stitching_to_itself",), trials, law="K = E_A E_B'")
 

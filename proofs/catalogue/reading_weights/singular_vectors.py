@@ -602,6 +602,9 @@ def spectral_bands_method() -> Method:
             return
         rows = model.forward(tokens, ["final"])["final"]
         bands = spectral_bands(model, 4)
+        edges = [int((model.d_model * band / 4) + 0.5) for band in range(5)]
+        if all(model.d_model * band % 4 != 2 for band in range(5)):  # no edge is halfway
+            yield Trial("edges", np.array(bands.edges), np.array(edges), 0.0)
         total = sum(bands.keep(rows, band) for band in range(4))
         size = float(np.linalg.norm(rows))
         bound = 16 * model.d_model * ROUNDOFF * size

@@ -41,8 +41,11 @@ def successor_scores_method() -> Method:
         tokens = list(dict.fromkeys(tokens))
         for items in zip(tokens[:2], tokens[1:3], tokens[2:4], strict=True):
             share = [_by_loops(model, layer, items) for layer in range(1, model.n_layers)]
-            found = successor_scores(model, items).values[1:]
-            yield Trial("share of items", found, np.array(share), ROUNDOFF)
+            scores = successor_scores(model, items)
+            yield Trial("share of items", scores.values[1:], np.array(share), ROUNDOFF)
+            first = np.isnan(scores.values[0]).astype(float)
+            yield Trial("none in the first layer", first, np.ones(model.n_heads), 0.0)
+            yield Trial("by chance", scores.baseline or 0.0, 1 / len(items), ROUNDOFF)
 
     return Method(
         "ot.successor_scores",

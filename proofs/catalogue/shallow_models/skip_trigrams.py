@@ -17,7 +17,7 @@ from otimes.algebra.facts import Fact
 from otimes.algebra.language.linear import Family, HeadSum, matadd, matmul
 from otimes.algebra.language.nonlinear import RowSoftmax
 from otimes.algebra.language.trees import stated
-from otimes.numeric.circuits.trigrams import skip_trigrams
+from otimes.numeric.circuits.trigrams import SkipTrigrams, skip_trigrams
 from otimes.numeric.corpus import read_source
 from otimes.numeric.model import Model
 from otimes.numeric.rounding import UNIT_ROUNDOFF
@@ -256,6 +256,7 @@ def _largest_by_tables(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
     k, sources = 8, sorted(set(tokens))[:3]
     for head in range(min(2, model.n_heads)):
         found = skip_trigrams(model, 0, head, k, sources=sources)
+        yield Trial(f"head 0.{head}", np.array([found.layer, found.head]), np.array([0, head]), 0.0)
         W_E, W_U = model.W_E.astype(float), model.W_U.astype(float)
         W_Q, W_K, W_V, W_O = (
             w[0, head].astype(float) for w in (model.W_Q, model.W_K, model.W_V, model.W_O)
@@ -263,8 +264,10 @@ def _largest_by_tables(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         scores = (W_E @ W_Q) @ (W_E @ W_K).T / sqrt(model.d_head)
         raised = np.exp(scores - scores.max(axis=1, keepdims=True))
         share = (raised / raised.sum(axis=1, keepdims=True))[:, sources]
-        moved = (W_E[sources] @ W_V) @ W_O @ W_U
-        moved -= moved.mean(axis=1, keepdims=True)
+        some = [*sources, *range(min(FEW, model.d_vocab))]
+        table = (W_E[some] @ W_V) @ W_O @ W_U
+        table -= table.mean(axis=1, keepdims=True)
+        moved = table[: len(sources)]
         every = np.einsum("ds,so->dso", share, moved)
         largest = np.sort(every.ravel())[::-1][:k]
         yield Trial(
@@ -275,6 +278,35 @@ def _largest_by_tables(model: Model, tokens: Sequence[int]) -> Iterator[Trial]:
         )
         at = [every[each.destination, sources.index(each.source), each.output] for each in found]
         yield Trial(f"head 0.{head}, where they are", largest, np.array(at), 2 * bound)
+        yield from _circuits_of(found, some, (scores[some], table), _rounding_of(model, head))
+
+
+FEW = 64  # rows of the tables that are compared, at most
+
+
+def _circuits_of(
+    found: SkipTrigrams,
+    some: Sequence[int],
+    tables: tuple[np.ndarray, np.ndarray],
+    bounds: tuple[float, float],
+) -> Iterator[Trial]:
+    """Yield rows of the two circuits that are returned with the skip-trigrams, multiplied out."""
+    head, circuits = f"{found.layer}.{found.head}", (found.attention.scores, found.outputs)
+    names = ("scores", "outputs")
+    for what, circuit, plain, bound in zip(names, circuits, tables, bounds, strict=True):
+        made = circuit.left[some] @ circuit.right
+        yield Trial(f"{what} of head {head}", made, plain, bound)
+
+
+def _rounding_of(model: Model, head: int) -> tuple[float, float]:
+    """Return bounds on the difference of two computations of a score, and of an output."""
+    E, U = (np.abs(w.astype(float)) for w in (model.W_E, model.W_U))
+    Q, K, W_V, W_O = (
+        np.abs(w[0, head].astype(float)) for w in (model.W_Q, model.W_K, model.W_V, model.W_O)
+    )
+    few = 2 * (2 * model.d_model + model.d_head + model.d_vocab + 8) * UNIT_ROUNDOFF["float64"]
+    scores = float(((E @ Q) @ (E @ K).T).max()) / sqrt(model.d_head)
+    return few * scores, few * 2 * float((((E @ W_V) @ W_O) @ U).max())
 
 
 def _rounding(model: Model, head: int, scores: np.ndarray, moved: np.ndarray) -> float:
