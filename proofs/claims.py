@@ -44,12 +44,12 @@ class Statement:
     symbols to weights and activations where their names do not; of several bindings, the first that
     a model can satisfy is used. `depth` is the number of layers, if the statement is about the
     logits of models of one depth. `bare`: its `places` are those of attention-only models without
-    norms and biases. `config`: fields that the model's configuration must have for its places, such
-    as `{"norm": "layer"}`. On other models the two sides are only compared with each other. An
-    activation called `g` is arbitrary in the proof, and the model's own in the check.
-    `unchanged_by` are wrong bindings that make no difference to what is recorded, such as "b_Q for
-    b_K", with the reasons. `on_models` is false if no model has the quantities in it (the prose
-    says why). `printed` has published wrong forms, by the number of the erratum.
+    norms and biases; on others its sides are only compared with each other. `config`: fields that
+    the model's configuration must have, such as `{"norm": "layer"}`. An activation called `g` is
+    arbitrary in the proof, and the model's own in the check. `unchanged_by` are wrong bindings that
+    make no difference to what is recorded, such as "b_Q for b_K", with the reasons. `on_models` is
+    false if no model has the quantities in it (the prose says why). `printed` has published wrong
+    forms, by the number of the erratum.
     """
 
     kind: ClassVar[str] = "identity"

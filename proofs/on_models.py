@@ -106,12 +106,13 @@ def silent(claim: Placed, run: Run) -> str:
 def check_on_model(stated: Statement, run: Run) -> ModelEvidence:
     """Return the result of checking an identity on a run of one model.
 
-    Where its places are not those of the model, the two sides are compared with each other only.
+    Where its places are those of attention-only models, and the model is none, the two sides are
+    compared with each other only.
     """
-    if why := silent(stated, run):
-        if not stated.places:
-            return out_of_scope(run, why)
+    if stated.places and stated.bare and not run.config.bare:
         stated = replace(stated, places={})
+    if why := silent(stated, run):
+        return out_of_scope(run, why)
     worst, where, sensitivity, blind, any_case, held_to = 0.0, "", 0.0, 0.0, False, False
     for case, comparisons in compared(stated, run):
         any_case = True

@@ -120,6 +120,8 @@ def test_a_query_has_a_bias_and_a_statement_may_be_about_one_kind_of_model() -> 
     elsewhere = _check(Statement(q, q, {"k": q}, bare=False, config={"positions": "rotary"}), run)
     assert (elsewhere.applies, elsewhere.passed) == (False, True)
     assert elsewhere.why == "it is about models with positions='rotary'"
+    found = _check(Statement(q, q, {"k": q}), run)  # its places are those of attention-only models
+    assert (found.applies, found.passed, found.recorded) == (True, True, False)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "relu, no norm at the end"])
