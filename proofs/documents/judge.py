@@ -25,6 +25,7 @@ from otimes.proofs.documents.other_readings import (
 )
 from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
+from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses
 
 MOST_NODES = 1500  # parts of an equation that is decided
@@ -80,7 +81,12 @@ class Judge:
         reading = shown(read)
         verdict = decide(read.terms[0], read.terms[1], budget=BUDGET)
         if verdict.status == "proved":
+            turned, sure = read_as_rows(read.terms, lhs, rhs, symbols)
+            if turned and not sure:
+                why = f"it conforms only where {' and '.join(turned)}: say so, or declare the shape"
+                return Found("undecided", why, reading=reading)
             readings = [doubt for doubt in read.doubts if " was read " in doubt or "rows" in doubt]
+            readings += [f"where {each}" for each in turned]
             readings += self._contradicted(lhs, rhs, symbols)
             return Found("proved", "; ".join([verdict.reason, *readings]), reading=reading)
         found = (

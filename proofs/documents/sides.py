@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from sympy import MatrixSymbol
+
+from otimes.algebra.language.linear import FamilyMember
 from otimes.algebra.notation.parser import parse_formula
-from otimes.algebra.notation.symbols import Declared, default, full_key, keys
+from otimes.algebra.notation.symbols import Declared, Symbols, default, full_key, keys
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Name, Space, bare
+from otimes.algebra.notation.tree import Name, Node, Space, bare, walk
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.prose import LIST, LOCALLY, M, Prose
 
@@ -61,6 +65,29 @@ def every_side(text: str) -> str:
     """
     found = {(match["side"] or match["word"]).lower() for match in EVERY.finditer(text)}
     return found.pop() if len(found) == 1 else ""
+
+
+def read_as_rows(
+    terms: Sequence[Any], lhs: Node, rhs: Node, symbols: Symbols
+) -> tuple[list[str], bool]:
+    """Return which vectors of d entries are rows in an equation, and whether a matrix says so.
+
+    A vector of d entries is a column, as a rule. What conforms with rows alone is not true of it,
+    unless the document has rows, or a matrix of known shape stands beside it.
+    """
+    names = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Name)]
+    known = {key: one for key, one in map(symbols.lookup, names) if one is not None}
+    vectors = {key for key, one in known.items() if one.kind == "vector" and not one.side}
+    parts = {part for term in terms for part in term.atoms(MatrixSymbol, FamilyMember)}
+    rows = {
+        (str(getattr(part, "family", part).name), part.shape[1])
+        for part in parts
+        if part.shape[0] == 1 != part.shape[1]
+    }
+    turned = sorted(row for row in rows if {row[0], row[0].partition("_")[0]} & vectors)
+    beside = any(one.kind == "matrix" and one.line for one in known.values())
+    sure = beside or symbols.convention == "row"
+    return [f"{name} is a row (1 × {size})" for name, size in turned], sure
 
 
 def declare_sides(prose: Prose, context: Context) -> None:

@@ -97,3 +97,22 @@ def test_what_conforms_as_declared_is_decided_as_before() -> None:
     )
     for text in texts:
         assert verdict(text) == "proved", text
+
+
+OPEN = r"Let $x \in \mathbb{R}^d$ and $v_1 \in \mathbb{R}^d$ be vectors. "
+WEIGHTS = r"The weights are $W \in \mathbb{R}^{d \times k}$ and $U \in \mathbb{R}^{k \times d}$. "
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "words"),
+    [
+        (OPEN + r"$\mathrm{tr}(x x^\top) = x x^\top$.", "undecided", "x is a row (1 × d)"),
+        (OPEN + r"$\mathrm{tr}(v_1 v_1^\top) = v_1 v_1^\top$.", "undecided", "v_1 is a row"),
+        (OPEN + r"$\mathrm{tr}(x x^\top) = x^\top x$.", "proved", ""),
+        (OPEN + WEIGHTS + "$(x W) U = x W U$.", "proved", "where x is a row (1 × d)"),
+    ],
+)
+def test_a_vector_is_no_row_unless_something_says_so(text: str, verdict: str, words: str) -> None:
+    *_, last = check_text(text).equations
+    assert last.verdict == verdict
+    assert words in last.why
