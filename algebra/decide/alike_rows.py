@@ -20,9 +20,10 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.alike import Axis, ByClass, Classes, NoValue
 from otimes.algebra.evaluate.exact import Assignment, array_shape
 from otimes.algebra.evaluate.exact_arrays import MOST_SPARSE, with_entries
+from otimes.algebra.language.linear import Family
 from otimes.algebra.language.shapes import inspect
 
-PLAIN, GIVEN = 4, 40  # trials without hypotheses, and with them
+PLAIN, GIVEN = 4, 40  # trials without hypotheses, and with them; as many with other members
 LARGEST = 3  # of symbolic sizes, and of entries
 KINDS = ("any", "symmetric", "permutation", "diagonal", "zero", "identity")
 MOST_NONZERO = 200_000
@@ -37,7 +38,8 @@ def refuted_by_alike_rows(claim: Claim) -> Later | None:
     if claim.signature.masks:
         return None
     draw = random.Random(SEED)
-    for attempt in range(GIVEN if claim.given else PLAIN):
+    several = any(isinstance(each, Family) for each in claim.signature.tensors.values())
+    for attempt in range((2 * GIVEN if several else GIVEN) if claim.given else PLAIN):
         try:
             found = _trial(claim, draw, attempt)
         except OtimesError:  # a function has no value there, or there is none by classes
@@ -72,7 +74,7 @@ def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
         found = leaves.get((name, at))
         if found is None or (found.rows, found.cols) != (rows, cols):
             own = random.Random(f"{seed} {name} {at}")
-            apart = at and claim.given and attempt % 4 > 1  # members of several kinds
+            apart = at and attempt >= GIVEN  # members of several kinds
             kind = own.choice(("zero", kinds[name])) if apart else kinds[name]
             found = leaves[name, at] = _drawn(kind, rows, cols, own, full)
         return found
