@@ -13,7 +13,7 @@ def real_array(given: Any, what: str, finite: bool = True) -> np.ndarray:
     >>> real_array([[1, 2]], "x").shape
     (1, 2)
 
-    Raises: OtimesError for what is no array of real numbers, or has entries that are not finite.
+    Raises: OtimesError unless it is an array of real numbers, and unless its entries are finite.
     """
     try:
         array = np.asarray(given)
@@ -45,7 +45,7 @@ def real_number(given: Any, what: str) -> float:
     >>> real_number(np.float32(2), "strength")
     2.0
 
-    Raises: OtimesError for what is no finite real number.
+    Raises: OtimesError unless it is one finite real number.
     """
     try:
         array = real_array(given, what, finite=False)

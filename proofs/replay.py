@@ -1745,7 +1745,7 @@ def suited(reader: Reader, certificate: Any, put: Instance, scope: Scope) -> Non
             kind, k = tree
             sizes = [reader.size(put.tree(n, len(scope))) for n in shape]
             own = kind == "family" and [*reader.tensors[k][1:]] == sizes
-            demand(own, "a family of another shape is put in")
+            demand(own, "a family of a lemma has another shape")
             continue
         bounds = opened(reader, [Free(put.tree(n, len(scope))) for n in counts])
         x = reader.matrix(tree, (*scope, *bounds))

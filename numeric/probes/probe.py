@@ -161,6 +161,7 @@ def _newton(
     """Return a minimum from a point near it, by Newton steps as long as the slope falls."""
     slope = loss(flat)[1]
     for _ in range(NEWTON_STEPS):
+        # A rough step is enough: what it leaves of the slope is what the next one starts from.
         step, _ = cg(curvature(flat), -slope, rtol=1e-6, maxiter=4 * len(flat))
         after = loss(flat + step)[1]
         if not np.linalg.norm(after) < np.linalg.norm(slope) / 2:

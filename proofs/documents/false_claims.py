@@ -149,8 +149,10 @@ class FalseClaim:
     def _differ_by_a_number(self) -> bool:
         """Return whether the sides differ by a nonzero number."""
         example, (left, right) = self.verdict.counterexample, self.read.terms[:2]
+        if example is None:
+            return False
         try:
-            number = Fraction(str(example.lhs)) - Fraction(str(example.rhs))  # type: ignore[union-attr]
+            number = Fraction(str(example.lhs)) - Fraction(str(example.rhs))
             more = sympy.Rational(number.numerator, number.denominator)
             other = sympy.Add(right, more, evaluate=False)
             return bool(number) and decide(left, other, budget=TRIAL).status == "proved"

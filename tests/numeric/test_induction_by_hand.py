@@ -65,7 +65,7 @@ def test_its_heads_are_the_heads_of_the_story() -> None:
     prompts = np.array([_repeated(20, 40, seed) for seed in range(2)])
     previous = previous_token_score(model, prompts)
     assert previous[0, 0] > 1 - 1e-12
-    twice = prompts[:, 1:]  # what is measured are prompts said twice, without BOS
+    twice = prompts[:, 1:]  # the scores are of the repeated prompts, without BOS
     assert prefix_matching_score(model, twice)[1, 0] > 0.9
 
 

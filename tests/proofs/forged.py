@@ -1406,7 +1406,7 @@ GUARDS = {
     "a scalar of a lemma has another property": "a lemma about a number that is not zero",
     "a lemma presupposes what is not zero": "a lemma that presupposes that a number is not zero",
     "a matrix of a lemma has another shape": "a lemma about matrices of one entry",
-    "a family of another shape is put in": "a lemma about members of one entry",
+    "a family of a lemma has another shape": "a lemma about members of one entry",
     "a lemma says something else": "a lemma of another claim",
     "a root of a sum, or of zero": "the root of a quotient of sizes",
     "a root of what may be negative": "the root of a square",

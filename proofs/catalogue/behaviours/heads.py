@@ -394,7 +394,7 @@ def duplicate_token_heads_seen() -> Observation:
 
     return Observation(
         "some head of a trained model spends more than half of its attention on earlier "
-        "occurrences of the token, on random tokens said twice",
+        "occurrences of the token, on random tokens repeated once",
         observe,
         {"attention to the same token": 0.5},
         outcome="not seen",

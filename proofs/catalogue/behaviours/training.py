@@ -365,7 +365,7 @@ def trained_units_are_waves() -> Observation:
 
 
 def _contrasts(d_vocab: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield pairs of prompts: tokens said twice, and the same with others the first time."""
+    """Yield pairs of prompts: tokens repeated once, and the same with others the first time."""
     rng = np.random.default_rng(4)
     for _ in range(1):
         said = rng.choice(d_vocab, size=14, replace=False).tolist()

@@ -207,7 +207,7 @@ def induction_sharpness() -> ErrorLaw:
     """A softmax with finite scores leaves some attention on positions that do not match. With score
     β at matches and 0 elsewhere, an induction head's error is about n e^{−β} for n such positions;
     the law measured is that it falls like e^{−β}. The error is what is missing from 1 in the logits
-    of the hand-written model, on a text that is said twice.
+    of the hand-written model, on a text that is repeated once.
 
     So trained heads need large scores at matches.
     """

@@ -51,8 +51,8 @@ def two_layers_learn_induction() -> Observation:
         return Observed(figure, ratios)
 
     return Observation(
-        "on random tokens said twice, the loss of `induction` (two layers) is less than half the "
-        "second time, that of `one_layer` more than nine tenths",
+        "on random tokens repeated once, the loss of `induction` (two layers) is less than half "
+        "the second time, that of `one_layer` more than nine tenths",
         observe,
         {"loss saved, two layers": 0.5, "loss kept, one": 0.9},
     )
@@ -122,9 +122,9 @@ def _by_hand(d_vocab: int) -> float:
 )
 def hand_written_beside_trained() -> Observation:
     """The hand-written induction model and the trained one are compared on the same prompts: random
-    tokens said twice, after a beginning-of-text token. From the second token of the repetition on,
-    only induction can give the right answer. The hand-written model has β = 30 and the vocabulary
-    of the trained one.
+    tokens repeated once, after a beginning-of-text token. From the second token of the repetition
+    on, only induction can give the right answer. The hand-written model has β = 30 and the
+    vocabulary of the trained one.
 
     It shows how far training is from the exact algorithm.
     """
@@ -136,7 +136,7 @@ def hand_written_beside_trained() -> Observation:
         return Observed(figure, right)
 
     return Observation(
-        "on random tokens said twice, the next token is the best guess of the model written by "
+        "on random tokens repeated once, the next token is the best guess of the model written by "
         "hand everywhere in the second half, and of `induction` in more than nine cases of ten",
         observe,
         {"by hand": 0.9999, "trained": 0.9},

@@ -21,6 +21,7 @@ from otimes.proofs.theorem import theorem
 
 EDGE = ("head_out.0[1]", "k.1[2]")
 QUERIES = Hook("q.1", (1,))
+LEFT_OVER = r"\sum_r \mathrm{EAP\text{-}IG}_{embed \to r} - (m(\tilde x) - m(x))"
 
 
 @lru_cache(maxsize=1)
@@ -98,7 +99,7 @@ def eap_ig_right_error() -> ErrorLaw:
     difference.
     """
     return ErrorLaw(
-        r"\sum_r \mathrm{EAP\text{-}IG}_{embed \to r} - (m(\tilde x) - m(x))",
+        LEFT_OVER,
         lambda step: _left_over(step, "right"),
         order=1,
         start=1 / 4,
@@ -119,7 +120,7 @@ def eap_ig_midpoint_error() -> ErrorLaw:
     paper (`eap_ig_right_error`). Measured on `llama_tiny`.
     """
     return ErrorLaw(
-        r"\sum_r \mathrm{EAP\text{-}IG}_{embed \to r} - (m(\tilde x) - m(x))",
+        LEFT_OVER,
         lambda step: _left_over(step, "midpoint"),
         order=2,
         start=1 / 4,

@@ -9,7 +9,7 @@ not be true: wrong is a counterexample that a second evaluator does not confirm.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import sympy
@@ -58,7 +58,7 @@ class Hypothesised:
         """Return an equation of matrices, of entries or of numbers, often for all indices."""
         A, B, X, Y, G, s, t, size = self._parts()
         name = self.draw.choice(FUNCTIONS)
-        f: Callable[[Any], Any] = lambda e: Activation(name, e)  # noqa: E731
+        f = partial(Activation, name)
         row, column = Transpose(OneHot(i, size)), OneHot(j, size)
         return self.draw.choice(
             (

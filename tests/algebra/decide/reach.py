@@ -11,9 +11,7 @@ from typing import Any
 import sympy
 from sympy import (
     BlockDiagMatrix,
-    BlockMatrix,
     HadamardPower,
-    HadamardProduct,
     Identity,
     Inverse,
     KroneckerProduct,
@@ -35,7 +33,7 @@ from otimes.algebra.language.defined import (
 )
 from otimes.algebra.language.derivative import gradient, jacobian
 from otimes.algebra.language.expectation import expectation
-from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.layers import OrderSum
 from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
@@ -46,13 +44,13 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.language.named_matrices import full_column_rank, permutation
 from otimes.algebra.language.nonlinear import (
-    Activation,
     CausalMask,
     LayerNorm,
     RMSNorm,
     RowSoftmax,
 )
 from otimes.algebra.language.positions import OneHotLast, Positions, Shift
+from tests.algebra.decide.shorthand import f, had, layers, rows, total
 
 n, m, d, k, L, H, r = sympy.symbols("n m d k L H r", integer=True, positive=True)
 i, j, l, h, t = sympy.symbols("i j l h t", integer=True)  # noqa: E741 (the layer)
@@ -97,26 +95,6 @@ def true(name: str, lhs: Any, rhs: Any, *given: Any) -> None:
 
 def false(name: str, lhs: Any, rhs: Any, *given: Any) -> None:
     FALSE[name] = (lhs, rhs, [*given])
-
-
-def layers(e: Any, count: Any = L, reverse: bool = False) -> Any:
-    return LayerProduct(e, (l, count), reverse)
-
-
-def total(e: Any, count: Any = L) -> Any:
-    return HeadSum(e, (l, count))
-
-
-def f(name: str, e: Any) -> Any:
-    return Activation(name, e)
-
-
-def had(*e: Any) -> Any:
-    return HadamardProduct(*e, evaluate=False)
-
-
-def rows(*e: Any) -> Any:
-    return BlockMatrix([list(line) for line in e])
 
 
 # -- depth -----------------------------------------------------------------------------------------

@@ -9,9 +9,7 @@ from typing import Any
 
 import sympy
 from sympy import (
-    BlockMatrix,
     HadamardPower,
-    HadamardProduct,
     Identity,
     KroneckerProduct,
     MatrixSymbol,
@@ -26,11 +24,12 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 from otimes.algebra.language.defined import CrossEntropy, LogSoftmax, LogSumExp, Quotient, Rotation
 from otimes.algebra.language.derivative import gradient, jacobian
 from otimes.algebra.language.expectation import expectation
-from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.layers import OrderSum
 from otimes.algebra.language.linear import ConcatHeads, Family, HeadSum, OneHot, StackHeads
 from otimes.algebra.language.named_matrices import full_column_rank, permutation
-from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
+from otimes.algebra.language.nonlinear import CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.positions import OneHotLast, Positions, Shift
+from tests.algebra.decide.shorthand import f, had, layers, rows, total
 
 n, m, d, k, L, H, r, s = sympy.symbols("n m d k L H r s", integer=True, positive=True)
 i, j, l, h, t = sympy.symbols("i j l h t", integer=True)  # noqa: E741 (the layer)
@@ -72,28 +71,8 @@ def true(name: str, lhs: Any, rhs: Any, *given: Any) -> None:
     TRUE[name] = (lhs, rhs, [*given])
 
 
-def layers(body: Any, count: Any = L, reverse: bool = False) -> Any:
-    return LayerProduct(body, (l, count), reverse)
-
-
-def total(body: Any, count: Any = L) -> Any:
-    return HeadSum(body, (l, count))
-
-
 def before(body: Any, end: Any) -> Any:
     return HeadSum(body, (j, end))
-
-
-def f(name: str, argument: Any) -> Any:
-    return Activation(name, argument)
-
-
-def had(*factors: Any) -> Any:
-    return HadamardProduct(*factors, evaluate=False)
-
-
-def rows(*lines: Any) -> Any:
-    return BlockMatrix([list(line) for line in lines])
 
 
 # -- depth -----------------------------------------------------------------------------------------

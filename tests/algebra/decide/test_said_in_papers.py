@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
-import pytest
-
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import rejected
 from tests.algebra.decide.said_in_papers import FALSE, TRUE
+from tests.algebra.decide.shorthand import some
 
-EVERY = 1 if os.environ.get("OTIMES_LONG") else 12
 OPEN = {  # true, and why they are not proved
     "indices: one more term": "a range ends at i + 1, where i stops one short of its own",
     "indices: reversed": "no rule turns a range around",
     "indices: triangle exchanged": "a range ends at n - j",
 }
 UNREAD = {"one more term, the old one"}  # false, and refused as above
-
-
-def some(claims: dict[str, Any], but: Any = ()) -> Any:
-    names = [name for name in claims if name not in but]
-    return pytest.mark.parametrize("name", names[::EVERY])
 
 
 @some(TRUE, OPEN)

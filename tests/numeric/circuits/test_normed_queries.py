@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 import otimes as ot
+from otimes.numeric.rounding import gamma
 from tests.numeric.random_models import KINDS as KINDS_OF_ALL
 from tests.numeric.random_models import MODERN, TINY_TOKENS, random_model
+
+# A score is rounded in two products of 9 terms, one of 6, two norms, a rotation and a scale, fewer
+# than 50 times in a row; so is the circuit's. A mean that is subtracted at most doubles what it is
+# subtracted from. The sizes below are those of the terms, without their signs.
+ROUNDINGS = gamma(2 * 2 * 50, 2.0**-53)
 
 KINDS = {
     "qwen3": MODERN["qwen3"],
@@ -42,7 +48,9 @@ def test_scores_are_those_of_the_circuit_over_frozen_scales(kind: str) -> None:
             expected = rows[query] @ circuit.left @ (circuit.right @ rows[key]) * scale
             if config.positions == "alibi":
                 expected -= config.alibi_slopes[head] * (query - key)
-            assert np.isclose(places["scores.1"][head, query, key], expected, atol=1e-12)
+            left, right = np.abs(circuit.left), np.abs(circuit.right)
+            size = np.abs(rows[query]) @ left @ (right @ np.abs(rows[key])) * scale + abs(expected)
+            assert abs(places["scores.1"][head, query, key] - expected) <= ROUNDINGS * size
 
 
 @pytest.mark.parametrize("kind", ["deepseek", "latents of keys only"])
@@ -75,7 +83,10 @@ def test_scores_of_latents_are_two_circuits_of_which_one_is_scaled(kind: str) ->
             of_own = rows[query] @ own.dense() @ rows[key] / of_keys[key]
             both = of_own + rows[query] @ turned.dense() @ rows[key]
             expected = both / of_queries[query] * model.config.score_scale
-            assert np.isclose(places["scores.1"][head, query, key], expected, atol=1e-12)
+            parts = np.abs(own.dense()) / of_keys[key] + np.abs(turned.dense())
+            size = np.abs(rows[query]) @ parts @ np.abs(rows[key])
+            size *= model.config.score_scale / of_queries[query]
+            assert abs(places["scores.1"][head, query, key] - expected) <= ROUNDINGS * size
 
 
 @pytest.mark.parametrize(
