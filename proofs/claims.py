@@ -22,7 +22,9 @@ import numpy as np
 import sympy
 from sympy import Trace, Transpose
 
+from otimes.algebra.errors import OtimesError
 from otimes.algebra.facts import Fact
+from otimes.algebra.facts.equations import equations_of, facts_in
 from otimes.algebra.language.linear import matmul
 from otimes.numeric.binding import Source
 from otimes.numeric.model import Model
@@ -39,7 +41,8 @@ Printed = Pair | Callable[[], Pair]
 class Statement:
     """An equation, with the activations and weights of a model that it is checked on.
 
-    `given` are hypotheses: pairs, `sympy.Eq`, or results of `lemma`. `places` maps a recorded
+    `given` are hypotheses: pairs, `sympy.Eq`, results of `lemma`, and properties of matrices as
+    `Fact`, `attention_pattern(A)` or SymPy's `Q.orthogonal(P)`. `places` maps a recorded
     activation (`z`, `attn_out`, …, or a `Source`) to the expression that must equal it. `bind` maps
     symbols to weights and activations where their names do not; of several bindings, the first that
     a model can satisfy is used. `depth` is the number of layers, if the statement is about the
@@ -65,6 +68,9 @@ class Statement:
     unchanged_by: Mapping[str, str] = field(default_factory=dict)
     on_models: bool = True
     printed: Mapping[str, Printed] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "given", said(self.given))
 
     @property
     def expressions(self) -> tuple[Any, ...]:
@@ -96,6 +102,9 @@ class NonIdentity(Held):
     given: Sequence[Any] = ()
     bind: Sequence[Binding] = ({},)
     on_models: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "given", said(self.given))
 
     @property
     def expressions(self) -> tuple[Any, ...]:
@@ -345,6 +354,18 @@ class Lemma:
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """A declared property of a matrix, as an equation.
+
+    It says what the matrix is, so that a claim which holds without it is none the worse.
+    """
+
+    lhs: Any
+    rhs: Any
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """Values, by name, at which all other hypotheses hold, or all but one.
 
@@ -355,9 +376,40 @@ class Example:
     numbers: Mapping[str, Any]
 
 
+def said(given: Any) -> tuple[Any, ...]:
+    """Return the hypotheses of an equation one by one; declared properties as equations.
+
+    A matrix without negative entries stays a `Fact`: that is no equation. Raises: OtimesError for
+    what is no hypothesis.
+
+    >>> n = sympy.Symbol("n")
+    >>> A = sympy.MatrixSymbol("A", n, n)
+    >>> [each.lhs for each in said([sympy.Q.symmetric(A), sympy.Q.orthogonal(A)])]
+    [A.T, A.T*A]
+    """
+    alone = isinstance(given, Fact | sympy.Basic | Lemma | Example)
+    found: list[Any] = []
+    for each in facts_in([given] if alone else given):
+        if not isinstance(each, Fact):
+            found.append(each)
+            continue
+        if each.name in ("nonnegative", "row_stochastic"):
+            found.append(Fact("nonnegative", each.subject))
+        found += [Described(left, right, each) for left, right in equations_of(each)]
+    for each in found:
+        pair = isinstance(each, tuple | list) and len(each) == 2
+        if not (pair or isinstance(each, Fact | Lemma | Example | Described | sympy.Eq)):
+            raise OtimesError(
+                f"the hypothesis {each} is not understood: a theorem has as hypotheses equations "
+                "(pairs or sympy.Eq), properties of matrices (Fact, attention_pattern, Q.…) and "
+                "lemmas"
+            )
+    return tuple(found)
+
+
 def as_pair(each: Any) -> Pair:
     """Return the two sides of a hypothesis: of a pair, a `sympy.Eq` or a lemma."""
-    if isinstance(each, Lemma | sympy.Eq):
+    if isinstance(each, Lemma | Described | sympy.Eq):
         return each.lhs, each.rhs
     left, right = each
     return left, right
@@ -366,6 +418,11 @@ def as_pair(each: Any) -> Pair:
 def equations(given: Sequence[Any]) -> tuple[Pair, ...]:
     """Return the equations among hypotheses, as pairs."""
     return tuple(as_pair(each) for each in given if not isinstance(each, Fact | Example))
+
+
+def assumed(given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return hypotheses as `decide` takes them: equations as pairs, then facts that are none."""
+    return (*equations(given), *(each for each in given if isinstance(each, Fact)))
 
 
 def sides_of(given: Sequence[Any]) -> tuple[Any, ...]:

@@ -28,11 +28,14 @@ from otimes.algebra.language.linear import Family, FamilyMember
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.verdict import decide
-from otimes.proofs.claims import Example, Lemma, equations
+from otimes.proofs.claims import Described, Example, Lemma, equations
 
 SEED = 20_211_222
 AT_EXAMPLE = 0.8  # probability of using an example, as failed draws are slow
 TRIES = 40  # draws for each assignment, as some draws do not satisfy the hypotheses
+
+DRAWN = ("nonnegative", "lower_triangular", "rows_sum_to_one", "row_stochastic")
+"""The properties of a matrix that `_pattern` gives to one that is nonnegative."""
 
 Drawer = Callable[[Signature, random.Random, int, int, dict[str, int]], Assignment | None]
 
@@ -44,17 +47,19 @@ def drawer(given: Sequence[Any]) -> Drawer:
     declared property that cannot be drawn.
     """
     facts = [each for each in given if isinstance(each, Fact)]
-    pairs = [*equations(given)]
+    described = [each for each in given if isinstance(each, Described)]
     patterns: dict[str, set[str]] = {}
-    for fact in facts:
+    for fact in (*facts, *[each.fact for each in described]):
         if isinstance(fact.subject, sympy.MatrixSymbol | FamilyMember | Family):
             patterns.setdefault(_name(fact.subject), set()).add(fact.name)
     drawn = {name for name, properties in patterns.items() if "nonnegative" in properties}
-    pairs += [
-        _as_equation(fact)
-        for fact in facts
-        if _name(fact.subject) not in drawn and fact.name != "nonnegative"
-    ]
+
+    def solved(fact: Fact) -> bool:
+        return fact.name not in DRAWN or _name(fact.subject) not in drawn
+
+    pairs = [*equations([each for each in given if not isinstance(each, Described)])]
+    pairs += [(each.lhs, each.rhs) for each in described if solved(each.fact)]
+    pairs += [_as_equation(fact) for fact in facts if fact.name != "nonnegative" and solved(fact)]
     others = [fact for fact in facts if fact.name == "nonnegative"]
     examples = [each for each in given if isinstance(each, Example)]
 

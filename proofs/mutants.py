@@ -21,12 +21,13 @@ from otimes.algebra.budget import Budget
 from otimes.algebra.decide.counterexample import Draw, draw_assignment, search
 from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
 from otimes.algebra.evaluate.exact import Assignment
+from otimes.algebra.facts import Fact
 from otimes.algebra.language.shapes import same_shape, shape_of
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.mutations import OPERATORS, mutants
 from otimes.algebra.verdict import decide
-from otimes.proofs.claims import Example, Lemma, equations, sides_of
+from otimes.proofs.claims import Described, Example, Lemma, assumed, sides_of
 from otimes.proofs.hypotheses import SEED, drawer, signature_of, unmet
 
 WORK_SHORT, WORK_EACH = 1.0, 10.0  # units of work
@@ -128,10 +129,11 @@ def _all_given(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) -> Clai
 def _fewer_hypotheses(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any]) -> Claimed:
     """Yield the claim without each of its hypotheses; a lemma is true, and cannot be lost.
 
-    With a hypothesis goes a lemma that assumes it.
+    Declared properties, which say what a matrix is, stay. With a hypothesis goes a lemma that
+    assumes it.
     """
     for k, each in enumerate(given):
-        if not isinstance(each, Lemma | Example):
+        if not isinstance(each, Lemma | Example | Described | Fact):
             rest = [*given[:k], *given[k + 1 :]]
             left = [
                 one
@@ -187,7 +189,7 @@ def _judge(lhs: sympy.Basic, rhs: sympy.Basic, given: Sequence[Any], draws: _Dra
             draw = draws.again() if attempts or given else None
             if _within(WORK_FIRST, partial(tried, draw, attempts)) is not None:
                 return REFUTED
-            verdict = decide(lhs, rhs, equations(given), budget=units)
+            verdict = decide(lhs, rhs, assumed(given), budget=units)
             if verdict.status != "undecided":
                 break
         if verdict.status != "proved":

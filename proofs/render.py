@@ -11,6 +11,7 @@ from otimes.proofs.claims import (
     Bound,
     Claim,
     Definition,
+    Described,
     ErrorLaw,
     Method,
     NonIdentity,
@@ -76,9 +77,11 @@ def named(name: str, signs: Signs) -> str:
 def hypotheses(claim: Any, show: Callable[[Any], str], signs: Signs) -> list[str]:
     """Return the hypotheses of a claim: equations first, then declared properties."""
     given = getattr(claim, "given", ())
-    facts = [each for each in given if isinstance(each, Fact)]
-    shown = [f"{show(left)} {signs['=']} {show(right)}" for left, right in equations(given)]
-    return shown + [said_of(fact, show, signs) for fact in facts]
+    facts: list[Fact] = [each.fact for each in given if isinstance(each, Described)]
+    facts += [each for each in given if isinstance(each, Fact)]
+    plain = equations([each for each in given if not isinstance(each, Described)])
+    shown = [f"{show(left)} {signs['=']} {show(right)}" for left, right in plain]
+    return shown + [said_of(fact, show, signs) for fact in dict.fromkeys(facts)]
 
 
 def said_of(fact: Fact, show: Callable[[Any], str], signs: Signs) -> str:

@@ -31,7 +31,7 @@ from otimes.algebra.language.latex import latex
 from otimes.algebra.language.shapes import inspect, shape_of
 from otimes.algebra.language.signature import Signature
 from otimes.numeric.binding import WEIGHT_AXES
-from otimes.proofs.claims import Bound, Claim, Lemma, Statement, equations
+from otimes.proofs.claims import Bound, Claim, Lemma, Statement, assumed, equations
 from otimes.proofs.render import SIGNS, TEX, said
 from otimes.proofs.theorem_files import PREFIX, described, from_file, line_of
 
@@ -150,7 +150,7 @@ def _steps(theorem: Theorem) -> Derivation | None:
     if not isinstance(claim, Statement | Bound):
         return None
     stated = claim.statement if isinstance(claim, Bound) else claim
-    return decide(stated.lhs, stated.rhs, equations(stated.given)).steps
+    return decide(stated.lhs, stated.rhs, assumed(stated.given)).steps
 
 
 @overload

@@ -72,7 +72,7 @@ def stated(given: Any) -> Stated:
         return Stated(given, (), frozenset())  # which the judge refuses by its own sentence
     found, places, nonnegative = [], [], set()
     for place, each in enumerate(given):
-        for one in _parts(each):
+        for one in facts_in([each]):
             if isinstance(one, Fact) and one.name in ("nonnegative", "row_stochastic"):
                 nonnegative.add(_named(one))
             read = [*equations_of(one)] if isinstance(one, Fact) else [one]
@@ -81,17 +81,19 @@ def stated(given: Any) -> Stated:
     return Stated(tuple(found), tuple(places), frozenset(nonnegative))
 
 
-def _parts(each: Any) -> Iterator[Any]:
-    """Yield a hypothesis, or the parts that it consists of."""
-    if isinstance(each, AppliedPredicate):
-        yield from _of_predicate(each)
-    elif isinstance(each, sympy.And) and any(isinstance(a, AppliedPredicate) for a in each.args):
-        for part in each.args:
-            yield from _parts(part)
-    elif isinstance(each, tuple | list) and each and all(isinstance(a, Fact) for a in each):
-        yield from each
-    else:
-        yield each
+def facts_in(given: Iterable[Any]) -> Iterator[Any]:
+    """Yield hypotheses one by one: the facts in a tuple of facts, SymPy's predicates as facts."""
+    for each in given:
+        if isinstance(each, AppliedPredicate):
+            yield from _of_predicate(each)
+        elif isinstance(each, sympy.And) and any(
+            isinstance(a, AppliedPredicate) for a in each.args
+        ):
+            yield from facts_in(each.args)
+        elif isinstance(each, tuple | list) and each and all(isinstance(a, Fact) for a in each):
+            yield from each
+        else:
+            yield each
 
 
 def _of_predicate(said: AppliedPredicate) -> Iterator[Any]:

@@ -13,7 +13,17 @@ from otimes.numeric.binding import Run, UnboundSymbol
 from otimes.numeric.rounding import worst_ratio
 from otimes.proofs import replay
 from otimes.proofs.checks.recorded import held_to_places
-from otimes.proofs.claims import Bound, Lemma, NonIdentity, Property, Statement, as_pair, equations
+from otimes.proofs.claims import (
+    Bound,
+    Described,
+    Lemma,
+    NonIdentity,
+    Property,
+    Statement,
+    as_pair,
+    assumed,
+    equations,
+)
 from otimes.proofs.evidence import Check, Findings, ProofEvidence
 from otimes.proofs.exact import ExactEvidence, check_exactly
 from otimes.proofs.hypotheses import unmet
@@ -45,7 +55,7 @@ def proof_of(stated: Statement) -> ProofEvidence:
     """Return the verdict on an equation, its certificate replayed; an error if lhs is rhs."""
     if missing := unmet(stated.given):
         return ProofEvidence("error", missing)
-    verdict = decide(stated.lhs, stated.rhs, equations(stated.given))
+    verdict = decide(stated.lhs, stated.rhs, assumed(stated.given))
     if verdict.status == "refuted":
         return ProofEvidence("refuted", str(verdict.counterexample))
     if verdict.status == "undecided":
@@ -58,6 +68,8 @@ def proof_of(stated: Statement) -> ProofEvidence:
 
 def _hypothesis_name(given: Sequence[Any], number: int) -> str:
     each = [one for one in given if equations([one])][number]
+    if isinstance(each, Described):
+        return f"“{each.fact}”"
     return each.name if isinstance(each, Lemma) else f"hypothesis {number + 1}"
 
 
@@ -80,7 +92,7 @@ def _as_printed(number: str, form: Any, stated: Statement) -> Check:
     what = f"{number} as printed"
     try:
         lhs, rhs = as_pair(form() if callable(form) else form)
-        verdict = decide(lhs, rhs, equations(stated.given))
+        verdict = decide(lhs, rhs, assumed(stated.given))
     except (ShapeError, LanguageError, ValueError) as error:
         return Check(what, True, f"does not fit together: {error}")
     if verdict.status == "refuted":
@@ -90,7 +102,7 @@ def _as_printed(number: str, form: Any, stated: Statement) -> Check:
 
 def check_failure(claim: NonIdentity, runs: Sequence[Run], quick: bool) -> Findings:
     """Return the checks of a non-identity: refuted at exact values, and different on models."""
-    verdict = decide(claim.lhs, claim.rhs, equations(claim.given))
+    verdict = decide(claim.lhs, claim.rhs, assumed(claim.given))
     status, detail = verdict.status, verdict.reason
     if verdict.status == "refuted":
         return Findings(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from sympy import MatrixSymbol, Symbol
 
@@ -86,6 +89,52 @@ def test_a_file_is_verified_as_the_catalogue_is(tmp_path: Path) -> None:
     assert (different.kind, different.passed) == ("counterexample", True)
     assert not report.passed
     assert ot.verify(str(file), quick=True).theorems[0].models == ()
+
+
+PROPERTIES = """
+from sympy import OneMatrix, Q
+from otimes import Fact, attention_pattern
+X, one = MatrixSymbol("X", n, d), OneMatrix(n, 1)
+
+@theorem
+def patterns_average():
+    return Statement(A * B * one, one, given=[attention_pattern(A), Fact("rows_sum_to_one", B)])
+
+@theorem
+def rotations_keep_scores():
+    return Statement(X * S * (X * S).T, X * X.T, given=Q.orthogonal(S))
+
+@theorem
+def columns_sum_to_one_too():
+    return Statement(A.T * one, one, given=attention_pattern(A))
+
+@theorem
+def patterns_are_not_projections():
+    return NonIdentity(A * A, A, given=[Fact("row_stochastic", A)])
+
+@theorem
+def a_size_is_no_hypothesis():
+    return Statement(A, A.T, given=[n > 2])
+"""
+
+
+def test_properties_of_matrices_are_hypotheses(tmp_path: Path) -> None:
+    report = ot.verify(write(tmp_path, "properties.py", PROPERTIES), [])
+    average, rotation, wrong, different, unread = report.theorems
+    assert [each.proof.status for each in report.theorems] == [
+        *("proved", "proved", "refuted", "fails", "error")
+    ]
+    assert (average.passed, rotation.passed, different.passed) == (True, True, True)
+    assert average.exact is not None
+    assert average.exact.examples > 10
+    assert average.proof.used == ("“A has rows that sum to one”", "“B has rows that sum to one”")
+    for numbers in (wrong.proof.detail, different.proof.detail):  # of a pattern
+        values: dict[str, Any] = {}
+        exec(numbers.partition("#")[0], {"np": np, "Fraction": Fraction}, values)  # its own text
+        assert (values["A"] >= 0).all()
+        assert (values["A"].sum(1) == 1).all()
+    assert "the hypothesis n > 2 is not understood: a theorem has as" in unread.proof.detail
+    assert "where A is lower triangular, A has rows that sum to one" in average.theorem.text()
 
 
 def test_symbols_of_a_model_are_checked_on_it(tmp_path: Path) -> None:
