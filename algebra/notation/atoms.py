@@ -193,7 +193,7 @@ class Atoms(Lists):
                 self.take()
                 self._script()
             return Group(inner, span=self.from_(start))
-        if text == r"\textcolor":
+        if text in (r"\textcolor", r"\underset"):  # what stands below says something about it
             self.raw_group()
             return self._one()
         if text in DOTS:
@@ -215,6 +215,9 @@ class Atoms(Lists):
         if isinstance(inner, Number):
             return Name(inner.text, style, span=self.from_(start))
         styled: Node = restyled(inner, style)
+        if isinstance(styled, Product) and self.is_at("^", "_", "'") and "/" not in styled.marks:
+            last = self.suffixes(styled.factors[-1], start)  # it stands at the last letter
+            styled = replace(styled, factors=(*styled.factors[:-1], last), span=self.from_(start))
         if isinstance(styled, Name):
             return replace(styled, span=self.from_(start))
         return Group(styled, span=self.from_(start)) if not isinstance(styled, Power) else styled
@@ -229,6 +232,8 @@ class Atoms(Lists):
 
     def _accented(self, accent: str, start: int) -> Node:
         inner = bare(self._one())
+        if accent == "vec" and isinstance(inner, Number) and inner.text in ("0", "1"):
+            return Name(inner.text, "bf", span=self.from_(start))
         if isinstance(inner, Name):
             return replace(inner, marks=(*inner.marks, accent), span=self.from_(start))
         raise NotationError(f"\\{accent} is over more than one symbol", self.from_(start))

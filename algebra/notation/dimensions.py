@@ -107,10 +107,31 @@ class Solver:
         for x, y in ((a, b), (b, a)):
             if len(x) == 1 and isinstance(x[0], Unknown):
                 return self._assign(x[0], y)
+        if len(a) == len(b) == 1 and {type(a[0]), type(b[0])} == {Plus, int}:
+            return self._same_sum(a, b)
         kinds = (Formula, Plus) if self.by_value else Formula
         if any(isinstance(atom, kinds) for atom in (*a, *b)):
             return self._same_value(a, b) or self._same_parts(a, b)
         return self._same_parts(a, b)
+
+    def _same_sum(self, a: Size, b: Size) -> bool:
+        """Make the parts of a sum of sizes add up to a number, if there is one way to do it."""
+        (total, number), parts = (a[0], b[0]) if isinstance(a[0], Plus) else (b[0], a[0]), []
+        assert isinstance(total, Plus)
+        assert isinstance(number, int)
+        for part in map(self.resolved, total.parts):
+            if not part:
+                number -= 1
+            elif len(part) == 1 and isinstance(part[0], int):
+                number -= part[0]
+            else:
+                parts.append(part)
+        if len(parts) == 1 and number > 0:
+            return self.unify(parts[0], (number,))
+        if parts and number == len(parts):
+            return all(self.unify(part, ONE) for part in parts)
+        self.unsure |= bool(parts)
+        return not parts and number == 0
 
     def _same_parts(self, a: Size, b: Size) -> bool:
         if len(a) == len(b) and a:

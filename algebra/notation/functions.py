@@ -29,6 +29,7 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Grid,
     Group,
     Name,
     Node,
@@ -219,6 +220,9 @@ class Functions(Operations):
         text = latex(e)
         if self.symbols.printed and inner.known and inner.shape is not None:
             return self._root_of_squares(e, inner)
+        if e.mark == "|" and isinstance(bare(e.argument), Grid):
+            what = f"{self.quoted(e)} may be a determinant, or be taken entry by entry"
+            raise NotationError(f"{what}: it is not in the language", e.span)
         self.doubts.append(f"{self.quoted(e)} was taken as a number of its own")
         del inner
         if any(mentions(text, scope[0]) for scope in self.bound):

@@ -126,7 +126,21 @@ class Names(ABC):
             raise FormulaShapeError(
                 f"cannot {verb} {self._with_shape(x, a)} and {self._with_shape(y, b)}: the shapes "
                 f"differ{self._ones_meant(x, y)}", (x.span[0], y.span[1]),
+                self._broadcast((a, x), (b, y)) if verb == "add" else "",
             )  # fmt: skip
+
+    def _broadcast(self, *parts: tuple[Typed, Node]) -> str:
+        """Return which row or column of a sum would be repeated to fit the other part, or ""."""
+        (a, x), (b, y) = parts
+        for vector, matrix, node in ((a.shape, b.shape, x), (b.shape, a.shape, y)):
+            assert vector is not None
+            assert matrix is not None
+            (rows, cols), (n, d) = (map(self.solver.resolved, s) for s in (vector, matrix))
+            if rows == ONE and cols == d:
+                return f"the row {self.quoted(node)} is added to every row: write 𝟏 before it"
+            if cols == ONE and rows == n:
+                return f"the column {self.quoted(node)} is added to every column: write 𝟏ᵀ after it"
+        return ""
 
     def _ones_meant(self, *nodes: Node) -> str:
         """Return how a column of ones is written, if a product begins with the number 1."""

@@ -134,6 +134,8 @@ class _Parser(Expressions):
                     self.raw_group()
             elif self._is_number_of_equation():
                 self.at += 3
+            elif here.text == "?" and self.at + 1 == len(self.tokens):
+                self.take()
             else:
                 break
         return self.at > start

@@ -274,6 +274,8 @@ def default(name: Name) -> Declared | None:
     indices = [slot for slot in name.sub if slot.kind in ("index", "number", "expression")]
     if base.startswith("\\"):
         capital = base[1].isupper()
+        if not capital and name.style == "bf" and len(indices) < 2:
+            return Declared("vector", trusted=False)
         return Declared("matrix" if capital else "scalar", trusted=False)
     if name.style == "cal" or len(base) > 1:
         return None
@@ -291,9 +293,14 @@ def default(name: Name) -> Declared | None:
 
 def size_of(node: Node) -> Size | None:
     r"""Return the size that a formula names, `d_h`, `4d`, `n \cdot d`, or None if it is none."""
-    from otimes.algebra.notation.tree import Norm, Product
+    from otimes.algebra.notation.tree import Norm, Power, Product
 
     node = bare(node)
+    if isinstance(node, Power) and isinstance(node.exponent, Number):
+        base, power = size_of(node.base), node.exponent.text
+        whole = base is not None and len(base) == 1 and power.isdigit() and int(power) <= 64
+        if whole and base is not None and isinstance(base[0], int) and int(power) > 0:
+            return (base[0] ** int(power),)
     if isinstance(node, Number):
         return (int(node.text),) if node.text.isdigit() and int(node.text) > 0 else None
     if isinstance(node, Norm) and node.mark == "|":

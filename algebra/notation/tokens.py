@@ -48,7 +48,7 @@ SYNONYMS = {
     r"\lt": "<", r"\gt": ">", "...": r"\dots", "....": r"\dots",
     r"\nolinebreak": r"\quad", r"\thickapprox": r"\approx", r"\leadsto": r"\rightsquigarrow",
     r"\longleftarrow": r"\leftarrow", r"\smallsetminus": r"\setminus", r"\longmapsto": r"\mapsto",
-    r"\tfrac": r"\frac", r"\dfrac": r"\frac", r"\colon": ":",
+    r"\tfrac": r"\frac", r"\dfrac": r"\frac", r"\colon": ":", r"\overrightarrow": r"\vec",
 }  # fmt: skip
 RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᵀʰˡⁿⁱʲᵏᵐ", "0123456789+-Thlnijkm", strict=True))
 LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", "0123456789+-aehijklmnoprstuvx", strict=True))
@@ -56,6 +56,11 @@ NEGATED = {"=": r"\ne", r"\in": r"\notin", r"\equiv": r"\ne", r"\subset": r"\nsu
 WORD = re.compile(
     r"\\(?:[A-Za-z]+\*?|.)|[0-9]{1,3}(?:(?:\{,\}|,)[0-9]{3})+(?:\.[0-9]+)?(?![0-9])|[0-9]+(?:\.[0-9]+)?|:=|==|\.{3,4}|''+|\*\*|&|[^\W\d_]|.",
     re.DOTALL,
+)
+
+BRACED = frozenset(("+", "-", "=", "<", ">", ",", "/", r"\times", r"\cdot", r"\otimes"))
+OLD_FONT = re.compile(
+    r"\{\s*(?:\\(?P<font>bf|rm|cal|it|sf|tt|sl|em)(?![A-Za-z])\s*)+(?P<word>[A-Za-z][A-Za-z ]*)\}"
 )
 
 
@@ -113,6 +118,10 @@ def tokenize(formula: str) -> list[Token]:
             found.append(Token("mark", r"\|", at, at + 2, True))
             at, spaced = at + 2, False
             continue
+        if here == "{" and (font := OLD_FONT.match(formula, at)):
+            found += _in_old_font(font, spaced)
+            at, spaced = font.end(), False
+            continue
         text = WORD.match(formula, at).group()  # type: ignore[union-attr]
         if text[0].isdigit() and "," in text and _is_list(formula, at):
             text = text[: text.index(",")].rstrip("{")
@@ -133,7 +142,7 @@ def tokenize(formula: str) -> list[Token]:
                 at, spaced = end, False
                 continue
         if text in WITHOUT_MEANING:
-            at, spaced = _argument(formula, end)[1], True
+            at, spaced = _past_group(formula, end), True
             continue
         if text == r"\\":  # doubled, as some renderers of Markdown need it
             follows = formula[end : end + 2]
@@ -162,7 +171,47 @@ def tokenize(formula: str) -> list[Token]:
             text = text.replace(",", "")
         found.append(Token(_kind(text), text, at, end, spaced))
         at, spaced = end, False
-    return _with_double_bars(_ungrouped(_unboxed(found)))
+    return _with_double_bars(_ungrouped(_unboxed(_without_braces(found))))
+
+
+def _in_old_font(font: re.Match[str], spaced: bool) -> list[Token]:
+    r"""Return the tokens of `{\bf x}` as of `\mathbf{x}`, and of `{\rm max}` as of a word."""
+    word, at, end = font["word"].strip(), font.start(), font.end()
+    style = {"bf": r"\mathbf", "cal": r"\mathcal"}.get(font["font"])
+    if style is None or len(word) > 1:
+        return [Token("word", word, at, end, spaced)]
+    inside = font.start("word")
+    return [
+        Token("command", style, at, inside, spaced),
+        Token("mark", "{", at, at + 1),
+        Token("letter", word, inside, inside + 1),
+        Token("mark", "}", end - 1, end),
+    ]
+
+
+def _without_braces(tokens: list[Token]) -> list[Token]:
+    r"""Return tokens without braces that only change the space around a sign: `n{-}1`."""
+    dropped: set[int] = set()
+    for k in range(len(tokens) - 2):
+        opened, sign, closed = (token.text for token in tokens[k : k + 3])
+        script = k > 0 and tokens[k - 1].text in ("^", "_")
+        if opened == "{" and closed == "}" and sign in BRACED and not script:
+            dropped |= {k, k + 2}
+    return [token for k, token in enumerate(tokens) if k not in dropped]
+
+
+def _past_group(formula: str, at: int) -> int:
+    """Return where the braced argument of a command ends, whatever is in it."""
+    while formula[at : at + 1].isspace():
+        at += 1
+    if formula[at : at + 1] != "{":
+        return at
+    depth = 0
+    for k in range(at, len(formula)):
+        depth += (formula[k] == "{") - (formula[k] == "}")
+        if depth == 0:
+            return k + 1
+    return at
 
 
 def _unboxed(tokens: list[Token]) -> list[Token]:

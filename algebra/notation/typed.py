@@ -16,11 +16,15 @@ from otimes.algebra.notation.tree import (
 
 
 class FormulaShapeError(ShapeError):
-    """The shapes of two parts of a formula do not conform; `.span` is their position in it."""
+    """The shapes of two parts of a formula do not conform; `.span` is their position in it.
 
-    def __init__(self, message: str, span: Span) -> None:
+    `broadcast` says what a library that repeats rows or columns would make of a sum, if it would.
+    """
+
+    def __init__(self, message: str, span: Span, broadcast: str = "") -> None:
         super().__init__(message)
         self.span = span
+        self.broadcast = broadcast
 
 
 class Undeclared(NotationError):

@@ -18,10 +18,14 @@ SPACING = words(
     \displaystyle \space
     \qedhere
     \textstyle \scriptstyle \limits \nolimits \nonumber \notag \relax \strut \allowbreak \nobreak
+    \tiny \scriptsize \footnotesize \small \normalsize \large \Large \LARGE \huge \Huge
+    \displaylimits \mathstrut
     """
 ) | {"\\ "}
 # Commands whose braced argument says nothing either: space, names of equations, colours.
-WITHOUT_MEANING = words(r"\hspace \vspace \label \color \phantom \hphantom \vphantom \mspace")
+WITHOUT_MEANING = words(
+    r"\hspace \hspace* \vspace \vspace* \label \color \phantom \hphantom \vphantom \mspace"
+)
 SEPARATORS = words(r"\quad \qquad")
 TEXTS = words(
     r"""

@@ -26,6 +26,7 @@ from otimes.proofs.documents.context import (
     is_constant,
 )
 from otimes.proofs.documents.conventions import convention_notes
+from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.einsum import with_einsum
 from otimes.proofs.documents.files import read_document
 from otimes.proofs.documents.items import (
@@ -81,6 +82,7 @@ def _checked(document: Document, notation: Notation) -> DocumentReport:
     context.base.split |= split_by_index(context.declared)
     context.sentences |= {(each.key, each.declared.line) for each in said}
     context.local |= {(each.key, each.declared.line) for each in said if each.local}
+    context.index = Declarations()  # what was declared has changed
     context.words = [(word.word, word.keys, document.row(word.offset)) for word in words]
     context.base.convention = context.base.convention or convention
     context.base.elementwise |= elementwise

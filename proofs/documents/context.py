@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 from otimes.algebra.notation.dimensions import Size
@@ -28,11 +30,10 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.instances import instance, is_generic
 from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
 
-BELOW = 8  # lines below an equation at which a declaration still counts for it
-CLOSE = 4  # and one for a single paragraph
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
 MOST_LINKED = 12  # declared hypotheses among which those that concern each other are taken
@@ -81,11 +82,12 @@ class Context:
     hypotheses: list[Hypothesis] = field(default_factory=list)
     words: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
     kinds: dict[str, Declared] = field(default_factory=dict)  # by key, of any shape
-    labelled: dict[str, set[int]] = field(default_factory=dict)  # the lines of labels above
+    labelled: dict[str, list[int]] = field(default_factory=dict)  # the lines of labels above
     local: set[tuple[str, int]] = field(default_factory=set)  # declarations for one paragraph
     wrong: set[tuple[str, int]] = field(default_factory=set)  # those that equations contradict
     sentences: set[tuple[str, int]] = field(default_factory=set)  # declarations in words
     sizes: set[str] = field(default_factory=set)  # those that equations give a value
+    index: Declarations = field(default_factory=Declarations)  # of `declared`
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
     is_general: Callable[[int], bool] = field(default=lambda said: True)
     together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
@@ -95,28 +97,23 @@ class Context:
 
         `without` are declarations, by key and line, that are left out.
         """
+        self.index.update(self.declared, self.local)
         symbols = self.base.copy()
-        best: dict[str, Declared] = {}
-        for key, known in sorted(self.declared, key=lambda pair: pair[1].line):
-            if (key, known.line) in without or (key, known.line) in self.wrong:
-                continue
-            local = (key, known.line) in self.local
-            near = local and line < known.line <= line + CLOSE and self.together(known.line, line)
-            above, below = (4, CLOSE if near else 1) if local else (line, BELOW)
-            if line - above <= known.line <= line + below:
-                best[key] = _with_side(known, best.get(key), line)
-        symbols.known.update(best)
+        symbols.known.update(self.index.at(line, without, self.wrong, self.together))
         folded = {key.casefold() for key in symbols.known}
         for key, kind in self.kinds.items():
             if key.casefold() not in folded:
                 symbols.known[key] = kind
-        symbols.labelled |= {
-            key for key, rows in self.labelled.items() if any(abs(r - line) <= NEAR for r in rows)
-        }
+        symbols.labelled |= {key for key, rows in self.labelled.items() if _is_near(rows, line)}
         for key, line_of in without:
             if symbols.known.get(key) and symbols.known[key].line == line_of:
                 del symbols.known[key]
         return symbols
+
+    def declarations_of(self, key: str) -> list[Declared]:
+        """Return all declarations of a symbol."""
+        self.index.update(self.declared, self.local)
+        return self.index.of(key)
 
     def lines_of(self, nodes: Iterable[Node], line: int) -> list[tuple[str, int]]:
         """Return the declarations that are used for the symbols in terms, by key and line."""
@@ -138,16 +135,17 @@ class Context:
         """
         if (key, said) in self.local:
             return not self.together(said, line)
-        if any(k == key and d.line == said and d.kind == "scalar" for k, d in self.declared):
+        every = self.declarations_of(key)
+        if any(known.line == said and known.kind == "scalar" for known in every):
             return key not in self.definitions and not self.in_scope(said, line)
         if len(key) > 2 or self.in_scope(said, line):
             return False
-        shapes = {(known.rows, known.cols) for name, known in self.declared if name == key}
+        shapes = {(known.rows, known.cols) for known in every}
         return len(shapes) > 1 or (key, said) in self.sentences
 
     def define(self, lhs: Node, rhs: Node, line: int) -> None:
-        """Add a definition, unless it is circular."""
-        if not self.is_circular(lhs, rhs):
+        """Add a definition, unless it is circular or a property: `A^* = A^{-1}`, `y(0) = 0`."""
+        if not (self.is_circular(lhs, rhs) or _is_property(lhs, rhs)):
             definition = Definition(lhs, rhs, line)
             self.definitions.setdefault(latex(lhs), []).append(definition)
             if isinstance(lhs, Name) and (is_generic(lhs, ()) or letter_of(lhs)):
@@ -246,17 +244,20 @@ class Context:
         of symbols with other indices, which are used, too.
         """
         for _ in range(DEEPEST):
-            known = {
-                text: found[0]
-                for text, found in self.definitions.items()
-                if only is None or text in only
-            }
-            known.update(instances or {})
-            changed = _replaced(node, known, used)
+            changed = _replaced(node, partial(self._put_in, only, instances or {}), used)
             if changed == node or sum(1 for _ in walk(changed)) > LONGEST:
                 return node
             node = changed
         return node
+
+    def _put_in(
+        self, only: Collection[str] | None, instances: dict[str, Definition], text: str
+    ) -> Definition | None:
+        """Return the definition to put in for a symbol, if there is one."""
+        if text in instances:
+            return instances[text]
+        found = self.definitions.get(text) if only is None or text in only else None
+        return found[0] if found else None
 
     def candidates(self, nodes: Sequence[Node], line: int) -> Iterator[Hypothesis]:
         """Yield hypotheses that the text offers for the symbols in terms, then the literature's.
@@ -284,12 +285,16 @@ class Context:
             names, {key_of(n) for n in map(bare, nodes) if isinstance(n, Name)}
         )
         yield from _patterns(nodes)
+        yield from _of_singular_vectors(parts)
 
     def circuits(self, names: Collection[Name], sides: Collection[str]) -> Iterator[Hypothesis]:
         """Yield the definitions of W_OV and W_QK in the literature, for those that occur.
 
         What the document defines is meant so, unless it is defined again: it is one of `sides`.
         """
+        labels = {slot.text for name in names if name.base == "W" for slot in name.sub[-1:]}
+        if not labels & {"OV", "QK", "ov", "qk"}:
+            return
         defined = {
             key_of(d[0].lhs) for d in self.definitions.values() if isinstance(d[0].lhs, Name)
         }
@@ -348,6 +353,42 @@ def _patterns(nodes: Sequence[Node]) -> Iterator[Hypothesis]:
     yield from said.values()
 
 
+def _is_near(rows: Sequence[int], line: int) -> bool:
+    """Return whether one of the rows, which are in order, is near a line."""
+    at = bisect_left(rows, line - NEAR)
+    return at < len(rows) and rows[at] <= line + NEAR
+
+
+def _is_property(lhs: Node, rhs: Node) -> bool:
+    """Return whether an equation says a property of what it seems to define.
+
+    So it is for an adjoint that is its symbol's own inverse, and for a function with a number.
+    """
+    if isinstance(lhs, Apply):
+        return not any(isinstance(e, Name | Apply) for e in walk(rhs)) and isinstance(
+            bare(rhs), Number
+        )
+    starred = isinstance(lhs, Name) and any(slot.text == "*" for slot in lhs.sup)
+    own = {key_of(e) for e in _names_in(rhs)}
+    return starred and isinstance(lhs, Name) and own == {key_of(lhs)}
+
+
+def _of_singular_vectors(nodes: Sequence[Node]) -> Iterator[Hypothesis]:
+    r"""Yield that U and V have orthonormal columns, where a product is `U \Sigma V^\top`."""
+    said: dict[str, Hypothesis] = {}
+    for e in (e for node in nodes for e in walk(node) if isinstance(e, Product)):
+        factors = [*map(bare, e.factors)]
+        for first, middle, last in zip(factors, factors[1:], factors[2:], strict=False):
+            turned = bare(last.base) if isinstance(last, Power) and last.exponent == "T" else None
+            usual = isinstance(middle, Name) and middle.base in (r"\Sigma", r"\Lambda")
+            for name in (first, turned) if usual and isinstance(turned, Name) else ():
+                if isinstance(first, Name) and isinstance(name, Name):
+                    origin = f"as in the literature, {latex(name)} has orthonormal columns"
+                    product = Product((Power(name, "T"), name), ("", ""))
+                    said.setdefault(latex(name), Hypothesis(product, Name("I"), origin, False))
+    yield from said.values()
+
+
 def _names_in(*nodes: Node) -> Iterator[Name]:
     constants = ("I", "Id")
     return (
@@ -390,12 +431,15 @@ def _decorated(node: Any, like: Name) -> Any:
     return node
 
 
-def _replaced(node: Any, known: dict[str, Definition], used: dict[str, Definition]) -> Any:
+def _replaced(
+    node: Any, known: Callable[[str], Definition | None], used: dict[str, Definition]
+) -> Any:
     if isinstance(node, Name | Apply):
         text = latex(node)
-        if text in known:
-            used[text] = known[text]
-            return Group(known[text].rhs, stands_for=node)
+        definition = known(text)
+        if definition is not None:
+            used[text] = definition
+            return Group(definition.rhs, stands_for=node)
         if isinstance(node, Name):
             return node
         return replace(node, arguments=_replaced(node.arguments, known, used))
@@ -425,14 +469,6 @@ def _by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterato
             if latex(other) > latex(name):
                 ab, ba = Product((name, other), ("", "")), Product((other, name), ("", ""))
                 yield Hypothesis(ab, ba, origin, False)
-
-
-def _with_side(known: Declared, before: Declared | None, line: int) -> Declared:
-    """Return a declaration of a vector, with the side that one before it declares."""
-    if before is None or not before.side or known.kind != "vector":
-        return known
-    later = known.line > line and bool(known.side)
-    return known if known.side and not later else replace(known, side=before.side)
 
 
 # -- declarations in formulas ----------------------------------------------------------------------

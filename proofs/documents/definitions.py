@@ -32,6 +32,7 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.vocabulary import FUNCTIONS, ROWWISE, words
+from otimes.proofs.documents.circumstances import is_revised
 from otimes.proofs.documents.consistency import (
     dotted_vectors,
     lost_index,
@@ -207,7 +208,11 @@ class Definitions:
         near = {text for text, at in self.introduced.items() if 0 <= line - at <= SOON}
         return is_constant(right) and bool(names) and names <= near
 
-    def _defines(self, left: Node, right: Node, announced: bool) -> bool:
+    def _is_other_row(self, said: int, line: int) -> bool:
+        """Return whether two lines are of different rows of tables, which list alternatives."""
+        return said != line and self.document.is_in_table(said) and self.document.is_in_table(line)
+
+    def _defines(self, left: Node, right: Node, announced: bool, line: int = 0) -> bool:
         """Return whether an equation defines its left side: a symbol or a function, not met yet."""
         term = bare(left)
         if not isinstance(term, Name | Apply) or is_constant(term):
@@ -224,7 +229,7 @@ class Definitions:
         if isinstance(term, Name) and len(term.base) > 2 and not term.sub and not term.sup:
             return latex(term) not in self.context.definitions
         known = self.context.definitions.get(latex(term))
-        if known is not None and announced:
+        if known is not None and (announced or self._is_other_row(known[0].line, line)):
             self.context.definitions.pop(latex(term))
             known = None
         return known is None
@@ -240,15 +245,37 @@ class Definitions:
             text not in self.context.definitions and text not in self.seen and not is_constant(node)
         )
 
-    def _redefines(self, left: Node, right: Node) -> bool:
-        """Return whether an equation redefines a symbol in terms of other symbols."""
+    def _redefines(self, left: Node, right: Node, item: Item) -> bool:
+        """Return whether an equation redefines a symbol: in terms of others, or as words say."""
         known = self.context.definitions.get(latex(bare(left)))
         if not known:
             return False
+        matrices = [
+            {e for e in walk(s) if isinstance(e, Name) and _is_large(e)}
+            for s in (known[0].rhs, right)
+        ]
+        if matrices[0] == matrices[1] and is_revised(self.document.before(item.formula, 600)):
+            return True
+        plain, indexed = ({key_of(e) for e in _indexed(known[0].rhs, k)} for k in (False, True))
+        if any(key_of(e) in plain - indexed for e in _indexed(right, True)):
+            return True  # `U_r` for `U`
         others = self.context.instances([known[0].rhs, right])
         sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
         before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
         return len(before ^ now) > 1
+
+
+def _is_large(name: Name) -> bool:
+    return is_matrix_like(name) or bool(name.style) or _is_vector(replace(name, sub=(), sup=()))
+
+
+def _indexed(node: Node, with_index: bool) -> Iterator[Name]:
+    """Yield the capitals of a term with indices below, or those without."""
+    for e in walk(node):
+        if not isinstance(e, Name) or not is_matrix_like(e) or is_constant(e):
+            continue
+        if any(slot.kind in ("index", "number") for slot in e.sub) == with_index:
+            yield e
 
 
 def is_matrix_like(name: Name) -> bool:

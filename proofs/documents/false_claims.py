@@ -18,6 +18,7 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.functions import ROWS
 from otimes.algebra.notation.symbols import Symbols, key_of, text_of
 from otimes.algebra.notation.tree import (
+    Grid,
     Indexed,
     Name,
     Node,
@@ -79,6 +80,9 @@ class FalseClaim:
         """Return the verdict "undecided" on a claim that may only give a scalar its value."""
         kinds = {getattr(self.symbols.lookup(e)[1], "kind", "") for e in self._names()}
         two_sided = self._names(self.lhs) and self._names(self.rhs)
+        grids = any(isinstance(bare(e), Grid) for side in (self.lhs, self.rhs) for e in walk(side))
+        if bool(self._names(self.lhs)) != bool(self._names(self.rhs)) and grids:
+            return Found("undecided", "it gives values of what is not given in numbers itself")
         if not kinds or not kinds <= {"scalar", "size"} or two_sided:
             return None
         return Found("undecided", "it gives a value, or is about values that are given elsewhere")
@@ -163,7 +167,8 @@ class FalseClaim:
         """Return the refutation of a claim whose symbols are all defined, or None."""
         names = {latex(e) for e in self._names()}
         others = self.context.instances([self.lhs, self.rhs])
-        if not names or not names <= self.context.definitions.keys() | others.keys():
+        known = self.context.definitions
+        if not names or not all(text in known or text in others for text in names):
             return None
         used: dict[str, Definition] = {}
         sides = self.lhs, self.rhs
@@ -187,7 +192,8 @@ class FalseClaim:
         given = [
             each
             for each in every
-            if "literature" not in each.origin and each.origin != f"line {self.line}"
+            if ("literature" not in each.origin or "orthonormal" in each.origin)
+            and each.origin != f"line {self.line}"
         ]
         if len(given) < 2:  # each by itself has been tried
             return ""
@@ -247,7 +253,7 @@ def assumed(lhs: Node, rhs: Node) -> str:
     names = {key_of(e) for side in (lhs, rhs) for e in symbols_in(side)}
     about = ", ".join(sorted(names))
     text = f"it is an assumption about {about}, and holds only if it is made"
-    if is_constant(lhs) or is_constant(rhs):
+    if names and (is_constant(lhs) or is_constant(rhs)):
         return text
     left, right = _factors(lhs), _factors(rhs)
     sums = any(isinstance(e, Indexed) for side in (lhs, rhs) for e in walk(side))

@@ -141,18 +141,21 @@ def order_of_vec(text: str) -> str:
     return {"row": "rows", "column": "cols"}[kinds.pop()] if len(kinds) == 1 else ""
 
 
-def labelled(items: Iterable[Item]) -> dict[str, set[int]]:
+def labelled(items: Iterable[Item]) -> dict[str, list[int]]:
     """Return the lines at which symbols have labels as superscripts: letters, or a 1."""
     found: dict[str, set[int]] = {}
     for item in items:
         for name in _names([item]):
             if name.sup and (name.sup[0].kind != "number" or name.sup[0].text == "1"):
                 found.setdefault(key_of(name), set()).add(item.line)
-    return found
+    return {key: sorted(rows) for key, rows in found.items()}
 
 
 def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
-    """Return the capitals that are used as matrices, with ⊗ or a transpose."""
+    """Return the capitals that are used as matrices, with ⊗ or a transpose.
+
+    A small letter that is transposed is a vector.
+    """
     found: dict[str, Declared] = {}
     for _, statement in composed(items):
         for e in walk(statement):
@@ -164,6 +167,8 @@ def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
             for operand in map(bare, operands):
                 if isinstance(operand, Name) and is_capital(operand):
                     found[key_of(operand)] = Declared("matrix")
+                elif isinstance(e, Power) and isinstance(operand, Name) and is_small(operand):
+                    found[key_of(operand)] = Declared("vector", trusted=False)
             number = _over_a_size(e)
             if number is not None:
                 found.setdefault(key_of(number), Declared("scalar"))
@@ -185,6 +190,11 @@ def _over_a_size(e: Node) -> Name | None:
 def is_capital(name: Name) -> bool:
     """Return whether a symbol is one capital letter, and no identity."""
     return len(name.base) == 1 and name.base.isupper() and name.base != "I"
+
+
+def is_small(name: Name) -> bool:
+    """Return whether a symbol is one small Latin letter, without labels above it."""
+    return len(name.base) == 1 and name.base.islower() and not name.sup and len(name.sub) < 2
 
 
 def _names(items: Iterable[Item]) -> Iterator[Name]:
@@ -218,4 +228,4 @@ def _assumes(document: Document, item: Item, statement: Statement) -> bool:
 
 def plain_words(words: str) -> str:
     """Return words without the mark that opens the formula after them."""
-    return re.sub(r"(\$\$?|\\\(|\\\[|`)\s*$", "", words)
+    return re.sub(r"(\$\$?|\\\(|\\\[|`|\\begin\{[a-z]+\*?\})\s*$", "", words)

@@ -10,10 +10,17 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Grid, Name, Node, Number, latex, walk
+from otimes.algebra.notation.tree import Grid, Name, Node, Number, bare, latex, walk
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.algebra.verdict import decide
-from otimes.proofs.documents.attempts import BUDGET, TRIAL, attempted, named, shown
+from otimes.proofs.documents.attempts import (
+    BUDGET,
+    TRIAL,
+    attempted,
+    named,
+    shown,
+    symbols_in,
+)
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.false_claims import FalseClaim
 from otimes.proofs.documents.found import Found
@@ -129,12 +136,10 @@ class Judge:
                 names = "; ".join(map(str, given))
                 return Found("undecided", f"it is false in general, and open given {names}")
         others = self.context.instances([lhs, rhs], only_weights=True)
-        known = {**dict.fromkeys(self.context.definitions), **dict.fromkeys(others)}
         texts = {latex(e) for side in (lhs, rhs) for e in walk(side)}
-        readable = [t for t in known if t in texts and self._can_unfold(t, lhs, rhs, symbols)]
-        related = unread_relation(
-            self.context, [lhs, rhs], [t for t in known if t in texts], symbols
-        )
+        known = sorted(t for t in texts if t in self.context.definitions or t in others)
+        readable = [t for t in known if self._can_unfold(t, lhs, rhs, symbols)]
+        related = unread_relation(self.context, [lhs, rhs], known, symbols)
         if related:
             return Found("undecided", related)
         used: dict[str, Definition] = {}
@@ -163,7 +168,7 @@ class Judge:
     def _unfolded(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
         """Judge the claim that remains after substitution of what only one side has."""
         left, right = ({latex(e) for e in _with_wholes(side)} for side in (lhs, rhs))
-        one_sided = (left ^ right) & self.context.definitions.keys()
+        one_sided = {text for text in left ^ right if text in self.context.definitions}
         others = self.context.instances([lhs, rhs], only_weights=True)
         both = left & right
         others = {
@@ -179,10 +184,24 @@ class Judge:
             found = self._decided(a, b, symbols, line, "")
         except (OtimesError, FormulaShapeError):
             return None
+        if found.verdict == "refuted" and (why := self._of_an_example([a, b], used, symbols)):
+            return Found("undecided", why, reading=found.reading)
         found.why = f"{found.why}; with {named(used)}"
         if found.verdict == "refuted" and used.keys() & self.context.sizes:
             return replace(found, verdict="undecided", counterexample=None)  # sizes of an example
         return (found.differ and self._in_part(lhs, rhs, symbols, line, used)) or found
+
+    def _of_an_example(
+        self, sides: Sequence[Node], used: dict[str, Definition], symbols: Symbols
+    ) -> str:
+        """Return which number or matrix of numbers may be one case of several, or ""."""
+        for text, each in sorted(used.items()):
+            if isinstance(bare(each.rhs), Number):
+                return f"{text} has the value on line {each.line} perhaps only in one case"
+            free = any(latex(e) not in used for side in sides for e in symbols_in(side))
+            if _is_grid(each.rhs) and free:
+                return f"{text} is the example on line {each.line}, and other symbols are free"
+        return ""
 
     def _in_part(
         self, lhs: Node, rhs: Node, symbols: Symbols, line: int, used: dict[str, Definition]
@@ -193,6 +212,8 @@ class Judge:
         """
         for text, definition in sorted(used.items()):
             a, b = (self.context.unfolded(side, {}, [text]) for side in (lhs, rhs))
+            if self._of_an_example([a, b], {text: definition}, symbols):
+                continue
             try:
                 read = elaborate([a, b], symbols)
                 verdict = decide(read.terms[0], read.terms[1], budget=TRIAL)
@@ -218,6 +239,11 @@ def _with_wholes(node: Node) -> Iterator[Node]:
         yield e
         if _whole(e) is not e:
             yield _whole(e)
+
+
+def _is_grid(node: Node) -> bool:
+    """Return whether a term is a matrix of numbers."""
+    return isinstance(bare(node), Grid) and not any(isinstance(e, Name) for e in walk(node))
 
 
 def _are_numbers(*sides: Node) -> bool:

@@ -32,9 +32,14 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.algebra.notation.vocabulary import CONDITIONS
-from otimes.proofs.documents.consistency import (
-    dotted_vectors,
+from otimes.proofs.documents.circumstances import (
+    follows_from_more,
+    has_condition_after,
+    is_goal,
+    is_of_differentials,
+    says_what_a_word_means,
 )
+from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import (
     Hypothesis,
     declared_as,
@@ -189,9 +194,10 @@ class LinkChecker(Definitions):
     def _contradicted(self) -> dict[tuple[str, int], Declared]:
         """Return the declarations that equations contradict; others follow them."""
         return {
-            (key, known.line): known
-            for key, known in self.context.declared
-            if (key, known.line) in self.context.wrong
+            (key, line): known
+            for key, line in sorted(self.context.wrong)
+            for known in self.context.declarations_of(key)
+            if known.line == line
         }
 
     def link(self, item: Item, statement: Statement, k: int) -> Found | None:
@@ -288,6 +294,16 @@ class LinkChecker(Definitions):
             return None
         return replace(found, why=f"{found.why}; with {latex(said.lhs)} as on line {said.line}")
 
+    def _loose(self, left: Node, right: Node) -> set[str]:
+        """Return the symbols of one side that no definition relates to those of the other."""
+        defined = {e.lhs for known in self.context.definitions.values() for e in known}
+        return (keys_in(left) ^ keys_in(right)) - keys_in(*defined)
+
+    def _has_values(self, left: Node, right: Node, why: str) -> bool:
+        """Return whether a text gives a symbol numbers with which a claim was not decided."""
+        names = {latex(e) for side in (left, right) for e in walk(side) if isinstance(e, Name)}
+        return any(f"{text} as on line" not in why for text in names & self.given_numbers)
+
     def _equality(self, item: Item, statement: Statement, k: int) -> Found:
         left, right = statement.terms[k], statement.terms[k + 1]
         source = item.formula.tex
@@ -311,7 +327,14 @@ class LinkChecker(Definitions):
                 self.context.define(bare(left), right, item.line)
                 self.context.sizes.add(latex(bare(left)))
             return Found("definition", "it relates sizes")
-        if k == 0 and self._defines(left, right, bool(first and DEFINING.search(words))):
+        announced = bool(first and DEFINING.search(words))
+        if is_of_differentials(left, right):
+            return Found(
+                "undecided", "a d before a matrix may be a differential: it is not decided"
+            )
+        if first and is_goal(words) and self._defines(left, right, False, item.line):
+            return Found("undecided", "it is to be shown, and its left side is not defined")
+        if k == 0 and self._defines(left, right, announced, item.line):
             return self._said_again(item, left, right) or self._definition(item, left, right)
         if (
             k == 0
@@ -343,6 +366,10 @@ class LinkChecker(Definitions):
         conditional = any(each.after for each in item.statements)
         if conditional and statement.after in CONDITIONS and found.verdict != "proved":
             return Found("definition", "it is a condition")
+        accused = found.verdict in ("refuted", "shape") and first
+        if accused and says_what_a_word_means(words, left, right):
+            return Found("definition", "it says what a word means")
+        conditional = conditional or has_condition_after(self.document, item.formula)
         if found.verdict == "refuted" and (conditional or CONDITIONAL.search(words)):
             return replace(found, verdict="undecided", why="it is false without the condition")
         if found.verdict == "refuted" and is_denied(words):
@@ -351,8 +378,13 @@ class LinkChecker(Definitions):
             )
         if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
-        if found.verdict == "refuted" and k == 0 and self._redefines(left, right):
+        if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
+        if found.verdict == "refuted" and self._has_values(left, right, found.why):
+            return replace(found, verdict="undecided", why="its symbols are given numbers")
+        if found.verdict == "refuted" and follows_from_more(words) and self._loose(left, right):
+            why = "it is false in general, and follows from something that is not read"
+            return replace(found, verdict="undecided", why=why)
         return found
 
 

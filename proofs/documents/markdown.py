@@ -1,8 +1,8 @@
 r"""The formulas of a Markdown document.
 
 markdown-it finds the blocks; inside a paragraph, where it gives no positions, formulas are found
-here: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`, blocks of the language math, and code spans in Unicode
-mathematics. A dollar sign before a digit that a price has is none.
+here: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`, with one backslash or two, blocks of the language math,
+and code spans in Unicode mathematics. A dollar sign before a digit that a price has is none.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from otimes.proofs.documents.source import Document, Formula, comments_in
 PARTS = re.compile(
     r"""(?P<comment><!--.*?(?:-->|\Z))
       | (?P<code>(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=ticks)(?!`))
+      | (?P<jekyll>\\\\\((?P<i3>(?:(?!\\\\\(|\n\s*\n).)*?)\\\\\)
+        | \\\\\[(?P<i4>(?:(?!\\\\\[).)*?)\\\\\])
       | (?P<escaped>\\[$`\\](?![(\[]))
       | (?P<display>\$\$\$?(?P<d1>.*?)\$\$\$? | \\\[(?P<d2>(?:\\\\|(?!\\\[).)*?)\\\])
       | (?P<inline>\\\((?P<i2>(?:\\\\|(?!\\\().)*?)\\\)
@@ -66,7 +68,9 @@ def _code_blocks(text: str) -> Iterator[tuple[int, int, str]]:
 def _read_text(document: Document, start: int, end: int) -> None:
     for match in PARTS.finditer(document.text, start, end):
         kind = match.lastgroup and next(
-            k for k in ("comment", "code", "escaped", "display", "inline", "env") if match[k]
+            k
+            for k in ("comment", "code", "jekyll", "escaped", "display", "inline", "env")
+            if match[k]
         )
         if kind == "comment":
             document.hidden.append(match.span())
@@ -77,11 +81,14 @@ def _read_text(document: Document, start: int, end: int) -> None:
                         match["inside"], match.start("inside"), match.end("inside"), False, True
                     )
                 )
-        elif kind in ("display", "inline", "env"):
-            group = next(g for g in ("d1", "d2", "i1", "i2", "e1") if match[g] is not None)
+        elif kind in ("display", "inline", "jekyll", "env"):
+            groups = ("d1", "d2", "i1", "i2", "i3", "i4", "e1")
+            group = next(g for g in groups if match[g] is not None)
             inside = match.span(group)
             tex = _unquoted(document.text[slice(*inside)])
-            document.formulas.append(Formula(tex, *inside, display=kind != "inline"))
+            document.formulas.append(
+                Formula(tex, *inside, display=group[0] != "i" or group == "i4")
+            )
 
 
 def _unquoted(tex: str) -> str:

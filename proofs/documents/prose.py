@@ -99,6 +99,7 @@ HYPOTHESES = {
     "idempotent": re.compile(r"\bidempotent\b|\bprojection matrix\b|\bprojector\b", re.IGNORECASE),
     "orthonormal columns": re.compile(r"orthonormal columns", re.IGNORECASE),
     "commute": re.compile(r"\bcommut(?:e|es|ing)\b", re.IGNORECASE),
+    "square": re.compile(r"\bsquare\b|\beigen(?:vectors?|values?|decomposition)\b", re.IGNORECASE),
     "invertible": re.compile(r"\binvertible\b|\bnonsingular\b", re.IGNORECASE),
 }  # fmt: skip
 

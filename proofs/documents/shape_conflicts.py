@@ -12,8 +12,12 @@ from otimes.algebra.notation.tree import Grid, Name, Node, Number, walk
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.proofs.documents.attempts import is_proved
 from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.declarations import CLOSE
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.suggestions import shown_edit, suggestion
+
+SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
+CUT = frozenset("krpmst")  # letters for how much of a matrix is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +86,19 @@ class ShapeConflicts:
         return [*unique.values()]
 
     def _is_by_number(self, key: str, terms: Sequence[Node], line: int) -> bool:
-        """Return whether a symbol's shape was declared for a symbol with another number."""
+        """Return whether a symbol's shape was declared for a symbol with another number.
+
+        So it may be for `U_r`, the first r columns of a declared `U`.
+        """
         symbols = self.context.symbols_at(line)
-        said = {known.full for other, known in self.context.declared if other == key}
+        said = {known.full for known in self.context.declarations_of(key)}
+        sizes = symbols.sizes() | CUT
         names = [e for term in terms for e in walk(term) if isinstance(e, Name)]
         return any(
             symbols.lookup(e)[0] == key and "" not in said and full_key(e) not in said
             for e in names
             if any(slot.kind in ("number", "label") for slot in e.sub)
+            or (len(e.sub) == 1 and e.sub[0].text in sizes)
         )
 
     def _is_example(self, terms: Sequence[Node], line: int) -> bool:
@@ -113,17 +122,34 @@ class ShapeConflicts:
         """Return the shape error, or the verdict "undecided" where the declaration is doubtful."""
         why = (
             self._of_an_example(terms, line)
+            or self._said_to_be_square(terms, line)
             or self._declared_elsewhere(terms, line, source)
             or self._weakly_declared(error, terms, line, source)
         )
         if why:
             return Found("undecided", f"{error}{why}", span=error.span)
+        if error.broadcast:
+            return Found(
+                "needs-hypothesis", f"true in code, where {error.broadcast}", span=error.span
+            )
         lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})
         said = f" (shapes from line {', '.join(map(str, lines))})" if lines else ""
         return Found("shape", f"{error}{said}", span=error.span)
 
     def _of_an_example(self, terms: Sequence[Node], line: int) -> str:
         return "; the numbers may be an example" if self._is_example(terms, line) else ""
+
+    def _said_to_be_square(self, terms: Sequence[Node], line: int) -> str:
+        """Return which symbol has a property of square matrices, after it was declared, or ""."""
+        symbols = self.context.symbols_at(line)
+        for key, at in self.context.lines_of(terms, line):
+            known = symbols.known.get(key)
+            if known is None or known.kind != "matrix" or known.rows == known.cols:
+                continue
+            for word, keys, row in self.context.words:
+                if word in SQUARE and key in keys and at + CLOSE < row <= line:
+                    return f", but {key} is “{word}” by line {row}, and may be square here"
+        return ""
 
     def _declared_elsewhere(self, terms: Sequence[Node], line: int, source: str) -> str:
         """Return the declarations of other sections without which shapes match, or ""."""
@@ -135,7 +161,7 @@ class ShapeConflicts:
         if not elsewhere:
             return ""
         keys = {key for key, _ in elsewhere}
-        every = [(key, known.line) for key, known in self.context.declared if key in keys]
+        every = [(key, d.line) for key in sorted(keys) for d in self.context.declarations_of(key)]
         try:
             check_shapes(terms, self.context.symbols_at(line, every), source)
         except FormulaShapeError:

@@ -10,12 +10,21 @@ from functools import cached_property
 
 from otimes.algebra.errors import OtimesError
 
-HEADING = re.compile(r"(?m)^(#{1,6})\s|^\s*\\(part|chapter|(?:sub){0,2}section)\*?\{")
+HEADING = re.compile(
+    r"(?m)^(#{1,6})\s|^\s*\\(part|chapter|(?:sub){0,2}section)\*?\{"
+    r"|^\s{0,3}(?:\(\d+(?:\.\d+)*\)\s*\*\*|\*\*(?=(?:Theorem|Lemma|Proposition|Corollary|Example"
+    r"|Exercise|Problem)\b)|\\begin\{(?:theorem|lemma|proposition|corollary|example|exercise)\*?\})"
+)
+NUMBERED = 9  # the level of a theorem or another numbered paragraph
 GENERAL = re.compile(
     r"notation|set-?up|setting|preliminar|convention|background|definition|symbol|shapes?\b"
     r"|\bmodel\b|architecture|assumption",
     re.IGNORECASE,
 )
+TABULAR = re.compile(
+    r"\\begin\{(tabularx?\*?|longtable)\}(?:(?!\\begin\{\1\}).)*?\\end\{\1\}", re.DOTALL
+)
+OPENED = re.compile(r"(?:\$\$|\\\[|\\begin\{[a-z]+\*?\})\s*\Z")  # what opens a displayed formula
 LARGEST = 20_000_000  # characters of one document
 # `<!-- otimes … -->` in Markdown and `% otimes …` in LaTeX; after other text with a colon.
 COMMENT = re.compile(
@@ -116,7 +125,7 @@ class Document:
         levels = {"part": 0, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4}
         found = []
         for match in HEADING.finditer(self.prose):
-            level = len(match[1]) if match[1] else levels[match[2]]
+            level = len(match[1]) if match[1] else levels.get(match[2], NUMBERED)
             found.append((self.row(match.start()), level))
         return found
 
@@ -125,8 +134,18 @@ class Document:
         at = bisect_right(self.headings, (said, 99)) - 1
         if at < 0 or row < said:
             return at < 0 or row >= self.headings[at][0]
-        level = self.headings[at][1]
-        return not any(here <= level and said < at_row <= row for at_row, here in self.headings)
+        return row < self._ends_of_sections[at]
+
+    @cached_property
+    def _ends_of_sections(self) -> list[int]:
+        """The rows at which the sections of the headings end."""
+        ends = [1 << 60] * len(self.headings)
+        open_: list[int] = []
+        for at, (row, level) in enumerate(self.headings):
+            while open_ and self.headings[open_[-1]][1] >= level:
+                ends[open_.pop()] = row
+            open_.append(at)
+        return ends
 
     @cached_property
     def _paragraphs(self) -> list[int]:
@@ -161,14 +180,38 @@ class Document:
         title = self.text[begin : self.text.find("\n", begin)]
         return at <= first or GENERAL.search(title) is not None
 
+    @cached_property
+    def _tables(self) -> list[tuple[int, int]]:
+        """The offsets at which LaTeX tables begin and end."""
+        return [match.span() for match in TABULAR.finditer(self.text)]
+
+    def is_in_table(self, row: int) -> bool:
+        """Return whether a line is of a table."""
+        begin = self.lines[row - 1]
+        if self.text[begin : begin + 200].lstrip()[:1] == "|":
+            return True
+        at = bisect_right(self._tables, (begin, 1 << 60)) - 1
+        return at >= 0 and begin < self._tables[at][1]
+
     def cell(self, offset: int) -> int | None:
         """Return the cell of a notebook that an offset is in, counted from 1."""
         return bisect_right(self.cells, offset) if self.cells else None
 
     def before(self, formula: Formula, length: int = 240) -> str:
-        """Return the prose before a formula, in the same paragraph."""
+        """Return the prose before a formula, in the same paragraph.
+
+        A displayed formula belongs to the paragraph before it, if a sentence goes on there.
+        """
         start = max(0, formula.start - length)
-        return self.prose[start : formula.start].rpartition("\n\n")[2]
+        text = self.prose[start : formula.start]
+        own = text.rpartition("\n\n")[2]
+        opened = OPENED.search(text)
+        if opened is None or own.strip() != opened[0].strip():
+            return own
+        words = text[: opened.start()].rstrip()
+        if words[-1:] in (",", ":") or words[-1:].isalnum():
+            return words.rpartition("\n\n")[2] + " " + opened[0].strip()
+        return own
 
     def sentence_before(self, formula: Formula) -> str:
         """Return the words between the end of the last sentence and a formula."""

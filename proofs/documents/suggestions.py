@@ -68,7 +68,7 @@ def edits(node: Node, others: set[Name]) -> Iterator[Node]:
     yield from _everywhere(node, _transposes)
     yield from _everywhere(node, _signs)
     yield from _everywhere(node, partial(_renamed, others=others))
-    missing = sorted(others - set(_names(node)), key=latex)
+    missing = sorted((e for e in others - set(_names(node)) if e.base != "0"), key=latex)
     if len(missing) <= 2:
         for name in missing:
             yield from _everywhere(node, partial(_with_factor, name=name))

@@ -21,8 +21,8 @@ def by_definitions(context: Context, lhs: Node, rhs: Node, symbols: Symbols) -> 
     """Try the claim with the definitions of the document substituted, first those of one side."""
     left, right = ({latex(e) for e in walk(side)} for side in (lhs, rhs))
     others = context.instances([lhs, rhs])
-    known = context.definitions.keys()
-    one_sided = sorted((left ^ right) & (known | others.keys()))
+    known = context.definitions
+    one_sided = sorted(text for text in left ^ right if text in known or text in others)
     sides: dict[tuple[Node, Node], dict[str, Definition]] = {}
     for only in (*[[text] for text in one_sided], one_sided, None):
         used: dict[str, Definition] = {}

@@ -1,0 +1,95 @@
+"""What stands around an equation: a condition, another case, what a word means, an example.
+
+Each text is right, and was accused by a reading that did not look around; the same equation is
+still found where nothing of the kind stands beside it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+from otimes.proofs.documents.markdown import read_markdown
+
+ACCUSING = {"refuted", "shape"}
+RIGHT = [
+    (
+        r"Let $A \in \mathbb{R}^{n \times n}$ and $u, v \in \mathbb{R}^{n}$. "
+        r"$u^\top v = v^\top A v$ whenever $u \ne v$."
+    ),
+    (
+        "Let $q, k \\in \\mathbb{R}^d$. The scores are $e = q^\\top k$.\n\nWe rescale them:\n\n"
+        "$$e = q^\\top k / \\sqrt{d}.$$"
+    ),
+    "| operation | gradient |\n|---|---|\n| $Z = X Y$ | a |\n| $Z = X + Y$ | b |\n",
+    (
+        "Let $X \\in \\mathbb{R}^{n \\times m}$.\n\n"
+        "Symmetric matrices equal their transposes: $X = X^\\top$."
+    ),
+    (
+        r"- $\lambda = 0$: it collapses. Let $A \in \mathbb{R}^{n \times n}$. "
+        r"$(A - \lambda I) v = v - A$"
+    ),
+    (
+        r"$W = \begin{bmatrix} 1 & 1 \\ -1 & 2 \end{bmatrix}$, $A \in \mathbb{R}^{2 \times 2}$. "
+        r"By definition, $A W = W A$."
+    ),
+    (
+        r"Let $A \in \mathbb{R}^{2^{10} \times 2^{16}}$ and $B \in \mathbb{R}^{2^{16} \times 2}$. "
+        "We compute $A B$.\nLet $A, B \\in \\mathbb{R}^{100 \\times 200}$."
+    ),
+    r"Let $U, S \in \mathbb{R}^{m \times n}$. Cut to rank, $S_r = S[:r, :r]$ and $U_r S_r = U_r$.",
+    r"Let $Q, K \in \mathbb{R}^{n \times d}$. Replace $\mathbf{QK}^\top + K K^\top$.",
+    r"$\begin{bmatrix} L(x) & L(y) \end{bmatrix} = \begin{bmatrix} 1 & 1 \\ 1 & 0 \end{bmatrix}$",
+]
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_what_the_text_around_explains_is_not_accused(text: str) -> None:
+    found = check_text(text).equations
+    assert not ACCUSING & {each.verdict for each in found}, [(e.tex, e.why) for e in found]
+
+
+WRONG = [
+    r"Let $A, B \in \mathbb{R}^{n \times n}$. $(A B)^\top = A^\top B^\top$ for all matrices.",
+    r"Let $J = \begin{bmatrix} 0 & -1 \\ 1 & 0 \end{bmatrix}$. We get $J J = I$.",
+    r"Let $X \in \mathbb{R}^{n \times m}$. Thus $X = X^\top$.",
+    r"Let $A \in \mathbb{R}^{m \times n}$ and $v \in \mathbb{R}^m$. $v^\top A v = 1$",
+]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_nothing_explains_is_accused(text: str) -> None:
+    assert check_text(text).equations[-1].verdict in ACCUSING
+
+
+NOT_PROVED = [
+    "Let $X, Y \\in \\mathbb{R}^{n \\times n}$. $d(X Y) = d(X) Y$",  # d is no number
+    "It is unitary: $A^* = A^{-1}$. Others are normal: $A^* A = A A^*$.",  # a property of one
+    "The ends are fixed, $y(0) = 0$ and $y(1) = 0$. Others repeat: $y(0) = y(1)$.",
+    r"With $a^\top b = 1$, $a b a = a a b$",  # a is no number
+]
+
+
+@pytest.mark.parametrize("text", NOT_PROVED)
+def test_what_is_read_in_another_sense_is_not_proved(text: str) -> None:
+    assert check_text(text).equations[-1].verdict not in ("proved", "refuted")
+
+
+def test_a_row_that_code_repeats_is_no_error_but_a_hypothesis() -> None:
+    text = (
+        r"Let $X \in \mathbb{R}^{n \times d}$ and $b \in \mathbb{R}^{1 \times d}$. $X + b = b + X$"
+    )
+    (*_, found) = check_text(text).equations
+    assert found.verdict == "needs-hypothesis"
+    assert "b is added to every row" in found.why
+
+
+def test_formulas_between_two_backslashes_and_in_old_fonts_are_read() -> None:
+    document = read_markdown("", "We set \\\\(\\Delta = 1\\\\), and\n\n\\\\[x = y\\\\]\n")
+    assert [(f.tex, f.display) for f in document.formulas] == [
+        (r"\Delta = 1", False),
+        ("x = y", True),
+    ]
+    found = check_text(r"$$\label{a_b} y = \mbox{\bf f}(x), \quad n{-}1 = n - 1$$").equations
+    assert [each.verdict for each in found] == ["definition", "proved"]
